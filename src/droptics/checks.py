@@ -1,0 +1,93 @@
+"""Checks of what callers pass in: each raises one ValueError that names the argument, what came and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def as_float_tensor(value: object, name: str, ndim: int | Sequence[int] | None = None) -> Tensor:
+    """Return `value` as a finite floating-point tensor of the wanted number of dimensions.
+
+    NumPy arrays and nested lists of floats are accepted; integers are refused rather than rounded or promoted, so
+    that the precision of a result is always the caller's choice.
+    """
+    if isinstance(value, np.ndarray):
+        value = torch.from_numpy(np.ascontiguousarray(value))
+    elif isinstance(value, (list, tuple, float)):
+        value = torch.tensor(value, dtype=torch.float64)
+    if not isinstance(value, Tensor):
+        raise ValueError(f"{name} must be a tensor or array, got {type(value).__name__}")
+    if not value.is_floating_point():
+        raise ValueError(f"{name} must be floating point, got {value.dtype}; convert it with .double() or .float()")
+    if ndim is not None:
+        allowed = (ndim,) if isinstance(ndim, int) else tuple(ndim)
+        if value.ndim not in allowed:
+            wanted = " or ".join(map(str, allowed))
+            raise ValueError(f"{name} must have {wanted} dimensions, got shape {tuple(value.shape)}")
+    check_finite(value, name)
+    return value
+
+
+def check_finite(value: Tensor, name: str) -> None:
+    """Refuse NaN and infinity, saying how many there are and where the first one is."""
+    bad = ~torch.isfinite(value.detach())
+    if bool(bad.any()):
+        first = tuple(bad.nonzero()[0].tolist())
+        raise ValueError(
+            f"{name} must be finite, got {int(bad.sum())} NaN or infinite entries, the first at index {first}; "
+            "remove or impute them"
+        )
+
+
+def check_size(name: str, got: int, expected: int, why: str) -> None:
+    """Refuse a size that does not match, saying why it has to."""
+    if got != expected:
+        raise ValueError(f"{name} has size {got}, expected {expected}: {why}")
+
+
+def check_positive(name: str, value: int) -> None:
+    """Refuse counts that are not positive whole numbers."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name} must be a positive whole number, got {value!r}")
+
+
+def check_probability(name: str, value: float) -> None:
+    """Refuse confidences outside the open interval (0, 1)."""
+    if not 0.0 < float(value) < 1.0:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+
+
+def as_drop(drop: float | Tensor, name: str = "drop") -> Tensor:
+    """Return a drop probability (number or tensor) as a float64 tensor with every entry in [0, 1).
+
+    A tensor keeps its graph and device, so results are differentiable with respect to the rate.
+    """
+    if isinstance(drop, Tensor):
+        value = as_float_tensor(drop, name).double()
+    elif isinstance(drop, (int, float, np.floating, np.integer)) and not isinstance(drop, bool):
+        value = torch.tensor(float(drop), dtype=torch.float64)
+    else:
+        value = as_float_tensor(drop, name).double()
+    if value.numel() == 0 or not bool(((value >= 0) & (value < 1)).all()):
+        shown = value.tolist() if value.numel() < 5 else f"values in [{float(value.min())}, {float(value.max())}]"
+        raise ValueError(
+            f"{name} is the probability of dropping and must lie in [0, 1), got {shown}; "
+            "a unit that is always dropped has no scaled mask, remove it instead"
+        )
+    return value
+
+
+def check_same_kind(tensors: dict[str, Tensor]) -> None:
+    """Refuse tensors of different dtype or device, naming the two that disagree."""
+    items = list(tensors.items())
+    name0, first = items[0]
+    for name, other in items[1:]:
+        if other.dtype != first.dtype or other.device != first.device:
+            raise ValueError(
+                f"{name} is {other.dtype} on {other.device} but {name0} is {first.dtype} on {first.device}; "
+                "convert one of them with .to(dtype, device)"
+            )

@@ -1,0 +1,322 @@
+"""The shapes data comes in: examples, second moments, observed matrix entries, linear measurements.
+
+Every shape offers `inputs`, `targets` and `weights` (or says that it has none), so that a method that only evaluates
+a model needs no special case. Mathematics: the risk of a model is the (weighted) mean over observations of its loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from droptics.checks import as_float_tensor, check_finite, check_same_kind, check_size
+
+D = TypeVar("D", bound="Data")
+
+
+class Data:
+    """What all shapes share: one dtype and device, and conversion to another."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Floating-point type of the numbers."""
+        return self._reference().dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the numbers live."""
+        return self._reference().device
+
+    def to(self: D, *args: Any, **kwargs: Any) -> D:
+        """A copy with every floating-point tensor converted as by `Tensor.to`; index tensors only change device."""
+        changes: dict[str, Tensor] = {}
+        for item in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, item.name)
+            if isinstance(value, Tensor):
+                moved = value.to(*args, **kwargs)
+                changes[item.name] = moved if value.is_floating_point() else moved.to(value.dtype)
+        return replace(self, **changes)  # type: ignore[type-var]
+
+    def _reference(self) -> Tensor:
+        raise NotImplementedError  # pragma: no cover - every shape overrides it
+
+
+@dataclass(frozen=True, eq=False)
+class Sample(Data):
+    """Examples: inputs (n, ...), targets (n, outputs) or class labels (n,), weights (n,) or None.
+
+    The risk is the mean over examples, weighted by `weights / weights.sum()` when they are given. NumPy arrays are
+    accepted; a vector of floating-point targets is read as one output column.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    weights: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        inputs = as_float_tensor(self.inputs, "inputs")
+        if inputs.ndim < 2:
+            raise ValueError(f"inputs must be (examples, features...), got shape {tuple(inputs.shape)}")
+        if inputs.shape[0] == 0:
+            raise ValueError("inputs must hold at least one example, got an empty sample")
+        targets = _as_targets(self.targets)
+        check_size("targets", targets.shape[0], inputs.shape[0], "one target per example")
+        object.__setattr__(self, "inputs", inputs)
+        object.__setattr__(self, "targets", targets)
+        if targets.is_floating_point():
+            check_same_kind({"inputs": inputs, "targets": targets})
+        if self.weights is not None:
+            weights = as_float_tensor(self.weights, "weights", 1)
+            check_size("weights", weights.shape[0], inputs.shape[0], "one weight per example")
+            check_same_kind({"inputs": inputs, "weights": weights})
+            if bool((weights < 0).any()) or float(weights.sum()) <= 0:
+                raise ValueError("weights must be non-negative and not all zero")
+            object.__setattr__(self, "weights", weights)
+
+    def _reference(self) -> Tensor:
+        return self.inputs
+
+    def __len__(self) -> int:
+        return self.inputs.shape[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Data):
+    """Second moments: xx = E x x^T, yx = E y x^T, yy = E y y^T; `weight` is the number of examples behind them.
+
+    This is all that linear models under squared loss need. Moments of shards merge exactly (`Moments.merged`), and
+    `Moments.of_batches` streams over data of any length: running weighted means in float64, so no large sums build
+    up and the result does not depend on how the data were cut, up to rounding.
+    """
+
+    xx: Tensor
+    yx: Tensor
+    yy: Tensor
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        xx, yx, yy = (as_float_tensor(getattr(self, name), name, 2) for name in ("xx", "yx", "yy"))
+        check_same_kind({"xx": xx, "yx": yx, "yy": yy})
+        check_size("xx (columns)", xx.shape[1], xx.shape[0], "second moments are square")
+        check_size("yy (columns)", yy.shape[1], yy.shape[0], "second moments are square")
+        check_size("yx (columns)", yx.shape[1], xx.shape[0], "yx is E y x^T, outputs x inputs")
+        check_size("yx (rows)", yx.shape[0], yy.shape[0], "yx is E y x^T, outputs x inputs")
+        _check_second_moment(xx, "xx")
+        _check_second_moment(yy, "yy")
+        if not self.weight > 0:
+            raise ValueError(f"weight must be positive, got {self.weight}")
+        for name, value in (("xx", xx), ("yx", yx), ("yy", yy)):
+            object.__setattr__(self, name, value)
+
+    @staticmethod
+    def of_map(matrix: Tensor) -> Moments:
+        """The isotropic population y = M x with E x x^T = I."""
+        matrix = as_float_tensor(matrix, "matrix", 2)
+        identity = torch.eye(matrix.shape[1], dtype=matrix.dtype, device=matrix.device)
+        return Moments(identity, matrix, matrix @ matrix.mT)
+
+    @staticmethod
+    def of_sample(sample: Sample) -> Moments:
+        """Second moments of a sample of vectors; O(n d^2)."""
+        if sample.inputs.ndim != 2 or not sample.targets.is_floating_point():
+            raise ValueError("sample must hold vectors and floating-point targets to have second moments")
+        count = len(sample)
+        total = float(count) if sample.weights is None else float(sample.weights.sum())
+        share = 1.0 / count if sample.weights is None else (sample.weights / total)[:, None]
+        weighted = sample.inputs * share
+        xx = weighted.mT @ sample.inputs
+        yx = sample.targets.mT @ weighted
+        yy = (sample.targets * share).mT @ sample.targets
+        return Moments((xx + xx.mT) / 2, yx, (yy + yy.mT) / 2, total)
+
+    @staticmethod
+    def merged(parts: Sequence[Moments]) -> Moments:
+        """Second moments of all parts together, each counted by its weight."""
+        if not parts:
+            raise ValueError("parts must hold at least one Moments, got none")
+        total = parts[0]
+        for part in parts[1:]:
+            if part.yx.shape != total.yx.shape:
+                raise ValueError(
+                    f"parts must agree in shape, got yx of {tuple(part.yx.shape)} and {tuple(total.yx.shape)}"
+                )
+            weight = total.weight + part.weight
+            share = part.weight / weight
+            total = Moments(
+                torch.lerp(total.xx, part.xx, share),
+                torch.lerp(total.yx, part.yx, share),
+                torch.lerp(total.yy, part.yy, share),
+                weight,
+            )
+        return total
+
+    @staticmethod
+    def of_batches(batches: Iterable[Sample | tuple[Tensor, Tensor]]) -> Moments:
+        """Stream second moments over batches (samples or pairs of inputs and targets), accumulated in float64."""
+        total: Moments | None = None
+        for batch in batches:
+            sample = batch if isinstance(batch, Sample) else Sample(*batch)
+            part = Moments.of_sample(sample.to(torch.float64))
+            total = part if total is None else Moments.merged([total, part])
+        if total is None:
+            raise ValueError("batches must yield at least one batch, got none")
+        return total
+
+    def as_sample(self) -> Sample:
+        """Finitely many examples with exactly these second moments (inputs + outputs of them, signs immaterial).
+
+        Rows of the symmetric root of the joint moment matrix, scaled by the square root of their number. Only
+        linear models may be evaluated on them: a non-linear model also sees the other moments.
+        """
+        joint = torch.cat([torch.cat([self.xx, self.yx.mT], 1), torch.cat([self.yx, self.yy], 1)], 0)
+        values, vectors = torch.linalg.eigh(joint)
+        if float(values[0]) < -_moment_tolerance(joint):
+            raise ValueError(
+                "xx, yx and yy are not the moments of any data: the joint matrix has a negative eigenvalue"
+            )
+        count = joint.shape[0]
+        rows = vectors.mT * (values.clamp_min(0) * count).sqrt()[:, None]
+        inputs = self.xx.shape[0]
+        return Sample(rows[:, :inputs], rows[:, inputs:])
+
+    def _reference(self) -> Tensor:
+        return self.xx
+
+
+@dataclass(frozen=True, eq=False)
+class Entries(Data):
+    """Observed entries of a matrix: value values[t] at (rows[t], columns[t]) of a matrix of the given shape."""
+
+    rows: Tensor
+    columns: Tensor
+    values: Tensor
+    shape: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        values = as_float_tensor(self.values, "values", 1)
+        if values.numel() == 0:
+            raise ValueError("values must hold at least one observed entry, got none")
+        if len(self.shape) != 2 or min(self.shape) < 1:
+            raise ValueError(f"shape must be (rows, columns), got {self.shape}")
+        for name, limit in (("rows", self.shape[0]), ("columns", self.shape[1])):
+            index = _as_index(getattr(self, name), name)
+            check_size(name, index.shape[0], values.shape[0], "one index per observed value")
+            if int(index.min()) < 0 or int(index.max()) >= limit:
+                raise ValueError(
+                    f"{name} must lie in 0..{limit - 1}, got indices from {int(index.min())} to {int(index.max())}"
+                )
+            object.__setattr__(self, name, index.to(values.device))
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "shape", (int(self.shape[0]), int(self.shape[1])))
+
+    @property
+    def inputs(self) -> Tensor:
+        """Index pairs (n, 2)."""
+        return torch.stack([self.rows, self.columns], dim=1)
+
+    @property
+    def targets(self) -> Tensor:
+        """Values as one output column (n, 1)."""
+        return self.values[:, None]
+
+    @property
+    def weights(self) -> None:
+        """Every observation counts the same."""
+
+    def _reference(self) -> Tensor:
+        return self.values
+
+    def __len__(self) -> int:
+        return self.values.shape[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements(Data):
+    """Linear measurements of a matrix: values[t] = <M, matrices[t]>; matrices (n, rows, columns)."""
+
+    matrices: Tensor
+    values: Tensor
+
+    def __post_init__(self) -> None:
+        matrices = as_float_tensor(self.matrices, "matrices", 3)
+        values = as_float_tensor(self.values, "values", 1)
+        if values.numel() == 0:
+            raise ValueError("values must hold at least one measurement, got none")
+        check_size("values", values.shape[0], matrices.shape[0], "one value per measurement matrix")
+        check_same_kind({"matrices": matrices, "values": values})
+        object.__setattr__(self, "matrices", matrices)
+        object.__setattr__(self, "values", values)
+
+    @property
+    def inputs(self) -> Tensor:
+        """The measurement matrices."""
+        return self.matrices
+
+    @property
+    def targets(self) -> Tensor:
+        """Values as one output column (n, 1)."""
+        return self.values[:, None]
+
+    @property
+    def weights(self) -> None:
+        """Every measurement counts the same."""
+
+    def _reference(self) -> Tensor:
+        return self.matrices
+
+    def __len__(self) -> int:
+        return self.values.shape[0]
+
+
+def average(per_example: Tensor, weights: Tensor | None) -> Tensor:
+    """(Weighted) mean over the last dimension, the examples."""
+    if weights is None:
+        return per_example.mean(-1)
+    return (per_example * (weights / weights.sum())).sum(-1)
+
+
+def _as_targets(value: Any) -> Tensor:
+    if isinstance(value, np.ndarray):
+        value = torch.from_numpy(np.ascontiguousarray(value))
+    if isinstance(value, Tensor) and not value.is_floating_point():
+        if value.ndim != 1 or value.dtype == torch.bool:
+            raise ValueError(
+                f"targets must be floating point (n, outputs) or integer class labels (n,), "
+                f"got {value.dtype} of shape {tuple(value.shape)}"
+            )
+        return value.long()
+    targets = as_float_tensor(value, "targets", (1, 2))
+    return targets[:, None] if targets.ndim == 1 else targets
+
+
+def _as_index(value: Any, name: str) -> Tensor:
+    if isinstance(value, np.ndarray):
+        value = torch.from_numpy(np.ascontiguousarray(value))
+    elif isinstance(value, (list, tuple)):
+        value = torch.tensor(value)
+    if not isinstance(value, Tensor) or value.is_floating_point() or value.ndim != 1 or value.dtype == torch.bool:
+        raise ValueError(f"{name} must be a vector of whole numbers (indices from 0)")
+    return value.long()
+
+
+def _moment_tolerance(matrix: Tensor) -> float:
+    """Rounding of a d x d second moment: d units in the last place of its largest entry."""
+    return 8.0 * matrix.shape[0] * torch.finfo(matrix.dtype).eps * float(matrix.detach().abs().max())
+
+
+def _check_second_moment(matrix: Tensor, name: str) -> None:
+    value = matrix.detach()
+    check_finite(value, name)
+    tolerance = _moment_tolerance(value) if value.numel() else 0.0
+    if float((value - value.mT).abs().max()) > tolerance:
+        raise ValueError(f"{name} must be symmetric, it is a second moment")
+    shifted = value + (tolerance + torch.finfo(value.dtype).tiny) * torch.eye(
+        value.shape[0], dtype=value.dtype, device=value.device
+    )
+    if int(torch.linalg.cholesky_ex(shifted).info) != 0:
+        raise ValueError(f"{name} must be positive semi-definite, it is a second moment; it has a negative eigenvalue")

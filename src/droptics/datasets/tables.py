@@ -1,0 +1,249 @@
+"""Rating tables in chunks: delimited text of any size and Parquet, with the line of every fault named."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+_SEPARATORS = ("::", "\t", ",", ";", " ")
+_EXACT_FLOAT = 2**53
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Consecutive ratings: user ids, item ids (int64, or str where some id is not a whole number) and float64 values.
+
+    `first_line` is the line of the file the chunk starts on, counted from 1.
+    """
+
+    users: Array
+    items: Array
+    values: NDArray[np.float64]
+    first_line: int
+
+
+def read_chunks(
+    path: str | os.PathLike[str], columns: Sequence[str | int] = (0, 1, 2), size: int = 1 << 24
+) -> Iterator[Chunk]:
+    """Read users, items and ratings from a text table or a Parquet file, `size` bytes (text) at a time.
+
+    Text may be gzipped; the separator (`::`, tab, comma, semicolon or blank) and a header line are recognized from
+    the first line, so MovieLens' u.data, ratings.dat and ratings.csv are all read as they are. `columns` are three
+    names of the header or positions; more columns are allowed and ignored. Ids that are whole numbers come as
+    int64, others as text. A line that cannot be read and a rating that is not a finite number raise a ValueError
+    that names the line. Memory is a small multiple of `size`, whatever the length of the file.
+    """
+    source = Path(path).expanduser()
+    if len(columns) != 3:
+        raise ValueError(f"columns must name the user, the item and the rating, got {tuple(columns)!r}")
+    if not source.is_file():
+        raise ValueError(f"path: no file {source}")
+    if source.suffix in (".parquet", ".pq"):
+        return _parquet_chunks(source, columns, max(1, size // 32))
+    return _text_chunks(source, columns, size)
+
+
+def _text_chunks(path: Path, columns: Sequence[str | int], size: int) -> Iterator[Chunk]:
+    with _open(path) as stream:
+        head = stream.readline()
+        while head and not head.strip():
+            head = stream.readline()
+        if not head:
+            raise ValueError(f"{path} is empty; expected lines of user, item and rating")
+        text = _decode(head, path, 1).lstrip("\ufeff").rstrip("\r\n")
+        separator = next((mark for mark in _SEPARATORS if mark in text), ",")
+        fields = _split(text, separator)
+        header = _is_header(fields, columns)
+        picked = _positions(fields, columns, header, path)
+        line = 2 if header else 1
+        rest = b"" if header else head.lstrip(b"\xef\xbb\xbf")
+        while True:
+            block = rest + stream.read(size)
+            if not block:
+                return
+            cut = block.rfind(b"\n") + 1
+            if len(block) - len(rest) == 0 or cut == 0:
+                cut = len(block) if len(block) - len(rest) < size else cut
+            rest, block = block[cut:], block[:cut]
+            if block:
+                yield _parse(block, separator, len(fields), picked, line, path)
+                line += block.count(b"\n")
+
+
+def _open(path: Path) -> IO[bytes]:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+def _decode(raw: bytes, path: Path, line: int) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}, line {line}: not UTF-8 text ({error.reason})") from error
+
+
+def _split(text: str, separator: str) -> list[str]:
+    if '"' in text:
+        return [field.strip() for field in next(csv.reader([text], delimiter=separator[0]))]
+    return [field.strip() for field in (text.split() if separator == " " else text.split(separator))]
+
+
+def _is_header(fields: list[str], columns: Sequence[str | int]) -> bool:
+    if any(isinstance(column, str) for column in columns):
+        return True
+    where = int(columns[2])
+    try:
+        float(fields[where] or "nan")
+    except (ValueError, IndexError):
+        # A header has a word where the rating stands and nowhere a number; else it is a broken first line.
+        return len(fields) > max(int(column) for column in columns) and not any(map(_is_number, fields))
+    return False
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _positions(fields: list[str], columns: Sequence[str | int], header: bool, path: Path) -> tuple[int, int, int]:
+    found = []
+    for column in columns:
+        if isinstance(column, str):
+            if column not in fields:
+                raise ValueError(f"columns: {path} has no column {column!r}; its header is {fields}")
+            found.append(fields.index(column))
+        else:
+            found.append(int(column))
+    if max(found) >= len(fields) or min(found) < 0:
+        raise ValueError(
+            f"{path}, line 1: {len(fields)} fields, expected at least {max(found) + 1} (user, item, rating)"
+        )
+    return found[0], found[1], found[2]
+
+
+def _parse(block: bytes, separator: str, width: int, picked: tuple[int, int, int], line: int, path: Path) -> Chunk:
+    chunk = _parse_numbers(block, separator, width, picked, line)
+    return chunk if chunk is not None else _parse_fields(block, separator, picked, line, path)
+
+
+def _parse_numbers(block: bytes, separator: str, width: int, picked: tuple[int, int, int], line: int) -> Chunk | None:
+    """The fast way: all fields numbers, every line complete; None when the block is not like that."""
+    stripped = block.rstrip(b"\r\n")
+    count = stripped.count(b"\n") + 1
+    mark = separator.encode()
+    expected = count * (width - 1)
+    if mark != b" " and stripped.count(mark) != expected:
+        return None
+    plain = stripped.replace(mark, b" ")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            numbers = np.fromstring(plain.decode("ascii"), np.float64, sep=" ")
+        except (DeprecationWarning, ValueError, UnicodeDecodeError):
+            return None
+    if numbers.size != count * width:
+        return None
+    table = numbers.reshape(count, width)
+    users, items, values = (table[:, position] for position in picked)
+    whole = np.abs(np.concatenate([users, items]))
+    if not np.isfinite(values).all() or not (whole < _EXACT_FLOAT).all() or (whole % 1).any():
+        return None
+    # Numbers that run over line ends (a short line followed by a long one) still add up: check the line lengths.
+    if separator == " " and any(len(row.split()) != width for row in stripped.split(b"\n")):
+        return None
+    if separator != " " and not _even_lines(stripped, mark, width):
+        return None
+    return Chunk(users.astype(np.int64), items.astype(np.int64), values.copy(), line)
+
+
+def _even_lines(block: bytes, mark: bytes, width: int) -> bool:
+    """Whether every line has width - 1 separators, counted with array operations."""
+    raw = np.frombuffer(block, np.uint8)
+    hits = raw == mark[0]
+    if len(mark) == 2:
+        hits = hits[:-1] & hits[1:]
+        hits[1:] &= ~hits[:-1].copy()
+    at = np.cumsum(hits)
+    ends = np.flatnonzero(raw == 10)
+    totals = np.concatenate([[0], at[np.minimum(ends, len(at) - 1)], [at[-1]]])
+    return bool((np.diff(totals) == width - 1).all())
+
+
+def _parse_fields(block: bytes, separator: str, picked: tuple[int, int, int], line: int, path: Path) -> Chunk:
+    """The careful way, one line at a time: text ids, quotes, and the number of the first line at fault."""
+    users: list[str] = []
+    items: list[str] = []
+    values: list[float] = []
+    for offset, raw in enumerate(block.split(b"\n")):
+        text = _decode(raw, path, line + offset).rstrip("\r")
+        if not text.strip():
+            continue
+        fields = _split(text, separator)
+        if len(fields) <= max(picked):
+            raise ValueError(
+                f"{path}, line {line + offset}: {len(fields)} fields where {max(picked) + 1} are needed: {text[:80]!r}"
+            )
+        user, item, rating = (fields[position] for position in picked)
+        try:
+            value = float(rating)
+        except ValueError:
+            raise ValueError(
+                f"{path}, line {line + offset}: rating {rating!r} is not a number: {text[:80]!r}"
+            ) from None
+        if not np.isfinite(value):
+            raise ValueError(f"{path}, line {line + offset}: rating {rating!r} is not finite; remove or impute it")
+        if not user or not item:
+            raise ValueError(f"{path}, line {line + offset}: an id is empty: {text[:80]!r}")
+        users.append(user)
+        items.append(item)
+        values.append(value)
+    return Chunk(as_ids(users), as_ids(items), np.array(values, np.float64), line)
+
+
+def as_ids(names: Sequence[str] | Array) -> Array:
+    """Ids as int64 when each is a whole number written plainly, else as text."""
+    text = np.asarray(names, dtype=str)
+    try:
+        numbers = text.astype(np.int64)
+    except (ValueError, OverflowError):
+        return text
+    return numbers if bool((numbers.astype(str) == text).all()) else text
+
+
+def _parquet_chunks(path: Path, columns: Sequence[str | int], rows: int) -> Iterator[Chunk]:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ValueError(f"{path}: reading Parquet needs pyarrow; install it with `pip install pyarrow`") from error
+    with parquet.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        picked = [names[c] if isinstance(c, int) and c < len(names) else c for c in columns]
+        if absent := [c for c in picked if c not in names]:
+            raise ValueError(f"columns: {path} has no column {absent[0]!r}; its columns are {names}")
+        line = 1
+        for batch in file.iter_batches(batch_size=rows, columns=list(dict.fromkeys(picked))):
+            users, items, values = (
+                batch.column(batch.schema.get_field_index(name)).to_numpy(zero_copy_only=False) for name in picked
+            )
+            ratings = np.asarray(values, np.float64)
+            bad = np.flatnonzero(~np.isfinite(ratings))
+            if bad.size:
+                raise ValueError(f"{path}, row {line + int(bad[0])}: the rating is not finite; remove or impute it")
+            yield Chunk(_plain(users), _plain(items), ratings, line)
+            line += len(ratings)
+
+
+def _plain(ids: Array) -> Array:
+    return ids.astype(np.int64) if np.issubdtype(ids.dtype, np.integer) else ids.astype(str)

@@ -1,0 +1,15 @@
+"""The errors a caller may want to catch; each says what blocks the answer and what to do instead."""
+
+from __future__ import annotations
+
+
+class NoClosedForm(ValueError):
+    """No exact formula covers this (model, data, masks) triple; the message names the methods that do apply."""
+
+
+class NoFiniteSupport(ValueError):
+    """The mask law has no finite list of masks, so it cannot be enumerated."""
+
+
+class CertificateError(ArithmeticError):
+    """A computed optimum failed its own optimality check; it is never returned uncertified."""

@@ -1,0 +1,212 @@
+"""DropBlock: units that fall together, on a fixed grid or in sliding windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from scipy.optimize import brentq
+from torch import Tensor
+
+from droptics.checks import as_drop, check_positive, check_size
+from droptics.masks.law import MaskLaw, coin_batches, coins
+
+Edges = Literal["clipped", "valid"]
+
+
+@dataclass(frozen=True, eq=False)
+class Block(MaskLaw):
+    """DropBlock on a grid: consecutive blocks of `block` units share one coin (pal2020-eq3).
+
+    `drop` is a number or one rate per block. The characteristic matrix is block diagonal with entries
+    lambda = drop / (1 - drop) inside a block.
+
+    >>> Block(drop=0.5, size=4, block=2).characteristic
+    tensor([[1., 1., 0., 0.],
+            [1., 1., 0., 0.],
+            [0., 0., 1., 1.],
+            [0., 0., 1., 1.]], dtype=torch.float64)
+    """
+
+    drop: Tensor
+    block: int
+
+    def __init__(self, drop: float | Tensor, size: int, block: int) -> None:
+        check_positive("size", size)
+        check_positive("block", block)
+        if size % block:
+            raise ValueError(
+                f"block must divide size, got block {block} and size {size}; "
+                f"use a size of {size - size % block or block} or {size + block - size % block}"
+            )
+        value = as_drop(drop)
+        if value.ndim:
+            check_size("drop", value.numel(), size // block, "one rate per block")
+        object.__setattr__(self, "drop", value.reshape(-1).expand(size // block))
+        object.__setattr__(self, "block", int(block))
+
+    @property
+    def size(self) -> int:
+        return self.drop.shape[0] * self.block
+
+    @property
+    def mean(self) -> Tensor:
+        return (1 - self.drop).repeat_interleave(self.block)
+
+    @property
+    def covariance(self) -> Tensor:
+        return self._by_block(self.drop * (1 - self.drop))
+
+    @property
+    def independent(self) -> bool:
+        return self.block == 1
+
+    @property
+    def characteristic(self) -> Tensor:
+        return self._by_block(self.drop / (1 - self.drop))
+
+    @property
+    def relative_variance(self) -> Tensor:
+        return (self.drop / (1 - self.drop)).repeat_interleave(self.block)
+
+    @property
+    def bound(self) -> Tensor:
+        return 1 / self.mean
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        return coins(self.drop, count, generator).repeat_interleave(self.block, dim=1)
+
+    @property
+    def support_count(self) -> int:
+        return 2 ** int((self.drop > 0).sum())
+
+    def support_batches(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        for kept, probabilities in coin_batches(self.drop, batch):
+            yield kept.repeat_interleave(self.block, dim=1), probabilities
+
+    def _by_block(self, values: Tensor) -> Tensor:
+        ones = torch.ones(self.block, self.block, dtype=values.dtype, device=values.device)
+        return torch.kron(torch.diag(values), ones)
+
+
+@dataclass(frozen=True, eq=False)
+class SlidingBlock(MaskLaw):
+    """DropBlock as first proposed: the block that starts at each position falls with probability `drop`.
+
+    A unit survives iff every block covering it does. With keep = 1 - drop, n_i blocks covering unit i and c_ij
+    covering both i and j: mean_i = keep^n_i and characteristic_ij = keep^(-c_ij) - 1 (pal2020-sec5.3, corrected).
+
+    `edges="clipped"` lets blocks start from -(block - 1) and cuts them at the border, so that every unit is covered
+    `block` times; `edges="valid"` uses only blocks that fit, so that border units survive more often.
+    """
+
+    drop: Tensor
+    positions: int
+    block: int
+    edges: Edges
+
+    def __init__(self, drop: float | Tensor, size: int, block: int, edges: Edges = "clipped") -> None:
+        check_positive("size", size)
+        check_positive("block", block)
+        if edges not in ("clipped", "valid"):
+            raise ValueError(f"edges must be 'clipped' or 'valid', got {edges!r}")
+        if edges == "valid" and block > size:
+            raise ValueError(f"block must not exceed size with edges='valid', got block {block} and size {size}")
+        value = as_drop(drop)
+        if value.numel() != 1:
+            raise ValueError(f"drop must be one number for SlidingBlock, got {value.numel()} of them")
+        object.__setattr__(self, "drop", value.reshape(()))
+        object.__setattr__(self, "positions", int(size))
+        object.__setattr__(self, "block", int(block))
+        object.__setattr__(self, "edges", edges)
+
+    @staticmethod
+    def matching(drop: float, size: int, block: int, edges: Edges = "clipped") -> SlidingBlock:
+        """The sliding law whose mean marginal drop is `drop`: solves mean_i keep'^n_i = 1 - drop.
+
+        With clipped edges keep' = (1 - drop)^(1 / block); with valid edges the root is found to rounding.
+        """
+        keep = 1 - float(as_drop(drop))
+        cover = torch.diagonal(SlidingBlock(0.0, size, block, edges)._shared()).double()
+
+        def excess(log_keep: float) -> float:
+            return float(torch.exp(log_keep * cover).mean()) - keep
+
+        if drop == 0:
+            return SlidingBlock(0.0, size, block, edges)
+        lowest = float(torch.log(torch.tensor(keep, dtype=torch.float64)))  # keep' >= keep since some n_i >= 1
+        root = brentq(excess, lowest, 0.0, xtol=1e-16, rtol=1e-15)
+        return SlidingBlock(float(-torch.expm1(torch.tensor(root, dtype=torch.float64))), size, block, edges)
+
+    @property
+    def size(self) -> int:
+        return self.positions
+
+    @property
+    def mean(self) -> Tensor:
+        return torch.exp(torch.log1p(-self.drop) * torch.diagonal(self._shared()))
+
+    @property
+    def covariance(self) -> Tensor:
+        return self.characteristic * torch.outer(self.mean, self.mean)
+
+    @property
+    def independent(self) -> bool:
+        return self.block == 1
+
+    @property
+    def characteristic(self) -> Tensor:
+        return torch.expm1(-torch.log1p(-self.drop) * self._shared())
+
+    @property
+    def bound(self) -> Tensor:
+        return 1 / self.mean
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        return self._survivors(coins(self._coin_drop(), count, generator))
+
+    @property
+    def support_count(self) -> int:
+        return 2 ** int((self._coin_drop() > 0).sum())
+
+    def support_batches(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        for kept, probabilities in coin_batches(self._coin_drop(), batch):
+            yield self._survivors(kept), probabilities
+
+    def _coin_drop(self) -> Tensor:
+        starts = self.size + self.block - 1 if self.edges == "clipped" else self.size - self.block + 1
+        return self.drop.expand(starts)
+
+    def _covers(self) -> Tensor:
+        """covers[s, i] = 1 when block s contains unit i."""
+        starts = len(self._coin_drop())
+        first = 1 - self.block if self.edges == "clipped" else 0
+        offset = torch.arange(self.size, device=self.drop.device) - (
+            torch.arange(starts, device=self.drop.device)[:, None] + first
+        )
+        return ((offset >= 0) & (offset < self.block)).to(torch.float64)
+
+    def _shared(self) -> Tensor:
+        """shared[i, j] = number of blocks that contain both units."""
+        covers = self._covers()
+        return covers.mT @ covers
+
+    def _survivors(self, kept: Tensor) -> Tensor:
+        return ((1 - kept) @ self._covers().to(kept) < 0.5).to(kept)
+
+
+def drop_for_width(drop: float, width: int, block: int = 1) -> float:
+    """The width-adaptive rate that keeps the DropBlock penalty from vanishing as the width grows (pal2020-eq7).
+
+    Solves rate / (1 - rate) = (width / block) drop / (1 - drop), so that the induced penalty
+    (block / width) lambda(rate) ||.||^2 stays at drop / (1 - drop) times the squared norm for every width.
+
+    >>> round(drop_for_width(0.1, width=50, block=5), 4)
+    0.5263
+    """
+    rate = float(as_drop(drop))
+    check_positive("width", width)
+    check_positive("block", block)
+    return rate * width / ((1 - rate) * block + rate * width)

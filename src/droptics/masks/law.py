@@ -1,0 +1,115 @@
+"""MaskLaw: what every law of random masks can say about itself.
+
+A law's author writes raw masks b. Only this file divides by the mean: models see multipliers z = b / mean, E z = 1.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator
+from typing import final
+
+import torch
+from torch import Tensor
+
+from droptics.errors import NoFiniteSupport
+
+
+class MaskLaw(abc.ABC):
+    """A distribution of masks on `size` units; every unit has a non-zero mean.
+
+    A new law is a subclass with four members: `size`, `mean`, `covariance` and `sample`. Tensors are float64;
+    penalties convert them to the dtype and device of the model. A law with finitely many masks may also offer
+    `support_count` and `support_batches` and can then be enumerated; one with bounded masks may offer `bound` and
+    then gets Monte-Carlo intervals that are guaranteed.
+    """
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """Number of units."""
+
+    @property
+    @abc.abstractmethod
+    def mean(self) -> Tensor:
+        """Mean of the raw mask, (size,)."""
+
+    @property
+    @abc.abstractmethod
+    def covariance(self) -> Tensor:
+        """Covariance of the raw mask, (size, size)."""
+
+    @abc.abstractmethod
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        """Draw `count` raw masks, (count, size), on the generator's device."""
+
+    @property
+    def independent(self) -> bool:
+        """True when the units are uncorrelated, so that `relative_variance` says all that a penalty needs."""
+        return False
+
+    @property
+    def characteristic(self) -> Tensor:
+        """Covariance of the multipliers: Cov(b_i, b_j) / (mean_i mean_j), (size, size)."""
+        return self.covariance / torch.outer(self.mean, self.mean)
+
+    @property
+    def relative_variance(self) -> Tensor:
+        """Diagonal of `characteristic`: Var(b_i) / mean_i^2, (size,)."""
+        return torch.diagonal(self.characteristic)
+
+    @property
+    def bound(self) -> Tensor | None:
+        """Largest absolute multiplier of each unit, or None when the masks are unbounded."""
+        return None
+
+    @property
+    def support_count(self) -> int | None:
+        """Number of masks that `support_batches` lists, or None when there is no finite list."""
+        return None
+
+    def support_batches(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """All raw masks with their probabilities, `batch` at a time: (<= batch, size) and (<= batch,)."""
+        raise NoFiniteSupport(f"{type(self).__name__} has no finite list of masks; use MonteCarlo instead")
+
+    @final
+    def multipliers(self, count: int, generator: torch.Generator) -> Tensor:
+        """Draw `count` masks of unit mean, (count, size)."""
+        raw = self.sample(count, generator)
+        return raw / self.mean.to(raw)
+
+    @final
+    def atom_batches(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """All masks of unit mean with their probabilities, `batch` at a time."""
+        for raw, probabilities in self.support_batches(batch):
+            yield raw / self.mean.to(raw), probabilities
+
+    @final
+    def atoms(self) -> Iterator[tuple[Tensor, float]]:
+        """All masks of unit mean with their probabilities, one at a time."""
+        for multipliers, probabilities in self.atom_batches(1024):
+            yield from zip(multipliers, probabilities.tolist(), strict=True)
+
+
+def coin_batches(drop: Tensor, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """All outcomes of independent coins (1 = kept) with their probabilities; coins with drop 0 never fall.
+
+    There are 2^m outcomes for m coins with positive drop; they come `batch` at a time.
+    """
+    device = drop.device
+    random = (drop > 0).nonzero().squeeze(-1)
+    bits = len(random)
+    places = torch.arange(bits, device=device)
+    for start in range(0, 2**bits, batch):
+        codes = torch.arange(start, min(start + batch, 2**bits), device=device)
+        dropped = (codes[:, None] >> places) & 1
+        masks = torch.ones(len(codes), len(drop), dtype=drop.dtype, device=device)
+        masks[:, random] = (1 - dropped).to(drop.dtype)
+        chosen = torch.where(dropped.bool(), drop[random], 1 - drop[random])
+        yield masks, chosen.prod(1)
+
+
+def coins(drop: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """Draw independent coins that fall with probability `drop`: (count, len(drop)) of zeros and ones."""
+    uniform = torch.rand(count, len(drop), dtype=torch.float64, device=generator.device, generator=generator)
+    return (uniform >= drop.detach().to(generator.device)).to(torch.float64)

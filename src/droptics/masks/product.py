@@ -1,0 +1,90 @@
+"""Product: independent laws side by side, one per layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from droptics.masks.law import MaskLaw
+
+
+@dataclass(frozen=True, eq=False)
+class Product(MaskLaw):
+    """Independent laws on consecutive groups of units, such as one law per layer.
+
+    >>> from droptics.masks.bernoulli import Bernoulli
+    >>> Product([Bernoulli(0.5, 3), Bernoulli(0.2, 2)]).size
+    5
+    """
+
+    laws: tuple[MaskLaw, ...]
+
+    def __init__(self, laws: Sequence[MaskLaw]) -> None:
+        if not laws:
+            raise ValueError("laws must hold at least one mask law, got none")
+        for position, law in enumerate(laws):
+            if not isinstance(law, MaskLaw):
+                raise ValueError(f"laws[{position}] must be a mask law, got {type(law).__name__}")
+        object.__setattr__(self, "laws", tuple(laws))
+
+    @property
+    def size(self) -> int:
+        return sum(law.size for law in self.laws)
+
+    @property
+    def mean(self) -> Tensor:
+        return torch.cat([law.mean for law in self.laws])
+
+    @property
+    def covariance(self) -> Tensor:
+        return torch.block_diag(*(law.covariance for law in self.laws))
+
+    @property
+    def independent(self) -> bool:
+        return all(law.independent for law in self.laws)
+
+    @property
+    def characteristic(self) -> Tensor:
+        return torch.block_diag(*(law.characteristic for law in self.laws))
+
+    @property
+    def relative_variance(self) -> Tensor:
+        return torch.cat([law.relative_variance for law in self.laws])
+
+    @property
+    def bound(self) -> Tensor | None:
+        bounds = [law.bound for law in self.laws]
+        known = [bound for bound in bounds if bound is not None]
+        return torch.cat(known) if len(known) == len(bounds) else None
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        return torch.cat([law.sample(count, generator) for law in self.laws], dim=1)
+
+    @property
+    def support_count(self) -> int | None:
+        total = 1
+        for law in self.laws:
+            count = law.support_count
+            if count is None:
+                return None
+            total *= count
+        return total
+
+    def support_batches(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        return _combine(self.laws, batch)
+
+
+def _combine(laws: Sequence[MaskLaw], batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """All combinations, the last law varying fastest; batches never exceed `batch`."""
+    if len(laws) == 1:
+        yield from laws[0].support_batches(batch)
+        return
+    for right_masks, right_probabilities in _combine(laws[1:], batch):
+        room = max(1, batch // len(right_masks))
+        for left_masks, left_probabilities in laws[0].support_batches(room):
+            left = left_masks.repeat_interleave(len(right_masks), dim=0)
+            right = right_masks.repeat(len(left_masks), 1)
+            yield torch.cat([left, right], 1), torch.outer(left_probabilities, right_probabilities).flatten()

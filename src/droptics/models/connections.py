@@ -1,0 +1,66 @@
+"""DropConnect: masks on the weights of the first layer instead of the hidden units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from droptics.models.model import LinearModel, check_multipliers
+from droptics.models.two_layer import TwoLayerLinear
+
+
+@dataclass(frozen=True, eq=False)
+class Connections(LinearModel):
+    """x -> U (Z o V)^T x: DropConnect on V (inputs, width); unit (i, k) stands at index i * width + k of a mask."""
+
+    U: Tensor
+    V: Tensor
+
+    def __post_init__(self) -> None:
+        checked = TwoLayerLinear(self.U, self.V)
+        object.__setattr__(self, "U", checked.U)
+        object.__setattr__(self, "V", checked.V)
+
+    @property
+    def width(self) -> int:
+        """Number of hidden units."""
+        return self.V.shape[-1]
+
+    @property
+    def units(self) -> int:
+        return self.V.shape[-2] * self.V.shape[-1]
+
+    @property
+    def input_size(self) -> int:
+        return self.V.shape[-2]
+
+    @property
+    def output_size(self) -> int:
+        return self.U.shape[-2]
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.U, self.V
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return torch.broadcast_shapes(self.U.shape[:-2], self.V.shape[:-2])
+
+    def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
+        if multipliers is None:
+            return inputs @ self.V @ self.U.mT
+        check_multipliers(multipliers, self.units)
+        V = self.V if multipliers.ndim == 1 else self.V.unsqueeze(-3)
+        masked = multipliers.unflatten(-1, (self.input_size, self.width)) * V
+        if multipliers.ndim == 1:
+            hidden = inputs @ masked
+        elif multipliers.shape[-2] == 1:  # one mask for all examples: a plain product, nothing is expanded
+            hidden = inputs @ masked.squeeze(-3)
+        else:
+            hidden = (inputs.unsqueeze(-2) @ masked).squeeze(-2)
+        return hidden @ self.U.mT
+
+    def matrix(self) -> Tensor:
+        return self.U @ self.V.mT

@@ -1,0 +1,91 @@
+"""The last layer of any torch module: its input features are the maskable units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from droptics.models.model import Model, check_multipliers
+
+
+@dataclass(frozen=True, eq=False)
+class LastLayer(Model):
+    """x -> head(z o features(x)) where `head` is the linear layer that ends a torch module.
+
+    Features are read by a hook that is removed after every call, also after an exception, with the module in
+    evaluation mode and every mode restored. The module's output must be the head's output: this is verified.
+    """
+
+    module: nn.Module
+    head: nn.Linear
+
+    @staticmethod
+    def of(module: nn.Module, name: str | None = None) -> LastLayer:
+        """The layer called `name` (as in `module.named_modules()`), or the last linear layer that was registered."""
+        linear = {key: layer for key, layer in module.named_modules() if isinstance(layer, nn.Linear)}
+        if name is None:
+            if not linear:
+                raise ValueError(f"module {type(module).__name__} has no nn.Linear layer; name one with name=...")
+            return LastLayer(module, list(linear.values())[-1])
+        if name not in linear:
+            raise ValueError(f"name must be one of the linear layers {sorted(linear)}, got {name!r}")
+        return LastLayer(module, linear[name])
+
+    @property
+    def units(self) -> int:
+        return self.head.in_features
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.head.weight,) if self.head.bias is None else (self.head.weight, self.head.bias)
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """Inputs of the head, (examples, units), with the module in evaluation mode."""
+        seen: list[Tensor] = []
+
+        def remember(_: nn.Module, arguments: tuple[Any, ...]) -> None:
+            seen.append(arguments[0])
+
+        hook = self.head.register_forward_pre_hook(remember)
+        try:
+            with _evaluating(self.module):
+                result = self.module(inputs)
+                if len(seen) != 1:
+                    raise ValueError(f"the last layer must run once per call of the module, it ran {len(seen)} times")
+                features = seen[0]
+                same = isinstance(result, Tensor) and torch.equal(result.detach(), self._head(features).detach())
+        finally:
+            hook.remove()
+        if features.ndim != 2 or not same:
+            raise ValueError(
+                "the named layer does not end the module: its output is changed afterwards; "
+                "name the layer whose output the module returns, or take the part of the module that ends with it"
+            )
+        return features
+
+    def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
+        features = self.features(inputs)
+        if multipliers is not None:
+            check_multipliers(multipliers, self.units)
+            features = features * multipliers
+        return self._head(features)
+
+    def _head(self, features: Tensor) -> Tensor:
+        return nn.functional.linear(features, self.head.weight, self.head.bias)
+
+
+@contextmanager
+def _evaluating(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode for a while; every sub-module's own flag is restored."""
+    flags = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, flag in flags:
+            part.training = flag

@@ -1,0 +1,89 @@
+"""Norms that dropout induces: path, nuclear, weighted trace, k-support."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from droptics.checks import as_float_tensor, check_positive, check_size
+
+
+def path_norm(weights: Sequence[Tensor], power: float = 2.0) -> Tensor:
+    """l_p path norm of a chain of layers [W_1, ..., W_k1] or of a model whose `weights` they are (mianjy2018-eq3).
+
+    psi_p^p = sum over paths of |product of weights|^p = 1^T |W_k1|^p ... |W_1|^p 1, in O(total weights) instead of
+    a sum over paths. For a two-layer network U V^T pass [V.T, U].
+    """
+    layers = _layers(weights)
+    if not power > 0:
+        raise ValueError(f"power must be positive, got {power}")
+    flow = layers[0].abs().pow(power).sum(-1, keepdim=True)
+    for layer in layers[1:]:
+        flow = layer.abs().pow(power) @ flow
+    return flow.sum((-2, -1)).pow(1.0 / power)
+
+
+def _layers(weights: object) -> list[Tensor]:
+    if hasattr(weights, "weights"):
+        weights = weights.weights
+    elif hasattr(weights, "U"):
+        weights = [getattr(weights, "V", weights.U).mT, weights.U]
+    if not isinstance(weights, Sequence) or not weights:
+        raise ValueError(f"weights must be a model or a list of weight matrices, got {type(weights).__name__}")
+    return [as_float_tensor(layer, f"weights[{i}]") for i, layer in enumerate(weights)]
+
+
+def nuclear(matrix: Tensor) -> Tensor:
+    """Sum of the singular values."""
+    return torch.linalg.svdvals(matrix).sum(-1)
+
+
+def weighted_trace(matrix: Tensor, row_weights: Tensor, column_weights: Tensor) -> Tensor:
+    """Weighted trace norm || diag(sqrt p) M diag(sqrt q) ||_* with p = row_weights, q = column_weights (thesis-prop4).
+
+    Its square divided by the width is the least expected dropout penalty of a factorization of M when entry (i, j)
+    is observed with probability p_i q_j.
+    """
+    matrix = as_float_tensor(matrix, "matrix", 2)
+    scaled = matrix
+    for name, weights, axis in (("row_weights", row_weights, 0), ("column_weights", column_weights, 1)):
+        value = as_float_tensor(weights, name, 1)
+        check_size(name, value.shape[0], matrix.shape[axis], "one weight per row or column")
+        if bool((value < 0).any()):
+            raise ValueError(f"{name} must be non-negative")
+        scaled = scaled * (value.sqrt()[:, None] if axis == 0 else value.sqrt())
+    return nuclear(scaled)
+
+
+def k_support(values: Tensor, k: int) -> Tensor:
+    """The k-support norm of a vector, or the spectral one of a matrix through its singular values (pal2020-thm2.3).
+
+    With a_1 >= a_2 >= ... the sorted absolute values (padded with zeros), T_rho the sum from rho on, and rho the
+    LARGEST index in 1..k with rho = 1 or a_{rho-1} >= T_rho / (k - rho + 1) (the printed rule picks another one):
+    norm^2 = sum_{i < rho} a_i^2 + T_rho^2 / (k - rho + 1).
+    k = 1 gives the sum of absolute values, k >= number of non-zeros the Euclidean norm. O(d log d), batched over
+    leading dimensions, differentiable.
+
+    >>> float(k_support(torch.tensor([1.0, 1.0, 1.0], dtype=torch.float64), 2) ** 2)
+    4.5
+    """
+    values = as_float_tensor(values, "values")
+    check_positive("k", k)
+    if values.ndim == 0:
+        raise ValueError("values must be a vector, got a number")
+    ordered = values.abs().sort(dim=-1, descending=True).values
+    if ordered.shape[-1] < k:
+        padding = ordered.new_zeros(*ordered.shape[:-1], k - ordered.shape[-1])
+        ordered = torch.cat([ordered, padding], dim=-1)
+    tails = ordered.flip(-1).cumsum(-1).flip(-1)[..., :k]
+    room = torch.arange(k, 0, -1, dtype=ordered.dtype, device=ordered.device)
+    head_sums = torch.cat([torch.zeros_like(tails[..., :1]), ordered[..., : k - 1].square().cumsum(-1)], dim=-1)
+    before = torch.cat([torch.full_like(tails[..., :1], float("inf")), ordered[..., : k - 1]], dim=-1)
+    # The valid indices are an initial segment, so counting them finds the largest.
+    index = (before >= tails / room).long().cumprod(-1).sum(-1, keepdim=True) - 1
+    squared = head_sums + tails.square() / room
+    chosen = squared.gather(-1, index).squeeze(-1)
+    # sqrt has no derivative at zero; the norm of the zero vector is zero with subgradient zero
+    return torch.where(chosen > 0, chosen, torch.ones_like(chosen)).sqrt() * (chosen > 0)

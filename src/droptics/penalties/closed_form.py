@@ -1,0 +1,285 @@
+r"""Exact penalties: one small rule per model family.
+
+With squared loss and outputs linear in the mask, f(x; z) = sum_j z_j g_j(x), the penalty is sum_ij Cbar_ij G_ij with
+Cbar the characteristic matrix of the law and G_ij = E_x <g_i(x), g_j(x)> the unit Gram matrix. A family supplies
+`unit_gram`, and `unit_energies` (the diagonal of G) where that is cheaper. Deep linear networks are not linear in
+the mask and propagate second moments instead.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import torch
+from torch import Tensor
+
+from droptics.checks import as_drop, check_positive, check_size
+from droptics.data import Data, Entries, Measurements, Moments, Sample
+from droptics.errors import NoClosedForm
+from droptics.linalg import psd_root
+from droptics.masks import MaskLaw, Product
+from droptics.models import (
+    Autoencoder,
+    Connections,
+    DeepLinear,
+    Factorization,
+    LastLayer,
+    Model,
+    TwoLayerLinear,
+)
+
+
+@singledispatch
+def unit_gram(model: Model, data: Data) -> Tensor:
+    """G_ij = E_x <g_i(x), g_j(x)> for outputs f = sum_j z_j g_j, (..., units, units); one rule per family."""
+    raise NoClosedForm(
+        f"the outputs of {type(model).__name__} are not known to be linear in the mask, so the penalty has no "
+        "closed form here; use Enumerate() or MonteCarlo(), or register a rule with unit_gram.register"
+    )
+
+
+@singledispatch
+def unit_energies(model: Model, data: Data) -> Tensor:
+    """The diagonal of `unit_gram`, (..., units): all that a law with uncorrelated units needs."""
+    return torch.diagonal(unit_gram(model, data), dim1=-2, dim2=-1)
+
+
+def linear_penalty(model: Model, data: Data, masks: MaskLaw) -> Tensor:
+    """sum_ij Cbar_ij G_ij (pal2020-lem3.1, mianjy2018-lemA.1); only the diagonal when the units are uncorrelated."""
+    if masks.independent:
+        energies = unit_energies(model, data)
+        return (energies * masks.relative_variance.to(energies)).sum(-1)
+    gram = unit_gram(model, data)
+    return (gram * masks.characteristic.to(gram)).sum((-2, -1))
+
+
+def feature_gram(features: Tensor, sample: Sample) -> Tensor:
+    """E a a^T for features a (..., n, units) of the examples."""
+    weights = sample.weights
+    weighted = features / features.shape[-2] if weights is None else features * (weights / weights.sum())[:, None]
+    return weighted.mT @ features
+
+
+def feature_energies(features: Tensor, sample: Sample) -> Tensor:
+    """E a_j^2 for features a (..., n, units) of the examples."""
+    if sample.weights is None:
+        return features.square().mean(-2)
+    return ((sample.weights / sample.weights.sum())[:, None] * features.square()).sum(-2)
+
+
+def _hidden_gram(V: Tensor, data: Data) -> Tensor:
+    """E (V^T x)(V^T x)^T."""
+    match data:
+        case Moments():
+            return V.mT @ data.xx @ V
+        case Sample():
+            return feature_gram(data.inputs @ V, data)
+    raise _wrong_data("TwoLayerLinear", data, "Sample or Moments")
+
+
+@unit_gram.register
+def _(model: TwoLayerLinear, data: Data) -> Tensor:
+    return (model.U.mT @ model.U) * _hidden_gram(model.V, data)
+
+
+@unit_energies.register
+def _(model: TwoLayerLinear, data: Data) -> Tensor:
+    match data:
+        case Moments():
+            hidden = (model.V * (data.xx @ model.V)).sum(-2)
+        case Sample():
+            hidden = feature_energies(data.inputs @ model.V, data)
+        case _:
+            raise _wrong_data("TwoLayerLinear", data, "Sample or Moments")
+    return model.U.square().sum(-2) * hidden
+
+
+@unit_gram.register
+def _(model: Autoencoder, data: Data) -> Tensor:
+    return unit_gram(model.untied, data)
+
+
+@unit_energies.register
+def _(model: Autoencoder, data: Data) -> Tensor:
+    return unit_energies(model.untied, data)
+
+
+# DropConnect: unit (i, k) contributes u_k V_ik x_i, so G_(ik)(jl) = <u_k, u_l> V_ik V_jl E x_i x_j. The printed
+# regularizer (pal2020-thm4.1) is that of dropout and differs unless the inputs are uncorrelated.
+@unit_gram.register
+def _(model: Connections, data: Data) -> Tensor:
+    input_gram = data.xx if isinstance(data, Moments) else feature_gram(_vectors(data, model), _sample(data, model))
+    outer = (model.U.mT @ model.U)[..., None, :, None, :] * input_gram[:, None, :, None]
+    weights = model.V[..., :, :, None, None] * model.V[..., None, None, :, :]
+    return (outer * weights).flatten(-4, -3).flatten(-2, -1)
+
+
+@unit_energies.register
+def _(model: Connections, data: Data) -> Tensor:
+    if isinstance(data, Moments):
+        energies = torch.diagonal(data.xx)
+    else:
+        energies = feature_energies(_vectors(data, model), _sample(data, model))
+    return (model.V.square() * energies[:, None] * model.U.square().sum(-2, keepdim=True)).flatten(-2)
+
+
+@unit_gram.register
+def _(model: Factorization, data: Data) -> Tensor:
+    contributions = _contributions(model, data)
+    return contributions.mT @ contributions / contributions.shape[-2]
+
+
+@unit_energies.register
+def _(model: Factorization, data: Data) -> Tensor:
+    return _contributions(model, data).square().mean(-2)
+
+
+@unit_gram.register
+def _(model: LastLayer, data: Data) -> Tensor:
+    sample = _sample(data, model)
+    return (model.head.weight.mT @ model.head.weight) * feature_gram(model.features(sample.inputs), sample)
+
+
+@unit_energies.register
+def _(model: LastLayer, data: Data) -> Tensor:
+    sample = _sample(data, model)
+    return model.head.weight.square().sum(-2) * feature_energies(model.features(sample.inputs), sample)
+
+
+def layer_laws(model: DeepLinear, masks: MaskLaw) -> tuple[MaskLaw, ...]:
+    """One independent law per masked layer; refuses laws that may correlate layers."""
+    laws = masks.laws if isinstance(masks, Product) else (masks,)
+    if len(model.layer_units) == 1 and masks.size == model.units:
+        return (masks,)
+    if tuple(law.size for law in laws) != model.layer_units:
+        count = masks.support_count
+        enumerable = "" if count is None else f"Enumerate(limit={count}) or "
+        raise NoClosedForm(
+            f"the closed form of DeepLinear needs one independent law per masked layer, "
+            f"Product([law of size {', law of size '.join(map(str, model.layer_units))}]); {type(masks).__name__} with "
+            f"sizes {tuple(law.size for law in laws)} may correlate layers; use {enumerable}MonteCarlo()"
+        )
+    return laws
+
+
+def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
+    """Exact penalty of a deep linear network by propagating second moments (thesis-prop8).
+
+    Carries F with F F^T the second moment of the unmasked layer values and D, the excess that the masks add:
+    D_i = (1 + Cbar_i) o (W_i D_{i-1} W_i^T) + Cbar_i o (W_i F_{i-1})(W_i F_{i-1})^T. Only non-negative terms are added
+    (no difference of large numbers, also for tiny rates). O(depth width^3) instead of a sum over all pivot paths.
+    """
+    laws = layer_laws(model, masks)
+    factor = _input_factor(model, data)
+    excess: Tensor | None = None
+    if model.mask_inputs:
+        excess = _added(laws[0], factor)
+        laws = laws[1:]
+    for weight, law in zip(model.weights[:-1], laws, strict=True):
+        factor = weight @ factor
+        added = _added(law, factor)
+        if excess is None:
+            excess = added
+        else:
+            moved = weight @ excess @ weight.mT
+            excess = moved + _hadamard(law, moved) + added
+    assert excess is not None
+    last = model.weights[-1]
+    return ((last @ excess) * last).sum((-2, -1))
+
+
+def sub_penalties(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
+    """The terms lambda^l R_l of the penalty by the number l of pivot layers, l = 1, ..., masked layers (thesis-prop8).
+
+    They sum to the penalty. Coefficient lists are propagated: with S^(l) the part of the second moment with l pivots,
+    S_i^(l) = W_i S_{i-1}^(l) W_i^T + Cbar_i o (W_i S_{i-1}^(l-1) W_i^T). O(depth^2 width^3), no cancellation.
+    """
+    if not isinstance(model, DeepLinear):
+        raise ValueError(f"sub_penalties are defined for DeepLinear, got {type(model).__name__}")
+    laws = layer_laws(model, masks)
+    factor = _input_factor(model, data)
+    parts: list[Tensor] = [factor @ factor.mT]
+    if model.mask_inputs:
+        parts.append(_hadamard(laws[0], parts[0]))
+        laws = laws[1:]
+    for weight, law in zip(model.weights[:-1], laws, strict=True):
+        moved = [weight @ part @ weight.mT for part in parts]
+        noise = [_hadamard(law, part) for part in moved]
+        parts = [moved[0], *(m + n for m, n in zip(moved[1:], noise[:-1], strict=True)), noise[-1]]
+    last = model.weights[-1]
+    return torch.stack([((last @ part) * last).sum((-2, -1)) for part in parts[1:]], dim=-1)
+
+
+def effective_strength(widths: tuple[int, ...] | list[int], drop: float | Tensor) -> Tensor:
+    """Nu = prod_i (1 + lambda_i / width_i) - 1, the strength of the deep envelope nu ||.||_*^2 (thesis-def4).
+
+    `drop` is one rate or one per hidden layer. Computed as expm1(sum log1p), accurate for tiny rates.
+
+    >>> round(float(effective_strength((5, 5, 5, 5, 5), 0.3)), 4)
+    0.5086
+    """
+    from_rates = _strengths(tuple(widths), drop)
+    sizes = torch.tensor(tuple(widths), dtype=from_rates.dtype, device=from_rates.device)
+    return torch.expm1(torch.log1p(from_rates / sizes).sum(-1))
+
+
+def _strengths(widths: tuple[int, ...], drop: float | Tensor) -> Tensor:
+    rates = as_drop(drop)
+    if not widths:
+        raise ValueError("widths must hold at least one hidden width, got none")
+    for width in widths:
+        check_positive("widths", width)
+    if rates.ndim:
+        check_size("drop", rates.shape[-1], len(widths), "one rate per hidden layer")
+    return (rates / (1 - rates)).expand(len(widths)) if rates.ndim == 0 else rates / (1 - rates)
+
+
+def _hadamard(law: MaskLaw, moment: Tensor) -> Tensor:
+    """Cbar o moment."""
+    if law.independent:
+        diagonal = torch.diagonal(moment, dim1=-2, dim2=-1)
+        return torch.diag_embed(law.relative_variance.to(moment) * diagonal)
+    return law.characteristic.to(moment) * moment
+
+
+def _added(law: MaskLaw, factor: Tensor) -> Tensor:
+    """Cbar o (F F^T), forming only the diagonal when nothing else is needed."""
+    if law.independent:
+        return torch.diag_embed(law.relative_variance.to(factor) * factor.square().sum(-1))
+    return law.characteristic.to(factor) * (factor @ factor.mT)
+
+
+def _input_factor(model: DeepLinear, data: Data) -> Tensor:
+    """F with F F^T = E x x^T; the examples themselves when they are few."""
+    match data:
+        case Sample() if len(data) <= model.input_size:
+            share = 1.0 / len(data) if data.weights is None else (data.weights / data.weights.sum())[:, None]
+            return (data.inputs * torch.as_tensor(share).sqrt()).mT
+        case Sample():
+            second_moment = feature_gram(data.inputs, data)
+        case Moments():
+            second_moment = data.xx
+        case _:
+            raise _wrong_data("DeepLinear", data, "Sample or Moments")
+    lower, info = torch.linalg.cholesky_ex(second_moment)
+    return lower if int(info) == 0 else psd_root(second_moment)
+
+
+def _contributions(model: Factorization, data: Data) -> Tensor:
+    if not isinstance(data, (Entries, Measurements)):
+        raise _wrong_data("Factorization", data, "Entries or Measurements")
+    return model.unit_outputs(data.inputs)
+
+
+def _sample(data: Data, model: Model) -> Sample:
+    if not isinstance(data, Sample):
+        raise _wrong_data(type(model).__name__, data, "Sample")
+    return data
+
+
+def _vectors(data: Data, model: Model) -> Tensor:
+    return _sample(data, model).inputs
+
+
+def _wrong_data(family: str, data: Data, wanted: str) -> ValueError:
+    return ValueError(f"data for {family} must be {wanted}, got {type(data).__name__}")

@@ -1,0 +1,104 @@
+"""What the generic methods share: the mean loss of a model on data under given multipliers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from droptics.data import Data, Entries, Measurements, Moments, Sample, average
+from droptics.losses import Loss, Squared
+from droptics.models import Factorization, LinearModel, Model
+
+# Elements of the largest intermediate tensor when many masks are evaluated at once: 32 MB in float64.
+CHUNK_ELEMENTS = 2**22
+
+
+def risk(model: Model, data: Data, loss: Loss | None = None) -> Tensor:
+    """Mean loss of the model without masks; (weighted) mean over examples of the squared norm of the error by default.
+
+    On `Moments`: tr(yy) - 2 tr(yx^T W) + tr(W xx W^T) for linear models and squared loss.
+    """
+    loss = Squared() if loss is None else loss
+    if isinstance(data, Moments):
+        matrix = _linear(model, data, loss).matrix()
+        quadratic = ((matrix @ data.xx) * matrix).sum((-2, -1))
+        return torch.trace(data.yy) - 2 * (data.yx * matrix).sum((-2, -1)) + quadratic
+    return average(loss(model.outputs(data_inputs(data)), data_targets(data)), data_weights(data))
+
+
+def masked_risk(model: Model, data: Data, loss: Loss) -> tuple[Callable[[Tensor], Tensor], int]:
+    """A function from multipliers (m, units) to mean losses (m, *batch), and how many masks fit in one call."""
+    if isinstance(data, Moments):
+        _linear(model, data, loss)
+        data = data.as_sample()
+    inputs, targets, weights = data_inputs(data), data_targets(data), data_weights(data)
+    lead = len(model.batch_shape)
+
+    def evaluate(multipliers: Tensor) -> Tensor:
+        shaped = multipliers.to(dtype=model.dtype, device=model.device)
+        shaped = shaped.reshape(shaped.shape[0], *(1,) * lead, 1, shaped.shape[-1])
+        return average(loss(model.outputs(inputs, shaped), targets), weights)
+
+    per_mask = max(inputs.shape[0], 1) * max(model.units, targets.shape[-1]) * max(model.batch_shape.numel(), 1)
+    return evaluate, max(1, CHUNK_ELEMENTS // per_mask)
+
+
+def data_inputs(data: Data) -> Tensor:
+    """What the model is evaluated on."""
+    assert isinstance(data, (Sample, Entries, Measurements))
+    return data.inputs
+
+
+def data_targets(data: Data) -> Tensor:
+    """What the outputs are compared with."""
+    assert isinstance(data, (Sample, Entries, Measurements))
+    return data.targets
+
+
+def data_weights(data: Data) -> Tensor | None:
+    """Weights of the examples."""
+    return data.weights if isinstance(data, Sample) else None
+
+
+def _linear(model: Model, data: Moments, loss: Loss) -> LinearModel:
+    if not isinstance(model, LinearModel):
+        raise ValueError(
+            f"data must be a Sample for {type(model).__name__}: second moments only determine linear models"
+        )
+    if not isinstance(loss, Squared):
+        raise ValueError(f"data must be a Sample for {type(loss).__name__}: second moments only determine squared loss")
+    return model
+
+
+def check_shapes(model: Model, data: Data) -> None:
+    """Refuse data that do not fit the model: kind, sizes, dtype, device."""
+    if isinstance(model, Factorization):
+        _check_matrix(model, data)
+    elif not isinstance(data, (Sample, Moments)):
+        raise ValueError(f"data for {type(model).__name__} must be Sample or Moments, got {type(data).__name__}")
+    if isinstance(model, LinearModel):
+        inputs, outputs = (data.xx, data.yy) if isinstance(data, Moments) else (data_inputs(data), data_targets(data))
+        if inputs.shape[-1] != model.input_size or (isinstance(data, Sample) and inputs.ndim != 2):
+            raise ValueError(
+                f"data inputs have shape {tuple(inputs.shape)} but the model takes {model.input_size} features"
+            )
+        if outputs.is_floating_point() and outputs.shape[-1] != model.output_size:
+            raise ValueError(f"data have {outputs.shape[-1]} outputs but the model has {model.output_size}")
+    if data.dtype != model.dtype or data.device != model.device:
+        raise ValueError(
+            f"data are {data.dtype} on {data.device} but the model is {model.dtype} on {model.device}; "
+            "convert the data with data.to(model.device, model.dtype)"
+        )
+
+
+def _check_matrix(model: Factorization, data: Data) -> None:
+    if isinstance(data, Entries):
+        shape = data.shape
+    elif isinstance(data, Measurements):
+        shape = (data.matrices.shape[1], data.matrices.shape[2])
+    else:
+        raise ValueError(f"data for Factorization must be Entries or Measurements, got {type(data).__name__}")
+    if shape != model.shape:
+        raise ValueError(f"data describe a matrix of shape {shape} but the factors give {model.shape}")

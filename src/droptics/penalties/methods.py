@@ -1,0 +1,40 @@
+"""Ways to compute a penalty: a short closed list of option objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from droptics.checks import check_positive, check_probability
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """The exact formula; refuses with NoClosedForm where none applies."""
+
+
+@dataclass(frozen=True)
+class Enumerate:
+    """Exact expectation over the list of all masks; refuses beyond `limit` masks."""
+
+    limit: int = 65_536
+
+    def __post_init__(self) -> None:
+        check_positive("limit", self.limit)
+
+
+@dataclass(frozen=True)
+class MonteCarlo:
+    """Mean over `samples` random masks with an interval of the given confidence; `seed` fixes the masks."""
+
+    samples: int = 1_000
+    seed: int = 0
+    confidence: float = 0.99
+
+    def __post_init__(self) -> None:
+        check_positive("samples", self.samples)
+        if self.samples < 4:
+            raise ValueError(f"samples must be at least 4 to estimate a variance, got {self.samples}")
+        check_probability("confidence", self.confidence)
+
+
+Method = ClosedForm | Enumerate | MonteCarlo
