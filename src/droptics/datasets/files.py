@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+import pooch
+
 VARIABLE = "DROPTICS_DATA"
 
 
@@ -39,8 +41,6 @@ def data_folder(folder: str | os.PathLike[str] | None) -> Path:
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named).expanduser()
-    import pooch
-
     return Path(pooch.os_cache("droptics"))
 
 
@@ -77,8 +77,6 @@ def missing(title: str, folder: str | os.PathLike[str] | None, file: str, downlo
 
 def download(remote: Remote, folder: Path) -> Path:
     """Fetch a file into the folder; kept only when its checksum is right, so a broken download never stays."""
-    import pooch
-
     folder.mkdir(parents=True, exist_ok=True)
     return Path(
         pooch.retrieve(remote.url, known_hash=remote.checksum, fname=remote.name, path=folder, progressbar=False)

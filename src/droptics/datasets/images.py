@@ -173,7 +173,7 @@ class _ArraysOnly(pickle.Unpickler):
 
 
 def _empty_array(_kind: object, shape: tuple[int, ...], dtype: object) -> NDArray[Any]:
-    return np.ndarray.__new__(np.ndarray, shape, np.dtype(dtype))  # type: ignore[call-overload, no-any-return]
+    return np.ndarray.__new__(np.ndarray, shape, np.dtype(dtype))  # type: ignore[call-overload]
 
 
 def _latin1(text: str, _encoding: str) -> bytes:

@@ -143,9 +143,6 @@ def _parse_numbers(block: bytes, separator: str, width: int, picked: tuple[int, 
     stripped = block.rstrip(b"\r\n")
     count = stripped.count(b"\n") + 1
     mark = separator.encode()
-    expected = count * (width - 1)
-    if mark != b" " and stripped.count(mark) != expected:
-        return None
     plain = stripped.replace(mark, b" ")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -161,15 +158,15 @@ def _parse_numbers(block: bytes, separator: str, width: int, picked: tuple[int, 
     if not np.isfinite(values).all() or not (whole < _EXACT_FLOAT).all() or (whole % 1).any():
         return None
     # Numbers that run over line ends (a short line followed by a long one) still add up: check the line lengths.
-    if separator == " " and any(len(row.split()) != width for row in stripped.split(b"\n")):
-        return None
-    if separator != " " and not _even_lines(stripped, mark, width):
+    if not _even_lines(stripped, mark, width):
         return None
     return Chunk(users.astype(np.int64), items.astype(np.int64), values.copy(), line)
 
 
 def _even_lines(block: bytes, mark: bytes, width: int) -> bool:
     """Whether every line has width - 1 separators, counted with array operations."""
+    if mark == b" ":
+        return all(len(row.split()) == width for row in block.split(b"\n"))
     raw = np.frombuffer(block, np.uint8)
     hits = raw == mark[0]
     if len(mark) == 2:
@@ -224,7 +221,7 @@ def as_ids(names: Sequence[str] | Array) -> Array:
 
 def _parquet_chunks(path: Path, columns: Sequence[str | int], rows: int) -> Iterator[Chunk]:
     try:
-        from pyarrow import parquet
+        from pyarrow import parquet  # noqa: PLC0415 - optional
     except ImportError as error:
         raise ValueError(f"{path}: reading Parquet needs pyarrow; install it with `pip install pyarrow`") from error
     with parquet.ParquetFile(path) as file:
