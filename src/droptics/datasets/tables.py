@@ -55,17 +55,17 @@ def read_chunks(
 
 def _text_chunks(path: Path, columns: Sequence[str | int], size: int) -> Iterator[Chunk]:
     with _open(path) as stream:
-        head = stream.readline()
+        head, line = stream.readline(), 1
         while head and not head.strip():
-            head = stream.readline()
+            head, line = stream.readline(), line + 1
         if not head:
             raise ValueError(f"{path} is empty; expected lines of user, item and rating")
-        text = _decode(head, path, 1).lstrip("\ufeff").rstrip("\r\n")
+        text = _decode(head, path, line).lstrip("\ufeff").rstrip("\r\n")
         separator = next((mark for mark in _SEPARATORS if mark in text), ",")
         fields = _split(text, separator)
         header = _is_header(fields, columns)
         picked = _positions(fields, columns, header, path)
-        line = 2 if header else 1
+        line += header
         rest = b"" if header else head.lstrip(b"\xef\xbb\xbf")
         while True:
             block = rest + stream.read(size)

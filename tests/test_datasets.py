@@ -1,0 +1,452 @@
+"""Readers against files written here, the archive guard, the table parser, planted ratings; real files where present."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import pickle
+import struct
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from droptics import datasets
+from droptics.datasets import files, images, tables
+from droptics.datasets import ratings as rating_sets
+from droptics.datasets.tables import read_chunks
+
+REAL = os.environ.get("DROPTICS_DATA")
+needs_data = pytest.mark.skipif(
+    not REAL or not Path(REAL, "mnist").is_dir(), reason="DROPTICS_DATA does not name a folder with the real sets"
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_outer_data(request, monkeypatch, tmp_path):
+    """Tests with made files must not see the real ones."""
+    if "real" not in request.node.name:
+        monkeypatch.setenv("DROPTICS_DATA", str(tmp_path / "empty"))
+
+
+def write_idx(path: Path, array: np.ndarray, packed: bool) -> None:
+    content = bytes((0, 0, 8, array.ndim)) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(content) if packed else content)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize(
+    ("reader", "subfolder"),
+    [(datasets.mnist, "mnist"), (datasets.fashion_mnist, "fashion-mnist"), (datasets.mnist, ".")],
+)
+def test_idx_sets(tmp_path, reader, subfolder, packed):
+    rng = np.random.default_rng(0)
+    pixels, labels = rng.integers(0, 256, (5, 28, 28), np.uint8), rng.integers(0, 10, 5).astype(np.uint8)
+    end = ".gz" if packed else ""
+    write_idx(tmp_path / subfolder / f"t10k-images-idx3-ubyte{end}", pixels, packed)
+    write_idx(tmp_path / subfolder / f"t10k-labels-idx1-ubyte{end}", labels, packed)
+    found, marks = reader(tmp_path, split="test")
+    assert found.dtype == torch.uint8
+    assert marks.dtype == torch.int64
+    assert np.array_equal(found.numpy(), pixels)
+    assert np.array_equal(marks.numpy(), labels)
+
+
+def test_loose_files_count_only_in_a_named_folder(tmp_path, monkeypatch):
+    write_idx(tmp_path / "train-images-idx3-ubyte.gz", np.zeros((2, 28, 28), np.uint8), True)
+    write_idx(tmp_path / "train-labels-idx1-ubyte.gz", np.zeros(2, np.uint8), True)
+    assert len(datasets.mnist(tmp_path)[0]) == 2
+    monkeypatch.setenv("DROPTICS_DATA", str(tmp_path))
+    with pytest.raises(datasets.DatasetMissing):
+        datasets.fashion_mnist()
+
+
+def test_idx_faults(tmp_path):
+    folder = tmp_path / "mnist"
+    write_idx(folder / "train-images-idx3-ubyte", np.zeros((3, 28, 28), np.uint8), False)
+    write_idx(folder / "train-labels-idx1-ubyte", np.zeros(2, np.uint8), False)
+    with pytest.raises(ValueError, match="3 images but 2 labels"):
+        datasets.mnist(tmp_path)
+    (folder / "train-labels-idx1-ubyte").write_bytes(b"no idx")
+    with pytest.raises(ValueError, match="not an IDX file"):
+        datasets.mnist(tmp_path)
+    (folder / "train-labels-idx1-ubyte").write_bytes(bytes((0, 0, 8, 1)) + struct.pack(">I", 9) + b"12")
+    with pytest.raises(ValueError, match="holds 2 bytes"):
+        datasets.mnist(tmp_path)
+    (folder / "train-labels-idx1-ubyte").unlink()
+    (folder / "train-labels-idx1-ubyte.gz").write_bytes(b"not gzip")
+    with pytest.raises(ValueError, match="cannot be read"):
+        datasets.mnist(tmp_path)
+    with pytest.raises(ValueError, match='"train" or "test"'):
+        datasets.mnist(tmp_path, split="valid")
+
+
+@pytest.mark.parametrize(
+    ("call", "file"),
+    [
+        (datasets.mnist, "train-images-idx3-ubyte.gz"),
+        (datasets.fashion_mnist, "train-images-idx3-ubyte.gz"),
+        (datasets.cifar10, "data_batch_1.bin"),
+        (datasets.movielens, "ml-100k/u.data"),
+        (datasets.jester, "jester-1.npz"),
+    ],
+)
+def test_absent_set_names_folder_and_file(tmp_path, call, file):
+    with pytest.raises(FileNotFoundError) as caught:
+        call(folder=tmp_path)
+    assert isinstance(caught.value, ValueError)
+    assert str(tmp_path) in str(caught.value)
+    assert file in str(caught.value)
+    assert "DROPTICS_DATA" in str(caught.value)
+
+
+def cifar_images() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    return rng.integers(0, 256, (6, 3, 32, 32), np.uint8), np.arange(6, dtype=np.uint8)
+
+
+def code(pixels: np.ndarray) -> np.ndarray:
+    red, green, blue = pixels[:, 0], pixels[:, 1], pixels[:, 2]
+    planes = np.stack([green, red - green, blue - green])
+    for axis in (3, 2):
+        planes = np.diff(planes, axis=axis, prepend=np.uint8(0))
+    return planes
+
+
+def test_cifar_layouts_agree(tmp_path):
+    pixels, labels = cifar_images()
+    binary = tmp_path / "a" / "cifar10" / "cifar-10-batches-bin"
+    python = tmp_path / "b" / "cifar-10-batches-py"
+    coded = tmp_path / "c" / "cifar10"
+    for place in (binary, python, coded):
+        place.mkdir(parents=True)
+    records = np.concatenate([labels[:, None], pixels.reshape(6, -1)], 1)
+    records[:4].tofile(binary / "data_batch_1.bin")
+    records[4:].tofile(binary / "data_batch_2.bin")
+    batch = {b"data": pixels.reshape(6, -1), b"labels": labels.tolist()}
+    (python / "data_batch_1").write_bytes(pickle.dumps(batch, protocol=2))
+    np.savez(coded / "cifar10-train-a.npz", labels=labels, coded=code(pixels))
+    for folder in "abc":
+        found, marks = datasets.cifar10(tmp_path / folder)
+        assert np.array_equal(found.numpy(), pixels)
+        assert np.array_equal(marks.numpy(), labels)
+
+
+def test_python_batches_run_nothing(tmp_path):
+    class Attack:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "owned"),)
+
+    (tmp_path / "data_batch_1").write_bytes(pickle.dumps({b"data": Attack(), b"labels": []}))
+    with pytest.raises(ValueError, match="which no batch of images needs"):
+        datasets.cifar10(tmp_path)
+    assert not (tmp_path / "owned").exists()
+
+
+def test_cifar_faults(tmp_path):
+    (tmp_path / "test_batch.bin").write_bytes(b"123")
+    with pytest.raises(ValueError, match="multiple of 3073"):
+        datasets.cifar10(tmp_path, split="test")
+    (tmp_path / "test_batch.bin").unlink()
+    np.savez(tmp_path / "cifar10-test.npz", labels=np.zeros(2, np.uint8), coded=np.zeros((3, 2, 8, 8), np.uint8))
+    with pytest.raises(ValueError, match="coded planes"):
+        datasets.cifar10(tmp_path, split="test")
+    (tmp_path / "test_batch").write_bytes(pickle.dumps({b"data": np.zeros((2, 5), np.uint8), b"labels": [0, 1]}))
+    with pytest.raises(ValueError, match="for 2 labels"):
+        datasets.cifar10(tmp_path, split="test")
+
+
+MOVIES = [(1, 10, 5.0), (2, 10, 3.5), (2, 20, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "mark"),
+    [
+        ("ml-100k", "ml-100k/u.data", "\t"),
+        ("ml-1m", "ml-1m/ratings.dat", "::"),
+        ("ml-10m", "ml-10M100K/ratings.dat", "::"),
+    ],
+)
+def test_movielens_text(tmp_path, name, file, mark):
+    path = tmp_path / "movielens" / file
+    path.parent.mkdir(parents=True)
+    path.write_text("\n".join(mark.join(map(str, (*row, 881250949))) for row in MOVIES) + "\n")
+    for folder in (tmp_path, tmp_path / "movielens", path.parent):
+        ratings = datasets.movielens(name, folder)
+        assert [*zip(ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist(), strict=True)] == MOVIES
+    with pytest.raises(ValueError, match="one of ml-100k, ml-1m, ml-10m"):
+        datasets.movielens("ml-2m", tmp_path)
+
+
+def test_movielens_npz_and_entries(tmp_path):
+    users, items, values = (np.array(column) for column in zip(*MOVIES, strict=True))
+    np.savez(tmp_path / "ml-1m.npz", users=users, items=items, ratings=values, timestamps=np.arange(3))
+    ratings = datasets.movielens("ml-1m", tmp_path)
+    assert ratings.times is not None
+    entries = ratings.entries(torch.float64)
+    assert entries.shape == (2, 2)
+    assert entries.rows.tolist() == [0, 1, 1]
+    assert entries.columns.tolist() == [0, 0, 1]
+    assert entries.values.tolist() == [5.0, 3.5, 1.0]
+    np.savez(tmp_path / "ml-1m.npz", users=users, items=items)
+    with pytest.raises(ValueError, match="no array 'ratings'"):
+        datasets.movielens("ml-1m", tmp_path)
+
+
+def test_ratings_dat_without_a_telling_folder_is_refused(tmp_path):
+    (tmp_path / "ratings.dat").write_text("1::2::3::4\n")
+    with pytest.raises(datasets.DatasetMissing):
+        datasets.movielens("ml-10m", tmp_path)
+
+
+def test_jester_text(tmp_path):
+    (tmp_path / "jester-data-1.csv").write_text("2,-7.82,99,8.5\n1,99,99,0.00\n")
+    ratings = datasets.jester(tmp_path)
+    assert ratings.users.tolist() == [0, 0, 1]
+    assert ratings.items.tolist() == [0, 2, 2]
+    assert np.allclose(ratings.values, [-7.82, 8.5, 0.0])
+    for content, message in (("2,1.0,99\n", "says 2"), ("1,a\n", "line 1"), ("1,2\n1,2,3\n", "line 2: 3 fields")):
+        (tmp_path / "jester-data-1.csv").write_text(content)
+        with pytest.raises(ValueError, match=message):
+            datasets.jester(tmp_path)
+
+
+def zip_of(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as packed:
+        for name, content in members.items():
+            packed.writestr(name, content)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", ["../evil.dat", "/evil.dat", "a/../../evil.dat", "..\\evil.dat", "C:/evil.dat"])
+def test_archives_cannot_write_outside(tmp_path, name):
+    inside = tmp_path / "in"
+    (tmp_path / "a.zip").write_bytes(zip_of({name: b"x"}))
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as packed:
+        member = tarfile.TarInfo(name)
+        member.size = 1
+        packed.addfile(member, io.BytesIO(b"x"))
+    for archive in ("a.zip", "a.tar.gz"):
+        with pytest.raises(ValueError, match="points outside"):
+            files.unpack(tmp_path / archive, inside, lambda _name: True)
+    assert not list(tmp_path.rglob("evil.dat"))
+
+
+def test_links_in_archives_are_not_followed(tmp_path):
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    outside.mkdir()
+    with tarfile.open(tmp_path / "a.tar", "w") as packed:
+        link = tarfile.TarInfo("door")
+        link.type, link.linkname = tarfile.SYMTYPE, str(outside)
+        packed.addfile(link)
+        member = tarfile.TarInfo("door/evil.dat")
+        member.size = 1
+        packed.addfile(member, io.BytesIO(b"x"))
+    assert files.unpack(tmp_path / "a.tar", inside, lambda _name: True) == [inside / "door" / "evil.dat"]
+    assert not list(outside.iterdir())
+    (inside / "way").symlink_to(outside)
+    (tmp_path / "b.zip").write_bytes(zip_of({"way/evil.dat": b"x"}))
+    with pytest.raises(ValueError, match="points outside"):
+        files.unpack(tmp_path / "b.zip", inside, lambda _name: True)
+    assert not list(outside.iterdir())
+
+
+def test_download_unpacks_and_checks_the_sum(tmp_path, monkeypatch):
+    body = zip_of({"ml-100k/u.data": b"1\t2\t3\t4\n", "ml-100k/README": b"terms"})
+    served = tmp_path / "served"
+    served.mkdir()
+    (served / "ml-100k.zip").write_bytes(body)
+
+    def retrieve(url, known_hash, fname, path, progressbar):
+        kind, _, digest = known_hash.partition(":")
+        if hashlib.new(kind, body).hexdigest() != digest:
+            raise ValueError("checksum")
+        (Path(path) / fname).write_bytes(body)
+        return str(Path(path) / fname)
+
+    monkeypatch.setattr(files.pooch, "retrieve", retrieve)
+    with pytest.raises(ValueError, match="checksum"):
+        datasets.movielens("ml-100k", tmp_path / "got", download=True)
+    remote = files.Remote("https://example.org/ml-100k.zip", "sha256:" + hashlib.sha256(body).hexdigest())
+    monkeypatch.setitem(rating_sets._MOVIELENS, "ml-100k", ("ml-100k/u.data", remote))
+    assert datasets.movielens("ml-100k", tmp_path / "got", download=True).values.tolist() == [3.0]
+    assert not list((tmp_path / "got").rglob("README"))
+    assert datasets.movielens("ml-100k", tmp_path / "got").users.tolist() == [1]
+
+
+def test_cifar_download_takes_the_binary_batches(tmp_path, monkeypatch):
+    pixels, labels = cifar_images()
+    archive = tmp_path / "cifar-10-binary.tar.gz"
+    content = np.concatenate([labels[:, None], pixels.reshape(6, -1)], 1).tobytes()
+    with tarfile.open(archive, "w:gz") as packed:
+        member = tarfile.TarInfo("cifar-10-batches-bin/test_batch.bin")
+        member.size = len(content)
+        packed.addfile(member, io.BytesIO(content))
+    monkeypatch.setattr(images, "_download", lambda remote, target: archive)
+    found, _ = datasets.cifar10(tmp_path / "d", split="test", download=True)
+    assert np.array_equal(found.numpy(), pixels)
+
+
+def joined(path: Path, **options: object) -> list[tuple[object, object, float]]:
+    rows: list[tuple[object, object, float]] = []
+    for chunk in read_chunks(path, **options):
+        rows += zip(chunk.users.tolist(), chunk.items.tolist(), chunk.values.tolist(), strict=True)
+    return rows
+
+
+identifier = st.one_of(
+    st.integers(-(10**15), 10**15).map(str),
+    st.text(alphabet="abcXYZ_-äß0123456789", min_size=1, max_size=6).filter(lambda t: t.lower() not in ("nan", "inf")),
+)
+
+
+@given(
+    rows=st.lists(st.tuples(identifier, identifier, st.integers(-99, 99)), min_size=1, max_size=20),
+    mark=st.sampled_from(["::", "\t", ",", ";"]),
+    size=st.sampled_from([1, 7, 64, 1 << 20]),
+    header=st.booleans(),
+    newline=st.sampled_from(["\n", "\r\n"]),
+    last=st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_tables_survive_any_chunking(tmp_path_factory, rows, mark, size, header, newline, last):
+    path = tmp_path_factory.mktemp("t") / "r.csv"
+    lines = [mark.join((user, item, f"{rating / 4:g}", "77")) for user, item, rating in rows]
+    text = newline.join((["user" + mark + "item" + mark + "rating" + mark + "at"] if header else []) + lines)
+    path.write_bytes((text + (newline if last else "")).encode())
+    read = joined(path, size=size, columns=("user", "item", "rating") if header else (0, 1, 2))
+    assert [(str(user), str(item), value) for user, item, value in read] == [(u, i, r / 4) for u, i, r in rows]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("1,2,3\n4,5\n6,7,8\n", "line 2: 2 fields"),
+        ("1,2,3\n4,5,6\n\n7,8,x\n", "line 4: rating 'x'"),
+        ("user,item,rating\n1,2,3\n4,5,nan\n", "line 3: rating 'nan' is not finite"),
+        ("1,2,3\n4,5,\n", "line 2: rating ''"),
+        ("1,2,inf\n", "line 1: rating 'inf'"),
+        ("1,2,3\n,5,6\n", "line 2: an id is empty"),
+        ("1,2,3\n4\n5,6,7,8,9\n", "line 2: 1 fields"),
+        ("1,2\n", "line 1: 2 fields"),
+        ("\n\nuser,item,rating\n1,2,x\n", "line 4: rating 'x'"),
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+    ],
+)
+@pytest.mark.parametrize("size", [3, 1 << 20])
+def test_faults_name_their_line(tmp_path, content, message, size):
+    (tmp_path / "r.csv").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        joined(tmp_path / "r.csv", size=size)
+
+
+def test_table_details(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text('a,x,rating\n"Smith, J",007,4\n"K ""B"" L",8,5\n')
+    assert joined(path) == [("Smith, J", "007", 4.0), ('K "B" L', "8", 5.0)]
+    path.write_text("score,who,what\n2.5,9007199254740993,1\n")
+    assert joined(path, columns=("who", "what", "score")) == [(9007199254740993, 1, 2.5)]
+    assert joined(path, columns=(1, 2, 0)) == [(9007199254740993, 1, 2.5)]
+    with pytest.raises(ValueError, match="no column 'stars'"):
+        joined(path, columns=("who", "what", "stars"))
+    with pytest.raises(ValueError, match="columns must name"):
+        joined(path, columns=("who", "what"))
+    with pytest.raises(ValueError, match="no file"):
+        joined(tmp_path / "absent.csv")
+    path.write_bytes(b"1,2,3\n\xff\xfe,2,3\n")
+    with pytest.raises(ValueError, match="line 2: not UTF-8"):
+        joined(path)
+    packed = tmp_path / "r.csv.gz"
+    packed.write_bytes(gzip.compress(b"\xef\xbb\xbf1 2 3\n4  5 6\n"))
+    assert joined(packed) == [(1, 2, 3.0), (4, 5, 6.0)]
+
+
+def test_parquet(tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow is optional")
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "r.parquet"
+    table = pa.table({"user": ["a", "b", "c"], "item": [1, 2, 3], "rating": [1.0, 2.0, 3.0]})
+    parquet.write_table(table, path)
+    assert joined(path, size=64) == [("a", 1, 1.0), ("b", 2, 2.0), ("c", 3, 3.0)]
+    with pytest.raises(ValueError, match="no column 'stars'"):
+        joined(path, columns=("user", "item", "stars"))
+    parquet.write_table(pa.table({"u": [1, 2], "i": [1, 2], "r": [1.0, float("nan")]}), path)
+    with pytest.raises(ValueError, match="row 2: the rating is not finite"):
+        joined(path)
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    (tmp_path / "r.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ValueError, match="pip install pyarrow"):
+        joined(tmp_path / "r.parquet")
+
+
+def test_as_ids():
+    assert tables.as_ids(["3", "-4"]).tolist() == [3, -4]
+    assert tables.as_ids(["3", "04"]).tolist() == ["3", "04"]
+    assert tables.as_ids(["3", "99999999999999999999"]).dtype.kind == "U"
+
+
+def test_planted_ratings():
+    ratings = datasets.planted_ratings((300, 200, 6000), rank=3, noise=0.5, seed=4)
+    again = datasets.planted_ratings((300, 200, 6000), rank=3, noise=0.5, seed=4)
+    assert len(ratings) == 6000
+    assert np.array_equal(ratings.values, again.values)
+    assert len(np.unique(ratings.users.astype(np.int64) * 200 + ratings.items)) == 6000
+    counts = np.sort(np.bincount(ratings.users, minlength=300))
+    assert counts[-30:].sum() > 3 * counts[:30].sum()
+    clean = datasets.planted_ratings((300, 200, 6000), rank=3, noise=0.0, seed=4)
+    assert np.array_equal(clean.users, ratings.users)
+    difference = ratings.values - clean.values
+    assert abs(difference.std() - 0.5) < 4 * 0.5 / np.sqrt(2 * 6000)
+    for size in ("ml-2m", (10, 10, 51), (0, 10, 1)):
+        with pytest.raises(ValueError, match="must be"):
+            datasets.planted_ratings(size)
+
+
+def test_split_partitions():
+    ratings = datasets.Ratings(np.arange(10), np.arange(10), np.arange(10.0), np.arange(10))
+    kept, held = ratings.split(0.3, seed=1)
+    assert len(held) == 3
+    assert sorted([*kept.users, *held.users]) == list(range(10))
+    assert np.array_equal(kept.times, kept.users)
+    for share in (0.0, 1.0):
+        with pytest.raises(ValueError, match="holdout"):
+            ratings.split(share, seed=0)
+    with pytest.raises(ValueError, match="two ratings"):
+        ratings.take(np.array([0])).split(0.5, seed=0)
+    with pytest.raises(ValueError, match="one entry per rating"):
+        datasets.Ratings(np.arange(2), np.arange(2), np.arange(3.0))
+
+
+@needs_data
+def test_real_images():
+    pixels, labels = datasets.mnist(split="test")
+    assert labels.bincount().tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    assert pixels.shape == (10000, 28, 28)
+    assert datasets.fashion_mnist(split="test")[1].bincount().tolist() == [1000] * 10
+    pixels, labels = datasets.cifar10(split="test")
+    assert labels.bincount().tolist() == [1000] * 10
+    digest = hashlib.sha256(pixels.permute(0, 2, 3, 1).contiguous().numpy().tobytes()).hexdigest()
+    assert digest == "f9b1e2130bab680db56eb06d886f7f1ad0f1183907ceff4659d1735c890f5b04"
+
+
+@needs_data
+def test_real_ratings():
+    ratings = datasets.movielens("ml-100k")
+    assert ratings.entries().shape == (943, 1682)
+    assert np.bincount(ratings.values.astype(int)).tolist() == [0, 6110, 11370, 27145, 34174, 21201]
+    assert datasets.jester().entries().shape == (24983, 100)
