@@ -1,0 +1,53 @@
+"""induced and envelope: the least penalty that a map can have, and the convex function below it.
+
+A family registers two rules, `induced_rule.register` and `envelope_rule.register`, each a function of
+(model, data, masks) that returns the value and the words for how it was computed. Rules live beside the mathematics
+they implement, in the other files of this room.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from torch import Tensor
+
+from droptics.data import Data
+from droptics.errors import NoClosedForm
+from droptics.estimates import Estimate
+from droptics.masks import MaskLaw
+from droptics.models import Model
+from droptics.penalties.penalty import check_triple
+
+Value = tuple[Tensor, str]
+
+
+@singledispatch
+def induced_rule(model: Model, data: Data, masks: MaskLaw) -> Value:
+    """The least penalty over all models of this shape with the same map, and how it was computed."""
+    raise NoClosedForm(f"the induced penalty of {type(model).__name__} is not known; use penalty for the model itself")
+
+
+@singledispatch
+def envelope_rule(model: Model, data: Data, masks: MaskLaw) -> Value:
+    """The convex envelope of the induced penalty, at the map of the model, and how it was computed."""
+    raise NoClosedForm(f"the convex envelope of {type(model).__name__} is not known; use penalty for the model itself")
+
+
+def induced(model: Model, data: Data, masks: MaskLaw) -> Estimate:
+    """The least penalty over all networks of this shape that compute the same map (thesis-eq2.7, pal2020-eq9).
+
+    It depends on the model only through its map and its widths: `penalty >= induced >= envelope`, and `equalize`
+    returns a network that attains it.
+    """
+    check_triple(model, data, masks)
+    return Estimate.exact(*induced_rule(model, data, masks))
+
+
+def envelope(model: Model, data: Data, masks: MaskLaw) -> Estimate:
+    """The largest convex function of the map below the induced penalty, at the map of this model.
+
+    Two layers under dropout: (lambda / width) || W E[x x^T]^(1/2) ||_*^2 (mianjy2018-thm3.6); DropBlock: the squared
+    spectral k-support norm (pal2020-thm2.3); deep linear networks: nu || W E[x x^T]^(1/2) ||_*^2 (thesis-thm9).
+    """
+    check_triple(model, data, masks)
+    return Estimate.exact(*envelope_rule(model, data, masks))
