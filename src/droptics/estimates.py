@@ -56,12 +56,12 @@ class Estimate:
         )
 
     def __float__(self) -> float:
-        return float(self.value)
+        return float(self.value.detach())
 
     def __repr__(self) -> str:
         if self.value.numel() != 1:
             return f"Estimate(values of shape {tuple(self.value.shape)}, {self.method})"
-        value = float(self.value)
+        value = float(self)
         if self.confidence == 1.0:
             return f"Estimate({value:.6g}, {self.method})"
         low, high = float(self.lower), float(self.upper)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -128,17 +129,17 @@ class SlidingBlock(MaskLaw):
 
         With clipped edges keep' = (1 - drop)^(1 / block); with valid edges the root is found to rounding.
         """
-        keep = 1 - float(as_drop(drop))
-        cover = torch.diagonal(SlidingBlock(0.0, size, block, edges)._shared()).double()
+        rate = float(as_drop(drop))
+        if rate == 0:
+            return SlidingBlock(0.0, size, block, edges)
+        cover = torch.diagonal(SlidingBlock(0.0, size, block, edges)._shared())
 
         def excess(log_keep: float) -> float:
-            return float(torch.exp(log_keep * cover).mean()) - keep
+            return float(-torch.expm1(log_keep * cover).mean()) - rate
 
-        if drop == 0:
-            return SlidingBlock(0.0, size, block, edges)
-        lowest = float(torch.log(torch.tensor(keep, dtype=torch.float64)))  # keep' >= keep since some n_i >= 1
-        root = brentq(excess, lowest, 0.0, xtol=1e-16, rtol=1e-15)
-        return SlidingBlock(float(-torch.expm1(torch.tensor(root, dtype=torch.float64))), size, block, edges)
+        lowest = 1.5 * math.log1p(-rate)  # keep' >= keep because every unit is covered at least once
+        root = brentq(excess, lowest, 0.0, xtol=1e-300, rtol=1e-15)
+        return SlidingBlock(-math.expm1(root), size, block, edges)
 
     @property
     def size(self) -> int:

@@ -1,0 +1,36 @@
+"""The floors of the house are kept, and the test that says so can fail."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import droptics
+from structure.floors import violations
+
+PACKAGE = Path(droptics.__file__).parent
+
+
+def test_no_import_goes_up():
+    assert violations(PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "line", "message"),
+    [
+        ("masks/law.py", "from droptics.penalties import penalty", "must not import penalties"),
+        ("masks/law.py", "import droptics.models", "must not import models"),
+        ("data.py", "def late():\n    from droptics.checks import check_size", "hides the import"),
+        ("penalties/penalty.py", "from droptics import data, cli", "must not import cli"),
+        ("penalties/penalty.py", "import droptics", "not a room"),
+        ("penalties/penalty.py", "import matplotlib.pyplot", "only plots"),
+        ("models/model.py", "from .relu import ReLUNet", "relative import"),
+        ("basement.py", "import torch", "not a room of the house"),
+    ],
+)
+def test_a_planted_violation_is_found(tmp_path, room, line, message):
+    copy = tmp_path / "droptics"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    target = copy / room
+    target.write_text((target.read_text() if target.exists() else "") + "\n" + line + "\n")
+    assert any(message in found for found in violations(copy))

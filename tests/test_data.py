@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cases import entries, normal, sample, singular_moments, weighted_sample
+from compare import close
+from droptics.data import Entries, Measurements, Moments, Sample
+
+
+def test_moments_of_a_weighted_sample():
+    data = weighted_sample()
+    share = data.weights / data.weights.sum()
+    moments = Moments.of_sample(data)
+    close(moments.xx, sum(w * torch.outer(x, x) for w, x in zip(share, data.inputs, strict=True)))
+    close(moments.yx, sum(w * torch.outer(y, x) for w, x, y in zip(share, data.inputs, data.targets, strict=True)))
+    assert moments.weight == float(data.weights.sum())
+
+
+def test_moments_of_a_map():
+    matrix = normal(3, 4)
+    moments = Moments.of_map(matrix)
+    close(moments.xx, torch.eye(4))
+    close(moments.yy, matrix @ matrix.mT)
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=6))
+@settings(deadline=None, max_examples=30)
+def test_moments_do_not_depend_on_how_the_data_are_cut(sizes):
+    count = sum(sizes)
+    inputs, targets = normal(count, 3), normal(count, 2)
+    whole = Moments.of_sample(Sample(inputs, targets))
+    pieces = list(zip(inputs.split(sizes), targets.split(sizes), strict=True))
+    streamed = Moments.of_batches(pieces)
+    merged = Moments.merged([Moments.of_batches(pieces[:1]), *(Moments.of_batches([piece]) for piece in pieces[1:])])
+    for other in (streamed, merged):
+        close(other.xx, whole.xx, 1e-13)
+        close(other.yx, whole.yx, 1e-13)
+        close(other.yy, whole.yy, 1e-13)
+        assert other.weight == count
+
+
+def test_streaming_float32_does_not_lose_digits():
+    inputs = 1000 + normal(20_000, 2, dtype=torch.float32)
+    streamed = Moments.of_batches((part, part) for part in inputs.split(100))
+    exact = inputs.double().mT @ inputs.double() / len(inputs)
+    close(streamed.xx, exact, 1e-13)
+
+
+@pytest.mark.parametrize("moments", [Moments.of_sample(sample()), singular_moments(), Moments.of_map(normal(3, 2))])
+def test_pseudo_sample_has_the_same_moments(moments):
+    again = Moments.of_sample(moments.as_sample())
+    close(again.xx, moments.xx)
+    close(again.yx, moments.yx)
+    close(again.yy, moments.yy)
+
+
+def test_numpy_arrays_and_vectors_are_accepted():
+    data = Sample(np.ones((3, 2)), np.arange(3.0))
+    assert data.targets.shape == (3, 1)
+    assert Sample(np.ones((3, 2)), np.array([0, 1, 1])).targets.dtype == torch.int64
+    assert len(Entries(np.array([0, 1]), [1, 0], np.ones(2), (2, 2))) == 2
+
+
+def test_conversion_keeps_indices_whole():
+    converted = entries().to(torch.float32)
+    assert converted.values.dtype == torch.float32
+    assert converted.rows.dtype == torch.int64
+    assert weighted_sample().to(torch.float32).weights.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Sample(normal(3, 2), normal(4, 2)), "targets has size 4, expected 3"),
+        (lambda: Sample(torch.zeros(0, 2), torch.zeros(0, 1)), "empty sample"),
+        (lambda: Sample(torch.ones(3, 2, dtype=torch.int64), normal(3, 2)), "inputs must be floating point"),
+        (lambda: Sample(normal(3, 2), torch.ones(3, 2, dtype=torch.int64)), "targets must be floating point"),
+        (lambda: Sample(normal(3, 2) / 0, normal(3, 2)), "inputs must be finite"),
+        (lambda: Sample(normal(3, 2), normal(3, 2).float()), "targets is torch.float32"),
+        (lambda: Sample(normal(3), normal(3, 2)), "inputs must be"),
+        (lambda: Sample(normal(3, 2), normal(3, 2), -torch.ones(3).double()), "weights must be non-negative"),
+        (lambda: Sample(normal(3, 2), normal(3, 2), torch.ones(2).double()), "weights has size 2"),
+        (lambda: Sample("data", normal(3, 2)), "inputs must be a tensor"),
+        (lambda: Moments(torch.eye(2), torch.ones(1, 3), torch.eye(1)), "yx .columns. has size 3"),
+        (lambda: Moments(-torch.eye(2), torch.ones(1, 2), torch.eye(1)), "xx must be positive semi-definite"),
+        (lambda: Moments(torch.tensor([[1.0, 2], [0, 1]]), torch.ones(1, 2), torch.eye(1)), "xx must be symmetric"),
+        (lambda: Moments(torch.eye(2), torch.ones(1, 2).double(), torch.eye(1)), "yx is torch.float64"),
+        (lambda: Moments(torch.eye(2), 5 * torch.ones(1, 2), torch.eye(1)).as_sample(), "not the moments of any data"),
+        (lambda: Moments.of_batches([]), "batches"),
+        (lambda: Entries([0], [3], normal(1), (2, 2)), "columns must lie in 0..1"),
+        (lambda: Entries([], [], normal(0), (2, 2)), "at least one"),
+        (lambda: Entries([0.5], [0], normal(1), (2, 2)), "rows must be a vector of whole numbers"),
+        (lambda: Measurements(normal(2, 3, 3), normal(3)), "values has size 3"),
+    ],
+)
+def test_bad_input_is_named(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
