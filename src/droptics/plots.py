@@ -1,0 +1,98 @@
+"""Series in, pictures out: the only importer of the plotting libraries.
+
+Pictures are static (matplotlib, drawn without a display and without touching the caller's pyplot state) and come as
+PNG bytes, so that a page can embed them and a file can hold them.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+
+# A palette that people with color blindness can tell apart (Okabe and Ito).
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+
+def new_figure(width: float = 6.0, height: float = 3.6, columns: int = 1) -> Figure:
+    """An empty figure with `columns` axes side by side, not known to pyplot."""
+    figure = Figure(figsize=(width * columns, height), layout="constrained")
+    figure.subplots(1, columns)
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+    return figure
+
+
+def as_png(figure: Figure, dots: int = 120) -> bytes:
+    """The figure as PNG bytes."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dots)
+    return buffer.getvalue()
+
+
+def as_data_uri(png: bytes) -> str:
+    """PNG bytes as an address that an HTML page can embed."""
+    return "data:image/png;base64," + base64.b64encode(png).decode()
+
+
+def lines(
+    x: Sequence[float],
+    series: Mapping[str, Sequence[float]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    title: str = "",
+    log: str = "",
+    bands: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
+    levels: Mapping[str, float] | None = None,
+) -> Figure:
+    """Curves over a common axis; `log` names the logarithmic axes ("x", "y", "xy"), `levels` are horizontal lines."""
+    figure = new_figure()
+    axes = figure.axes[0]
+    for color, (name, values) in zip(_colors(len(series)), series.items(), strict=True):
+        axes.plot(x, values, color=color, label=name)
+        if bands and name in bands:
+            axes.fill_between(x, *bands[name], color=color, alpha=0.2, linewidth=0)
+    for name, level in (levels or {}).items():
+        axes.axhline(level, color="#555555", linestyle="--", linewidth=1, label=name)
+    if "x" in log:
+        axes.set_xscale("log")
+    if "y" in log:
+        axes.set_yscale("log")
+    axes.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    if len(series) + len(levels or {}) > 1:
+        axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def bars(groups: Mapping[str, Sequence[float]], labels: Sequence[str], *, ylabel: str, title: str = "") -> Figure:
+    """Bars side by side: one group of bars per label, one color per name."""
+    figure = new_figure()
+    axes = figure.axes[0]
+    width = 0.8 / len(groups)
+    for i, (color, (name, values)) in enumerate(zip(_colors(len(groups)), groups.items(), strict=True)):
+        positions = [k + (i - (len(groups) - 1) / 2) * width for k in range(len(labels))]
+        axes.bar(positions, values, width, color=color, label=name)
+    axes.set_xticks(range(len(labels)), labels)
+    axes.set(ylabel=ylabel, title=title)
+    if len(groups) > 1:
+        axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def heatmap(matrix: Sequence[Sequence[float]], *, title: str = "", xlabel: str = "", ylabel: str = "") -> Figure:
+    """A matrix as colored cells with a color bar."""
+    figure = new_figure(4.2, 3.6)
+    axes = figure.axes[0]
+    axes.grid(False)
+    image = axes.imshow(matrix, cmap="viridis", interpolation="nearest")
+    figure.colorbar(image, ax=axes, shrink=0.85)
+    axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    return figure
+
+
+def _colors(count: int) -> list[str]:
+    return [COLORS[i % len(COLORS)] for i in range(count)]
