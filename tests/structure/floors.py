@@ -35,12 +35,8 @@ def violations(package: Path) -> list[str]:
             found.append(f"{room}: not a room of the house")
             continue
         tree = ast.parse(path.read_text())
-        hidden = {
-            id(node)
-            for function in ast.walk(tree)
-            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-            for node in ast.walk(function)
-        }
+        functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        hidden = {id(node) for function in functions for node in ast.walk(function)}
         for node in ast.walk(tree):
             for module in _imported(node, parts):
                 found += _judge(path.relative_to(package), room, module, id(node) in hidden)

@@ -6,39 +6,17 @@ import sys
 import droptics
 from droptics import linalg, norms
 
-PROMISED = [
-    "Sample",
-    "Moments",
-    "Entries",
-    "Measurements",
-    "Bernoulli",
-    "Block",
-    "SlidingBlock",
-    "Gaussian",
-    "Discrete",
-    "Product",
-    "drop_for_width",
-    "TwoLayerLinear",
-    "Autoencoder",
-    "DeepLinear",
-    "Connections",
-    "Factorization",
-    "ReLUNet",
-    "LastLayer",
-    "ClosedForm",
-    "Enumerate",
-    "MonteCarlo",
-    "best_method",
-    "penalty",
-    "criterion",
-    "risk",
-    "sub_penalties",
-    "effective_strength",
-]
+PROMISED = {
+    *("Sample", "Moments", "Entries", "Measurements"),
+    *("Bernoulli", "Block", "SlidingBlock", "Gaussian", "Discrete", "Product", "drop_for_width"),
+    *("TwoLayerLinear", "Autoencoder", "DeepLinear", "Connections", "Factorization", "ReLUNet", "LastLayer"),
+    *("ClosedForm", "Enumerate", "MonteCarlo", "best_method", "penalty", "criterion", "risk"),
+    *("sub_penalties", "effective_strength"),
+}
 
 
 def test_promised_names_are_public():
-    assert set(PROMISED) <= set(droptics.__all__)
+    assert set(droptics.__all__) >= PROMISED
 
 
 def test_every_public_name_resolves():

@@ -1,0 +1,56 @@
+"""The frame of the command line: sub-commands are registered here, errors become one line and exit code 2.
+
+Modules of this room import nothing heavy at the top, so that `droptics --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from droptics import __version__
+from droptics.cli.demo import demo_command
+from droptics.cli.optimum import optimum_command
+from droptics.cli.penalty import penalty_command
+
+app = typer.Typer(
+    name="droptics",
+    help="What dropout does to a model, exactly: its penalty, the global optimum, and how far you are from it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo_command)
+app.command("penalty")(penalty_command)
+app.command("optimum")(optimum_command)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"droptics {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool | None,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave."),
+    ] = None,
+) -> None:
+    """What dropout does to a model, exactly: its penalty, the global optimum, and how far you are from it."""
+
+
+def main() -> None:
+    """Run the command line; anything wrong with the input is one clear line on stderr and exit code 2."""
+    try:
+        app()
+    except (ValueError, OSError, ArithmeticError) as problem:
+        message = " ".join(str(problem).split()) or type(problem).__name__
+        print(f"droptics: {message}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("droptics: stopped", file=sys.stderr)
+        sys.exit(130)

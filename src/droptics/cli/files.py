@@ -1,0 +1,73 @@
+"""Weights and data from files: .npz without pickle, or .safetensors; written atomically."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from droptics.data import Sample
+from droptics.models import Connections, DeepLinear, LinearModel, Model, TwoLayerLinear
+
+
+def read_arrays(path: Path) -> dict[str, Tensor]:
+    """Named arrays of a .npz or .safetensors file."""
+    if not path.exists():
+        raise ValueError(f"{path} does not exist")
+    if path.suffix not in (".npz", ".safetensors"):
+        raise ValueError(f"{path} must be a .npz or .safetensors file")
+    try:
+        if path.suffix == ".safetensors":
+            return dict(load_file(path))
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: torch.from_numpy(archive[name]) for name in archive.files}
+    except (OSError, ValueError, zipfile.BadZipFile, TypeError, KeyError) as problem:
+        raise ValueError(f"{path} cannot be read: {problem}") from problem
+    except Exception as problem:  # safetensors raises its own error type, derived from Exception only
+        raise ValueError(f"{path} cannot be read: {problem}") from problem
+
+
+def read_sample(path: Path) -> Sample:
+    """Arrays `inputs`, `targets` and optionally `weights`, whole numbers converted to float64."""
+    arrays = read_arrays(path)
+    missing = {"inputs", "targets"} - set(arrays)
+    if missing:
+        raise ValueError(f"{path} lacks the array(s) {sorted(missing)}; it has {sorted(arrays)}")
+    wanted = {name: arrays[name] for name in ("inputs", "targets", "weights") if name in arrays}
+    return Sample(**{name: value if value.is_floating_point() else value.double() for name, value in wanted.items()})
+
+
+def read_model(path: Path, connect: bool = False) -> LinearModel:
+    """Arrays U and V, or W1, W2, ... in order."""
+    arrays = read_arrays(path)
+    if {"U", "V"} <= set(arrays):
+        return (Connections if connect else TwoLayerLinear)(arrays["U"], arrays["V"])
+    layers = sorted((int(name[1:]), name) for name in arrays if re.fullmatch(r"W\d+", name))
+    if len(layers) >= 2 and not connect:
+        return DeepLinear([arrays[name] for _, name in layers])
+    wanted = "U and V" if connect else "U and V, or W1, W2, ..."
+    raise ValueError(f"{path} must hold the arrays {wanted}; it has {sorted(arrays)}")
+
+
+def write_model(model: Model, path: Path) -> None:
+    """Write the weights under the names that `read_model` reads."""
+    if path.suffix != ".safetensors":
+        raise ValueError(f"{path} must end in .safetensors")
+    if isinstance(model, DeepLinear):
+        arrays = {f"W{i}": weight for i, weight in enumerate(model.weights, start=1)}
+    elif isinstance(model, TwoLayerLinear):
+        arrays = {"U": model.U, "V": model.V}
+    else:
+        raise ValueError(f"weights of {type(model).__name__} cannot be written")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as handle:
+        pass
+    save_file({name: value.detach().contiguous() for name, value in arrays.items()}, handle.name)
+    os.replace(handle.name, path)

@@ -1,0 +1,65 @@
+"""`droptics optimum`: the best network of a width, and how far a given one is from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def optimum_command(
+    data: Annotated[
+        Path, typer.Option("--data", help="A .npz or .safetensors file with arrays inputs (n x d) and targets (n x k).")
+    ],
+    drop: Annotated[float, typer.Option("--drop", help="Probability of dropping a hidden unit, in [0, 1).")],
+    width: Annotated[
+        list[int], typer.Option("--width", help="Number of hidden units; repeat it for each layer of a deep network.")
+    ],
+    block: Annotated[int, typer.Option("--block", help="Units that fall together (DropBlock); 1 is dropout.")] = 1,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", help="Weights of a trained network (as in `droptics penalty`) to be certified."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write the optimal weights to this .safetensors file."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Global optimum of dropout training for a linear network, found by algebra and certified.
+
+    Prints the least possible training loss, the rank of the optimal map and the certificate; with --model also how
+    far that network is from the optimum.
+
+    Example: droptics optimum --data data.npz --drop 0.5 --width 20
+    """
+    from droptics.cli.files import read_model, read_sample, write_model
+    from droptics.cli.laws import law_for, law_for_widths
+    from droptics.cli.tables import show
+    from droptics.models import DeepLinear, TwoLayerLinear
+    from droptics.optima import certify, optimum
+
+    sample = read_sample(data)
+    family = TwoLayerLinear if len(width) == 1 else DeepLinear
+    best = optimum(family, sample, law_for_widths(width, drop, block))
+    rows: dict[str, object] = {
+        "least training loss": best.objective,
+        "proved lower bound": best.bound,
+        "gap": best.gap,
+        "certified": best.certified,
+        "rank of the map": best.rank,
+        "rests on": best.claim,
+    }
+    if model is not None:
+        network = read_model(model)
+        certificate = certify(network, sample.to(network.dtype), law_for(network, drop, block, sliding=False))
+        rows |= {
+            "your training loss": certificate.objective,
+            "your gap": certificate.gap,
+            "your gap, relative": certificate.relative_gap,
+        }
+    if out is not None:
+        write_model(best.model, out)
+        rows["weights"] = str(out)
+    show(f"optimum at width {', '.join(map(str, width))}, drop {drop}", rows, as_json)
