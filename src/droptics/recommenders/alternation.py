@@ -1,0 +1,137 @@
+"""Alternating least squares: what is minimized, and the loop over half-sweeps.
+
+    F = sum_(i,j) (y_ij - b_i - c_j - <u_i, v_j>)^2 + P(U, V) + bias (|b|^2 + |c|^2)
+
+P is made of up to four parts, each diagonal once one side is fixed:
+
+    empirical   sum_(i,j) sum_k u_ik^2 v_jk^2                      dropout on the observed entries
+    expected    (1/n) sum_k (sum_i n_i u_ik^2) (sum_j n_j v_jk^2)   dropout under product sampling of rows and columns
+    weighted    sum_i n_i |u_i|^2 + sum_j n_j |v_j|^2               ALS-WR
+    ridge       |U|^2 + |V|^2                                       plain least squares with ridge
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from droptics.recommenders.ratings import Compressed, Observations
+
+Array = NDArray[Any]
+_LANES = 8
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """Factors of the four parts of the penalty, and of the ridge on the biases (None: no biases).
+
+    Dropout with rate lam = drop / (1 - drop) is `empirical=lam`, or `expected=lam`, or a mixture.
+    """
+
+    width: int
+    empirical: float = 0.0
+    expected: float = 0.0
+    weighted: float = 0.0
+    ridge: float = 0.0
+    bias: float | None = None
+
+    @property
+    def columns(self) -> int:
+        """Columns of a factor array: the factors, the bias, and zeros up to a multiple of eight (vector lanes)."""
+        return -(-(self.width + 1) // _LANES) * _LANES
+
+    def diagonals(self, mean_squares: Array) -> Array:
+        """The three diagonals of a row's system, given s_k = sum_j n_j v_jk^2 / n of the fixed side."""
+        rows = np.zeros((3, self.columns))
+        rows[0, : self.width] = self.empirical
+        rows[1, : self.width] = self.expected * mean_squares[: self.width] + self.weighted
+        rows[2, : self.width] = self.ridge
+        if self.bias is not None:
+            rows[2, self.width] = self.bias
+        return rows
+
+    def own(self, squares: Array, weighted_squares: Array) -> float:
+        """Parts of F that belong to the fixed side alone, from its (rating-weighted) sums of squares per column."""
+        total = self.ridge * squares[: self.width].sum() + self.weighted * weighted_squares[: self.width].sum()
+        if self.bias is not None:
+            total += self.bias * squares[self.width]
+        return float(total)
+
+
+class Engine(Protocol):
+    """Where half-sweeps run. Tables and factors are held in whatever form suits the engine."""
+
+    def load(self, table: Compressed) -> Any:
+        """Prepare a table of ratings; called once per side."""
+
+    def hold(self, factors: Array) -> Any:
+        """Take a factor array in."""
+
+    def release(self, held: Any) -> Array:
+        """Give a factor array back."""
+
+    def solve(self, table: Any, fixed: Any, free: Any, strengths: Strengths, weights: Array, steps: int) -> Any:
+        """One half-sweep, in place on `free`; returns the pair (F, sum of squared errors) now reached.
+
+        `weights` are the numbers of ratings of the rows of `fixed`.
+        """
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One line of a history: mean objective and RMSE over the training ratings, and seconds since the start."""
+
+    sweep: int
+    objective: float
+    rmse: float
+    seconds: float
+
+
+def alternate(
+    engine: Engine,
+    data: Observations,
+    factors: tuple[Array, Array],
+    strengths: Strengths,
+    sweeps: int,
+    steps: int,
+    tolerance: float = 0.0,
+    watch: Callable[[Sweep], None] | None = None,
+) -> tuple[tuple[Array, Array], list[Sweep]]:
+    """Alternate between users and items; returns the factors and one line per sweep.
+
+    F never increases (up to rounding): each half-sweep minimizes it exactly, or decreases it by conjugate gradients
+    from where it stands. Stops early when a sweep lowers the objective by less than `tolerance` times its value.
+    """
+    begin = time.perf_counter()
+    tables = engine.load(data.by_user), engine.load(data.by_item)
+    left, right = engine.hold(factors[0]), engine.hold(factors[1])
+    user_counts, item_counts = data.by_user.counts, data.by_item.counts
+    history: list[Sweep] = []
+    for number in range(1, sweeps + 1):
+        engine.solve(tables[0], right, left, strengths, item_counts, steps)
+        total, error = engine.solve(tables[1], left, right, strengths, user_counts, steps)
+        rmse = float(np.sqrt(max(float(error), 0.0) / data.count))
+        line = Sweep(number, float(total) / data.count, rmse, time.perf_counter() - begin)
+        history.append(line)
+        if watch is not None:
+            watch(line)
+        if not np.isfinite(line.objective):
+            raise ArithmeticError("the objective is no longer finite; use a larger drop or another penalty")
+        if len(history) > 1 and history[-2].objective - line.objective < tolerance * abs(line.objective):
+            break
+    return (engine.release(left), engine.release(right)), history
+
+
+def column_sums(factors: Array, weights: Array) -> tuple[Array, Array]:
+    """Sums of squares per column, plain and weighted by the ratings of each row, in float64 block by block."""
+    plain, weighted = np.zeros(factors.shape[1]), np.zeros(factors.shape[1])
+    for at in range(0, len(factors), 4096):
+        squares = np.square(factors[at : at + 4096], dtype=np.float64)
+        plain += squares.sum(0)
+        weighted += weights[at : at + 4096].astype(np.float64) @ squares
+    return plain, weighted

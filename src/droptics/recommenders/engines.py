@@ -1,0 +1,284 @@
+"""Where half-sweeps run: threads of this process, a torch device, or a Dask cluster; the same row systems."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from droptics.recommenders.alternation import Engine, Strengths, column_sums
+from droptics.recommenders.least_squares import solve_rows
+from droptics.recommenders.ratings import Compressed
+
+Array = NDArray[Any]
+_PAD_RATIO = 1.4
+
+
+def engine_for(
+    engine: Any = None, device: str | None = None, threads: int | None = None, memory: int = 1 << 30
+) -> Engine:
+    """The engine asked for: a Dask cluster (address or client), a torch device, or threads (the default: all cores)."""
+    if engine is not None and device is not None:
+        raise ValueError("engine and device exclude each other: a cluster runs the compiled kernels")
+    if engine is not None:
+        return Cluster(engine)
+    if device is not None:
+        return Device(device, memory)
+    return Threads(threads)
+
+
+class Threads:
+    """The compiled kernels on threads of this process; they hold no interpreter lock."""
+
+    def __init__(self, count: int | None = None) -> None:
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.count = available if count is None else count
+        if self.count < 1:
+            raise ValueError(f"threads must be a positive whole number, got {count!r}")
+
+    def load(self, table: Compressed) -> Compressed:
+        return table
+
+    def hold(self, factors: Array) -> Array:
+        return factors.copy()
+
+    def release(self, held: Array) -> Array:
+        return held
+
+    def solve(
+        self, table: Compressed, fixed: Array, free: Array, strengths: Strengths, weights: Array, steps: int
+    ) -> tuple[float, float]:
+        regressors, offsets, diagonals, own = prepared(fixed, strengths, weights)
+
+        def run(rows: tuple[int, int]) -> tuple[float, float]:
+            low, high = rows
+            return solve_block(block_of(table, low, high), regressors, offsets, free[low:high], diagonals, steps)
+
+        if self.count == 1:
+            parts = [run(rows) for rows in table.blocks(max(1, int(table.starts[-1]) >> 24))]
+        else:
+            with ThreadPoolExecutor(self.count) as pool:
+                parts = list(pool.map(run, table.blocks(8 * self.count)))
+        return sum(part[0] for part in parts) + own, sum(part[1] for part in parts)
+
+
+class Cluster:
+    """The compiled kernels on the workers of a Dask cluster; blocks of rows are sent once and stay there."""
+
+    def __init__(self, address: Any) -> None:
+        try:
+            from distributed import Client  # noqa: PLC0415 - optional
+        except ImportError as error:
+            raise ValueError("engine: a cluster needs Dask; install it with `pip install droptics[dask]`") from error
+        self.client = address if isinstance(address, Client) else Client(address, set_as_default=False)
+        self.workers = max(1, len(self.client.scheduler_info()["workers"]))
+
+    def load(self, table: Compressed) -> list[tuple[int, int, Any]]:
+        blocks = table.blocks(2 * self.workers)
+        return [(low, high, self.client.scatter(block_of(table, low, high), hash=False)) for low, high in blocks]
+
+    def hold(self, factors: Array) -> Array:
+        return factors.copy()
+
+    def release(self, held: Array) -> Array:
+        return held
+
+    def solve(
+        self,
+        table: list[tuple[int, int, Any]],
+        fixed: Array,
+        free: Array,
+        strengths: Strengths,
+        weights: Array,
+        steps: int,
+    ) -> tuple[float, float]:
+        regressors, offsets, diagonals, own = prepared(fixed, strengths, weights)
+        shared = self.client.scatter((regressors, offsets, diagonals), broadcast=True, hash=False)
+        futures = [
+            self.client.submit(_solve_remote, block, shared, free[low:high].copy(), steps, pure=False)
+            for low, high, block in table
+        ]
+        results = self.client.gather(futures)
+        for (low, high, _), (rows, _, _) in zip(table, results, strict=True):
+            free[low:high] = rows
+        return sum(result[1] for result in results) + own, sum(result[2] for result in results)
+
+
+class Device:
+    """Batched torch operations on any device: rows of similar length are padded together within a memory budget."""
+
+    def __init__(self, device: str, memory: int = 1 << 30) -> None:
+        self.device = torch.device(device)
+        self.memory = memory
+
+    def load(self, table: Compressed) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Buckets of (row numbers, padded columns, padded values, counts); padding points at a zero row."""
+        order = np.argsort(-table.counts, kind="stable")
+        order = order[table.counts[order] > 0]
+        counts = table.counts[order]
+        edge = int(table.columns.max()) + 1 if len(table.columns) else 0
+        buckets = []
+        at = 0
+        while at < len(order):
+            longest = int(counts[at])
+            similar = int(np.searchsorted(-counts, -longest / _PAD_RATIO, side="right"))
+            room = max(1, self.memory // (longest * 512 * table.values.dtype.itemsize))
+            stop = min(max(similar, at + 1), at + room)
+            rows = order[at:stop]
+            place = table.starts[rows][:, None] + np.arange(longest)
+            real = np.arange(longest) < counts[at:stop, None]
+            place = np.where(real, place, 0)
+            columns = np.where(real, table.columns[place], edge)
+            values = np.where(real, table.values[place], 0)
+            tensors = (rows, columns.astype(np.int32), values, counts[at:stop].astype(values.dtype))
+            buckets.append(tuple(torch.from_numpy(np.ascontiguousarray(t)).to(self.device) for t in tensors))
+            at = stop
+        return buckets  # type: ignore[return-value]
+
+    def hold(self, factors: Array) -> Tensor:
+        return torch.from_numpy(factors.copy()).to(self.device)
+
+    def release(self, held: Tensor) -> Array:
+        return held.cpu().numpy()
+
+    def solve(
+        self, table: list[tuple[Tensor, ...]], fixed: Tensor, free: Tensor, strengths: Strengths, weights: Array, steps: int
+    ) -> tuple[Tensor, Tensor]:
+        counts = torch.as_tensor(weights, device=fixed.device).double()
+        squares = fixed.double().square()
+        plain, weighted = squares.sum(0), counts @ squares
+        width = strengths.width
+        regressors = torch.cat([fixed, fixed.new_zeros(1, fixed.shape[1])])
+        offsets = torch.zeros_like(regressors[:, 0])
+        if strengths.bias is not None:
+            offsets = regressors[:, width].clone()
+            regressors[:-1, width] = 1
+        diagonals = _diagonals(strengths, weighted / counts.sum())
+        seen = torch.zeros(len(free), dtype=torch.bool, device=free.device)
+        totals = torch.zeros(2, dtype=torch.float64, device=free.device)
+        for rows, columns, values, count in table:
+            columns = torch.where(columns < len(fixed), columns, len(fixed))
+            panel = regressors.index_select(0, columns.reshape(-1)).reshape(*columns.shape, -1)
+            targets = values - offsets.index_select(0, columns.reshape(-1)).reshape(columns.shape)
+            solved, reached = solve_panel(panel, targets, free[rows], diagonals, count, steps)
+            free[rows] = solved
+            seen[rows] = True
+            totals += reached
+        free[~seen] = 0
+        own = strengths.ridge * plain[:width].sum() + strengths.weighted * weighted[:width].sum()
+        if strengths.bias is not None:
+            own = own + strengths.bias * plain[width]
+        return totals[0] + own, totals[1]
+
+
+def solve_panel(
+    panel: Tensor, targets: Tensor, start: Tensor, diagonals: Tensor, counts: Tensor, steps: int
+) -> tuple[Tensor, Tensor]:
+    """The row systems of `least_squares` for a batch: panel (rows, ratings, columns), targets (rows, ratings).
+
+    Returns the solutions and the float64 pair (penalized, plain) sums of squares over the batch.
+    """
+    error = targets - torch.bmm(panel, start[..., None])[..., 0]
+    squares = panel.square().sum(1)
+    d = diagonals[0] * squares + counts[:, None] * diagonals[1] + diagonals[2]
+    d = d.to(panel.dtype)
+    value = error.double().square().sum(1) + (d * start * start).double().sum(1)
+    r = torch.bmm(error[:, None], panel)[:, 0] - d * start
+    scale = squares + d
+    inverse = torch.where(scale > 0, 1 / scale.clamp_min(torch.finfo(scale.dtype).tiny), 0)
+    gram = torch.bmm(panel.mT, panel) if steps == 0 or panel.shape[1] > 2 * panel.shape[2] else None
+    if steps == 0:
+        assert gram is not None  # formed just above
+        x, decrease = _direct(gram, d, r, start)
+    else:
+        x, decrease = _conjugate_gradients(panel, gram, d, inverse, r, start, steps)
+    value = value - decrease
+    plain = value - (d * x * x).double().sum(1)
+    return x, torch.stack([value.sum(), plain.sum()])
+
+
+def prepared(fixed: Array, strengths: Strengths, weights: Array) -> tuple[Array, Array, Array, float]:
+    """Regressors (with 1 for the bias), offsets (the fixed side's biases), diagonals, and the fixed side's own part."""
+    plain, weighted = column_sums(fixed, weights)
+    regressors = fixed.copy()
+    offsets = np.zeros(len(fixed), fixed.dtype)
+    if strengths.bias is not None:
+        offsets = regressors[:, strengths.width].copy()
+        regressors[:, strengths.width] = 1
+    total = max(float(weights.sum()), 1.0)
+    return regressors, offsets, strengths.diagonals(weighted / total), strengths.own(plain, weighted)
+
+
+def block_of(table: Compressed, low: int, high: int) -> tuple[Array, Array, Array]:
+    """Rows low..high-1 of a table as three plain arrays."""
+    part = slice(int(table.starts[low]), int(table.starts[high]))
+    return table.starts[low : high + 1], np.asarray(table.columns[part]), np.asarray(table.values[part])
+
+
+def solve_block(
+    block: tuple[Array, Array, Array], regressors: Array, offsets: Array, rows: Array, diagonals: Array, steps: int
+) -> tuple[float, float]:
+    """Run the kernel on one block of rows, in place."""
+    found: tuple[float, float] = solve_rows(*block, regressors, offsets, rows, diagonals, steps)
+    return found
+
+
+def _solve_remote(
+    block: tuple[Array, Array, Array], shared: tuple[Array, Array, Array], rows: Array, steps: int
+) -> tuple[Array, float, float]:
+    # What arrives over the wire is read-only, which the compiled kernels would take for another type.
+    block, shared, rows = tuple(map(np.array, block)), tuple(map(np.array, shared)), np.array(rows)  # type: ignore[assignment]
+    regressors, offsets, diagonals = shared
+    return (rows, *solve_block(block, regressors, offsets, rows, diagonals, steps))
+
+
+def _diagonals(strengths: Strengths, mean_squares: Tensor) -> Tensor:
+    rows = torch.zeros(3, strengths.columns, dtype=torch.float64, device=mean_squares.device)
+    width = strengths.width
+    rows[0, :width] = strengths.empirical
+    rows[1, :width] = strengths.expected * mean_squares[:width] + strengths.weighted
+    rows[2, :width] = strengths.ridge
+    if strengths.bias is not None:
+        rows[2, width] = strengths.bias
+    return rows
+
+
+def _direct(gram: Tensor, d: Tensor, r: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
+    system = gram.double() + torch.diag_embed(d.double())
+    diagonal = system.diagonal(dim1=-2, dim2=-1)
+    diagonal += (diagonal == 0).double()
+    factor, info = torch.linalg.cholesky_ex(system)
+    move = torch.cholesky_solve(r.double()[..., None], factor)[..., 0]
+    singular = (info > 0) | ~torch.isfinite(move).all(-1)
+    if bool(singular.any()):
+        inverse = torch.linalg.pinv(system[singular], hermitian=True)
+        move[singular] = torch.bmm(inverse, r[singular].double()[..., None])[..., 0]
+    return (start + move.to(start.dtype)), (move * r.double()).sum(1)
+
+
+def _conjugate_gradients(
+    panel: Tensor, gram: Tensor | None, d: Tensor, inverse: Tensor, r: Tensor, start: Tensor, steps: int
+) -> tuple[Tensor, Tensor]:
+    x, p = start.clone(), inverse * r
+    rho = (p * r).sum(1)
+    decrease = torch.zeros(len(x), dtype=torch.float64, device=x.device)
+    for _ in range(steps):
+        if gram is None:
+            q = torch.bmm(torch.bmm(panel, p[..., None]).mT, panel)[:, 0] + d * p
+        else:
+            q = torch.bmm(gram, p[..., None])[..., 0] + d * p
+        curvature, slope = (p * q).sum(1), (p * r).sum(1)
+        alpha = torch.where(curvature > 0, slope / curvature.clamp_min(torch.finfo(x.dtype).tiny), 0)
+        decrease = decrease + (alpha * slope).double()
+        x = x + alpha[:, None] * p
+        r = r - alpha[:, None] * q
+        fresh = (inverse * r * r).sum(1)
+        beta = torch.where(rho > 0, fresh / rho.clamp_min(torch.finfo(x.dtype).tiny), 0)
+        p = inverse * r + beta[:, None] * p
+        rho = fresh
+    return x, decrease
