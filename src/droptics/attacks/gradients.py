@@ -1,0 +1,183 @@
+"""Outputs and input gradients of a model: by autograd for any callable, by three matrix products for a plain MLP.
+
+The closed form is the same arithmetic as autograd's, without its bookkeeping, and lets the examples that are already
+fooled leave between the forward and the backward pass.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from droptics.models import Model, ReLUNet
+
+Function = Callable[[Tensor], Tensor]
+
+
+class Differentiable(abc.ABC):
+    """A function whose input gradients can be asked for after a forward pass."""
+
+    @abc.abstractmethod
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Outputs (n, outputs), remembered for `pull`."""
+
+    @abc.abstractmethod
+    def pull(self, slopes: Tensor, rows: Tensor | None = None, *, again: bool = False) -> Tensor:
+        """Gradients of sum(slopes * outputs) with respect to the last inputs, of the chosen rows only.
+
+        `again` says that the same forward pass will be asked once more.
+        """
+
+    @abc.abstractmethod
+    def scores(self, inputs: Tensor) -> Tensor:
+        """Outputs (n, outputs) alone."""
+
+
+class Autograd(Differentiable):
+    """Any torch callable."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        with torch.enable_grad():
+            self._inputs = inputs.detach().requires_grad_()
+            self._outputs = as_columns(self._function(self._inputs), inputs.shape[0])
+        return self._outputs.detach()
+
+    def pull(self, slopes: Tensor, rows: Tensor | None = None, *, again: bool = False) -> Tensor:
+        full = slopes
+        if rows is not None:
+            full = torch.zeros_like(self._outputs)
+            full[rows] = slopes
+        if not self._outputs.requires_grad:
+            gradient: Tensor | None = None
+        else:
+            (gradient,) = torch.autograd.grad(
+                self._outputs, self._inputs, full.to(self._outputs.dtype), retain_graph=again, allow_unused=True
+            )
+        if gradient is None:
+            gradient = torch.zeros_like(self._inputs)
+        return gradient if rows is None else gradient[rows]
+
+    def scores(self, inputs: Tensor) -> Tensor:
+        with torch.no_grad():
+            return as_columns(self._function(inputs), inputs.shape[0])
+
+
+class PlainMlp(Differentiable):
+    """Affine layers with ReLU between them, on vectors or on inputs that are flattened first."""
+
+    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor | None], flattens: bool = False) -> None:
+        self._weights = weights
+        self._biases = biases
+        self._flattens = flattens
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if inputs.ndim != 2 and not self._flattens:
+            raise ValueError(f"model takes vectors, got inputs of shape {tuple(inputs.shape)}; add nn.Flatten")
+        self._shape = inputs.shape
+        self._hidden = []
+        value = inputs.flatten(1)
+        for i, (weight, bias) in enumerate(zip(self._weights, self._biases, strict=True)):
+            value = functional.linear(value, weight, bias)
+            if i < len(self._weights) - 1:
+                value = value.relu_()
+                self._hidden.append(value)
+        return value
+
+    def pull(self, slopes: Tensor, rows: Tensor | None = None, *, again: bool = False) -> Tensor:
+        value = slopes
+        for i in range(len(self._weights) - 1, -1, -1):
+            value = value @ self._weights[i]
+            if i > 0:
+                hidden = self._hidden[i - 1]
+                value = value.mul_((hidden if rows is None else hidden[rows]) > 0)
+        return value.view(-1, *self._shape[1:])
+
+    def scores(self, inputs: Tensor) -> Tensor:
+        return self.forward(inputs)
+
+
+def differentiable(model: Model | Function) -> Differentiable:
+    """The cheapest way to the gradients of a model."""
+    if isinstance(model, ReLUNet) and model.weights[0].ndim == 2:
+        return PlainMlp([w.detach() for w in model.weights], [b.detach() for b in model.biases])
+    if isinstance(model, Model):
+        return Autograd(model.outputs)
+    if not callable(model):
+        raise ValueError(f"model must be a torch callable or a droptics Model, got {type(model).__name__}")
+    plain = _plain_mlp(model) if isinstance(model, nn.Module) else None
+    return Autograd(model) if plain is None else plain
+
+
+def _plain_mlp(module: nn.Module) -> PlainMlp | None:
+    """The closed form when the module is nothing but Linear layers with ReLU between them, else None."""
+    if torch.is_autocast_enabled():
+        return None
+    layers: list[nn.Linear] = []
+    flattens = False
+    after_linear = False
+    for part in _parts(module):
+        if _watched(part):
+            return None
+        # Exact types: a subclass or a parametrized layer may compute anything.
+        if type(part) is nn.Identity or (type(part) is nn.Dropout and not part.training):
+            continue
+        if type(part) is nn.Flatten and part.start_dim == 1 and part.end_dim == -1 and not layers:
+            flattens = True
+        elif type(part) is nn.Linear and not after_linear:
+            layers.append(part)
+            after_linear = True
+        elif type(part) is nn.ReLU and after_linear:
+            after_linear = False
+        else:
+            return None
+    if not after_linear:
+        return None
+    biases = [None if layer.bias is None else layer.bias.detach() for layer in layers]
+    return PlainMlp([layer.weight.detach() for layer in layers], biases, flattens)
+
+
+def _parts(module: nn.Module) -> Iterator[nn.Module]:
+    """The leaves of nested Sequentials in the order they run, repeated ones repeated."""
+    if type(module) is nn.Sequential and not _watched(module):
+        for part in module:
+            yield from _parts(part)
+    else:
+        yield module
+
+
+def _watched(module: nn.Module) -> bool:
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return any(hooks)
+
+
+def as_columns(outputs: Tensor, count: int) -> Tensor:
+    """Outputs as (n, outputs); a vector of scores is one column."""
+    if not isinstance(outputs, Tensor) or outputs.ndim not in (1, 2) or outputs.shape[0] != count:
+        shown = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+        raise ValueError(f"model must return one row of outputs per input, got {shown} for {count} inputs")
+    return outputs[:, None] if outputs.ndim == 1 else outputs
+
+
+@contextmanager
+def evaluating(model: object) -> Iterator[None]:
+    """Put a module into eval mode, and every part of it back into its own mode afterwards."""
+    if not isinstance(model, nn.Module):
+        yield
+        return
+    modes = {part: part.training for part in model.modules()}
+    try:
+        # Exported programs have one fixed mode and refuse to change it.
+        with suppress(NotImplementedError):
+            model.eval()
+        yield
+    finally:
+        for part, training in modes.items():
+            part.training = training

@@ -1,0 +1,167 @@
+"""What an attack climbs: the margin, reflected losses, and the gradient of every loss with respect to the outputs.
+
+A loss l of the margin z reflected about the origin is l_-(z) = -l(-z): a concave lower bound of the 0-1 loss where l
+is a convex upper bound. In a binary problem both have input gradients along -y grad f and differ only in the length
+of the step, sigmoid(z) against sigmoid(-z), which vanishes for confident examples. With several classes the margin
+to one wrong class takes the place of z, and which wrong class is aimed at matters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from droptics.losses import CrossEntropy, Logistic, Loss, binary_margin, check_labels
+
+# From this confidence on, p - 1 has lost enough digits that the sum of the other probabilities is used instead.
+_SATURATED = 0.999
+
+
+@dataclass(frozen=True)
+class Margin(Loss):
+    """Minus the margin: max over wrong classes of z_j - z_y, or -y f for one output and labels y = -1 or +1."""
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return -margins(outputs, targets)
+
+
+@dataclass(frozen=True)
+class Reflected(Loss):
+    """The loss reflected about the origin, -l(-z) with z the margin.
+
+    `Reflected(Logistic())` is -log(1 + exp(y f)). `Reflected(CrossEntropy())` is -log(1 + exp(z_y - z_j)) with j a
+    wrong class: each such function is concave for linear models and 1 + loss / log 2 is a lower bound of the 0-1
+    loss. Called as a loss it takes the most likely wrong class, the largest of these values; an attack aims as
+    `target` says:
+
+    - "nearest": the class of smallest linearized distance (z_y - z_j) / ||grad z_y - grad z_j||, in the dual of the
+      threat's norm, which is the best one for linear models; restarts go on to the next nearest,
+    - "greedy": the most likely wrong class of the current iterate,
+    - "every": every wrong class in turn, the nearest first.
+
+    `candidates` limits how many wrong classes "nearest" and "every" look at, the most likely ones first.
+    Claims: thesis-eq6.2, thesis-alg5, thesis-fig6-1.
+    """
+
+    loss: Loss
+    target: Literal["nearest", "greedy", "every"] = "nearest"
+    candidates: int = 9
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.loss, (CrossEntropy, Logistic, Margin)):
+            raise ValueError(
+                f"loss must be a function of the margin (CrossEntropy, Logistic or Margin) to be reflected, "
+                f"got {type(self.loss).__name__}"
+            )
+        if self.target not in ("nearest", "greedy", "every"):
+            raise ValueError(f"target must be 'nearest', 'greedy' or 'every', got {self.target!r}")
+        if isinstance(self.candidates, bool) or not isinstance(self.candidates, int) or self.candidates < 1:
+            raise ValueError(f"candidates must be a positive whole number, got {self.candidates!r}")
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        if isinstance(self.loss, Margin):
+            return self.loss(outputs, targets)
+        if isinstance(self.loss, Logistic):
+            return -functional.softplus(binary_margin(outputs, targets))
+        return -functional.softplus(margins(outputs, targets))
+
+
+def margins(outputs: Tensor, targets: Tensor) -> Tensor:
+    """z_y minus the largest other output, or y f for one output; positive where the prediction is right."""
+    if outputs.shape[-1] == 1:
+        return binary_margin(outputs, targets)
+    check_labels(targets, outputs.shape[-1])
+    index = targets.expand(outputs.shape[:-1]).unsqueeze(-1)
+    return outputs.gather(-1, index).squeeze(-1) - _wrong(outputs, index).amax(-1)
+
+
+def check_problem(loss: Loss, outputs: Tensor, targets: Tensor) -> None:
+    """Refuse a loss that does not fit the outputs, or labels that are not classes of them."""
+    inner = loss.loss if isinstance(loss, Reflected) else loss
+    if outputs.shape[-1] == 1:
+        if isinstance(inner, CrossEntropy):
+            raise ValueError("loss is CrossEntropy but the model has one output; use Logistic with labels -1 and +1")
+        binary_margin(outputs, targets)
+        return
+    if isinstance(inner, Logistic):
+        raise ValueError(f"loss is Logistic but the model has {outputs.shape[-1]} outputs; use CrossEntropy")
+    check_labels(targets, outputs.shape[-1])
+
+
+def mistaken(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Which predictions are wrong: argmax against the label, or a score without the sign of the label.
+
+    Outputs that are not finite predict nothing and count as wrong.
+    """
+    if outputs.shape[-1] == 1:
+        return ~(outputs.squeeze(-1) * targets.reshape(-1) > 0)
+    return (outputs.argmax(-1) != targets) | ~torch.isfinite(outputs).all(-1)
+
+
+def value_and_slope(
+    loss: Loss, outputs: Tensor, targets: Tensor, aims: Tensor | None = None, *, scaled: bool = True
+) -> tuple[Tensor, Tensor]:
+    """Loss per example and its gradient with respect to the outputs, for labels that were checked before.
+
+    With `scaled=False` only the direction of the gradient counts, and a positive factor that could underflow is left
+    out: a normalized or sign step then never dies of a saturated loss. `aims` holds the wrong class that a reflected
+    loss looks at; without it, the most likely one.
+    """
+    inner = loss.loss if isinstance(loss, Reflected) else loss
+    if isinstance(inner, CrossEntropy) and not isinstance(loss, Reflected):
+        return _cross_entropy(outputs, targets, scaled)
+    if not isinstance(inner, (CrossEntropy, Logistic, Margin)):
+        return _by_autograd(loss, outputs, targets)
+    if outputs.shape[-1] == 1:
+        signs = targets.reshape(-1, 1).to(outputs.dtype)
+        best = outputs * signs
+        away, z = -signs, best
+    else:
+        index = targets.unsqueeze(-1)
+        top, likely = _wrong(outputs, index).max(-1, keepdim=True)
+        right = outputs.gather(-1, index)
+        best = right - top
+        aim = likely if aims is None else aims.unsqueeze(-1)
+        z = best if aims is None else right - outputs.gather(-1, aim)
+        ones = torch.ones_like(best)
+        away = torch.zeros_like(outputs).scatter_(-1, aim, ones).scatter_(-1, index, -ones)
+    if isinstance(inner, Margin):
+        return -best.squeeze(-1), away
+    if isinstance(loss, Reflected):
+        return -functional.softplus(best).squeeze(-1), away * torch.sigmoid(z) if scaled else away
+    return functional.softplus(-best).squeeze(-1), away * torch.sigmoid(-z) if scaled else away
+
+
+def _cross_entropy(outputs: Tensor, targets: Tensor, scaled: bool) -> tuple[Tensor, Tensor]:
+    index = targets.unsqueeze(-1)
+    logs = functional.log_softmax(outputs, -1)
+    slope = logs.exp()
+    right = slope.gather(-1, index)
+    others = slope.scatter(-1, index, 0.0)
+    if scaled:
+        plain = torch.where(right > _SATURATED, -others.sum(-1, keepdim=True), right - 1.0)
+        return -logs.gather(-1, index).squeeze(-1), others.scatter_(-1, index, plain)
+    saturated = right.squeeze(-1) > _SATURATED
+    slope = others.scatter(-1, index, right - 1.0)
+    if bool(saturated.any()):
+        rows, labels = outputs[saturated], index[saturated]
+        sharp = functional.softmax(_wrong(rows, labels), -1).scatter_(-1, labels, -1.0)
+        slope[saturated] = sharp
+    return -logs.gather(-1, index).squeeze(-1), slope
+
+
+def _by_autograd(loss: Loss, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    with torch.enable_grad():
+        leaf = outputs.detach().requires_grad_()
+        values = loss(leaf, targets)
+        (slope,) = torch.autograd.grad(values.sum(), leaf)
+    return values.detach(), slope
+
+
+def _wrong(outputs: Tensor, index: Tensor) -> Tensor:
+    """The outputs with the right class taken out of every maximum."""
+    return outputs.scatter(-1, index, float("-inf"))

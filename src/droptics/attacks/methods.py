@@ -1,0 +1,137 @@
+"""How an attack searches: one step (Fgsm), many steps (Bim), many steps with everything that makes it strong (Pgd)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from droptics.checks import check_positive
+from droptics.losses import CrossEntropy, Loss
+
+
+@dataclass(frozen=True)
+class Decay:
+    """A step size that is multiplied by `factor` every `every` steps, starting from `first`."""
+
+    first: float
+    factor: float = 0.2
+    every: int = 10
+
+    def __call__(self, step: int) -> float:
+        """Size of step number 0, 1, 2, ..."""
+        return self.first * self.factor ** (step // self.every)
+
+
+Step = float | Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class Fgsm:
+    """One step of the length of the radius along the steepest direction of the loss; last point returned.
+
+    For linf this is the fast gradient sign method, for l2 the normalized gradient.
+    """
+
+    loss: Loss = field(default_factory=CrossEntropy)
+
+
+@dataclass(frozen=True)
+class Bim:
+    """Steepest-ascent steps of fixed size, pulled back into the ball and the box; the last iterate is returned.
+
+    All examples take all steps, also those already misclassified, as in the basic iterative method.
+
+    Attributes:
+        loss: What to climb.
+        steps: Number of steps.
+        step: Size of a step in the threat's norm; None is a fifth of the radius.
+    """
+
+    loss: Loss = field(default_factory=CrossEntropy)
+    steps: int = 10
+    step: Step | None = None
+
+    def __post_init__(self) -> None:
+        check_positive("steps", self.steps)
+        _check_step(self.step)
+
+
+@dataclass(frozen=True)
+class Pgd:
+    """Projected gradient ascent that keeps the best iterate, restarts, and stops working on what is already fooled.
+
+    Attributes:
+        loss: What to climb.
+        steps: Steps per restart.
+        step: Step size, or a function of the step number (`Decay`). None starts at the whole radius and decays to a
+            hundredth of it, which fools most examples of an undefended model in the first steps. With raw gradients a
+            step size has to be given.
+        restarts: Runs per example; the first starts at the input unless `start` is "random", later ones at random.
+        start: "input" or "random": where the first run starts.
+        gradient: "steepest" uses the direction of the gradient only and moves by exactly the step size; "raw"
+            multiplies the gradient itself, so that a saturated loss hardly moves (Algorithm 5 of the thesis).
+        projection: "clip" projects onto the ball and then onto the box (cheap, always inside); "exact" is the
+            Euclidean projection onto their intersection.
+        stop: "fooled" lets an example leave as soon as it is misclassified; "never" takes all steps with all
+            examples and returns the misclassified iterate of largest loss.
+        seed: Of the random starts, when no generator is passed.
+    """
+
+    loss: Loss = field(default_factory=CrossEntropy)
+    steps: int = 40
+    step: Step | None = None
+    restarts: int = 1
+    start: Literal["input", "random"] = "input"
+    gradient: Literal["steepest", "raw"] = "steepest"
+    projection: Literal["clip", "exact"] = "clip"
+    stop: Literal["fooled", "never"] = "fooled"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_positive("steps", self.steps)
+        check_positive("restarts", self.restarts)
+        _check_step(self.step)
+        for name, allowed in (
+            ("start", ("input", "random")),
+            ("gradient", ("steepest", "raw")),
+            ("projection", ("clip", "exact")),
+            ("stop", ("fooled", "never")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        if self.gradient == "raw" and self.step is None:
+            raise ValueError("step must be given for raw gradients, whose length depends on the loss")
+
+
+@dataclass(frozen=True)
+class LinearExact:
+    """The strongest attack on a model that is affine in its input, in closed form.
+
+    For one output the point of the threat set farthest along -y w; for several, the best such point over the wrong
+    classes. Refused, with the deviation, for models that are not affine on the data. Cost: one gradient per output.
+    Claim: thesis-eq6.3 (slope 1), thesis-rem6.5.3.
+    """
+
+
+Method = Fgsm | Bim | Pgd | LinearExact
+
+
+def step_sizes(step: Step | None, steps: int, radius: float, default: str) -> list[float]:
+    """The size of every step; a default "fixed" is a fifth of the radius, "decaying" runs from it to a hundredth."""
+    if step is None and default == "fixed":
+        return [0.2 * radius] * steps
+    if step is None:
+        return [radius * 0.01 ** (i / max(steps - 1, 1)) for i in range(steps)]
+    sizes = [float(step(i)) if callable(step) else float(step) for i in range(steps)]
+    if not all(0 <= size < math.inf for size in sizes):
+        raise ValueError(f"step must give finite sizes >= 0, got {sizes}")
+    return sizes
+
+
+def _check_step(step: Step | None) -> None:
+    if step is None or callable(step):
+        return
+    if isinstance(step, bool) or not isinstance(step, (int, float)) or not 0 < step < math.inf:
+        raise ValueError(f"step must be a positive number, a function of the step number or None, got {step!r}")

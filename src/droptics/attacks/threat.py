@@ -1,0 +1,279 @@
+"""Threat: what an attacker may do to an input, and the geometry of the set of points it can reach.
+
+Every threat set is a norm ball around the input, cut by a box of legal values when there is one. Projections, linear
+maximization and steepest-ascent directions are exact for all three norms, with and without the box.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_NAMES = {"l2": "l2", "linf": "linf", "l1": "l1", "2": "l2", "inf": "linf", "1": "l1", "2.0": "l2", "1.0": "l1"}
+_DUAL = {"l2": 2.0, "linf": 1.0, "l1": math.inf}
+_ORDER = {"l2": 2.0, "linf": math.inf, "l1": 1.0}
+
+
+@dataclass(frozen=True)
+class Threat:
+    """All points within `radius` of the input in `norm`, and inside `box` if one is given.
+
+    Attributes:
+        norm: "l2", "linf" or "l1"; the numbers 2, inf and 1 mean the same.
+        radius: Largest distance from the input; 0 leaves the input alone.
+        box: Smallest and largest legal value of every coordinate, (0, 1) for images; None for no limit.
+    """
+
+    norm: str
+    radius: float
+    box: tuple[float, float] | None = None
+
+    def __init__(self, norm: str | float, radius: float, box: tuple[float, float] | None = None) -> None:
+        name = _NAMES.get(str(norm).lower())
+        if name is None:
+            raise ValueError(f"norm must be 'l2', 'linf' or 'l1' (or 2, inf, 1), got {norm!r}")
+        if isinstance(radius, bool) or not isinstance(radius, (int, float)) or not 0 <= radius < math.inf:
+            raise ValueError(f"radius must be a finite number >= 0, got {radius!r}")
+        if box is not None:
+            if len(box) != 2 or not all(math.isfinite(float(end)) for end in box) or not box[0] < box[1]:
+                raise ValueError(f"box must be (smallest, largest) legal value with smallest < largest, got {box!r}")
+            box = (float(box[0]), float(box[1]))
+        object.__setattr__(self, "norm", name)
+        object.__setattr__(self, "radius", float(radius))
+        object.__setattr__(self, "box", box)
+
+    @staticmethod
+    def parse(text: str, box: tuple[float, float] | None = None) -> Threat:
+        """The threat written as "norm:radius", for instance "l2:0.5" or "linf:8/255"."""
+        norm, colon, amount = text.partition(":")
+        number, slash, divisor = amount.partition("/")
+        try:
+            radius = float(number) / float(divisor) if slash else float(number)
+        except (ValueError, ZeroDivisionError):
+            colon = ""
+            radius = 0.0
+        if not colon:
+            raise ValueError(f"threat must read norm:radius, such as l2:0.5 or linf:8/255, got {text!r}")
+        return Threat(norm, radius, box)
+
+    def around(self, inputs: Tensor) -> Region:
+        """The reachable set around each of the inputs (n, ...)."""
+        if self.norm == "linf":
+            lower, upper = inputs - self.radius, inputs + self.radius
+            if self.box is not None:
+                lower, upper = lower.clamp_min(self.box[0]), upper.clamp_max(self.box[1])
+            return Region(self, inputs, lower, upper)
+        return Region(self, inputs, None, None)
+
+    def project(self, points: Tensor, inputs: Tensor) -> Tensor:
+        """Nearest reachable point in Euclidean distance; exact, also where ball and box both bind."""
+        return self.around(inputs).project(points)
+
+    def steepest(self, gradients: Tensor, points: Tensor | None = None) -> Tensor:
+        """The direction of unit norm along which a linear function with this gradient grows fastest.
+
+        The sign of the gradient for linf, the normalized gradient for l2, the largest coordinate for l1; zero where
+        the gradient is zero. For l1, coordinates of `points` that already sit on the face of the box they would
+        leave are passed over: a single blocked coordinate would otherwise stop the attack.
+        """
+        if self.norm == "linf":
+            return gradients.sign()
+        flat = gradients.flatten(1)
+        if self.norm == "l2":
+            # Dividing by the largest entry first keeps the square of tiny gradients from underflowing.
+            flat = flat / _positive(flat.abs().amax(1, keepdim=True))
+            flat = flat / _positive(torch.linalg.vector_norm(flat, dim=1, keepdim=True))
+            return flat.view_as(gradients)
+        size = flat.abs()
+        if points is not None and self.box is not None:
+            at = points.flatten(1)
+            blocked = ((flat > 0) & (at >= self.box[1])) | ((flat < 0) & (at <= self.box[0]))
+            size = size.masked_fill(blocked, 0.0)
+        index = size.argmax(1, keepdim=True)
+        sign = flat.gather(1, index).sign() * (size.gather(1, index) > 0)
+        return torch.zeros_like(flat).scatter_(1, index, sign).view_as(gradients)
+
+    def dual_norm(self, gradients: Tensor) -> Tensor:
+        """Norm (n,) by which a linear function with this gradient grows per unit of the threat's norm."""
+        return torch.linalg.vector_norm(gradients.flatten(1), ord=_DUAL[self.norm], dim=1)
+
+    def distance(self, points: Tensor, inputs: Tensor) -> Tensor:
+        """Distance (n,) of the points from the inputs in the threat's norm."""
+        return torch.linalg.vector_norm((points - inputs).flatten(1), ord=_ORDER[self.norm], dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """The reachable set around each of a batch of inputs; `lower` and `upper` are its box when it is one (linf)."""
+
+    threat: Threat
+    inputs: Tensor
+    lower: Tensor | None
+    upper: Tensor | None
+
+    def select(self, rows: Tensor) -> Region:
+        """The regions of some of the inputs."""
+        if self.lower is None or self.upper is None:
+            return Region(self.threat, self.inputs[rows], None, None)
+        return Region(self.threat, self.inputs[rows], self.lower[rows], self.upper[rows])
+
+    def retract(self, points: Tensor) -> Tensor:
+        """Some reachable point near each point: projection onto the ball, then onto the box.
+
+        The order matters: the inputs lie in the box, so the second projection never leaves the ball. It is the exact
+        projection when the two do not bind together, and costs a fraction of it for l2 and l1 when they do.
+        """
+        if self.lower is not None:
+            return torch.clamp(points, self.lower, self.upper)
+        moves = (points - self.inputs).flatten(1)
+        radius = self.threat.radius
+        if self.threat.norm == "l2":
+            norms = torch.linalg.vector_norm(moves, dim=1, keepdim=True)
+            moves = moves * (radius / _positive(norms)).clamp_max(1.0)
+        else:
+            moves = _shrink_l1(moves, None, radius)
+        near = self.inputs + moves.view_as(points)
+        return near if self.threat.box is None else near.clamp_(*self.threat.box)
+
+    def project(self, points: Tensor) -> Tensor:
+        """Nearest reachable point in Euclidean distance.
+
+        With d the displacement, cut to the box it is sign(d) min(t |d|, cap) for l2 and sign(d) min((|d| - s)_+, cap)
+        for l1, where cap is the room left in the direction of d and t <= 1 or s >= 0 is the single number that puts
+        the result on the sphere. Cost O(d) per pass and a few passes for l2, one sort for l1.
+        """
+        if self.lower is not None:
+            return torch.clamp(points, self.lower, self.upper)
+        if self.threat.box is None:
+            return self.retract(points)
+        moves = (points - self.inputs).flatten(1)
+        size, room = moves.abs(), self._room(moves)
+        if self.threat.norm == "l2":
+            reach = _scale_l2(size, room, self.threat.radius, torch.ones_like(size[:, :1]))
+        else:
+            reach = _shrink_l1(moves, room, self.threat.radius).abs()
+        return (self.inputs + (moves.sign() * reach).view_as(points)).clamp(*self.threat.box)
+
+    def support(self, gradients: Tensor) -> Tensor:
+        """The reachable point where the linear function with this gradient is largest; exact, also with a box.
+
+        linf: every coordinate goes as far as it can; l2: sign(g) min(t |g|, room) on the sphere; l1: the budget is
+        spent on the coordinates in the order of |g|. Coordinates with zero gradient stay.
+        """
+        flat = gradients.flatten(1)
+        room = self._room(flat).masked_fill(flat == 0, 0.0)
+        radius = self.threat.radius
+        if self.threat.norm == "linf":
+            reach = room.clamp_max(radius)
+        elif self.threat.norm == "l2":
+            size = flat.abs() / _positive(flat.abs().amax(1, keepdim=True))
+            reach = _scale_l2(size, room, radius, torch.full_like(size[:, :1], math.inf))
+        else:
+            order = flat.abs().argsort(dim=1, descending=True, stable=True)
+            sorted_room = room.gather(1, order).clamp_max(radius)
+            spent = sorted_room.cumsum(1) - sorted_room
+            reach = torch.zeros_like(room).scatter_(1, order, torch.minimum(sorted_room, (radius - spent).clamp_min(0)))
+        points = self.inputs + (flat.sign() * reach).view_as(gradients)
+        return points if self.threat.box is None else points.clamp_(*self.threat.box)
+
+    def random(self, generator: torch.Generator) -> Tensor:
+        """Points drawn uniformly from the ball, then cut to the box."""
+        shape = self.inputs.flatten(1).shape
+        dtype, device = self.inputs.dtype, self.inputs.device
+
+        def uniform(*size: int) -> Tensor:
+            return torch.rand(size, dtype=dtype, device=device, generator=generator)
+
+        if self.threat.norm == "linf":
+            moves = uniform(*shape) * 2 - 1
+        else:
+            if self.threat.norm == "l2":
+                moves = torch.randn(shape, dtype=dtype, device=device, generator=generator)
+            else:
+                # Laplace draws divided by their l1 norm are uniform on the sphere of the l1 ball.
+                moves = uniform(*shape).clamp_min_(torch.finfo(dtype).tiny).log_()
+                moves = moves * (uniform(*shape) - 0.5).sign()
+            length = torch.linalg.vector_norm(moves, ord=_ORDER[self.threat.norm], dim=1, keepdim=True)
+            moves = moves / _positive(length) * uniform(shape[0], 1) ** (1.0 / max(shape[1], 1))
+        return self.retract(self.inputs + (self.threat.radius * moves).view_as(self.inputs))
+
+    def contains(self, points: Tensor) -> Tensor:
+        """Which points (n,) are finite and reachable, up to the rounding of the sums that put them there."""
+        eps = torch.finfo(points.dtype).eps
+        flat = self.inputs.flatten(1)
+        count = max(flat.shape[1], 1)
+        # One rounding per coordinate, of the size of the coordinate, gathered by the norm.
+        spread = {"linf": 1.0, "l2": math.sqrt(count), "l1": float(count)}[self.threat.norm]
+        largest = flat.abs().amax(1) if flat.shape[1] else flat.new_zeros(flat.shape[0])
+        slack = 4 * eps * (spread * (largest + self.threat.radius) + count**0.5 * self.threat.radius)
+        inside = self.threat.distance(points, self.inputs) <= self.threat.radius + slack
+        if self.threat.box is not None:
+            low, high = self.threat.box
+            inside &= ((points >= low) & (points <= high)).flatten(1).all(1)
+        return inside & torch.isfinite(points).flatten(1).all(1)
+
+    def _room(self, moves: Tensor) -> Tensor:
+        """How far each coordinate can go in the direction of its move before it meets the box."""
+        if self.threat.box is None:
+            return torch.full_like(moves, math.inf)
+        flat = self.inputs.flatten(1)
+        low, high = self.threat.box
+        return torch.where(moves > 0, high - flat, flat - low).clamp_min(0.0)
+
+
+def _positive(norms: Tensor) -> Tensor:
+    """The same numbers with zeros replaced by the smallest normal one, so that they can divide."""
+    return norms.clamp_min(torch.finfo(norms.dtype).tiny)
+
+
+def _scale_l2(size: Tensor, room: Tensor, radius: float, limit: Tensor) -> Tensor:
+    """min(t size, room) with the largest t <= limit whose norm is at most the radius.
+
+    Starting from the t of the ball alone, coordinates that meet the box are fixed and t is solved again. The set of
+    fixed coordinates only grows, so the loop ends at the exact solution, in practice after a handful of passes.
+    """
+    full = torch.minimum(size * limit, room) if bool(torch.isfinite(limit).all()) else room
+    fits = torch.linalg.vector_norm(full, dim=1, keepdim=True) <= radius
+    norms = torch.linalg.vector_norm(size, dim=1, keepdim=True)
+    t = torch.where(norms > 0, radius / _positive(norms), 0.0)
+    for _ in range(size.shape[1]):
+        fixed = size * t > room
+        left = (radius**2 - room.masked_fill(~fixed, 0.0).square().sum(1, keepdim=True)).clamp_min(0.0)
+        free = size.masked_fill(fixed, 0.0).square().sum(1, keepdim=True)
+        grown = torch.where(free > 0, (left / _positive(free)).sqrt(), t).maximum(t)
+        if bool((fits | (grown <= t)).all()):
+            break
+        t = grown
+    return torch.where(fits, full, torch.minimum(size * t, room))
+
+
+def _shrink_l1(moves: Tensor, room: Tensor | None, radius: float) -> Tensor:
+    """sign(d) min((|d| - s)_+, room) with the least s >= 0 whose l1 norm is at most the radius.
+
+    The norm as a function of s is piecewise linear with corners at |d| and |d| - room: one sort finds its segment.
+    """
+    size = moves.abs()
+    corners, slopes = size, torch.ones_like(size)
+    if room is not None:
+        corners = torch.cat([size, (size - room).clamp_min(0.0)], 1)
+        slopes = torch.cat([slopes, -slopes], 1)
+    corners, order = corners.sort(dim=1, descending=True)
+    slope = slopes.gather(1, order).cumsum(1)
+    gaps = corners - torch.cat([corners[:, 1:], torch.zeros_like(corners[:, :1])], 1)
+    norms = (slope * gaps).cumsum(1)
+    index = (norms < radius).sum(1, keepdim=True).clamp_max(corners.shape[1] - 1)
+    below = (norms - slope * gaps).gather(1, index)
+    rough = corners.gather(1, index) - (radius - below) / slope.gather(1, index).clamp_min(1.0)
+    # The cumulative sums only locate the segment; the offset itself is solved again from the coordinates on it.
+    free = size > rough if room is None else (size > rough) & (size - room < rough)
+    held = torch.zeros_like(size) if room is None else room.masked_fill(~((size > rough) & ~free), 0.0)
+    total = size.masked_fill(~free, 0.0).sum(1, keepdim=True) + held.sum(1, keepdim=True)
+    count = free.sum(1, keepdim=True)
+    offset = torch.where(count > 0, (total - radius) / count.clamp_min(1), rough).clamp_min(0.0)
+    whole = size if room is None else torch.minimum(size, room)
+    offset = torch.where(whole.sum(1, keepdim=True) <= radius, 0.0, offset)
+    shrunk = (size - offset).clamp_min(0.0)
+    return moves.sign() * (shrunk if room is None else torch.minimum(shrunk, room))
