@@ -1,4 +1,4 @@
-"""The few matrix routines that torch lacks."""
+"""Roots of positive semi-definite matrices, singular ones included."""
 
 from __future__ import annotations
 

@@ -1,0 +1,341 @@
+"""Rotations that give a Gram matrix a wanted diagonal: constant (equalizers), or any that Schur and Horn allow.
+
+The equalizer is a chain of plane rotations. One column, the carrier, meets every other column once; the rotation puts
+the met column at the mean of the columns that are left, so that rounding does not gather in the last one. Only the
+inner product of the two columns is needed: O(d r) for U (d, r), no Gram matrix, no eigendecomposition.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from droptics.checks import as_float_tensor, check_positive, check_size
+
+Array = NDArray[Any]
+# Sums may be reassociated so that they vectorize; nothing else of the arithmetic is relaxed.
+_FAST = {"reassoc", "contract"}
+
+
+@numba.njit(cache=True, inline="always")
+def _tangent(own: float, other: float, inner: float, target: float) -> tuple[float, float]:  # pragma: no cover
+    """Cosine and sine with |cos a + sin b|^2 = target for |a|^2 = own, |b|^2 = other, <a, b> = inner.
+
+    Smaller root of (other - target) t^2 + 2 inner t + (own - target) = 0, without cancellation.
+    """
+    below = own - target
+    above = other - target
+    if below == 0.0:
+        return 1.0, 0.0
+    discriminant = inner * inner - above * below
+    root = np.sqrt(discriminant) if discriminant > 0.0 else 0.0
+    pivot = -(inner + root) if inner >= 0.0 else -(inner - root)
+    if abs(below) >= abs(pivot) * 1e150:
+        return 0.0, 1.0  # the other column has the wanted norm already: exchange the two
+    tangent = below / pivot
+    cosine = 1.0 / np.sqrt(1.0 + tangent * tangent)
+    return cosine, tangent * cosine
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def _inner(first: Array, second: Array, size: int) -> float:  # pragma: no cover
+    total = 0.0
+    for i in range(size):
+        total += first[i] * second[i]
+    return total
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def _rotate(fresh: Array, carrier: Array, cosine: float, sine: float, size: int) -> float:  # pragma: no cover
+    """Rotate two columns in place and return the squared norm of the carrier over its first `size` entries."""
+    total = 0.0
+    for i in range(size):
+        a = fresh[i]
+        b = carrier[i]
+        fresh[i] = cosine * a + sine * b
+        moved = cosine * b - sine * a
+        carrier[i] = moved
+        total += moved * moved
+    for i in range(size, fresh.shape[0]):
+        a = fresh[i]
+        b = carrier[i]
+        fresh[i] = cosine * a + sine * b
+        carrier[i] = cosine * b - sine * a
+    return total
+
+
+@numba.njit(cache=True)
+def _rest(norms: Array, order: Array, low: int, high: int) -> float:  # pragma: no cover
+    """Sum of the norms not met yet, taken afresh from time to time so that no error is carried to the end."""
+    total, lost = 0.0, 0.0
+    for j in range(low, high + 1):
+        change = norms[order[j]] - lost
+        updated = total + change
+        lost = (updated - total) - change
+        total = updated
+    return total
+
+
+@numba.njit(cache=True)
+def _chain(columns: Array, size: int) -> None:  # pragma: no cover
+    """Equalize the norms over the first `size` entries of the rows of `columns` (one row per column of U)."""
+    count = columns.shape[0]
+    norms = np.empty(count)
+    for j in range(count):
+        norms[j] = _inner(columns[j], columns[j], size)
+    order = np.argsort(norms)
+    carrier = order[count - 1]
+    carried = norms[carrier]
+    low, high = 0, count - 2  # the columns not met yet, the smallest and the largest of them
+    rest, lost, renew = 0.0, 0.0, count
+    for left in range(count, 1, -1):
+        if left <= renew:
+            rest, lost, renew = _rest(norms, order, low, high), 0.0, left // 2
+        mean = (carried + (rest - lost)) / left
+        if carried >= mean:
+            fresh = order[low]
+            low += 1
+        else:
+            fresh = order[high]
+            high -= 1
+        norm = norms[fresh]
+        change = -norm - lost
+        updated = rest + change
+        lost = (updated - rest) - change
+        rest = updated
+        if norm == mean:
+            continue
+        inner = _inner(columns[fresh], columns[carrier], size)
+        cosine, sine = _tangent(norm, carried, inner, mean)
+        carried = _rotate(columns[fresh], columns[carrier], cosine, sine, size)
+
+
+@numba.njit(cache=True)
+def _chain_batch(columns: Array, size: int) -> None:  # pragma: no cover
+    for b in range(columns.shape[0]):
+        _chain(columns[b], size)
+
+
+@numba.njit(cache=True)
+def _gram_chain(gram: Array, basis: Array) -> None:  # pragma: no cover
+    """The same chain on a Gram matrix (overwritten); rows of `basis` become the columns of the rotation."""
+    count = gram.shape[0]
+    diagonal = np.diag(gram).copy()
+    order = np.argsort(diagonal)
+    carrier = order[count - 1]
+    carried = diagonal[carrier]
+    low, high = 0, count - 2
+    rest, lost, renew = 0.0, 0.0, count
+    for left in range(count, 1, -1):
+        if left <= renew:
+            rest, lost, renew = _rest(diagonal, order, low, high), 0.0, left // 2
+        mean = (carried + (rest - lost)) / left
+        if carried >= mean:
+            fresh = order[low]
+            low += 1
+        else:
+            fresh = order[high]
+            high -= 1
+        own = diagonal[fresh]
+        change = -own - lost
+        updated = rest + change
+        lost = (updated - rest) - change
+        rest = updated
+        if own == mean:
+            continue
+        inner = gram[carrier, fresh]
+        cosine, sine = _tangent(own, carried, inner, mean)
+        # Only the carrier's row is ever read again, so only it is updated.
+        carried = cosine * cosine * carried - 2.0 * cosine * sine * inner + sine * sine * own
+        for i in range(count):
+            gram[carrier, i] = cosine * gram[carrier, i] - sine * gram[fresh, i]
+        _rotate(basis[fresh], basis[carrier], cosine, sine, 0)
+
+
+@numba.njit(cache=True)
+def _schur_horn_plan(values: Array, targets: Array) -> tuple[Array, Array, Array, Array, Array]:  # pragma: no cover
+    """Rotations (fresh, carrier, cos, sin) that bring diag(values) to the targets, both sorted in descending order.
+
+    The largest target left is made from the two neighboring values around it; what remains of them lies between its
+    neighbors, so that the list stays sorted and a stack suffices. place[i] is the coordinate that ends at target i.
+    """
+    count = values.shape[0]
+    above = np.empty(count, np.int64)  # stack of coordinates with values at least the current target
+    current = values.copy()
+    fresh, carrier = np.empty(count, np.int64), np.empty(count, np.int64)
+    cosine, sine = np.ones(count), np.zeros(count)
+    place = np.empty(count, np.int64)
+    depth, ahead = 0, 0
+    pending = -1  # what remained of the last pair, between the stack and the values ahead
+    for i in range(count):
+        target = targets[i]
+        while True:
+            following = pending if pending >= 0 else (ahead if ahead < count else -1)
+            if following < 0 or (depth > 0 and current[following] < target):
+                break
+            above[depth] = following
+            depth += 1
+            if pending >= 0:
+                pending = -1
+            else:
+                ahead += 1
+        top = above[depth - 1]
+        depth -= 1
+        place[i] = top
+        fresh[i] = carrier[i] = top
+        if following >= 0 and current[top] > target:
+            if pending >= 0:
+                pending = -1
+            else:
+                ahead += 1
+            span = current[top] - current[following]
+            share = min(max((current[top] - target) / span, 0.0), 1.0)
+            cosine[i], sine[i] = np.sqrt(1.0 - share), np.sqrt(share)
+            fresh[i], carrier[i] = top, following
+            current[following] = current[following] + (current[top] - target)
+            current[top] = target
+            pending = following
+    return fresh, carrier, cosine, sine, place
+
+
+@numba.njit(cache=True)
+def _apply_plan(columns: Array, fresh: Array, carrier: Array, cosine: Array, sine: Array) -> None:  # pragma: no cover
+    for i in range(fresh.shape[0]):
+        if fresh[i] != carrier[i]:
+            _rotate(columns[fresh[i]], columns[carrier[i]], cosine[i], sine[i], 0)
+
+
+def equalize_columns(factor: Tensor, *companions: Tensor) -> tuple[Tensor, ...]:
+    """Rotate U (..., d, r) to columns of equal norm, and every companion (..., d', r) by the same rotation.
+
+    U Q has columns of squared norm ||U||_F^2 / r and (U Q)(U Q)^T = U U^T (mianjy2018-thm2.2). One chain of r - 1
+    plane rotations, O((d + d') r) work, at most a few units of rounding in the norms, zero and dependent columns
+    included. The rotation is chosen without gradient; on devices other than the CPU, and where a gradient is asked
+    for, it is formed from the Gram matrix and multiplied.
+
+    Returns:
+        The rotated tensors, U first; always a tuple.
+    """
+    everything = (factor, *companions)
+    for position, value in enumerate(everything):
+        checked = as_float_tensor(value, "factor" if position == 0 else f"companions[{position - 1}]")
+        if checked.ndim < 2:
+            raise ValueError(f"factor must be a matrix (features, width), got shape {tuple(checked.shape)}")
+        check_size("companions (columns)", checked.shape[-1], factor.shape[-1], "they share the columns of the factor")
+    if factor.device.type != "cpu" or any(value.requires_grad for value in everything):
+        rotation = equalizer(factor.detach().mT @ factor.detach())
+        return tuple(value @ rotation for value in everything)
+    stacked = torch.cat(everything, dim=-2) if companions else factor
+    columns = stacked.mT.contiguous()
+    if columns.data_ptr() == factor.data_ptr():
+        columns = columns.clone()
+    _run_chain(columns, factor.shape[-2])
+    return tuple(part.mT for part in columns.split([value.shape[-2] for value in everything], dim=-1))
+
+
+def equalize_columns_(factor: Tensor) -> Tensor:
+    """`equalize_columns` in place: the columns of U (..., d, r) are overwritten; U is returned.
+
+    Nothing else is allocated when U is stored by columns (U.mT contiguous), one transposed copy of U otherwise; never
+    a Gram matrix.
+    """
+    checked = as_float_tensor(factor, "factor")
+    if checked.ndim < 2:
+        raise ValueError(f"factor must be a matrix (features, width), got shape {tuple(checked.shape)}")
+    if factor.requires_grad:
+        raise ValueError("factor must not require a gradient to be changed in place; use equalize_columns")
+    if factor.device.type != "cpu":
+        return factor.copy_(equalize_columns(factor)[0])
+    columns = factor.mT.contiguous()
+    _run_chain(columns, factor.shape[-2])
+    return factor if columns.data_ptr() == factor.data_ptr() else factor.copy_(columns.mT)
+
+
+def _run_chain(columns: Tensor, size: int) -> None:
+    if columns.numel() == 0:
+        return
+    if columns.ndim == 2:
+        _chain(columns.numpy(), size)
+    else:
+        _chain_batch(columns.flatten(0, -3).numpy(), size)
+
+
+def equalizer(gram: Tensor) -> Tensor:
+    """Orthogonal Q with constant diag(Q^T gram Q), for any symmetric gram (..., r, r) (mianjy2018-alg2).
+
+    r - 1 plane rotations, O(r^2), instead of r eigendecompositions. Computed on the CPU in the precision of the
+    input and returned on its device; without gradient.
+
+    >>> Q = equalizer(torch.diag(torch.tensor([3.0, 1.0, 2.0], dtype=torch.float64)))
+    >>> torch.diagonal(Q.mT @ torch.diag(torch.tensor([3.0, 1.0, 2.0], dtype=torch.float64)) @ Q)
+    tensor([2.0000, 2.0000, 2.0000], dtype=torch.float64)
+    """
+    checked = as_float_tensor(gram, "gram")
+    if checked.ndim < 2 or checked.shape[-1] != checked.shape[-2]:
+        raise ValueError(f"gram must be square, got shape {tuple(checked.shape)}")
+    work = ((checked + checked.mT) / 2).detach().to("cpu", torch.float64)
+    flat = work.reshape(-1, *work.shape[-2:])
+    basis = torch.eye(work.shape[-1], dtype=torch.float64).repeat(len(flat), 1, 1)
+    for matrix, rotation in zip(flat, basis, strict=True):
+        _gram_chain(matrix.numpy(), rotation.numpy())
+    return basis.mT.reshape(work.shape).to(checked)
+
+
+def hadamard_equalizer(size: int, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu") -> Tensor:
+    """Orthogonal Z with entries +-size^(-1/2): diag(Z^T D Z) is constant for EVERY diagonal D (mianjy2018-rem5.2).
+
+    Z(2m) = 2^(-1/2) [[Z, Z], [-Z, Z]], normalized once per level (the printed recursion is not orthogonal). With
+    U = P S W^T the matrix U W Z is equalized: Z is universal, W Z is not. Sizes are powers of two.
+    """
+    check_positive("size", size)
+    if size & (size - 1):
+        raise ValueError(f"size must be a power of two for the Hadamard equalizer, got {size}; use equalizer(gram)")
+    matrix = torch.ones(1, 1, dtype=dtype, device=device)
+    while matrix.shape[0] < size:
+        matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([-matrix, matrix], 1)], 0)
+    return matrix * float(size) ** -0.5
+
+
+def schur_horn(values: Tensor, diagonal: Tensor) -> Tensor:
+    """Orthogonal Q with diag(Q^T diag(values) Q) = diagonal; needs `diagonal` majorized by `values`.
+
+    Majorized: equal sums, and the k largest entries of the diagonal never sum to more than the k largest values. This
+    is necessary (Schur) and sufficient (Horn). r - 1 plane rotations, O(r log r) for the angles and O(r^2) for Q.
+    """
+    rotation = torch.eye(values.shape[-1], dtype=torch.float64)
+    return _schur_horn_rows(values, diagonal, rotation).mT.to(values)
+
+
+def rotate_to_diagonal(values: Tensor, diagonal: Tensor, factor: Tensor) -> Tensor:
+    """`factor @ schur_horn(values, diagonal)` for factor (d, r) in O(d r), without forming the rotation."""
+    columns = factor.detach().mT.to("cpu", torch.float64).contiguous().clone()
+    return _schur_horn_rows(values, diagonal, columns).mT.to(factor)
+
+
+def _schur_horn_rows(values: Tensor, diagonal: Tensor, columns: Tensor) -> Tensor:
+    spectrum = as_float_tensor(values, "values", 1).detach().to("cpu", torch.float64)
+    wanted = as_float_tensor(diagonal, "diagonal", 1).detach().to("cpu", torch.float64)
+    check_size("diagonal", wanted.shape[0], spectrum.shape[0], "one entry per value")
+    spectrum, from_value = spectrum.sort(descending=True)
+    wanted, to_unit = wanted.sort(descending=True)
+    scale = float(spectrum.abs().max()) if len(spectrum) else 0.0
+    slack = (spectrum.cumsum(0) - wanted.cumsum(0)) / (scale or 1.0)
+    tolerance = 1e-6 if values.dtype == torch.float32 else 1e-10
+    tolerance *= max(len(spectrum), 1)
+    if len(spectrum) and (float(slack.min()) < -tolerance or abs(float(slack[-1])) > tolerance):
+        raise ValueError(
+            "diagonal must be majorized by values: equal sums, and no k entries that sum to more than the k largest "
+            f"values; partial sums miss by {-float(slack.min()) * scale:.3g}, "
+            f"the total by {float(slack[-1]) * scale:.3g}"
+        )
+    work = columns[from_value].contiguous()
+    fresh, carrier, cosine, sine, place = _schur_horn_plan(spectrum.numpy(), wanted.numpy())
+    _apply_plan(work.numpy(), fresh, carrier, cosine, sine)
+    result = torch.empty_like(work)
+    result[to_unit] = work[torch.from_numpy(place)]
+    return result

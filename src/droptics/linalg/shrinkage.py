@@ -1,0 +1,237 @@
+"""Shrinkage of spectra: what dropout does to singular values, for equal rates, unequal rates and blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from droptics.checks import as_float_tensor, check_positive
+
+Array = NDArray[Any]
+
+
+def shrink(values: Tensor, strength: float | Tensor, width: int) -> Tensor:
+    """The dropout shrinkage of a spectrum: the minimizer over x with at most `width` entries (mianjy2018-thm3.6).
+
+    It minimizes
+
+        sum_i (values_i - x_i)^2 + (strength / width) (sum_i |x_i|)^2,  x >= 0.
+
+    With s_1 >= s_2 >= ..., rho the largest j <= width with width s_j > strength sum_{i <= j} (s_i - s_j) and
+    alpha = strength (s_1 + ... + s_rho) / (width + strength rho), the top rho values lose alpha and the others become
+    zero; only the top rho <= width are kept, which the printed soft threshold forgets. Negative values (eigenvalues of
+    the tied case) become zero. `strength` is lambda = drop / (1 - drop). Any order, leading dimensions are a batch,
+    differentiable; O(d log d).
+
+    >>> shrink(torch.tensor([2.0, 1.0], dtype=torch.float64), 0.1, width=1)
+    tensor([1.8182, 0.0000], dtype=torch.float64)
+    """
+    values = as_float_tensor(values, "values")
+    check_positive("width", width)
+    strength = _check_strength(strength, values)
+    ordered, order = values.sort(dim=-1, descending=True, stable=True)
+    sums = ordered.cumsum(-1)
+    counts = torch.arange(1, ordered.shape[-1] + 1, dtype=values.dtype, device=values.device)
+    fits = width * ordered > strength * (sums - counts * ordered)
+    fits = fits & (ordered > 0) & (counts <= width)
+    kept = fits.long().cumprod(-1)
+    rank = kept.sum(-1, keepdim=True)
+    total = torch.where(rank > 0, sums.gather(-1, (rank - 1).clamp_min(0)), 0.0)
+    threshold = strength * total / (width + strength * rank)
+    shrunk = (ordered - threshold).clamp_min(0) * kept
+    return torch.zeros_like(shrunk).scatter(-1, order, shrunk)
+
+
+def _check_strength(strength: float | Tensor, like: Tensor) -> Tensor:
+    value = torch.as_tensor(strength, dtype=like.dtype, device=like.device)
+    if not bool(((value >= 0) & torch.isfinite(value)).all()):
+        raise ValueError(f"strength must be non-negative and finite, got {strength}")
+    return value.unsqueeze(-1) if value.ndim else value
+
+
+def allocate(values: Tensor, strengths: Tensor) -> Tensor:
+    """Shares n of a spectrum for units of unequal strengths: argmin of sum_i strengths_i n_i^2 over n majorized by it.
+
+    A factorization of a matrix with singular values s into rank-one terms of norms n exists iff, for every k, the k
+    smallest n sum to at least the k smallest s (padded with zeros); so this is the least penalty of independent units
+    with relative variances `strengths` (droptics-prop1). Sorted by strength, the shares are constant / strength inside
+    blocks that the pool-adjacent-violators rule finds. O(r log r); values and strengths are vectors.
+    """
+    return _pooled(values, strengths, _plain_level)[1]
+
+
+def shrink_unequal(values: Tensor, strengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Shrinkage for units of unequal strengths: the best spectrum x and shares n (droptics-thm1).
+
+    They minimize
+
+        sum_i (values_i - x_i)^2 + sum_i strengths_i n_i^2   over n majorized by x, x >= 0 with at most r entries.
+
+    A convex quadratic program on sorted vectors. Inside a block B of units, x_i = (values_i - mu_B)_+ and
+    n_i = mu_B / strengths_i; the levels mu_B rise from block to block and are found by pooling, O(r log r) plus the
+    merges. With equal strengths there is one block and mu is the threshold of `shrink`. A unit that is never dropped
+    (strength 0) keeps a value unshrunk.
+
+    Returns:
+        The spectrum in the order of `values`, and one share per unit in the order of `strengths`.
+    """
+    return _pooled(values, strengths, _shrunk_level)
+
+
+Level = Callable[[Array, Array], float]
+
+
+def _pooled(values: Tensor, strengths: Tensor, level: Level) -> tuple[Tensor, Tensor]:
+    values = as_float_tensor(values, "values", 1)
+    strengths = as_float_tensor(strengths, "strengths", 1)
+    if bool((strengths < 0).any()):
+        raise ValueError("strengths must be non-negative, they are relative variances")
+    ordered, from_value = values.detach().to("cpu", torch.float64).sort(descending=True, stable=True)
+    rates, to_unit = strengths.detach().to("cpu", torch.float64).sort(stable=True)
+    width = len(rates)
+    spectrum = np.zeros(width)
+    spectrum[: min(width, len(ordered))] = ordered[:width].clamp_min(0).numpy()
+    x, shares = _pool(spectrum, rates.numpy(), level)
+    shrunk = torch.zeros(len(ordered), dtype=torch.float64)
+    shrunk[from_value[:width]] = torch.from_numpy(x)[: len(ordered)]
+    units = torch.empty(width, dtype=torch.float64)
+    units[to_unit] = torch.from_numpy(shares)
+    return shrunk.to(values), units.to(values)
+
+
+def _pool(spectrum: Array, rates: Array, level: Level) -> tuple[Array, Array]:
+    """Pool adjacent violators: levels must not fall from block to block."""
+    free = int((rates == 0).sum())  # units that are never dropped take the largest values for nothing
+    starts: list[int] = []
+    levels: list[float] = []
+    for start in range(free, len(rates)):
+        begin, current = start, level(spectrum[start : start + 1], rates[start : start + 1])
+        while levels and levels[-1] >= current:
+            begin = starts.pop()
+            levels.pop()
+            current = level(spectrum[begin : start + 1], rates[begin : start + 1])
+        starts.append(begin)
+        levels.append(current)
+    mu = np.zeros(len(rates))
+    for begin, end, current in zip(starts, [*starts, len(rates)][1:], levels, strict=True):
+        mu[begin:end] = current
+    shrunk = np.maximum(spectrum - mu, 0.0)
+    shares = np.concatenate([spectrum[:free], mu[free:] / rates[free:]])
+    return shrunk, shares
+
+
+def _plain_level(spectrum: Array, rates: Array) -> float:
+    """Mu with sum of mu / rate = sum of values."""
+    return float(spectrum.sum() / (1.0 / rates).sum())
+
+
+def _shrunk_level(spectrum: Array, rates: Array) -> float:
+    """Mu with sum of mu / rate = sum of (values - mu)_+; the spectrum is sorted."""
+    sums = np.cumsum(spectrum)
+    candidates = sums / (np.arange(1, len(spectrum) + 1) + (1.0 / rates).sum())
+    kept = int((spectrum > candidates).sum())
+    return float(candidates[kept - 1]) if kept else 0.0
+
+
+def k_support_shrink(values: Tensor, strength: float | Tensor, k: int) -> Tensor:
+    """The proximal map of the squared k-support norm (pal2020-thm2.7).
+
+    argmin_x ||values - x||^2 + strength ||x||_(k)^2.
+
+    x_i = m_i t_i / (t_i + strength) for t_i = clip(a m_i - strength, 0, 1), m = |values|, with the number a such that
+    the t_i sum to k; t = 1 on the support when at most k values are non-zero. The left side is piecewise linear in a
+    with breakpoints strength / m_i and (1 + strength) / m_i: two pointers over the sorted values find the piece in
+    O(d) after the sort, where the printed search goes over all O(d^2) pairs. Signs are kept. Leading dimensions are a
+    batch; differentiable in values and strength.
+
+    >>> k_support_shrink(torch.tensor([3.0, 1.0], dtype=torch.float64), 1.0, k=2)
+    tensor([1.5000, 0.5000], dtype=torch.float64)
+    """
+    values = as_float_tensor(values, "values")
+    check_positive("k", k)
+    if values.ndim == 0:
+        raise ValueError("values must be a vector, got a number")
+    beta = _check_strength(strength, values)
+    if values.ndim == 1 and values.device.type == "cpu" and not (values.requires_grad or beta.requires_grad):
+        return torch.from_numpy(_k_support_direct(values.numpy(), float(beta), k))
+    magnitudes = values.abs()
+    flat = (
+        magnitudes.detach().to("cpu", torch.float64).sort(dim=-1, descending=True).values.reshape(-1, values.shape[-1])
+    )
+    strengths = beta.detach().expand(*values.shape[:-1], 1).to("cpu", torch.float64).reshape(-1)
+    pieces = np.array([_k_support_piece(row.numpy(), float(b), k) for row, b in zip(flat, strengths, strict=True)])
+    shape = (*values.shape[:-1], 1)
+    full, free = (torch.from_numpy(pieces[:, i].astype(np.int64)).reshape(shape).to(values.device) for i in (0, 1))
+    rank = magnitudes.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+    inside = (rank >= full) & (rank < full + free)
+    total = torch.where(inside, magnitudes, 0.0).sum(-1, keepdim=True)
+    slope = torch.where(total > 0, (k - full + beta * free) / torch.where(total > 0, total, 1.0), 0.0)
+    t = torch.where(rank < full, torch.ones_like(magnitudes), torch.where(inside, slope * magnitudes - beta, 0.0))
+    t = t.clamp(0, 1)
+    return values * torch.where(t > 0, t / (t + beta).clamp_min(torch.finfo(values.dtype).tiny), 0.0)
+
+
+@numba.njit(cache=True)
+def _k_support_piece(ordered: Array, beta: float, k: int) -> tuple[int, int]:  # pragma: no cover
+    """How many of the sorted values have t = 1, and how many have 0 < t < 1.
+
+    With `full` and `free` of them the sums fix a = (k - full + beta free) / (sum of the free). A free value whose t
+    reaches 1 becomes full; the next value with a m > beta becomes free. Both only move forward.
+    """
+    count = ordered.shape[0]
+    support = 0
+    while support < count and ordered[support] > 0.0:
+        support += 1
+    if support <= k:
+        return support, 0
+    full, last, total = 0, 0, 0.0
+    while True:
+        # grow the free set while the next value would have positive t: a m_next > beta
+        while last < support and (k - full + beta * (last - full)) * ordered[last] > beta * total:
+            total += ordered[last]
+            last += 1
+        # the largest free value has t >= 1: a m >= 1 + beta
+        if full < k and full < last and (k - full + beta * (last - full)) * ordered[full] >= (1.0 + beta) * total:
+            total -= ordered[full]
+            full += 1
+            if full == last:
+                total = 0.0
+            continue
+        return full, last - full
+
+
+@numba.njit(cache=True)
+def _k_support_apply(ordered: Array, beta: float, k: int, full: int, free: int, out: Array) -> None:  # pragma: no cover
+    total = 0.0
+    for i in range(full, full + free):
+        total += ordered[i]
+    for i in range(full):
+        out[i] = ordered[i] / (1.0 + beta)
+    room = k - full + beta * free
+    level = beta * total / room if free > 0 else 0.0
+    # m t / (t + beta) with t + beta = a m is m - beta / a
+    for i in range(full, full + free):
+        out[i] = max(ordered[i] - level, 0.0)
+
+
+def _k_support_direct(values: Array, beta: float, k: int) -> Array:
+    magnitudes = np.abs(values)
+    if len(values) < 2 or bool(np.all(magnitudes[:-1] >= magnitudes[1:])):
+        order, ordered = None, magnitudes
+    else:
+        order = np.argsort(-magnitudes, kind="stable")
+        ordered = magnitudes[order]
+    full, free = _k_support_piece(ordered, beta, k)
+    shrunk = np.zeros_like(magnitudes)
+    _k_support_apply(ordered, beta, k, full, free, shrunk)
+    if order is not None:
+        unsorted = np.empty_like(shrunk)
+        unsorted[order] = shrunk
+        shrunk = unsorted
+    return np.copysign(shrunk, values)
