@@ -60,14 +60,14 @@ def allocate(values: Tensor, strengths: Tensor) -> Tensor:
 
     A factorization of a matrix with singular values s into rank-one terms of norms n exists iff, for every k, the k
     smallest n sum to at least the k smallest s (padded with zeros); so this is the least penalty of independent units
-    with relative variances `strengths` (droptics-prop1). Sorted by strength, the shares are constant / strength inside
+    with relative variances `strengths` (droptics-unequal-rates). Sorted by strength, the shares are constant / strength inside
     blocks that the pool-adjacent-violators rule finds. O(r log r); values and strengths are vectors.
     """
     return _pooled(values, strengths, _plain_level)[1]
 
 
 def shrink_unequal(values: Tensor, strengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Shrinkage for units of unequal strengths: the best spectrum x and shares n (droptics-thm1).
+    """Shrinkage for units of unequal strengths: the best spectrum x and shares n (droptics-unequal-rates).
 
     They minimize
 
