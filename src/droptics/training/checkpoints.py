@@ -1,0 +1,111 @@
+"""Checkpoints: one safetensors file with everything a run needs to go on, replaced atomically."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from droptics.training.engines import Engine
+from droptics.training.guards import Guard
+from droptics.training.records import Recorder
+from droptics.training.streams import Stream
+
+FORMAT = "droptics training 1"
+
+
+def save(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    """Write tensors and a JSON state into one file; a reader sees the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"format": FORMAT, "state": json.dumps(state)}
+    own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+    os.close(handle)
+    try:
+        save_file(own, name, metadata)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `save` wrote."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise ValueError(f"checkpoint {path} was not written by this version of train; remove it to start anew")
+            return {name: file.get_tensor(name) for name in file.keys()}, json.loads(metadata["state"])  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(f"checkpoint {path} cannot be read ({error}); remove it to start anew") from error
+
+
+def fingerprint(settings: dict[str, Any], tensors: list[Tensor]) -> str:
+    """A short text that is the same only for the same settings, data and initial weights."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for tensor in tensors:
+        value = tensor.detach().cpu().contiguous()
+        digest.update(f"{value.dtype}{tuple(value.shape)}".encode())
+        digest.update(value.view(torch.uint8).numpy().tobytes() if value.ndim else value.numpy().tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where to write progress, and the least number of seconds between two writes."""
+
+    path: str | Path
+    seconds: float = 30.0
+
+
+class Progress:
+    """Writes checkpoints of one training, and resumes from them; does nothing without a path."""
+
+    def __init__(self, where: Checkpoint | str | Path | None, settings: dict[str, Any], tensors: list[Tensor]) -> None:
+        if where is not None and not isinstance(where, Checkpoint):
+            where = Checkpoint(where)
+        self._path = None if where is None else Path(where.path)
+        self._seconds = 0.0 if where is None else where.seconds
+        self._identity = "" if where is None else fingerprint(settings, tensors)
+        self._last = time.monotonic()
+
+    def save(
+        self, step: int, engine: Engine, stream: Stream, recorder: Recorder, guard: Guard, *, final: bool
+    ) -> None:
+        """Write a checkpoint if it is time; the last one always."""
+        if self._path is None or not (final or time.monotonic() - self._last >= self._seconds):
+            return
+        generators, normals = stream.state()
+        tensors = {f"engine.{name}": value for name, value in engine.tensors().items()}
+        tensors |= {f"history.{name}": value for name, value in recorder.state().items()}
+        tensors |= {"generators": generators, "rates": guard.rates}
+        state = {"identity": self._identity, "step": step, "normals": normals, "frozen": sorted(guard.frozen.items())}
+        save(self._path, tensors, state)
+        self._last = time.monotonic()
+
+    def resume(self, engine: Engine, stream: Stream, recorder: Recorder, guard: Guard) -> int:
+        """Take up a checkpoint where there is one; returns the number of steps it had done."""
+        if self._path is None or not self._path.exists():
+            return 0
+        tensors, state = load(self._path)
+        if state["identity"] != self._identity:
+            raise ValueError(
+                f"checkpoint {self._path} belongs to another training (other weights, data or settings); "
+                "remove it or name another file"
+            )
+        engine.load({name[7:]: value for name, value in tensors.items() if name.startswith("engine.")})
+        recorder.restore({name[8:]: value for name, value in tensors.items() if name.startswith("history.")})
+        stream.restore(tensors["generators"], state["normals"])
+        guard.restore(tensors["rates"], {int(run): int(at) for run, at in state["frozen"]})
+        return int(state["step"])

@@ -1,0 +1,319 @@
+"""The two ways to take steps: torch for everything, a compiled kernel for single-sample two-layer networks."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from droptics.data import Data, Moments, Sample
+from droptics.losses import Squared
+from droptics.masks import MaskLaw, Product
+from droptics.models import Autoencoder, DeepLinear, LastLayer, LinearModel, Model, TwoLayerLinear
+from droptics.penalties import criterion
+from droptics.penalties.closed_form import layer_laws
+from droptics.penalties.evaluation import data_inputs, data_targets, data_weights
+from droptics.training.exact import LayerNoise, deep_gradients
+from droptics.training.kernels import run_kernel
+from droptics.training.objectives import Batch, Dropout, Objective, Penalized, Plain, Stacked
+from droptics.training.streams import Draws
+from droptics.training.trainees import Trainee, rebuild
+
+OptimizerFactory = Callable[..., torch.optim.Optimizer]
+
+
+@dataclass(frozen=True)
+class MaxNorm:
+    """Keep the norm of every row (dim -1) or column (dim -2) of the chosen weights at most `radius` (thesis-alg4).
+
+    `tensors` are indices into `model.tensors`; rows of ReLUNet and DeepLinear weights are what a unit takes in.
+    """
+
+    radius: float
+    tensors: tuple[int, ...] = (0,)
+    dim: int = -1
+
+    def __post_init__(self) -> None:
+        if not self.radius > 0:
+            raise ValueError(f"radius must be positive, got {self.radius}")
+
+    def project(self, tensor: Tensor) -> None:
+        """Shrink the vectors that are too long, in place."""
+        norms = torch.linalg.vector_norm(tensor, dim=self.dim, keepdim=True)
+        tensor.mul_(self.radius / norms.clamp_min(self.radius))
+
+
+class Engine(abc.ABC):
+    """Takes steps on all runs at once."""
+
+    @abc.abstractmethod
+    def advance(self, draws: Draws, first: int, rates: Tensor) -> Tensor:
+        """Take len(rates) steps with draws from `first` on, rates (steps, runs); returns the losses (steps, runs)."""
+
+    @abc.abstractmethod
+    def model(self) -> Model:
+        """The current model, for evaluation; it must not outlive the next step."""
+
+    @abc.abstractmethod
+    def snapshot(self) -> Model:
+        """A copy of the current model."""
+
+    @abc.abstractmethod
+    def sound(self) -> Tensor:
+        """Which runs have finite weights, (runs,)."""
+
+    @abc.abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything a checkpoint has to hold, by name; `load` takes it back."""
+
+    @abc.abstractmethod
+    def load(self, saved: dict[str, Tensor]) -> None:
+        """Continue from a checkpoint."""
+
+
+class KernelEngine(Engine):
+    """Compiled single-sample steps; see `kernels`."""
+
+    def __init__(self, model: TwoLayerLinear | Autoencoder) -> None:
+        self._template = model
+        self._lead = bool(model.batch_shape)
+        shape = model.batch_shape if self._lead else torch.Size([1])
+        self._factors = [
+            np.ascontiguousarray(tensor.detach().expand(*shape, *tensor.shape[-2:]).mT.numpy())
+            for tensor in model.tensors
+        ]
+        if any(np.shares_memory(mine, theirs.detach().numpy()) for mine, theirs in zip(self._factors, model.tensors, strict=True)):
+            self._factors = [factor.copy() for factor in self._factors]
+
+    def advance(self, draws: Draws, first: int, rates: Tensor) -> Tensor:
+        steps = slice(first, first + len(rates))
+        assert draws.inputs is not None
+        assert draws.targets is not None
+        x, y = draws.inputs[:, steps, 0], draws.targets[:, steps, 0]
+        if draws.multipliers is None:
+            z = x.new_ones(1, 1, self._template.units).expand(*x.shape[:2], -1)
+        else:
+            z = draws.multipliers[:, steps, 0]
+        # the kernel moves along half the gradient of the squared error
+        halved = np.ascontiguousarray((2 * rates.mT).to(x.dtype).numpy())
+        losses = run_kernel(self._factors, *(part.contiguous().numpy() for part in (x, y, z)), halved)
+        return torch.from_numpy(losses).mT
+
+    def model(self) -> Model:
+        found = [torch.from_numpy(factor).mT for factor in self._factors]
+        return rebuild(self._template, found if self._lead else [factor[0] for factor in found])
+
+    def snapshot(self) -> Model:
+        model = self.model()
+        return rebuild(model, [tensor.clone(memory_format=torch.contiguous_format) for tensor in model.tensors])
+
+    def sound(self) -> Tensor:
+        return torch.from_numpy(np.stack([np.isfinite(factor).all((1, 2)) for factor in self._factors]).all(0))
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {f"weights.{i}": torch.from_numpy(factor) for i, factor in enumerate(self._factors)}
+
+    def load(self, saved: dict[str, Tensor]) -> None:
+        for i, factor in enumerate(self._factors):
+            factor[...] = saved[f"weights.{i}"].numpy()
+
+
+class TorchEngine(Engine):
+    """Steps of any torch optimizer on any model; gradients by autograd, or exactly where a formula is cheaper."""
+
+    def __init__(
+        self,
+        model: Model,
+        data: Data,
+        objective: Objective,
+        *,
+        batched: bool,
+        optimizer: OptimizerFactory | None = None,
+        decay: float = 0.0,
+        max_norm: MaxNorm | None = None,
+        frozen: Sequence[int] = (),
+    ) -> None:
+        self._trainee = Trainee(model, frozen)
+        self._objective = objective
+        self._decay = decay
+        self._max_norm = max_norm
+        self._data = data
+        self._masks = stacked(objective.laws, self._trainee.lead)
+        self._fixed = None if batched else _whole(data, model)
+        self._exact = None if batched else _exact_rule(self._trainee, data, objective, self._masks)
+        factory = torch.optim.SGD if optimizer is None else optimizer
+        # lr is set at every step; any positive value will do here
+        self._optimizer = factory(self._trainee.leaves, lr=1.0)
+
+    def advance(self, draws: Draws, first: int, rates: Tensor) -> Tensor:
+        losses = []
+        for offset, rate in enumerate(rates):
+            largest = float(rate.max())
+            for group in self._optimizer.param_groups:
+                group["lr"] = largest
+            share = None if bool((rate == rate[0]).all()) else rate / (largest if largest > 0 else 1.0)
+            batch = draws.at(first + offset, self._fixed, self._trainee.lead)
+            losses.append(self._step(batch, share))
+        return torch.stack(losses)
+
+    def _step(self, batch: Batch, share: Tensor | None) -> Tensor:
+        before = None if share is None else [leaf.detach().clone() for leaf in self._trainee.leaves]
+        seen: list[Tensor] = []
+
+        def closure() -> Tensor:
+            self._optimizer.zero_grad(set_to_none=True)
+            value = self._gradients(batch)
+            if self._decay:
+                for matrix in self._trainee.matrices():
+                    if matrix.grad is not None:
+                        matrix.grad.add_(matrix.detach(), alpha=self._decay)
+            seen.append(value.detach().reshape(-1))
+            return value.detach().sum()
+
+        with torch.enable_grad():
+            self._optimizer.step(closure)  # type: ignore[arg-type]
+        with torch.no_grad():
+            if before is not None and share is not None:
+                # a step is proportional to its rate for every torch optimizer, so runs with other rates move less
+                for leaf, old in zip(self._trainee.leaves, before, strict=True):
+                    part = share.to(leaf).reshape(-1, *(1,) * (leaf.ndim - 1))
+                    leaf.copy_(torch.where(part > 0, torch.lerp(old, leaf, part), old))
+            if self._max_norm is not None:
+                for index in self._max_norm.tensors:
+                    self._max_norm.project(self._trainee.tensors[index])
+        return seen[0]
+
+    def _gradients(self, batch: Batch) -> Tensor:
+        if self._exact is not None:
+            return self._exact()
+        if isinstance(self._objective, Penalized):
+            assert self._masks is not None
+            if self._fixed is None or isinstance(self._trainee.view, LastLayer):
+                value = self._trainee.penalized(self._objective.loss, batch, self._masks)
+            else:
+                value = criterion(self._trainee.view, self._data, self._masks).value
+        else:
+            value = self._objective.value(self._trainee.forward, batch)
+        value.sum().backward()
+        return value
+
+    def model(self) -> Model:
+        return self._trainee.detached()
+
+    def snapshot(self) -> Model:
+        return self._trainee.snapshot()
+
+    def sound(self) -> Tensor:
+        runs = self._trainee.runs
+        return torch.stack([torch.isfinite(leaf.detach()).reshape(runs, -1).all(1) for leaf in self._trainee.leaves]).all(0)
+
+    def tensors(self) -> dict[str, Tensor]:
+        found = {f"weights.{i}": tensor.detach() for i, tensor in enumerate(self._trainee.tensors)}
+        found |= {f"buffers.{i}": tensor for i, tensor in enumerate(self._trainee.buffers)}
+        for i, leaf in enumerate(self._trainee.leaves):
+            for key, value in self._optimizer.state.get(leaf, {}).items():
+                if value is not None:
+                    found[f"optimizer.{i}.{key}"] = torch.as_tensor(value)
+        return found
+
+    def load(self, saved: dict[str, Tensor]) -> None:
+        with torch.no_grad():
+            for kind, tensors in (("weights", self._trainee.tensors), ("buffers", self._trainee.buffers)):
+                for i, tensor in enumerate(tensors):
+                    tensor.copy_(saved[f"{kind}.{i}"])
+        for name, value in saved.items():
+            if name.startswith("optimizer."):
+                _, index, key = name.split(".", 2)
+                leaf = self._trainee.leaves[int(index)]
+                # torch keeps the step counters of most optimizers on the CPU, where safetensors put them
+                self._optimizer.state[leaf][key] = value.clone()
+
+
+def stacked(laws: tuple[MaskLaw, ...], lead: bool) -> MaskLaw | None:
+    """The law that penalties of all runs are computed with: the common one, or all of them side by side."""
+    if not laws:
+        return None
+    if len(laws) == 1:
+        return laws[0]
+    if not lead:
+        raise ValueError(f"masks holds {len(laws)} laws but the model has no leading dimension of runs")
+    if all(isinstance(law, Product) for law in laws):
+        layers = zip(*(law.laws for law in laws if isinstance(law, Product)), strict=True)
+        return _StackedProduct([Stacked(layer) for layer in layers])
+    return Stacked(laws)
+
+
+class _StackedProduct(Product):
+    """Products side by side: every layer is stacked, and layers are put together along the last dimension."""
+
+    @property
+    def mean(self) -> Tensor:
+        return torch.cat([law.mean for law in self.laws], dim=-1)
+
+    @property
+    def relative_variance(self) -> Tensor:
+        return torch.cat([law.relative_variance for law in self.laws], dim=-1)
+
+
+def kernel_applies(
+    model: Model, data: Data, objective: Objective, batch_size: int | None, plain_options: bool
+) -> bool:
+    """Whether the compiled kernel covers this training: one sample a step, two layers, squared loss, plain SGD."""
+    return (
+        isinstance(model, (TwoLayerLinear, Autoencoder))
+        and isinstance(data, (Moments, Sample))
+        and isinstance(objective, (Plain, Dropout))
+        and isinstance(objective.loss, Squared)
+        and batch_size == 1
+        and plain_options
+        and model.device.type == "cpu"
+        and model.dtype in (torch.float32, torch.float64)
+    )
+
+
+def _whole(data: Data, model: Model) -> Batch:
+    """The whole data as one batch; second moments as the examples that have them."""
+    sample = data.as_sample() if isinstance(data, Moments) else data
+    return Batch(data_inputs(sample), data_targets(sample), data_weights(sample))
+
+
+def _exact_rule(
+    trainee: Trainee, data: Data, objective: Objective, masks: MaskLaw | None
+) -> Callable[[], Tensor] | None:
+    """A function that fills in exact gradients and returns the objective, for linear chains under squared loss."""
+    view = trainee.view
+    if not isinstance(view, (TwoLayerLinear, Autoencoder, DeepLinear)) or not isinstance(objective.loss, Squared):
+        return None
+    if not isinstance(objective, (Plain, Penalized)) or any(not t.requires_grad for t in trainee.tensors):
+        return None
+    assert isinstance(view, LinearModel)
+    moments = data if isinstance(data, Moments) else Moments.of_sample(data)  # type: ignore[arg-type]
+    masked = isinstance(view, DeepLinear) and view.mask_inputs
+    depth = len(view.weights) if isinstance(view, DeepLinear) else 2
+    laws: list[MaskLaw | None] = [None] * depth
+    if masks is not None:
+        found = layer_laws(view, masks) if isinstance(view, DeepLinear) else (masks,)
+        laws = [*found] if masked else [None, *found]
+    noises = [LayerNoise(law, trainee.tensors[0]) for law in laws]
+
+    def fill() -> Tensor:
+        tensors = [tensor.detach() for tensor in trainee.tensors]
+        match view:
+            case DeepLinear():
+                value, gradients = deep_gradients(tensors, moments, noises)
+            case TwoLayerLinear():
+                value, (first, second) = deep_gradients([tensors[1].mT, tensors[0]], moments, noises)
+                gradients = [second, first.mT]
+            case _:
+                value, (first, second) = deep_gradients([tensors[0].mT, tensors[0]], moments, noises)
+                gradients = [second + first.mT]
+        for tensor, gradient in zip(trainee.tensors, gradients, strict=True):
+            tensor.grad = gradient
+        return value
+
+    return fill

@@ -1,0 +1,81 @@
+"""Divergence: seen as soon as it happens, reported with the step and the step size."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from droptics.training.engines import Engine
+
+# A loss this many times the first risk has left for good: gradients grow with the weights, so it never comes back.
+HOPELESS = 1e8
+
+
+class Diverged(ArithmeticError):
+    """Training left all bounds; `step` and `step_size` say where, `runs` which runs of a batch."""
+
+    def __init__(self, step: int, step_size: float, runs: tuple[int, ...]) -> None:
+        self.step, self.step_size, self.runs = step, step_size, runs
+        shown = ", ".join(map(str, runs[:8])) + (", ..." if len(runs) > 8 else "")
+        super().__init__(
+            f"training diverged at step {step} (run {shown}) with gradient step size {step_size:.3g}; "
+            'use a smaller step_size or a schedule, or diverging="freeze" to go on with the other runs'
+        )
+
+
+class Guard:
+    """Watches the losses and weights of all runs, and takes diverged runs out of training."""
+
+    def __init__(self, first_risk: Tensor, rates: Tensor, mode: Literal["raise", "freeze"]) -> None:
+        if mode not in ("raise", "freeze"):
+            raise ValueError(f'diverging must be "raise" or "freeze", got {mode!r}')
+        self._limit = HOPELESS * (1 + first_risk.detach().reshape(-1).double().cpu())
+        self._mode = mode
+        self.rates = rates
+        self.frozen: dict[int, int] = {}
+
+    @property
+    def all_frozen(self) -> bool:
+        """Whether no run is left to train."""
+        return len(self.frozen) == len(self.rates)
+
+    def remember(self, engine: Engine) -> dict[str, Tensor] | None:
+        """The weights before a stretch of steps, when diverged runs are to be put back there."""
+        if self._mode == "raise":
+            return None
+        return {name: value.clone() for name, value in engine.tensors().items() if value.ndim and name[0] == "w"}
+
+    def check(
+        self, engine: Engine, losses: Tensor, rates: Tensor, step: int, before: dict[str, Tensor] | None
+    ) -> None:
+        """Look at the losses (steps, runs) that began at `step`, and at the weights they ended with."""
+        seen = losses.detach().double().cpu()
+        bad = ~(seen <= self._limit)  # true for NaN
+        bad[:, list(self.frozen)] = False
+        sound = engine.sound().cpu()
+        sound[list(self.frozen)] = True
+        bad[-1] |= ~sound
+        runs = tuple(int(run) for run in bad.any(0).nonzero().flatten())
+        if not runs:
+            return
+        first = {run: int(bad[:, run].nonzero()[0]) for run in runs}
+        earliest = min(first, key=lambda run: first[run])
+        if self._mode == "raise":
+            raise Diverged(step + first[earliest], float(rates[first[earliest], earliest]), runs)
+        assert before is not None
+        now = engine.tensors()
+        with torch.no_grad():
+            for name, value in before.items():
+                if len(self.rates) == 1:
+                    now[name].copy_(value)
+                else:
+                    now[name][list(runs)] = value[list(runs)]
+        self.rates = self.rates.clone()
+        self.rates[list(runs)] = 0.0
+        self.frozen |= {run: step + at for run, at in first.items()}
+
+    def restore(self, rates: Tensor, frozen: dict[int, int]) -> None:
+        """Take back what a checkpoint holds."""
+        self.rates, self.frozen = rates.to(self.rates), frozen

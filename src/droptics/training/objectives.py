@@ -1,0 +1,190 @@
+"""What training minimizes: the plain risk, the stochastic dropout loss, its exact mean, or the worst case.
+
+An objective is a frozen value. `value(forward, batch)` returns one number per run; its gradient is the direction of a
+step. Dropout draws masks, `Penalized` is the deterministic function that dropout descends on average.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from droptics.data import average
+from droptics.losses import Loss, Squared
+from droptics.masks import MaskLaw
+
+_SQUARED = Squared()
+Share = Literal["example", "step"]
+Forward = Callable[[Tensor, Tensor | None], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What one step sees: inputs and targets (runs, examples, ...) or shared by all runs, and the masks drawn."""
+
+    inputs: Tensor
+    targets: Tensor
+    weights: Tensor | None = None
+    multipliers: Tensor | None = None
+
+
+class Objective(abc.ABC):
+    """A loss, the masks it involves (None when there are none), and how a step evaluates it."""
+
+    loss: Loss
+
+    @property
+    def laws(self) -> tuple[MaskLaw, ...]:
+        """The mask laws: none, one for all runs, or one per run."""
+        return ()
+
+    @property
+    def share(self) -> Share | None:
+        """Who shares a fresh mask: one mask per example, one per step, or no masks drawn at all."""
+        return None
+
+    def value(self, forward: Forward, batch: Batch) -> Tensor:
+        """Mean loss of the batch, one number per run."""
+        return mean_loss(self.loss, forward(batch.inputs, batch.multipliers), batch)
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """One line that identifies the objective, for checkpoints."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plain(Objective):
+    """The risk without masks."""
+
+    loss: Loss = _SQUARED
+
+    def describe(self) -> str:
+        return f"Plain({type(self.loss).__name__})"
+
+
+@dataclass(frozen=True, eq=False)
+class Dropout(Objective):
+    """The loss under fresh random masks (mianjy2018-alg1, pal2020-alg1, thesis-alg4).
+
+    Attributes:
+        masks: One law, or a sequence with one law per run.
+        loss: The loss, squared unless told otherwise.
+        per: "example" draws one mask for every example of a step, as the papers' single-sample algorithms and
+            `torch.nn.Dropout` do; "step" shares one mask among the examples of a step.
+        scaled: Masks are divided by their mean, so that the network without masks is their average; False leaves
+            them raw (thesis-alg4 rescales the weights at the end instead).
+    """
+
+    masks: MaskLaw | Sequence[MaskLaw]
+    loss: Loss = _SQUARED
+    per: Share = "example"
+    scaled: bool = True
+
+    def __post_init__(self) -> None:
+        _check_laws(self.masks)
+        if self.per not in ("example", "step"):
+            raise ValueError(f'per must be "example" or "step", got {self.per!r}')
+
+    @property
+    def laws(self) -> tuple[MaskLaw, ...]:
+        return _as_laws(self.masks)
+
+    @property
+    def share(self) -> Share:
+        return self.per
+
+    def describe(self) -> str:
+        laws = ", ".join(_law_text(law) for law in self.laws)
+        return f"Dropout({laws}; {type(self.loss).__name__}, per {self.per}, scaled {self.scaled})"
+
+
+@dataclass(frozen=True, eq=False)
+class Penalized(Objective):
+    """Risk + penalty: the deterministic equivalent of dropout, the mean of its stochastic loss (mianjy2018-lemA.1).
+
+    Needs squared loss and a family with a closed form. `masks` is one law, or one per run.
+    """
+
+    masks: MaskLaw | Sequence[MaskLaw]
+
+    def __post_init__(self) -> None:
+        _check_laws(self.masks)
+
+    @property
+    def loss(self) -> Loss:  # type: ignore[override]
+        """The closed forms are those of squared loss."""
+        return _SQUARED
+
+    @property
+    def laws(self) -> tuple[MaskLaw, ...]:
+        return _as_laws(self.masks)
+
+    def describe(self) -> str:
+        return f"Penalized({', '.join(_law_text(law) for law in self.laws)})"
+
+
+class Stacked(MaskLaw):
+    """Laws of equal size side by side, one per run: moments carry a leading dimension, penalties broadcast over it."""
+
+    def __init__(self, members: Sequence[MaskLaw]) -> None:
+        self._members = tuple(members)
+
+    @property
+    def size(self) -> int:
+        return self._members[0].size
+
+    @property
+    def mean(self) -> Tensor:
+        return torch.stack([law.mean for law in self._members])
+
+    @property
+    def covariance(self) -> Tensor:
+        return torch.stack([law.covariance for law in self._members])
+
+    @property
+    def independent(self) -> bool:
+        return all(law.independent for law in self._members)
+
+    @property
+    def characteristic(self) -> Tensor:
+        return torch.stack([law.characteristic for law in self._members])
+
+    @property
+    def relative_variance(self) -> Tensor:
+        return torch.stack([law.relative_variance for law in self._members])
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        raise ValueError("each run draws from its own law; sample from one of them")
+
+
+def mean_loss(loss: Loss, outputs: Tensor, batch: Batch) -> Tensor:
+    """(Weighted) mean over the examples of a batch, one number per run; targets may differ between runs."""
+    targets = batch.targets
+    lead = outputs.shape[:-1]
+    if targets.is_floating_point() and targets.ndim == 2 or targets.ndim == 1:
+        return average(loss(outputs, targets), batch.weights)
+    flat = targets.flatten(0, 1)
+    return average(loss(outputs.flatten(0, -2), flat).reshape(lead), batch.weights)
+
+
+def _as_laws(masks: MaskLaw | Sequence[MaskLaw]) -> tuple[MaskLaw, ...]:
+    return (masks,) if isinstance(masks, MaskLaw) else tuple(masks)
+
+
+def _check_laws(masks: MaskLaw | Sequence[MaskLaw]) -> None:
+    laws = _as_laws(masks)
+    if not laws or not all(isinstance(law, MaskLaw) for law in laws):
+        raise ValueError("masks must be a mask law, or a sequence with one law per run")
+    if len({law.size for law in laws}) != 1:
+        raise ValueError(f"masks must all cover the same units, got sizes {[law.size for law in laws]}")
+
+
+def _law_text(law: MaskLaw) -> str:
+    mean, spread = law.mean.detach(), law.relative_variance.detach()
+    ends = [float(v) for v in (mean[0], mean[-1], mean.sum(), spread.sum())]
+    return f"{type(law).__name__} of {law.size} units {ends}"

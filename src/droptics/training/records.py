@@ -1,0 +1,236 @@
+"""What is recorded along the way: named quantities of the current models, one number (or row) per run."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from droptics.data import Data, Sample
+from droptics.losses import Loss
+from droptics.masks import MaskLaw
+from droptics.models import LastLayer, LinearModel, Model
+from droptics.optima import certify
+from droptics.penalties import Method, best_method, penalty, risk, unit_energies
+from droptics.training.schedules import log_steps
+from droptics.training.trainees import rebuild
+
+Quantity = Callable[[Model], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What to record, when and on what.
+
+    Attributes:
+        names: Names (objective, risk, penalty, imbalance, importance_variance, importance_spread, singular_values,
+            distance), or your own functions of the model by name; they see all runs at once.
+        at: Steps at which to record; log-spaced by default. The last step is always recorded.
+        data: Data for the records; the training data by default.
+        masks: Mask law for the records when the objective has none.
+        method: How penalties are computed; the best method that applies by default.
+        reference: Matrix from which "distance" is measured.
+    """
+
+    names: Sequence[str] | Mapping[str, Quantity] = ("objective", "risk", "penalty")
+    at: Sequence[int] | None = None
+    data: Data | None = None
+    masks: MaskLaw | None = None
+    method: Method | None = None
+    reference: Tensor | None = None
+
+    def quantities(self, data: Data, masks: MaskLaw | None, loss: Loss) -> dict[str, Quantity]:
+        """The functions behind the names."""
+        if isinstance(self.names, Mapping):
+            return dict(self.names)
+        masks = masks if self.masks is None else self.masks
+        known = _Known(self.data or data, masks, loss, self.method, self.reference)
+        table: dict[str, Quantity] = {
+            "objective": known.objective,
+            "risk": known.risk,
+            "penalty": known.penalty,
+            "importance_variance": known.importance_variance,
+            "importance_spread": known.importance_spread,
+            "singular_values": known.singular_values,
+            "distance": known.distance,
+        }
+        for name in self.names:
+            if name not in table:
+                raise ValueError(f"names must be some of {sorted(table)} or map names to functions, got {name!r}")
+            if name == "distance" and self.reference is None:
+                raise ValueError("names holds 'distance' but there is no reference matrix; pass reference=...")
+        # penalties are only there with masks; the default asks for them where they are
+        return {name: table[name] for name in self.names if name != "penalty" or masks is not None}
+
+
+class Recorder:
+    """Collects the records of one training, and the losses between them."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        data: Data,
+        masks: MaskLaw | None,
+        loss: Loss,
+        steps: int,
+        bound: float | Sequence[float] | Tensor | None,
+        runs: int | None,
+    ) -> None:
+        self._quantities = recording.quantities(data, masks, loss)
+        self.names = tuple(self._quantities)
+        chosen = log_steps(steps) if recording.at is None else recording.at
+        if any(not 0 <= int(step) for step in chosen):
+            raise ValueError(f"at must hold steps from 0 on, got {min(chosen)}")
+        self.steps = tuple(sorted({int(step) for step in chosen if step <= steps} | {steps}))
+        self.lead = runs is not None
+        self._runs = runs or 1
+        self._bound = None if bound is None else torch.as_tensor(bound, dtype=torch.float64).expand(self._runs)
+        self._done: list[int] = []
+        self._rows: dict[str, list[Tensor]] = {name: [] for name in ("loss", *self.names)}
+        self._sum = torch.zeros(self._runs, dtype=torch.float64)
+        self._count = 0
+
+    @property
+    def last(self) -> int:
+        """The last recorded step."""
+        return self._done[-1]
+
+    @property
+    def has_bound(self) -> bool:
+        """Whether there is a bound to measure a gap from."""
+        return self._bound is not None and "objective" in self._rows
+
+    @property
+    def gap(self) -> float:
+        """Largest relative gap of a run to its bound at the last record; infinite where unknown."""
+        if not self.has_bound or self._bound is None:
+            return float("inf")
+        above = self._rows["objective"][-1].double().cpu().reshape(-1) - self._bound
+        # a bound of zero leaves the gap itself as the only measure
+        return float((above / torch.where(self._bound > 0, self._bound, torch.ones_like(self._bound))).max())
+
+    def due(self, step: int) -> bool:
+        """Whether this step is to be recorded."""
+        return step in self.steps and step not in self._done
+
+    def next_after(self, step: int) -> int:
+        """The next step to be recorded."""
+        return self.steps[bisect_right(self.steps, step)]
+
+    def add(self, losses: Tensor) -> None:
+        """Losses (steps, runs) of the steps just taken."""
+        self._sum += losses.double().cpu().sum(0)
+        self._count += len(losses)
+        if len(self._done) == 1 and self._done[0] == 0 and self._count == len(losses):
+            self._rows["loss"][0] = losses[0].double().cpu()
+
+    def record(self, step: int, model: Model, frozen: Mapping[int, int]) -> None:
+        """Evaluate all quantities; runs that diverged get infinity."""
+        with torch.no_grad():
+            for name, quantity in self._quantities.items():
+                value = torch.as_tensor(quantity(model)).detach().clone()
+                if frozen and self.lead:
+                    value[list(frozen)] = float("inf")
+                self._rows[name].append(value)
+        mean = self._sum / max(self._count, 1)
+        if frozen:
+            mean[list(frozen)] = float("inf")
+        self._rows["loss"].append(mean)
+        self._done.append(step)
+        self._sum, self._count = torch.zeros_like(self._sum), 0
+
+    def table(self) -> dict[str, Tensor]:
+        """All series by name."""
+        found = {"step": torch.tensor(self._done)}
+        for name, rows in self._rows.items():
+            found[name] = torch.stack(rows)
+        if not self.lead:
+            found["loss"] = found["loss"][:, 0]
+        if self._bound is not None:
+            found["bound"] = self._bound.expand(len(self._done), -1) if self.lead else self._bound.expand(len(self._done))
+        return found
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything recorded so far, for a checkpoint."""
+        found = {name: torch.stack(rows) for name, rows in self._rows.items()}
+        return found | {"at": torch.tensor(self._done), "sum": self._sum, "count": torch.tensor(self._count)}
+
+    def restore(self, saved: dict[str, Tensor]) -> None:
+        """Take back what a checkpoint holds."""
+        self._done = [int(step) for step in saved["at"]]
+        self._sum, self._count = saved["sum"].clone(), int(saved["count"])
+        self._rows = {name: list(saved[name].unbind(0)) for name in self._rows}
+
+
+class _Known:
+    """The quantities that have names, for all runs at once."""
+
+    def __init__(
+        self, data: Data, masks: MaskLaw | None, loss: Loss, method: Method | None, reference: Tensor | None
+    ) -> None:
+        self._data = data
+        self._masks = masks
+        self._loss = loss
+        self._method = method
+        self._reference = reference
+
+    def risk(self, model: Model) -> Tensor:
+        """Mean loss without masks."""
+        return risk(model, self._data, self._loss)
+
+    def penalty(self, model: Model) -> Tensor:
+        """What the masks add to it."""
+        assert self._masks is not None
+        method = self._method or best_method(model, self._data, self._masks, self._loss)
+        return penalty(model, self._data, self._masks, method, self._loss).value
+
+    def objective(self, model: Model) -> Tensor:
+        """Risk + penalty, what training minimizes on average."""
+        value = self.risk(model)
+        return value if self._masks is None else value + self.penalty(model)
+
+    def importance_variance(self, model: Model) -> Tensor:
+        """Variance over the units of the importance scores, the root of the energy that a unit passes on."""
+        return unit_energies(model, self._data).sqrt().var(-1, correction=0)
+
+    def importance_spread(self, model: Model) -> Tensor:
+        """Standard deviation of the importance scores divided by their mean; zero when all units pay the same."""
+        scores = unit_energies(model, self._data).sqrt()
+        return scores.std(-1, correction=0) / scores.mean(-1)
+
+    def singular_values(self, model: Model) -> Tensor:
+        """Singular values of the map, or of the predictions for a last layer."""
+        if isinstance(model, LinearModel):
+            return torch.linalg.svdvals(model.matrix())
+        if isinstance(model, LastLayer) and isinstance(self._data, Sample):
+            return torch.linalg.svdvals(model.outputs(self._data.inputs))
+        raise ValueError(f"singular_values are recorded for linear families and last layers, got {type(model).__name__}")
+
+    def distance(self, model: Model) -> Tensor:
+        """Frobenius distance of the map from the reference matrix."""
+        if not isinstance(model, LinearModel) or self._reference is None:
+            raise ValueError(f"distance is recorded for linear families, got {type(model).__name__}")
+        return torch.linalg.matrix_norm(model.matrix() - self._reference.to(model.matrix()))
+
+
+def one_run(model: Model, run: int) -> Model:
+    """One of a batch of models."""
+    if not model.batch_shape:
+        return model
+    return rebuild(model, [tensor[run] for tensor in model.tensors])
+
+
+def lower_bounds(model: Model, data: Data, laws: Sequence[MaskLaw]) -> Tensor:
+    """A proved lower bound on risk + penalty for every run, (runs,); runs with the same law share the work."""
+    runs = model.batch_shape.numel() if model.batch_shape else 1
+    each = list(laws) * runs if len(laws) == 1 else list(laws)
+    if not each:
+        raise ValueError("bound needs masks: the objective has none, so there is nothing to certify")
+    found: dict[int, float] = {}
+    for run, law in enumerate(each):
+        if id(law) not in found:
+            found[id(law)] = certify(one_run(model, run), data, law).bound
+    return torch.tensor([found[id(law)] for law in each], dtype=torch.float64)

@@ -1,0 +1,71 @@
+"""Step-size schedules: functions of the step that start at one and multiply the step size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from droptics.checks import check_positive
+
+Schedule = Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class Inverse:
+    """1 / (1 + step / scale): the decay under which single-sample steps lose their noise floor."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        if not self.scale > 0:
+            raise ValueError(f"scale must be positive, got {self.scale}")
+
+    def __call__(self, step: int) -> float:
+        return 1.0 / (1.0 + step / self.scale)
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """(1 + cos(pi step / steps)) / 2, zero from `steps` on."""
+
+    steps: int
+
+    def __post_init__(self) -> None:
+        check_positive("steps", self.steps)
+
+    def __call__(self, step: int) -> float:
+        return 0.5 * (1.0 + math.cos(math.pi * min(step / self.steps, 1.0)))
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """factor^(step // every): constant between drops."""
+
+    every: int
+    factor: float
+
+    def __post_init__(self) -> None:
+        check_positive("every", self.every)
+        if not self.factor > 0:
+            raise ValueError(f"factor must be positive, got {self.factor}")
+
+    def __call__(self, step: int) -> float:
+        return float(self.factor ** (step // self.every))
+
+
+def constant(step: int) -> float:
+    """No decay."""
+    return 1.0
+
+
+def log_steps(steps: int, count: int = 50) -> tuple[int, ...]:
+    """At most `count` + 1 steps from 0 to `steps`, evenly spaced in the logarithm where they are whole numbers.
+
+    >>> log_steps(1000, 4)
+    (0, 1, 10, 100, 1000)
+    """
+    check_positive("steps", steps)
+    check_positive("count", count)
+    ratios = (position / max(count - 1, 1) for position in range(count))
+    return (0, *sorted({round(steps**ratio) for ratio in ratios} | {steps}))

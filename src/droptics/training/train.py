@@ -1,0 +1,261 @@
+"""train: one loop for all families, objectives and optimizers; many runs at once as a leading dimension."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from droptics.data import Data
+from droptics.models import Model
+from droptics.penalties import risk
+from droptics.training.checkpoints import Checkpoint, Progress
+from droptics.training.engines import (
+    Engine,
+    KernelEngine,
+    MaxNorm,
+    OptimizerFactory,
+    TorchEngine,
+    kernel_applies,
+    stacked,
+)
+from droptics.training.guards import Diverged, Guard
+from droptics.training.objectives import Objective
+from droptics.training.records import Recorder, Recording, lower_bounds
+from droptics.training.schedules import Schedule, constant
+from droptics.training.setup import Convention, check_training, data_tensors, run_rates, run_seeds
+from droptics.training.streams import Stream
+
+__all__ = ["Diverged", "Iterate", "Run", "train"]
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """A model on the way: after `step` steps, with the masks (as multiplied) that its next step uses."""
+
+    step: int
+    model: Model
+    multipliers: Tensor | None
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The result of training.
+
+    Attributes:
+        model: The trained model, or the batch of them.
+        history: Recorded series by name: "step" (records,), everything else (records, runs, ...) without the second
+            dimension when the model was not a batch; "loss" is the mean loss of the steps since the last record,
+            "bound" the proved lower bound where one is known.
+        steps: Steps taken.
+        convention: What a step of size s moves by: "gradient" s times the gradient; "mianjy2018" keep / 2 times that
+            and "pal2020" half of it, as these papers print their algorithms.
+        engine: "kernel" or "torch".
+        seeds: One seed per run.
+        stopped: Why it ended: "steps" or "certificate".
+        diverged: For every run that was frozen because it diverged, the step at which it did.
+        iterates: The models asked for by `keep`.
+        seconds: Wall time spent in this call.
+    """
+
+    model: Model
+    history: Mapping[str, Tensor]
+    steps: int
+    convention: Convention
+    engine: str
+    seeds: tuple[int, ...]
+    stopped: str
+    diverged: Mapping[int, int] = field(default_factory=dict)
+    iterates: tuple[Iterate, ...] = ()
+    seconds: float = 0.0
+
+    def final(self, name: str) -> Tensor:
+        """The last recorded value of a series."""
+        return self.history[name][-1]
+
+
+def train(
+    model: Model,
+    data: Data,
+    objective: Objective,
+    *,
+    steps: int,
+    step_size: float | Sequence[float] | Tensor,
+    batch_size: int | None = None,
+    seed: int | Sequence[int] = 0,
+    convention: Convention = "gradient",
+    schedule: Schedule = constant,
+    optimizer: OptimizerFactory | None = None,
+    decay: float = 0.0,
+    max_norm: MaxNorm | None = None,
+    frozen: Sequence[int] = (),
+    record: Recording | Sequence[str] | None = None,
+    bound: float | Sequence[float] | Tensor | Literal["certify"] | None = None,
+    stop_gap: float | None = None,
+    keep: Sequence[int] = (),
+    diverging: Literal["raise", "freeze"] = "raise",
+    engine: Literal["auto", "kernel", "torch"] = "auto",
+    checkpoint: Checkpoint | str | Path | None = None,
+    progress: bool = False,
+) -> Run:
+    """Minimize an objective by first-order steps; a leading dimension of the weights is a batch of independent runs.
+
+    A batch equals separate runs up to rounding: run i has its own random streams, seeded by seed + i (or seed[i]),
+    and its own step size and mask law where sequences are given. Single-sample steps of two-layer linear networks
+    under plain SGD are compiled; everything else is a torch program. The model passed in is not changed.
+
+    Args:
+        model: Where to start; any family. For a `LastLayer` all trainable parameters of the module are trained.
+        data: `Sample`, `Entries` or `Measurements`, a fixed set; or `Moments`, a population of which `batch_size`
+            fresh normal examples are drawn per step, or which linear models see as a whole.
+        objective: `Plain()`, `Dropout(masks)`, `Penalized(masks)` or `Adversarial(threat, method)`.
+        steps: How many steps.
+        step_size: Step size, or one per run.
+        batch_size: Examples per step, drawn with replacement; None uses all data in every step.
+        seed: Seed of the first run, or one per run.
+        convention: "gradient", or the step of "mianjy2018" or "pal2020" as printed; see `Run`.
+        schedule: A function of the step that multiplies the step size, such as `Inverse(300)`.
+        optimizer: A torch optimizer class (or partial), called as optimizer(weights, lr=...); SGD by default.
+        decay: Adds decay / 2 times the squared norm of the weight matrices (not the biases) to the objective.
+        max_norm: Projection after every step.
+        frozen: Indices of `model.tensors` that are not trained.
+        record: Names of quantities, or a `Recording`.
+        bound: A lower bound on the objective, one per run, or "certify" to prove one.
+        stop_gap: Stop when every run is within this relative gap of the bound (proved if none was given).
+        keep: Steps whose models are kept in `Run.iterates`, with the masks of their next step.
+        diverging: "raise" stops with `Diverged`; "freeze" leaves diverged runs where they were last sound, records
+            infinity for them, and goes on with the others.
+        engine: "auto", or force "kernel" or "torch".
+        checkpoint: File to write progress to and to resume from; the settings must be the same.
+        progress: Show a progress bar with the current gap, where there is a terminal.
+
+    Claims: mianjy2018-alg1, pal2020-alg1, thesis-alg4.
+
+    >>> from droptics.data import Moments
+    >>> from droptics.masks import Bernoulli
+    >>> from droptics.models import TwoLayerLinear
+    >>> from droptics.training import Dropout
+    >>> start = TwoLayerLinear(torch.full((1, 2), 0.5).double(), torch.full((1, 2), 0.5).double())
+    >>> population = Moments.of_map(torch.ones(1, 1).double())
+    >>> run = train(start, population, Dropout(Bernoulli(0.5, 2)), steps=2000, step_size=0.01, batch_size=1)
+    >>> bool(abs(run.final("objective") - 1 / 3) < 0.05)
+    True
+    """
+    started = time.perf_counter()
+    check_training(model, data, objective, steps, batch_size)
+    lead = bool(model.batch_shape)
+    runs = model.batch_shape.numel() if lead else 1
+    seeds = run_seeds(seed, runs)
+    rates = run_rates(step_size, convention, objective, runs).to(model.device)
+    masks = stacked(objective.laws, lead)
+    plain = optimizer is None and not decay and max_norm is None and not frozen
+    compiled = kernel_applies(model, data, objective, batch_size, plain)
+    if engine == "kernel" and not compiled:
+        raise ValueError(
+            "engine='kernel' covers single-sample SGD of TwoLayerLinear and Autoencoder on the CPU with squared loss, "
+            "without decay, max_norm or frozen weights; use engine='auto'"
+        )
+    stepper: Engine
+    if compiled and engine != "torch":
+        stepper = KernelEngine(model)  # type: ignore[arg-type]
+    else:
+        stepper = TorchEngine(
+            model,
+            data,
+            objective,
+            batched=batch_size is not None,
+            optimizer=optimizer,
+            decay=decay,
+            max_norm=max_norm,
+            frozen=frozen,
+        )
+    if stop_gap is not None and bound is None:
+        bound = "certify"
+    lower = lower_bounds(model, data, objective.laws) if isinstance(bound, str) else bound
+    recording = record if isinstance(record, Recording) else Recording() if record is None else Recording(record)
+    recorder = Recorder(recording, data, masks, objective.loss, steps, lower, runs if lead else None)
+    with torch.no_grad():
+        guard = Guard(risk(model, data, objective.loss), rates, diverging)
+    stream = Stream(data, objective, seeds, batch_size, model.device)
+    if checkpoint is not None and keep:
+        raise ValueError("keep is not part of a checkpoint; leave out keep or checkpoint")
+    settings = {
+        "objective": objective.describe(),
+        "steps": steps,
+        "batch_size": batch_size,
+        "seeds": list(seeds),
+        "rates": rates.tolist(),
+        "schedule": [schedule(t) for t in recorder.steps],
+        "engine": type(stepper).__name__,
+        "optimizer": repr(optimizer),
+        "options": [decay, repr(max_norm), list(frozen), stop_gap, list(recorder.names)],
+    }
+    saver = Progress(checkpoint, settings, [*model.tensors, *data_tensors(data)])
+    done = saver.resume(stepper, stream, recorder, guard)
+    stopped, iterates = _loop(
+        stepper, stream, recorder, guard, saver, schedule, (done, steps), stop_gap, set(keep), progress
+    )
+    return Run(
+        model=stepper.snapshot(),
+        history=recorder.table(),
+        steps=recorder.last,
+        convention=convention,
+        engine="kernel" if isinstance(stepper, KernelEngine) else "torch",
+        seeds=seeds,
+        stopped=stopped,
+        diverged=dict(guard.frozen),
+        iterates=iterates,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _loop(
+    engine: Engine,
+    stream: Stream,
+    recorder: Recorder,
+    guard: Guard,
+    saver: Progress,
+    schedule: Schedule,
+    span: tuple[int, int],
+    stop_gap: float | None,
+    keep: set[int],
+    progress: bool,
+) -> tuple[str, tuple[Iterate, ...]]:
+    """Steps in stretches between records; random numbers come in chunks, checkpoints are written between chunks."""
+    step, steps = span
+    iterates: list[Iterate] = []
+    if step == 0:
+        recorder.record(0, engine.model(), guard.frozen)
+    stopped = "certificate" if stop_gap is not None and recorder.gap <= stop_gap else "steps"
+    with tqdm(total=steps, initial=step, disable=None if progress else True, unit="step") as bar:
+        while step < steps and stopped == "steps" and not guard.all_frozen:
+            begin, end = step, min(steps, step + stream.length)
+            draws = stream.next()
+            while step < end and stopped == "steps":
+                if step in keep:
+                    masks = None if draws.multipliers is None else draws.multipliers[:, step - begin].clone()
+                    iterates.append(Iterate(step, engine.snapshot(), masks if recorder.lead or masks is None else masks[0]))
+                until = min([end, recorder.next_after(step), *(kept for kept in keep if kept > step)])
+                factors = torch.tensor([schedule(t) for t in range(step, until)], dtype=torch.float64)
+                rates = factors[:, None] * guard.rates
+                before = guard.remember(engine)
+                losses = engine.advance(draws, step - begin, rates)
+                guard.check(engine, losses, rates, step, before)
+                recorder.add(losses)
+                bar.update(until - step)
+                step = until
+                if recorder.due(step):
+                    recorder.record(step, engine.model(), guard.frozen)
+                    bar.set_postfix_str(f"gap {recorder.gap:.2%}" if recorder.has_bound else "", refresh=False)
+                    if stop_gap is not None and recorder.gap <= stop_gap:
+                        stopped = "certificate"
+            saver.save(step, engine, stream, recorder, guard, final=step == steps or stopped != "steps")
+    if step in keep:
+        iterates.append(Iterate(step, engine.snapshot(), None))
+    return stopped, tuple(iterates)

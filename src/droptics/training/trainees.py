@@ -1,0 +1,149 @@
+"""The model while it is being trained: trainable copies of its tensors, and the model that they make up."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from droptics.masks import MaskLaw
+from droptics.models import Factorization, LastLayer, Model
+from droptics.training.objectives import Batch, mean_loss
+
+
+def rebuild(model: Model, tensors: Sequence[Tensor]) -> Model:
+    """The model with other tensors of the same shapes, in the order of `model.tensors`, without checking them again."""
+    rest = list(tensors)
+    changed = copy.copy(model)
+    for item in fields(model):  # type: ignore[arg-type]
+        value = getattr(model, item.name)
+        if isinstance(value, Tensor):
+            object.__setattr__(changed, item.name, rest.pop(0))
+        elif isinstance(value, tuple) and value and isinstance(value[0], Tensor):
+            object.__setattr__(changed, item.name, tuple(rest.pop(0) for _ in value))
+    return changed
+
+
+class Trainee:
+    """Trainable copies of a model's tensors; the caller's model is never touched."""
+
+    def __init__(self, model: Model, frozen: Sequence[int] = ()) -> None:
+        self.lead = bool(model.batch_shape)
+        self.runs = model.batch_shape.numel() if self.lead else 1
+        if isinstance(model, LastLayer):
+            model = _copied(model)
+            self.tensors = list(model.module.parameters())
+            trainable = [i for i, tensor in enumerate(self.tensors) if tensor.requires_grad]
+        else:
+            self.tensors = _expanded(model)
+            trainable = list(range(len(self.tensors)))
+        if any(not 0 <= index < len(self.tensors) for index in frozen):
+            raise ValueError(f"frozen must be indices of the {len(self.tensors)} weights, got {tuple(frozen)}")
+        self.leaves = [self.tensors[i] for i in trainable if i not in set(frozen)]
+        if not self.leaves:
+            raise ValueError("frozen leaves nothing to train")
+        for i, tensor in enumerate(self.tensors):
+            tensor.requires_grad_(i in set(trainable) - set(frozen))
+        self.view = model if isinstance(model, LastLayer) else rebuild(model, self.tensors)
+
+    @property
+    def buffers(self) -> list[Tensor]:
+        """State of a module that is not trained by gradients, such as running means."""
+        return list(self.view.module.buffers()) if isinstance(self.view, LastLayer) else []
+
+    def matrices(self) -> list[Tensor]:
+        """The trainable weight matrices (not the biases): what weight decay acts on."""
+        return [leaf for leaf in self.leaves if leaf.ndim - int(self.lead) >= 2]
+
+    def forward(self, inputs: Tensor, multipliers: Tensor | None) -> Tensor:
+        """Outputs (runs, examples, outputs) of the current weights, with their graph."""
+        if isinstance(self.view, LastLayer):
+            return _module_outputs(self.view, inputs, multipliers)[0]
+        if isinstance(self.view, Factorization) and inputs.ndim == 3 and not inputs.is_floating_point():
+            contributions = _entries(self.view, inputs)
+            return (contributions if multipliers is None else contributions * multipliers).sum(-1, keepdim=True)
+        return self.view.outputs(inputs, multipliers)
+
+    def penalized(self, objective_loss: Any, batch: Batch, masks: MaskLaw) -> Tensor:
+        """Mean loss + penalty of a batch seen by a last layer, with the module in its own mode."""
+        if not isinstance(self.view, LastLayer):
+            raise ValueError(
+                f"batch_size is for sampled objectives: Penalized is deterministic for {type(self.view).__name__}; "
+                "leave batch_size out"
+            )
+        outputs, features = _module_outputs(self.view, batch.inputs, None)
+        return mean_loss(objective_loss, outputs, batch) + head_penalty(self.view.head, features, masks)
+
+    def snapshot(self) -> Model:
+        """The current model, sharing nothing with training."""
+        if isinstance(self.view, LastLayer):
+            copied = _copied(self.view)
+            for parameter in copied.module.parameters():
+                parameter.grad = None
+            return copied
+        return rebuild(self.view, [tensor.detach().clone() for tensor in self.tensors])
+
+    def detached(self) -> Model:
+        """The current model for evaluation; it shares its weights and must not outlive the next step."""
+        if isinstance(self.view, LastLayer):
+            return self.view
+        return rebuild(self.view, [tensor.detach() for tensor in self.tensors])
+
+
+def head_penalty(head: nn.Linear, features: Tensor, masks: MaskLaw) -> Tensor:
+    """sum_ij Cbar_ij <w_i, w_j> mean(a_i a_j) for features a of a batch and columns w of the head (pal2020-cor3.2)."""
+    if masks.independent:
+        energies = head.weight.square().sum(0) * features.square().mean(0)
+        return (energies * masks.relative_variance.to(energies)).sum()
+    gram = (head.weight.mT @ head.weight) * (features.mT @ features / features.shape[0])
+    return (gram * masks.characteristic.to(gram)).sum()
+
+
+def _expanded(model: Model) -> list[Tensor]:
+    """Own copies of all tensors, each with the leading dimension of the runs."""
+    shape = model.batch_shape
+    copies = []
+    for tensor in model.tensors:
+        batched = bool(shape) and tensor.shape[: len(shape)] == shape and tensor.ndim > len(shape)
+        value = tensor.detach() if batched or not shape else tensor.detach().expand(*shape, *tensor.shape)
+        copies.append(value.clone(memory_format=torch.contiguous_format))
+    return copies
+
+
+def _copied(model: LastLayer) -> LastLayer:
+    names = {layer: name for name, layer in model.module.named_modules()}
+    module = copy.deepcopy(model.module)
+    return LastLayer.of(module, names[model.head]) if model.module is not model.head else LastLayer(module, module)  # type: ignore[arg-type]
+
+
+def _entries(model: Factorization, positions: Tensor) -> Tensor:
+    """What each unit contributes to entries (runs, n, 2) that differ between runs."""
+    runs = torch.arange(positions.shape[0], device=positions.device)[:, None]
+    return model.U[runs, positions[..., 0]] * model.V[runs, positions[..., 1]]
+
+
+def _module_outputs(model: LastLayer, inputs: Tensor, multipliers: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Outputs and features of a module with masks on the inputs of its head, in the module's own mode."""
+    seen: list[Tensor] = []
+
+    def mask(_: nn.Module, arguments: tuple[Any, ...]) -> tuple[Tensor, ...]:
+        seen.append(arguments[0])
+        return (arguments[0] if multipliers is None else arguments[0] * multipliers,)
+
+    with _hooked(model.head, mask):
+        outputs = model.module(inputs)
+    return outputs, seen[0]
+
+
+@contextmanager
+def _hooked(layer: nn.Module, hook: Any) -> Iterator[None]:
+    handle = layer.register_forward_pre_hook(hook)
+    try:
+        yield
+    finally:
+        handle.remove()
