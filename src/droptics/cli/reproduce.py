@@ -1,0 +1,74 @@
+"""`droptics reproduce`: the figures and tables of the papers, computed again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def reproduce_command(
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids of figures and tables, such as mianjy2018-fig1.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of them, and the gallery page.")] = False,
+    scale: Annotated[str, typer.Option("--scale", help="smoke (seconds each) or paper (the real thing).")] = "smoke",
+    engine: Annotated[
+        str, typer.Option("--engine", help="Where cells run: local, processes, processes:N or dask://host:port.")
+    ] = "local",
+    out: Annotated[Path, typer.Option("--out", help="Folder for tables, pictures, manifests and the gallery.")] = Path(
+        "droptics-out"
+    ),
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder of the data sets; else DROPTICS_DATA or the user's cache.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Compute figures and tables again and compare each printed number or ordering with ours.
+
+    A run that was killed resumes where it was: every finished cell is one file in the output folder. Figures whose
+    data or hardware is absent are skipped with the reason. Exit code 1 when a cell fails or a comparison comes out
+    against the record.
+
+    Examples: droptics reproduce mianjy2018-fig1
+              droptics reproduce --all --scale smoke --engine processes --out droptics-out
+    """
+    import json
+    import os
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from droptics.datasets import VARIABLE
+    from droptics.evidence.figures import SCALES, manifest
+    from droptics.papers import figures, gallery, reproduce, verify
+
+    if scale not in SCALES:
+        raise ValueError(f"--scale must be one of {', '.join(SCALES)}, got {scale!r}")
+    if bool(ids) == everything:
+        known = ", ".join(figure.id for figure in figures())
+        raise ValueError(f"name figures or say --all; there are {known}")
+    if data is not None:
+        os.environ[VARIABLE] = str(data)  # worker processes inherit it
+    artifacts = reproduce(ids or None, "smoke" if scale == "smoke" else "paper", out, engine)
+    page = gallery(artifacts, verify(), out / "gallery") if everything else None
+    if as_json:
+        print(json.dumps([manifest(artifact) for artifact in artifacts], indent=1))
+    else:
+        table = Table(title=f"figures and tables, scale {scale}", title_justify="left")
+        for name in ("id", "outcome", "compared", "seconds", "folder or reason"):
+            table.add_column(name, overflow="fold")
+        for artifact in artifacts:
+            met = sum(item.comparison.holds for item in artifact.expectations)
+            where = artifact.skipped or "; ".join(artifact.failures.values()) or str(artifact.folder)
+            counted = f"{met} of {len(artifact.expectations)}" if artifact.expectations else ""
+            table.add_row(artifact.figure.id, artifact.outcome, counted, f"{artifact.seconds:.1f}", where)
+        console = Console()
+        console.print(table)
+        for artifact in artifacts:
+            for item in artifact.expectations:
+                if not item.comparison.holds:
+                    console.print(f"{artifact.figure.id}: {item.comparison} ({item.outcome})", markup=False)
+        if page is not None:
+            console.print(f"gallery: {page}", markup=False)
+    if not all(artifact.agrees for artifact in artifacts):
+        raise typer.Exit(1)

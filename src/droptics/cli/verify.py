@@ -1,0 +1,69 @@
+"""`droptics verify`: run the statements of the papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def verify_command(
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Ids of claims, such as pal2020-thm4.1; all claims when none is given.")
+    ] = None,
+    paper: Annotated[
+        str | None,
+        typer.Option("--paper", help="Only this work: mianjy2018, thesis, pal2020, helmbold2017 or droptics."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    pages: Annotated[
+        Path | None, typer.Option("--pages", help="Also write claims.md and errata.md into this folder.")
+    ] = None,
+) -> None:
+    """Check printed statements numerically and say which hold, hold only under a condition, or are false as printed.
+
+    Every claim has a control that must come out the other way. Exit code 1 when a verdict differs from the recorded
+    one.
+
+    Example: droptics verify --paper pal2020
+    """
+    import json
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from droptics.evidence.pages import write_pages
+    from droptics.papers import verify
+
+    results = verify(ids, paper)
+    if pages is not None:
+        write_pages(results, pages)
+    differing = [result for result in results if not result.agrees]
+    if as_json:
+        print(json.dumps([result.as_dict() for result in results], indent=1))
+    else:
+        table = Table(title="claims", title_justify="left")
+        for name in ("id", "verdict", "statement"):
+            table.add_column(name, overflow="fold", no_wrap=name == "verdict")
+        for result in results:
+            verdict = result.verdict if result.agrees else f"{result.verdict} (!)"
+            table.add_row(result.claim.id, verdict, result.claim.statement)
+        console = Console()
+        console.print(table)
+        counts = {
+            name: sum(result.verdict == name for result in results)
+            for name in dict.fromkeys(r.verdict for r in results)
+        }
+        spent = sum(result.seconds for result in results)
+        console.print(
+            f"{len(results)} claims in {spent:.1f} s: " + ", ".join(f"{n} {name}" for name, n in counts.items())
+        )
+        for result in differing:
+            console.print(f"[bold]{result.claim.id}[/bold]: {result.verdict}, on record is {result.claim.verdict}")
+            if result.error:
+                console.print(f"  {result.error}", markup=False)
+            for item in result.comparisons:
+                console.print(f"  {item}", markup=False)
+    if differing:
+        raise typer.Exit(1)

@@ -1,0 +1,273 @@
+"""Claims: printed statements that can be run.
+
+A claim holds a `check` (comparisons that the statement asserts) and a `control`, the same comparisons with one thing
+changed, which must come out the other way. So no claim can hold vacuously and none can be refuted by a broken check.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+Relation = Literal["==", "<=", ">=", "<", ">", "!="]
+RELATIONS: tuple[Relation, ...] = ("==", "<=", ">=", "<", ">", "!=")
+Verdict = Literal["holds", "holds only if", "false as printed", "vacuous", "not checked", "undecided", "error"]
+VERDICTS: tuple[Verdict, ...] = ("holds", "holds only if", "false as printed", "vacuous", "not checked")
+PRECISION = 1e-9
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two numbers and how they should relate; decided by one tolerance rule.
+
+    The tolerance is precision * max(scale, |left|, |right|). `==`, `<=` and `>=` may miss by it; `<`, `>` and `!=`
+    must be clear by more than it. Exact float64 formulas use the default precision; a comparison with an iterative
+    solver, a sample or a printed number of few digits names its own.
+    """
+
+    left: float
+    relation: Relation
+    right: float
+    label: str = ""
+    precision: float = PRECISION
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.relation not in RELATIONS:
+            raise ValueError(f"relation must be one of {RELATIONS}, got {self.relation!r}")
+
+    @property
+    def tolerance(self) -> float:
+        """How much counts as nothing."""
+        return self.precision * max(self.scale, abs(self.left), abs(self.right))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the relation is true up to (or beyond, for strict ones) the tolerance; NaN never holds."""
+        left, right = self.left, self.right
+        if math.isnan(left) or math.isnan(right):
+            return False
+        # inf - inf is not a number, but equal infinities are equal
+        gap = 0.0 if left == right else left - right
+        slack = self.tolerance if math.isfinite(gap) and math.isfinite(self.tolerance) else 0.0
+        return {
+            "==": abs(gap) <= slack,
+            "<=": gap <= slack,
+            ">=": -gap <= slack,
+            "<": gap < -slack,
+            ">": gap > slack,
+            "!=": abs(gap) > slack,
+        }[self.relation]
+
+    def __str__(self) -> str:
+        mark = "" if self.holds else "   FAILS"
+        name = f"{self.label}: " if self.label else ""
+        return f"{name}{self.left:.10g} {self.relation} {self.right:.10g}{mark}"
+
+
+def compare(
+    left: object, relation: Relation, right: object, label: str = "", precision: float = PRECISION, scale: float = 1.0
+) -> Comparison:
+    """Compare numbers, tensors or Estimates entry by entry (broadcast); the worst entry is what is kept.
+
+    For tensors the scale is at least their largest entry, so that small entries of large matrices are not asked for
+    more digits than the arithmetic has.
+
+    >>> compare(torch.tensor([1.0, 2.0]), "<=", 2.0).holds
+    True
+    >>> compare(torch.tensor([1.0, 3.0]), "<=", 2.0).left
+    3.0
+    """
+    a, b = torch.broadcast_tensors(_numbers(left), _numbers(right))
+    if a.numel() == 0:
+        raise ValueError(f"nothing to compare in {label or relation!r}: the tensors are empty")
+    a, b = a.reshape(-1), b.reshape(-1)
+    finite = torch.cat([a[a.isfinite()].abs(), b[b.isfinite()].abs()])
+    largest = max(scale, float(finite.max())) if finite.numel() and a.numel() > 1 else scale
+    gap = torch.where(a == b, torch.zeros_like(a), a - b)
+    badness = {"==": gap.abs(), "<=": gap, "<": gap, ">=": -gap, ">": -gap, "!=": -gap.abs()}[relation]
+    worst = int(torch.where(badness.isnan(), torch.full_like(badness, math.inf), badness).argmax())
+    return Comparison(float(a[worst]), relation, float(b[worst]), label, precision, largest)
+
+
+def _numbers(value: object) -> Tensor:
+    if hasattr(value, "value") and isinstance(value.value, Tensor):  # an Estimate
+        value = value.value
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", torch.float64)
+    return torch.as_tensor(value, dtype=torch.float64)
+
+
+Check = Callable[[], Sequence[Comparison]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One printed statement, its verdict on record, and what shows it.
+
+    Attributes:
+        id: `<key>-<thm|lem|prop|cor|rem|def|alg|eq|asm|sec|...><number>`; `-corrected` marks a repaired statement.
+        source: Where it is printed, with the version read.
+        statement: The statement in our words.
+        verdict: The verdict on record; `verify` says when the computed one differs.
+        check: Comparisons that the statement asserts, on random instances without symmetry and on degenerate ones.
+        control: The same comparisons with one thing changed; they must come out the other way.
+        objects: Public objects the claim is about, as dotted names below `droptics`.
+        outside: For "holds only if": the statement where its condition is violated; it must fail there.
+        vacuity: For "vacuous": the bound says nothing at realistic sizes; these comparisons must hold.
+        note: The condition, what was wrong, or why nothing can be checked.
+        corrected: For "false as printed": id of the corrected claim, which holds.
+        counterexample: A snippet of at most five lines that prints the printed value and then the true one.
+    """
+
+    id: str
+    source: str
+    statement: str
+    verdict: Verdict = "holds"
+    check: Check | None = None
+    control: Check | None = None
+    objects: tuple[str, ...] = ()
+    outside: Check | None = None
+    vacuity: Check | None = None
+    note: str = ""
+    corrected: str | None = None
+    counterexample: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ValueError(f"verdict of {self.id} must be one of {VERDICTS}, got {self.verdict!r}")
+        if self.verdict == "not checked":
+            if self.check is not None or not self.note:
+                raise ValueError(f"{self.id} is not checked: it has no check and says why in its note")
+            return
+        if self.check is None or self.control is None:
+            raise ValueError(f"{self.id} needs a check and a control")
+        wants = {"holds only if": self.outside, "vacuous": self.vacuity, "false as printed": self.corrected}
+        if self.verdict in wants and wants[self.verdict] is None:
+            raise ValueError(f"{self.id} is recorded as {self.verdict!r} without what shows it")
+
+    @property
+    def paper(self) -> str:
+        """Key of the work it comes from."""
+        return self.id.split("-", 1)[0]
+
+    def printed_as(self, id: str, source: str, **changes: Any) -> Claim:
+        """The same statement printed elsewhere under another number."""
+        return replace(self, id=id, source=source, **changes)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What running one claim showed."""
+
+    claim: Claim
+    verdict: Verdict
+    comparisons: tuple[Comparison, ...] = ()
+    control: tuple[Comparison, ...] = ()
+    seconds: float = 0.0
+    error: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the computed verdict is the one on record."""
+        return self.verdict == self.claim.verdict
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; numbers that JSON lacks become null."""
+        return {
+            "id": self.claim.id,
+            "paper": self.claim.paper,
+            "source": self.claim.source,
+            "statement": self.claim.statement,
+            "verdict": self.verdict,
+            "recorded": self.claim.verdict,
+            "agrees": self.agrees,
+            "note": self.claim.note,
+            "corrected": self.claim.corrected,
+            "seconds": round(self.seconds, 4),
+            "error": self.error,
+            "comparisons": [comparison_dict(item) for item in self.comparisons],
+            "control": [comparison_dict(item) for item in self.control],
+        }
+
+
+def comparison_dict(item: Comparison) -> dict[str, Any]:
+    """A comparison as plain values for JSON."""
+    return {
+        "label": item.label,
+        "left": item.left if math.isfinite(item.left) else None,
+        "relation": item.relation,
+        "right": item.right if math.isfinite(item.right) else None,
+        "holds": item.holds,
+    }
+
+
+def decide(claim: Claim) -> Result:
+    """Run one claim and say which verdict its evidence supports; an exception becomes the verdict "error"."""
+    if claim.check is None or claim.control is None:
+        return Result(claim, "not checked")
+    start = time.perf_counter()
+    try:
+        main, control = tuple(claim.check()), tuple(claim.control())
+        verdict = _verdict(claim, main, control)
+    except Exception as error:  # a claim that crashes is a finding, not the end of the run
+        return Result(
+            claim, "error", seconds=time.perf_counter() - start, error=f"{type(error).__name__}: {error}".strip()
+        )
+    return Result(claim, verdict, main, control, time.perf_counter() - start)
+
+
+def _verdict(claim: Claim, main: Sequence[Comparison], control: Sequence[Comparison]) -> Verdict:
+    if not main or not control:
+        return "undecided"
+    held, control_held = all_hold(main), all_hold(control)
+    if held == control_held:
+        return "undecided"
+    if not held:
+        return "false as printed"
+    if claim.vacuity is not None and all_hold(claim.vacuity()):
+        return "vacuous"
+    if claim.outside is not None and not all_hold(claim.outside()):
+        return "holds only if"
+    return "holds"
+
+
+def all_hold(comparisons: Iterable[Comparison]) -> bool:
+    """Whether every comparison holds."""
+    return all(item.holds for item in comparisons)
+
+
+def verify(claims: Iterable[Claim]) -> Iterator[Result]:
+    """Run claims one after the other; a lazy sequence, so that a caller can show progress."""
+    for claim in claims:
+        yield decide(claim)
+
+
+def select(claims: Sequence[Claim], ids: Sequence[str] | None = None, paper: str | None = None) -> list[Claim]:
+    """The claims with the given ids (in that order), or of one paper; an unknown name is refused with close ones."""
+    chosen = list(claims)
+    if paper is not None:
+        known = sorted({claim.paper for claim in claims})
+        if paper not in known:
+            raise ValueError(f"paper must be one of {', '.join(known)}, got {paper!r}")
+        chosen = [claim for claim in chosen if claim.paper == paper]
+    if not ids:
+        return chosen
+    table = {claim.id: claim for claim in chosen}
+    for name in ids:
+        if name not in table:
+            raise ValueError(f"no claim is called {name!r}; {nearest(name, list(table))}")
+    return [table[name] for name in ids]
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """A hint: the known names closest to a misspelled one."""
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    return f"did you mean {' or '.join(close)}?" if close else f"there are {len(known)}, such as {known[0]}"

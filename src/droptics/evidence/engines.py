@@ -1,0 +1,249 @@
+"""Engines: run independent cells here, in worker processes, or on a Dask cluster; the results are the same.
+
+Every cell is a pure function of its parameters and runs on one thread, so that a table does not depend on where it
+was computed. A worker that dies is retried once and then reported; an exception inside a cell is reported at once.
+"""
+
+from __future__ import annotations
+
+import abc
+import multiprocessing
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import torch
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from droptics.checks import check_positive
+
+Row = Mapping[str, Any]
+Function = Callable[..., Sequence[Row]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One cell to run: function(**parameters) on a machine with a GPU if `gpu` says so."""
+
+    key: str
+    function: Function
+    parameters: Mapping[str, Any]
+    gpu: bool = False
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a task: its rows, or the reason why there are none."""
+
+    key: str
+    rows: tuple[Row, ...] = ()
+    seconds: float = 0.0
+    error: str = ""
+    skipped: str = ""
+
+
+class Engine(abc.ABC):
+    """Somewhere to run tasks."""
+
+    @abc.abstractmethod
+    def run(self, tasks: Sequence[Task]) -> Iterator[Done]:
+        """Yield every task's outcome as it finishes, in any order."""
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for torch and BLAS for a while; sums are then added in the same order everywhere."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def perform(task: Task) -> Done:
+    """Run one task in this process; an exception becomes its error."""
+    if task.gpu and not torch.cuda.is_available():
+        return Done(task.key, skipped="needs a GPU, none is visible to torch here")
+    start = time.perf_counter()
+    try:
+        with one_thread():
+            rows = tuple(dict(row) for row in task.function(**task.parameters))
+    except Exception as error:
+        return Done(task.key, seconds=time.perf_counter() - start, error=f"{type(error).__name__}: {error}")
+    return Done(task.key, rows, time.perf_counter() - start)
+
+
+@dataclass(frozen=True)
+class Local(Engine):
+    """One cell after the other in this process."""
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Done]:
+        for task in tasks:
+            yield perform(task)
+
+
+@dataclass(frozen=True)
+class Processes(Engine):
+    """Cells in `workers` processes of this machine (as many as cores by default); GPU cells one at a time."""
+
+    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+
+    def __post_init__(self) -> None:
+        check_positive("workers", self.workers)
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Done]:
+        pool = _Pool(min(self.workers, max(len(tasks), 1)))
+        try:
+            yield from pool.run(tasks)
+        finally:
+            pool.close()
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    pipe: Connection
+    task: Task | None = None
+
+
+class _Pool:
+    """Worker processes with a pipe each, so that it is known which cell a dead worker was on."""
+
+    def __init__(self, count: int) -> None:
+        self._context = multiprocessing.get_context("spawn")
+        self._workers: list[_Worker] = []
+        self._count = count
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Done]:
+        waiting, deaths = deque(tasks), dict.fromkeys((task.key for task in tasks), 0)
+        while waiting or any(worker.task for worker in self._workers):
+            self._feed(waiting)
+            busy = {worker.pipe: worker for worker in self._workers if worker.task}
+            for ready in wait(list(busy)):
+                worker = busy[ready]  # type: ignore[index]
+                task = worker.task
+                assert task is not None
+                try:
+                    done = worker.pipe.recv()
+                    worker.task = None
+                except (EOFError, OSError):
+                    self._bury(worker)
+                    deaths[task.key] += 1
+                    if deaths[task.key] < 2:
+                        waiting.appendleft(task)
+                        continue
+                    code = worker.process.exitcode
+                    done = Done(task.key, error=f"its worker process died twice (exit code {code})")
+                yield done
+
+    def _feed(self, waiting: deque[Task]) -> None:
+        """Give every idle worker a task; start workers while there is work for them."""
+        while waiting:
+            gpu_busy = any(worker.task is not None and worker.task.gpu for worker in self._workers)
+            position = next((i for i, task in enumerate(waiting) if not (task.gpu and gpu_busy)), None)
+            if position is None:
+                return
+            worker = next((item for item in self._workers if item.task is None), None)
+            if worker is None:
+                if len(self._workers) >= self._count:
+                    return
+                worker = self._start()
+            task = waiting[position]
+            try:
+                worker.pipe.send(task)
+            except (BrokenPipeError, OSError):  # it died while idle: nothing is lost
+                self._bury(worker)
+                continue
+            del waiting[position]
+            worker.task = task
+
+    def _start(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_serve, args=(theirs,), daemon=True)
+        process.start()
+        theirs.close()
+        worker = _Worker(process, ours)
+        self._workers.append(worker)
+        return worker
+
+    def _bury(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
+        worker.pipe.close()
+        worker.process.join(5)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.process.terminate()
+        for worker in self._workers:
+            worker.process.join(5)
+            worker.pipe.close()
+        self._workers.clear()
+
+
+def _serve(pipe: Connection) -> None:
+    """Life of a worker process: take a task, send back what became of it, until the pipe closes."""
+    with suppress(EOFError, KeyboardInterrupt):
+        while True:
+            pipe.send(perform(pipe.recv()))
+
+
+@dataclass(frozen=True)
+class Dask(Engine):
+    """Cells on a Dask cluster by the address of its scheduler, such as tcp://host:8786.
+
+    GPU cells go to workers started with `--resources GPU=1`; without such a worker they are skipped with a reason.
+    The scheduler moves the cells of a dead worker to another one (`distributed.scheduler.allowed-failures` says how
+    often) and then reports them. Rows travel back to this process, so no shared file system is needed.
+    """
+
+    address: str
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Done]:
+        try:
+            from distributed import Client, as_completed  # noqa: PLC0415 - an optional dependency
+        except ImportError as error:
+            raise ValueError("the dask engine needs the extra droptics[dask]: pip install 'droptics[dask]'") from error
+        try:
+            client = Client(self.address, timeout="10s", set_as_default=False)  # type: ignore[no-untyped-call]
+        except OSError as error:
+            raise ValueError(f"engine: no Dask scheduler answers at {self.address}; check the address") from error
+        with client:
+            workers = client.scheduler_info(n_workers=-1)["workers"].values()
+            gpus = sum(worker.get("resources", {}).get("GPU", 0) for worker in workers)
+            futures = {}
+            for task in tasks:
+                if task.gpu and not gpus:
+                    yield Done(task.key, skipped="needs a GPU, no worker of the cluster offers the resource GPU")
+                    continue
+                future = client.submit(perform, task, pure=False, resources={"GPU": 1} if task.gpu else None)
+                futures[future] = task.key
+            for future in as_completed(list(futures)):  # type: ignore[no-untyped-call]
+                try:
+                    yield future.result()
+                except Exception as error:
+                    yield Done(futures[future], error=f"{type(error).__name__}: {error}")
+
+
+def engine(name: str) -> Engine:
+    """The engine called `local`, `processes`, `processes:4` or `dask://host:port`.
+
+    >>> engine("processes:3").workers
+    3
+    """
+    if name == "local":
+        return Local()
+    if name == "processes":
+        return Processes()
+    if name.startswith("processes:") and name.removeprefix("processes:").isdigit():
+        return Processes(int(name.removeprefix("processes:")))
+    if name.startswith("dask://") and len(name) > len("dask://"):
+        return Dask("tcp://" + name.removeprefix("dask://"))
+    raise ValueError(f"engine must be local, processes, processes:N or dask://host:port, got {name!r}")

@@ -1,0 +1,355 @@
+"""Figures: experiments as independent cells with one row file each, so that a killed run resumes where it was.
+
+`reproduce` leaves, per figure, the table, the picture and a manifest (what ran, where, how long, and how each printed
+number or ordering compares with ours).
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+from tqdm import tqdm
+
+from droptics.evidence.claims import Comparison, comparison_dict
+from droptics.evidence.engines import Engine, Function, Local, Row, Task
+
+Scale = Literal["smoke", "paper"]
+SCALES: tuple[Scale, ...] = ("smoke", "paper")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One independent part of a figure: a readable name and the parameters (plain values) of the run function."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    gpu: bool = False
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A printed number or ordering beside ours; `reproduced=False` records that we know it does not come out."""
+
+    comparison: Comparison
+    reproduced: bool = True
+    note: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """In words: reproduced, or not, and whether that was on record."""
+        if self.comparison.holds:
+            return "reproduced" if self.reproduced else "reproduced, against the record"
+        return "not reproduced" if self.reproduced else "not reproduced, as recorded"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure or table of a paper.
+
+    Attributes:
+        id: `<key>-fig3` or `<key>-tab4-1`.
+        source: Where it is printed.
+        title: A few words.
+        statement: What the paper says it shows, in our words.
+        cells: The independent cells at a scale.
+        run: Function of a cell's parameters (module level, so that any engine can find it) that returns rows.
+        expects: Comparisons of the rows (as plain dicts, in cell order) with what the paper prints, at a scale.
+        draw: Draws the rows into an image file, in the paper's arrangement.
+        needs: Names of requirements; `missing(name)` of the registry says why one is absent.
+        takes: What each scale takes, in words (minutes, hardware).
+        objects: Public objects it exercises, as dotted names below `droptics`.
+        skip: For figures that cannot be run at a scale: the reason.
+    """
+
+    id: str
+    source: str
+    title: str
+    statement: str
+    cells: Callable[[Scale], Sequence[Cell]]
+    run: Function
+    expects: Callable[[Sequence[Row], Scale], Sequence[Expectation]]
+    draw: Callable[[Sequence[Row], Path], None]
+    needs: tuple[str, ...] = ()
+    takes: Mapping[Scale, str] = field(default_factory=dict)
+    objects: tuple[str, ...] = ()
+    skip: Mapping[Scale, str] = field(default_factory=dict)
+
+    @property
+    def paper(self) -> str:
+        """Key of the work it comes from."""
+        return self.id.split("-", 1)[0]
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """What `reproduce` left for one figure; `skipped` says why there is nothing."""
+
+    figure: Figure
+    scale: Scale
+    folder: Path
+    rows: tuple[Row, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+    seconds: float = 0.0
+    computed: int = 0
+    resumed: int = 0
+    failures: Mapping[str, str] = field(default_factory=dict)
+    skipped: str = ""
+
+    @property
+    def table(self) -> Path:
+        """The rows as CSV."""
+        return self.folder / "table.csv"
+
+    @property
+    def picture(self) -> Path:
+        """The drawing."""
+        return self.folder / "figure.png"
+
+    @property
+    def manifest(self) -> Path:
+        """What ran, where, how long, with which outcome."""
+        return self.folder / "manifest.json"
+
+    @property
+    def outcome(self) -> str:
+        """In words."""
+        if self.skipped:
+            return "skipped"
+        if self.failures:
+            return "failed"
+        met = sum(item.comparison.holds for item in self.expectations)
+        if met == len(self.expectations):
+            return "reproduced"
+        return "not reproduced" if met == 0 else "reproduced in part"
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing failed and every comparison came out as recorded."""
+        as_recorded = all(item.comparison.holds == item.reproduced for item in self.expectations)
+        return not self.failures and as_recorded
+
+
+def reproduce(
+    figures: Sequence[Figure],
+    scale: Scale = "smoke",
+    out: str | Path = "droptics-out",
+    engine: Engine | None = None,
+    missing: Callable[[str], str] | None = None,
+    command: str = "",
+) -> list[Artifact]:
+    """Run the cells of all figures that are not yet on disk, then write tables, pictures and manifests.
+
+    Every finished cell is one file, replaced atomically; a run that was killed recomputes none of them and ends with
+    the same tables. One progress bar covers the cells of all figures. A cell that fails does not stop the others.
+    """
+    if scale not in SCALES:
+        raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}")
+    runs = [_Run(figure, scale, Path(out) / figure.id / scale, _why_not(figure, scale, missing)) for figure in figures]
+    owners = {task.key: run for run in runs for task in run.pending()}
+    tasks = [task for run in runs for task in run.pending()]
+    bar = tqdm(total=len(tasks), unit="cell", desc=f"reproduce ({scale})", disable=None, leave=False)
+    with bar:
+        for done in (engine or Local()).run(tasks):
+            run = owners[done.key]
+            if done.error or done.skipped:
+                run.failures[done.key] = done.error or done.skipped
+            else:
+                run.store(done.key, done.rows, done.seconds)
+            bar.set_postfix_str(run.figure.id)
+            bar.update()
+    return [run.finish(command) for run in runs]
+
+
+def _why_not(figure: Figure, scale: Scale, missing: Callable[[str], str] | None) -> str:
+    if scale in figure.skip:
+        return figure.skip[scale]
+    reasons = [missing(name) for name in figure.needs] if missing else []
+    return "; ".join(reason for reason in reasons if reason)
+
+
+class _Run:
+    """One figure being reproduced: which cells are on disk, which are still to do."""
+
+    def __init__(self, figure: Figure, scale: Scale, folder: Path, skipped: str) -> None:
+        self.figure, self.scale, self.folder, self.skipped = figure, scale, folder, skipped
+        self.cells = [] if skipped else list(figure.cells(scale))
+        self.files = [self.folder / "cells" / f"{cell.name}-{self._digest(cell)}.json" for cell in self.cells]
+        if len(set(self.files)) != len(self.files):
+            raise ValueError(f"{figure.id} has two cells of the same name and parameters at scale {scale}")
+        self.records: dict[str, dict[str, Any]] = {}
+        self.failures: dict[str, str] = {}
+        for cell, file in zip(self.cells, self.files, strict=True):
+            record = read_record(file)
+            if record is not None:
+                self.records[self._key(cell)] = record
+        self.resumed = len(self.records)
+
+    def _key(self, cell: Cell) -> str:
+        return f"{self.figure.id}/{cell.name}-{self._digest(cell)}"
+
+    def _digest(self, cell: Cell) -> str:
+        """Changes with anything a cell depends on, so that a stale file is never mistaken for its result."""
+        function = f"{self.figure.run.__module__}.{getattr(self.figure.run, '__qualname__', 'run')}"
+        text = json.dumps([self.figure.id, function, cell.name, dict(cell.parameters)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def pending(self) -> list[Task]:
+        return [
+            Task(self._key(cell), self.figure.run, dict(cell.parameters), cell.gpu)
+            for cell in self.cells
+            if self._key(cell) not in self.records
+        ]
+
+    def store(self, key: str, rows: Sequence[Row], seconds: float) -> None:
+        index = [self._key(cell) for cell in self.cells].index(key)
+        plain = [{name: plain_value(value) for name, value in row.items()} for row in rows]
+        record = {"parameters": dict(self.cells[index].parameters), "rows": plain, "seconds": seconds}
+        write_text(self.files[index], json.dumps(record, indent=1))
+        self.records[key] = record
+
+    def finish(self, command: str) -> Artifact:
+        artifact = Artifact(self.figure, self.scale, self.folder, skipped=self.skipped)
+        if not self.skipped:
+            records = [self.records[self._key(cell)] for cell in self.cells if self._key(cell) in self.records]
+            rows = tuple(row for record in records for row in record["rows"])
+            failures = {key.split("/", 1)[1]: why for key, why in self.failures.items()}
+            expectations = () if failures else tuple(self.figure.expects(rows, self.scale))
+            artifact = replace(
+                artifact,
+                rows=rows,
+                failures=failures,
+                expectations=expectations,
+                seconds=sum(record["seconds"] for record in records),
+                computed=len(records) - self.resumed,
+                resumed=self.resumed,
+            )
+            write_text(artifact.table, as_csv(rows))
+            if not failures:
+                partial = artifact.picture.with_suffix(".partial.png")
+                self.figure.draw(rows, partial)
+                os.replace(partial, artifact.picture)
+        write_text(artifact.manifest, json.dumps(manifest(artifact, command), indent=1))
+        return artifact
+
+
+def read_record(file: Path) -> dict[str, Any] | None:
+    """A finished cell, or None when there is none or it cannot be read."""
+    try:
+        record = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) and {"rows", "seconds"} <= set(record) else None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file atomically: readers see the old text or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial.write_text(text)
+    os.replace(partial, path)
+
+
+def plain_value(value: Any) -> Any:
+    """A number, string or None for a row: tensors and NumPy scalars become Python numbers."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, (list, tuple)):
+        return [plain_value(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ValueError(f"a row may hold numbers, strings, lists of them and None, got {type(value).__name__}")
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """Rows as CSV with the union of their columns, in order of first appearance."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def manifest(artifact: Artifact, command: str = "") -> dict[str, Any]:
+    """What ran, where, how long, with which outcome; plain values."""
+    figure = artifact.figure
+    return {
+        "id": figure.id,
+        "source": figure.source,
+        "scale": artifact.scale,
+        "command": command or f"droptics reproduce {figure.id} --scale {artifact.scale}",
+        "outcome": artifact.outcome,
+        "skipped": artifact.skipped,
+        "failures": dict(artifact.failures),
+        "comparisons": [
+            comparison_dict(item.comparison) | {"outcome": item.outcome, "note": item.note}
+            for item in artifact.expectations
+        ],
+        "cells": artifact.computed + artifact.resumed,
+        "seconds": round(artifact.seconds, 3),
+        "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "versions": versions(),
+        "commit": commit(),
+        "hardware": hardware(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the numbers depend on."""
+    found = {"python": platform.python_version()}
+    for name in ("droptics", "torch", "numpy", "scipy", "scikit-learn", "numba"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "absent"
+    return found
+
+
+def commit() -> str:
+    """The commit of the source tree, with `-dirty` when it has changes; empty for an installed package."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return ""
+    try:
+        head = subprocess.run(
+            ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return head.stdout.strip()
+
+
+def hardware() -> dict[str, Any]:
+    """Cores, machine and (where torch is already loaded and sees one) GPU."""
+    torch = sys.modules.get("torch")
+    gpu = torch.cuda.get_device_name() if torch is not None and torch.cuda.is_available() else None
+    return {"machine": platform.machine(), "system": platform.system(), "cores": os.cpu_count(), "gpu": gpu}
+
+
+def mean(values: Sequence[float]) -> float:
+    """Mean of the values that are numbers; NaN when there are none."""
+    good = [float(value) for value in values if value is not None and not math.isnan(float(value))]
+    return sum(good) / len(good) if good else math.nan
+
+
+def column(rows: Sequence[Row], name: str, **where: Any) -> list[Any]:
+    """The values of a column in the rows that match."""
+    return [row[name] for row in rows if name in row and all(row.get(key) == value for key, value in where.items())]

@@ -1,0 +1,185 @@
+"""The gallery: one static, self-contained HTML site of figures and claims.
+
+It works from a file path, on a phone and without JavaScript; the filters of the claims table are an extra.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from droptics.evidence.claims import VERDICTS, Result
+from droptics.evidence.figures import Artifact, commit, hardware, versions, write_text
+from droptics.evidence.pages import shown_output
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the gallery says about a paper: its key, a short name and the full reference."""
+
+    key: str
+    name: str
+    citation: str
+
+
+def build_gallery(
+    artifacts: Sequence[Artifact], results: Sequence[Result], works: Sequence[Work], out: str | Path
+) -> Path:
+    """Write the site into a folder and return its first page; pictures are copied beside the pages."""
+    folder = Path(out)
+    (folder / "images").mkdir(parents=True, exist_ok=True)
+    cards = [_card(artifact, folder) for artifact in artifacts]
+    rows = [_row(result) for result in results]
+    present = [work for work in works if any(item["paper"] == work.key for item in [*cards, *rows])]
+    pages = [{"file": "index.html", "name": "Figures"}]
+    if rows:
+        pages += [{"file": "claims.html", "name": "Claims"}, {"file": "errata.html", "name": "Errata"}]
+    pages += [{"file": f"{work.key}.html", "name": work.name} for work in present]
+    site = _Site(folder, pages)
+    groups = [
+        {"name": work.name, "cards": mine} for work in present if (mine := [c for c in cards if c["paper"] == work.key])
+    ]
+    site.write(
+        "index.html", "index.html.j2", "What the papers show, again", groups=groups, summary=_figures_said(cards)
+    )
+    if rows:
+        said = _claims_said(rows)
+        used = [name for name in (*VERDICTS, "undecided", "error") if any(row["verdict"] == name for row in rows)]
+        keys = [work.key for work in present]
+        site.write("claims.html", "claims.html.j2", "Claims", rows=rows, summary=said, papers=keys, verdicts=used)
+        site.write("errata.html", "errata.html.j2", "Errata", rows=_errata(results))
+    for work in present:
+        mine = [row for row in rows if row["paper"] == work.key]
+        own = [card for card in cards if card["paper"] == work.key]
+        said = f"{_figures_said(own)} {_claims_said(mine)}".strip()
+        title, page = work.name, f"{work.key}.html"
+        site.write(page, "paper.html.j2", title, rows=mine, cards=own, citation=work.citation, summary=said)
+    return folder / "index.html"
+
+
+class _Site:
+    def __init__(self, folder: Path, pages: Sequence[Mapping[str, str]]) -> None:
+        self._folder = folder
+        self._environment = Environment(
+            loader=PackageLoader("droptics.evidence"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        )
+        style = Path(__file__).with_name("style.css").read_text()
+        known = versions() | hardware()
+        made = {
+            "version": known["droptics"],
+            "commit": commit(),
+            "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+            "python": known["python"],
+            "torch": known["torch"],
+            "cores": known["cores"],
+            "gpu": known["gpu"],
+        }
+        self._shared = {"pages": pages, "style": style, "made": made}
+
+    def write(self, file: str, template: str, title: str, **values: Any) -> None:
+        page = self._environment.get_template(template)
+        write_text(self._folder / file, page.render(title=title, current=file, **self._shared, **values))
+
+
+def _card(artifact: Artifact, folder: Path) -> dict[str, Any]:
+    figure = artifact.figure
+    image, width, height = "", 0, 0
+    if not artifact.skipped and artifact.picture.exists():
+        image = f"images/{figure.id}.png"
+        shutil.copyfile(artifact.picture, folder / image)
+        width, height = png_size(artifact.picture)
+    return {
+        "id": figure.id,
+        "paper": figure.paper,
+        "title": figure.title,
+        "source": figure.source,
+        "statement": figure.statement,
+        "scale": artifact.scale,
+        "outcome": artifact.outcome,
+        "image": image,
+        "width": width,
+        "height": height,
+        "skipped": artifact.skipped,
+        "failures": artifact.failures,
+        "comparisons": [
+            {
+                "label": item.comparison.label,
+                "ours": f"{item.comparison.left:.4g}",
+                "relation": item.comparison.relation,
+                "paper": f"{item.comparison.right:.4g}",
+                "outcome": item.outcome,
+                "note": item.note,
+            }
+            for item in artifact.expectations
+        ],
+        "command": f"droptics reproduce {figure.id} --scale {artifact.scale}",
+        "seconds": f"{artifact.seconds:.1f}",
+        "cells": artifact.computed + artifact.resumed,
+        "takes": figure.takes.get("paper", ""),
+    }
+
+
+def _row(result: Result) -> dict[str, Any]:
+    claim = result.claim
+    return {
+        "id": claim.id,
+        "paper": claim.paper,
+        "source": claim.source,
+        "statement": claim.statement,
+        "note": claim.note,
+        "corrected": claim.corrected or "",
+        "verdict": result.verdict,
+        "recorded": claim.verdict,
+        "agrees": result.agrees,
+        "comparisons": [str(item) for item in result.comparisons],
+        "control": [str(item) for item in result.control],
+        "seconds": f"{result.seconds:.2f}",
+        "error": result.error,
+    }
+
+
+def _errata(results: Sequence[Result]) -> list[dict[str, str]]:
+    statements = {result.claim.id: result.claim.statement for result in results}
+    return [
+        {
+            "id": claim.id,
+            "source": claim.source,
+            "statement": claim.statement,
+            "note": claim.note,
+            "counterexample": claim.counterexample or "",
+            "shows": shown_output(claim.counterexample) if claim.counterexample else "",
+            "corrected": claim.corrected or "",
+            "correction": statements.get(claim.corrected or "", ""),
+        }
+        for claim in (result.claim for result in results)
+        if claim.verdict == "false as printed"
+    ]
+
+
+def _figures_said(cards: Sequence[Mapping[str, Any]]) -> str:
+    if not cards:
+        return ""
+    counts = Counter(card["outcome"] for card in cards)
+    return f"{len(cards)} figures and tables: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
+
+
+def _claims_said(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return ""
+    counts = Counter(row["verdict"] for row in rows)
+    return f"{len(rows)} statements: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
+
+
+def png_size(path: Path) -> tuple[int, int]:
+    """Width and height of a PNG file, so that a page does not jump while its images load."""
+    with path.open("rb") as file:
+        width, height = struct.unpack(">II", file.read(24)[16:])
+    return int(width), int(height)

@@ -1,0 +1,95 @@
+"""The works whose statements and experiments droptics runs: `verify` their claims, `reproduce` their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from droptics.datasets import DatasetMissing, cifar10, fashion_mnist, mnist, movielens
+from droptics.evidence.claims import Claim, Result, nearest, select
+from droptics.evidence.claims import verify as verify_claims
+from droptics.evidence.engines import Engine, engine
+from droptics.evidence.figures import Artifact, Figure, Scale
+from droptics.evidence.figures import reproduce as reproduce_figures
+from droptics.evidence.gallery import build_gallery
+from droptics.papers.pal2020.claims import CLAIMS as PAL
+from droptics.papers.registry import Paper
+
+PAPERS: tuple[Paper, ...] = (
+    Paper(
+        "pal2020",
+        "Structured dropout",
+        "A. Pal, C. Lane, R. Vidal, B. D. Haeffele: On the Regularization Properties of Structured Dropout. CVPR 2020.",
+        PAL,
+    ),
+)
+
+
+def claims() -> list[Claim]:
+    """Every claim, in the order of the works."""
+    return [claim for paper in PAPERS for claim in paper.claims]
+
+
+def figures() -> list[Figure]:
+    """Every figure and table, in the order of the works."""
+    return [figure for paper in PAPERS for figure in paper.figures]
+
+
+def verify(ids: Sequence[str] | str | None = None, paper: str | None = None) -> list[Result]:
+    """Run the claims with the given ids, of one paper, or all of them; a progress bar shows on a terminal.
+
+    >>> [result.verdict for result in verify("pal2020-eq7")]
+    ['holds']
+    """
+    wanted = [ids] if isinstance(ids, str) else ids
+    chosen = select(claims(), wanted, paper)
+    return list(tqdm(verify_claims(chosen), total=len(chosen), unit="claim", desc="verify", disable=None, leave=False))
+
+
+def reproduce(
+    ids: Sequence[str] | str | None = None,
+    scale: Scale = "smoke",
+    out: str | Path = "droptics-out",
+    run_on: str | Engine = "local",
+    command: str = "",
+) -> list[Artifact]:
+    """Reproduce figures by id (all of them when None) into a folder; finished cells are never computed again.
+
+    `run_on` is an engine or its name: local, processes, processes:N or dask://host:port.
+    """
+    table = {figure.id: figure for figure in figures()}
+    wanted = list(table) if ids is None else [ids] if isinstance(ids, str) else list(ids)
+    for name in wanted:
+        if name not in table:
+            raise ValueError(f"no figure is called {name!r}; {nearest(name, list(table))}")
+    where = engine(run_on) if isinstance(run_on, str) else run_on
+    return reproduce_figures([table[name] for name in wanted], scale, out, where, missing, command)
+
+
+def gallery(artifacts: Sequence[Artifact], results: Sequence[Result], out: str | Path) -> Path:
+    """Build the static site of figures and claims; returns its first page."""
+    return build_gallery(artifacts, results, [paper.work for paper in PAPERS], out)
+
+
+def missing(requirement: str) -> str:
+    """Why a requirement of a figure is absent here; empty when it is there."""
+    if requirement == "gpu":
+        return "" if torch.cuda.is_available() else "needs a GPU, none is visible to torch here"
+    readers: dict[str, Callable[[], object]] = {
+        "mnist": lambda: mnist(split="test"),
+        "fashion-mnist": lambda: fashion_mnist(split="test"),
+        "cifar10": lambda: cifar10(split="test"),
+        "ml-100k": lambda: movielens("ml-100k"),
+        "ml-1m": lambda: movielens("ml-1m"),
+        "ml-10m": lambda: movielens("ml-10m"),
+    }
+    if requirement not in readers:
+        raise ValueError(f"unknown requirement {requirement!r}; known are gpu, {', '.join(readers)}")
+    try:
+        readers[requirement]()
+    except DatasetMissing as absent:
+        return str(absent)
+    return ""

@@ -1,0 +1,1 @@
+"""Pal et al. 2020: structured dropout (DropBlock, DropConnect)."""

@@ -1,0 +1,369 @@
+"""What the claims of Pal, Lane, Vidal and Haeffele 2020 (structured dropout) compare.
+
+Letters: theta = 1 - drop keeps a unit, gamma = drop / (1 - drop), r the block size, k the number of blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from droptics.data import Moments, Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, SlidingBlock, drop_for_width
+from droptics.models import Connections, TwoLayerLinear
+from droptics.norms import k_support
+from droptics.papers.instances import coin_masks, descend, normal, sample, tensor, two_layer, uniform
+from droptics.penalties import penalty, risk
+
+Formula = Callable[[TwoLayerLinear, Sample, float, int], Tensor]
+
+
+def error(outputs: Tensor, data: Sample) -> Tensor:
+    """Mean squared error of outputs."""
+    return (outputs - data.targets).square().sum(-1).mean()
+
+
+def enumerated(model: TwoLayerLinear, data: Sample, drop: float, block: int = 1) -> float:
+    """E || y - U diag(z) V^T x / theta ||^2 - || y - U V^T x ||^2 over all masks, from the definition."""
+    total = 0.0
+    for kept, chance in coin_masks([drop] * (model.units // block)):
+        multipliers = kept.repeat_interleave(block) / (1 - drop)
+        total += chance * float(error((data.inputs @ model.V * multipliers) @ model.U.mT, data))
+    return total - float(error(data.inputs @ model.V @ model.U.mT, data))
+
+
+def blockwise(model: TwoLayerLinear, data: Sample, drop: float, block: int) -> Tensor:
+    """Gamma sum over blocks of || U_I V_I^T X ||^2 / n."""
+    parts = zip(model.U.split(block, -1), model.V.split(block, -1), strict=True)
+    total = torch.stack([(data.inputs @ V @ U.mT).square().sum(-1).mean() for U, V in parts]).sum()
+    return drop / (1 - drop) * total
+
+
+def library(law: Callable[[float, int, int], MaskLaw]) -> Formula:
+    """The library penalty under a law of (drop, size, block)."""
+    return lambda model, data, drop, block: penalty(model, data, law(drop, model.units, block)).value
+
+
+def instances() -> list[tuple[TwoLayerLinear, Sample, float]]:
+    """Networks, data and rates, one network dead."""
+    data = sample(1, 7, 4, 3)
+    dead = TwoLayerLinear(torch.zeros(3, 6, dtype=torch.float64), normal(3, 4, 6))
+    return [(two_layer(5, 3, 4, 6), data, 0.35), (two_layer(9, 3, 4, 6), data, 0.9), (dead, data, 0.5)]
+
+
+def penalty_identity(formula: Formula, blocks: Sequence[int]) -> list[Comparison]:
+    """A formula for the penalty against all masks, for several block sizes, and at rate zero."""
+    found = [
+        compare(formula(model, data, drop, block), "==", enumerated(model, data, drop, block), f"r={block} drop={drop}")
+        for model, data, drop in instances()
+        for block in blocks
+    ]
+    model, data, _ = instances()[0]
+    return [*found, compare(formula(model, data, 0.0, blocks[0]), "==", 0.0, "drop=0")]
+
+
+def dropout(model: TwoLayerLinear, data: Sample, drop: float, block: int) -> Tensor:
+    """The formula of plain dropout whatever the block."""
+    return blockwise(model, data, drop, 1)
+
+
+def printed_kronecker(drop: float, size: int, block: int) -> MaskLaw:
+    """The law with r blocks of size d/r that the printed order means."""
+    return Block(drop, size, size // block)
+
+
+def algorithm_1(factor: float) -> list[Comparison]:
+    """Mean printed step over masks against `factor` times the gradient of the explicit objective."""
+    found = []
+    for seed, block, drop in ((1, 2, 0.4), (4, 1, 0.6)):
+        model, data = two_layer(seed, 3, 4, 4), sample(seed, 1, 4, 3)
+        x, y = data.inputs[0], data.targets[0]
+        theta = 1 - drop
+        step = torch.zeros_like(model.U), torch.zeros_like(model.V)
+        for kept, chance in coin_masks([drop] * (4 // block)):
+            D = torch.diag(kept.repeat_interleave(block))
+            residual = model.U @ D @ model.V.mT @ x / theta - y
+            step[0].add_(torch.outer(residual, x) @ model.V @ D, alpha=chance / theta)
+            step[1].add_(torch.outer(x, residual) @ model.U @ D, alpha=chance / theta)
+        U, V = model.U.clone().requires_grad_(True), model.V.clone().requires_grad_(True)
+        net = TwoLayerLinear(U, V)
+        gradient = torch.autograd.grad(risk(net, data) + penalty(net, data, Block(drop, 4, block)).value, (U, V))
+        for name, ours, printed in zip("UV", gradient, step, strict=True):
+            found.append(compare(factor * ours, "==", printed, f"mean step of {name}, r={block}"))
+    return found
+
+
+def doubling(share: float) -> list[Comparison]:
+    """[U U]/sqrt 2, [V V]/sqrt 2 computes the same map with `share` of the penalty."""
+    found = []
+    for model, data, drop in instances():
+        wide = TwoLayerLinear(torch.cat([model.U, model.U], 1) / 2**0.5, torch.cat([model.V, model.V], 1) / 2**0.5)
+        before, after = (penalty(net, data, Block(drop, net.units, 2)).value for net in (model, wide))
+        found.append(compare(wide.matrix(), "==", model.matrix(), "same map"))
+        found.append(compare(after, "==", share * before, f"penalty at drop={drop}"))
+    return found
+
+
+def unreachable() -> list[Comparison]:
+    """A map outside the row space of X has no factorization U V^T X at all."""
+    X, A = tensor([[1.0, 0.0]]), tensor([[0.0, 1.0]])
+    projector = torch.linalg.pinv(X) @ X
+    return [compare((A - A @ projector).norm(), "==", 0.0, "distance of A to what the network can express")]
+
+
+def width_adaptive(factor: Callable[[int, int], float]) -> list[Comparison]:
+    """Strength at the width-adaptive rate."""
+    found = []
+    for drop, width, block in ((0.1, 50, 5), (0.3, 12, 1), (0.6, 4, 4), (0.0, 8, 2)):
+        rate = drop_for_width(drop, width, block)
+        beta = drop / (1 - drop)
+        found.append(compare(rate / (1 - rate), "==", factor(width, block) * beta, f"d={width} r={block} drop={drop}"))
+    return found
+
+
+def printed_norm(values: Tensor, k: int) -> Tensor:
+    """Squared norm with the index that maximizes the printed expression (11)."""
+    ordered = values.abs().sort(descending=True).values
+    ordered = torch.cat([ordered, ordered.new_zeros(max(0, k - len(ordered)))])
+    options = [
+        ordered[: rho - 1].square().sum() + ordered[rho - 1 :].sum() ** 2 / (k - rho + 1) for rho in range(1, k + 1)
+    ]
+    return torch.stack(options).max()
+
+
+def water_filling(values: Tensor, k: int) -> float:
+    """Inf { sum a_i^2 / t_i : 0 < t_i <= 1, sum t_i <= k } by bisection on the multiplier."""
+    a = values.abs()[values != 0]
+    if len(a) <= k:
+        return float(a.square().sum())
+    low, high = 0.0, float(a.sum())
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if float((a / middle).clamp_max(1).sum()) > k else (low, middle)
+    return float((a.square() / (a / high).clamp_max(1)).sum())
+
+
+def support_norm(rule: Callable[[Tensor, int], Tensor]) -> list[Comparison]:
+    """A rule for the squared support norm against water filling."""
+    vectors = [
+        tensor([1.0, 1.0, 1.0]),
+        tensor([3.0, 1.0, 0.5, 0.2]),
+        normal(3, 9),
+        tensor([2.0, 0.0, 0.0]),
+        normal(4, 5),
+    ]
+    found = [
+        compare(rule(a, k), "==", water_filling(a, k), f"k={k} of {len(a)} values")
+        for a in vectors
+        for k in (1, 2, 3, 7)
+    ]
+    matrix = normal(5, 4, 6)
+    values = torch.linalg.svdvals(matrix)
+    return [
+        *found,
+        compare(rule(values, 1), "==", values.sum() ** 2, "k=1: squared nuclear norm"),
+        compare(rule(values, 4), "==", matrix.square().sum(), "k=rank: squared Frobenius norm"),
+    ]
+
+
+def conjugate(scale: float) -> list[Comparison]:
+    """sup_x <a, x> - scale (sum of the k largest x_i^2) = ||a||_(k)^2, reached at the gradient of the right side."""
+    found = []
+    for seed, count, k in ((1, 6, 2), (2, 5, 3), (3, 4, 1), (4, 3, 3)):
+        a = normal(seed, count).abs().requires_grad_(True)
+        norm = k_support(a, k) ** 2
+        (best,) = torch.autograd.grad(norm, a)
+
+        values = a.detach()
+
+        def value(x: Tensor, a: Tensor = values, k: int = k) -> Tensor:
+            return (a * x).sum(-1) - scale * x.square().sort(descending=True, dim=-1).values[..., :k].sum(-1)
+
+        found.append(compare(value(best), "==", norm, f"k={k}: attained"))
+        nearby = best + 0.5 * normal(seed + 10, 300, count)
+        found.append(compare(value(torch.cat([nearby, 2 * normal(seed, 300, count)])), "<=", norm, f"k={k}: bound"))
+    return found
+
+
+def closed_form_values(m: Tensor, r: int, beta: float) -> Tensor:
+    """Singular values of the optimum: x_i = m_i t_i / (t_i + beta) with t = clip(alpha m - beta, 0, 1), sum t = r."""
+    if int((m > 0).sum()) <= r:
+        return m / (1 + beta)
+    low, high = 0.0, float((r + len(m) * beta) / m[m > 0].min() + (1 + beta) / m[m > 0].min())
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if float((middle * m - beta).clamp(0, 1).sum()) < r else (low, middle)
+    t = (high * m - beta).clamp(0, 1)
+    return m * t / (t + beta)
+
+
+def printed_values(m: Tensor, r: int, beta: float, top: int) -> Tensor:
+    """The best candidate of the printed list with rho = 1..top, judged by the true objective."""
+    best, kept = float("inf"), m * 0
+    for rho in range(1, top + 1):
+        for last in range(rho, len(m) + 1):
+            total = float(m[rho - 1 : last].sum())
+            c = (r - rho + 1) + beta * (last - rho + 1)
+            x = torch.cat([m[: rho - 1] / (1 + beta), m[rho - 1 : last] - beta * total / c, m[last:] * 0]).clamp_min(0)
+            value = float((m - x).square().sum() + beta * k_support(x, r) ** 2)
+            if value < best:
+                best, kept = value, x
+    return kept
+
+
+def shrinkage(values: Callable[[Tensor, int, float], Tensor]) -> list[Comparison]:
+    """Objective of the candidates against min over t in [0,1]^n, sum t <= r, of sum beta m_i^2 / (beta + t_i).
+
+    That minimum equals the one over x because ||x||_(r)^2 = min_t sum x_i^2 / t_i; random t never go below it.
+    """
+    found = []
+    cases = [(tensor([3.0, 1.0]), 2, 1.0), (tensor([2.0, 1.5, 1.0, 0.3]), 2, 0.4), (tensor([1.0, 1.0, 1.0]), 2, 0.1)]
+    cases += [(normal(7, 6).abs().sort(descending=True).values, 3, 0.7), (tensor([1.3, 0.2, 0.1]), 1, 2.0)]
+    cases += [(tensor([1.0, 0.0, 0.0]), 2, 0.5)]
+    for m, r, beta in cases:
+        x = closed_form_values(m, r, beta)
+        best = (m - x).square().sum() + water_filling(x, r) * beta
+        ours = values(m, r, beta)
+        value = (m - ours).square().sum() + beta * k_support(ours, r) ** 2
+        found.append(compare(value, "==", best, f"m={m.tolist()} r={r}"))
+        t = uniform(3, 400, len(m))
+        t = t * (r / t.sum(-1, keepdim=True)).clamp_max(1)
+        found.append(compare(value, "<=", (beta * m.square() / (beta + t)).sum(-1), "never beaten"))
+    return found
+
+
+def general_law(characteristic: Callable[[Discrete], Tensor]) -> list[Comparison]:
+    """Any law, not only 0/1 masks: penalty = <Cbar, (U^T U) o (H H^T)>."""
+    model, data = two_layer(3, 3, 4, 3), sample(6, 7, 4, 3)
+    masks = tensor([[0.0, 1.0, -1.0], [2.0, 0.5, 3.0], [1.0, 1.0, 1.0], [0.0, 0.0, 4.0]])
+    law = Discrete(masks, tensor([0.2, 0.3, 0.4, 0.1]))
+    plain = float(error(model.outputs(data.inputs), data))
+    truth = sum(chance * float(error(model.outputs(data.inputs, z), data)) for z, chance in law.atoms()) - plain
+    hidden = data.inputs @ model.V
+    formula = (characteristic(law) * (model.U.mT @ model.U) * (hidden.mT @ hidden / len(data))).sum()
+    return [
+        compare(formula, "==", truth, "formula against enumeration"),
+        compare(penalty(model, data, law), "==", truth, "library against enumeration"),
+    ]
+
+
+def zero_mean() -> list[Comparison]:
+    """With E z_2 = 0 the output of unit 2 cannot be rescaled to the network's own: the mean map is another one."""
+    U, V = tensor([[1.0, 1.0]]), tensor([[1.0, 1.0]])
+    masks, chances = tensor([[1.0, 1.0], [1.0, -1.0]]), tensor([0.5, 0.5])
+    mean_map = sum(
+        (chance * U @ torch.diag(z) @ V.mT for z, chance in zip(masks, chances, strict=True)), torch.zeros(1)
+    )
+    return [compare(mean_map, "==", U @ V.mT, "mean of the masked map")]
+
+
+def overlapping_blocks(power: float) -> list[Comparison]:
+    """Unit kept iff all its blocks are: Cbar_ij = prod over shared blocks of theta_s^-1, minus 1."""
+    drops = [0.2, 0.5, 0.3]
+    members = tensor([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0]])
+    masks, chances = [], []
+    for kept, chance in coin_masks(drops):
+        masks.append(((1 - kept) @ members < 0.5).double())
+        chances.append(chance)
+    law = Discrete(torch.stack(masks), tensor(chances))
+    shared = torch.einsum("si,sj,s->ij", members, members, -power * torch.log(1 - tensor(drops)))
+    return [compare(torch.expm1(shared), "==", law.characteristic, "characteristic of overlapping blocks")]
+
+
+def without_rate(model: TwoLayerLinear, data: Sample, drop: float, block: int) -> Tensor:
+    """The dropout formula without the factor gamma."""
+    return blockwise(model, data, drop, 1) * (1 - drop) / drop if drop else blockwise(model, data, 0.5, 1)
+
+
+def fixed_rate_minimum(strength: Callable[[float, int], float]) -> list[Comparison]:
+    """Min over U, H of ||y - U H||^2 + gamma sum ||u||^2 ||h||^2 against the convex value of one singular value."""
+    found = []
+    for target, drop, width in ((1.0, 0.5, 2), (1.7, 0.3, 3), (0.8, 0.6, 1)):
+        gamma = drop / (1 - drop)
+
+        def objective(u: Tensor, h: Tensor, y: float = target, gamma: float = gamma) -> Tensor:
+            return (y - u @ h) ** 2 + gamma * (u.square() * h.square()).sum()
+
+        best, _ = descend(objective, [(width,), (width,)], starts=6)
+        beta = strength(drop, width)
+        convex = target**2 * beta / (1 + beta)
+        found.append(compare(convex, "==", best, f"y={target} drop={drop} d={width}", precision=1e-7))
+    return found
+
+
+def drop_connect(formula: Callable[[Connections, Sample, float], Tensor], outputs: int = 2) -> list[Comparison]:
+    """A formula for the DropConnect penalty against all masks of the weights."""
+    found = []
+    for seed, drop in ((2, 0.5), (5, 0.3)):
+        data = sample(seed, 5, 3, outputs)
+        model = Connections(normal(seed, outputs, 2), normal(seed + 1, 3, 2))
+        plain, total = float(error(model.outputs(data.inputs), data)), 0.0
+        for kept, chance in coin_masks([drop] * 6):
+            masked = (kept.reshape(3, 2) / (1 - drop)) * model.V
+            total += chance * float(error(data.inputs @ masked @ model.U.mT, data))
+        found.append(compare(formula(model, data, drop), "==", total - plain, f"drop={drop}"))
+    return found
+
+
+def as_dropout(model: Connections, data: Sample, drop: float) -> Tensor:
+    """The printed formula: the penalty of dropout."""
+    return penalty(TwoLayerLinear(model.U, model.V), data, Bernoulli(drop, model.width)).value
+
+
+def uncorrelated_inputs(correlation: float) -> list[Comparison]:
+    """With uncorrelated inputs DropConnect and dropout agree."""
+    xx = tensor([[1.0, correlation], [correlation, 2.0]])
+    data = Moments(xx, normal(1, 2, 2) @ xx, 30 * torch.eye(2).double())
+    model = Connections(normal(2, 2, 3), normal(3, 2, 3))
+    dropout = penalty(TwoLayerLinear(model.U, model.V), data, Bernoulli(0.4, 3))
+    return [compare(penalty(model, data, Bernoulli(0.4, 6)), "==", dropout, f"input correlation {correlation}")]
+
+
+def printed_matching(drop: float, block: int) -> float:
+    """The printed keep probability 1 - (1 - theta)^(1 / (2 k - 1)) of each block."""
+    return 1 - drop ** (1 / (2 * block - 1))
+
+
+def sliding(keep: Callable[[float, int], float]) -> list[Comparison]:
+    """Marginal drop rate of sliding blocks."""
+    found = []
+    for drop, size, block in ((0.5, 10, 5), (0.2, 7, 3), (0.4, 4, 1)):
+        law = SlidingBlock(1 - keep(drop, block), size, block)
+        found.append(compare(1 - law.mean, "==", drop, f"marginal drop, d={size} r={block}"))
+    return found
+
+
+def sliding_moments(taper: Callable[[Tensor, int], Tensor]) -> list[Comparison]:
+    """The clipped law has Cbar_ij = theta^-(1 - |i-j|/r)_+ - 1: a taper, not block diagonal."""
+    drop, size, block = 0.4, 5, 3
+    law = SlidingBlock.matching(drop, size, block)
+    distance = (torch.arange(size)[:, None] - torch.arange(size)).abs().double()
+    formula = (1 - drop) ** (-taper(distance, block)) - 1
+    masks = torch.stack([z for z, _ in law.atoms()])
+    chances = tensor([chance for _, chance in law.atoms()])
+    centered = masks - chances @ masks
+    return [
+        compare(formula, "==", (centered * chances[:, None]).mT @ centered, "characteristic against enumeration"),
+        compare(law.characteristic, "==", formula, "library"),
+    ]
+
+
+def positive(model: TwoLayerLinear, relation: str) -> list[Comparison]:
+    """Sign of the penalty."""
+    value = penalty(model, Moments.of_map(tensor([[1.0]])), Block(0.5, 2, 2))
+    return [compare(value, ">" if relation == ">" else "==", 0.0, "penalty of a network with non-zero weights")]
+
+
+def zero_iff(threshold: float) -> list[Comparison]:
+    """Zero exactly when every block product vanishes."""
+    data = Moments.of_map(tensor([[1.0]]))
+    nets = [([[1.0, 0.0]], [[0.0, 1.0]]), ([[1.0, 1.0]], [[1.0, -1.0]]), ([[1.0, 2.0]], [[1.0, 1.0]])]
+    found = []
+    for U, V in nets:
+        product = float((tensor(U) @ tensor(V).mT).square())
+        value = penalty(TwoLayerLinear(tensor(U), tensor(V)), data, Block(0.5, 2, 2)).value
+        found.append(compare(float(float(value) > 1e-12), "==", float(product > threshold), "vanish together"))
+    return found

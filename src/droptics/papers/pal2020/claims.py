@@ -1,0 +1,287 @@
+"""Statements of Pal, Lane, Vidal and Haeffele 2020 on structured dropout, as claims."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from droptics.evidence.claims import Claim
+from droptics.masks import Bernoulli, Block
+from droptics.models import TwoLayerLinear
+from droptics.norms import k_support
+from droptics.papers.instances import tensor
+from droptics.papers.pal2020 import checks
+from droptics.penalties import penalty
+
+SOURCE = "Pal, Lane, Vidal, Haeffele 2020 (CVPR, with supplement)"
+_KEPT = checks.library(Block)
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "pal2020-eq2",
+        f"{SOURCE}, eq. (1)-(2)",
+        "Expected squared loss under dropout = loss + gamma sum_i ||u_i||^2 ||X^T v_i||^2.",
+        check=partial(checks.penalty_identity, checks.library(lambda drop, size, block: Bernoulli(drop, size)), (1,)),
+        control=partial(checks.penalty_identity, checks.without_rate, (1,)),
+        objects=("penalties.penalty", "masks.Bernoulli"),
+    ),
+    Claim(
+        "pal2020-eq3",
+        f"{SOURCE}, eq. (3)",
+        "A DropBlock mask with blocks of size r is diag(w) kron I_{d/r}.",
+        "false as printed",
+        check=partial(checks.penalty_identity, checks.library(checks.printed_kronecker), (2, 3)),
+        control=partial(checks.penalty_identity, _KEPT, (2, 3)),
+        objects=("masks.Block",),
+        note="The printed Kronecker order makes r blocks of size d/r.",
+        corrected="pal2020-eq3-corrected",
+        counterexample="""\
+import torch; from droptics import Block, Moments, TwoLayerLinear, penalty
+net, data = TwoLayerLinear(*[torch.ones(1, 2).double()] * 2), Moments.of_map(torch.ones(1, 1).double())
+print(float(penalty(net, data, Block(0.5, size=2, block=2))))  # r = 1 as printed: diag(w) kron I_2
+print(float(penalty(net, data, Block(0.5, size=2, block=1))))""",
+    ),
+    Claim(
+        "pal2020-eq3-corrected",
+        f"{SOURCE}, eq. (3), corrected",
+        "A DropBlock mask with blocks of size r is diag(w) kron I_r with w in {0,1}^(d/r); r divides d.",
+        check=partial(checks.penalty_identity, _KEPT, (1, 2, 3, 6)),
+        control=partial(checks.penalty_identity, checks.library(checks.printed_kronecker), (1, 2, 3, 6)),
+        objects=("masks.Block",),
+    ),
+    Claim(
+        "pal2020-alg1",
+        f"{SOURCE}, Algorithm 1",
+        "One DropBlock step moves, on average over masks, by half the gradient of the explicit objective.",
+        check=partial(checks.algorithm_1, 0.5),
+        control=partial(checks.algorithm_1, 1.0),
+        objects=("penalties.criterion", "masks.Block"),
+        note="The factor 1/2 is a convention of the step size; the update of V uses the old U.",
+    ),
+    Claim(
+        "pal2020-lem2.1",
+        f"{SOURCE}, Lemma 2.1",
+        "The DropBlock penalty is gamma sum over blocks of ||U_I V_I^T X||_F^2.",
+        check=partial(checks.penalty_identity, _KEPT, (1, 2, 3, 6)),
+        control=partial(checks.penalty_identity, checks.dropout, (2, 3)),
+        objects=("penalties.penalty", "masks.Block"),
+    ),
+    Claim(
+        "pal2020-lem2.2",
+        f"{SOURCE}, Lemma 2.2",
+        "At a fixed rate the penalty of a map can be made arbitrarily small: doubling the blocks halves it.",
+        "holds only if",
+        check=partial(checks.doubling, 0.5),
+        control=partial(checks.doubling, 1.0),
+        outside=checks.unreachable,
+        objects=("penalties.penalty",),
+        note="Only if the rows of A lie in the row space of X; otherwise no factorization exists.",
+    ),
+    Claim(
+        "pal2020-eq7",
+        f"{SOURCE}, eq. (7)-(8)",
+        "The width-adaptive rate theta(d) makes gamma(theta(d)) = (d/r) beta.",
+        check=partial(checks.width_adaptive, lambda width, block: width / block),
+        control=partial(checks.width_adaptive, lambda width, block: float(width)),
+        objects=("masks.drop_for_width",),
+    ),
+    Claim(
+        "pal2020-sec2.2",
+        f"{SOURCE}, Section 2.2",
+        "The DropBlock penalty is positive for non-zero weights.",
+        "false as printed",
+        check=partial(checks.positive, TwoLayerLinear(tensor([[1.0, 0.0]]), tensor([[0.0, 1.0]])), ">"),
+        control=partial(checks.positive, TwoLayerLinear(tensor([[1.0, 0.0]]), tensor([[1.0, 1.0]])), ">"),
+        objects=("penalties.penalty",),
+        note="It vanishes whenever every block product does.",
+        corrected="pal2020-sec2.2-corrected",
+        counterexample="""\
+import torch; from droptics import Block, Moments, TwoLayerLinear, penalty
+net = TwoLayerLinear(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]))
+print("positive")
+print(float(penalty(net, Moments.of_map(torch.eye(1)), Block(0.5, size=2, block=2))))""",
+    ),
+    Claim(
+        "pal2020-sec2.2-corrected",
+        f"{SOURCE}, Section 2.2, corrected",
+        "The DropBlock penalty is zero exactly when every block product U_I V_I^T X is.",
+        check=partial(checks.zero_iff, 1e-12),
+        control=partial(checks.zero_iff, -1.0),
+        objects=("penalties.penalty",),
+    ),
+    Claim(
+        "pal2020-thm2.3",
+        f"{SOURCE}, Theorem 2.3",
+        "The convex envelope is beta ||A||_(r)^2 with the index rho that maximizes expression (11).",
+        "false as printed",
+        check=partial(checks.support_norm, checks.printed_norm),
+        control=partial(checks.support_norm, lambda a, k: k_support(a, k) ** 2),
+        objects=("norms.k_support",),
+        note="(11) never decreases in rho, so the printed rule always returns rho = r.",
+        corrected="pal2020-thm2.3-corrected",
+        counterexample="""\
+import torch; from droptics import norms
+a, r = [1.0, 1.0, 1.0], 2
+print(max(sum(v * v for v in a[: p - 1]) + sum(a[p - 1 :]) ** 2 / (r - p + 1) for p in (1, 2)))
+print(float(norms.k_support(torch.tensor(a).double(), r) ** 2))""",
+    ),
+    Claim(
+        "pal2020-thm2.3-corrected",
+        f"{SOURCE}, Theorem 2.3, corrected",
+        "The squared r-support norm uses the LARGEST rho with a_{rho-1} >= T_rho/(r-rho+1).",
+        check=partial(checks.support_norm, lambda a, k: k_support(a, k) ** 2),
+        control=partial(checks.support_norm, lambda a, k: a.abs().sum() ** 2 / k),
+        objects=("norms.k_support",),
+    ),
+    Claim(
+        "pal2020-thm2.3-conjugate",
+        f"{SOURCE}, proof of Theorem 2.3",
+        "The conjugate of the squared r-support norm is a quarter of the sum of the r largest squares.",
+        check=partial(checks.conjugate, 0.25),
+        control=partial(checks.conjugate, 0.5),
+        objects=("norms.k_support",),
+    ),
+    Claim(
+        "pal2020-thm2.7",
+        f"{SOURCE}, Theorem 2.7",
+        "The optimal singular values are the best printed candidate with rho in {1, ..., r-1}.",
+        "false as printed",
+        check=partial(checks.shrinkage, lambda m, r, beta: checks.printed_values(m, r, beta, max(1, r - 1))),
+        control=partial(checks.shrinkage, lambda m, r, beta: checks.printed_values(m, r, beta, r)),
+        objects=("norms.k_support",),
+        note="rho = r must be allowed (for r = 1 the printed range is empty); F must use the corrected norm.",
+        corrected="pal2020-thm2.7-corrected",
+        counterexample="""\
+import torch; from droptics import norms
+m, F = torch.tensor([3.0, 1.0]).double(), lambda x: float((m - x).square().sum() + norms.k_support(x, 2) ** 2)
+print(min(F(m - m.sum() / 4), F(torch.tensor([2.0, 0.0]).double())))  # the candidates with rho = 1, beta = 1
+print(F(m / 2))""",
+    ),
+    Claim(
+        "pal2020-lem3.1",
+        f"{SOURCE}, Lemma 3.1",
+        "For any mask law: penalty = <Cbar, (U^T U) o (H H^T)>; only mean and covariance matter.",
+        "holds only if",
+        check=partial(checks.general_law, lambda law: law.characteristic),
+        control=partial(checks.general_law, lambda law: law.covariance),
+        outside=checks.zero_mean,
+        objects=("penalties.penalty", "masks.Discrete"),
+        note="Only if every unit has a non-zero mean; a non-zero mean vector is not enough.",
+    ),
+    Claim(
+        "pal2020-eq16",
+        f"{SOURCE}, eq. (15)-(16)",
+        "Overlapping blocks: Cbar_ij = prod over blocks holding both units of 1/theta_s, minus 1.",
+        check=partial(checks.overlapping_blocks, 1.0),
+        control=partial(checks.overlapping_blocks, 2.0),
+        objects=("masks.Discrete",),
+    ),
+    Claim(
+        "pal2020-cor3.2",
+        f"{SOURCE}, Corollary 3.2, (17), (48)",
+        "The dropout penalty of the last layer is sum_i ||u_i||^2 ||h_i||^2.",
+        "false as printed",
+        check=partial(checks.penalty_identity, checks.without_rate, (1,)),
+        control=partial(checks.penalty_identity, checks.dropout, (1,)),
+        objects=("penalties.penalty",),
+        note="The factor (1-theta)/theta is missing.",
+        corrected="pal2020-cor3.2-corrected",
+        counterexample="""\
+import torch; from droptics import Bernoulli, Moments, TwoLayerLinear, penalty
+one = torch.ones(1, 1).double()
+print(1.0)
+print(float(penalty(TwoLayerLinear(one, one), Moments.of_map(one), Bernoulli(0.25, 1))))""",
+    ),
+    Claim(
+        "pal2020-cor3.2-corrected",
+        f"{SOURCE}, Corollary 3.2, corrected",
+        "The dropout penalty of the last layer is (1-theta)/theta sum_i ||u_i||^2 ||h_i||^2.",
+        check=partial(checks.penalty_identity, checks.dropout, (1,)),
+        control=partial(checks.penalty_identity, checks.without_rate, (1,)),
+        objects=("penalties.penalty",),
+    ),
+    Claim(
+        "pal2020-prop3.3",
+        f"{SOURCE}, Proposition 3.3, (18), (49), (50)",
+        "At a fixed rate the least dropout objective is min_A ||Y-A||^2 + (1-theta)/theta ||A||_*^2.",
+        "false as printed",
+        check=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop)),
+        control=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop) / width),
+        objects=("penalties.penalty",),
+        note="The strength is divided by the width d; it vanishes as d grows.",
+        corrected="pal2020-prop3.3-corrected",
+        counterexample="""\
+import torch; from droptics import Bernoulli, Moments, TwoLayerLinear, criterion
+net = TwoLayerLinear(*[torch.tensor([[1.0, 1.0]]).double() / 3**0.5] * 2)
+print(1 / 2)  # min (1-a)^2 + a^2, the least value for theta = 1/2 as printed
+print(float(criterion(net, Moments.of_map(torch.eye(1).double()), Bernoulli(0.5, 2))))""",
+    ),
+    Claim(
+        "pal2020-prop3.3-corrected",
+        f"{SOURCE}, Proposition 3.3, corrected",
+        "At a fixed rate and width d >= rank the least objective is min_A ||Y-A||^2 + (1-theta)/(theta d) ||A||_*^2.",
+        check=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop) / width),
+        control=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop)),
+        objects=("penalties.penalty",),
+    ),
+    Claim(
+        "pal2020-thm4.1",
+        f"{SOURCE}, Theorem 4.1, (20), (55)",
+        "DropConnect on the first weights has the penalty of dropout.",
+        "false as printed",
+        check=partial(checks.drop_connect, checks.as_dropout),
+        control=partial(checks.drop_connect, lambda model, data, drop: penalty(model, data, Bernoulli(drop, 6)).value),
+        objects=("models.Connections", "penalties.penalty"),
+        note="Only if the rows of M = g(X) are orthogonal.",
+        corrected="pal2020-thm4.1-corrected",
+        counterexample="""\
+import torch; from droptics import Bernoulli, Connections, Sample, TwoLayerLinear, penalty
+U, V, x = torch.ones(1, 1), torch.ones(2, 1), Sample(torch.ones(1, 2), torch.zeros(1, 1))
+print(float(penalty(TwoLayerLinear(U, V), x, Bernoulli(0.5, 1))))
+print(float(penalty(Connections(U, V), x, Bernoulli(0.5, 2))))""",
+    ),
+    Claim(
+        "pal2020-thm4.1-corrected",
+        f"{SOURCE}, Theorem 4.1, corrected",
+        "The DropConnect penalty is gamma sum_k ||u_k||^2 sum_i v_ik^2 ||M_i||^2.",
+        check=partial(checks.drop_connect, lambda model, data, drop: penalty(model, data, Bernoulli(drop, 6)).value),
+        control=partial(checks.drop_connect, checks.as_dropout),
+        objects=("models.Connections", "penalties.penalty"),
+    ),
+    Claim(
+        "pal2020-cor4.2",
+        f"{SOURCE}, Corollary 4.2",
+        "DropConnect is equivalent to dropout, hence induces low rank.",
+        "holds only if",
+        check=partial(checks.uncorrelated_inputs, 0.0),
+        control=partial(checks.uncorrelated_inputs, 0.9),
+        outside=partial(checks.uncorrelated_inputs, 0.5),
+        objects=("models.Connections",),
+        note="Only if the inputs of the layer are uncorrelated; in general B diag(||M_i||) is low rank.",
+    ),
+    Claim(
+        "pal2020-sec5.3",
+        f"{SOURCE}, Section 5.3",
+        "Dropping each interval with keep probability 1-(1-theta)^(1/(2k-1)) matches the marginal rate.",
+        "false as printed",
+        check=partial(checks.sliding, checks.printed_matching),
+        control=partial(checks.sliding, lambda drop, block: (1 - drop) ** (1 / block)),
+        objects=("masks.SlidingBlock",),
+        note="A unit survives iff all blocks covering it do; the print confuses dropped with kept.",
+        corrected="pal2020-sec5.3-corrected",
+        counterexample="""\
+from droptics import SlidingBlock
+keep = 1 - 0.5 ** (1 / 3)  # theta = 1/2, blocks of 2, as printed
+print(float(SlidingBlock(1 - keep, size=2, block=2).mean[0]))
+print(float(SlidingBlock.matching(0.5, size=2, block=2).mean[0]))""",
+    ),
+    Claim(
+        "pal2020-sec5.3-corrected",
+        f"{SOURCE}, Section 5.3, corrected",
+        "With clipped blocks theta' = theta^(1/r) matches the rate; Cbar tapers as theta^-(1-|i-j|/r)_+ - 1.",
+        check=lambda: [
+            *checks.sliding(lambda drop, block: (1 - drop) ** (1 / block)),
+            *checks.sliding_moments(lambda distance, block: (1 - distance / block).clamp_min(0)),
+        ],
+        control=partial(checks.sliding_moments, lambda distance, block: (distance < block).double()),
+        objects=("masks.SlidingBlock",),
+    ),
+)
