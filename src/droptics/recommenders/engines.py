@@ -75,7 +75,8 @@ class Cluster:
             from distributed import Client  # noqa: PLC0415 - optional
         except ImportError as error:
             raise ValueError("engine: a cluster needs Dask; install it with `pip install droptics[dask]`") from error
-        self.client = address if isinstance(address, Client) else Client(address, set_as_default=False)
+        made: Any = Client
+        self.client: Any = address if isinstance(address, Client) else made(address, set_as_default=False)
         self.workers = max(1, len(self.client.scheduler_info()["workers"]))
 
     def load(self, table: Compressed) -> list[tuple[int, int, Any]]:
@@ -117,11 +118,10 @@ class Device:
         self.memory = memory
 
     def load(self, table: Compressed) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
-        """Buckets of (row numbers, padded columns, padded values, counts); padding points at a zero row."""
+        """Buckets of (row numbers, padded columns, padded values, counts); padding points at row 0, which is zero."""
         order = np.argsort(-table.counts, kind="stable")
         order = order[table.counts[order] > 0]
         counts = table.counts[order]
-        edge = int(table.columns.max()) + 1 if len(table.columns) else 0
         buckets = []
         at = 0
         while at < len(order):
@@ -133,7 +133,7 @@ class Device:
             place = table.starts[rows][:, None] + np.arange(longest)
             real = np.arange(longest) < counts[at:stop, None]
             place = np.where(real, place, 0)
-            columns = np.where(real, table.columns[place], edge)
+            columns = np.where(real, table.columns[place] + 1, 0)
             values = np.where(real, table.values[place], 0)
             tensors = (rows, columns.astype(np.int32), values, counts[at:stop].astype(values.dtype))
             buckets.append(tuple(torch.from_numpy(np.ascontiguousarray(t)).to(self.device) for t in tensors))
@@ -147,22 +147,27 @@ class Device:
         return held.cpu().numpy()
 
     def solve(
-        self, table: list[tuple[Tensor, ...]], fixed: Tensor, free: Tensor, strengths: Strengths, weights: Array, steps: int
+        self,
+        table: list[tuple[Tensor, ...]],
+        fixed: Tensor,
+        free: Tensor,
+        strengths: Strengths,
+        weights: Array,
+        steps: int,
     ) -> tuple[Tensor, Tensor]:
         counts = torch.as_tensor(weights, device=fixed.device).double()
         squares = fixed.double().square()
         plain, weighted = squares.sum(0), counts @ squares
         width = strengths.width
-        regressors = torch.cat([fixed, fixed.new_zeros(1, fixed.shape[1])])
+        regressors = torch.cat([fixed.new_zeros(1, fixed.shape[1]), fixed])
         offsets = torch.zeros_like(regressors[:, 0])
         if strengths.bias is not None:
             offsets = regressors[:, width].clone()
-            regressors[:-1, width] = 1
+            regressors[1:, width] = 1
         diagonals = _diagonals(strengths, weighted / counts.sum())
         seen = torch.zeros(len(free), dtype=torch.bool, device=free.device)
         totals = torch.zeros(2, dtype=torch.float64, device=free.device)
         for rows, columns, values, count in table:
-            columns = torch.where(columns < len(fixed), columns, len(fixed))
             panel = regressors.index_select(0, columns.reshape(-1)).reshape(*columns.shape, -1)
             targets = values - offsets.index_select(0, columns.reshape(-1)).reshape(columns.shape)
             solved, reached = solve_panel(panel, targets, free[rows], diagonals, count, steps)

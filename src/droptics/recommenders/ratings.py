@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +54,7 @@ class Compressed:
         total = int(self.starts[-1])
         cuts = np.searchsorted(self.starts, np.linspace(0, total, count + 1)[1:-1])
         edges = np.unique(np.concatenate([[0], cuts, [self.rows]]))
-        return [(int(low), int(high)) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+        return [(int(low), int(high)) for low, high in pairwise(edges)]
 
 
 class Lookup:
@@ -89,7 +92,11 @@ class Observations:
     mean: float
     low: float
     high: float
-    folder: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.folder is not None:
+            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
     @property
     def count(self) -> int:
@@ -117,8 +124,10 @@ def observations(
     if total == 0:
         raise ValueError("ratings must hold at least one rating, got none")
     size = total * 2 * (4 + np.dtype(dtype).itemsize)
-    folder = tempfile.TemporaryDirectory(prefix="droptics-") if size > memory else None
-    users, items = (Lookup(ids[np.argsort(-n, kind="stable")]) for ids, n in ((user_ids, user_counts), (item_ids, item_counts)))
+    folder = Path(tempfile.mkdtemp(prefix="droptics-")) if size > memory else None
+    users, items = (
+        Lookup(ids[np.argsort(-n, kind="stable")]) for ids, n in ((user_ids, user_counts), (item_ids, item_counts))
+    )
     starts = _starts(-np.sort(-user_counts))
     columns = _empty(total, np.dtype(np.int32), folder, "columns")
     values = _empty(total, np.dtype(dtype), folder, "values")
@@ -131,7 +140,7 @@ def observations(
     kept = _merge_duplicates(starts, columns, values)
     if kept < total:
         warnings.warn(
-            f"{total - kept} of {total} ratings repeat a (user, item) pair; each pair counts once, with its mean rating",
+            f"{total - kept} of {total} ratings repeat a (user, item) pair; each pair counts once, with its mean",
             DuplicateRatings,
             stacklevel=3,
         )
@@ -165,12 +174,12 @@ def triple(source: Source) -> tuple[Array, Array, NDArray[np.float64]]:
         raw = (found.row, found.col, found.data)
     elif isinstance(source, (str, os.PathLike)):
         parts = list(read_chunks(source))
-        ids = [_joined([getattr(part, name) for part in parts]) for name in ("users", "items")]
-        raw = (*ids, np.concatenate([part.values for part in parts]))
+        users, items = (_joined([getattr(part, name) for part in parts]) for name in ("users", "items"))
+        raw = (users, items, np.concatenate([part.values for part in parts]))
     elif hasattr(source, "columns") and hasattr(source, "iloc"):
         if source.shape[1] < 3:
             raise ValueError(f"ratings must have three columns (user, item, rating), got {list(source.columns)}")
-        raw = tuple(source.iloc[:, k].to_numpy() for k in range(3))  # type: ignore[assignment]
+        raw = (source.iloc[:, 0].to_numpy(), source.iloc[:, 1].to_numpy(), source.iloc[:, 2].to_numpy())
     elif isinstance(source, (tuple, list)) and len(source) == 3:
         raw = (source[0], source[1], source[2])
     else:
@@ -259,21 +268,17 @@ def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
 
 
-def _empty(
-    size: int, dtype: np.dtype[Any], folder: tempfile.TemporaryDirectory[str] | None, name: str
-) -> Array:
+def _empty(size: int, dtype: np.dtype[Any], folder: Path | None, name: str) -> Array:
     if folder is None:
         return np.empty(size, dtype)
-    return np.memmap(Path(folder.name) / name, dtype, "w+", shape=(size,))
+    return np.memmap(folder / name, dtype, "w+", shape=(size,))
 
 
 def _blocked_sum(values: Array) -> float:
     return float(sum(values[at : at + (1 << 22)].sum(dtype=np.float64) for at in range(0, len(values), 1 << 22)))
 
 
-def _transpose(
-    table: Compressed, columns: int, folder: tempfile.TemporaryDirectory[str] | None
-) -> Compressed:
+def _transpose(table: Compressed, columns: int, folder: Path | None) -> Compressed:
     counts = np.zeros(columns, np.int64)
     blocks = table.blocks(max(1, int(table.starts[-1]) >> 22))
     for low, high in blocks:
@@ -289,7 +294,7 @@ def _transpose(
     return Compressed(starts, into, values)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _scatter(rows: Any, columns: Any, values: Any, cursor: Any, into: Any, kept: Any) -> None:
     for k in range(len(rows)):
         at = cursor[rows[k]]
@@ -298,7 +303,7 @@ def _scatter(rows: Any, columns: Any, values: Any, cursor: Any, into: Any, kept:
         cursor[rows[k]] = at + 1
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _merge_duplicates(starts: Any, columns: Any, values: Any) -> int:
     """Sort each row by column, average repeated columns, close the gaps; returns the number of ratings left."""
     write = 0

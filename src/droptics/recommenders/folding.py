@@ -1,0 +1,104 @@
+"""New ratings for a fitted completion: rows solved exactly with the other side fixed."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from droptics.recommenders.engines import block_of, prepared, solve_block
+from droptics.recommenders.ratings import Compressed, DuplicateRatings, Lookup
+
+Array = NDArray[Any]
+
+
+def fold_in(model: Any, ratings: tuple[Array, Array, NDArray[np.float64]]) -> None:
+    """Solve the rows of the users in `ratings`, then those of items never seen before, in place.
+
+    Ratings of a known user are added to the ones stored, a repeated pair takes the new value.
+    """
+    user_ids, item_ids, values = ratings
+    if not len(values):
+        raise ValueError("ratings must hold at least one rating, got none")
+    known_items = len(model._items)
+    model._users = _extended(model._users, user_ids)
+    model._items = _extended(model._items, item_ids)
+    users, items = model._users(user_ids), model._items(item_ids)
+    users, items, centered = _averaged(users, items, values - model.mean_)
+    model.range_ = (min(model.range_[0], float(values.min())), max(model.range_[1], float(values.max())))
+    touched = np.unique(users)
+    for user in touched:
+        mine = users == user
+        old_items, old_values = model._rated(int(user)) if model._seen is not None else (items[:0], centered[:0])
+        keep = ~np.isin(old_items, items[mine])
+        model._fresh[int(user)] = (
+            np.concatenate([old_items[keep], items[mine]]),
+            np.concatenate([old_values[keep], centered[mine]]),
+        )
+    counts = [
+        _padded(count, size) for count, size in zip(model._counts, (len(model._users), len(model._items)), strict=True)
+    ]
+    left, right = _side(model, "user", len(model._users)), _side(model, "item", len(model._items))
+    table = _table([model._fresh[int(user)] for user in touched], known_items, right.dtype)
+    left[touched] = _solved(model, table, right[:known_items], left[touched], counts[1][:known_items])
+    counts[0][touched] = [len(model._fresh[int(user)][0]) for user in touched]
+    fresh = np.arange(known_items, len(right))
+    if len(fresh):
+        rows = [(users[items == item], centered[items == item]) for item in fresh]
+        right[fresh] = _solved(model, _table(rows, len(left), right.dtype), left, right[fresh], counts[0])
+        counts[1][fresh] = [len(raters) for raters, _ in rows]
+    width = model.width
+    model.user_factors_, model.user_biases_ = left[:, :width].copy(), left[:, width].copy()
+    model.item_factors_, model.item_biases_ = right[:, :width].copy(), right[:, width].copy()
+    model._counts = tuple(counts)
+
+
+def _extended(lookup: Lookup, ids: Array) -> Lookup:
+    fresh = np.unique(ids[lookup(ids) < 0])
+    if not len(fresh):
+        return lookup
+    if fresh.dtype.kind != lookup.ids.dtype.kind:
+        return Lookup(np.concatenate([lookup.ids.astype(str), fresh.astype(str)]))
+    return Lookup(np.concatenate([lookup.ids, fresh]))
+
+
+def _averaged(users: Array, items: Array, values: Array) -> tuple[Array, Array, Array]:
+    pairs, place, times = np.unique(np.stack([users, items]), axis=1, return_inverse=True, return_counts=True)
+    if pairs.shape[1] < len(values):
+        warnings.warn(
+            f"{len(values) - pairs.shape[1]} of {len(values)} ratings repeat a (user, item) pair; their mean is used",
+            DuplicateRatings,
+            stacklevel=5,
+        )
+    return pairs[0], pairs[1], np.bincount(place.reshape(-1), values) / times
+
+
+def _padded(counts: Array, size: int) -> NDArray[np.int64]:
+    grown = np.zeros(size, np.int64)
+    grown[: len(counts)] = counts
+    return grown
+
+
+def _side(model: Any, name: str, size: int) -> Array:
+    factors, biases = getattr(model, f"{name}_factors_"), getattr(model, f"{name}_biases_")
+    side = np.zeros((size, model.strengths_.columns), factors.dtype)
+    side[: len(factors), : model.width] = factors
+    side[: len(biases), model.width] = biases
+    return side
+
+
+def _table(rows: list[tuple[Array, Array]], limit: int, dtype: np.dtype[Any]) -> Compressed:
+    """Compressed rows of (columns, values), columns from `limit` on left out."""
+    kept = [(columns[columns < limit], values[columns < limit]) for columns, values in rows]
+    starts = np.concatenate([[0], np.cumsum([len(columns) for columns, _ in kept])]).astype(np.int64)
+    columns = np.concatenate([columns for columns, _ in kept]).astype(np.int32)
+    return Compressed(starts, columns, np.concatenate([values for _, values in kept]).astype(dtype))
+
+
+def _solved(model: Any, table: Compressed, fixed: Array, rows: Array, weights: Array) -> Array:
+    regressors, offsets, diagonals, _ = prepared(fixed, model.strengths_, weights)
+    result = np.ascontiguousarray(rows)
+    solve_block(block_of(table, 0, table.rows), regressors, offsets, result, diagonals, 0)
+    return result

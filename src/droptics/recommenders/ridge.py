@@ -1,0 +1,56 @@
+"""RidgeCompletion: L2-ALS and ALS-WR, the classical alternatives, on the same kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from droptics.recommenders.alternation import Strengths
+from droptics.recommenders.base import Completion
+from droptics.recommenders.ratings import Observations
+
+
+class RidgeCompletion(Completion):
+    """The classical alternatives on the same kernels: L2-ALS, and ALS-WR, whose ridge is weighted by the counts.
+
+    Minimizes the squared error plus strength (|U|^2 + |V|^2), with `weighted=True` plus
+    strength (sum_i n_i |u_i|^2 + sum_j n_j |v_j|^2). The options are those of `DropoutCompletion`.
+    """
+
+    def __init__(
+        self,
+        width: int = 30,
+        strength: float = 0.05,
+        weighted: bool = True,
+        biases: bool = True,
+        *,
+        bias_ridge: float = 5.0,
+        sweeps: int = 12,
+        cg_steps: int | None = 3,
+        tolerance: float = 1e-5,
+        clip: bool | tuple[float, float] = False,
+        init_scale: float = 0.1,
+        seed: int = 0,
+        dtype: str = "float32",
+        device: str | None = None,
+        threads: int | None = None,
+        engine: Any = None,
+        memory: int = 1 << 32,
+        warm_start: bool = False,
+        progress: bool | None = False,
+    ) -> None:
+        self.width, self.strength, self.weighted, self.biases = width, strength, weighted, biases
+        self.bias_ridge, self.sweeps, self.cg_steps, self.tolerance = bias_ridge, sweeps, cg_steps, tolerance
+        self.clip, self.init_scale, self.seed, self.dtype = clip, init_scale, seed, dtype
+        self.device, self.threads, self.engine, self.memory = device, threads, engine, memory
+        self.warm_start, self.progress = warm_start, progress
+
+    def _check(self) -> None:
+        super()._check()
+        if not self.strength >= 0:
+            raise ValueError(f"strength must not be negative, got {self.strength!r}")
+
+    def _strengths(self, data: Observations) -> Strengths:
+        bias = self.bias_ridge if self.biases else None
+        if self.weighted:
+            return Strengths(self.width, weighted=self.strength, bias=bias)
+        return Strengths(self.width, ridge=self.strength, bias=bias)

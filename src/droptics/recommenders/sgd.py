@@ -1,0 +1,118 @@
+"""Dropout SGD on the factors, the thesis' algorithm: the reference the closed-form solves are compared with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from droptics.recommenders.alternation import Strengths, Sweep, column_sums
+from droptics.recommenders.ratings import Observations
+
+Array = NDArray[Any]
+
+
+def descend(
+    data: Observations,
+    factors: tuple[Array, Array],
+    strengths: Strengths,
+    drop: float,
+    epochs: int,
+    rate: float,
+    batch: int,
+    seed: int,
+    device: str | None = None,
+    watch: Callable[[Sweep], None] | None = None,
+) -> tuple[tuple[Array, Array], list[Sweep]]:
+    """Stochastic gradient steps on the mean squared error of a batch under inverted dropout of the factors.
+
+    Every rating of a batch draws its own mask z (kept units are divided by 1 - drop), the prediction is
+    b_i + c_j + sum_k z_k u_ik v_jk, and the step is `rate` times the gradient of the batch mean. In expectation over
+    the masks this descends the empirical dropout objective. Biases are not masked; their ridge, when they are
+    fitted, is shared over the ratings. The history holds the exact objective after each epoch; its seconds leave out
+    that evaluation.
+    """
+    target = torch.device("cpu" if device is None else device)
+    generator = torch.Generator(target).manual_seed(seed)
+    rows = torch.from_numpy(np.repeat(np.arange(data.by_user.rows), data.by_user.counts)).to(target)
+    columns = torch.from_numpy(np.array(data.by_user.columns)).long().to(target)
+    values = torch.from_numpy(np.array(data.by_user.values)).to(target)
+    left, right = (torch.from_numpy(side.copy()).to(target) for side in factors)
+    history: list[Sweep] = []
+    seconds = 0.0
+    for epoch in range(1, epochs + 1):
+        begin = time.perf_counter()
+        order = torch.randperm(len(values), generator=generator, device=target)
+        for part in order.split(batch):
+            _step(left, right, (rows[part], columns[part], values[part]), strengths, drop, rate, generator, data.count)
+        seconds += time.perf_counter() - begin
+        found = left.cpu().numpy(), right.cpu().numpy()
+        total, error = objective(data, found, strengths)
+        if not np.isfinite(total):
+            raise ArithmeticError("the objective is no longer finite; use a smaller rate")
+        history.append(Sweep(epoch, total / data.count, float(np.sqrt(error / data.count)), seconds))
+        if watch is not None:
+            watch(history[-1])
+    return (left.cpu().numpy(), right.cpu().numpy()), history
+
+
+def _step(
+    left: Tensor,
+    right: Tensor,
+    ratings: tuple[Tensor, Tensor, Tensor],
+    strengths: Strengths,
+    drop: float,
+    rate: float,
+    generator: torch.Generator,
+    total: int,
+) -> None:
+    rows, columns, values = ratings
+    width = strengths.width
+    u, v = left[rows], right[columns]
+    z = torch.rand(len(values), width, generator=generator, device=left.device, dtype=left.dtype)
+    z = (z >= drop).to(left.dtype) / (1 - drop)
+    error = (u[:, :width] * v[:, :width] * z).sum(1) - values
+    if strengths.bias is not None:
+        error = error + u[:, width] + v[:, width]
+    pull = (2 * rate / len(values)) * error[:, None]
+    step_u, step_v = torch.zeros_like(u), torch.zeros_like(v)
+    step_u[:, :width] = pull * z * v[:, :width]
+    step_v[:, :width] = pull * z * u[:, :width]
+    if strengths.bias is not None:
+        # The ridge of all n ratings, in the share of this batch and of this step.
+        shrink = 2 * rate * strengths.bias / total
+        step_u[:, width] = pull[:, 0]
+        step_v[:, width] = pull[:, 0]
+        left[:, width] *= 1 - shrink
+        right[:, width] *= 1 - shrink
+    left.index_add_(0, rows, step_u, alpha=-1)
+    right.index_add_(0, columns, step_v, alpha=-1)
+
+
+def objective(
+    data: Observations, factors: tuple[Array, Array], strengths: Strengths, chunk: int = 1 << 16
+) -> tuple[float, float]:
+    """F of the given factors and the sum of squared errors, by one pass over the ratings in float64."""
+    left, right = factors
+    width = strengths.width
+    table = data.by_user
+    total = error = 0.0
+    for low, high in table.blocks(max(1, data.count // chunk)):
+        part = slice(int(table.starts[low]), int(table.starts[high]))
+        u = np.repeat(left[low:high].astype(np.float64), np.diff(table.starts[low : high + 1]), axis=0)
+        v = right[table.columns[part]].astype(np.float64)
+        products = u[:, :width] * v[:, :width]
+        residual = table.values[part] - products.sum(1)
+        if strengths.bias is not None:
+            residual -= u[:, width] + v[:, width]
+        error += float(residual @ residual)
+        total += strengths.empirical * float(np.square(products).sum())
+    sides = [column_sums(left, table.counts), column_sums(right, data.by_item.counts)]
+    joint = (sides[0][1] * sides[1][1])[:width].sum() / data.count
+    total += strengths.expected * float(joint) + sum(strengths.own(*side) for side in sides)
+    return total + error, error
