@@ -1,5 +1,7 @@
 """Same map, least penalty."""
 
+from droptics.equalization import two_layer as _two_layer  # noqa: F401 - registers its rules
 from droptics.equalization.equalization import equalize, equalize_rule, imbalance
+from droptics.equalization.joint import balance, joint_equalizer, rank_one_network, rescale
 
-__all__ = ["equalize", "equalize_rule", "imbalance"]
+__all__ = ["balance", "equalize", "equalize_rule", "imbalance", "joint_equalizer", "rank_one_network", "rescale"]

@@ -42,16 +42,16 @@ def equalize(model: M, data: Data, masks: MaskLaw) -> M:
 
 
 def imbalance(model: Model, data: Data, masks: MaskLaw) -> Tensor:
-    """penalty / envelope - 1 >= 0: zero iff the model is equalized in the strong sense (thesis-def2, thesis-def5).
+    """How far the penalty is above its envelope, penalty / envelope - 1 >= 0 (thesis-def2, thesis-def5).
 
+    Zero iff the model is equalized in the strong sense, which for DeepLinear needs a map of rank at most one.
     Zero when both vanish, infinite when only the envelope does (a zero map from factors that are not zero). One
     number per model of a batch.
     """
     above = penalty(model, data, masks).value
     below = envelope(model, data, masks).value
-    level = 1e2 * torch.finfo(above.dtype).eps * above
     # a map that cancels to rounding level has no envelope to compare with
-    degenerate = below <= level.square() if above.dtype == torch.float64 else below <= level * 1e-3
+    degenerate = below <= (1e2 * torch.finfo(above.dtype).eps) ** 2 * above
     ratio = above / torch.where(degenerate, torch.ones_like(below), below) - 1
     nothing = torch.where(above > 0, torch.full_like(above, float("inf")), torch.zeros_like(above))
     return torch.where(degenerate, nothing, ratio.clamp_min(0))

@@ -1,0 +1,179 @@
+"""Two-layer networks and factorizations: induced penalties and envelopes from the singular values of the white map."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from droptics.data import Data, Moments, Sample
+from droptics.envelopes.envelope import Value, envelope_rule, induced_rule
+from droptics.envelopes.whitening import White, whiten
+from droptics.errors import NoClosedForm
+from droptics.linalg import allocate
+from droptics.masks import Block, MaskLaw
+from droptics.models import Autoencoder, Factorization, TwoLayerLinear
+from droptics.norms import k_support
+
+
+def common_strength(masks: MaskLaw) -> float | None:
+    """The relative variance that all units share, up to rounding; None when they differ."""
+    variance = masks.relative_variance.detach()
+    low, high = float(variance.min()), float(variance.max())
+    return high if high - low <= 1e-12 * high else None
+
+
+def block_strength(masks: Block) -> Tensor:
+    """1 / sum over blocks of 1 / lambda: the strength beta of ||.||_(block)^2; lambda / blocks for one rate.
+
+    sum_I lambda_I ||B_I||_F^2 >= (sum_I ||B_I||_F)^2 / sum_I (1 / lambda_I) by Cauchy-Schwarz, and the least sum of
+    norms of terms of rank at most `block` is the spectral k-support norm with k = block (pal2020-thm2.3).
+    """
+    return _harmonic(masks.relative_variance[:: masks.block])
+
+
+def independent_strength(masks: MaskLaw) -> Tensor:
+    """1 / sum over units of 1 / lambda: the strength of ||.||_*^2; lambda / width for one rate."""
+    return _harmonic(masks.relative_variance)
+
+
+def _harmonic(strengths: Tensor) -> Tensor:
+    if bool((strengths <= 0).any()):
+        return torch.zeros_like(strengths[0])
+    return 1 / (1 / strengths).sum()
+
+
+def white_spectrum(U: Tensor, V: Tensor, white: White) -> Tensor:
+    """Singular values of the map in white coordinates, min(features, width) of them, descending."""
+    left, right = white.left.down(U), white.right.down(V)
+    if U.shape[-1] < min(left.shape[-2], right.shape[-2]):
+        # of the small product of the triangular factors: O((outputs + inputs) width^2)
+        left, right = torch.linalg.qr(left).R, torch.linalg.qr(right).R
+    return torch.linalg.svdvals(left @ right.mT)
+
+
+def _allocated(spectrum: Tensor, masks: MaskLaw) -> Tensor:
+    """Least penalty of independent units with unequal rates, differentiable in the spectrum."""
+    strengths = masks.relative_variance.detach().to(spectrum)
+    rows = spectrum.reshape(-1, spectrum.shape[-1])
+    values = []
+    for row in rows:
+        shares = allocate(row.detach(), strengths)
+        exact = (strengths * shares.square()).sum()
+        # the derivative with respect to the j-th value is twice the level of the block that holds it
+        levels = (strengths * shares)[strengths.argsort(stable=True)]
+        count = min(len(levels), len(row))
+        linear = 2 * (levels[:count] * row[:count]).sum()
+        values.append(exact + linear - linear.detach())
+    return torch.stack(values).reshape(spectrum.shape[:-1])
+
+
+def blocks_needed(spectrum: Tensor, block: int) -> int:
+    """How many blocks suffice for the k-support bound to be attained, at least one.
+
+    With rho as in the k-support norm and q the number of non-zero values from rho on, q blocks suffice (pal2020-thm2.6
+    at a fixed width): one when the rank is at most the block size.
+    """
+    rank = int((spectrum > 1e-12 * spectrum[0].clamp_min(torch.finfo(spectrum.dtype).tiny)).sum())
+    if rank <= block:
+        return 1
+    return rank - support_start(spectrum, block)
+
+
+def support_start(spectrum: Tensor, block: int) -> int:
+    """Number of leading values outside the tail of the k-support norm (rho - 1 in pal2020-thm2.3)."""
+    ordered = spectrum.detach().to("cpu", torch.float64)
+    padded = torch.cat([ordered, ordered.new_zeros(max(0, block - len(ordered)))])
+    tails = padded.flip(0).cumsum(0).flip(0)
+    start = 0
+    while start + 1 < block and float(padded[start]) >= float(tails[start + 1]) / (block - start - 1):
+        start += 1
+    return start
+
+
+def _induced(U: Tensor, V: Tensor, white: White, masks: MaskLaw) -> Value:
+    spectrum = white_spectrum(U, V, white)
+    if masks.independent:
+        if common_strength(masks) is not None:
+            strength = independent_strength(masks).to(spectrum)
+            return strength * spectrum.sum(-1).square(), "closed form (squared nuclear norm)"
+        return _allocated(spectrum, masks), "closed form (shares by majorization)"
+    if isinstance(masks, Block) and common_strength(masks) is not None:
+        blocks = masks.size // masks.block
+        rows = spectrum.detach().reshape(-1, spectrum.shape[-1])
+        needed = max(blocks_needed(row, masks.block) for row in rows)
+        if blocks >= needed:
+            norm = k_support(spectrum, masks.block)
+            return block_strength(masks).to(norm) * norm.square(), "closed form (squared k-support norm)"
+        raise NoClosedForm(
+            f"the induced penalty of DropBlock with {blocks} blocks is known when at least {needed} blocks share this "
+            "spectrum; use envelope for a lower bound, or more blocks"
+        )
+    raise NoClosedForm(
+        f"the induced penalty under {type(masks).__name__} has no closed form; use Bernoulli, Gaussian or Block, "
+        "or optimum and certify for bounds"
+    )
+
+
+def _envelope(U: Tensor, V: Tensor, white: White, masks: MaskLaw) -> Value:
+    spectrum = white_spectrum(U, V, white)
+    if masks.independent:
+        strength = independent_strength(masks).to(spectrum)
+        return strength * spectrum.sum(-1).square(), "closed form (squared nuclear norm)"
+    if isinstance(masks, Block):
+        norm = k_support(spectrum, masks.block)
+        return block_strength(masks).to(norm) * norm.square(), "closed form (squared k-support norm)"
+    raise NoClosedForm(
+        f"the convex envelope under {type(masks).__name__} is not known; use Bernoulli, Gaussian or Block, "
+        "or certify for a lower bound on the criterion"
+    )
+
+
+def check_isotropic(data: Data) -> None:
+    """Refuse tied networks on inputs that are not isotropic: their least penalty is not a function of a spectrum."""
+    assert isinstance(data, (Moments, Sample))
+    moment = data.xx if isinstance(data, Moments) else Moments.of_sample(data).xx
+    scale = torch.diagonal(moment).mean()
+    off = (moment - scale * torch.eye(moment.shape[0], dtype=moment.dtype, device=moment.device)).abs().max()
+    if float(off) > 64 * moment.shape[0] * torch.finfo(moment.dtype).eps * float(scale):
+        raise NoClosedForm(
+            "Autoencoder has a closed form only for isotropic inputs, E x x^T = c I, and these are not: a tied column "
+            "cannot be balanced in two geometries at once; whiten the inputs, or use TwoLayerLinear (certify gives "
+            "its bound, which holds for tied networks too)"
+        )
+
+
+@induced_rule.register
+def _(model: TwoLayerLinear, data: Data, masks: MaskLaw) -> Value:
+    return _induced(model.U, model.V, whiten(data), masks)
+
+
+@envelope_rule.register
+def _(model: TwoLayerLinear, data: Data, masks: MaskLaw) -> Value:
+    return _envelope(model.U, model.V, whiten(data), masks)
+
+
+@induced_rule.register
+def _(model: Autoencoder, data: Data, masks: MaskLaw) -> Value:
+    check_isotropic(data)
+    if not masks.independent:
+        raise NoClosedForm(
+            f"the induced penalty of a tied network under {type(masks).__name__} is not known; "
+            "use model.untied, or a law with independent units"
+        )
+    return _induced(model.U, model.U, whiten(data), masks)
+
+
+@envelope_rule.register
+def _(model: Autoencoder, data: Data, masks: MaskLaw) -> Value:
+    check_isotropic(data)
+    return _envelope(model.U, model.U, whiten(data), masks)
+
+
+@induced_rule.register
+def _(model: Factorization, data: Data, masks: MaskLaw) -> Value:
+    return _induced(model.U, model.V, whiten(data), masks)
+
+
+@envelope_rule.register
+def _(model: Factorization, data: Data, masks: MaskLaw) -> Value:
+    return _envelope(model.U, model.V, whiten(data), masks)

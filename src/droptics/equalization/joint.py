@@ -1,0 +1,130 @@
+"""Joint equalization of a pair, rescaling of nodes, and the rank-one deep networks that are equalized."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from droptics.checks import as_float_tensor, check_positive, check_size
+from droptics.data import Data
+from droptics.envelopes.whitening import whiten
+from droptics.errors import CertificateError
+from droptics.models import DeepLinear, Factorization, TwoLayerLinear
+
+
+def joint_equalizer(U: Tensor, V: Tensor, seed: int = 0) -> Tensor:
+    """Orthogonal Q such that the products ||U q_i|| ||V q_i|| are all equal, the weak sense (mianjy2018-def3.2).
+
+    Every pair has one: a continuous function on a sphere is constant on some orthonormal basis (Kakutani, Yamabe and
+    Yujobo), contrary to the remark in the paper. It is found by damped Gauss-Newton steps on the rotation group,
+    O(width^3) each, from a random rotation drawn with `seed`. The strong sense (thesis-def2), all products equal to
+    ||U V^T||_* / width, is what `equalize` gives; it needs more than a rotation.
+    """
+    U, V = as_float_tensor(U, "U", 2), as_float_tensor(V, "V", 2)
+    check_size("V (columns)", V.shape[1], U.shape[1], "U and V have one column per hidden unit")
+    width = U.shape[1]
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(20):
+        start = torch.randn(width, width, generator=generator, dtype=torch.float64)
+        rotation = torch.linalg.qr(start).Q.to(U)
+        rotation, defect = _solve(U, V, rotation)
+        if defect <= 1e3 * torch.finfo(U.dtype).eps:
+            return rotation
+    raise CertificateError(f"no rotation was found, the products still differ by {defect:.3g} relatively; try a seed")
+
+
+def _solve(U: Tensor, V: Tensor, rotation: Tensor, steps: int = 200) -> tuple[Tensor, float]:
+    width = U.shape[1]
+    identity = torch.eye(width, dtype=U.dtype, device=U.device)
+    gram_u, gram_v = U.mT @ U, V.mT @ V
+    scale = float(torch.trace(gram_u) * torch.trace(gram_v)) / width**2
+    if scale == 0.0:
+        return identity, 0.0
+    damping, best = 1e-3, float("inf")
+    for _ in range(steps):
+        a, b = rotation.mT @ gram_u @ rotation, rotation.mT @ gram_v @ rotation
+        na, nb = torch.diagonal(a), torch.diagonal(b)
+        products = na * nb / scale
+        residual = products - products.mean()
+        defect = float(residual.abs().max() / products.mean().clamp_min(torch.finfo(U.dtype).tiny))
+        if defect < best:
+            kept, best, damping = rotation, defect, max(damping / 10, 1e-12)
+        else:
+            damping *= 10
+            if damping > 1e6:
+                break
+        if best <= 20 * torch.finfo(U.dtype).eps:
+            break
+        # d products_i = sum_j theta_ij slope_ij for an infinitesimal rotation theta (antisymmetric)
+        slope = 2 * (a * nb[:, None] + b * na[:, None]) / scale
+        slope = slope - torch.diag(torch.diagonal(slope))
+        normal = torch.diag(slope.square().sum(1)) - slope * slope.mT
+        center = identity - 1.0 / width
+        normal = center @ normal @ center + damping * float(torch.trace(normal)) / width * identity + 1e-300 * identity
+        y = -torch.linalg.lstsq(normal, residual[:, None]).solution.squeeze(1)
+        y = y - y.mean()
+        theta = y[:, None] * slope - (y[:, None] * slope).mT
+        step = torch.linalg.matrix_exp(-theta)
+        rotation = torch.linalg.qr(kept @ step).Q if defect > best else torch.linalg.qr(rotation @ step).Q
+    return kept, best
+
+
+def rescale(
+    model: TwoLayerLinear | Factorization | DeepLinear, scales: Tensor | Sequence[Tensor]
+) -> TwoLayerLinear | Factorization | DeepLinear:
+    """Multiply what comes into hidden node i by scales_i and divide what goes out: map and penalty stay.
+
+    (U D^-1, V D) for two layers (mianjy2018-rem3.1), W_l -> D_l W_l D_{l-1}^-1 for deep networks (thesis-lem6); the
+    scales are non-zero, negative ones allowed; one vector, or one per hidden layer.
+    """
+    layers = [scales] if isinstance(scales, Tensor) else list(scales)
+    widths = model.hidden_sizes if isinstance(model, DeepLinear) else (model.units,)
+    check_size("scales", len(layers), len(widths), "one vector per hidden layer")
+    checked = []
+    for i, (layer, width) in enumerate(zip(layers, widths, strict=True)):
+        value = as_float_tensor(layer, f"scales[{i}]", 1)
+        check_size(f"scales[{i}]", value.shape[0], width, "one factor per hidden node")
+        if bool((value == 0).any()):
+            raise ValueError(f"scales[{i}] must not contain zeros: a node scaled to zero cannot be scaled back")
+        checked.append(value.to(model.tensors[0]))
+    if not isinstance(model, DeepLinear):
+        return type(model)(model.U / checked[0], model.V * checked[0])
+    ones = [torch.ones(1, dtype=model.dtype, device=model.device)]
+    incoming, outgoing = [*checked, *ones], [*ones, *checked]
+    return DeepLinear(
+        [into[:, None] * weight / out for weight, into, out in zip(model.weights, incoming, outgoing, strict=True)],
+        model.mask_inputs,
+    )
+
+
+def balance(model: TwoLayerLinear | Factorization, data: Data) -> TwoLayerLinear | Factorization:
+    """Rescale every hidden node so that both of its layers have the same norm, ||u_i|| = ||E[x x^T]^(1/2) v_i||.
+
+    Map and penalty stay; nodes that contribute nothing become zero on both sides.
+    """
+    white = whiten(data)
+    out = white.left.down(model.U).square().sum(-2).sqrt()
+    into = white.right.down(model.V).square().sum(-2).sqrt()
+    alive = (out > 0) & (into > 0)
+    ratio = (torch.where(alive, out, 1.0) / torch.where(alive, into, 1.0)).sqrt().unsqueeze(-2)
+    dead = (~alive).unsqueeze(-2)
+    return type(model)(torch.where(dead, 0.0, model.U / ratio), torch.where(dead, 0.0, model.V * ratio))
+
+
+def rank_one_network(output: Tensor, input: Tensor, widths: Sequence[int]) -> DeepLinear:
+    """The equalized deep network of the rank-one map output input^T, for every law and every inputs (thesis-prop1).
+
+    W_1 = 1 v^T / sqrt(d_1), W_i = 1 1^T / sqrt(d_i d_{i-1}), W_{k+1} = u 1^T / sqrt(d_k). From two hidden layers on,
+    only maps of rank at most one have an equalized network.
+    """
+    u, v = as_float_tensor(output, "output", 1), as_float_tensor(input, "input", 1)
+    if not widths:
+        raise ValueError("widths must hold at least one hidden width, got none")
+    for width in widths:
+        check_positive("widths", width)
+    columns = [torch.full((width, 1), width**-0.5, dtype=u.dtype, device=u.device) for width in widths]
+    middle = [after @ before.mT for before, after in pairwise(columns)]
+    return DeepLinear([columns[0] * v, *middle, u[:, None] * columns[-1].mT])
