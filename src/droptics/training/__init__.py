@@ -3,25 +3,34 @@
 from droptics.training.checkpoints import Checkpoint
 from droptics.training.engines import MaxNorm
 from droptics.training.guards import Diverged
-from droptics.training.objectives import Dropout, Objective, Penalized, Plain
+from droptics.training.lazy import LazyRun, lazy_norm, lazy_start, train_lazy
+from droptics.training.networks import ResNet, SmallCnn
+from droptics.training.objectives import Adversarial, Dropout, Objective, Penalized, Plain
 from droptics.training.records import Recording
 from droptics.training.schedules import Cosine, Inverse, Staircase, log_steps
 from droptics.training.train import Iterate, Run, train
 
 __all__ = [
+    "Adversarial",
     "Checkpoint",
     "Cosine",
     "Diverged",
     "Dropout",
     "Inverse",
     "Iterate",
+    "LazyRun",
     "MaxNorm",
     "Objective",
     "Penalized",
     "Plain",
     "Recording",
+    "ResNet",
     "Run",
+    "SmallCnn",
     "Staircase",
+    "lazy_norm",
+    "lazy_start",
     "log_steps",
     "train",
+    "train_lazy",
 ]

@@ -80,9 +80,7 @@ class Progress:
         self._identity = "" if where is None else fingerprint(settings, tensors)
         self._last = time.monotonic()
 
-    def save(
-        self, step: int, engine: Engine, stream: Stream, recorder: Recorder, guard: Guard, *, final: bool
-    ) -> None:
+    def save(self, step: int, engine: Engine, stream: Stream, recorder: Recorder, guard: Guard, *, final: bool) -> None:
         """Write a checkpoint if it is time; the last one always."""
         if self._path is None or not (final or time.monotonic() - self._last >= self._seconds):
             return

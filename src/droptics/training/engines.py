@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -83,12 +82,11 @@ class KernelEngine(Engine):
         self._template = model
         self._lead = bool(model.batch_shape)
         shape = model.batch_shape if self._lead else torch.Size([1])
+        # a copy, one unit per row; ascontiguousarray alone would share the memory of a transposed tensor
         self._factors = [
-            np.ascontiguousarray(tensor.detach().expand(*shape, *tensor.shape[-2:]).mT.numpy())
+            np.array(tensor.detach().expand(*shape, *tensor.shape[-2:]).mT.numpy(), order="C", copy=True)
             for tensor in model.tensors
         ]
-        if any(np.shares_memory(mine, theirs.detach().numpy()) for mine, theirs in zip(self._factors, model.tensors, strict=True)):
-            self._factors = [factor.copy() for factor in self._factors]
 
     def advance(self, draws: Draws, first: int, rates: Tensor) -> Tensor:
         steps = slice(first, first + len(rates))
@@ -100,8 +98,9 @@ class KernelEngine(Engine):
         else:
             z = draws.multipliers[:, steps, 0]
         # the kernel moves along half the gradient of the squared error
-        halved = np.ascontiguousarray((2 * rates.mT).to(x.dtype).numpy())
-        losses = run_kernel(self._factors, *(part.contiguous().numpy() for part in (x, y, z)), halved)
+        doubled = np.ascontiguousarray((2 * rates.mT).to(x.dtype).numpy())
+        x, y, z = x.contiguous(), y.contiguous(), z.contiguous()
+        losses = run_kernel(self._factors, x.numpy(), y.numpy(), z.numpy(), doubled)
         return torch.from_numpy(losses).mT
 
     def model(self) -> Model:
@@ -210,7 +209,9 @@ class TorchEngine(Engine):
 
     def sound(self) -> Tensor:
         runs = self._trainee.runs
-        return torch.stack([torch.isfinite(leaf.detach()).reshape(runs, -1).all(1) for leaf in self._trainee.leaves]).all(0)
+        return torch.stack(
+            [torch.isfinite(leaf.detach()).reshape(runs, -1).all(1) for leaf in self._trainee.leaves]
+        ).all(0)
 
     def tensors(self) -> dict[str, Tensor]:
         found = {f"weights.{i}": tensor.detach() for i, tensor in enumerate(self._trainee.tensors)}
@@ -260,9 +261,7 @@ class _StackedProduct(Product):
         return torch.cat([law.relative_variance for law in self.laws], dim=-1)
 
 
-def kernel_applies(
-    model: Model, data: Data, objective: Objective, batch_size: int | None, plain_options: bool
-) -> bool:
+def kernel_applies(model: Model, data: Data, objective: Objective, batch_size: int | None, plain_options: bool) -> bool:
     """Whether the compiled kernel covers this training: one sample a step, two layers, squared loss, plain SGD."""
     return (
         isinstance(model, (TwoLayerLinear, Autoencoder))

@@ -47,9 +47,7 @@ class Guard:
             return None
         return {name: value.clone() for name, value in engine.tensors().items() if value.ndim and name[0] == "w"}
 
-    def check(
-        self, engine: Engine, losses: Tensor, rates: Tensor, step: int, before: dict[str, Tensor] | None
-    ) -> None:
+    def check(self, engine: Engine, losses: Tensor, rates: Tensor, step: int, before: dict[str, Tensor] | None) -> None:
         """Look at the losses (steps, runs) that began at `step`, and at the weights they ended with."""
         seen = losses.detach().double().cpu()
         bad = ~(seen <= self._limit)  # true for NaN

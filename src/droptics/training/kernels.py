@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ def run_kernel(factors: list[Array], x: Array, y: Array, z: Array, rates: Array)
         kernel(*factors, x, y, z, rates, losses)
         return losses
     cuts = np.linspace(0, runs, workers + 1).astype(int)
-    parts = [slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    parts = [slice(a, b) for a, b in pairwise(cuts)]
     with ThreadPoolExecutor(workers) as pool:
         work = [
             pool.submit(kernel, *(f[part] for f in factors), x[part], y[part], z[part], rates[part], losses[part])

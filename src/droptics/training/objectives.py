@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from droptics.attacks import Method, Threat, perturb
 from droptics.data import average
-from droptics.losses import Loss, Squared
+from droptics.losses import CrossEntropy, Loss, Squared
 from droptics.masks import MaskLaw
 
 _SQUARED = Squared()
@@ -31,6 +32,7 @@ class Batch:
     targets: Tensor
     weights: Tensor | None = None
     multipliers: Tensor | None = None
+    generator: torch.Generator | None = None
 
 
 class Objective(abc.ABC):
@@ -128,6 +130,31 @@ class Penalized(Objective):
         return f"Penalized({', '.join(_law_text(law) for law in self.laws)})"
 
 
+@dataclass(frozen=True, eq=False)
+class Adversarial(Objective):
+    """The loss at perturbed inputs: each step attacks its batch and descends on what the attack found (thesis-alg6).
+
+    Attributes:
+        threat: How far inputs may move.
+        method: How the attack searches; random starts draw from the stream of the run.
+        loss: What is minimized at the perturbed inputs.
+    """
+
+    threat: Threat
+    method: Method
+    loss: Loss = field(default_factory=CrossEntropy)
+
+    def value(self, forward: Forward, batch: Batch) -> Tensor:
+        """Mean loss at the perturbed inputs; one run at a time, because an attack leaves finished examples out."""
+        inputs = perturb(
+            lambda points: forward(points, None), batch.inputs, batch.targets, self.threat, self.method, batch.generator
+        )
+        return mean_loss(self.loss, forward(inputs, None), batch)
+
+    def describe(self) -> str:
+        return f"Adversarial({self.threat!r}, {self.method!r}, {type(self.loss).__name__})"
+
+
 class Stacked(MaskLaw):
     """Laws of equal size side by side, one per run: moments carry a leading dimension, penalties broadcast over it."""
 
@@ -166,7 +193,7 @@ def mean_loss(loss: Loss, outputs: Tensor, batch: Batch) -> Tensor:
     """(Weighted) mean over the examples of a batch, one number per run; targets may differ between runs."""
     targets = batch.targets
     lead = outputs.shape[:-1]
-    if targets.is_floating_point() and targets.ndim == 2 or targets.ndim == 1:
+    if targets.ndim == 1 or (targets.is_floating_point() and targets.ndim == 2):
         return average(loss(outputs, targets), batch.weights)
     flat = targets.flatten(0, 1)
     return average(loss(outputs.flatten(0, -2), flat).reshape(lead), batch.weights)

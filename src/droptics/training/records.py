@@ -10,15 +10,17 @@ import torch
 from torch import Tensor
 
 from droptics.data import Data, Sample
+from droptics.equalization import imbalance
 from droptics.losses import Loss
 from droptics.masks import MaskLaw
-from droptics.models import LastLayer, LinearModel, Model
+from droptics.models import LastLayer, LinearModel, Model, ReLUNet
 from droptics.optima import certify
-from droptics.penalties import Method, best_method, penalty, risk, unit_energies
+from droptics.penalties import Method, best_method, has_closed_form, penalty, risk, unit_energies
 from droptics.training.schedules import log_steps
 from droptics.training.trainees import rebuild
 
 Quantity = Callable[[Model], Tensor]
+DEFAULT = ("objective", "risk", "penalty")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +29,8 @@ class Recording:
 
     Attributes:
         names: Names (objective, risk, penalty, imbalance, importance_variance, importance_spread, singular_values,
-            distance), or your own functions of the model by name; they see all runs at once.
+            distance), or your own functions of the model by name; they see all runs at once. By default objective,
+            risk and penalty where the penalty has a cheap closed form, else the risk.
         at: Steps at which to record; log-spaced by default. The last step is always recorded.
         data: Data for the records; the training data by default.
         masks: Mask law for the records when the objective has none.
@@ -35,35 +38,42 @@ class Recording:
         reference: Matrix from which "distance" is measured.
     """
 
-    names: Sequence[str] | Mapping[str, Quantity] = ("objective", "risk", "penalty")
+    names: Sequence[str] | Mapping[str, Quantity] | None = None
     at: Sequence[int] | None = None
     data: Data | None = None
     masks: MaskLaw | None = None
     method: Method | None = None
     reference: Tensor | None = None
 
-    def quantities(self, data: Data, masks: MaskLaw | None, loss: Loss) -> dict[str, Quantity]:
+    def quantities(
+        self, model: Model, data: Data, masks: MaskLaw | None, laws: Sequence[MaskLaw], loss: Loss
+    ) -> dict[str, Quantity]:
         """The functions behind the names."""
         if isinstance(self.names, Mapping):
             return dict(self.names)
-        masks = masks if self.masks is None else self.masks
-        known = _Known(self.data or data, masks, loss, self.method, self.reference)
+        if self.masks is not None:
+            masks, laws = self.masks, (self.masks,)
+        cheap = masks is not None and not isinstance(model, ReLUNet) and has_closed_form(model, masks, loss)
+        names = self.names if self.names is not None else DEFAULT if cheap else ("risk",)
+        known = _Known(self.data or data, masks, laws, loss, self.method, self.reference)
         table: dict[str, Quantity] = {
             "objective": known.objective,
             "risk": known.risk,
             "penalty": known.penalty,
+            "imbalance": known.imbalance,
             "importance_variance": known.importance_variance,
             "importance_spread": known.importance_spread,
             "singular_values": known.singular_values,
             "distance": known.distance,
         }
-        for name in self.names:
+        for name in names:
             if name not in table:
                 raise ValueError(f"names must be some of {sorted(table)} or map names to functions, got {name!r}")
+            if name in ("penalty", "imbalance") and masks is None:
+                raise ValueError(f"names holds {name!r} but the objective has no masks; pass masks=...")
             if name == "distance" and self.reference is None:
                 raise ValueError("names holds 'distance' but there is no reference matrix; pass reference=...")
-        # penalties are only there with masks; the default asks for them where they are
-        return {name: table[name] for name in self.names if name != "penalty" or masks is not None}
+        return {name: table[name] for name in names}
 
 
 class Recorder:
@@ -72,17 +82,19 @@ class Recorder:
     def __init__(
         self,
         recording: Recording,
+        model: Model,
         data: Data,
         masks: MaskLaw | None,
+        laws: Sequence[MaskLaw],
         loss: Loss,
         steps: int,
         bound: float | Sequence[float] | Tensor | None,
         runs: int | None,
     ) -> None:
-        self._quantities = recording.quantities(data, masks, loss)
+        self._quantities = recording.quantities(model, data, masks, laws, loss)
         self.names = tuple(self._quantities)
         chosen = log_steps(steps) if recording.at is None else recording.at
-        if any(not 0 <= int(step) for step in chosen):
+        if min(chosen, default=0) < 0:
             raise ValueError(f"at must hold steps from 0 on, got {min(chosen)}")
         self.steps = tuple(sorted({int(step) for step in chosen if step <= steps} | {steps}))
         self.lead = runs is not None
@@ -150,7 +162,9 @@ class Recorder:
         if not self.lead:
             found["loss"] = found["loss"][:, 0]
         if self._bound is not None:
-            found["bound"] = self._bound.expand(len(self._done), -1) if self.lead else self._bound.expand(len(self._done))
+            found["bound"] = (
+                self._bound.expand(len(self._done), -1) if self.lead else self._bound.expand(len(self._done))
+            )
         return found
 
     def state(self) -> dict[str, Tensor]:
@@ -169,10 +183,17 @@ class _Known:
     """The quantities that have names, for all runs at once."""
 
     def __init__(
-        self, data: Data, masks: MaskLaw | None, loss: Loss, method: Method | None, reference: Tensor | None
+        self,
+        data: Data,
+        masks: MaskLaw | None,
+        laws: Sequence[MaskLaw],
+        loss: Loss,
+        method: Method | None,
+        reference: Tensor | None,
     ) -> None:
         self._data = data
         self._masks = masks
+        self._laws = laws
         self._loss = loss
         self._method = method
         self._reference = reference
@@ -192,6 +213,12 @@ class _Known:
         value = self.risk(model)
         return value if self._masks is None else value + self.penalty(model)
 
+    def imbalance(self, model: Model) -> Tensor:
+        """How far the penalty is above its envelope at the same map."""
+        if len(self._laws) == 1:
+            return imbalance(model, self._data, self._laws[0])
+        return torch.stack([imbalance(one_run(model, run), self._data, law) for run, law in enumerate(self._laws)])
+
     def importance_variance(self, model: Model) -> Tensor:
         """Variance over the units of the importance scores, the root of the energy that a unit passes on."""
         return unit_energies(model, self._data).sqrt().var(-1, correction=0)
@@ -207,7 +234,9 @@ class _Known:
             return torch.linalg.svdvals(model.matrix())
         if isinstance(model, LastLayer) and isinstance(self._data, Sample):
             return torch.linalg.svdvals(model.outputs(self._data.inputs))
-        raise ValueError(f"singular_values are recorded for linear families and last layers, got {type(model).__name__}")
+        raise ValueError(
+            f"singular_values are recorded for linear families and last layers, got {type(model).__name__}"
+        )
 
     def distance(self, model: Model) -> Tensor:
         """Frobenius distance of the map from the reference matrix."""

@@ -30,17 +30,23 @@ class Draws:
     inputs: Tensor | None
     targets: Tensor | None
     multipliers: Tensor | None
+    generator: torch.Generator | None = None
 
     def at(self, step: int, fixed: Batch | None, lead: bool) -> Batch:
         """What the given step sees; `lead` keeps the dimension of the runs."""
-        masks = None if self.multipliers is None else self.multipliers[:, step]
-        masks = masks if masks is None or lead else masks[0]
+        masks = self.masks(step, lead)
         if fixed is not None:
-            return Batch(fixed.inputs, fixed.targets, fixed.weights, masks)
+            return Batch(fixed.inputs, fixed.targets, fixed.weights, masks, self.generator)
         assert self.inputs is not None
         assert self.targets is not None
         inputs, targets = self.inputs[:, step], self.targets[:, step]
-        return Batch(inputs if lead else inputs[0], targets if lead else targets[0], None, masks)
+        return Batch(inputs if lead else inputs[0], targets if lead else targets[0], None, masks, self.generator)
+
+    def masks(self, step: int, lead: bool) -> Tensor | None:
+        """The multipliers of the given step."""
+        if self.multipliers is None:
+            return None
+        return self.multipliers[:, step] if lead else self.multipliers[0, step]
 
 
 class Stream:
@@ -80,7 +86,7 @@ class Stream:
                 raw = law.multipliers(count, generator) if scaled else law.sample(count, generator)
                 drawn.append(raw.to(self._device, self._dtype))
             multipliers = torch.stack(drawn).unflatten(1, (self.length, self._masks))
-        return Draws(inputs, targets, multipliers)
+        return Draws(inputs, targets, multipliers, self._generators[0])
 
     def state(self) -> tuple[Tensor, list[dict[str, Any]]]:
         """Where all streams stand, for a checkpoint."""

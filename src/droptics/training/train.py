@@ -179,7 +179,9 @@ def train(
         bound = "certify"
     lower = lower_bounds(model, data, objective.laws) if isinstance(bound, str) else bound
     recording = record if isinstance(record, Recording) else Recording() if record is None else Recording(record)
-    recorder = Recorder(recording, data, masks, objective.loss, steps, lower, runs if lead else None)
+    recorder = Recorder(
+        recording, model, data, masks, objective.laws, objective.loss, steps, lower, runs if lead else None
+    )
     with torch.no_grad():
         guard = Guard(risk(model, data, objective.loss), rates, diverging)
     stream = Stream(data, objective, seeds, batch_size, model.device)
@@ -239,8 +241,7 @@ def _loop(
             draws = stream.next()
             while step < end and stopped == "steps":
                 if step in keep:
-                    masks = None if draws.multipliers is None else draws.multipliers[:, step - begin].clone()
-                    iterates.append(Iterate(step, engine.snapshot(), masks if recorder.lead or masks is None else masks[0]))
+                    iterates.append(Iterate(step, engine.snapshot(), draws.masks(step - begin, recorder.lead)))
                 until = min([end, recorder.next_after(step), *(kept for kept in keep if kept > step)])
                 factors = torch.tensor([schedule(t) for t in range(step, until)], dtype=torch.float64)
                 rates = factors[:, None] * guard.rates

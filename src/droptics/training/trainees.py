@@ -37,7 +37,7 @@ class Trainee:
         self.runs = model.batch_shape.numel() if self.lead else 1
         if isinstance(model, LastLayer):
             model = _copied(model)
-            self.tensors = list(model.module.parameters())
+            self.tensors: list[Tensor] = list(model.module.parameters())
             trainable = [i for i, tensor in enumerate(self.tensors) if tensor.requires_grad]
         else:
             self.tensors = _expanded(model)

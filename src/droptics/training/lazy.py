@@ -1,0 +1,106 @@
+"""Dropout for two-layer ReLU networks with a fixed top layer: logistic loss, max-norm, re-scaling at the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from droptics.checks import as_drop, check_positive
+from droptics.data import Sample
+from droptics.losses import Logistic
+from droptics.masks import Bernoulli, Product
+from droptics.models import ReLUNet
+from droptics.training.engines import MaxNorm
+from droptics.training.objectives import Dropout
+from droptics.training.records import Recording
+from droptics.training.schedules import log_steps
+from droptics.training.train import Run, train
+
+
+@dataclass(frozen=True, eq=False)
+class LazyRun:
+    """Dropout training of a lazy network.
+
+    Attributes:
+        model: The final network with its first layer multiplied by the keep probability.
+        run: The training itself, with weights that are not re-scaled.
+        subnetworks: For each kept step, the network of the units that its mask keeps: the iterates g(W_t; x, B_t).
+        steps: The kept steps.
+        drift: Largest distance of a unit's weights from where they started, at each kept step.
+    """
+
+    model: ReLUNet
+    run: Run
+    subnetworks: tuple[ReLUNet, ...]
+    steps: tuple[int, ...]
+    drift: Tensor
+
+
+def lazy_start(inputs: int, width: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> ReLUNet:
+    """f(x) = a^T relu(W x) / sqrt(width), rows of W standard normal, a fixed vector of random signs (thesis-eq5.1)."""
+    check_positive("inputs", inputs)
+    check_positive("width", width)
+    generator = torch.Generator().manual_seed(seed)
+    first = torch.randn(width, inputs, dtype=dtype, generator=generator)
+    signs = torch.randint(2, (1, width), generator=generator).to(dtype) * 2 - 1
+    return ReLUNet([first, signs / math.sqrt(width)])
+
+
+def lazy_norm(inputs: int, width: int) -> float:
+    """The max-norm radius sqrt(d) + 2 sqrt(ln width) + 1, which no unit exceeds at the start with high probability."""
+    return math.sqrt(inputs) + 2 * math.sqrt(math.log(max(width, 2))) + 1
+
+
+def train_lazy(
+    start: ReLUNet,
+    data: Sample,
+    drop: float,
+    *,
+    steps: int,
+    step_size: float = 1.0,
+    max_norm: float | None = None,
+    keep: Sequence[int] | None = None,
+    seed: int = 0,
+) -> LazyRun:
+    """Single-sample dropout SGD on the first layer of a two-layer ReLU network (thesis-alg4).
+
+    Masks are raw zeros and ones during training; every row of the first layer is kept within `max_norm` (by default
+    `lazy_norm`); at the end the first layer is multiplied by the keep probability. Labels are -1 and +1, the loss is
+    the natural-log logistic loss: step_size <= 1 here is step size <= ln 2 for logarithms to base two.
+    """
+    if len(start.weights) != 2 or start.output_size != 1 or start.batch_shape:
+        raise ValueError("start must be a two-layer ReLUNet with one output; lazy_start makes one")
+    rate = float(as_drop(drop))
+    width, inputs = start.weights[0].shape
+    radius = lazy_norm(inputs, width) if max_norm is None else max_norm
+    steps_kept = tuple(log_steps(steps, 20)) if keep is None else tuple(sorted(set(keep)))
+    run = train(
+        start,
+        data,
+        Dropout(Product([Bernoulli(0.0, inputs), Bernoulli(rate, width)]), Logistic(), scaled=False),
+        steps=steps,
+        step_size=step_size,
+        batch_size=1,
+        frozen=(1, 2, 3),
+        max_norm=MaxNorm(radius),
+        keep=steps_kept,
+        seed=seed,
+        record=Recording(("risk",), at=(0, steps)),
+    )
+    subnetworks, drift = [], []
+    for iterate in run.iterates:
+        assert isinstance(iterate.model, ReLUNet)
+        first, top = iterate.model.weights
+        drift.append((first - start.weights[0]).norm(dim=1).max())
+        if iterate.multipliers is not None:
+            alive = iterate.multipliers.flatten()[inputs:] > 0
+            if bool(alive.any()):
+                subnetworks.append(ReLUNet([first[alive], top[:, alive]]))
+    assert isinstance(run.model, ReLUNet)
+    first, top = run.model.weights
+    final = ReLUNet([(1 - rate) * first, top])
+    return LazyRun(final, run, tuple(subnetworks), steps_kept, torch.stack(drift))

@@ -1,0 +1,111 @@
+"""Small image networks that end with a reduced linear layer, for last-layer dropout in real networks (pal2020-fig2).
+
+x -> body -> linear to `width` features -> (masks) -> linear head without bias -> y. The features are not rectified,
+as the capacity assumption of the lower bound needs, and the norm layers are group norms, so that the outputs of an
+example depend on nothing but that example.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from droptics.checks import check_positive
+
+
+class SmallCnn(nn.Module):
+    """Three strided 3 x 3 convolutions, a linear layer to `width` features, a linear head without bias."""
+
+    def __init__(self, channels: int = 1, outputs: int = 10, width: int = 80, base: int = 16, seed: int = 0) -> None:
+        super().__init__()
+        check_positive("width", width)
+        sizes = (channels, base, 2 * base, 4 * base)
+        self.body = nn.ModuleList(
+            nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in zip(sizes, sizes[1:], strict=False)
+        )
+        self.reduce = nn.Linear(4 * base * 4, width)
+        self.head = nn.Linear(width, outputs, bias=False)
+        initialize(self, seed)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Outputs (n, outputs) for images (n, channels, height, width)."""
+        value = images
+        for layer in self.body:
+            value = functional.relu(layer(value))
+        return self.head(self.reduce(functional.adaptive_avg_pool2d(value, 2).flatten(1)))
+
+
+class Residual(nn.Module):
+    """relu(x + f(x)) with f two 3 x 3 convolutions under group norm; the shortcut is strided where f is."""
+
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(before, after, 3, stride=stride, padding=1, bias=False)
+        self.first_norm = nn.GroupNorm(_groups(after), after)
+        self.second = nn.Conv2d(after, after, 3, padding=1, bias=False)
+        self.second_norm = nn.GroupNorm(_groups(after), after)
+        same = before == after and stride == 1
+        self.shortcut = nn.Identity() if same else nn.Conv2d(before, after, 1, stride=stride, bias=False)
+
+    def forward(self, value: Tensor) -> Tensor:
+        """The block's outputs."""
+        inner = functional.relu(self.first_norm(self.first(value)))
+        return functional.relu(self.shortcut(value) + self.second_norm(self.second(inner)))
+
+
+class ResNet(nn.Module):
+    """Residual stages of `blocks` blocks with doubling channels, a linear layer to `width` features, a linear head.
+
+    blocks = (1, 1, 1) and base = 16 is a network of 8 layers with 80 thousand weights; blocks = (3, 3, 3) has the
+    20 layers of the original CIFAR networks.
+    """
+
+    def __init__(
+        self,
+        channels: int = 1,
+        outputs: int = 10,
+        width: int = 80,
+        blocks: tuple[int, ...] = (1, 1, 1),
+        base: int = 16,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        check_positive("width", width)
+        self.stem = nn.Conv2d(channels, base, 3, padding=1, bias=False)
+        self.stem_norm = nn.GroupNorm(_groups(base), base)
+        stages: list[nn.Module] = []
+        before = base
+        for stage, count in enumerate(blocks):
+            after = base * 2**stage
+            for position in range(count):
+                stages.append(Residual(before, after, 2 if stage and position == 0 else 1))
+                before = after
+        self.stages = nn.Sequential(*stages)
+        self.reduce = nn.Linear(before, width)
+        self.head = nn.Linear(width, outputs, bias=False)
+        initialize(self, seed)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Outputs (n, outputs) for images (n, channels, height, width)."""
+        value = functional.relu(self.stem_norm(self.stem(images)))
+        return self.head(self.reduce(self.stages(value).mean((-2, -1))))
+
+
+def initialize(module: nn.Module, seed: int) -> None:
+    """Draw all weights from one seed (normal, variance 2 / fan-in for convolutions, 1 / fan-in else); zero biases."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for layer in module.modules():
+            if isinstance(layer, (nn.Conv2d, nn.Linear)):
+                fan_in = layer.weight[0].numel()
+                gain = 2.0 if isinstance(layer, nn.Conv2d) else 1.0
+                noise = torch.randn(layer.weight.shape, generator=generator)
+                layer.weight.copy_(noise * (gain / fan_in) ** 0.5)
+                if layer.bias is not None:
+                    layer.bias.zero_()
+
+
+def _groups(channels: int) -> int:
+    """Groups of at least four channels each."""
+    return max(1, min(8, channels // 4))
