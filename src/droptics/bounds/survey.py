@@ -1,0 +1,109 @@
+"""The norm-based complexity expressions that the thesis surveys, for comparison on the same network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from droptics.checks import as_float_tensor, check_positive
+from droptics.data import Sample
+from droptics.estimates import Bound
+from droptics.models import Model
+from droptics.norms import path_norm
+
+
+def surveyed(
+    model: Model | Sequence[Tensor],
+    data: Sample | None = None,
+    *,
+    examples: int | None = None,
+    power: float = 1.0,
+    input_norm: float | None = None,
+) -> dict[str, Bound]:
+    """Four published complexity expressions by name: path norm, spectral, PAC-Bayes, Frobenius (thesis-eq1.1 to 1.4).
+
+    With k hidden layers, widest hidden layer d, d0 inputs, psi_p the path norm and p* dual to `power` = p:
+
+        path norm   (2 d^(1/p*))^k psi_p sqrt(log d0) / sqrt(n)
+        spectral    prod ||W_i||_2 (sum_i (||W_i^T||_{2,1} / ||W_i||_2)^(2/3))^(3/2) / sqrt(n)
+        PAC-Bayes   prod ||W_i||_2 k sqrt(d sum_i ||W_i||_F^2 / ||W_i||_2^2) / sqrt(n)
+        Frobenius   sqrt(k) prod ||W_i||_F / sqrt(n)
+
+    These are expressions, not bounds: their sources leave the constants open (taken as 1) and let inputs have norm at
+    most 1. Each is multiplied by `input_norm` (the largest norm of an example when data are given, the largest entry
+    for the path norm, else 1). `vacuous` compares with a loss of at most 1; `needed` says how many examples would
+    bring the expression to 1. Terms multiply to the value. Cost: one SVD per layer.
+    """
+    layers = _matrices(model)
+    if len(layers) < 2:
+        raise ValueError(f"model must have at least one hidden layer, got {len(layers)} weight matrix")
+    if examples is None:
+        if data is None:
+            raise ValueError("surveyed needs data or the number of examples")
+        examples = len(data)
+    check_positive("examples", examples)
+    if not power >= 1:
+        raise ValueError(f"power must be at least 1, got {power}")
+    largest_norm, largest_entry = _input_sizes(data, input_norm)
+    hidden = len(layers) - 1
+    width = max(layer.shape[0] for layer in layers[:-1])
+    spectral = [float(torch.linalg.matrix_norm(layer, 2)) for layer in layers]
+    frobenius = [float(layer.norm()) for layer in layers]
+    rows = [float(layer.norm(dim=1).sum()) for layer in layers]
+    dual_root = 0.0 if power == 1 else 1 - 1 / power
+    root = 1 / math.sqrt(examples)
+    expressions = {
+        "path norm": {
+            "path norm": float(path_norm(layers, power)),
+            "architecture": (2 * width**dual_root) ** hidden * math.sqrt(math.log(max(layers[0].shape[1], 2))),
+            "inputs": largest_entry,
+        },
+        "spectral": {
+            "product of norms": math.prod(spectral),
+            "architecture": sum(_ratio(a, b) ** (2 / 3) for a, b in zip(rows, spectral, strict=True)) ** 1.5,
+            "inputs": largest_norm,
+        },
+        "PAC-Bayes": {
+            "product of norms": math.prod(spectral),
+            "architecture": hidden
+            * math.sqrt(width * sum(_ratio(a, b) ** 2 for a, b in zip(frobenius, spectral, strict=True))),
+            "inputs": largest_norm,
+        },
+        "Frobenius": {
+            "product of norms": math.prod(frobenius),
+            "architecture": math.sqrt(hidden),
+            "inputs": largest_norm,
+        },
+    }
+    result = {}
+    for number, (name, terms) in enumerate(expressions.items(), start=1):
+        terms["1 / sqrt(examples)"] = root
+        value = math.prod(terms.values())
+        result[name] = Bound(value, terms, f"thesis-eq1.{number}", 1.0, {"examples": examples * value**2})
+    return result
+
+
+def _matrices(model: Model | Sequence[Tensor]) -> list[Tensor]:
+    weights = model if isinstance(model, Sequence) else getattr(model, "weights", None)
+    if weights is None and hasattr(model, "U") and hasattr(model, "V"):
+        weights = [model.V.mT, model.U]
+    if weights is None:
+        raise ValueError(f"model must have weight matrices (ReLUNet, DeepLinear, TwoLayerLinear), got {type(model)}")
+    return [as_float_tensor(layer, f"weights[{i}]", 2).detach() for i, layer in enumerate(weights)]
+
+
+def _input_sizes(data: Sample | None, given: float | None) -> tuple[float, float]:
+    if given is not None:
+        return float(given), float(given)
+    if data is None:
+        return 1.0, 1.0
+    flat = data.inputs.flatten(1)
+    return float(flat.norm(dim=1).max()), float(flat.abs().max())
+
+
+def _ratio(norm: float, spectral: float) -> float:
+    """A zero layer makes the product of norms zero; its ratio is then immaterial."""
+    return norm / spectral if spectral > 0 else 1.0
