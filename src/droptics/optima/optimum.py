@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
 
+import torch
+
 from droptics.data import Data
-from droptics.errors import NoClosedForm
+from droptics.errors import CertificateError, NoClosedForm
 from droptics.masks import MaskLaw
 from droptics.models import Model
 from droptics.penalties import criterion
@@ -29,6 +31,8 @@ class Optimum:
         rank: Rank of its map.
         claim: Id of the statement that the bound rests on.
         scale: Size of the numbers that were added and subtracted; rounding is measured against it.
+        tolerance: What counts as rounding, relative to the scale: 1e-9 for float64, more for float32.
+        method: How the model was found: "closed form", or the search that was needed where there is none.
     """
 
     model: Model
@@ -37,6 +41,8 @@ class Optimum:
     rank: int
     claim: str
     scale: float = 1.0
+    tolerance: float = 1e-9
+    method: str = "closed form"
 
     @property
     def gap(self) -> float:
@@ -46,7 +52,7 @@ class Optimum:
     @property
     def certified(self) -> bool:
         """Whether the gap is explained by rounding, so that the model is a global optimum."""
-        return self.gap <= 1e-9 * max(self.scale, abs(self.objective))
+        return self.gap <= self.tolerance * max(self.scale, abs(self.objective))
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,21 @@ class Certificate:
         if self.gap <= 0:
             return 0.0
         return self.gap / self.bound if self.bound > 0 else float("inf")
+
+
+def rounding(dtype: torch.dtype) -> float:
+    """What counts as rounding relative to the scale of a problem."""
+    return 1e-9 if dtype == torch.float64 else 1e-4
+
+
+def check_certified(found: Optimum) -> Optimum:
+    """Return a closed-form optimum whose gap is rounding; anything else is a bug or a hopeless scale and is refused."""
+    if abs(found.gap) > found.tolerance * max(found.scale, abs(found.objective)):
+        raise CertificateError(
+            f"the optimum has objective {found.objective:.12g} but its bound is {found.bound:.12g}: more than rounding "
+            f"at scale {found.scale:.3g}; the data may be too badly scaled for {found.model.dtype}, rescale the inputs"
+        )
+    return found
 
 
 Rule = Callable[[Data, MaskLaw], Optimum]

@@ -1,0 +1,257 @@
+"""Two-layer networks, tied networks and factorizations: the spectrum is shrunk, the factors are equalized.
+
+In white coordinates (`droptics.envelopes.whitening`) the criterion is constant + ||T - A||_F^2 + penalty. Its least
+value over all factors of A is a function of the singular values of A, so the optimum has the singular vectors of T
+and a shrunk spectrum; the factors are rotated until the penalty of A is the induced one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from droptics.checks import as_float_tensor, check_size
+from droptics.data import Data, Entries, Measurements, Moments, Sample
+from droptics.envelopes.two_layer import check_isotropic, common_strength
+from droptics.envelopes.whitening import White, whiten
+from droptics.equalization.two_layer import spread
+from droptics.errors import NoClosedForm
+from droptics.linalg import allocate, equalize_columns, shrink, shrink_unequal
+from droptics.linalg.rotations import rotate_to_diagonal
+from droptics.masks import Block, MaskLaw
+from droptics.models import Autoencoder, Factorization, TwoLayerLinear
+from droptics.optima.block import block_bound, block_factors
+from droptics.optima.general import general_bound, general_factors
+from droptics.optima.optimum import (
+    Optimum,
+    certify_bound,
+    check_certified,
+    optimum_rule,
+    rounding,
+)
+from droptics.penalties import criterion
+
+UNEQUAL = "droptics-unequal-rates"
+# Left vectors from the Gram matrix are good when no kept value is below this share of the largest.
+GRAM_SHARE = 1e-4
+
+Shrinker = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+
+def shrinker(masks: MaskLaw) -> Shrinker:
+    """The function from a descending spectrum to (shrunk spectrum, least penalty of that spectrum)."""
+    strengths = masks.relative_variance.detach()
+    common = common_strength(masks)
+
+    def equal(values: Tensor) -> tuple[Tensor, Tensor]:
+        shrunk = shrink(values, float(common or 0.0), masks.size)
+        return shrunk, (common or 0.0) / masks.size * shrunk.sum().square()
+
+    def unequal(values: Tensor) -> tuple[Tensor, Tensor]:
+        rates = strengths.to(values)
+        shrunk, shares = shrink_unequal(values, rates)
+        return shrunk, (rates * shares.square()).sum()
+
+    return unequal if common is None else equal
+
+
+def shrunk_svd(target: Tensor, shrinking: Shrinker) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Leading singular vectors of the target, its shrunk values, and the least of ||T - A||^2 + penalty.
+
+    Through the smaller Gram matrix, at half the cost of an SVD, whenever the values that are kept are not tiny; their
+    norms are then measured again on the target. Float64 inside.
+    """
+    work = target.detach().double()
+    flip = work.shape[0] < work.shape[1]
+    tall = work.mT if flip else work
+    energy = tall.square().sum()
+    squares, vectors = torch.linalg.eigh(tall.mT @ tall)
+    values = squares.flip(0).clamp_min(0).sqrt()
+    shrunk, penalty = shrinking(values)
+    rank = int((shrunk > 0).sum())
+    if rank and float(values[rank - 1]) < GRAM_SHARE * float(values[0]):
+        left, values, right = torch.linalg.svd(tall, full_matrices=False)
+        shrunk, penalty = shrinking(values)
+        rank = int((shrunk > 0).sum())
+        left, right = left[:, :rank], right[:rank].mT
+    else:
+        right = vectors.flip(1)[:, :rank]
+        images = tall @ right
+        norms = images.square().sum(0).sqrt()
+        left = images / norms
+    lost = energy - values[:rank].square().sum() + (values[:rank] - shrunk[:rank]).square().sum()
+    kept = shrunk[:rank]
+    return (right if flip else left), kept, (left if flip else right), lost + penalty
+
+
+def _independent(white: White, masks: MaskLaw) -> tuple[Tensor, Tensor, int, float]:
+    left, values, right, least = shrunk_svd(white.target, shrinker(masks))
+    U, H = spread(left, values, right, masks)
+    return U.to(white.target), H.to(white.target), len(values), float(white.constant + least)
+
+
+def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks: MaskLaw) -> Optimum:
+    white = whiten(data)
+    scale = float(white.constant.abs() + white.target.square().sum())
+    if masks.independent:
+        U, H, rank, bound = _independent(white, masks)
+        claim = "mianjy2018-thm3.6" if common_strength(masks) is not None else UNEQUAL
+        method = "closed form"
+    elif isinstance(masks, Block):
+        U, H, rank, method = block_factors(white, masks)
+        bound, claim = block_bound(white, masks)
+    else:
+        U, H, rank, method = general_factors(white, masks)
+        bound, claim = general_bound(white, masks)
+    model = family(white.left.up(U), white.right.up(H))
+    found = Optimum(
+        model, float(criterion(model, data, masks)), bound, rank, claim, scale, rounding(data.dtype), method
+    )
+    return check_certified(found) if method == "closed form" else found
+
+
+@optimum_rule(TwoLayerLinear)
+def two_layer_optimum(data: Data, masks: MaskLaw) -> Optimum:
+    """Best two-layer network of width masks.size.
+
+    Independent units, one rate (Bernoulli, Gaussian): the top rho <= width singular values of E[y x^T] E[x x^T]^(-1/2)
+    lose alpha (`linalg.shrink`), the factors are equalized (mianjy2018-thm3.6, mianjy2018-alg3, corrected). Unequal
+    rates: `linalg.shrink_unequal` and a Schur-Horn rotation (droptics-unequal-rates). Block: `optima.block`. Other laws:
+    alternating least squares with a lower bound (`optima.general`). Singular second moments give the weights of least
+    norm; label noise only adds a constant. Cost: one eigendecomposition and O((outputs + inputs) width).
+    """
+    if not isinstance(data, (Sample, Moments)):
+        raise ValueError(f"data for TwoLayerLinear must be Sample or Moments, got {type(data).__name__}")
+    return _solve(TwoLayerLinear, data, masks)
+
+
+@optimum_rule(Factorization)
+def factorization_optimum(data: Data, masks: MaskLaw) -> Optimum:
+    """Best factorization when every entry is observed in product proportions, or the measurements are isotropic.
+
+    The weighted matrix diag(sqrt p) M diag(sqrt q) is shrunk as for two layers (thesis-prop4). Any other set of
+    entries has no closed form, and NoClosedForm says so.
+    """
+    if not isinstance(data, (Entries, Measurements)):
+        raise ValueError(f"data for Factorization must be Entries or Measurements, got {type(data).__name__}")
+    return _solve(Factorization, data, masks)
+
+
+def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, Tensor, Tensor, float]:
+    """Eigenvectors, kept eigenvalues, scale, least value and size of the tied problem on isotropic inputs."""
+    assert isinstance(data, (Sample, Moments))
+    moments = data if isinstance(data, Moments) else Moments.of_sample(data)
+    if moments.yx.shape[0] != moments.yx.shape[1]:
+        raise ValueError(f"data must have as many outputs as inputs for Autoencoder, got {tuple(moments.yx.shape)}")
+    check_isotropic(moments)
+    scale = torch.diagonal(moments.xx).mean().double()
+    symmetric = (moments.yx + moments.yx.mT).double() / (2 * scale)
+    values, vectors = torch.linalg.eigh(symmetric)
+    values, vectors = values.flip(0), vectors.flip(1)
+    shrunk, penalty = shrinker(masks)(values)
+    rank = int((shrunk > 0).sum())
+    energy = torch.trace(moments.yy).double()
+    gained = scale * (values.square() - (values - shrunk).square()).sum()
+    least = energy - gained + scale * penalty
+    return vectors[:, :rank], shrunk[:rank], scale, least, float(energy + scale * values.square().sum())
+
+
+@optimum_rule(Autoencoder)
+def tied_optimum(data: Data, masks: MaskLaw) -> Optimum:
+    """Best tied network of width masks.size on isotropic inputs, E x x^T = c I.
+
+    The EIGENVALUES of the symmetric part of E[y x^T] / c are shrunk, negative ones to zero, and the columns equalized
+    (mianjy2018-thm2.4, corrected: the printed singular values are wrong for maps that are not positive semi-definite);
+    the skew part adds a constant.
+    """
+    if not isinstance(data, (Sample, Moments)):
+        raise ValueError(f"data for Autoencoder must be Sample or Moments, got {type(data).__name__}")
+    if not masks.independent:
+        raise NoClosedForm(f"no tied optimum is known under {type(masks).__name__}; use TwoLayerLinear, or Bernoulli")
+    vectors, values, _, least, size = _tied(data, masks)
+    columns = torch.zeros(vectors.shape[0], masks.size, dtype=torch.float64, device=vectors.device)
+    columns[:, : len(values)] = vectors * values.sqrt()
+    if common_strength(masks) is not None:
+        (columns,) = equalize_columns(columns)
+    else:
+        padded = torch.cat([values, values.new_zeros(masks.size - len(values))])
+        rates = masks.relative_variance.detach().to(values)
+        shares = allocate(values, rates)
+        columns = rotate_to_diagonal(padded, shares, columns)
+    model = Autoencoder(columns.to(data.dtype))
+    claim = "mianjy2018-thm2.4" if common_strength(masks) is not None else UNEQUAL
+    objective = float(criterion(model, data, masks))
+    return check_certified(Optimum(model, objective, float(least), len(values), claim, size, rounding(data.dtype)))
+
+
+@certify_bound.register
+def _(model: TwoLayerLinear, data: Data, masks: MaskLaw) -> tuple[float, str]:
+    return two_layer_bound(whiten(data), masks)
+
+
+@certify_bound.register
+def _(model: Factorization, data: Data, masks: MaskLaw) -> tuple[float, str]:
+    return two_layer_bound(whiten(data), masks)
+
+
+@certify_bound.register
+def _(model: Autoencoder, data: Data, masks: MaskLaw) -> tuple[float, str]:
+    if masks.independent:
+        try:
+            return float(_tied(data, masks)[3]), "mianjy2018-thm2.4"
+        except NoClosedForm:
+            pass  # anisotropic inputs: tied networks are among the untied ones, whose bound follows
+    return two_layer_bound(whiten(data), masks)
+
+
+def two_layer_bound(white: White, masks: MaskLaw) -> tuple[float, str]:
+    """Lower bound on the criterion of every two-layer network of this width, and its claim."""
+    if masks.independent:
+        least = shrunk_svd(white.target, shrinker(masks))[3]
+        return float(white.constant + least), "mianjy2018-thm3.6" if common_strength(masks) is not None else UNEQUAL
+    if isinstance(masks, Block):
+        return block_bound(white, masks)
+    return general_bound(white, masks)
+
+
+def optimal_factors(
+    optimum: Optimum, rotation: Tensor | None = None, scales: Tensor | None = None
+) -> TwoLayerLinear | Autoencoder:
+    """Another optimal model: every optimal pair of factors arises from one of them in this way (mianjy2018-thm3.4).
+
+    With P S Q^T the optimal white map (unique unless two singular values tie at position width), the optimal factors
+    are exactly U = P S^(1/2) A D and V = E[x x^T]^(-1/2) Q S^(1/2) A D^-1 with A the top rows of an orthogonal matrix
+    such that diag(A^T S A) is constant, and D diagonal and non-singular. So: multiply an optimal pair by any rotation,
+    equalize again (an equalized product stays as it is), rescale the nodes. Tied networks have D = diag(+-1).
+
+    Args:
+        optimum: A certified optimum of TwoLayerLinear or Autoencoder under independent units with one rate.
+        rotation: Orthogonal (width, width); the identity by default.
+        scales: Non-zero factor of every node; ones by default.
+    """
+    model = optimum.model
+    if not isinstance(model, (TwoLayerLinear, Autoencoder)) or optimum.claim not in (
+        "mianjy2018-thm3.6",
+        "mianjy2018-thm2.4",
+    ):
+        raise ValueError("optimum must be that of a two-layer or tied network under independent units with one rate")
+    width = model.units
+    turn = torch.eye(width, dtype=model.dtype, device=model.device) if rotation is None else rotation
+    turn = as_float_tensor(turn, "rotation", 2).to(model.U)
+    check_size("rotation", turn.shape[0], width, "one row per hidden unit")
+    defect = (turn.mT @ turn - torch.eye(width, dtype=model.dtype, device=model.device)).abs().max()
+    if float(defect) > 1e3 * torch.finfo(model.dtype).eps:
+        raise ValueError(f"rotation must be orthogonal, R^T R differs from the identity by {float(defect):.3g}")
+    factors = torch.ones(width, dtype=model.dtype) if scales is None else as_float_tensor(scales, "scales", 1)
+    check_size("scales", factors.shape[0], width, "one factor per hidden unit")
+    factors = factors.to(model.U)
+    if bool((factors == 0).any()):
+        raise ValueError("scales must not contain zeros: a node scaled to zero cannot be scaled back")
+    if isinstance(model, Autoencoder):
+        if bool((factors.abs() != 1).any()):
+            raise ValueError("scales must be +1 or -1 for a tied network: both layers are the same matrix")
+        return Autoencoder(equalize_columns(model.U @ turn)[0] * factors)
+    U, V = equalize_columns(model.U @ turn, model.V @ turn)
+    return TwoLayerLinear(U * factors, V / factors)
