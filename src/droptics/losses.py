@@ -17,6 +17,27 @@ class Loss(abc.ABC):
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """One loss per example."""
 
+    def hessian(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Second derivatives in the outputs (n, outputs): one symmetric matrix per example, (n, outputs, outputs).
+
+        By automatic differentiation, one backward pass per output, unless a loss knows its formula.
+        """
+        with torch.enable_grad():
+            point = outputs if outputs.requires_grad else outputs.detach().requires_grad_(True)
+            (slope,) = torch.autograd.grad(self(point, targets).sum(), point, create_graph=True)
+            if not slope.requires_grad:
+                return outputs.new_zeros(*outputs.shape, outputs.shape[-1])
+            rows = [
+                torch.autograd.grad(slope[..., i].sum(), point, create_graph=outputs.requires_grad, retain_graph=True)
+                for i in range(outputs.shape[-1])
+            ]
+        return torch.stack([row for (row,) in rows], dim=-2)
+
+    def curvatures(self, outputs: Tensor, targets: Tensor, directions: Tensor) -> Tensor:
+        """v^T Hessian v for every column v of directions (outputs, m): (n, m)."""
+        hessian = self.hessian(outputs, targets)
+        return ((hessian @ directions) * directions).sum(-2)
+
 
 @dataclass(frozen=True)
 class Squared(Loss):
@@ -26,6 +47,12 @@ class Squared(Loss):
         if not targets.is_floating_point():
             raise ValueError(f"targets must be floating point for the squared loss, got {targets.dtype}")
         return (outputs - targets).square().sum(-1)
+
+    def curvatures(self, outputs: Tensor, targets: Tensor, directions: Tensor) -> Tensor:
+        return 2 * directions.square().sum(0).expand(outputs.shape[0], -1)
+
+    def hessian(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return torch.diag_embed(torch.full_like(outputs, 2.0))
 
 
 @dataclass(frozen=True)
@@ -38,6 +65,15 @@ class CrossEntropy(Loss):
         index = targets.expand(outputs.shape[:-1]).unsqueeze(-1)
         return -log_probabilities.gather(-1, index).squeeze(-1)
 
+    def hessian(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        chances = functional.softmax(outputs, dim=-1)
+        return torch.diag_embed(chances) - chances.unsqueeze(-1) * chances.unsqueeze(-2)
+
+    def curvatures(self, outputs: Tensor, targets: Tensor, directions: Tensor) -> Tensor:
+        # the variance of the entries of v under the softmax; two matrix products instead of n Hessians
+        chances = functional.softmax(outputs, dim=-1)
+        return chances @ directions.square() - (chances @ directions).square()
+
 
 @dataclass(frozen=True)
 class Logistic(Loss):
@@ -45,6 +81,10 @@ class Logistic(Loss):
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return functional.softplus(-binary_margin(outputs, targets))
+
+    def hessian(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        chance = torch.sigmoid(outputs)
+        return (chance * (1 - chance)).unsqueeze(-1)
 
 
 def binary_margin(outputs: Tensor, targets: Tensor) -> Tensor:

@@ -2,20 +2,28 @@
 
 from droptics.penalties.closed_form import effective_strength, sub_penalties, unit_energies, unit_gram
 from droptics.penalties.evaluation import risk
-from droptics.penalties.methods import ClosedForm, Enumerate, Method, MonteCarlo
+from droptics.penalties.methods import ClosedForm, Enumerate, Method, MonteCarlo, SecondOrder
 from droptics.penalties.penalty import best_method, criterion, has_closed_form, penalty
+from droptics.penalties.relu import Cost, relu_cost, relu_criterion
+from droptics.penalties.second_order import Approximation, second_order
 
 __all__ = [
+    "Approximation",
     "ClosedForm",
+    "Cost",
     "Enumerate",
     "Method",
     "MonteCarlo",
+    "SecondOrder",
     "best_method",
     "criterion",
     "effective_strength",
     "has_closed_form",
     "penalty",
+    "relu_cost",
+    "relu_criterion",
     "risk",
+    "second_order",
     "sub_penalties",
     "unit_energies",
     "unit_gram",

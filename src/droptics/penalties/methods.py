@@ -9,7 +9,19 @@ from droptics.checks import check_positive, check_probability
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """The exact formula; refuses with NoClosedForm where none applies."""
+    """The exact formula; refuses with NoClosedForm where none applies.
+
+    For ReLU networks it is a sum over mask outcomes: `seconds` is the longest estimated time that is accepted, and
+    `memory` (bytes) bounds the tables. Other families need neither.
+    """
+
+    seconds: float = 120.0
+    memory: int = 2**30
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise ValueError(f"seconds must be positive, got {self.seconds!r}")
+        check_positive("memory", self.memory)
 
 
 @dataclass(frozen=True)
@@ -37,4 +49,18 @@ class MonteCarlo:
         check_probability("confidence", self.confidence)
 
 
-Method = ClosedForm | Enumerate | MonteCarlo
+_CHECK = MonteCarlo(samples=400)
+
+
+@dataclass(frozen=True)
+class SecondOrder:
+    """Half the curvature of the loss in the multipliers times their covariance, for any twice differentiable loss.
+
+    An approximation: `check` is the Monte Carlo run that measures its error and gives the interval of the answer;
+    None leaves it out, and the answer then claims no coverage.
+    """
+
+    check: MonteCarlo | None = _CHECK
+
+
+Method = ClosedForm | SecondOrder | Enumerate | MonteCarlo

@@ -60,7 +60,7 @@ def sampled(model: Model, data: Data, masks: MaskLaw, method: MonteCarlo, loss: 
         method=f"Monte Carlo, {method.samples} masks{used}",
         cost=method.samples,
         confidence=method.confidence,
-        guaranteed=_guaranteed(model, data, masks, method, loss, value.detach()),
+        guaranteed=bernstein(model, data, masks, method, loss, value.detach()),
     )
 
 
@@ -90,7 +90,7 @@ def _regress_out(value: Tensor, control: Tensor) -> tuple[Tensor, float]:
     return value - weight * control, min(share, 1 - 1e-9)
 
 
-def _guaranteed(
+def bernstein(
     model: Model, data: Data, masks: MaskLaw, method: MonteCarlo, loss: Loss, values: Tensor
 ) -> tuple[Tensor, Tensor] | None:
     """Empirical Bernstein interval (Maurer and Pontil 2009) of the mean of values in [0, B], shifted by the risk."""

@@ -1,0 +1,381 @@
+"""The exact dropout criterion of ReLU networks of any depth.
+
+Squared loss needs only the mean m and the second moment S of the last hidden layer h before its mask:
+E ||W diag(z) h + b - y||^2 = ||b - y||^2 + 2 <b - y, W m> + sum_ij (1 + Cbar_ij) <w_i, w_j> S_ij, so the last mask is
+integrated analytically and only the earlier ones are summed over, see `relu_outcomes`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from tqdm import tqdm
+
+from droptics.data import Sample
+from droptics.errors import NoClosedForm
+from droptics.losses import Loss, Squared
+from droptics.masks import Bernoulli, MaskLaw, Product
+from droptics.models import ReLUNet
+from droptics.penalties.methods import ClosedForm
+from droptics.penalties.relu_kernels import direct_moments
+from droptics.penalties.relu_outcomes import (
+    DIRECT_BITS,
+    Coins,
+    Leaf,
+    LossLeaf,
+    MomentLeaf,
+    Stage,
+    Walk,
+    sweep_work,
+    table_rows,
+)
+
+_PROBES = 64
+_MOST_PROBED_EXAMPLES = 16
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an exact criterion would take, before it is computed.
+
+    Attributes:
+        outcomes: Number of mask outcomes that are summed over, all examples together (estimated for depth above 2).
+        seconds: Estimated time on this machine, one thread.
+    """
+
+    outcomes: float
+    seconds: float
+
+
+def network_laws(model: ReLUNet, masks: MaskLaw) -> tuple[MaskLaw, ...]:
+    """One independent law per masked layer: inputs, then hidden layers; refuses laws that may correlate layers."""
+    laws = _flat(masks)
+    if all(isinstance(law, Bernoulli) for law in laws):
+        drop = torch.cat([law.drop for law in laws if isinstance(law, Bernoulli)])
+        return tuple(Bernoulli(part, len(part)) for part in drop.split(model.layer_units))
+    top = masks.laws if isinstance(masks, Product) else (masks,)
+    if tuple(law.size for law in top) != model.layer_units:
+        raise NoClosedForm(
+            f"the exact criterion of ReLUNet needs one independent law per masked layer, Product([law of size "
+            f"{', law of size '.join(map(str, model.layer_units))}]); got {type(masks).__name__} with sizes "
+            f"{tuple(law.size for law in top)}; use Enumerate() or MonteCarlo()"
+        )
+    return top
+
+
+def _flat(masks: MaskLaw) -> list[MaskLaw]:
+    return [part for law in masks.laws for part in _flat(law)] if isinstance(masks, Product) else [masks]
+
+
+def relu_criterion(
+    model: ReLUNet,
+    sample: Sample,
+    masks: MaskLaw,
+    method: ClosedForm = ClosedForm(),  # noqa: B008 - a frozen value
+    loss: Loss = Squared(),  # noqa: B008
+) -> Tensor:
+    """Exact expected loss of every example under dropout, (*batch, examples); helmbold2017-eq2.
+
+    The last hidden layer's mask is integrated analytically (squared loss only, any law); the earlier layers need
+    independent coins or a finite list of masks. Differentiable once in weights, biases and inputs; rates of the
+    earlier layers count as constants. Depth 2 with K inputs and n units costs O(n^2 2^(K/2) K); every earlier
+    layer multiplies by the outcomes of its live units. Refused beforehand when the estimate exceeds
+    `method.seconds`.
+    """
+    laws = network_laws(model, masks)
+    _check_finite(laws if not isinstance(loss, Squared) else laws[:-1])
+    networks = _networks(model)
+    plans = [_Plan.of(network, laws, loss) for network in networks]
+    cost = _cost(plans, sample)
+    if cost.seconds > method.seconds:
+        raise NoClosedForm(
+            f"the exact criterion would sum {cost.outcomes:.3g} mask outcomes, about {_words(cost.seconds)}, more than "
+            f"the {method.seconds:g} s allowed; allow it with ClosedForm(seconds={math.ceil(cost.seconds)}) or use "
+            "MonteCarlo() (last layer integrated, control variates)"
+        )
+    values = []
+    # a bar for what is over at once only flickers; None switches it off where there is no terminal
+    hidden = True if cost.seconds < 1 else None
+    with tqdm(total=cost.seconds, disable=hidden, desc="exact criterion", unit="s", leave=False) as bar:
+        for plan in plans:
+            values.append(torch.stack([plan.example(sample, i, method.memory, bar.update) for i in range(len(sample))]))
+    return torch.stack(values).reshape(*model.batch_shape, len(sample))
+
+
+def relu_cost(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss = Squared()) -> Cost:  # noqa: B008
+    """Outcomes and seconds that `relu_criterion` would take.
+
+    Exact for depth 2; for deeper networks the number of outcomes is estimated by random descents (Knuth 1975), which
+    is unbiased.
+    """
+    laws = network_laws(model, masks)
+    _check_finite(laws if not isinstance(loss, Squared) else laws[:-1])
+    return _cost([_Plan.of(network, laws, loss) for network in _networks(model)], sample)
+
+
+def _cost(plans: Sequence[_Plan], sample: Sample) -> Cost:
+    parts = [plan.cost(sample) for plan in plans]
+    return Cost(sum(part.outcomes for part in parts), sum(part.seconds for part in parts))
+
+
+def _check_finite(laws: Sequence[MaskLaw]) -> None:
+    for law in laws:
+        if law.support_count is None:
+            raise NoClosedForm(
+                f"{type(law).__name__} has no finite list of masks and stands before the last hidden layer, where "
+                "masks are enumerated; use MonteCarlo()"
+            )
+
+
+def _networks(model: ReLUNet) -> list[ReLUNet]:
+    """The members of a batch of networks."""
+    shape = model.batch_shape
+    if not shape:
+        return [model]
+    weights = [weight.expand(*shape, *weight.shape[-2:]).flatten(0, len(shape) - 1) for weight in model.weights]
+    biases = [bias.expand(*shape, bias.shape[-1]).flatten(0, len(shape) - 1) for bias in model.biases]
+    return [ReLUNet([w[i] for w in weights], [b[i] for b in biases]) for i in range(shape.numel())]
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """A network with copies of hidden units collapsed, ready to be walked for any example."""
+
+    weights: tuple[Tensor, ...]
+    biases: tuple[Tensor, ...]
+    laws: tuple[Coins | MaskLaw, ...]
+    first: MaskLaw
+    last_weight: Tensor
+    last_law: MaskLaw
+    members: Tensor
+    loss: Loss
+    dtype: torch.dtype
+    device: torch.device
+
+    @staticmethod
+    def of(model: ReLUNet, laws: Sequence[MaskLaw], loss: Loss) -> _Plan:
+        weights = [weight.cpu().double() for weight in model.weights]
+        biases = [bias.cpu().double() for bias in model.biases]
+        groups = [torch.arange(model.input_size)]
+        for layer in range(1, len(weights)):
+            law = laws[layer]
+            drop = law.drop.detach().cpu() if isinstance(law, Bernoulli) else None
+            groups.append(_copies(weights[layer - 1], biases[layer - 1], weights[layer], drop))
+        reduced = [_averaged(_averaged(w, groups[i], 1), groups[i + 1], 0) for i, w in enumerate(weights[:-1])]
+        reduced.append(_averaged(weights[-1], groups[-1], 1))
+        offsets = [_averaged(b, groups[i + 1], 0) for i, b in enumerate(biases[:-1])] + [biases[-1]]
+        coins = [_coins(law, group) for law, group in zip(laws, groups, strict=True)]
+        return _Plan(
+            tuple(reduced),
+            tuple(offsets),
+            tuple(coins),
+            laws[0],
+            weights[-1],
+            laws[-1],
+            groups[-1],
+            loss,
+            model.dtype,
+            model.device,
+        )
+
+    def stages(self, inputs: Tensor) -> list[Stage]:
+        """The walk for one example: the first weights absorb the inputs, equal columns share one coin."""
+        columns = self.weights[0] * inputs.cpu().double()
+        first = self.laws[0]
+        if isinstance(first, Coins):
+            fixed = columns.detach()
+            key = torch.cat([fixed, torch.from_numpy(first.drop)[None]]).mT
+            # inputs that do nothing need no coin at all, whatever their rate
+            key[(fixed == 0).all(0)] = 0.0
+            group = _groups(key)
+            first = _coins(self.first, group)
+            columns = _averaged(columns, group, 1)
+        stages = [Stage(first, columns, self.biases[0])]
+        stages += [Stage(*stage) for stage in zip(self.laws[1:], self.weights[1:], self.biases[1:], strict=True)]
+        return stages if not isinstance(self.loss, Squared) else stages[:-1]
+
+    def leaf(self, sample: Sample, position: int) -> Leaf:
+        target = sample.targets[position : position + 1].cpu()
+        return MomentLeaf() if isinstance(self.loss, Squared) else LossLeaf(self.loss, _doubled(target))
+
+    def example(self, sample: Sample, position: int, memory: int, update: Any) -> Tensor:
+        """Expected loss of one example."""
+        stages = self.stages(sample.inputs[position])
+        seconds = _speed()
+        walk = Walk(stages, self.leaf(sample, position), memory, lambda work: update(work * seconds))
+        arguments = [tensor for stage in stages for tensor in (stage.weight, stage.bias)]
+        result: Tensor = _Expectation.apply(walk, *arguments)  # type: ignore[no-untyped-call]
+        if isinstance(self.loss, Squared):
+            result = self._squared(result, sample.targets[position].cpu().double())
+        return result.reshape(()).to(self.device, self.dtype)
+
+    def _squared(self, moments: Tensor, target: Tensor) -> Tensor:
+        units = self.weights[-1].shape[1]
+        mean, second = moments[:units], moments[units:].reshape(units, units)
+        offset = self.biases[-1] - target
+        summed = self.last_weight.new_zeros(self.last_weight.shape[0], units).index_add(
+            1, self.members, self.last_weight
+        )
+        quadratic = summed.mT @ summed
+        if self.last_law.independent:
+            energies = self.last_weight.square().sum(0) * self.last_law.relative_variance.cpu()
+            quadratic = quadratic + torch.diag(energies.new_zeros(units).index_add(0, self.members, energies))
+        else:
+            quadratic = quadratic + self.last_law.characteristic.cpu() * (self.last_weight.mT @ self.last_weight)
+        return offset.square().sum() + 2 * (offset @ (summed @ mean)) + (quadratic * second).sum()
+
+    def cost(self, sample: Sample) -> Cost:
+        """Outcomes and seconds over all examples, probing a few of them."""
+        generator = np.random.default_rng(0)
+        probed = np.unique(np.linspace(0, len(sample) - 1, min(len(sample), _MOST_PROBED_EXAMPLES)).astype(int))
+        single = len(self.weights) == 2 and isinstance(self.loss, Squared)
+        probes = 1 if single else -(-_PROBES // len(probed))
+        outcomes, work = 0.0, 0.0
+        for position in probed:
+            stages = self.stages(sample.inputs[position].detach())
+            for _ in range(probes):
+                found = _descend(stages, isinstance(self.loss, Squared), generator)
+                outcomes += found[0]
+                work += found[1]
+        share = len(sample) / (len(probed) * probes)
+        return Cost(outcomes * share, work * share * _speed())
+
+
+class _Expectation(torch.autograd.Function):
+    """Value of a walk as a function of its weights and biases; the backward pass walks again."""
+
+    @staticmethod
+    def forward(ctx: Any, walk: Walk, *arguments: Tensor) -> Tensor:
+        ctx.walk = walk
+        with torch.no_grad():
+            return walk.value(0, *_start(walk))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> Any:
+        walk = ctx.walk
+        with torch.no_grad():
+            grads = [(torch.zeros_like(s.weight), torch.zeros_like(s.bias)) for s in walk.stages]
+            walk.gradient(0, *_start(walk), upstream, grads)
+        return None, *(tensor for pair in grads for tensor in pair)
+
+
+def _start(walk: Walk) -> tuple[Tensor, Tensor]:
+    columns = walk.stages[0].weight.shape[1]
+    return torch.ones(1, columns, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+
+
+def _copies(before: Tensor, bias: Tensor, after: Tensor, drop: Tensor | None) -> Tensor:
+    """Group label of every unit: copies have equal incoming and outgoing weights, bias and rate."""
+    if drop is None:
+        return torch.arange(len(bias))
+    return _groups(torch.cat([before, bias[:, None], after.mT, drop[:, None]], 1).detach())
+
+
+def _groups(rows: Tensor) -> Tensor:
+    """Label of every row, equal rows share one; labels in order of appearance."""
+    seen: dict[bytes, int] = {}
+    # adding zero turns -0.0 into 0.0, which has the same value but other bytes
+    return torch.tensor([seen.setdefault(row.tobytes(), len(seen)) for row in rows.numpy() + 0.0], dtype=torch.long)
+
+
+def _averaged(tensor: Tensor, group: Tensor, dim: int) -> Tensor:
+    """Mean over copies: their common value, with the gradient shared equally."""
+    counts = torch.bincount(group)
+    if len(counts) == len(group):
+        return tensor
+    shape = list(tensor.shape)
+    shape[dim] = len(counts)
+    view = [1] * tensor.ndim
+    view[dim] = -1
+    return tensor.new_zeros(shape).index_add(dim, group, tensor) / counts.double().reshape(view)
+
+
+def _coins(law: MaskLaw, group: Tensor) -> Coins | MaskLaw:
+    if not isinstance(law, Bernoulli):
+        return law
+    drop = law.drop.detach().cpu().numpy()
+    counts = torch.bincount(group).numpy()
+    rates = np.zeros(len(counts))
+    rates[group.numpy()] = drop
+    return Coins(counts, rates)
+
+
+def _doubled(target: Tensor) -> Tensor:
+    return target.double() if target.is_floating_point() else target
+
+
+def _descend(stages: Sequence[Stage], squared: bool, generator: np.random.Generator) -> tuple[float, float]:
+    """One random descent: an unbiased estimate of the number of outcomes and of the work (kernel steps)."""
+    state = np.ones(stages[0].weight.shape[1])
+    outcomes, work = 1.0, 0.0
+    for level, stage in enumerate(stages):
+        weight, bias = stage.weight.detach().numpy(), stage.bias.detach().numpy()
+        units = len(bias)
+        last = level == len(stages) - 1
+        if isinstance(stage.law, MaskLaw):
+            branches = float(stage.law.support_count or 1)
+            seed = torch.Generator().manual_seed(int(generator.integers(2**31)))
+            multipliers = stage.law.multipliers(1, seed)[0].numpy()
+            bits, coins = math.inf, False
+        else:
+            alive = (state != 0) & (weight != 0).any(0)
+            radix = np.where(alive, stage.law.radix, 1)
+            bits, coins = float(np.log2(radix).sum()), True
+            branches = 2.0 ** min(bits, 1000.0)
+            kept = np.where(radix > 1, generator.integers(radix), stage.law.counts)
+            multipliers = kept / np.where(radix > 1, 1 - stage.law.drop, 1.0)
+        if last and squared and coins:
+            work += outcomes * _leaf_work(units, bits, stage.law)
+        else:
+            work += outcomes * branches * (200.0 + weight.size)
+        outcomes *= branches
+        state = np.maximum(weight @ (multipliers * state) + bias, 0.0)
+    return outcomes, work
+
+
+def _leaf_work(units: int, bits: float, law: Any) -> float:
+    if bits <= DIRECT_BITS:
+        return 2.0**bits * (units * units / 2 + 2 * units) * 0.25 + 400.0
+    rows = 2.0 ** (bits / 2)
+    limit = min(rows, table_rows(units, ClosedForm().memory))
+    repeats = 2.0 ** (bits - 2 * math.log2(limit))
+    # random access beyond the cache makes a step of a long table dearer
+    dear = 2.0 + max(0.0, math.log2(limit) - 13.0)
+    return repeats * units * (units + 1) / 2 * sweep_work(int(limit), int(limit)) * dear
+
+
+@lru_cache(maxsize=1)
+def _speed() -> float:
+    """Seconds of one kernel step on this machine, measured once on a small direct sum."""
+    columns = np.linspace(-1, 1, 8 * 12).reshape(8, 12)
+    arguments = (
+        np.ones((1, 12)),
+        np.ones(1),
+        columns,
+        np.zeros(8),
+        np.ones(12, dtype=bool),
+        np.ones(12, dtype=np.int64),
+        np.full(12, 0.5),
+    )
+    direct_moments(*arguments)
+    start = time.perf_counter()
+    for _ in range(4):
+        direct_moments(*arguments)
+    return (time.perf_counter() - start) / (4 * 2**12 * (8 * 8 / 2 + 16) * 0.25)
+
+
+def _words(seconds: float) -> str:
+    for name, size in (("years", 3.2e7), ("days", 86_400.0), ("hours", 3_600.0)):
+        if seconds > 2 * size:
+            return f"{seconds / size:.3g} {name}"
+    return f"{seconds:.3g} s"

@@ -1,0 +1,143 @@
+"""The second-order penalty: half the curvature of the loss in the multipliers times their covariance.
+
+E loss(z) - loss(1) = 1/2 sum_ij Cbar_ij d^2 loss / dz_i dz_j + higher orders, because E z = 1. One Hessian of `units`
+variables serves all examples: the mean loss is differentiated, not the loss of each. On the last layer the Hessian
+of the loss in the outputs is known by formula (softmax: diag(p) - p p^T) and no derivative is taken at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from droptics.data import Data, Sample, average
+from droptics.estimates import Estimate
+from droptics.linalg import psd_eigen
+from droptics.losses import Loss
+from droptics.masks import MaskLaw
+from droptics.models import LastLayer, Model
+from droptics.penalties.evaluation import CHUNK_ELEMENTS, masked_risk
+
+
+@dataclass(frozen=True, eq=False)
+class Approximation:
+    """A second-order value and how it was computed; it becomes an Estimate with or without a measured error.
+
+    Attributes:
+        value: The second-order penalty, differentiable; a batch for batched models.
+        how: Which curvature was used, in words.
+        cost: Passes through the model.
+    """
+
+    value: Tensor
+    how: str
+    cost: int
+
+    def checked(self, reference: Estimate) -> Estimate:
+        """The value with the Monte Carlo interval of the true penalty beside it; the method text states the error."""
+        method = f"second order ({self.how})"
+        if self.value.numel() == 1:
+            value, truth = float(self.value.detach()), float(reference.value.detach())
+            half = float(reference.upper - reference.lower) / 2
+            share = "" if truth == 0 else f" = {(value - truth) / abs(truth):+.1%}"
+            method += f"; Monte Carlo says {truth:.6g} +- {half:.2g}, so its error is {value - truth:+.3g}{share}"
+        return Estimate(
+            self.value,
+            reference.lower,
+            reference.upper,
+            method,
+            self.cost + reference.cost,
+            reference.confidence,
+            reference.guaranteed,
+        )
+
+    def unchecked(self) -> Estimate:
+        """The value alone: its interval is a point that claims no coverage."""
+        fixed = self.value.detach()
+        method = f"second order ({self.how}), error not measured"
+        return Estimate(self.value, fixed, fixed, method, self.cost, confidence=0.0)
+
+
+def second_order(model: Model, data: Data, masks: MaskLaw, loss: Loss) -> Approximation:
+    """Half of sum_ij Cbar_ij d^2 risk / dz_i dz_j at z = 1; exact where the loss is quadratic in the mask.
+
+    Conditions: the loss is twice differentiable in the multipliers (through a ReLU: almost everywhere, where the
+    kink itself contributes nothing). Cost: a closed formula on a LastLayer; else a second directional derivative per
+    unit (per eigenvector of Cbar for correlated units), in batches.
+    """
+    if isinstance(model, LastLayer) and isinstance(data, Sample):
+        return _last_layer(model, data, masks, loss)
+    evaluate, room = masked_risk(model, data, loss)
+    directions = _directions(masks).to(model.device, model.dtype)
+    point = torch.ones(model.units, dtype=model.dtype, device=model.device)
+
+    def mean_loss(multipliers: Tensor) -> Tensor:
+        return evaluate(multipliers[None])[0]
+
+    value = 0.5 * second_derivatives(mean_loss, point, directions, max(1, room // 4)).sum(0)
+    return Approximation(value, f"{len(directions)} second derivatives through the network", 4 * len(directions))
+
+
+def second_derivatives(function: Callable[[Tensor], Tensor], point: Tensor, directions: Tensor, chunk: int) -> Tensor:
+    """d^2/dt^2 function(point + t v) at t = 0 for every row v of directions: (rows, *shape of the value).
+
+    Forward over forward, `chunk` rows at a time: no graph is stored. Operators without forward derivatives fall
+    back to two backward passes per row.
+    """
+
+    def first(at: Tensor, along: Tensor) -> Tensor:
+        return torch.func.jvp(function, (at,), (along,))[1]
+
+    def second(along: Tensor) -> Tensor:
+        return torch.func.jvp(lambda at: first(at, along), (point,), (along,))[1]
+
+    try:
+        # a network often uses operators whose random state vmap asks about; in evaluation mode nothing is drawn
+        return torch.func.vmap(second, chunk_size=chunk, randomness="same")(directions)
+    except (NotImplementedError, RuntimeError):
+        return torch.stack([_twice_backward(function, point, direction) for direction in directions])
+
+
+def _twice_backward(function: Callable[[Tensor], Tensor], point: Tensor, direction: Tensor) -> Tensor:
+    with torch.enable_grad():
+        step = torch.zeros((), dtype=point.dtype, device=point.device, requires_grad=True)
+        value = function(point + step * direction)
+        results = []
+        for part in value.reshape(-1):
+            (slope,) = torch.autograd.grad(part, step, create_graph=True)
+            (curvature,) = torch.autograd.grad(slope, step, create_graph=True, allow_unused=True)
+            results.append(torch.zeros_like(slope) if curvature is None else curvature)
+    return torch.stack(results).reshape(value.shape)
+
+
+def _directions(masks: MaskLaw) -> Tensor:
+    """Rows v with Cbar = sum of v v^T: scaled unit vectors, or scaled eigenvectors for correlated units."""
+    if masks.independent:
+        variance = masks.relative_variance
+        return torch.diag(variance.clamp_min(0).sqrt())[variance > 0]
+    values, vectors = psd_eigen(masks.characteristic)
+    return (vectors * values.sqrt()).mT[values > 0]
+
+
+def _last_layer(model: LastLayer, sample: Sample, masks: MaskLaw, loss: Loss) -> Approximation:
+    """1/2 E_x sum_ij Cbar_ij a_i a_j w_i^T H(x) w_j with H the Hessian of the loss in the outputs."""
+    features = model.features(sample.inputs)
+    weight = model.head.weight
+    outputs = torch.nn.functional.linear(features, weight, model.head.bias)
+    how = f"{type(loss).__name__} Hessian on the last layer"
+    if masks.independent:
+        energies = features.square() * loss.curvatures(outputs, sample.targets, weight)
+        per_example = energies @ masks.relative_variance.to(energies)
+        return Approximation(0.5 * average(per_example, sample.weights), how, 1)
+    hessian = loss.hessian(outputs, sample.targets)
+    characteristic = masks.characteristic.to(weight)
+    step = max(1, CHUNK_ELEMENTS // weight.numel())
+    parts = []
+    for start in range(0, len(sample), step):
+        contributions = features[start : start + step, None, :] * weight
+        spread = contributions @ characteristic @ contributions.mT
+        parts.append((hessian[start : start + step] * spread).sum((-2, -1)))
+    return Approximation(0.5 * average(torch.cat(parts), sample.weights), how, 1)
