@@ -464,7 +464,7 @@ def test_surveyed_inputs_and_degenerate_layers():
     linear = bounds.surveyed(TwoLayerLinear(torch.ones(1, 2), torch.ones(3, 2)), examples=5)
     assert linear["Frobenius"].value == pytest.approx(math.sqrt(12 / 5))
     for bad in ({"examples": 0}, {"power": 0.5, "examples": 3}, {}):
-        with pytest.raises(ValueError, match="examples|power"):
+        with pytest.raises(ValueError, match=r"examples|power"):
             bounds.surveyed(model, **bad)
     with pytest.raises(ValueError, match="hidden layer"):
         bounds.surveyed([torch.ones(1, 2)], examples=3)

@@ -1,0 +1,288 @@
+"""Sub-networks: draw them, evaluate many at once, find a small good one, and export it as a smaller module."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from functools import singledispatch
+
+import torch
+from torch import Tensor, nn
+
+from droptics.checks import check_positive, check_same_kind, check_size
+from droptics.coadaptation.measures import flows, hidden_features
+from droptics.data import Sample
+from droptics.masks import MaskLaw
+from droptics.models import LastLayer, Model, ReLUNet, TwoLayerLinear
+
+# Elements of the largest intermediate tensor: 64 MB in float32.
+_CHUNK = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class Subnetworks:
+    """Accuracies of sub-networks beside that of the full network.
+
+    Attributes:
+        full: Accuracy of the full network.
+        accuracies: Accuracy of each sub-network, (count,).
+        widths: Number of units that each keeps, (count,).
+    """
+
+    full: float
+    accuracies: Tensor
+    widths: Tensor
+
+    @property
+    def gap(self) -> float:
+        """Accuracy of the full network minus the mean over the sub-networks."""
+        return self.full - float(self.accuracies.mean())
+
+    def quantiles(self, levels: tuple[float, ...] = (0.05, 0.5, 0.95)) -> tuple[float, ...]:
+        """Quantiles of the accuracies over the sub-networks."""
+        values = torch.quantile(self.accuracies, torch.tensor(levels, dtype=self.accuracies.dtype))
+        return tuple(values.tolist())
+
+
+def draw(masks: MaskLaw, count: int, generator: torch.Generator) -> Tensor:
+    """Sub-networks under a mask law as a boolean table (count, units), True for units that are kept."""
+    check_positive("count", count)
+    return masks.sample(count, generator) != 0
+
+
+def subnetwork_outputs(model: Model, inputs: Tensor, kept: Tensor, *, scale: float = 1.0) -> Tensor:
+    """Outputs (count, examples, outputs) of all sub-networks at once.
+
+    The layers below the masked one run once; only the last layer is masked, as one matrix product over all
+    sub-networks. Kept units are multiplied by `scale` (1 / (1 - drop) gives what dropout computes in training).
+    """
+    features, weight, bias = _readout(model, inputs)
+    masks = _masks(kept, features)
+    outputs = weight.shape[0]
+    masked = (masks[:, None, :] * (scale * weight)).reshape(-1, features.shape[1])
+    return (features @ masked.mT).reshape(len(inputs), len(masks), outputs).transpose(0, 1) + bias
+
+
+def evaluate(model: Model, data: Sample, kept: Tensor, *, scale: float = 1.0) -> Subnetworks:
+    """Accuracy of every sub-network in `kept` (count, units) and of the full network on the data.
+
+    The features are computed once for all sub-networks and no weights are copied beyond one masked last layer per
+    sub-network, in chunks: for width m, k outputs and s sub-networks, O(features + s n m k) instead of s evaluations
+    of the whole network. Targets are class labels, one-hot rows, or -1 and +1 for one output.
+    """
+    with torch.no_grad():
+        features, weight, bias = _readout(model, data.inputs)
+        masks = _masks(kept, features)
+        correct = features.new_zeros(len(masks), dtype=torch.float64)
+        outputs = weight.shape[0]
+        block = max(1, min(_CHUNK // max(outputs * features.shape[1], 1), _CHUNK // max(outputs * len(features), 1)))
+        for start in range(0, len(masks), block):
+            part = masks[start : start + block]
+            masked = (part[:, None, :] * (scale * weight)).reshape(-1, features.shape[1])
+            values = (features @ masked.mT).reshape(len(features), len(part), outputs) + bias
+            correct[start : start + block] = _hits(values.transpose(0, 1), data.targets).double().mean(-1)
+        full = float(_hits(features @ weight.mT + bias, data.targets).double().mean())
+    return Subnetworks(full, correct, masks.sum(1).round().long())
+
+
+def accuracy_by_width(model: Model, data: Sample, order: Tensor | None = None) -> Tensor:
+    """Accuracy (units + 1,) of the sub-networks that keep the first 0, 1, ..., all units of `order`.
+
+    By default the order of decreasing flow. All widths come from one cumulative sum, O(n units outputs).
+    """
+    with torch.no_grad():
+        features, weight, bias = _readout(model, data.inputs)
+        order = _order(model, data) if order is None else order
+        check_size("order", order.numel(), features.shape[1], "one position per unit")
+        units, outputs = features.shape[1], weight.shape[0]
+        hits = features.new_zeros(units + 1, dtype=torch.float64)
+        rows = max(1, _CHUNK // max(units * outputs, 1))
+        ordered = weight[:, order]
+        for start in range(0, len(features), rows):
+            part = features[start : start + rows, order]
+            sums = (part[:, None, :] * ordered).cumsum(-1)
+            values = torch.cat([torch.zeros_like(sums[..., :1]), sums], dim=-1) + bias[:, None]
+            targets = data.targets[start : start + rows]
+            hits += _hits(values.movedim(-1, 0), targets).double().sum(-1)
+    return hits / len(features)
+
+
+def smallest(model: Model, data: Sample, tolerance: float = 0.01, order: Tensor | None = None) -> Tensor:
+    """The smallest sub-network of the given order within `tolerance` of the full accuracy, as a boolean mask (units,).
+
+    Finding the smallest of all 2^units sub-networks is hard; the candidates here are the prefixes of one order
+    (decreasing flow by default), all of them evaluated exactly. The result is evaluated again on its own.
+    """
+    if not tolerance >= 0:
+        raise ValueError(f"tolerance must be at least 0, got {tolerance}")
+    order = _order(model, data) if order is None else order
+    curve = accuracy_by_width(model, data, order)
+    full = evaluate(model, data, torch.ones(1, model_width(model), dtype=torch.bool)).full
+    for width in (curve >= full - tolerance).nonzero()[:, 0].tolist():
+        kept = torch.zeros(len(order), dtype=torch.bool)
+        kept[order[:width].cpu()] = True
+        # the cumulative sum rounds differently from a matrix product: ties may fall either way
+        if float(evaluate(model, data, kept[None]).accuracies[0]) >= full - tolerance:
+            return kept
+    return torch.ones(len(order), dtype=torch.bool)
+
+
+def model_width(model: Model) -> int:
+    """Number of units of the last hidden layer, those that sub-networks keep or lose."""
+    return model.weights[-1].shape[-1] if isinstance(model, ReLUNet) else model.units
+
+
+@singledispatch
+def export(model: Model, data: Sample, kept: Tensor, *, scale: float = 1.0, previous: str | None = None) -> nn.Module:
+    """The sub-network as a plain torch module with smaller layers.
+
+    Rows of the layer that computes the kept units and columns of the last layer are copied, everything else of the
+    module is as before. For a LastLayer, the layer before is `previous` (a name in `named_modules()`; by default the
+    last linear layer before the head with as many outputs as there are units); only elementwise functions that map
+    each unit alone may stand between the two. The result is compared with the masked network on the data and refused
+    if it differs.
+    """
+    raise ValueError(f"model must be ReLUNet, TwoLayerLinear or LastLayer to be exported, got {type(model).__name__}")
+
+
+@export.register
+def _(model: ReLUNet, data: Sample, kept: Tensor, *, scale: float = 1.0, previous: str | None = None) -> nn.Module:
+    index = _index(kept, model.weights[-1].shape[-1])
+    weights, biases = list(model.weights), list(model.biases)
+    weights[-2], biases[-2] = weights[-2][index], biases[-2][index]
+    weights[-1] = scale * weights[-1][:, index]
+    layers: list[nn.Module] = []
+    for weight, bias in zip(weights, biases, strict=True):
+        layers += [_linear(weight, bias if bool((bias != 0).any()) else None), nn.ReLU()]
+    return _verified(nn.Sequential(*layers[:-1]), model, data, kept, scale)
+
+
+@export.register
+def _(
+    model: TwoLayerLinear, data: Sample, kept: Tensor, *, scale: float = 1.0, previous: str | None = None
+) -> nn.Module:
+    index = _index(kept, model.units)
+    module = nn.Sequential(_linear(model.V[:, index].mT, None), _linear(scale * model.U[:, index], None))
+    return _verified(module, model, data, kept, scale)
+
+
+@export.register
+def _(model: LastLayer, data: Sample, kept: Tensor, *, scale: float = 1.0, previous: str | None = None) -> nn.Module:
+    index = _index(kept, model.units)
+    names = {layer: name for name, layer in model.module.named_modules()}
+    before = _previous(model, previous)
+    module = copy.deepcopy(model.module)
+    smaller = {
+        names[before]: _linear(before.weight[index], None if before.bias is None else before.bias[index]),
+        names[model.head]: _linear(scale * model.head.weight[:, index], model.head.bias),
+    }
+    for name, layer in smaller.items():
+        parent, _, child = name.rpartition(".")
+        setattr(module.get_submodule(parent), child, layer)
+    return _verified(module, model, data, kept, scale)
+
+
+def _previous(model: LastLayer, name: str | None) -> nn.Linear:
+    layers = {key: layer for key, layer in model.module.named_modules() if isinstance(layer, nn.Linear)}
+    if name is not None:
+        if name not in layers:
+            raise ValueError(f"previous must be one of the linear layers {sorted(layers)}, got {name!r}")
+        return layers[name]
+    found = None
+    for layer in layers.values():
+        if layer is model.head:
+            break
+        if layer.out_features == model.units:
+            found = layer
+    if found is None:
+        raise ValueError(
+            f"no linear layer with {model.units} outputs stands before the head; name it with previous=..."
+        )
+    return found
+
+
+def _verified(module: nn.Module, model: Model, data: Sample, kept: Tensor, scale: float) -> nn.Module:
+    """Compare the module with the masked network on a few examples, in evaluation mode, flags restored."""
+    inputs = data.inputs[:16]
+    flags = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        with torch.no_grad():
+            try:
+                got = module(inputs)
+            except RuntimeError as error:
+                raise ValueError(
+                    f"the smaller module does not run: {error}; name another layer with previous=..."
+                ) from error
+            wanted = subnetwork_outputs(model, inputs, kept.reshape(1, -1), scale=scale)[0]
+            size = subnetwork_outputs(model, inputs, torch.ones_like(kept).reshape(1, -1), scale=scale).abs().max()
+    finally:
+        for part, flag in flags:
+            part.training = flag
+    limit = 100 * math.sqrt(model_width(model)) * torch.finfo(got.dtype).eps * (1 + float(size))
+    if got.shape != wanted.shape or float((got - wanted).abs().max()) > limit:
+        raise ValueError(
+            "the smaller module does not compute the sub-network: something between the two layers mixes units; "
+            "name the layer that computes them with previous=..."
+        )
+    return module
+
+
+def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+    """A linear layer with copies of these weights; skipping its initialization leaves the global generator alone."""
+    layer = nn.utils.skip_init(
+        nn.Linear, weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype, device=weight.device
+    )
+    assert isinstance(layer, nn.Linear)
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+        if bias is not None:
+            layer.bias.copy_(bias)
+    return layer
+
+
+def _readout(model: Model, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Features (examples, units), last weights (outputs, units) and last bias (outputs,)."""
+    match model:
+        case ReLUNet():
+            if model.batch_shape:
+                raise ValueError(f"model must be one network, got a batch of shape {tuple(model.batch_shape)}")
+            return hidden_features(model, inputs), model.weights[-1], model.biases[-1]
+        case TwoLayerLinear():
+            return inputs @ model.V, model.U, model.U.new_zeros(model.U.shape[0])
+        case LastLayer():
+            weight = model.head.weight
+            bias = weight.new_zeros(weight.shape[0]) if model.head.bias is None else model.head.bias
+            return model.features(inputs), weight, bias
+    raise ValueError(f"model must be ReLUNet, TwoLayerLinear or LastLayer, got {type(model).__name__}")
+
+
+def _masks(kept: Tensor, features: Tensor) -> Tensor:
+    if kept.ndim != 2:
+        raise ValueError(f"kept must be a table (sub-networks, units), got shape {tuple(kept.shape)}")
+    check_size("kept (columns)", kept.shape[1], features.shape[1], "one entry per unit of the last hidden layer")
+    masks = kept.to(features)
+    check_same_kind({"features": features, "kept": masks})
+    return masks
+
+
+def _index(kept: Tensor, units: int) -> Tensor:
+    flat = kept.reshape(-1) != 0
+    check_size("kept", flat.numel(), units, "one entry per unit of the last hidden layer")
+    if not bool(flat.any()):
+        raise ValueError("kept must keep at least one unit")
+    return flat.nonzero()[:, 0]
+
+
+def _order(model: Model, data: Sample) -> Tensor:
+    return flows(model, data).detach().argsort(descending=True, stable=True)
+
+
+def _hits(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Whether each prediction (..., n, outputs) is right, (..., n)."""
+    if not targets.is_floating_point():
+        return outputs.argmax(-1) == targets
+    if outputs.shape[-1] == 1:
+        return outputs[..., 0] * targets[:, 0] > 0
+    return outputs.argmax(-1) == targets.argmax(-1)

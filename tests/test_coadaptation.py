@@ -1,0 +1,396 @@
+"""Flows, co-adaptation, retentivity and sub-networks against direct evaluation."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from droptics import coadaptation
+from droptics.data import Moments, Sample
+from droptics.masks import Bernoulli
+from droptics.models import Autoencoder, DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
+from droptics.penalties import penalty
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def sample(n=30, d=4, seed=0, weighted=False):
+    weights = torch.rand(n, generator=torch.Generator().manual_seed(9), dtype=torch.float64) if weighted else None
+    return Sample(randn(n, d, seed=seed) + 0.3, randn(n, 2, seed=seed + 1), weights)
+
+
+def network(d=4, width=6, outputs=2, biases=False, depth=2):
+    sizes = [d, *[width + i for i in range(depth - 1)], outputs]
+    weights = [randn(b, a, seed=i) for i, (a, b) in enumerate(itertools.pairwise(sizes))]
+    return ReLUNet(weights, [randn(b, seed=7 + i) for i, b in enumerate(sizes[1:])] if biases else None)
+
+
+# ---------------------------------------------------------------- flows
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("biases", [False, True])
+@pytest.mark.parametrize("depth", [2, 3])
+def test_flows_of_relu_networks_by_hand(depth, biases, weighted):
+    model, data = network(biases=biases, depth=depth), sample(weighted=weighted)
+    share = np.full(30, 1 / 30) if data.weights is None else (data.weights / data.weights.sum()).numpy()
+
+    def energies(inputs):
+        value = inputs.numpy()
+        for weight, bias in zip(model.weights[:-1], model.biases[:-1], strict=True):
+            value = np.maximum(value @ weight.numpy().T + bias.numpy(), 0)
+        return share @ value**2
+
+    size = np.linalg.norm(model.weights[-1].numpy(), axis=0)
+    plain = size * np.sqrt(energies(data.inputs))
+    assert np.allclose(coadaptation.flows(model, data), plain, rtol=1e-12)
+    even = size * np.sqrt((energies(data.inputs) + energies(-data.inputs)) / 2)
+    assert np.allclose(coadaptation.flows(model, data, symmetrized=True), even, rtol=1e-12)
+
+
+def test_symmetrized_flows_need_only_second_moments():
+    model, data = network(), sample()
+    expected = coadaptation.flows(model, coadaptation.symmetrize(data))
+    assert torch.allclose(coadaptation.flows(model, data, symmetrized=True), expected, rtol=1e-12)
+    assert torch.allclose(coadaptation.flows(model, Moments.of_sample(data), symmetrized=True), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="Sample"):
+        coadaptation.flows(model, Moments.of_sample(data))
+
+
+@pytest.mark.parametrize("model", [TwoLayerLinear(randn(2, 3), randn(4, 3)), Autoencoder(randn(4, 3))])
+def test_squared_flows_are_dropout_energies(model):
+    data = sample()
+    data = Sample(data.inputs, randn(30, model.output_size))
+    squares = coadaptation.flows(model, data).square().sum()
+    assert float(squares) == pytest.approx(float(penalty(model, data, Bernoulli(0.5, 3))), rel=1e-12)
+    assert torch.equal(coadaptation.flows(model, data, symmetrized=True), coadaptation.flows(model, data))
+
+
+def test_flows_of_a_torch_module():
+    torch_net = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2)).double()
+    data = sample()
+    features = torch.tanh(torch_net[0](data.inputs)).detach()
+    expected = torch_net[2].weight.detach().norm(dim=0) * features.square().mean(0).sqrt()
+    model = LastLayer.of(torch_net)
+    assert torch.allclose(coadaptation.flows(model, data).detach(), expected, rtol=1e-12)
+    flipped = torch.tanh(torch_net[0](-data.inputs)).detach()
+    both = torch_net[2].weight.detach().norm(dim=0) * ((features**2 + flipped**2) / 2).mean(0).sqrt()
+    assert torch.allclose(coadaptation.flows(model, data, symmetrized=True).detach(), both, rtol=1e-12)
+
+
+@given(st.integers(1, 12), st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_split_into_size_and_equality(width, seed):
+    model = ReLUNet([randn(width, 3, seed=seed), randn(1, width, seed=seed + 1)])
+    data = Sample(randn(20, 3, seed=seed + 2), randn(20, 1))
+    parts = coadaptation.split(model, data)
+    if parts.regularizer == 0:
+        assert math.isnan(parts.coadaptation)
+        return
+    assert parts.width * parts.regularizer == pytest.approx((parts.alpha / parts.coadaptation) ** 2, rel=1e-10)
+    assert 1 / math.sqrt(width) - 1e-12 <= parts.coadaptation <= 1 + 1e-12
+    values = coadaptation.flows(model, data)
+    assert parts.alpha == pytest.approx(float(coadaptation.alpha(model, data)), rel=1e-12)
+    assert float(coadaptation.importance(model, data).sum()) == pytest.approx(1)
+    assert parts.effective_width == pytest.approx(float(values.sum() ** 2 / values.square().sum()), rel=1e-10)
+    scaled = ReLUNet([3 * model.weights[0], 5 * model.weights[1]])
+    assert float(coadaptation.coadaptation(scaled, data)) == pytest.approx(parts.coadaptation, rel=1e-10)
+
+
+def test_extremes_of_coadaptation():
+    assert float(coadaptation.evenness(torch.ones(7).double())) == pytest.approx(1)
+    assert float(coadaptation.evenness(torch.eye(7).double()[0])) == pytest.approx(1 / math.sqrt(7))
+    assert math.isnan(coadaptation.evenness(torch.zeros(3)))
+    assert float(coadaptation.evenness(1e-200 * torch.tensor([1.0, 2.0]).double())) == pytest.approx(3 / math.sqrt(10))
+
+
+def test_coadaptation_is_differentiable_also_with_dead_units():
+    hidden = randn(3, 2)
+    data = Sample(randn(10, 2).abs(), randn(10, 1))
+    hidden[0] = -1.0  # never active on positive data
+    hidden.requires_grad_()
+    coadaptation.coadaptation(ReLUNet([hidden, torch.ones(1, 3).double()]), data).backward()
+    assert bool(torch.isfinite(hidden.grad).all())
+
+
+def test_float32_and_batches():
+    model, data = network(), sample()
+    small = coadaptation.flows(ReLUNet([w.float() for w in model.weights]), data.to(torch.float32))
+    assert small.dtype == torch.float32
+    assert torch.allclose(small.double(), coadaptation.flows(model, data), rtol=1e-5)
+    batch = ReLUNet([torch.stack([w, 2 * w]) for w in model.weights])
+    values = coadaptation.flows(batch, data)
+    assert values.shape == (2, 6)
+    assert torch.allclose(values[1], 4 * values[0], rtol=1e-12)
+    with pytest.raises(ValueError, match="batch"):
+        coadaptation.split(batch, data)
+
+
+def test_flows_refuse_raw_modules():
+    with pytest.raises(ValueError, match="LastLayer"):
+        coadaptation.flows(nn.Linear(2, 1), sample())
+
+
+# ---------------------------------------------------------------- retentivity
+
+
+def ratio(x, v):
+    products = x @ v
+    return float(torch.relu(products).square().mean() / products.square().mean())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_retentivity_in_two_dimensions_equals_a_fine_grid(seed):
+    rng = np.random.default_rng(seed)
+    x = torch.tensor((rng.exponential(size=(25, 2)) - 1) @ rng.normal(size=(2, 2)))
+    found = coadaptation.retentivity(x)
+    turn = torch.linspace(0, 2 * math.pi, 20_001, dtype=torch.float64)
+    products = x @ torch.stack([turn.cos(), turn.sin()])
+    grid = float((torch.relu(products).square().mean(0) / products.square().mean(0)).min())
+    assert found.exact
+    assert found.value <= grid + 1e-12
+    assert found.value == pytest.approx(grid, abs=1e-6)
+    assert ratio(x, found.direction) == pytest.approx(found.value, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_power_iteration_equals_the_sweep(seed):
+    """In two dimensions both algorithms apply."""
+    rng = np.random.default_rng(seed)
+    x = torch.tensor((rng.exponential(size=(60, 2)) - 1) @ rng.normal(size=(2, 2)))
+    exact = coadaptation.retentivity(x)
+    points = x @ torch.linalg.inv(torch.linalg.cholesky(x.mT @ x / 60).mT)
+    weights = torch.full((60,), 1 / 60, dtype=torch.float64)
+    best = coadaptation.retention._ascend(points, weights, 20, 0, 500)
+    assert 1 - float(torch.relu(points @ best).square().mean()) == pytest.approx(exact.value, abs=1e-9)
+
+
+def test_retentivity_of_the_skewed_example():
+    """[1, 0] w.p. delta, else [-delta/(1-delta), +-...]: retentivity exactly delta."""
+    delta = 0.1
+    second = math.sqrt(1 - 2 * delta) / (1 - delta)
+    points = torch.tensor(
+        [[1.0, 0.0], [-delta / (1 - delta), second], [-delta / (1 - delta), -second]], dtype=torch.float64
+    )
+    weights = torch.tensor([delta, (1 - delta) / 2, (1 - delta) / 2], dtype=torch.float64)
+    found = coadaptation.retentivity(Sample(points, torch.zeros(3, 1).double(), weights))
+    assert found.value == pytest.approx(delta, rel=1e-9)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 8])
+def test_retentivity_is_half_for_symmetrized_and_zero_for_non_negative_data(d):
+    x = randn(40, d) + 0.5
+    data = Sample(x, torch.ones(40, 1).double())
+    assert coadaptation.retentivity(coadaptation.symmetrize(data)).value == pytest.approx(0.5, abs=1e-12)
+    positive = coadaptation.retentivity(Sample(x.abs(), data.targets))
+    assert positive.value == 0.0
+    assert positive.exact
+    assert ratio(x.abs(), positive.direction) == 0.0
+    assert coadaptation.retentivity(x.abs() * torch.tensor([1.0, -1.0] * d)[:d]).value == 0.0
+
+
+def test_retentivity_of_few_points_is_zero_and_says_so():
+    found = coadaptation.retentivity(randn(5, 8))
+    assert found.value == 0.0
+    assert found.exact
+    assert "half-space" in found.note
+    gaussian = coadaptation.retentivity(randn(500, 50))
+    assert 0.05 < gaussian.value < 0.35  # the population value is 1/2
+    assert "biased down" in gaussian.note
+    large = coadaptation.retentivity(randn(4000, 4))
+    assert 0.42 < large.value <= 0.5
+    assert "below about" in large.note
+
+
+@given(st.integers(1, 6), st.integers(2, 40), st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_retentivity_is_attained_and_invariant(d, n, seed):
+    x = randn(n, d, seed=seed).exp() - 1
+    found = coadaptation.retentivity(x)
+    assert 0 <= found.value <= 0.5
+    assert ratio(x, found.direction) == pytest.approx(found.value, abs=1e-8)
+    for other in randn(20, d, seed=seed + 1):
+        if float((x @ other).square().mean()) > 1e-9:
+            assert ratio(x, other) >= found.value - 1e-6 or not found.exact
+
+
+def test_retentivity_refuses():
+    with pytest.raises(ValueError, match="zero"):
+        coadaptation.retentivity(torch.zeros(3, 2))
+    with pytest.raises(ValueError, match="starts"):
+        coadaptation.retentivity(randn(3, 2), starts=0)
+    with pytest.raises(ValueError, match="data"):
+        coadaptation.retentivity(torch.zeros(3))
+    with pytest.raises(ValueError, match="Sample"):
+        coadaptation.symmetrize(randn(3, 2))
+
+
+def test_symmetrize_by_random_signs():
+    data = sample(200, 3, weighted=True)
+    drawn = coadaptation.symmetrize(data, torch.Generator().manual_seed(0))
+    flipped = (drawn.inputs == -data.inputs).all(1)
+    assert bool((flipped | (drawn.inputs == data.inputs).all(1)).all())
+    assert 70 <= int(flipped.sum()) <= 130
+    assert torch.equal(drawn.targets, data.targets)
+    assert torch.equal(drawn.weights, data.weights)
+    images = Sample(torch.rand(6, 1, 3, 3), torch.arange(6) % 2)
+    assert coadaptation.symmetrize(images, torch.Generator().manual_seed(0)).inputs.shape == (6, 1, 3, 3)
+
+
+# ---------------------------------------------------------------- sub-networks
+
+
+def classifier(width=12, classes=3, bias=True):
+    generator = torch.Generator().manual_seed(3)
+    net = nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, width), nn.ReLU(), nn.Dropout(0.5))
+    net.append(nn.Linear(width, classes, bias=bias))
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return net.double()
+
+
+def labeled(n=50):
+    x = randn(n, 5)
+    return Sample(x, (x[:, 0] > 0).long() + (x[:, 1] > 0).long())
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_many_subnetworks_equal_masked_copies(bias, scale):
+    net, data = classifier(bias=bias), labeled()
+    model = LastLayer.of(net)
+    kept = coadaptation.draw(Bernoulli(0.5, 12), 20, torch.Generator().manual_seed(0))
+    outputs = coadaptation.subnetwork_outputs(model, data.inputs, kept, scale=scale)
+    report = coadaptation.evaluate(model, data, kept, scale=scale)
+    assert net.training
+    for i, mask in enumerate(kept):
+        wanted = model.outputs(data.inputs, scale * mask.double())
+        assert torch.allclose(outputs[i], wanted, rtol=1e-12, atol=1e-12)
+        assert float(report.accuracies[i]) == pytest.approx(float((wanted.argmax(1) == data.targets).double().mean()))
+    assert torch.equal(report.widths, kept.sum(1))
+    full = (model.outputs(data.inputs).argmax(1) == data.targets).double().mean()
+    assert report.full == pytest.approx(float(full))
+    assert report.gap == pytest.approx(report.full - float(report.accuracies.mean()))
+    low, middle, high = report.quantiles()
+    assert low <= middle <= high
+
+
+def test_subnetworks_of_relu_and_linear_networks_with_binary_and_one_hot_targets():
+    x = randn(40, 4)
+    kept = torch.tensor([[1, 0, 1, 0, 0, 1], [0, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1]], dtype=torch.bool)
+    relu = network(outputs=1, biases=True)
+    report = coadaptation.evaluate(relu, Sample(x, x[:, 0].sign()), kept)
+    hidden = torch.relu(x @ relu.weights[0].mT + relu.biases[0])
+    for i in range(3):
+        outputs = (hidden * kept[i]) @ relu.weights[1].mT + relu.biases[1]
+        expected = float((outputs[:, 0] * x[:, 0].sign() > 0).double().mean())
+        assert float(report.accuracies[i]) == pytest.approx(expected)
+    linear = TwoLayerLinear(randn(3, 6), randn(4, 6))
+    labels = torch.arange(40) % 3
+    one_hot = torch.eye(3, dtype=torch.float64)[labels]
+    by_label = coadaptation.evaluate(linear, Sample(x, labels), kept)
+    by_row = coadaptation.evaluate(linear, Sample(x, one_hot), kept)
+    assert torch.equal(by_label.accuracies, by_row.accuracies)
+
+
+def test_chunks_do_not_change_the_answer(monkeypatch):
+    model, data = LastLayer.of(classifier()), labeled()
+    kept = coadaptation.draw(Bernoulli(0.3, 12), 9, torch.Generator().manual_seed(1))
+    whole = coadaptation.evaluate(model, data, kept).accuracies
+    curve = coadaptation.accuracy_by_width(model, data)
+    monkeypatch.setattr(coadaptation.subnetworks, "_CHUNK", 100)
+    assert torch.equal(coadaptation.evaluate(model, data, kept).accuracies, whole)
+    assert torch.equal(coadaptation.accuracy_by_width(model, data), curve)
+
+
+def test_accuracy_by_width_and_the_smallest_subnetwork():
+    model, data = LastLayer.of(classifier()), labeled()
+    order = coadaptation.flows(model, data).detach().argsort(descending=True)
+    curve = coadaptation.accuracy_by_width(model, data)
+    prefixes = torch.zeros(13, 12, dtype=torch.bool)
+    for width in range(13):
+        prefixes[width, order[:width]] = True
+    direct = coadaptation.evaluate(model, data, prefixes)
+    assert torch.allclose(curve, direct.accuracies)
+    for tolerance in (0.0, 0.1, 0.3):
+        kept = coadaptation.smallest(model, data, tolerance)
+        width = int(kept.sum())
+        assert float(curve[width]) >= direct.full - tolerance
+        assert bool((curve[:width] < direct.full - tolerance).all())
+    assert int(coadaptation.smallest(model, data, 1.0).sum()) == 0
+    backwards = coadaptation.smallest(model, data, 0.0, order=order.flip(0))
+    width = int(backwards.sum())
+    assert set(backwards.nonzero()[:, 0].tolist()) == set(order.flip(0)[:width].tolist())
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_exported_subnetworks_are_smaller_and_equal(scale):
+    net, data = classifier(), labeled()
+    model = LastLayer.of(net)
+    kept = coadaptation.draw(Bernoulli(0.5, 12), 1, torch.Generator().manual_seed(2))[0]
+    state = torch.random.get_rng_state()
+    small = coadaptation.export(model, data, kept, scale=scale)
+    assert torch.equal(state, torch.random.get_rng_state())
+    wanted = model.outputs(data.inputs, scale * kept.double())
+    assert torch.allclose(small.eval()(data.inputs), wanted, rtol=1e-12)
+    assert small[2].out_features == small[5].in_features == int(kept.sum())
+    assert sum(p.numel() for p in small.parameters()) < sum(p.numel() for p in net.parameters())
+    small[2].weight.data.zero_()  # copies, not views
+    assert float(net[2].weight.detach().abs().sum()) > 0
+
+
+def test_export_of_relu_and_linear_networks():
+    x = randn(40, 4)
+    kept = torch.tensor([1, 0, 1, 0, 0, 1], dtype=torch.bool)
+    data = Sample(x, randn(40, 2))
+    for model in (network(biases=True), network(), TwoLayerLinear(randn(2, 6), randn(4, 6))):
+        small = coadaptation.export(model, data, kept)
+        wanted = coadaptation.subnetwork_outputs(model, x, kept[None])[0]
+        assert torch.allclose(small(x), wanted, rtol=1e-12, atol=1e-12)
+    deep = network(depth=3)
+    small = coadaptation.export(deep, data, torch.tensor([1, 0, 0, 0, 0, 0, 1]))
+    assert [m.out_features for m in small if isinstance(m, nn.Linear)] == [6, 2, 2]
+
+
+def test_export_refuses_what_it_cannot_cut():
+    data = labeled()
+    mixing = nn.Sequential(nn.Linear(5, 6), nn.Softmax(-1), nn.Linear(6, 3)).double()
+    kept = torch.tensor([1, 1, 0, 1, 0, 1])
+    with pytest.raises(ValueError, match="mixes units"):
+        coadaptation.export(LastLayer.of(mixing), data, kept)
+    normalized = nn.Sequential(nn.Linear(5, 6), nn.LayerNorm(6), nn.Linear(6, 3)).double()
+    with pytest.raises(ValueError, match="does not run"):
+        coadaptation.export(LastLayer.of(normalized), data, kept)
+    with pytest.raises(ValueError, match="no linear layer"):
+        coadaptation.export(LastLayer.of(nn.Linear(5, 3).double()), data, kept[:5])
+    with pytest.raises(ValueError, match="previous"):
+        coadaptation.export(LastLayer.of(mixing), data, kept, previous="9")
+    with pytest.raises(ValueError, match="at least one"):
+        coadaptation.export(LastLayer.of(mixing), data, 0 * kept)
+    with pytest.raises(ValueError, match="model"):
+        coadaptation.export(DeepLinear([randn(2, 5)] * 1 + [randn(1, 2)]), data, kept)
+
+
+def test_subnetworks_refuse_wrong_shapes():
+    model, data = LastLayer.of(classifier()), labeled()
+    with pytest.raises(ValueError, match="kept"):
+        coadaptation.evaluate(model, data, torch.ones(12))
+    with pytest.raises(ValueError, match="kept"):
+        coadaptation.evaluate(model, data, torch.ones(2, 5))
+    batch = ReLUNet([torch.stack([w, w]) for w in network().weights])
+    with pytest.raises(ValueError, match="batch"):
+        coadaptation.evaluate(batch, sample(), torch.ones(2, 6))
+    with pytest.raises(ValueError, match="tolerance"):
+        coadaptation.smallest(model, data, -0.1)
+    with pytest.raises(ValueError, match="count"):
+        coadaptation.draw(Bernoulli(0.5, 3), 0, torch.Generator())
+    with pytest.raises(ValueError, match="order"):
+        coadaptation.accuracy_by_width(model, data, torch.arange(3))
