@@ -1,0 +1,352 @@
+"""What the claims of Mianjy, Arora and Vidal 2018 compare (chapter 2 of the thesis prints them again).
+
+Letters: lam = drop / (1 - drop), r the width, U (outputs, r), V (inputs, r), M the map to be learned.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from droptics.data import Moments
+from droptics.evidence.claims import Comparison, compare
+from droptics.linalg import equalizer, shrink
+from droptics.masks import Bernoulli
+from droptics.models import Autoencoder, TwoLayerLinear
+from droptics.norms import nuclear, path_norm
+from droptics.papers.instances import coin_masks, descend, expected_error, moments, normal, tensor, two_layer
+from droptics.penalties import penalty, risk
+
+Formula = Callable[[TwoLayerLinear, Moments, float], Tensor]
+Rule = Callable[[Tensor, float, int], Tensor]
+
+
+def library(model: TwoLayerLinear, data: Moments, drop: float) -> Tensor:
+    """The exact penalty of the library."""
+    return penalty(model, data, Bernoulli(drop, model.units)).value
+
+
+def isotropic(model: TwoLayerLinear, data: Moments, drop: float) -> Tensor:
+    """Lam sum_i ||u_i||^2 ||v_i||^2, right only for E x x^T = I."""
+    return drop / (1 - drop) * (model.U.square().sum(0) * model.V.square().sum(0)).sum()
+
+
+def penalty_identity(formula: Formula, isotropic_only: bool = False) -> list[Comparison]:
+    """A formula for the penalty against all masks; correlated, singular and isotropic inputs, noisy labels."""
+    isotropic_data = [Moments.of_map(normal(3, 3, 4))]
+    general = [moments(1, 3, 4), moments(2, 3, 4, rank=2)]
+    nets = [two_layer(5, 3, 4, 5), two_layer(6, 3, 4, 1)]
+    nets.append(TwoLayerLinear(nets[0].U * tensor([0.0, 1, 1, 0, 1]), nets[0].V))
+    found = []
+    for data, model in itertools.product(isotropic_data if isotropic_only else isotropic_data + general, nets):
+        for drop in (0.0, 0.37, 0.95):
+            maps = (
+                (model.U @ torch.diag(kept / (1 - drop)) @ model.V.mT, chance)
+                for kept, chance in coin_masks([drop] * model.units)
+            )
+            plain = expected_error(iter([(model.matrix(), 1.0)]), data)
+            truth = expected_error(maps, data) - plain
+            found.append(compare(formula(model, data, drop), "==", truth, f"width {model.units}, drop {drop}"))
+    return found
+
+
+def paths(power: float) -> list[Comparison]:
+    """Penalty = lam (path norm)^2 for isotropic inputs, with the path norm summed over paths one by one."""
+    found = []
+    for model in (two_layer(1, 3, 4, 5), two_layer(2, 2, 5, 1)):
+        data = Moments.of_map(normal(3, model.output_size, model.input_size))
+        triple = sum(
+            float(model.U[j, i] * model.V[k, i]) ** 2
+            for i in range(model.units)
+            for j in range(model.output_size)
+            for k in range(model.input_size)
+        )
+        found.append(compare(path_norm([model.V.mT, model.U], power) ** 2, "==", triple, "path norm"))
+        found.append(
+            compare(library(model, data, 0.6), "==", 1.5 * path_norm([model.V.mT, model.U], power) ** 2, "penalty")
+        )
+    return found
+
+
+def algorithm_1(factor: Callable[[float], float], tied: bool = False) -> list[Comparison]:
+    """Mean printed direction over masks against `factor(theta)` times the gradient of the explicit objective."""
+    found = []
+    for seed, drop in ((1, 0.4), (2, 0.75)):
+        theta, width = 1 - drop, 3
+        U, V = normal(seed, 4, width), normal(seed + 1, 4, width)
+        if tied:
+            V = U
+        x, y = normal(seed + 2, 4), normal(seed + 3, 4)
+        steps = [torch.zeros_like(U), torch.zeros_like(V)]
+        for kept, chance in coin_masks([drop] * width):
+            B = torch.diag(kept)
+            residual = U @ B @ V.mT @ x / theta - y
+            steps[0] += chance * torch.outer(residual, x) @ V @ B
+            steps[1] += chance * torch.outer(x, residual) @ U @ B
+        data = Moments(torch.outer(x, x), torch.outer(y, x), torch.outer(y, y))
+        leaf = [value.clone().requires_grad_(True) for value in ((U,) if tied else (U, V))]
+        model = Autoencoder(*leaf) if tied else TwoLayerLinear(*leaf)
+        objective = risk(model, data) + penalty(model, data, Bernoulli(drop, width)).value
+        gradient = torch.autograd.grad(objective, leaf)
+        printed = [steps[0] + steps[1]] if tied else steps
+        for ours, theirs in zip(gradient, printed, strict=True):
+            found.append(compare(factor(theta) * ours, "==", theirs, f"mean direction, theta={theta}"))
+    return found
+
+
+def lower_bounds(share: float) -> list[Comparison]:
+    """R >= (share lam / r) ||U V^T||_*^2 with a chain in between; equality for an equalized pair."""
+    found = []
+    for seed, width in ((1, 5), (2, 2), (3, 1)):
+        model = two_layer(seed, 3, 4, width)
+        products = model.U.norm(dim=0) * model.V.norm(dim=0)
+        value, middle = products.square().sum(), products.sum() ** 2 / width
+        found.append(compare(value, ">=", share * middle, "Cauchy-Schwarz"))
+        found.append(compare(middle, ">=", nuclear(model.matrix()) ** 2 / width, "nuclear norm"))
+    U, S, Vh = torch.linalg.svd(normal(7, 3, 4), full_matrices=False)
+    Q = equalizer(torch.diag(S))
+    P, R = U * S.sqrt() @ Q, Vh.mT * S.sqrt() @ Q
+    tight = (P.square().sum(0) * R.square().sum(0)).sum()
+    return [*found, compare(tight, "==", share * S.sum() ** 2 / 3, "equality for an equalized pair")]
+
+
+def tied_lower_bound(power: float) -> list[Comparison]:
+    """Sum ||u_i||^4 >= ||U||_F^4 / r^power with equality for equal columns."""
+    found = []
+    for U in (normal(1, 4, 5), normal(2, 3, 1), normal(3, 4, 5) @ torch.diag(tensor([1.0, 0, 2, 3, 0]))):
+        width = U.shape[1]
+        found.append(compare(U.norm(dim=0).pow(4).sum(), ">=", U.norm().pow(4) / width**power, "any U"))
+        equal = U @ equalizer(U.mT @ U)
+        found.append(compare(equal.norm(dim=0).pow(4).sum(), "==", U.norm().pow(4) / width**power, "equalized"))
+    return found
+
+
+def rescaling(inverse: bool) -> list[Comparison]:
+    """f(U D, V D^-1) = f(U, V) for signed diagonal D; with V D on the other side it is not."""
+    D = tensor([2.0, -0.5, 1.3, -4.0])
+    found = []
+    for data in (moments(1, 3, 5), moments(2, 3, 5, rank=2)):
+        model = two_layer(4, 3, 5, 4)
+        scaled = TwoLayerLinear(model.U * D, model.V / D if inverse else model.V * D)
+        for name, quantity in (("risk", risk), ("penalty", lambda net, data: library(net, data, 0.4))):
+            found.append(compare(quantity(scaled, data), "==", quantity(model, data), name))
+    return found
+
+
+def printed_eqz(U: Tensor, normalize: bool = True) -> Tensor:
+    """Algorithm 2 as printed: one eigendecomposition per column."""
+    width = U.shape[1]
+    gram, Q = U.mT @ U, torch.eye(width, dtype=torch.float64)
+    for i in range(width):
+        size = width - i
+        vectors = torch.linalg.eigh(gram).eigenvectors
+        w = vectors.sum(1, keepdim=True) / (math.sqrt(size) if normalize else 1.0)
+        step = torch.linalg.qr(torch.cat([w, torch.eye(size, dtype=torch.float64)], 1)).Q[:, :size]
+        step = torch.cat([w, step[:, 1:]], 1)
+        gram = (step.mT @ gram @ step)[1:, 1:]
+        Q = Q @ torch.block_diag(torch.eye(i, dtype=torch.float64), step)
+    return Q
+
+
+def equalization(algorithm: Callable[[Tensor], Tensor]) -> list[Comparison]:
+    """Q orthogonal and the columns of U Q of equal norm; zero, rank-one, equal and single columns included."""
+    found = []
+    ones = torch.ones(3, 4, dtype=torch.float64)
+    for U in (normal(1, 5, 4), normal(2, 2, 7), ones, 0 * ones, normal(3, 4, 1), 1e6 * normal(4, 3, 3)):
+        Q = algorithm(U)
+        width = U.shape[1]
+        found.append(compare(Q.mT @ Q, "==", torch.eye(width, dtype=torch.float64), f"orthogonal, r={width}"))
+        scale = max(1.0, float(U.square().sum()))
+        norms = (U @ Q).square().sum(0)
+        found.append(compare(norms, "==", U.square().sum() / width, f"column norms, r={width}", scale=scale))
+    return found
+
+
+def printed_universal(level: int, once: bool = False) -> Tensor:
+    """Z_k of Remark 5.2 as printed; with `once` normalized by 2^-1/2 per level."""
+    if level == 1:
+        return torch.ones(1, 1, dtype=torch.float64)
+    Z = printed_universal(level - 1, once)
+    block = torch.cat([torch.cat([Z, Z], 1), torch.cat([-Z, Z], 1)], 0)
+    return (2**-0.5 if once else 2 ** ((1 - level) / 2)) * block
+
+
+def universal_equalizer(matrix: Callable[[int], Tensor]) -> list[Comparison]:
+    """Z of size 1, 2, 4, 8 is orthogonal and gives every diagonal matrix a constant diagonal."""
+    found = []
+    for level in (1, 2, 3, 4):
+        Z = matrix(level)
+        size = len(Z)
+        D = normal(level, size)
+        found.append(compare(Z @ Z.mT, "==", torch.eye(size, dtype=torch.float64), f"orthogonal, size {size}"))
+        found.append(compare(torch.diagonal(Z.mT @ torch.diag(D) @ Z), "==", D.mean(), f"diagonal, size {size}"))
+    return found
+
+
+def untied_objective(M: Tensor, lam: float) -> Callable[[Tensor, Tensor], Tensor]:
+    """||M - U V^T||^2 + lam sum ||u_i||^2 ||v_i||^2."""
+    return lambda U, V: (M - U @ V.mT).square().sum() + lam * (U.square().sum(0) * V.square().sum(0)).sum()
+
+
+def tied_objective(M: Tensor, lam: float) -> Callable[[Tensor], Tensor]:
+    """||M - U U^T||^2 + lam sum ||u_i||^4."""
+    return lambda U: (M - U @ U.mT).square().sum() + lam * U.square().sum(0).square().sum()
+
+
+def printed_threshold(values: Tensor, lam: float, width: int) -> Tensor:
+    """The printed S_alpha: rho and alpha as in the theorem, but every value above alpha is kept."""
+    ordered = values.abs().sort(descending=True).values
+    sums, counts = ordered.cumsum(0), torch.arange(1, len(ordered) + 1)
+    fits = (ordered > lam * sums / (width + lam * counts)) & (counts <= width)
+    rho = int(fits.long().cumprod(0).sum())
+    alpha = lam * float(ordered[:rho].sum()) / (width + lam * rho) if rho else 0.0
+    return (ordered - alpha).clamp_min(0)
+
+
+def thesis_threshold(values: Tensor, lam: float, width: int) -> Tensor:
+    """Thesis Algorithm 3 as printed: 1 + lam j in place of r + lam j."""
+    sums, counts = values.cumsum(0), torch.arange(1, len(values) + 1)
+    rho = int(((values > lam * sums / (1 + lam * counts)) & (counts <= width)).long().cumprod(0).sum())
+    alpha = lam * float(values[:rho].sum()) / (1 + lam * rho) if rho else 0.0
+    return torch.where(counts <= rho, values - alpha, torch.zeros_like(values)).clamp_min(0)
+
+
+UNTIED_CASES = (
+    ((2.0, 1.0), 0.1, 1),
+    ((3.0, 2.0, 1.0), 0.5, 2),
+    ((1.0, 1.0), 1.0, 2),
+    ((2.0, 0.3, 0.0), 2.0, 4),
+    ((0.0,), 0.5, 2),
+)
+
+
+def untied_optimum(
+    rule: Rule, cases: tuple[tuple[tuple[float, ...], float, int], ...] = UNTIED_CASES
+) -> list[Comparison]:
+    """Singular values of the rule against those of the best network that descent finds, and its value."""
+    found = []
+    for seed, (spectrum, lam, width) in enumerate(cases):
+        s = tensor(spectrum)
+        P = torch.linalg.qr(normal(seed, len(s) + 1, len(s))).Q
+        M = P * s
+        best, (U, V) = descend(untied_objective(M, lam), [(len(s) + 1, width), (len(s), width)], starts=3, seed=seed)
+        ours = rule(s, lam, width)
+        label = f"spectrum {spectrum}, lam {lam}, r {width}"
+        values = torch.linalg.svdvals(U @ V.mT)
+        found.append(compare(ours.sort(descending=True).values, "==", values, label, precision=1e-4))
+        value = (s - ours).square().sum() + lam / width * ours.sum() ** 2
+        found.append(compare(value, "==", best, f"value, {label}", precision=1e-7))
+    return found
+
+
+TIED_CASES = (
+    (((2.0, 0.3), (0.3, 1.0)), 0.5, 2),
+    (((1.0, 0.0), (0.0, -3.0)), 0.5, 2),
+    (((-2.0,),), 0.6, 2),
+    (((1.0, 2.0), (0.0, 1.0)), 0.3, 3),
+)
+
+
+def tied_optimum(rule: Rule, positive: bool = False) -> list[Comparison]:
+    """Eigenvalues of the rule against those of the best tied network that descent finds."""
+    found = []
+    for seed, (matrix, lam, width) in enumerate(TIED_CASES[:1] if positive else TIED_CASES):
+        M = tensor(matrix)
+        best, (U,) = descend(tied_objective(M, lam), [(len(M), width)], starts=4, seed=seed)
+        s = torch.linalg.eigvalsh((M + M.mT) / 2).flip(0)
+        ours = rule(s, lam, width)
+        skew = float(((M - M.mT) / 2).square().sum())
+        value = (s - ours).square().sum() + lam / width * ours.sum() ** 2 + skew
+        found.append(compare(value, "==", best, f"value for M={matrix}", precision=1e-7))
+        found.append(compare(torch.linalg.eigvalsh(U @ U.mT).flip(0), "==", ours, "eigenvalues", precision=1e-3))
+    return found
+
+
+def optimal_factors(lam: float, tied: bool) -> list[Comparison]:
+    """Factors that descent finds are equalized and R = (lam / r) ||.||_*^2; at lam = 0 they need not be."""
+    found = []
+    for seed, width in ((1, 2), (2, 3)):
+        s = tensor([2.0, 1.2, 0.7])
+        if tied:
+            Q = torch.linalg.qr(normal(seed, 3, 3)).Q
+            _, (U,) = descend(tied_objective(Q * s @ Q.mT, lam), [(3, width)], starts=4, seed=seed)
+            V, strength = U, U.square().sum()
+        else:
+            _, (U, V) = descend(untied_objective(torch.diag(s), lam), [(3, width), (3, width)], starts=4, seed=seed)
+            strength = nuclear(U @ V.mT)
+        products = U.norm(dim=0) * V.norm(dim=0)
+        found.append(compare(products, "==", strength / width, f"products, r={width}", precision=1e-4))
+        share = (products.square().sum() * width) / strength**2
+        found.append(compare(share, "==", 1.0, f"penalty over its lower bound, r={width}", precision=1e-5))
+    return found
+
+
+def joint_construction(pad: bool) -> list[Comparison]:
+    """Factors with the same product and ||u q_i||^2 = ||v q_i||^2 = ||U V^T||_* / r; rank below the width included."""
+    found = []
+    for model in (two_layer(1, 3, 5, 4), two_layer(2, 4, 4, 2)):
+        width, W = model.units, model.matrix()
+        P, s, Rh = torch.linalg.svd(W, full_matrices=False)
+        s = torch.where(s > 1e-12 * s[0], s, torch.zeros_like(s))[:width]
+        grown = torch.cat([s, s.new_zeros(width - len(s))])
+        Q = equalizer(torch.diag(grown)) if pad else torch.eye(width, dtype=torch.float64)
+        U, V = (torch.nn.functional.pad(f[:, : len(s)] * s.sqrt(), (0, width - len(s))) @ Q for f in (P, Rh.mT))
+        found.append(compare(U @ V.mT, "==", W, "same product"))
+        for name, factor in (("U", U), ("V", V)):
+            found.append(compare(factor.square().sum(0), "==", nuclear(W) / width, f"columns of {name}"))
+    return found
+
+
+def woodbury(denominator: Callable[[float, int, int], float]) -> list[Comparison]:
+    """(I + (lam/r) 1 1^T)^-1 = I - lam / (r + lam rho) 1 1^T."""
+    found = []
+    for lam, r, rho in ((0.7, 5, 3), (3.0, 2, 4), (0.0, 3, 2)):
+        ones, identity = torch.ones(rho, rho, dtype=torch.float64), torch.eye(rho, dtype=torch.float64)
+        inverse = identity - lam / denominator(lam, r, rho) * ones
+        found.append(compare((identity + lam / r * ones) @ inverse, "==", identity, f"lam={lam} r={r} rho={rho}"))
+    return found
+
+
+def decreasing_value(power: int) -> list[Comparison]:
+    """g(rho) - g(rho+1) = (lam h - (r + lam rho) a^power)^2 / ((r + lam rho)(r + lam rho + lam)) for any a."""
+    found = []
+    for seed, lam, r in ((1, 0.4, 3), (2, 2.0, 5)):
+        a = 1.5 * normal(seed, 5)
+
+        def g(rho: int, a: Tensor = a, lam: float = lam, r: int = r) -> float:
+            return lam * float(a[:rho].sum()) ** 2 / (r + lam * rho) + float(a[rho:].square().sum())
+
+        for rho in range(5):
+            below, top = r + lam * rho, lam * float(a[:rho].sum())
+            formula = (top - below * float(a[rho]) ** power) ** 2 / (below * (below + lam))
+            found.append(compare(g(rho) - g(rho + 1), "==", formula, f"rho={rho}"))
+            found.append(compare(g(rho), ">=", g(rho + 1), "never increases"))
+    return found
+
+
+def minimal_path_norm(share: float) -> list[Comparison]:
+    """A global minimum has the least path norm among factorizations of its own product: psi^2 = ||.||_*^2 / r."""
+    _, (U, V) = descend(untied_objective(tensor([[2.0, 0.3], [0.1, 1.0]]), 0.4), [(2, 2), (2, 2)], starts=3)
+    least = float(path_norm([V.mT, U]))
+    found = [compare(least**2, "==", share * nuclear(U @ V.mT) ** 2 / 2, "the least one", precision=1e-6)]
+    for seed in range(6):
+        A = torch.eye(2, dtype=torch.float64) + 0.5 * normal(seed, 2, 2)
+        other = path_norm([torch.linalg.solve(A, V.mT), U @ A])
+        found.append(compare(other, ">=", least, "another factorization", precision=1e-6))
+    return found
+
+
+def low_rank(share: float) -> list[Comparison]:
+    """Values below alpha vanish and alpha <= share (lam / r) ||M||_*."""
+    found = []
+    s = tensor([3.0, 2.0, 0.4, 0.01])
+    for lam, width in ((0.5, 3), (4.0, 6), (1.0, 50)):
+        kept = shrink(s, lam, width)
+        alpha = float((s - kept)[0])
+        found.append(compare(alpha, "<=", share * lam / width * s.sum(), f"alpha, r={width}"))
+        found.append(compare(kept * (s <= alpha), "==", 0.0, f"values below alpha, r={width}"))
+    return found

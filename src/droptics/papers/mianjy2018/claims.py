@@ -1,0 +1,377 @@
+"""Statements of Mianjy, Arora and Vidal 2018, as claims."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from droptics.evidence.claims import Claim
+from droptics.linalg import equalizer, hadamard_equalizer, shrink
+from droptics.papers.instances import tensor
+from droptics.papers.mianjy2018 import checks, landscape_checks
+
+SOURCE = "Mianjy, Arora, Vidal 2018 (ICML, with appendix)"
+
+
+def _shrink(values: torch.Tensor, lam: float, width: int) -> torch.Tensor:
+    return shrink(values, lam, width)
+
+
+TRUNCATION = """\
+import torch; from droptics import linalg
+s, lam, r = torch.tensor([2.0, 1.0]).double(), 0.1, 1
+print((s - lam * s[0] / (r + lam)).clamp_min(0).tolist())  # S_alpha(M): rank 2, not a network of width 1
+print(linalg.shrink(s, lam, width=r).tolist())"""
+NEGATIVE = """\
+import torch; from droptics import linalg
+s, lam, r = torch.tensor([-2.0]).double(), 0.6, 2  # U U^T cannot be negative
+print((s.abs() - lam * s.abs() / (r + lam)).tolist())
+print(linalg.shrink(s, lam, width=r).tolist())"""
+UNIVERSAL = """\
+import torch; from droptics import linalg
+Z = [torch.ones(1, 1)]
+for k in (2, 3): Z.append(2 ** ((1 - k) / 2) * torch.cat([torch.cat([Z[-1], Z[-1]], 1), torch.cat([-Z[-1], Z[-1]], 1)]))
+print(float((Z[2] @ Z[2].T)[0, 0]))
+print(float((linalg.hadamard_equalizer(4) @ linalg.hadamard_equalizer(4).T)[0, 0]))"""
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "mianjy2018-alg1",
+        f"{SOURCE}, Algorithm 1",
+        "Dropout SGD with the printed step eta is stochastic gradient descent with step eta theta / 2.",
+        check=lambda: [
+            *checks.algorithm_1(lambda theta: theta / 2),
+            *checks.algorithm_1(lambda theta: theta / 2, True),
+        ],
+        control=partial(checks.algorithm_1, lambda theta: 1.0),
+        objects=("penalties.criterion",),
+        note="The printed update leaves out the factor 2/theta, so a larger rate means a smaller step at equal eta.",
+    ),
+    Claim(
+        "mianjy2018-eq2",
+        f"{SOURCE}, eq. (1)-(2)",
+        "For isotropic inputs dropout adds lam sum_i ||u_i||^2 ||v_i||^2.",
+        check=partial(checks.penalty_identity, checks.isotropic, True),
+        control=partial(checks.penalty_identity, checks.isotropic, False),
+        objects=("penalties.penalty",),
+    ),
+    Claim(
+        "mianjy2018-lemA.1",
+        f"{SOURCE}, Lemma A.1",
+        "For any second moment C of the inputs dropout adds lam sum_i ||u_i||^2 v_i^T C v_i, whatever the labels.",
+        check=partial(checks.penalty_identity, checks.library),
+        control=partial(checks.penalty_identity, checks.isotropic),
+        objects=("penalties.penalty",),
+    ),
+    Claim(
+        "mianjy2018-eq3",
+        f"{SOURCE}, eq. (3)",
+        "For isotropic inputs the penalty is lam times the squared l2 path norm.",
+        check=partial(checks.paths, 2.0),
+        control=partial(checks.paths, 1.0),
+        objects=("norms.path_norm",),
+    ),
+    Claim(
+        "mianjy2018-def2.1",
+        f"{SOURCE}, Definition 2.1 and Section 2",
+        "lam sum ||u_i||^4 >= (lam/r) ||U||_F^4, with equality when all columns have equal norm (equalized).",
+        check=partial(checks.tied_lower_bound, 1.0),
+        control=partial(checks.tied_lower_bound, 0.5),
+        objects=("linalg.equalizer",),
+    ),
+    Claim(
+        "mianjy2018-def3.2",
+        f"{SOURCE}, Definition 3.2 and Section 3",
+        "R(U,V) >= (lam/r) ||UV^T||_*^2, with equality when every ||u_i|| ||v_i|| = ||UV^T||_*/r.",
+        check=partial(checks.lower_bounds, 1.0),
+        control=partial(checks.lower_bounds, 1.5),
+        objects=("norms.nuclear",),
+    ),
+    Claim(
+        "mianjy2018-rem3.1",
+        f"{SOURCE}, Remark 3.1",
+        "f(UD, VD^-1) = f(U,V) for every nonsingular diagonal D, negative entries included.",
+        check=partial(checks.rescaling, True),
+        control=partial(checks.rescaling, False),
+        objects=("penalties.penalty",),
+    ),
+    Claim(
+        "mianjy2018-thm2.2",
+        f"{SOURCE}, Theorem 2.2",
+        "Every weight matrix has an orthogonal equalizer, found in polynomial time.",
+        check=partial(checks.equalization, lambda U: equalizer(U.mT @ U)),
+        control=partial(checks.equalization, lambda U: torch.eye(U.shape[1], dtype=torch.float64)),
+        objects=("linalg.equalizer",),
+    ),
+    Claim(
+        "mianjy2018-alg2",
+        f"{SOURCE}, Algorithm 2",
+        "One eigendecomposition per column, w = mean direction of the eigenvectors, equalizes a matrix.",
+        check=partial(checks.equalization, checks.printed_eqz),
+        control=partial(checks.equalization, partial(checks.printed_eqz, normalize=False)),
+        objects=("linalg.equalizer",),
+        note="Correct; its comments are not: the first diagonal entry becomes the mean, the trailing block is kept.",
+    ),
+    Claim(
+        "mianjy2018-rem5.2",
+        f"{SOURCE}, Remark 5.2",
+        "Z_k = 2^((1-k)/2) [[Z,Z],[-Z,Z]] applied at every level is a universal equalizer.",
+        "false as printed",
+        check=partial(checks.universal_equalizer, checks.printed_universal),
+        control=partial(checks.universal_equalizer, partial(checks.printed_universal, once=True)),
+        objects=("linalg.hadamard_equalizer",),
+        note="From size 4 on Z_k is not orthogonal; normalize once per level. Z_k has size 2^(k-1).",
+        corrected="mianjy2018-rem5.2-corrected",
+        counterexample=UNIVERSAL,
+    ),
+    Claim(
+        "mianjy2018-rem5.2-corrected",
+        f"{SOURCE}, Remark 5.2, corrected",
+        "Z(2m) = 2^(-1/2) [[Z,Z],[-Z,Z]] is orthogonal and gives every diagonal matrix a constant diagonal.",
+        check=partial(checks.universal_equalizer, lambda level: hadamard_equalizer(2 ** (level - 1))),
+        control=partial(checks.universal_equalizer, checks.printed_universal),
+        objects=("linalg.hadamard_equalizer",),
+    ),
+    Claim(
+        "mianjy2018-thm2.3",
+        f"{SOURCE}, Theorem 2.3",
+        "A global optimum of the tied problem is equalized and R = (lam/r) ||U||_F^4.",
+        "holds only if",
+        check=partial(checks.optimal_factors, 0.6, True),
+        control=partial(checks.optimal_factors, 0.0, True),
+        outside=partial(checks.optimal_factors, 0.0, True),
+        objects=("optima.optimum",),
+        note="Only if lam > 0.",
+    ),
+    Claim(
+        "mianjy2018-thm3.4",
+        f"{SOURCE}, Theorem 3.4",
+        "A global optimum of the untied problem is jointly equalized and R = (lam/r) ||UV^T||_*^2.",
+        "holds only if",
+        check=partial(checks.optimal_factors, 0.6, False),
+        control=partial(checks.optimal_factors, 0.0, False),
+        outside=partial(checks.optimal_factors, 0.0, False),
+        objects=("optima.optimum",),
+        note="Only if lam > 0, and with the strong definition: every product equals ||UV^T||_*/r.",
+    ),
+    Claim(
+        "mianjy2018-thm3.3",
+        f"{SOURCE}, Theorem 3.3",
+        "Every product has factors that one rotation equalizes: ||u_i||^2 = ||v_i||^2 = ||UV^T||_*/r.",
+        check=partial(checks.joint_construction, True),
+        control=partial(checks.joint_construction, False),
+        objects=("linalg.equalizer",),
+    ),
+    Claim(
+        "mianjy2018-sec3",
+        f"{SOURCE}, Section 3, before Theorem 3.3",
+        "Some pairs cannot be jointly equalized (Definition 3.2) by a rotation.",
+        "false as printed",
+        check=partial(
+            landscape_checks.cannot_rotate, torch.eye(2, dtype=torch.float64), torch.diag(tensor([1.0, 0.0]))
+        ),
+        control=partial(
+            landscape_checks.cannot_rotate, torch.eye(2, dtype=torch.float64), torch.diag(tensor([1.0, 0.0])), 0.3
+        ),
+        objects=("linalg.equalizer",),
+        note="With equal products as the definition every pair is equalized by some rotation "
+        "(Kakutani, Yamabe, Yujobo); the sentence is right for the stronger definition of the thesis.",
+        corrected="mianjy2018-sec3-corrected",
+        counterexample="""\
+import torch; from math import cos, pi, sin
+U, V = torch.eye(2), torch.diag(torch.tensor([1.0, 0.0]))
+Q = torch.tensor([[cos(pi / 4), -sin(pi / 4)], [sin(pi / 4), cos(pi / 4)]])
+print("no rotation makes the products equal")
+print(((U @ Q).norm(dim=0) * (V @ Q).norm(dim=0)).tolist())""",
+    ),
+    Claim(
+        "mianjy2018-sec3-corrected",
+        f"{SOURCE}, Section 3, corrected",
+        "Every pair becomes weakly equalized (equal products) under some rotation; strongly it need not.",
+        check=partial(landscape_checks.weak_equalization, False),
+        control=partial(landscape_checks.weak_equalization, True),
+        objects=("linalg.equalizer",),
+        note="Checked for width two, where the rotation is found by bisection; the general case is a theorem.",
+    ),
+    Claim(
+        "mianjy2018-thm2.4",
+        f"{SOURCE}, Theorem 2.4",
+        "The optimal UU^T is S_alpha(M), soft thresholding of the singular values of M.",
+        "false as printed",
+        check=partial(checks.tied_optimum, checks.printed_threshold),
+        control=partial(checks.tied_optimum, _shrink),
+        objects=("linalg.shrink", "optima.optimum"),
+        note="Eigenvalues of (M+M^T)/2 are meant, only positive ones, and only the top rho <= r of them.",
+        corrected="mianjy2018-thm2.4-corrected",
+        counterexample=NEGATIVE,
+    ),
+    Claim(
+        "mianjy2018-thm2.4-corrected",
+        f"{SOURCE}, Theorem 2.4, corrected",
+        "The optimal UU^T keeps the top rho <= r eigenvalues of (M+M^T)/2, each lowered by alpha.",
+        check=partial(checks.tied_optimum, _shrink),
+        control=partial(checks.tied_optimum, checks.printed_threshold),
+        objects=("linalg.shrink", "optima.optimum"),
+    ),
+    Claim(
+        "mianjy2018-rem2.5",
+        f"{SOURCE}, Remark 2.5",
+        "The tied problem has the same minimum as ||M-UU^T||^2 + (lam/r) ||U||_F^4.",
+        check=partial(checks.tied_optimum, _shrink, True),
+        control=partial(checks.tied_optimum, lambda s, lam, width: shrink(s, 2 * lam, width), True),
+        objects=("linalg.shrink",),
+    ),
+    Claim(
+        "mianjy2018-thm3.6",
+        f"{SOURCE}, Theorem 3.6",
+        "The optimal UV^T is S_alpha(M).",
+        "false as printed",
+        check=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:2]),
+        control=partial(checks.untied_optimum, _shrink, checks.UNTIED_CASES[:2]),
+        objects=("linalg.shrink", "optima.optimum"),
+        note="True exactly when s_{r+1} <= alpha, for instance r >= rank M; else only the top rho <= r are kept.",
+        corrected="mianjy2018-thm3.6-corrected",
+        counterexample=TRUNCATION,
+    ),
+    Claim(
+        "mianjy2018-thm3.6-corrected",
+        f"{SOURCE}, Theorem 3.6, corrected",
+        "The optimal UV^T keeps the top rho <= r singular triples of M, each value lowered by alpha.",
+        check=partial(checks.untied_optimum, _shrink),
+        control=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:1]),
+        objects=("linalg.shrink", "optima.optimum"),
+    ),
+    Claim(
+        "mianjy2018-alg3",
+        f"{SOURCE}, Algorithm 3",
+        "The polynomial-time solver returns a global optimum.",
+        "false as printed",
+        check=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:1]),
+        control=partial(checks.untied_optimum, _shrink, checks.UNTIED_CASES[:1]),
+        objects=("optima.optimum",),
+        note="It inherits the missing truncation of Theorem 3.6.",
+        corrected="mianjy2018-thm3.6-corrected",
+        counterexample=TRUNCATION,
+    ),
+    Claim(
+        "mianjy2018-rem3.5",
+        f"{SOURCE}, Remark 3.5",
+        "Dropout favors low rank: values below alpha are removed, and alpha <= (lam/r) ||M||_*.",
+        check=partial(checks.low_rank, 1.0),
+        control=partial(checks.low_rank, 0.1),
+        objects=("linalg.shrink",),
+        note="A statement about lam/r: at a fixed rate the shrinkage vanishes as the width grows.",
+    ),
+    Claim(
+        "mianjy2018-rem5.1",
+        f"{SOURCE}, Remark 5.1",
+        "Algorithm 3 costs O(d^2 r + d r^2 + r^4).",
+        "not checked",
+        note="An operation count, not a number; the benchmarks time it. Plane rotations bring it to O(d^2 r).",
+    ),
+    Claim(
+        "mianjy2018-eq7",
+        f"{SOURCE}, eq. (7)",
+        "Regularized factorization of a given matrix M is the dropout problem with y = Mx, isotropic x.",
+        check=partial(checks.penalty_identity, checks.isotropic, True),
+        control=partial(checks.penalty_identity, lambda m, d, drop: drop * checks.isotropic(m, d, 0.5), True),
+        objects=("data.Moments.of_map", "penalties.penalty"),
+    ),
+    Claim(
+        "mianjy2018-sec1",
+        f"{SOURCE}, Section 1",
+        "Global minima have the least l2 path norm among all factorizations of the same product.",
+        check=partial(checks.minimal_path_norm, 1.0),
+        control=partial(checks.minimal_path_norm, 2.0),
+        objects=("norms.path_norm",),
+    ),
+    Claim(
+        "mianjy2018-lemA.2",
+        f"{SOURCE}, Lemma A.2",
+        "(I + (lam/r) 11^T)^-1 = I - lam/(r + lam rho) 11^T.",
+        check=partial(checks.woodbury, lambda lam, r, rho: r + lam * rho),
+        control=partial(checks.woodbury, lambda lam, r, rho: r + lam),
+        objects=("linalg.shrink",),
+    ),
+    Claim(
+        "mianjy2018-lemA.3",
+        f"{SOURCE}, Lemma A.3",
+        "g(rho) - g(rho+1) = (lam h - (r+lam rho) a_{rho+1})^2 / ((r+lam rho)(r+lam rho+lam)) >= 0.",
+        check=partial(checks.decreasing_value, 1),
+        control=partial(checks.decreasing_value, 2),
+        objects=("linalg.shrink",),
+        note="The last line of the printed proof has a_{rho+1}^2; neither order nor sign of a is needed.",
+    ),
+    Claim(
+        "mianjy2018-lem4.1",
+        f"{SOURCE}, Lemma 4.1",
+        "All local minima of the tied problem are equalized.",
+        "holds only if",
+        check=partial(landscape_checks.unequal_points, 0.6),
+        control=partial(landscape_checks.unequal_points, -0.5),
+        outside=partial(landscape_checks.unequal_points, 1e-12),
+        objects=("models.Autoencoder",),
+        note="Only if lam > 0; read 'local minima', since for M > 0 the origin is a strict local maximum.",
+    ),
+    Claim(
+        "mianjy2018-def4.2",
+        f"{SOURCE}, Definition 4.2",
+        "Strict saddle: a critical point with a negative eigenvalue of the Hessian.",
+        check=partial(landscape_checks.unequal_points, 1.0),
+        control=partial(landscape_checks.unequal_points, -0.5),
+        objects=("models.Autoencoder",),
+    ),
+    Claim(
+        "mianjy2018-lemD.1",
+        f"{SOURCE}, Lemma D.1",
+        "UU^T <= M at every critical point.",
+        "holds only if",
+        check=partial(landscape_checks.below_map, (2.0, 0.5)),
+        control=partial(landscape_checks.below_map, (2.0, -0.5)),
+        outside=partial(landscape_checks.below_map, (1.0, -1.0)),
+        objects=("models.Autoencoder",),
+        note="Only if M >= 0 (M = diag(1,-1), U = 0); in general UU^T <= PMP with P the projector on range U.",
+    ),
+    Claim(
+        "mianjy2018-lemD.1-corrected",
+        f"{SOURCE}, Lemma D.1, for every symmetric M",
+        "UU^T <= PMP at every critical point, P the projector on the range of U.",
+        check=partial(landscape_checks.range_is_positive, 1.0),
+        control=partial(landscape_checks.range_is_positive, -1.0),
+        objects=("models.Autoencoder",),
+    ),
+    Claim(
+        "mianjy2018-lemD.2",
+        f"{SOURCE}, Lemma D.2",
+        "Rotating two orthogonal columns has second derivative -4 lam (n_1-n_2)^2.",
+        check=partial(landscape_checks.rotation_curvature, lambda lam: lam),
+        control=partial(landscape_checks.rotation_curvature, lambda lam: 1.0),
+        objects=("models.Autoencoder",),
+        note="The printed proof loses the factor lam; for orthogonal columns any small angle does.",
+    ),
+    Claim(
+        "mianjy2018-lemD.3",
+        f"{SOURCE}, Lemma D.3",
+        "Equalized critical points that are not global minima are strict saddles.",
+        check=partial(landscape_checks.strict_saddles, 0.3),
+        control=partial(landscape_checks.strict_saddles, 0.3, ">="),
+        objects=("models.Autoencoder",),
+    ),
+    Claim(
+        "mianjy2018-thm4.3",
+        f"{SOURCE}, Theorem 4.3",
+        "For lam < r s_r / (s_1+...+s_r - r s_r) all local minima are global and all saddles are strict.",
+        check=partial(landscape_checks.strict_saddles, 0.5),
+        control=partial(landscape_checks.strict_saddles, 0.5, ">="),
+        objects=("models.Autoencoder",),
+        note="The threshold, which is the condition rho = r, is not needed: see droptics-benign-landscape.",
+    ),
+    Claim(
+        "mianjy2018-sec6",
+        f"{SOURCE}, Section 6",
+        "The variance of the importance scores ||u_i|| ||v_i|| decreases monotonically during training.",
+        "not checked",
+        note="A sentence about Figure 3: see the comparison of mianjy2018-fig3, where it is not reproduced.",
+    ),
+)

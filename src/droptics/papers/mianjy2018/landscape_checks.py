@@ -1,0 +1,186 @@
+"""What the claims on the optimization landscape compare: critical points, curvature, joint equalization."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.linalg import shrink
+from droptics.norms import nuclear
+from droptics.papers.instances import normal, tensor
+from droptics.papers.mianjy2018.checks import tied_objective
+
+
+def hessian_least(objective: Callable[[Tensor], Tensor], U: Tensor) -> tuple[float, float]:
+    """Norm of the gradient and least eigenvalue of the Hessian, by automatic differentiation."""
+    flat = U.reshape(-1)
+
+    def of_vector(vector: Tensor) -> Tensor:
+        return objective(vector.reshape(U.shape))
+
+    gradient = torch.func.grad(of_vector)(flat)
+    curvature = torch.func.hessian(of_vector)(flat)
+    return float(gradient.norm()), float(torch.linalg.eigvalsh((curvature + curvature.mT) / 2)[0])
+
+
+def scalar_critical_points(M: float, lam: float, width: int) -> list[Tensor]:
+    """All critical points for one input and one output: u_i in {0, +-sqrt(M / (m + lam))}, m of them non-zero."""
+    found = []
+    for signs in itertools.product((-1.0, 0.0, 1.0), repeat=width):
+        m = sum(abs(sign) for sign in signs)
+        found.append(tensor([signs]) * math.sqrt(M / (m + lam)) if m else tensor([signs]))
+    return found
+
+
+def group_points(eigenvalues: Tensor, lam: float, width: int) -> list[Tensor]:
+    """Equalized critical points of diag(eigenvalues): every support with a positive shrunk spectrum."""
+    found = []
+    size = len(eigenvalues)
+    for count in range(min(size, width) + 1):
+        for support in itertools.combinations(range(size), count):
+            chosen = eigenvalues[list(support)]
+            level = lam * chosen.sum() / (width + lam * count) if count else chosen.sum()
+            squared = chosen - level
+            if count and float(squared.min()) <= 1e-9:
+                continue
+            U = torch.zeros(size, width, dtype=torch.float64)
+            for column, (index, value) in enumerate(zip(support, squared, strict=True)):
+                U[index, column] = value.clamp_min(0).sqrt()
+            found.append(_rotation_to_equal(U))
+    return found
+
+
+def _rotation_to_equal(U: Tensor) -> Tensor:
+    """Plane rotations of largest against smallest column until all norms agree."""
+    U = U.clone()
+    for _ in range(60):
+        norms = U.square().sum(0)
+        low, high = int(norms.argmin()), int(norms.argmax())
+        if float(norms[high] - norms[low]) < 1e-15:
+            break
+        mean, inner = norms.mean(), U[:, low] @ U[:, high]
+        a, b, c = norms[high] - mean, 2 * inner, norms[low] - mean
+        t = (-b + torch.sqrt(b * b - 4 * a * c)) / (2 * a)
+        cos = 1 / torch.sqrt(1 + t * t)
+        first, second = U[:, low].clone(), U[:, high].clone()
+        U[:, low], U[:, high] = cos * (first + t * second), cos * (second - t * first)
+    return U
+
+
+def strict_saddles(lam: float, elsewhere: Relation = "<") -> list[Comparison]:
+    """Every critical point that is not a global minimum has negative curvature (or, for the control, none has)."""
+    found = []
+    cases = [(tensor([2.0, 1.0]), 2), (tensor([1.5, 1.0, 0.4]), 2), (tensor([1.0]), 3)]
+    for eigenvalues, width in cases:
+        objective = tied_objective(torch.diag(eigenvalues), lam)
+        kept = shrink(eigenvalues, lam, width)
+        least = float((eigenvalues - kept).square().sum() + lam / width * kept.sum() ** 2)
+        for U in group_points(eigenvalues, lam, width):
+            gradient, curvature = hessian_least(objective, U)
+            found.append(compare(gradient, "==", 0.0, "gradient", precision=1e-6))
+            if float(objective(U)) > least + 1e-7:
+                found.append(compare(curvature, elsewhere, 0.0, "least curvature off the optimum", precision=1e-7))
+            else:
+                found.append(compare(curvature, ">=", 0.0, "least curvature at the optimum", precision=1e-7))
+    return found
+
+
+def unequal_points(lam: float, width: int = 3) -> list[Comparison]:
+    """Critical points whose columns differ in norm have negative curvature."""
+    found = []
+    objective = tied_objective(tensor([[2.0]]), lam)
+    for U in scalar_critical_points(2.0, lam, width):
+        gradient, curvature = hessian_least(objective, U)
+        found.append(compare(gradient, "==", 0.0, "gradient", precision=1e-8))
+        norms = U.square().sum(0)
+        if float(norms.max() - norms.min()) > 1e-9:
+            found.append(compare(curvature, "<", 0.0, "least curvature at unequal columns", precision=1e-6))
+    return found
+
+
+def rotation_curvature(factor: Callable[[float], float]) -> list[Comparison]:
+    """Second derivative of f along the rotation of two orthogonal columns is -4 lam (n_1 - n_2)^2."""
+    found = []
+    for lam, first, second in ((0.7, 1.5, 0.6), (0.2, 0.9, 0.0)):
+        U = torch.diag(tensor([first, second]))
+        objective = tied_objective(normal(1, 2, 2), lam)
+
+        def along(t: Tensor, U: Tensor = U, objective: Callable[[Tensor], Tensor] = objective) -> Tensor:
+            rotation = torch.stack([torch.stack([t.cos(), -t.sin()]), torch.stack([t.sin(), t.cos()])])
+            return objective(U @ rotation)
+
+        second_derivative = torch.func.hessian(along)(tensor(0.0))
+        formula = -4 * factor(lam) * (first**2 - second**2) ** 2
+        found.append(compare(second_derivative, "==", formula, f"lam={lam}"))
+    return found
+
+
+def below_map(eigenvalues: tuple[float, ...], lam: float = 0.5) -> list[Comparison]:
+    """UU^T <= M at critical points: the largest eigenvalue of UU^T - M is not positive."""
+    found = []
+    M = torch.diag(tensor(eigenvalues))
+    for U in group_points(tensor(eigenvalues), lam, 2):
+        top = torch.linalg.eigvalsh(U @ U.mT - M)[-1]
+        found.append(compare(top, "<=", 0.0, "largest eigenvalue of UU^T - M", precision=1e-7))
+    return found
+
+
+def range_is_positive(sign: float) -> list[Comparison]:
+    """UU^T <= P M P on the range of U for every symmetric M."""
+    found = []
+    for eigenvalues in ((1.0, -1.0), (2.0, 0.5), (-1.0, -2.0)):
+        M = torch.diag(tensor(eigenvalues))
+        for U in group_points(tensor(eigenvalues), 0.5, 2):
+            P = U @ torch.linalg.pinv(U)
+            top = torch.linalg.eigvalsh(sign * (U @ U.mT - P @ M @ P))[-1]
+            found.append(compare(top, "<=", 0.0, "largest eigenvalue", precision=1e-7))
+    return found
+
+
+def rotated_products(U: Tensor, V: Tensor, angle: float) -> Tensor:
+    """||u_i|| ||v_i|| after rotating both factors of width two."""
+    c, s = math.cos(angle), math.sin(angle)
+    Q = tensor([[c, -s], [s, c]])
+    return (U @ Q).norm(dim=0) * (V @ Q).norm(dim=0)
+
+
+def joint_rotation(U: Tensor, V: Tensor) -> float:
+    """An angle at which both products agree: they swap over a right angle, so bisection finds one."""
+    low, high = 0.0, math.pi / 2
+
+    def gap(angle: float) -> float:
+        first, second = rotated_products(U, V, angle).tolist()
+        return float(first - second)
+
+    start = gap(low)
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gap(middle) * start > 0 else (low, middle)
+    return (low + high) / 2
+
+
+def weak_equalization(strong: bool) -> list[Comparison]:
+    """Every pair of width two is jointly equalized by a rotation in the weak sense (equal products)."""
+    found = []
+    identity = torch.eye(2, dtype=torch.float64)
+    pairs = [
+        (identity, torch.diag(tensor([1.0, 0.0]))),
+        (normal(1, 3, 2), normal(2, 4, 2)),
+        (normal(3, 1, 2), identity),
+    ]
+    for U, V in pairs:
+        products = rotated_products(U, V, joint_rotation(U, V))
+        wanted = nuclear(U @ V.mT) / 2 if strong else products.mean()
+        found.append(compare(products, "==", wanted, "products after the rotation", precision=1e-7))
+    return found
+
+
+def cannot_rotate(U: Tensor, V: Tensor, angle: float | None = None) -> list[Comparison]:
+    """The printed sentence: no rotation (or not the given one) makes both products equal."""
+    first, second = rotated_products(U, V, joint_rotation(U, V) if angle is None else angle)
+    return [compare(first, "!=", second, "products after the rotation", precision=1e-7)]

@@ -1,0 +1,76 @@
+"""Chapter 2 of the thesis prints the statements of Mianjy, Arora and Vidal 2018 again, under new numbers."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from droptics.evidence.claims import Claim
+from droptics.linalg import shrink
+from droptics.papers.mianjy2018 import checks
+from droptics.papers.mianjy2018.claims import CLAIMS as EARLIER
+
+SOURCE = "Mianjy thesis (Johns Hopkins), chapter 2"
+TITLES = {"alg": "Algorithm", "def": "Definition", "thm": "Theorem", "rem": "Remark", "lem": "Lemma"}
+# thesis number -> number in the earlier paper
+NUMBERS = {
+    "alg1": "alg1",
+    "alg2": "alg2",
+    "def1": "def2.1",
+    "def2": "def3.2",
+    "def3": "def4.2",
+    "thm1": "thm2.2",
+    "thm2": "thm2.3",
+    "thm3": "thm2.4",
+    "thm3-corrected": "thm2.4-corrected",
+    "thm4": "thm3.3",
+    "thm5": "thm3.4",
+    "thm6": "thm3.6",
+    "thm6-corrected": "thm3.6-corrected",
+    "thm7": "thm4.3",
+    "rem1": "rem2.5",
+    "rem2": "rem3.1",
+    "rem3": "rem3.5",
+    "rem4": "rem5.1",
+    "rem5": "rem5.2",
+    "rem5-corrected": "rem5.2-corrected",
+    "lem1": "lem4.1",
+    "lem2": "lemA.1",
+    "lem3": "lemD.1",
+    "lem4": "lemD.2",
+    "lem5": "lemD.3",
+    "lem20": "lemA.2",
+    "lem21": "lemA.3",
+}
+NOTES = {"def2": "Stronger than the earlier definition: every product must equal ||UV^T||_*/r, not only one another."}
+
+
+def _again(number: str, earlier: str) -> Claim:
+    claim = next(item for item in EARLIER if item.id == f"mianjy2018-{earlier}")
+    name, fixed = number.removesuffix("-corrected"), ", corrected" if number.endswith("-corrected") else ""
+    where = f"{SOURCE}, {TITLES[name[:3]]} {name[3:]}{fixed}"
+    if name in ("lem20", "lem21"):
+        where = where.replace("chapter 2", "appendix")
+    corrected = None if claim.corrected is None else f"thesis-{number}-corrected"
+    return claim.printed_as(f"thesis-{number}", where, corrected=corrected, note=NOTES.get(number, claim.note))
+
+
+CLAIMS: tuple[Claim, ...] = (
+    *(_again(number, earlier) for number, earlier in NUMBERS.items()),
+    Claim(
+        "thesis-alg3",
+        f"{SOURCE}, Algorithm 3",
+        "rho = max{j : s_j > lam sum_{i<=j} s_i / (1 + lam j)} and shrinkage with 1 + lam rho give an optimum.",
+        "false as printed",
+        check=partial(checks.untied_optimum, checks.thesis_threshold, checks.UNTIED_CASES[2:3]),
+        control=partial(checks.untied_optimum, shrink, checks.UNTIED_CASES[2:3]),
+        objects=("linalg.shrink", "optima.optimum"),
+        note="The denominators are r + lam j; equal only for r = 1. The truncation to r values is missing too.",
+        corrected="thesis-thm6-corrected",
+        counterexample="""\
+import torch; from droptics import Bernoulli, Moments, criterion, optimum, TwoLayerLinear
+M, lam, r = torch.eye(2).double(), 1.0, 2
+x = 1 - lam * 2 / (1 + lam * 2)  # each singular value as printed
+print(2 * (1 - x) ** 2 + lam / r * (2 * x) ** 2)
+print(optimum(TwoLayerLinear, Moments.of_map(M), Bernoulli(0.5, r)).objective)""",
+    ),
+)

@@ -1,0 +1,354 @@
+"""What the claims of chapter 3 (deep linear networks) compare.
+
+Letters: k hidden layers of widths d_1..d_k, lam = drop / (1 - drop), C = E x x^T, W = W_{k+1} ... W_1.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from droptics.data import Moments
+from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.linalg import psd_root, shrink
+from droptics.masks import Bernoulli, Product
+from droptics.models import DeepLinear
+from droptics.norms import nuclear, path_norm
+from droptics.papers.instances import coin_masks, descend, expected_error, moments, normal, subsets, tensor
+from droptics.penalties import effective_strength, penalty, sub_penalties
+
+Chain = Sequence[Tensor]
+
+
+def network(seed: int, sizes: Sequence[int]) -> list[Tensor]:
+    """Random weights [W_1, ...] for the sizes inputs, hidden..., outputs."""
+    return [normal(seed + i, b, a) for i, (a, b) in enumerate(itertools.pairwise(sizes))]
+
+
+def law(weights: Chain, drop: float) -> Product:
+    """One Bernoulli law per hidden layer."""
+    return Product([Bernoulli(drop, weight.shape[0]) for weight in weights[:-1]])
+
+
+def product(weights: Chain, last: int | None = None, first: int = 1) -> Tensor:
+    """W_last ... W_first; the identity when last < first."""
+    last = len(weights) if last is None else last
+    size = weights[first - 1].shape[1] if first <= len(weights) else weights[-1].shape[0]
+    result = torch.eye(size, dtype=torch.float64)
+    for index in range(first, last + 1):
+        result = weights[index - 1] @ result
+    return result
+
+
+INSTANCES = (((4, 3, 2, 3), 0.3), ((3, 2, 2, 2, 2), 0.6), ((2, 5, 3), 0.45), ((3, 1, 2, 1), 0.9))
+
+
+def masked_error(weights: Chain, data: Moments, drop: float) -> float:
+    """E || y - theta^-k W_{k+1} B_k ... B_1 W_1 x ||^2 over all masks, from the definition."""
+    widths = [weight.shape[0] for weight in weights[:-1]]
+
+    def maps() -> list[tuple[Tensor, float]]:
+        found = []
+        for kept, chance in coin_masks([drop] * sum(widths)):
+            result = weights[0]
+            for mask, weight in zip(kept.split(widths), weights[1:], strict=True):
+                result = weight @ (mask[:, None] / (1 - drop) * result)
+            found.append((result, chance))
+        return found
+
+    return expected_error(iter(maps()), data)
+
+
+def split(scaled: bool) -> list[Comparison]:
+    """Expected masked error = error + penalty for any law of (x, y)."""
+    found = []
+    for seed, (sizes, drop) in enumerate(INSTANCES):
+        weights, data = network(seed, sizes), moments(seed, sizes[-1], sizes[0], rank=2)
+        plain = expected_error(iter([(product(weights), 1.0)]), data)
+        added = penalty(DeepLinear(weights), data, law(weights, drop)).value * (1.0 if scaled else 1 - drop)
+        found.append(compare(plain + added, "==", masked_error(weights, data, drop), f"sizes {sizes}"))
+    return found
+
+
+def pivot_sums(weights: Chain, C: Tensor) -> list[float]:
+    """R_l for l = 1..k as the printed sum over pivot layers and nodes."""
+    hidden = len(weights) - 1
+    totals = []
+    for count in range(1, hidden + 1):
+        total = 0.0
+        for layers in subsets(range(1, hidden + 1), count):
+            first = product(weights, layers[0])
+            flow = (first @ C * first).sum(1)
+            for lower, upper in itertools.pairwise(layers):
+                flow = product(weights, upper, lower + 1).square() @ flow
+            last = product(weights, None, layers[-1] + 1)
+            total += float(last.square().sum(0) @ flow)
+        totals.append(total)
+    return totals
+
+
+def sub_regularizers(power: Callable[[float, int], float]) -> list[Comparison]:
+    """Library terms against lam^l R_l by the printed sum, and their total against all masks."""
+    found = []
+    for seed, (sizes, drop) in enumerate(INSTANCES):
+        weights, data = network(seed, sizes), moments(seed, sizes[-1], sizes[0])
+        lam = drop / (1 - drop)
+        printed = tensor([power(lam, level + 1) * value for level, value in enumerate(pivot_sums(weights, data.xx))])
+        ours = sub_penalties(DeepLinear(weights), data, law(weights, drop))
+        found.append(compare(ours, "==", printed, f"terms, sizes {sizes}"))
+        truth = masked_error(weights, data, drop) - expected_error(iter([(product(weights), 1.0)]), data)
+        found.append(compare(printed.sum(), "==", truth, f"sum, sizes {sizes}", scale=max(1.0, truth)))
+    return found
+
+
+def shallow_case(rows: bool) -> list[Comparison]:
+    """K = 1: R_1 = sum_i ||W_1(i,:)||_C^2 ||W_2(:,i)||^2 (rows of W_1, columns of W_2)."""
+    found = []
+    for seed in range(3):
+        weights, data = network(seed, (3, 3, 3)), moments(seed, 3, 3)
+        root = psd_root(data.xx)
+        inner = (weights[0] @ root).square().sum(1) if rows else weights[0].square().sum(0)
+        outer = weights[1].square().sum(0) if rows else weights[1].square().sum(1)
+        printed = (inner * outer).sum()
+        found.append(compare(sub_penalties(DeepLinear(weights), data, law(weights, 0.5))[0], "==", printed, "R_1"))
+    return found
+
+
+def mean_of_masked_product(power: Callable[[int, int, int], int]) -> list[Comparison]:
+    """Mean of W_i B_{i-1} ... B_j W_j scaled by theta^-power(i, j, k) against W_{i->j}."""
+    found = []
+    weights, drop = network(1, (3, 2, 2, 2, 3)), 0.4
+    hidden = len(weights) - 1
+    for first, last in ((1, 2), (1, 4), (2, 3), (2, 4)):
+        mean = weights[first - 1]
+        for index in range(first + 1, last + 1):
+            mean = weights[index - 1] @ ((1 - drop) * mean)
+        scaled = mean * (1 - drop) ** (-power(last, first, hidden))
+        found.append(compare(scaled, "==", product(weights, last, first), f"W_{last}->{first}"))
+    return found
+
+
+def invariances(kind: str) -> list[Comparison]:
+    """R_l under node-wise rescaling (or, as a control, a scaling of one layer), and R_k = squared path norm."""
+    found = []
+    for seed, (sizes, drop) in enumerate(INSTANCES):
+        weights, data = network(seed, sizes), moments(seed, sizes[-1], sizes[0])
+        scales = [tensor([1.0] * sizes[0])] + [0.5 + normal(seed + i, n).abs() for i, n in enumerate(sizes[1:-1])]
+        scales = [scales[0]] + [s * torch.where(torch.arange(len(s)) % 2 == 0, 1.0, -1.0) for s in scales[1:]]
+        scales.append(tensor([1.0] * sizes[-1]))
+        if kind == "nodes":
+            other = [b[:, None] * w / a for w, a, b in zip(weights, scales, scales[1:], strict=False)]
+        else:
+            other = [2 * weights[0], *weights[1:]]
+        ours, theirs = (sub_penalties(DeepLinear(list(w)), data, law(weights, drop)) for w in (weights, other))
+        found.append(compare(theirs, "==", ours, f"terms after rescaling, sizes {sizes}"))
+        lam = drop / (1 - drop)
+        path = path_norm([weights[0] @ psd_root(data.xx), *weights[1:]]) ** 2
+        top = ours[-1] / lam ** (len(weights) - 1)
+        found.append(compare(top, "==", path, "R_k is the squared path norm"))
+    return found
+
+
+def compactness(singular: bool) -> list[Comparison]:
+    """After rescaling every hidden node to unit C-norm, ||W_{k+1}||_F^2 = R_k: level sets are bounded for C > 0."""
+    found = []
+    for seed, sizes in enumerate(((3, 2, 2, 2), (2, 4, 3))):
+        weights, data = network(seed, sizes), moments(seed, sizes[-1], sizes[0])
+        scaled, norms = [], torch.ones(sizes[0], dtype=torch.float64)
+        root = psd_root(data.xx) if not singular else torch.eye(sizes[0], dtype=torch.float64)
+        for index, weight in enumerate(weights[:-1]):
+            moved = weight * norms
+            norms = (moved @ root if index == 0 else moved).norm(dim=1)
+            scaled.append(moved / norms[:, None])
+        scaled.append(weights[-1] * norms)
+        top = pivot_sums(scaled, data.xx)[-1]
+        found.append(compare(scaled[-1].square().sum(), "==", top, "last layer after rescaling"))
+        found.append(compare(product(scaled), "==", product(weights), "same map"))
+    return found
+
+
+def not_attained() -> list[Comparison]:
+    """M = I_2, C = diag(1,0), two units: the infimum lam/2 is approached and not attained."""
+    found = []
+    for s in (0.1, 0.01):
+        U, V = tensor([[1.0, 1.0], [s, -s]]), tensor([[0.5, 0.5], [0.5 / s, -0.5 / s]])
+        data = Moments(torch.diag(tensor([1.0, 0.0])), torch.diag(tensor([1.0, 0.0])), torch.eye(2).double())
+        value = penalty(DeepLinear([V.mT, U]), data, Bernoulli(0.5, 2))
+        found.append(compare(value, "==", 0.5, f"penalty at s={s}", precision=1e-7))
+    return found
+
+
+def subset_sum(widths: Sequence[int], lam: float) -> float:
+    """Sum over l of lam^l e_l(1/d_1, ..., 1/d_k), subset by subset."""
+    return sum(
+        lam**count * sum(1.0 / math.prod(chosen) for chosen in subsets(list(widths), count))
+        for count in range(1, len(widths) + 1)
+    )
+
+
+def strength(extra: float) -> list[Comparison]:
+    """Nu against its definition, and its monotonicity in rate, depth and width."""
+    found = []
+    for widths, drop in (((3, 4, 5), 0.3), ((2,), 0.9), ((5, 5, 5, 5, 5), 0.3), ((7, 1), 0.0)):
+        lam = drop / (1 - drop)
+        ours = float(effective_strength(widths, drop))
+        found.append(compare(ours, "==", subset_sum(widths, lam) + extra, f"widths {widths}"))
+    found.append(compare(effective_strength((4, 4), 0.4), ">", effective_strength((4, 4), 0.3), "grows with the rate"))
+    found.append(compare(effective_strength((4, 4, 9), 0.3), ">", effective_strength((4, 4), 0.3), "with the depth"))
+    found.append(compare(effective_strength((4, 5), 0.3), "<", effective_strength((4, 4), 0.3), "falls with width"))
+    return found
+
+
+def layer_bounds(share: float) -> list[Comparison]:
+    """R_l >= share e_l(1/d) ||W C^1/2||_*^2 and R >= nu ||W C^1/2||_*^2."""
+    found = []
+    for seed, (sizes, drop) in enumerate(INSTANCES * 3):
+        weights, data = network(10 * seed, sizes), moments(seed, sizes[-1], sizes[0])
+        lam, widths = drop / (1 - drop), sizes[1:-1]
+        norm = float(nuclear(product(weights) @ psd_root(data.xx))) ** 2
+        terms = sub_penalties(DeepLinear(weights), data, law(weights, drop))
+        for level, term in enumerate(terms.tolist(), start=1):
+            e = sum(1.0 / math.prod(chosen) for chosen in subsets(list(widths), level))
+            found.append(compare(term, ">=", share * lam**level * e * norm, f"R_{level}, sizes {sizes}"))
+        nu = float(effective_strength(widths, drop))
+        found.append(compare(float(terms.sum()), ">=", share * nu * norm, "total"))
+    return found
+
+
+def rank_one_network(u: Tensor, v: Tensor, widths: Sequence[int]) -> list[Tensor]:
+    """The equalized network of a rank-one map."""
+    first = torch.ones(widths[0], 1, dtype=torch.float64) @ v[None] / widths[0] ** 0.5
+    middle = [torch.ones(b, a, dtype=torch.float64) / (a * b) ** 0.5 for a, b in itertools.pairwise(widths)]
+    return [first, *middle, u[:, None] @ torch.ones(1, widths[-1], dtype=torch.float64) / widths[-1] ** 0.5]
+
+
+def rank_one(scale: float) -> list[Comparison]:
+    """The printed network computes u v^T and meets every lower bound with equality, for every C."""
+    found = []
+    for seed, widths in enumerate(((3, 2), (2, 4, 3), (5,), (1, 1))):
+        u, v, drop = normal(seed, 3), normal(seed + 1, 4), 0.35
+        weights = rank_one_network(u, v, widths)
+        weights[-1] = scale * weights[-1]
+        data = moments(seed, 3, 4)
+        found.append(compare(product(weights), "==", torch.outer(u, v), f"map, widths {widths}"))
+        norm = nuclear(torch.outer(u, v) @ psd_root(data.xx)) ** 2
+        value = penalty(DeepLinear(weights), data, law(weights, drop))
+        found.append(compare(value, "==", effective_strength(widths, drop) * norm, f"penalty, widths {widths}"))
+    return found
+
+
+def envelope_bound(share: float) -> list[Comparison]:
+    """Nu ||M C^1/2||_*^2 lies below every network of the map and is a mean of rank-one optima of the same norm."""
+    found = layer_bounds(share)
+    M, C, widths, drop = normal(1, 3, 4), moments(2, 3, 4).xx, (3, 2), 0.4
+    root = psd_root(C)
+    P, s, Rh = torch.linalg.svd(M @ root, full_matrices=False)
+    weights, mixed = s / s.sum(), torch.zeros_like(M)
+    nu = float(effective_strength(widths, drop))
+    for weight, p, r in zip(weights, P.mT, Rh, strict=True):
+        atom = s.sum() * torch.outer(p, torch.linalg.solve(root, r))
+        mixed = mixed + weight * atom
+        data = Moments(C, M @ C, M @ C @ M.mT)
+        layers = rank_one_network(s.sum() * p, torch.linalg.solve(root, r), widths)
+        value = penalty(DeepLinear(layers), data, law(layers, drop))
+        found.append(compare(value, "==", share * nu * s.sum() ** 2, "value of each rank-one atom"))
+    return [*found, compare(mixed, "==", M, "mean of the atoms")]
+
+
+def least_penalty(target: Tensor, widths: Sequence[int], drop: float, seed: int = 0) -> float:
+    """Least penalty over networks of a map, by descent with a high charge on the map's error."""
+    sizes = (target.shape[1], *widths, target.shape[0])
+    shapes = [(b, a) for a, b in itertools.pairwise(sizes)]
+    data = Moments.of_map(target)
+
+    def objective(*weights: Tensor) -> Tensor:
+        miss = (product(weights) - target).square().sum()
+        return penalty(DeepLinear(list(weights)), data, law(weights, drop)).value + 1e4 * miss
+
+    return descend(objective, shapes, starts=3, seed=seed, size=0.7)[0]
+
+
+def equalizable(target: Tensor, relation: Relation) -> list[Comparison]:
+    """Least penalty of I_2 (rank two) or of a rank-one map against the envelope, widths (2,2), lam = 1."""
+    least = least_penalty(target, (2, 2), 0.5)
+    bound = float(effective_strength((2, 2), 0.5) * nuclear(target) ** 2)
+    return [compare(least, relation, bound, "least penalty against the envelope", precision=1e-2)]
+
+
+def envelope_problem(rule: Callable[[Tensor, float, int], Tensor]) -> list[Comparison]:
+    """Min over rank <= min width of ||Mbar - W||^2 + nu ||W||_*^2 against descent over factors."""
+    found = []
+    for seed, (spectrum, widths, nu) in enumerate((((2.0, 1.0), (1, 3), 0.1), ((3.0, 2.0, 0.5), (2, 4), 0.3))):
+        s, rank = tensor(spectrum), min(widths)
+
+        def objective(U: Tensor, V: Tensor, s: Tensor = s, nu: float = nu) -> Tensor:
+            # ||W||_* = min over factors of (||U||^2 + ||V||^2) / 2
+            half = (U.square().sum() + V.square().sum()) / 2
+            return (torch.diag(s) - U @ V.mT).square().sum() + nu * half**2
+
+        best, _ = descend(objective, [(len(s), rank), (len(s), rank)], starts=3, seed=seed)
+        x = rule(s, nu, rank)
+        value = (s - x).square().sum() + nu * x.sum() ** 2
+        found.append(compare(value, "==", best, f"value, spectrum {spectrum}", precision=1e-7))
+        found.append(compare(float((x > 0).sum()), "<=", float(rank), "rank"))
+    return found
+
+
+def truncated(s: Tensor, nu: float, rank: int) -> Tensor:
+    """The corrected rule: at most `rank` values are kept."""
+    return shrink(s, nu * rank, rank)
+
+
+def untruncated(s: Tensor, nu: float, rank: int) -> Tensor:
+    """The printed rule: every value above the threshold of the top values is kept."""
+    kept = shrink(s, nu * rank, rank)
+    alpha = float((s - kept)[0])
+    return (s - alpha).clamp_min(0)
+
+
+def deep_minimum(
+    spectrum: Sequence[float], widths: Sequence[int], drop: float, seed: int = 0, starts: int = 4
+) -> float:
+    """Least deep dropout objective for y = M x, isotropic x, by descent on the exact objective."""
+    s = torch.diag(tensor(spectrum))
+    data = Moments.of_map(s)
+    shapes = [(b, a) for a, b in itertools.pairwise((len(spectrum), *widths, len(spectrum)))]
+
+    def objective(*weights: Tensor) -> Tensor:
+        error = (product(weights) - s).square().sum()
+        return error + penalty(DeepLinear(list(weights)), data, law(weights, drop)).value
+
+    return descend(objective, shapes, starts=4, seed=seed, size=0.8)[0]
+
+
+def gap_condition(spectrum: Sequence[float], widths: Sequence[int], drop: float) -> list[Comparison]:
+    """Under nu s_1/(1+nu) >= s_2 the deep optimum is tr Cyy - s_1^2/(1+nu)."""
+    nu = float(effective_strength(tuple(widths), drop))
+    value = sum(s * s for s in spectrum) - spectrum[0] ** 2 / (1 + nu)
+    return [compare(deep_minimum(spectrum, widths, drop), "==", value, "least objective", precision=1e-6)]
+
+
+def single_output(solution: Callable[[Moments, float], Tensor]) -> list[Comparison]:
+    """One output: W* = Cyx C^-1 / (1 + nu) and Theta(w) = nu w C w^T, against descent with C != I."""
+    found = []
+    for seed, widths in enumerate(((2, 2), (3,))):
+        data, drop = moments(seed, 1, 2), 0.4
+        nu = float(effective_strength(widths, drop))
+        shapes = [(b, a) for a, b in itertools.pairwise((2, *widths, 1))]
+
+        def objective(*weights: Tensor, data: Moments = data) -> Tensor:
+            W = product(weights)
+            error = data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum()
+            return error + penalty(DeepLinear(list(weights)), data, law(weights, 0.4)).value
+
+        best, weights = descend(objective, shapes, starts=2, seed=seed)
+        W = solution(data, nu)
+        found.append(compare(product(weights), "==", W, f"map, widths {widths}", precision=1e-4))
+        theta = nu * float((W @ data.xx * W).sum())
+        error = float(data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum())
+        found.append(compare(error + theta, "==", best, f"value, widths {widths}", precision=1e-7))
+    return found

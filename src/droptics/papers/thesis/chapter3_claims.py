@@ -1,0 +1,235 @@
+"""Chapter 3 of the thesis: dropout in deep linear networks, as claims."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from droptics.evidence.claims import Claim
+from droptics.papers.instances import tensor
+from droptics.papers.thesis import chapter3_checks as checks
+
+SOURCE = "Mianjy thesis (Johns Hopkins), chapter 3"
+RANK_ONE = torch.diag(tensor([1.0, 0.0]))
+RANK_TWO = torch.eye(2, dtype=torch.float64)
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "thesis-sec3.1",
+        f"{SOURCE}, Section 3.1",
+        "The dropout objective is the loss plus E ||W_masked - W||_C^2, whatever the law of (x, y).",
+        check=partial(checks.split, True),
+        control=partial(checks.split, False),
+        objects=("penalties.criterion", "models.DeepLinear"),
+    ),
+    Claim(
+        "thesis-eq3.1",
+        f"{SOURCE}, eq. (3.1)",
+        "theta^-k W_i B_{i-1} ... B_j W_j is unbiased for W_{i->j}, for all i and j.",
+        "false as printed",
+        check=partial(checks.mean_of_masked_product, lambda last, first, hidden: hidden),
+        control=partial(checks.mean_of_masked_product, lambda last, first, hidden: last - first),
+        objects=("models.DeepLinear",),
+        note="The factor is theta^-(i-j): one per mask in the product.",
+        corrected="thesis-eq3.1-corrected",
+        counterexample="""\
+theta, k = 0.5, 2  # all weights one: W_{2->1} = 1, its masked version has one mask
+mean = theta * 1 + (1 - theta) * 0
+print(mean * theta**-k)
+print(mean * theta ** -(2 - 1))""",
+    ),
+    Claim(
+        "thesis-eq3.1-corrected",
+        f"{SOURCE}, eq. (3.1), corrected",
+        "theta^-(i-j) W_i B_{i-1} ... B_j W_j is unbiased for W_{i->j}.",
+        check=partial(checks.mean_of_masked_product, lambda last, first, hidden: last - first),
+        control=partial(checks.mean_of_masked_product, lambda last, first, hidden: hidden),
+        objects=("models.DeepLinear",),
+    ),
+    Claim(
+        "thesis-prop8",
+        f"{SOURCE}, Proposition 8",
+        "The penalty is sum_l lam^l R_l with R_l a sum over l pivot layers and nodes.",
+        check=partial(checks.sub_regularizers, lambda lam, level: lam**level),
+        control=partial(checks.sub_regularizers, lambda lam, level: lam),
+        objects=("penalties.sub_penalties", "penalties.penalty"),
+        note="In the proof of Lemma 7 and in Figure 3-1 the letters differ: R_l here is without lam^l.",
+    ),
+    Claim(
+        "thesis-rem6",
+        f"{SOURCE}, Remark 6",
+        "For k = 1 the penalty is lam sum_i ||W_1(:,i)||^2 ||W_2(i,:)||^2.",
+        "false as printed",
+        check=partial(checks.shallow_case, False),
+        control=partial(checks.shallow_case, True),
+        objects=("penalties.sub_penalties",),
+        note="Rows and columns are interchanged and the second moment is missing.",
+        corrected="thesis-rem6-corrected",
+        counterexample="""\
+import torch; from droptics import Bernoulli, DeepLinear, Moments, penalty
+W1, W2 = torch.tensor([[1.0, 1.0], [0.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 0.0]])
+print(float((W1.square().sum(0) * W2.square().sum(1)).sum()))
+print(float(penalty(DeepLinear([W1, W2]), Moments.of_map(torch.eye(2)), Bernoulli(0.5, 2))))""",
+    ),
+    Claim(
+        "thesis-rem6-corrected",
+        f"{SOURCE}, Remark 6, corrected",
+        "For k = 1 the penalty is lam sum_i ||W_1(i,:)||_C^2 ||W_2(:,i)||^2, which is Lemma 2.",
+        check=partial(checks.shallow_case, True),
+        control=partial(checks.shallow_case, False),
+        objects=("penalties.sub_penalties",),
+    ),
+    Claim(
+        "thesis-rem7",
+        f"{SOURCE}, Remark 7",
+        "Every R_l is invariant under rescaling of nodes, and R_k is the squared path norm with W_1 C^1/2.",
+        check=partial(checks.invariances, "nodes"),
+        control=partial(checks.invariances, "one layer"),
+        objects=("penalties.sub_penalties", "norms.path_norm"),
+        note="Node-wise (signed) rescaling is more than the printed scalar rescaling of layers.",
+    ),
+    Claim(
+        "thesis-lem6",
+        f"{SOURCE}, Lemma 6",
+        "The least penalty over networks of a map is attained; it depends only on the spectrum of M C^1/2.",
+        "holds only if",
+        check=partial(checks.compactness, False),
+        control=partial(checks.compactness, True),
+        outside=checks.not_attained,
+        objects=("envelopes.induced",),
+        note="Only if C is nonsingular and lam > 0. The printed compactness argument is infeasible; after rescaling "
+        "every hidden node to unit C-norm the last layer has squared norm R_k.",
+    ),
+    Claim(
+        "thesis-def4",
+        f"{SOURCE}, Definition 4",
+        "nu = sum_l lam^l e_l(1/d_1..1/d_k) = prod(1 + lam/d_i) - 1 grows with rate and depth, falls with width.",
+        check=partial(checks.strength, 0.0),
+        control=partial(checks.strength, 1.0),
+        objects=("penalties.effective_strength",),
+    ),
+    Claim(
+        "thesis-lem7",
+        f"{SOURCE}, Lemma 7",
+        "R_l >= e_l(1/d) ||W C^1/2||_*^2, hence R >= nu ||W C^1/2||_*^2.",
+        check=partial(checks.layer_bounds, 1.0),
+        control=partial(checks.layer_bounds, 30.0),
+        objects=("penalties.sub_penalties", "penalties.effective_strength"),
+        note="(3.14) and (3.15) print it without C^1/2.",
+    ),
+    Claim(
+        "thesis-def5",
+        f"{SOURCE}, Definition 5",
+        "A network is equalized when R = nu ||W C^1/2||_*^2; the rank-one network of Proposition 1 is.",
+        check=partial(checks.rank_one, 1.0),
+        control=partial(checks.rank_one, 2.0),
+        objects=("penalties.effective_strength",),
+    ),
+    Claim(
+        "thesis-prop1",
+        f"{SOURCE}, Proposition 1",
+        "The network of equal weights computes u v^T and is equalized, for every C.",
+        check=partial(checks.rank_one, 1.0),
+        control=partial(checks.rank_one, 2.0),
+        objects=("penalties.penalty", "models.DeepLinear"),
+    ),
+    Claim(
+        "thesis-lem8",
+        f"{SOURCE}, Lemma 8",
+        "The convex envelope of the least penalty is at most nu ||M C^1/2||_*^2: a mean of rank-one maps.",
+        check=partial(checks.envelope_bound, 1.0),
+        control=partial(checks.envelope_bound, 0.5),
+        objects=("envelopes.envelope",),
+    ),
+    Claim(
+        "thesis-thm9",
+        f"{SOURCE}, Theorem 9",
+        "The convex envelope of the least penalty is nu ||M C^1/2||_*^2.",
+        check=partial(checks.envelope_bound, 1.0),
+        control=partial(checks.envelope_bound, 0.5),
+        objects=("envelopes.envelope",),
+    ),
+    Claim(
+        "thesis-thm9-equality",
+        f"{SOURCE}, Theorem 9, last sentence",
+        "The least penalty equals its envelope (the network is equalized).",
+        "holds only if",
+        check=partial(checks.equalizable, RANK_ONE, "=="),
+        control=partial(checks.equalizable, RANK_TWO, "=="),
+        outside=partial(checks.equalizable, RANK_TWO, "=="),
+        objects=("envelopes.induced", "envelopes.envelope"),
+        note="Only if k = 1 or rank M <= 1: for k >= 2 no network of a map of rank two or more is equalized. "
+        "I_2 at widths (2,2), lam = 1 costs 6, the envelope is 5.",
+    ),
+    Claim(
+        "thesis-lem9",
+        f"{SOURCE}, Lemma 9",
+        "The envelope problem is solved by soft thresholding without truncation, r' = max{rank, r}.",
+        "false as printed",
+        check=partial(checks.envelope_problem, checks.untruncated),
+        control=partial(checks.envelope_problem, checks.truncated),
+        objects=("linalg.shrink",),
+        note="The rank is at most the least width: min, not max, and only the top values are kept.",
+        corrected="thesis-lem9-corrected",
+        counterexample="""\
+import torch; from droptics import linalg
+s, nu, width = torch.tensor([2.0, 1.0]).double(), 0.1, 1
+print((s - nu * s[0] / (1 + nu)).clamp_min(0).tolist())  # rank 2 through a layer of width 1
+print(linalg.shrink(s, nu * width, width).tolist())""",
+    ),
+    Claim(
+        "thesis-lem9-corrected",
+        f"{SOURCE}, Lemma 9, corrected",
+        "The envelope problem is solved by the top rho <= min width values, each lowered by alpha.",
+        check=partial(checks.envelope_problem, checks.truncated),
+        control=partial(checks.envelope_problem, checks.untruncated),
+        objects=("linalg.shrink",),
+    ),
+    Claim(
+        "thesis-thm10",
+        f"{SOURCE}, Theorem 10",
+        "If nu s_1/(1+nu) >= s_2 the deep optimum is the rank-one map of value tr Cyy - s_1^2/(1+nu).",
+        "holds only if",
+        check=partial(checks.gap_condition, (2.0, 0.5), (2, 2), 0.5),
+        control=partial(checks.gap_condition, (1.0, 1.0), (2, 2), 0.2),
+        outside=partial(checks.gap_condition, (2.0, 1.5), (2, 2), 0.2),
+        objects=("optima.optimum",),
+        note="The gap is sufficient, not necessary.",
+    ),
+    Claim(
+        "thesis-cor1",
+        f"{SOURCE}, Corollary 1 (2)",
+        "With one output W* = Cyx / (1 + nu).",
+        "false as printed",
+        check=partial(checks.single_output, lambda data, nu: data.yx / (1 + nu)),
+        control=partial(checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)),
+        objects=("optima.optimum", "penalties.effective_strength"),
+        note="C^-1 is missing.",
+        corrected="thesis-cor1-corrected",
+        counterexample="""\
+import torch; from droptics import Bernoulli, Moments, TwoLayerLinear, optimum
+data = Moments(torch.tensor([[4.0]]).double(), torch.tensor([[4.0]]).double(), torch.tensor([[4.0]]).double())  # y = x
+print(4.0 / (1 + 1))  # width 1, drop 1/2: nu = 1
+print(float(optimum(TwoLayerLinear, data, Bernoulli(0.5, 1)).model.matrix()))""",
+    ),
+    Claim(
+        "thesis-cor1-corrected",
+        f"{SOURCE}, Corollary 1, corrected",
+        "With one output Theta(w) = nu w C w^T and W* = Cyx C^-1 / (1 + nu).",
+        check=partial(checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)),
+        control=partial(checks.single_output, lambda data, nu: data.yx / (1 + nu)),
+        objects=("optima.optimum", "penalties.effective_strength"),
+        note="A rescaled least-squares solution; 'ridge' only when C is a multiple of I.",
+    ),
+    Claim(
+        "thesis-fig3-1",
+        f"{SOURCE}, Figure 3-1 and the walk sums",
+        "A term of R_l is a product over walks: into the first pivot, between pivots, out of the last one.",
+        check=partial(checks.sub_regularizers, lambda lam, level: lam**level),
+        control=partial(checks.sub_regularizers, lambda lam, level: lam),
+        objects=("penalties.sub_penalties",),
+        note="A drawing. In its caption the middle walk goes from node i_p of layer j_p; the printed walk sums are "
+        "the squares alpha^2, beta^2.",
+    ),
+)
