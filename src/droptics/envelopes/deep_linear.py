@@ -1,0 +1,170 @@
+"""Deep linear networks: the exact induced penalty as a small geometric program, and its convex envelope.
+
+With s the singular values of W E[x x^T]^(1/2) and a_i = lambda_i / width_i, the least penalty of a map is
+
+    Theta(s) = min over x_1, ..., x_k in the simplex of  sum_j s_j^2 (prod_i (1 + a_i / x_i(j)) - 1).
+
+What is known about it. Peeling the last hidden layer (k = 1: a ||B||_*^2 = min over K > 0 with trace 1 of
+a tr(B^T K^-1 B)) again and again gives Theta(M) + ||M||^2 = min ||T_1 ... T_k M||^2 over T_i = (I + a_i K_i^-1)^(1/2),
+and the formula says that diagonal K_i suffice.
+Proved: k = 1; k = 2 (the objective is jointly convex in K_1, K_2, so averaging over sign flips in the singular basis
+can only help); any k at rank one or with widths of one. For k >= 3 the argument is complete up to one cited theorem:
+the singular values of a product are the exponentials of the eigenvalues of a sum of Hermitian matrices with the
+logarithmic spectra (Klyachko 2000); then tr exp(2 sum H_i) >= sum_j exp(2 sum_i (H_i)_jj) (Peierls), diagonals are
+majorized by spectra (Schur), and h -> 1 / (exp(2 h) - 1) is convex, so the diagonal K_i stay feasible.
+Checked for every k: direct minimization of the penalty at a fixed product never goes below it, and the network that
+`optimum` and `equalize` build attains it to rounding.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from droptics.data import Data, Moments, Sample
+from droptics.envelopes.envelope import Value, envelope_rule, induced_rule
+from droptics.errors import NoClosedForm
+from droptics.linalg import psd_root
+from droptics.masks import Block, MaskLaw
+from droptics.models import DeepLinear
+from droptics.penalties.closed_form import layer_laws
+
+MAX_SWEEPS = 20_000
+
+
+def layer_strength(law: MaskLaw) -> Tensor:
+    """The number a with  min penalty of one masked layer >= a ||.||_*^2:  1 / sum_u (1 / lambda_u).
+
+    Uncorrelated units: by Cauchy-Schwarz, sum_u lambda_u p_u^2 >= (sum_u p_u)^2 / sum_u (1 / lambda_u) with p_u the
+    norm of what unit u contributes; blocks of r units: ||B_I||_F^2 >= ||B_I||_*^2 / r first. Equal rates give
+    lambda / width, and for uncorrelated units the bound is then attained. Other laws (whose characteristic matrix is
+    positive semi-definite) get 0.
+    """
+    if law.independent or isinstance(law, Block):
+        variance = law.relative_variance
+        safe = torch.where(variance > 0, variance, torch.ones_like(variance))
+        return torch.where((variance > 0).all(), 1 / (1 / safe).sum(), torch.zeros_like(safe[0]))
+    return torch.zeros_like(law.mean[0])
+
+
+def exact_strengths(laws: tuple[MaskLaw, ...]) -> Tensor:
+    """lambda_i / width_i of layers whose units are independent with one rate; refuses other laws."""
+    for position, law in enumerate(laws):
+        variance = law.relative_variance
+        level = 1e-12 * float(variance.detach().abs().max())
+        if not law.independent or float((variance - variance[0]).detach().abs().max()) > level:
+            raise NoClosedForm(
+                f"the exact induced penalty of DeepLinear needs independent units with one rate per layer; "
+                f"layer {position} has {type(law).__name__} with other rates; use certify for a lower bound"
+            )
+    return torch.stack([law.relative_variance.mean() / law.size for law in laws])
+
+
+def allocation(values: Tensor, strengths: Tensor) -> Tensor:
+    """The minimizer x (..., k, n) of the geometric program for singular values (..., n) and strengths (k,).
+
+    Block descent, x_i(j) proportional to s_j sqrt(prod_{l != i} (1 + a_l / x_l(j))); convex in log x, so it ends at the
+    global minimum. Zeros get no share; each sweep costs O(k^2 n).
+    """
+    top = values.amax(-1, keepdim=True)
+    alive = values > 0
+    scaled = torch.where(alive, values / torch.where(top > 0, top, torch.ones_like(top)), torch.zeros_like(values))
+    log_scaled = torch.where(alive, scaled, torch.ones_like(scaled)).log()
+    share = scaled / scaled.sum(-1, keepdim=True).clamp_min(torch.finfo(values.dtype).tiny)
+    x = [share.clone() for _ in strengths]
+    log_factors = [_log_factor(part, strength, alive) for part, strength in zip(x, strengths, strict=True)]
+    for _ in range(MAX_SWEEPS):
+        change = 0.0
+        for i, strength in enumerate(strengths):
+            log_share = log_scaled + sum(factor for j, factor in enumerate(log_factors) if j != i) / 2
+            fresh = torch.where(alive, log_share, torch.full_like(log_share, -torch.inf)).softmax(-1).nan_to_num(0.0)
+            change = max(change, float((fresh - x[i]).abs().max()))
+            x[i] = fresh
+            log_factors[i] = _log_factor(fresh, strength, alive)
+        if change <= 1e-13:  # the value errs by the square of this
+            break
+    return torch.stack(x, dim=-2)
+
+
+def _log_factor(share: Tensor, strength: Tensor, alive: Tensor) -> Tensor:
+    return torch.where(alive, torch.log1p(strength / torch.where(alive, share, torch.ones_like(share))), 0.0)
+
+
+def induced_spectrum(values: Tensor, strengths: Tensor) -> Tensor:
+    """Theta of singular values (..., n), differentiable in the values and the strengths (droptics-deep-induced).
+
+    Special cases: k = 1 gives a (sum s)^2, one value nu s^2, n equal values n s^2 (prod_i (1 + n a_i) - 1). The
+    gradient is that of the formula at the fixed minimizer, as for every minimum.
+
+    >>> one = torch.ones(2, dtype=torch.float64)
+    >>> round(float(induced_spectrum(one, torch.tensor([0.5, 0.5], dtype=torch.float64))), 9)
+    6.0
+    """
+    with torch.no_grad():
+        x = allocation(values, strengths)
+    alive = (values > 0).unsqueeze(-2)
+    factors = torch.log1p(strengths.unsqueeze(-1) / torch.where(alive, x, torch.ones_like(x)))
+    return (values.square() * torch.expm1(factors.sum(-2))).sum(-1)
+
+
+def second_moment(data: Data) -> Tensor:
+    """E x x^T."""
+    if isinstance(data, Sample):
+        return Moments.of_sample(data).xx if data.targets.is_floating_point() else _input_moment(data)
+    if isinstance(data, Moments):
+        return data.xx
+    raise ValueError(f"data for DeepLinear must be Sample or Moments, got {type(data).__name__}")
+
+
+def _input_moment(data: Sample) -> Tensor:
+    share = 1.0 / len(data) if data.weights is None else (data.weights / data.weights.sum())[:, None]
+    return (data.inputs * share).mT @ data.inputs
+
+
+def split_laws(model: DeepLinear, masks: MaskLaw) -> tuple[tuple[MaskLaw, ...], MaskLaw | None]:
+    """The laws of the hidden layers, and that of the inputs when they are masked too."""
+    laws = layer_laws(model, masks)
+    return (laws[1:], laws[0]) if model.mask_inputs else (laws, None)
+
+
+def spectrum(model: DeepLinear, second: Tensor) -> Tensor:
+    """Singular values of W E[x x^T]^(1/2), those beyond the least width or at rounding level set to zero, float64."""
+    image = model.matrix().double() @ psd_root(second.double())
+    values = torch.linalg.svdvals(image)
+    kept = torch.arange(values.shape[-1], device=values.device) < min(model.hidden_sizes)
+    # rounding of the product as the model's dtype carries it
+    level = 4 * max(image.shape[-2:]) * torch.finfo(model.dtype).eps * values.detach().amax(-1, keepdim=True)
+    return torch.where(kept & (values > level), values, torch.zeros_like(values))
+
+
+def _masked_inputs(model: DeepLinear, data: Data, law: MaskLaw | None) -> tuple[Tensor, Tensor | float]:
+    """Second moment after the input masks, and what these alone add: tr W (Cbar o E x x^T) W^T."""
+    second = second_moment(data).double()
+    if law is None:
+        return second, 0.0
+    noise = law.characteristic.to(second) * second
+    matrix = model.matrix().double()
+    return second + noise, ((matrix @ noise) * matrix).sum((-2, -1))
+
+
+@induced_rule.register
+def _(model: DeepLinear, data: Data, masks: MaskLaw) -> Value:
+    """Theta of the map (droptics-deep-induced); for a singular E x x^T an infimum that need not be attained."""
+    laws, inputs = split_laws(model, masks)
+    strengths = exact_strengths(laws)
+    second, offset = _masked_inputs(model, data, inputs)
+    values = spectrum(model, second)
+    value = induced_spectrum(values, strengths.to(values)) + offset
+    return value.to(model.dtype), "geometric program (block descent)"
+
+
+@envelope_rule.register
+def _(model: DeepLinear, data: Data, masks: MaskLaw) -> Value:
+    """The deep envelope nu ||W E[x x^T]^(1/2)||_*^2 with nu = prod (1 + lambda_i / width_i) - 1 (thesis-thm9)."""
+    laws, inputs = split_laws(model, masks)
+    if inputs is not None:
+        raise NoClosedForm("the convex envelope of DeepLinear is known without masks on the inputs; use induced")
+    strengths = exact_strengths(laws)
+    values = spectrum(model, second_moment(data))
+    strength = torch.expm1(torch.log1p(strengths.to(values)).sum())
+    return (strength * values.sum(-1).square()).to(model.dtype), "closed form"
