@@ -18,6 +18,9 @@ from droptics.attacks.threat import Region, Threat
 from droptics.losses import Loss
 from droptics.models import Model
 
+# Fooled examples leave when the share of the others falls below this: taking rows out costs a copy of the batch.
+_CROWDED = 0.92
+
 
 @dataclass(eq=False)
 class Trail:
@@ -145,11 +148,12 @@ class _Ascent:
 
     def _round(self, rows: Tensor, aim: Tensor | None, random: bool, outputs: Tensor | None) -> None:
         """Climb once from the inputs or from random points; `outputs` are those at the start if already known."""
-        method = self.method
-        region = self.region if len(rows) == len(self.targets) else self.region.select(rows)
+        method, count = self.method, len(self.targets)
+        region = self.region if len(rows) == count else self.region.select(rows)
         targets = self.targets[rows]
         points = region.random(self.generator) if random else region.inputs
-        start, best, value, fooled = points, self.best[rows], self.value[rows], self.fooled[rows]
+        start, alive = points, torch.ones_like(rows, dtype=torch.bool)
+        best, value, fooled = self.best[rows], self.value[rows], self.fooled[rows]
         for number in range(method.steps + 1):
             last = number == method.steps
             if outputs is None:
@@ -157,33 +161,30 @@ class _Ascent:
             wrong = mistaken(outputs, targets)
             now, slope = value_and_slope(method.loss, outputs, targets, aim, scaled=method.gradient == "raw")
             outputs = None
-            better = (wrong & ~fooled) | ((wrong == fooled) & (now > value))
+            better = alive & ((wrong & ~fooled) | ((wrong == fooled) & (now > value)))
             best = points if bool(better.all()) else torch.where(_wide(better, points), points, best)
-            value, fooled = torch.where(better, now, value), fooled | wrong
-            gone = int(wrong.sum())
-            keep: Tensor | None = None
+            value, fooled = torch.where(better, now, value), fooled | (wrong & alive)
             if self.leaves:
-                self.rates.append(1.0 - (len(rows) - gone) / len(self.targets))
-            else:
-                self.rates.append(gone / len(rows))
-            if self.leaves and (gone or last):
-                done = wrong if not last else torch.ones_like(wrong)
-                self._store(rows[done], best[done], value[done], fooled[done])
-            if last or (self.leaves and gone == len(rows)):
+                alive = alive & ~wrong
+            left = int(alive.sum())
+            self.rates.append(1.0 - left / count if self.leaves else float(wrong.double().mean()))
+            if last or left == 0:
                 break
-            if self.leaves and gone:
-                keep = (~wrong).nonzero().squeeze(1)
-                rows, targets, points, start, best = rows[keep], targets[keep], points[keep], start[keep], best[keep]
-                value, fooled, slope, region = value[keep], fooled[keep], slope[keep], region.select(keep)
-                aim = None if aim is None else aim[keep]
+            keep: Tensor | None = None
+            if left < _CROWDED * len(rows):
+                self._store(rows, best, value, fooled)
+                keep = alive.nonzero().squeeze(1)
+                rows, targets, value, fooled, alive = (x[keep] for x in (rows, targets, value, fooled, alive))
+                points, best = points.index_select(0, keep), best.index_select(0, keep)
+                start = start.index_select(0, keep) if random else start
+                slope, aim, region = slope[keep], None if aim is None else aim[keep], region.select(keep)
             gradient = self.tape.pull(slope, keep)
             self.gradients += len(rows)
             move = gradient if method.gradient == "raw" else region.threat.steepest(gradient, points)
             moved = torch.add(points, move, alpha=self.sizes[number])
             points = region.retract(moved) if method.projection == "clip" else region.project(moved)
-        if not self.leaves:
-            self._store(rows, best, value, fooled)
-        self.stuck[rows] = _stuck(region, points, start)
+        self._store(rows, best, value, fooled)
+        self.stuck[rows] = _stuck(region, points, start if random else region.inputs)
 
     def _store(self, rows: Tensor, best: Tensor, value: Tensor, fooled: Tensor) -> None:
         self.best[rows] = best

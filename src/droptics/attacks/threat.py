@@ -83,10 +83,12 @@ class Threat:
             return gradients.sign()
         flat = gradients.flatten(1)
         if self.norm == "l2":
-            # Dividing by the largest entry first keeps the square of tiny gradients from underflowing.
-            flat = flat / _positive(flat.abs().amax(1, keepdim=True))
-            flat = flat / _positive(torch.linalg.vector_norm(flat, dim=1, keepdim=True))
-            return flat.view_as(gradients)
+            norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True)
+            if bool((norms < 1e-12).any()):
+                # Dividing by the largest entry first keeps the squares of tiny gradients from underflowing.
+                flat = flat / _positive(flat.abs().amax(1, keepdim=True))
+                norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True)
+            return (flat / _positive(norms)).view_as(gradients)
         size = flat.abs()
         if points is not None and self.box is not None:
             at = points.flatten(1)
@@ -116,9 +118,10 @@ class Region:
 
     def select(self, rows: Tensor) -> Region:
         """The regions of some of the inputs."""
+        inputs = self.inputs.index_select(0, rows)
         if self.lower is None or self.upper is None:
-            return Region(self.threat, self.inputs[rows], None, None)
-        return Region(self.threat, self.inputs[rows], self.lower[rows], self.upper[rows])
+            return Region(self.threat, inputs, None, None)
+        return Region(self.threat, inputs, self.lower.index_select(0, rows), self.upper.index_select(0, rows))
 
     def retract(self, points: Tensor) -> Tensor:
         """Some reachable point near each point: projection onto the ball, then onto the box.
@@ -132,10 +135,10 @@ class Region:
         radius = self.threat.radius
         if self.threat.norm == "l2":
             norms = torch.linalg.vector_norm(moves, dim=1, keepdim=True)
-            moves = moves * (radius / _positive(norms)).clamp_max(1.0)
+            moves.mul_((radius / _positive(norms)).clamp_max(1.0))
         else:
             moves = _shrink_l1(moves, None, radius)
-        near = self.inputs + moves.view_as(points)
+        near = moves.view_as(points).add_(self.inputs)
         return near if self.threat.box is None else near.clamp_(*self.threat.box)
 
     def project(self, points: Tensor) -> Tensor:
@@ -207,13 +210,14 @@ class Region:
         count = max(flat.shape[1], 1)
         # One rounding per coordinate, of the size of the coordinate, gathered by the norm.
         spread = {"linf": 1.0, "l2": math.sqrt(count), "l1": float(count)}[self.threat.norm]
-        largest = flat.abs().amax(1) if flat.shape[1] else flat.new_zeros(flat.shape[0])
+        largest = torch.linalg.vector_norm(flat, ord=math.inf, dim=1) if flat.shape[1] else flat.new_zeros(len(flat))
         slack = 4 * eps * (spread * (largest + self.threat.radius) + count**0.5 * self.threat.radius)
+        # The distance of a point with a NaN or an infinity is not below anything.
         inside = self.threat.distance(points, self.inputs) <= self.threat.radius + slack
-        if self.threat.box is not None:
-            low, high = self.threat.box
-            inside &= ((points >= low) & (points <= high)).flatten(1).all(1)
-        return inside & torch.isfinite(points).flatten(1).all(1)
+        if self.threat.box is not None and flat.shape[1]:
+            low, high = points.flatten(1).aminmax(dim=1)
+            inside &= (low >= self.threat.box[0]) & (high <= self.threat.box[1])
+        return inside
 
     def _room(self, moves: Tensor) -> Tensor:
         """How far each coordinate can go in the direction of its move before it meets the box."""
@@ -276,4 +280,7 @@ def _shrink_l1(moves: Tensor, room: Tensor | None, radius: float) -> Tensor:
     whole = size if room is None else torch.minimum(size, room)
     offset = torch.where(whole.sum(1, keepdim=True) <= radius, 0.0, offset)
     shrunk = (size - offset).clamp_min(0.0)
-    return moves.sign() * (shrunk if room is None else torch.minimum(shrunk, room))
+    if room is not None:
+        shrunk = torch.minimum(shrunk, room)
+    # Points far outside lose digits in the difference; a last scaling puts them back onto the sphere.
+    return moves.sign() * shrunk * (radius / _positive(shrunk.sum(1, keepdim=True))).clamp_max(1.0)
