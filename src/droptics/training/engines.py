@@ -312,7 +312,7 @@ def _exact_rule(
                 value, (first, second) = deep_gradients([tensors[0].mT, tensors[0]], moments, noises)
                 gradients = [second + first.mT]
         for tensor, gradient in zip(trainee.tensors, gradients, strict=True):
-            tensor.grad = gradient
+            tensor.grad = gradient.contiguous()  # L-BFGS flattens gradients by view
         return value
 
     return fill

@@ -7,6 +7,8 @@ example depend on nothing but that example.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -22,7 +24,7 @@ class SmallCnn(nn.Module):
         check_positive("width", width)
         sizes = (channels, base, 2 * base, 4 * base)
         self.body = nn.ModuleList(
-            nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in zip(sizes, sizes[1:], strict=False)
+            nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairwise(sizes)
         )
         self.reduce = nn.Linear(4 * base * 4, width)
         self.head = nn.Linear(width, outputs, bias=False)

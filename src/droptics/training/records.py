@@ -126,7 +126,8 @@ class Recorder:
 
     def due(self, step: int) -> bool:
         """Whether this step is to be recorded."""
-        return step in self.steps and step not in self._done
+        position = bisect_right(self.steps, step) - 1
+        return position >= 0 and self.steps[position] == step and (not self._done or self._done[-1] < step)
 
     def next_after(self, step: int) -> int:
         """The next step to be recorded."""

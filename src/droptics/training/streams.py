@@ -96,7 +96,7 @@ class Stream:
     def restore(self, states: Tensor, normals: list[dict[str, Any]]) -> None:
         """Continue from where a checkpoint was written."""
         for generator, state in zip(self._generators, states, strict=True):
-            generator.set_state(state.cpu().contiguous())
+            generator.set_state(state.cpu().clone())  # set_state reads aligned memory; a mapped row is not
         for normal, saved in zip(self._normals, normals, strict=True):
             inner = {"state": np.array(saved["state"]["state"], np.uint64)}
             normal.bit_generator.state = saved | {"state": inner}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -235,7 +237,7 @@ def _loop(
     if step == 0:
         recorder.record(0, engine.model(), guard.frozen)
     stopped = "certificate" if stop_gap is not None and recorder.gap <= stop_gap else "steps"
-    with tqdm(total=steps, initial=step, disable=None if progress else True, unit="step") as bar:
+    with _bar(progress, step, steps) as bar:
         while step < steps and stopped == "steps" and not guard.all_frozen:
             begin, end = step, min(steps, step + stream.length)
             draws = stream.next()
@@ -249,14 +251,20 @@ def _loop(
                 losses = engine.advance(draws, step - begin, rates)
                 guard.check(engine, losses, rates, step, before)
                 recorder.add(losses)
-                bar.update(until - step)
                 step = until
                 if recorder.due(step):
                     recorder.record(step, engine.model(), guard.frozen)
-                    bar.set_postfix_str(f"gap {recorder.gap:.2%}" if recorder.has_bound else "", refresh=False)
                     if stop_gap is not None and recorder.gap <= stop_gap:
                         stopped = "certificate"
+            if bar is not None:
+                bar.set_postfix_str(f"gap {recorder.gap:.2%}" if recorder.has_bound else "", refresh=False)
+                bar.update(step - begin)
             saver.save(step, engine, stream, recorder, guard, final=step == steps or stopped != "steps")
     if step in keep:
         iterates.append(Iterate(step, engine.snapshot(), None))
     return stopped, tuple(iterates)
+
+
+def _bar(progress: bool, step: int, steps: int) -> AbstractContextManager[Any]:
+    """A progress bar where one is wanted and there is a terminal; else nothing, not even the bar's own thread."""
+    return tqdm(total=steps, initial=step, unit="step") if progress and sys.stderr.isatty() else nullcontext()

@@ -1,0 +1,670 @@
+"""Training against literal algorithms, exact expectations, separate runs and undisturbed runs."""
+
+import math
+from functools import partial
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from droptics.data import Entries, Measurements, Moments, Sample
+from droptics.losses import Logistic
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, Product, SlidingBlock
+from droptics.models import (
+    Autoencoder,
+    Connections,
+    DeepLinear,
+    Factorization,
+    ReLUNet,
+    TwoLayerLinear,
+)
+from droptics.penalties import criterion, risk
+from droptics.training import (
+    Checkpoint,
+    Cosine,
+    Diverged,
+    Dropout,
+    Inverse,
+    MaxNorm,
+    Penalized,
+    Plain,
+    Recording,
+    Staircase,
+    log_steps,
+    train,
+)
+from droptics.training.engines import TorchEngine, stacked
+from droptics.training.exact import LayerNoise, deep_gradients
+from droptics.training.objectives import Batch
+from droptics.training.trainees import Trainee
+
+INPUTS, OUTPUTS, WIDTH, RUNS = 5, 3, 4, 3
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def randn(*shape, seed=0, dtype=torch.float64):
+    return torch.randn(*shape, generator=rng(seed), dtype=dtype)
+
+
+def population(dtype=torch.float64):
+    """Anisotropic inputs, noisy targets: nothing in it is symmetric."""
+    mix = randn(INPUTS, INPUTS, seed=1) / 2 + torch.eye(INPUTS).double()
+    noise = randn(OUTPUTS, OUTPUTS, seed=2) / 5
+    weights = randn(OUTPUTS, INPUTS, seed=3)
+    xx = mix @ mix.T
+    return Moments(xx, weights @ xx, weights @ xx @ weights.T + noise @ noise.T).to(dtype)
+
+
+def sample(count=7, outputs=OUTPUTS, weighted=False):
+    weights = torch.rand(count, generator=rng(6), dtype=torch.float64) if weighted else None
+    return Sample(randn(count, INPUTS, seed=4), randn(count, outputs, seed=5), weights)
+
+
+def two_layer(runs=None, seed=7, dtype=torch.float64):
+    lead = () if runs is None else (runs,)
+    return TwoLayerLinear(
+        0.5 * randn(*lead, OUTPUTS, WIDTH, seed=seed, dtype=dtype),
+        0.5 * randn(*lead, INPUTS, WIDTH, seed=seed + 1, dtype=dtype),
+    )
+
+
+LAWS = {
+    "bernoulli": Bernoulli(torch.tensor([0.1, 0.5, 0.3, 0.0], dtype=torch.float64), WIDTH),
+    "block": Block(0.4, WIDTH, 2),
+    "sliding": SlidingBlock(0.2, WIDTH, 2),
+    "gaussian": Gaussian(0.7, WIDTH),
+}
+
+
+def assert_same_model(left, right, tolerance=0.0):
+    for a, b in zip(left.tensors, right.tensors, strict=True):
+        scale = max(float(b.abs().max()), 1.0)
+        assert float((a - b).abs().max()) <= tolerance * scale, (type(left).__name__, (a - b).abs().max())
+
+
+# --- the printed algorithms, step by step ---------------------------------------------------------------------------
+
+
+def one_example():
+    data = Sample(randn(1, INPUTS, seed=11), randn(1, OUTPUTS, seed=12))
+    return data, data.inputs[0], data.targets[0]
+
+
+@pytest.mark.parametrize("engine", ["kernel", "torch"])
+@pytest.mark.parametrize("convention", ["gradient", "mianjy2018", "pal2020"])
+def test_step_conventions_are_the_printed_ones(engine, convention):
+    keep, eta = 0.6, 0.03
+    data, x, y = one_example()
+    start = two_layer()
+    run = train(
+        start,
+        data,
+        Dropout(Bernoulli(1 - keep, WIDTH)),
+        steps=1,
+        step_size=eta,
+        batch_size=1,
+        seed=3,
+        convention=convention,
+        engine=engine,
+        keep=(0,),
+    )
+    B = (run.iterates[0].multipliers.flatten() > 0).double()
+    assert 0 < B.sum() < WIDTH  # both kinds of units are there, so the test can fail
+    U, V = start.U, start.V
+    res = U @ (B * (V.T @ x)) / keep - y
+    factor = {"mianjy2018": 1.0, "pal2020": 1 / keep, "gradient": 2 / keep}[convention]
+    expected = TwoLayerLinear(
+        U - eta * factor * torch.outer(res, B * (V.T @ x)), V - eta * factor * torch.outer(x, B * (U.T @ res))
+    )
+    assert run.convention == convention
+    assert run.engine == engine
+    assert_same_model(run.model, expected, 1e-14)
+    assert float(run.history["loss"][0]) == pytest.approx(float(res.square().sum()), rel=1e-13)
+
+
+@pytest.mark.parametrize("engine", ["kernel", "torch"])
+def test_tied_step_is_the_printed_one(engine):
+    keep, eta = 0.5, 0.02
+    data = Sample(randn(1, INPUTS, seed=11), randn(1, INPUTS, seed=12))
+    start = Autoencoder(randn(INPUTS, WIDTH, seed=13))
+    objective = Dropout(Bernoulli(1 - keep, WIDTH))
+    run = train(
+        start,
+        data,
+        objective,
+        steps=1,
+        step_size=eta,
+        batch_size=1,
+        seed=4,
+        convention="mianjy2018",
+        engine=engine,
+        keep=(0,),
+    )
+    B = (run.iterates[0].multipliers.flatten() > 0).double()
+    U, x, y = start.U, data.inputs[0], data.targets[0]
+    res = U @ (B * (U.T @ x)) / keep - y
+    expected = U - eta * (torch.outer(res, B * (U.T @ x)) + torch.outer(x, B * (U.T @ res)))
+    assert_same_model(run.model, Autoencoder(expected), 1e-14)
+
+
+def test_mianjy_convention_needs_one_rate():
+    with pytest.raises(ValueError, match="one rate for all units"):
+        train(
+            two_layer(),
+            population(),
+            Dropout(LAWS["bernoulli"]),
+            steps=1,
+            step_size=0.1,
+            batch_size=1,
+            convention="mianjy2018",
+        )
+
+
+# --- the compiled kernel against the torch program on the same numbers ----------------------------------------------
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("kind", ["moments", "sample", "weighted"])
+def test_kernel_equals_torch_on_the_same_numbers(law, kind):
+    data = population() if kind == "moments" else sample(weighted=kind == "weighted")
+    options = {"steps": 60, "step_size": [0.003, 0.002, 0.001], "batch_size": 1, "seed": 5, "schedule": Inverse(30)}
+    start = two_layer(RUNS)
+    left = train(start, data, Dropout(LAWS[law]), engine="kernel", **options)
+    right = train(start, data, Dropout(LAWS[law]), engine="torch", **options)
+    assert left.engine == "kernel"
+    assert right.engine == "torch"
+    assert_same_model(left.model, right.model, 1e-12)
+    for name in ("loss", "objective"):
+        torch.testing.assert_close(left.history[name], right.history[name], rtol=1e-11, atol=1e-12)
+
+
+def test_kernel_equals_torch_tied_plain_and_float32():
+    tied = Autoencoder(0.5 * randn(RUNS, INPUTS, WIDTH, seed=3))
+    data = Moments.of_map(randn(INPUTS, INPUTS, seed=4))
+    options = {"steps": 40, "step_size": 0.002, "batch_size": 1}
+    for objective in (Dropout(LAWS["bernoulli"]), Plain()):
+        left = train(tied, data, objective, engine="kernel", **options)
+        right = train(tied, data, objective, engine="torch", **options)
+        assert_same_model(left.model, right.model, 1e-12)
+    single = two_layer(RUNS, dtype=torch.float32)
+    left = train(single, population(torch.float32), Dropout(LAWS["block"]), engine="kernel", **options)
+    right = train(single, population(torch.float32), Dropout(LAWS["block"]), engine="torch", **options)
+    assert left.model.U.dtype == torch.float32
+    assert_same_model(left.model, right.model, 40 * 32 * torch.finfo(torch.float32).eps)
+
+
+# --- batches equal separate runs ------------------------------------------------------------------------------------
+
+
+def families():
+    deep = DeepLinear([0.6 * randn(RUNS, b, a, seed=20 + i) for i, (a, b) in enumerate([(5, 4), (4, 3), (3, 3)])])
+    relu = ReLUNet(
+        [randn(RUNS, WIDTH, INPUTS, seed=30), randn(RUNS, 1, WIDTH, seed=31)],
+        [randn(RUNS, WIDTH, seed=32), randn(RUNS, 1, seed=33)],
+    )
+    factors = Factorization(randn(RUNS, 6, WIDTH, seed=34), randn(RUNS, 5, WIDTH, seed=35))
+    entries = Entries(torch.tensor([0, 1, 2, 5]), torch.tensor([4, 0, 3, 1]), randn(4, seed=36), (6, 5))
+    sensed = Measurements(randn(4, 6, 5, seed=37), randn(4, seed=38))
+    rates = (0.2, 0.5, 0.3)
+    per_run = [Bernoulli(rate, WIDTH) for rate in rates]
+    deep_laws = [Product([Bernoulli(rate, 4), Block(rate, 3, 3)]) for rate in rates]
+    relu_laws = [Product([Bernoulli(rate / 2, INPUTS), Bernoulli(rate, WIDTH)]) for rate in rates]
+    signs = Sample(randn(7, INPUTS, seed=4), randn(7, 1, seed=5).sign())
+    connect = [Bernoulli(rate, INPUTS * WIDTH) for rate in rates]
+    return {
+        "kernel": (two_layer(RUNS), population(), Dropout(per_run), 1),
+        "two layers, batch": (two_layer(RUNS), population(), Dropout(per_run), 4),
+        "tied": (Autoencoder(0.5 * randn(RUNS, 5, 4, seed=3)), Moments.of_map(randn(5, 5)), Dropout(per_run), 1),
+        "one mask a step": (two_layer(RUNS), sample(), Dropout(per_run, per="step"), None),
+        "connections": (Connections(*two_layer(RUNS).tensors), sample(), Dropout(connect), 2),
+        "deep": (deep, population(), Dropout(deep_laws), 3),
+        "deep, exact": (deep, population(), Penalized(deep_laws), None),
+        "two layers, exact": (two_layer(RUNS), sample(), Penalized(per_run), None),
+        "connections, exact": (Connections(*two_layer(RUNS).tensors), population(), Penalized(connect), None),
+        "relu": (relu, signs, Dropout(relu_laws, Logistic()), 2),
+        "completion": (factors, entries, Dropout(per_run), 2),
+        "completion, exact": (factors, entries, Penalized(per_run), None),
+        "sensing": (factors, sensed, Dropout(per_run), 2),
+    }
+
+
+def one(model, run):
+    if isinstance(model, (DeepLinear, ReLUNet)):
+        parts = [[tensor[run] for tensor in model.weights]]
+        return type(model)(*parts, *([[bias[run] for bias in model.biases]] if isinstance(model, ReLUNet) else []))
+    return type(model)(*(tensor[run] for tensor in model.tensors))
+
+
+@pytest.mark.parametrize("name", families())
+def test_a_batch_equals_separate_runs(name):
+    model, data, objective, batch_size = families()[name]
+    sizes, seeds = (0.002, 0.001, 0.0015), (8, 2, 5)
+    options = {"steps": 12, "batch_size": batch_size, "record": ("risk",)}
+    together = train(model, data, objective, step_size=sizes, seed=seeds, **options)
+    moved = max(float((a - b).abs().max()) for a, b in zip(together.model.tensors, model.tensors, strict=True))
+    assert moved > 1e-3
+    for run in range(RUNS):
+        law = objective.laws[run]
+        own = Penalized(law) if isinstance(objective, Penalized) else Dropout(law, objective.loss, objective.per)
+        alone = train(one(model, run), data, own, step_size=sizes[run], seed=seeds[run], **options)
+        assert_same_model(one(together.model, run), alone.model, 0.0 if name in ("kernel", "tied") else 1e-13)
+        torch.testing.assert_close(together.history["risk"][:, run], alone.history["risk"], rtol=1e-12, atol=1e-13)
+
+
+def test_seed_counts_up_over_the_runs():
+    start = two_layer()
+    batch = TwoLayerLinear(*(tensor.expand(RUNS, *tensor.shape) for tensor in start.tensors))
+    options = {"steps": 5, "step_size": 0.002, "batch_size": 1}
+    together = train(batch, population(), Dropout(LAWS["block"]), seed=40, **options)
+    assert together.seeds == (40, 41, 42)
+    assert_same_model(
+        one(together.model, 2), train(start, population(), Dropout(LAWS["block"]), seed=42, **options).model
+    )
+    assert not torch.equal(together.model.U[0], together.model.U[1])
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, partial(torch.optim.SGD, momentum=0.9), torch.optim.AdamW])
+def test_step_sizes_per_run_hold_for_any_optimizer(optimizer):
+    start, sizes = two_layer(RUNS), (0.003, 0.001, 0.002)
+    options = {"steps": 15, "optimizer": optimizer}
+    together = train(start, population(), Penalized(LAWS["block"]), step_size=sizes, **options)
+    for run in range(RUNS):
+        alone = train(one(start, run), population(), Penalized(LAWS["block"]), step_size=sizes[run], **options)
+        assert_same_model(one(together.model, run), alone.model, 1e-12)
+
+
+# --- exact gradients and exact expectations -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mask_inputs", [False, True])
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_exact_deep_gradients_equal_autograd(depth, mask_inputs):
+    sizes = [*[INPUTS, 4, 3, 4, 2][: depth + 1], OUTPUTS]
+    weights = [randn(2, b, a, seed=50 + i) for i, (a, b) in enumerate(pairwise(sizes))]
+    hidden = [Block(0.3, size, 2) if size == 4 else Bernoulli(0.4, size) for size in sizes[1:-1]]
+    laws = [Bernoulli(0.2, INPUTS), *hidden] if mask_inputs else hidden
+    leaves = [weight.clone().requires_grad_() for weight in weights]
+    value = criterion(DeepLinear(leaves, mask_inputs), population(), Product(laws)).value
+    wanted = torch.autograd.grad(value.sum(), leaves)
+    noises = [LayerNoise(law, weights[0]) for law in ([None, *hidden] if not mask_inputs else laws)]
+    found, gradients = deep_gradients(weights, population(), noises)
+    torch.testing.assert_close(found, value.detach(), rtol=1e-12, atol=1e-11)
+    for left, right in zip(gradients, wanted, strict=True):
+        torch.testing.assert_close(left, right, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["two layers, exact", "deep, exact", "completion, exact", "connections, exact"])
+def test_penalized_step_is_the_mean_dropout_step(name):
+    """Summed over all masks, the gradient under a mask is the gradient that Penalized steps along."""
+    model, data, objective, _ = families()[name]
+    if name == "connections, exact":  # few enough weights to list all masks of their connections
+        model, data = (
+            Connections(randn(RUNS, 2, 2, seed=1), randn(RUNS, 3, 2, seed=2)),
+            Sample(randn(4, 3), randn(4, 2)),
+        )
+        objective = Penalized([Bernoulli(rate, 6) for rate in (0.2, 0.5, 0.3)])
+    single, law = one(model, 1), objective.laws[1]
+    stepped = train(single, data, Penalized(law), steps=1, step_size=1.0).model
+    trainee = Trainee(single)
+    whole = data.as_sample() if isinstance(data, Moments) else data
+    total = torch.zeros((), dtype=torch.float64)
+    for multipliers, probability in law.atoms():
+        batch = Batch(whole.inputs, whole.targets, None, multipliers)
+        total = total + probability * Dropout(law).value(trainee.forward, batch)
+    total.backward()
+    expected = [leaf.detach() - leaf.grad for leaf in trainee.leaves]
+    for left, right in zip(stepped.tensors, expected, strict=True):
+        torch.testing.assert_close(left, right, rtol=1e-11, atol=1e-11)
+    assert float(total.detach()) == pytest.approx(float(criterion(single, data, law)), rel=1e-12)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_mean_stochastic_loss_is_the_deterministic_one(law, batch_size):
+    """Losses of steps too small to move anything average to risk + penalty, within four standard errors."""
+    steps, means = 4000, 100
+    run = train(
+        two_layer(),
+        sample(weighted=True),
+        Dropout(LAWS[law]),
+        steps=steps,
+        step_size=1e-14,
+        batch_size=batch_size,
+        record=Recording((), at=range(0, steps + 1, steps // means)),
+    )
+    losses = run.history["loss"][1:]
+    error = float(losses.std()) / math.sqrt(means)
+    truth = float(criterion(two_layer(), sample(weighted=True), LAWS[law]))
+    assert abs(float(losses.mean()) - truth) < 4 * error
+    assert abs(float(risk(two_layer(), sample(weighted=True))) - truth) > 8 * error  # without the penalty it fails
+
+
+def test_fresh_samples_have_the_moments_of_the_population():
+    moments = population()
+    steps, means = 4000, 100
+    run = train(
+        two_layer(),
+        moments,
+        Plain(),
+        steps=steps,
+        step_size=1e-14,
+        batch_size=1,
+        record=Recording((), at=range(0, steps + 1, steps // means)),
+    )
+    losses = run.history["loss"][1:]
+    assert abs(float(losses.mean() - risk(two_layer(), moments))) < 4 * float(losses.std()) / math.sqrt(means)
+
+
+# --- options --------------------------------------------------------------------------------------------------------
+
+
+def test_decay_is_the_gradient_of_the_squared_norm_without_biases():
+    net = ReLUNet([randn(WIDTH, INPUTS, seed=1), randn(1, WIDTH, seed=2)], [randn(WIDTH, seed=3), randn(1, seed=4)])
+    data = sample(outputs=1)
+    plain = train(net, data, Plain(), steps=1, step_size=0.1).model
+    decayed = train(net, data, Plain(), steps=1, step_size=0.1, decay=0.5).model
+    for a, b, start in zip(decayed.weights, plain.weights, net.weights, strict=True):
+        torch.testing.assert_close(a, b - 0.1 * 0.5 * start, rtol=1e-13, atol=1e-13)
+    for a, b in zip(decayed.biases, plain.biases, strict=True):
+        assert torch.equal(a, b)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.1, 3.0), st.sampled_from([-1, -2]))
+def test_max_norm_projects_and_leaves_short_vectors_alone(seed, radius, dim):
+    before = randn(2, 4, 3, seed=seed)
+    after = before.clone()
+    MaxNorm(radius, dim=dim).project(after)
+    norms = before.norm(dim=dim, keepdim=True)
+    expected = torch.where(norms > radius, before * radius / norms, before)
+    torch.testing.assert_close(after, expected, rtol=1e-14, atol=0)
+
+
+def test_max_norm_holds_after_every_step_and_frozen_weights_stay():
+    start = two_layer()
+    run = train(
+        start,
+        population(),
+        Dropout(LAWS["block"]),
+        steps=20,
+        step_size=0.05,
+        batch_size=2,
+        max_norm=MaxNorm(0.3, tensors=(1,), dim=-2),
+        frozen=(0,),
+        record=Recording({"largest": lambda model: model.V.norm(dim=-2).max()}, at=range(21)),
+    )
+    assert torch.equal(run.model.U, start.U)
+    assert not torch.equal(run.model.V, start.V)
+    assert float(run.history["largest"][1:].max()) <= 0.3 * (1 + 1e-12)
+    assert run.engine == "torch"
+
+
+def test_schedules():
+    assert [Staircase(10, 0.5)(t) for t in (0, 9, 10, 25)] == [1, 1, 0.5, 0.25]
+    assert Inverse(100)(0) == 1
+    assert Inverse(100)(100) == 0.5
+    assert Cosine(10)(0) == 1
+    assert Cosine(10)(5) == pytest.approx(0.5)
+    assert Cosine(10)(10) == Cosine(10)(99) == pytest.approx(0, abs=1e-15)
+    assert log_steps(1) == (0, 1)
+    assert log_steps(10**5, 100)[-1] == 10**5
+    assert len(log_steps(10**5, 30)) <= 31
+    start = two_layer()
+    halved = train(start, population(), Penalized(LAWS["block"]), steps=2, step_size=0.02, schedule=Staircase(1, 0.5))
+    first = train(start, population(), Penalized(LAWS["block"]), steps=1, step_size=0.02)
+    second = train(first.model, population(), Penalized(LAWS["block"]), steps=1, step_size=0.01)
+    assert_same_model(halved.model, second.model, 1e-15)
+
+
+def test_lbfgs_reaches_a_stationary_point():
+    run = train(
+        two_layer(),
+        population(),
+        Penalized(LAWS["block"]),
+        steps=60,
+        step_size=1.0,
+        optimizer=partial(torch.optim.LBFGS, line_search_fn="strong_wolfe"),
+    )
+    leaves = [tensor.clone().requires_grad_() for tensor in run.model.tensors]
+    gradients = torch.autograd.grad(criterion(TwoLayerLinear(*leaves), population(), LAWS["block"]).value, leaves)
+    assert max(float(g.abs().max()) for g in gradients) < 1e-4
+
+
+def test_nothing_of_the_caller_changes():
+    start = two_layer(RUNS)
+    copies = [tensor.clone() for tensor in start.tensors]
+    state = torch.get_rng_state()
+    for engine in ("kernel", "torch"):
+        train(start, population(), Dropout(LAWS["block"]), steps=5, step_size=0.001, batch_size=1, engine=engine)
+    train(start, population(), Penalized(LAWS["block"]), steps=2, step_size=0.01)
+    transposed = TwoLayerLinear(*(tensor.mT.contiguous().mT for tensor in copies))  # unit rows already in memory
+    train(transposed, population(), Dropout(LAWS["block"]), steps=5, step_size=0.001, batch_size=1)
+    assert torch.equal(torch.get_rng_state(), state)
+    for tensor, moved, copy in zip(start.tensors, transposed.tensors, copies, strict=True):
+        assert torch.equal(tensor, copy)
+        assert torch.equal(moved, copy)
+        assert not tensor.requires_grad
+
+
+def test_records():
+    start, law = two_layer(RUNS), Bernoulli(0.4, WIDTH)
+    target = randn(OUTPUTS, INPUTS, seed=9)
+    names = ("objective", "risk", "penalty", "importance_variance", "importance_spread", "singular_values", "distance")
+    run = train(
+        start,
+        population(),
+        Dropout(law),
+        steps=30,
+        step_size=0.002,
+        batch_size=1,
+        record=Recording(names, at=(0, 10, 20), reference=target),
+        bound=0.125,
+    )
+    history = run.history
+    assert history["step"].tolist() == [0, 10, 20, 30]
+    assert history["singular_values"].shape == (4, RUNS, OUTPUTS)
+    torch.testing.assert_close(history["objective"], history["risk"] + history["penalty"])
+    torch.testing.assert_close(run.final("objective"), criterion(run.model, population(), law).value)
+    scores = run.model.U.norm(dim=-2) * (run.model.V * (population().xx @ run.model.V)).sum(-2).sqrt()
+    torch.testing.assert_close(run.final("importance_variance"), scores.var(-1, correction=0))
+    torch.testing.assert_close(run.final("distance"), (run.model.matrix() - target).flatten(1).norm(dim=1))
+    assert history["bound"].shape == (4, RUNS)
+    with pytest.raises(ValueError, match="names must be some of"):
+        train(start, population(), Dropout(law), steps=1, step_size=0.1, record=("nonsense",))
+    with pytest.raises(ValueError, match="reference"):
+        train(start, population(), Dropout(law), steps=1, step_size=0.1, record=("distance",))
+    with pytest.raises(ValueError, match="no masks"):
+        train(start, population(), Plain(), steps=1, step_size=0.1, record=("penalty",))
+
+
+def test_early_stop_on_a_certificate():
+    law = Bernoulli(0.4, WIDTH)
+    floor = float(
+        train(
+            two_layer(),
+            population(),
+            Penalized(law),
+            steps=300,
+            step_size=1.0,
+            optimizer=partial(torch.optim.LBFGS, line_search_fn="strong_wolfe"),
+        ).final("objective")
+    )
+    run = train(two_layer(), population(), Penalized(law), steps=5000, step_size=0.02, bound=floor, stop_gap=0.01)
+    assert run.stopped == "certificate"
+    assert run.steps < 5000
+    assert floor <= float(run.final("objective")) <= floor * 1.01
+
+
+# --- divergence -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["kernel", "torch"])
+def test_divergence_is_reported_with_step_and_step_size(engine):
+    with pytest.raises(Diverged, match=r"step size 4\b.*smaller step_size") as caught:
+        train(two_layer(), population(), Dropout(LAWS["block"]), steps=2000, step_size=4.0, batch_size=1, engine=engine)
+    assert 0 < caught.value.step < 50
+    assert caught.value.step_size == 4.0
+
+
+@pytest.mark.parametrize("engine", ["kernel", "torch"])
+def test_diverged_runs_are_frozen_and_the_others_go_on(engine):
+    start, steps = two_layer(RUNS), 300
+    options = {"steps": steps, "batch_size": 1, "engine": engine}
+    sizes = (0.002, 5.0, 0.001)
+    run = train(start, population(), Dropout(LAWS["block"]), step_size=sizes, diverging="freeze", **options)
+    assert set(run.diverged) == {1}
+    assert all(not torch.isnan(series.double()).any() for series in run.history.values())
+    assert torch.isinf(run.final("objective")[1])
+    assert torch.isfinite(run.model.U).all()
+    for index in (0, 2):
+        alone = train(
+            one(start, index), population(), Dropout(LAWS["block"]), step_size=sizes[index], seed=index, **options
+        )
+        assert_same_model(one(run.model, index), alone.model, 1e-12)
+
+
+# --- checkpoints ----------------------------------------------------------------------------------------------------
+
+
+class Killed(Exception):
+    pass
+
+
+def killer(limit):
+    """A recorded quantity that stops training after a number of records, as a kill would."""
+    seen = []
+
+    def record(model):
+        seen.append(1)
+        if limit is not None and len(seen) > limit:
+            raise Killed
+        return model.tensors[0].square().sum((-2, -1))
+
+    return record
+
+
+CASES = {
+    "kernel": (two_layer(RUNS), Dropout(LAWS["bernoulli"]), {"batch_size": 1, "step_size": 0.001}),
+    "adam": (
+        two_layer(RUNS),
+        Dropout(LAWS["block"]),
+        {"batch_size": 40, "step_size": 0.01, "optimizer": torch.optim.Adam},
+    ),
+    "momentum": (
+        two_layer(),
+        Dropout(LAWS["gaussian"]),
+        {"batch_size": 40, "step_size": 0.001, "optimizer": partial(torch.optim.SGD, momentum=0.9)},
+    ),
+    "exact": (two_layer(), Penalized(LAWS["block"]), {"step_size": [0.01]}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_killed_run_resumes_and_ends_with_the_same_numbers(name, tmp_path):
+    start, objective, options = CASES[name]
+    steps = 600
+    at = range(0, steps + 1, 50)
+    data = population()
+    undisturbed = train(start, data, objective, steps=steps, record=Recording({"n": killer(None)}, at=at), **options)
+    file = Checkpoint(tmp_path / "run.safetensors", seconds=0.0)
+    with pytest.raises(Killed):
+        train(
+            start, data, objective, steps=steps, record=Recording({"n": killer(9)}, at=at), checkpoint=file, **options
+        )
+    assert file.path.exists()
+    again = killer(None)
+    resumed = train(
+        start, data, objective, steps=steps, record=Recording({"n": again}, at=at), checkpoint=file, **options
+    )
+    assert_same_model(resumed.model, undisturbed.model)
+    for series in undisturbed.history:
+        assert torch.equal(resumed.history[series], undisturbed.history[series]), series
+    assert not list(tmp_path.glob("*.tmp"))
+    finished = train(
+        start, data, objective, steps=steps, record=Recording({"n": killer(0)}, at=at), checkpoint=file, **options
+    )
+    assert_same_model(finished.model, undisturbed.model)
+
+
+def test_checkpoints_of_another_training_are_refused(tmp_path):
+    path = tmp_path / "deep" / "run.safetensors"
+    options = {"steps": 3, "step_size": 0.1, "checkpoint": path}
+    train(two_layer(), population(), Penalized(LAWS["block"]), **options)
+    for changed in ({"step_size": 0.2}, {"steps": 4}, {"schedule": Inverse(2)}):
+        with pytest.raises(ValueError, match="another training"):
+            train(two_layer(), population(), Penalized(LAWS["block"]), **(options | changed))
+    with pytest.raises(ValueError, match="another training"):
+        train(two_layer(seed=99), population(), Penalized(LAWS["block"]), **options)
+    with pytest.raises(ValueError, match="another training"):
+        train(two_layer(), population(), Penalized(Block(0.41, WIDTH, 2)), **options)
+    path.write_bytes(b"not a checkpoint")
+    with pytest.raises(ValueError, match="cannot be read"):
+        train(two_layer(), population(), Penalized(LAWS["block"]), **options)
+
+
+# --- wrong use ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"steps": 0}, "steps must be a positive"),
+        ({"step_size": -1.0}, "step_size must be positive"),
+        ({"step_size": [0.1, 0.1]}, "one per run"),
+        ({"seed": [1, 2]}, "seed has size 2"),
+        ({"batch_size": 0}, "batch_size must be a positive"),
+        ({"convention": "thesis"}, "convention must be one of"),
+        ({"diverging": "ignore"}, "diverging must be"),
+        ({"engine": "kernel", "batch_size": 2}, "engine='kernel' covers"),
+        ({"frozen": (0, 1)}, "nothing to train"),
+        ({"frozen": (5,)}, "frozen must be indices"),
+        ({"objective": Dropout(Bernoulli(0.5, 9))}, "masks has size 9"),
+        ({"objective": Dropout([LAWS["block"], LAWS["block"]])}, "one mask law per run"),
+        ({"objective": "dropout"}, "objective must be a droptics Objective"),
+        ({"objective": Penalized(LAWS["block"])}, "batch_size must be None"),
+        ({"keep": (0,), "checkpoint": "x"}, "keep is not part of a checkpoint"),
+    ],
+)
+def test_wrong_use_says_what_to_do(change, message):
+    arguments = {"objective": Dropout(LAWS["block"]), "steps": 2, "step_size": 0.1, "batch_size": 1} | change
+    objective = arguments.pop("objective")
+    with pytest.raises(ValueError, match=message):
+        train(two_layer(), population(), objective, **arguments)
+
+
+def test_more_wrong_use():
+    net = ReLUNet([randn(WIDTH, INPUTS), randn(OUTPUTS, WIDTH)])
+    with pytest.raises(ValueError, match="data must be a Sample"):
+        train(net, population(), Plain(), steps=1, step_size=0.1)
+    with pytest.raises(ValueError, match="per must be"):
+        Dropout(LAWS["block"], per="batch")
+    with pytest.raises(ValueError, match="same units"):
+        Dropout([Bernoulli(0.1, 2), Bernoulli(0.1, 3)])
+    with pytest.raises(ValueError, match="mask law"):
+        Penalized([])
+    with pytest.raises(ValueError, match="leading dimension"):
+        stacked((LAWS["block"], LAWS["block"]), lead=False)
+    nested = TwoLayerLinear(randn(2, 2, OUTPUTS, WIDTH), randn(2, 2, INPUTS, WIDTH))
+    with pytest.raises(ValueError, match="at most one leading dimension"):
+        train(nested, population(), Plain(), steps=1, step_size=0.1)
+    for wrong in (lambda: Inverse(0), lambda: Staircase(1, -1), lambda: MaxNorm(0)):
+        with pytest.raises(ValueError, match="must be positive"):
+            wrong()
+
+
+def test_degenerate_sizes():
+    tiny = TwoLayerLinear(torch.ones(1, 1).double(), torch.ones(1, 1).double())
+    moments = Moments.of_map(torch.zeros(1, 1).double())
+    for law in (Bernoulli(0.0, 1), Bernoulli(0.999, 1), Discrete(torch.ones(1, 1).double(), torch.ones(1).double())):
+        left = train(tiny, moments, Dropout(law), steps=5, step_size=1e-7, batch_size=1)
+        right = train(tiny, moments, Dropout(law), steps=5, step_size=1e-7, batch_size=1, engine="torch")
+        assert_same_model(left.model, right.model, 1e-13)
+    zero = TwoLayerLinear(torch.zeros(3, 2).double(), torch.zeros(2, 2).double())
+    run = train(zero, Moments.of_map(torch.ones(3, 2).double()), Dropout(Bernoulli(0.5, 2)), steps=3, step_size=0.1)
+    assert_same_model(run.model, zero)  # the origin is a critical point
+    assert isinstance(TorchEngine(zero, moments.to(torch.float64), Plain(), batched=True), TorchEngine)
