@@ -1,0 +1,7 @@
+"""Torch modules to put into a network: structured dropout with honest rates, and dropout without noise."""
+
+from droptics.layers.drop_block import DropBlock, realized_rates
+from droptics.layers.drop_connect import DropConnect
+from droptics.layers.explicit import ExplicitDropout, explicit_penalty
+
+__all__ = ["DropBlock", "DropConnect", "ExplicitDropout", "explicit_penalty", "realized_rates"]
