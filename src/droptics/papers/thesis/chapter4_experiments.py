@@ -1,0 +1,184 @@
+"""Co-adaptation, generalization gap and capacity of two-layer ReLU networks on two image classes (thesis-fig4-2)."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from scipy import stats
+from torch import Tensor
+
+from droptics.bounds import relu, surveyed
+from droptics.coadaptation import retentivity, split, symmetrize
+from droptics.data import Sample
+from droptics.datasets import fashion_mnist, mnist
+from droptics.masks import Bernoulli
+from droptics.models import ReLUNet
+from droptics.optima.projection import variable_projection
+
+Row = dict[str, Any]
+Folder = str | os.PathLike[str]
+
+_SETS = {"mnist": mnist, "fashion-mnist": fashion_mnist}
+
+
+def two_classes(
+    dataset: str = "mnist",
+    classes: tuple[int, int] = (4, 7),
+    *,
+    examples: int | None = None,
+    folder: Folder | None = None,
+    unit_norm: bool = False,
+) -> tuple[Sample, Sample]:
+    """Training and test images of two classes as vectors in [0, 1] with labels -1 and +1, float32.
+
+    `examples` takes the first so many of each part; `unit_norm` scales every image to norm one.
+    """
+    if dataset not in _SETS:
+        raise ValueError(f"dataset must be one of {sorted(_SETS)}, got {dataset!r}")
+    parts = []
+    for part in ("train", "test"):
+        images, labels = _SETS[dataset](folder, part)
+        chosen = ((labels == classes[0]) | (labels == classes[1])).nonzero()[:examples, 0]
+        inputs = images[chosen].flatten(1).float() / 255
+        if unit_norm:
+            inputs = inputs / inputs.norm(dim=1, keepdim=True)
+        parts.append(Sample(inputs, (labels[chosen] == classes[1]).float() * 2 - 1))
+    return parts[0], parts[1]
+
+
+def coadaptation_cell(
+    *,
+    dataset: str = "mnist",
+    width: int = 64,
+    drop: float = 0.5,
+    symmetrized: bool = True,
+    seed: int = 0,
+    epochs: int = 30,
+    rate: float = 1e-3,
+    batch: int = 64,
+    examples: int | None = None,
+    folder: Folder | None = None,
+) -> list[Row]:
+    """One point of thesis-fig4-2: train with dropout SGD on squared loss, measure before and after.
+
+    The row holds phi and alpha / sqrt(n) at the start and at the end, training and test risk of the clipped network
+    (on inputs with random signs when `symmetrized`), their gap, accuracies, and the generalization bound.
+    """
+    data, test = two_classes(dataset, examples=examples, folder=folder)
+    generator = torch.Generator().manual_seed(seed)
+    if symmetrized:
+        data, test = symmetrize(data, generator), symmetrize(test, generator)
+    start = initial_network(data.inputs.shape[1], width, generator)
+    model = dropout_sgd(start, data, drop, epochs=epochs, rate=rate, batch=batch, generator=generator)
+    before, after = (split(net, data, symmetrized=symmetrized) for net in (start, model))
+    row: Row = {
+        "dataset": dataset,
+        "width": width,
+        "drop": drop,
+        "symmetrized": symmetrized,
+        "seed": seed,
+        "examples": len(data),
+        "phi_start": before.coadaptation,
+        "phi": after.coadaptation,
+        "alpha_start": before.alpha / math.sqrt(len(data)),
+        "alpha": after.alpha / math.sqrt(len(data)),
+    }
+    for name, part in (("train", data), ("test", test)):
+        outputs = model.outputs(part.inputs)
+        row[f"{name}_risk"] = float((outputs.clamp(-1, 1) - part.targets).square().mean())
+        row[f"{name}_accuracy"] = float((outputs * part.targets > 0).double().mean())
+    row["gap"] = row["test_risk"] - row["train_risk"]
+    # raw images are non-negative, so their retentivity is 0 and the bound without symmetrization infinite
+    beta = None if symmetrized else float(retentivity(data))
+    bound = relu(model, data, retentivity=beta, symmetrized=symmetrized)
+    row["bound"] = bound.value
+    row["bound_complexity"] = bound.terms["complexity"]
+    row["examples_needed"] = bound.needed["examples"]
+    for name, other in surveyed(model, data).items():
+        row[f"surveyed_{name}"] = other.value
+    return [row]
+
+
+def projection_cell(
+    *,
+    dataset: str = "mnist",
+    width: int = 256,
+    drop: float = 0.5,
+    seed: int = 0,
+    epochs: int = 30,
+    rate: float = 0.05,
+    iterations: int = 60,
+    batch: int = 64,
+    examples: int | None = None,
+    folder: Folder | None = None,
+) -> list[Row]:
+    """Dropout SGD beside variable projection on the same explicit objective: two rows, objective and phi of each."""
+    data, test = two_classes(dataset, examples=examples, folder=folder)
+    generator = torch.Generator().manual_seed(seed)
+    start = initial_network(data.inputs.shape[1], width, generator)
+    sgd = dropout_sgd(start, data, drop, epochs=epochs, rate=rate, batch=batch, generator=generator)
+    exact = variable_projection(data, Bernoulli(drop, width), start.weights[0], iterations=iterations)
+    rows = []
+    for method, model in (("start", start), ("sgd", sgd), ("projection", exact.model)):
+        parts = split(model, data)
+        risk = float((model.outputs(data.inputs) - data.targets).square().mean())
+        rows.append(
+            {
+                "dataset": dataset,
+                "method": method,
+                "width": width,
+                "drop": drop,
+                "seed": seed,
+                "objective": risk + drop / (1 - drop) * parts.regularizer,
+                "phi": parts.coadaptation,
+                "alpha": parts.alpha,
+                "test_risk": float((model.outputs(test.inputs) - test.targets).square().mean()),
+            }
+        )
+    return rows
+
+
+def initial_network(inputs: int, width: int, generator: torch.Generator) -> ReLUNet:
+    """He initialization: hidden weights of variance 2 / inputs, top weights of variance 1 / width, float32."""
+    hidden = torch.randn(width, inputs, generator=generator) * (2 / inputs) ** 0.5
+    return ReLUNet([hidden, torch.randn(1, width, generator=generator) / width**0.5])
+
+
+def dropout_sgd(
+    start: ReLUNet,
+    data: Sample,
+    drop: float,
+    *,
+    epochs: int,
+    rate: float,
+    batch: int,
+    generator: torch.Generator,
+) -> ReLUNet:
+    """Dropout SGD on the mean squared loss, one mask per example, both layers trained, gradients written out."""
+    hidden, top = (weight.clone() for weight in start.weights)
+    keep = 1 - drop
+    for _ in range(epochs):
+        for chosen in torch.randperm(len(data), generator=generator).split(batch):
+            inputs, targets = data.inputs[chosen], data.targets[chosen]
+            active = torch.relu(inputs @ hidden.mT)
+            mask = (torch.rand(active.shape, generator=generator) < keep).to(active) / keep
+            dropped = active * mask
+            error = 2 * (dropped @ top.mT - targets) / len(chosen)
+            slope = (error @ top) * mask * (active > 0)
+            top -= rate * error.mT @ dropped
+            hidden -= rate * slope.mT @ inputs
+    return ReLUNet([hidden, top])
+
+
+def difference_band(first: Sequence[float], second: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
+    """Student's interval for the mean of second - first over paired runs (same seeds, in the same order)."""
+    if len(first) != len(second) or len(first) < 2:
+        raise ValueError(f"first and second must be pairs of at least 2 runs, got {len(first)} and {len(second)}")
+    differences: Tensor = torch.tensor(second, dtype=torch.float64) - torch.tensor(first, dtype=torch.float64)
+    mean, spread = float(differences.mean()), float(differences.std()) / math.sqrt(len(first))
+    reach = float(stats.t.ppf(0.5 + confidence / 2, len(first) - 1)) * spread
+    return mean - reach, mean + reach
