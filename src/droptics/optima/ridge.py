@@ -1,0 +1,312 @@
+"""Dropout on the inputs of a linear model is ridge regression in the metric of the data; scikit-learn estimators.
+
+For fixed features x the criterion of y ~ W x + b under masks is  E |y - W x - b|^2 + tr W (Cbar o E x x^T) W^T. Dropout
+and DropBlock have Cbar = lambda times ones on blocks, so in coordinates that whiten every block of E x x^T the penalty is
+lambda |W|^2: one singular value decomposition of the whitened examples solves the problem for every rate (droptics-head).
+
+Leave-one-out is exact in the strict sense: example i leaves the risk AND the penalty. In whitened coordinates the
+matrix of example i is  B - lambda w_i blocks(x_i) - c_i d_i d_i^T  with B common to all. The last term is handled in closed
+form, the one before by conjugate gradients preconditioned with B, all examples at once: its spectrum clusters at one,
+so a handful of steps reaches rounding (droptics-loo).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import svd
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from droptics.checks import as_drop, check_positive
+
+Array = NDArray[np.float64]
+
+MAX_STEPS = 500
+# Examples that hold nearly all the energy of a block are refitted instead: without them the block is empty.
+ALONE = 1 - 1e-6
+
+
+class _DropoutLinear(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """What both estimators share: reading the data, predicting."""
+
+    block: int
+    fit_intercept: bool
+
+    def _read(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, least: int) -> Whitened:
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=least)
+        check_positive("block", self.block)
+        if X.shape[1] % self.block:
+            raise ValueError(
+                f"block must divide the number of features, got block {self.block} and {X.shape[1]} features"
+            )
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weights.sum() > 0:
+            raise ValueError("sample_weight must not be zero everywhere")
+        self._single_output = y.ndim == 1
+        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        return Whitened.of(X, targets, weights, self.block, self.fit_intercept)
+
+    def _keep(self, whitened: Whitened, strength: float) -> None:
+        coefficients = whitened.coefficients(strength)
+        intercept = whitened.target_mean - coefficients @ whitened.input_mean
+        self.coef_ = coefficients[0] if self._single_output else coefficients
+        self.intercept_ = intercept[0] if self._single_output else intercept
+        self.objective_ = whitened.objective(strength)
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Predictions for examples X, without masks."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+
+class DropoutRidge(_DropoutLinear):
+    """Linear regression trained with dropout on its inputs, to the end and without sampling (droptics-head).
+
+    Minimizes the expected squared loss when every input (every block of `block` consecutive inputs) is dropped with
+    probability `drop` and the kept ones are divided by 1 - drop: mean |y - W x - b|^2 plus lambda times the mean of the
+    squared contributions of the blocks, lambda = drop / (1 - drop). Unlike ordinary ridge it does not depend on the
+    units of the inputs. `drop=0` is least squares; where that is not unique, the limit of small rates.
+
+    Args:
+        drop: Probability of dropping an input.
+        block: Number of consecutive inputs that share one coin; must divide the number of features.
+        fit_intercept: Whether to fit a bias; it is never dropped.
+
+    Attributes:
+        coef_: Weights, (features,) or (outputs, features).
+        intercept_: Bias, a number or (outputs,).
+        objective_: The criterion at its minimum, summed over outputs.
+
+    Cost: one thin SVD, O(n features min(n, features)).
+
+    >>> X = np.array([[1.0], [1.0]])
+    >>> float(DropoutRidge(drop=0.5, fit_intercept=False).fit(X, [2.0, 2.0]).coef_[0])
+    1.0
+    """
+
+    def __init__(self, drop: float = 0.5, *, block: int = 1, fit_intercept: bool = True) -> None:
+        self.drop = drop
+        self.block = block
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> DropoutRidge:
+        """Fit to examples X (n, features) and targets y (n,) or (n, outputs)."""
+        rate = _rates(self.drop, "drop")
+        if len(rate) != 1:
+            raise ValueError(f"drop must be one number, got {len(rate)}; DropoutRidgeCV chooses among many")
+        self._keep(self._read(X, y, sample_weight, 1), float(rate[0] / (1 - rate[0])))
+        return self
+
+
+class DropoutRidgeCV(_DropoutLinear):
+    """DropoutRidge with the rate of least exact leave-one-out error (droptics-loo).
+
+    The whole path of rates costs one SVD and a few products per rate; the error equals that of n refits per rate,
+    each of which forgets its example in the penalty too. Sample weights count copies: of an example of weight two one
+    copy is left out at a time, so that weights and repeated examples give the same answer; a weight below one is left
+    out as a whole.
+
+    Args:
+        drops: Rates to compare; 0.05, 0.10, ..., 0.95 by default.
+        block: Number of consecutive inputs that share one coin; must divide the number of features.
+        fit_intercept: Whether to fit a bias; it is never dropped.
+
+    Attributes:
+        drop_: The chosen rate (the smallest one on ties).
+        drops_: The rates that were compared.
+        loo_errors_: Mean squared leave-one-out error of every rate, averaged over outputs.
+        coef_: Weights at the chosen rate.
+        intercept_: Bias at the chosen rate.
+        objective_: The criterion at the chosen rate.
+    """
+
+    def __init__(self, drops: ArrayLike | None = None, *, block: int = 1, fit_intercept: bool = True) -> None:
+        self.drops = drops
+        self.block = block
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> DropoutRidgeCV:
+        """Fit to examples X (n, features) and targets y (n,) or (n, outputs), n >= 2."""
+        rates = np.linspace(0.05, 0.95, 19) if self.drops is None else _rates(self.drops, "drops")
+        whitened = self._read(X, y, sample_weight, 2)
+        errors = [whitened.leave_one_out(rate / (1 - rate)) for rate in rates]
+        self.drops_ = rates
+        self.loo_errors_ = np.array([whitened.weights @ (error**2).mean(1) for error in errors])
+        best = min(range(len(rates)), key=lambda i: (self.loo_errors_[i], rates[i]))
+        self.drop_ = float(rates[best])
+        self._keep(whitened, self.drop_ / (1 - self.drop_))
+        return self
+
+
+def _rates(drop: Any, name: str) -> Array:
+    value = torch.as_tensor(drop, dtype=torch.float64) if not isinstance(drop, (str, bytes)) else drop
+    return np.atleast_1d(as_drop(value, name).numpy())
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """Examples in coordinates where the penalty at rate lambda is lambda |W|^2, and their one factorization.
+
+    Attributes:
+        raw: The data as given: inputs, targets, weights, block size, with intercept or not.
+        rows: Whitened inputs (n, features); directions without energy are zero.
+        centered: `rows` minus their mean when there is an intercept.
+        residual: Targets minus their mean when there is an intercept.
+        maps: Inverse roots of the blocks of E x x^T, (blocks, block, block).
+        values: Singular values of the weighted centered rows.
+        right: Their right singular vectors (rank, features).
+        loadings: What the targets load on them, (rank, outputs).
+    """
+
+    raw: tuple[Array, Array, Array, int, bool]
+    rows: Array
+    centered: Array
+    residual: Array
+    maps: Array
+    values: Array
+    right: Array
+    loadings: Array
+    input_mean: Array
+    target_mean: Array
+
+    @staticmethod
+    def of(X: Array, Y: Array, counts: Array, block: int, intercept: bool) -> Whitened:
+        """Whiten every block, center, and factorize."""
+        weights = counts / counts.sum()
+        maps = _inverse_roots(X, weights, block)
+        rows = _apply(X, maps)
+        zero_x, zero_y = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
+        input_mean, target_mean = (weights @ X, weights @ Y) if intercept else (zero_x, zero_y)
+        centered = rows - _apply(input_mean[None], maps)
+        residual = Y - target_mean
+        roots = np.sqrt(weights)[:, None]
+        left, values, right = svd(roots * centered, full_matrices=False, check_finite=False)
+        kept = values > max(X.shape) * np.finfo(np.float64).eps * (values[0] if len(values) else 0.0)
+        loadings = (left[:, kept] * roots).T @ residual
+        raw = (X, Y, counts, block, intercept)
+        return Whitened(
+            raw, rows, centered, residual, maps, values[kept], right[kept], loadings, input_mean, target_mean
+        )
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the examples, summing to one."""
+        return self.raw[2] / self.raw[2].sum()
+
+    @property
+    def copies(self) -> Array:
+        """The part of every weight that is left out: one copy, or all of a weight below one."""
+        return np.minimum(self.raw[2], 1.0) / self.raw[2].sum()
+
+    def coefficients(self, strength: float) -> Array:
+        """Weights W (outputs, features) at lambda = strength."""
+        white = (self.values / (self.values**2 + strength))[:, None] * self.loadings
+        return _apply(white.T @ self.right, self.maps)
+
+    def objective(self, strength: float) -> float:
+        """The least criterion: E |y|^2 minus what the weights gain."""
+        total = float(self.weights @ (self.residual**2).sum(1))
+        return total - float(((self.values**2 / (self.values**2 + strength)) @ (self.loadings**2)).sum())
+
+    def leave_one_out(self, strength: float) -> Array:
+        """Error at every example of the model fitted without it, (n, outputs); no refits but for isolated examples."""
+        copies = self.copies
+        if copies.max() >= 1:
+            raise ValueError("sample_weight leaves one example only; leaving it out leaves none")
+        left = 1 - copies if self.raw[4] else np.ones_like(copies)
+        energy = np.square(self.rows).reshape(len(copies), len(self.maps), -1).sum(2)
+        alone = (copies[:, None] * energy).max(1, initial=0.0) >= ALONE
+        solved = self._without_penalty(strength, ~alone)
+        share = copies / left
+        slack = 1 - share * (self.centered * solved).sum(1)
+        fitted = solved @ (self.right.T * self.values) @ self.loadings
+        alone |= slack < 1e-7
+        errors = (self.residual - fitted) / np.where(alone, 1.0, slack * left)[:, None]
+        for i in np.flatnonzero(alone):
+            errors[i] = self._refitted(int(i), strength)
+        return np.asarray(errors)
+
+    def _without_penalty(self, strength: float, wanted: NDArray[np.bool_]) -> Array:
+        """Rows h_i with (B - lambda w_i blocks(x_i)) h_i = d_i, by conjugate gradients preconditioned with B."""
+        solution = np.zeros_like(self.centered)
+        inverse = self._inverse(strength)
+        index = np.flatnonzero(wanted)
+        residual = self.centered[index]
+        z = inverse(residual)
+        if strength == 0:
+            solution[index] = z
+            return solution
+        direction, image = z, residual
+        power = (residual * z).sum(1)
+        stop = power * np.finfo(np.float64).eps ** 2
+        copies = self.copies
+        for _ in range(MAX_STEPS):
+            active = power > stop
+            if not active.any():
+                break
+            if not active.all():
+                index, residual, direction, image, power, stop = (
+                    part[active] for part in (index, residual, direction, image, power, stop)
+                )
+            moved = image - strength * copies[index, None] * self._blocks(index, direction)
+            curvature = (direction * moved).sum(1)
+            step = (power / curvature)[:, None]
+            solution[index] += step * direction
+            residual = residual - step * moved
+            z = inverse(residual)
+            fresh = (residual * z).sum(1)
+            ratio = (fresh / power)[:, None]
+            direction, image, power = z + ratio * direction, residual + ratio * image, fresh
+        return solution
+
+    def _blocks(self, index: NDArray[np.intp], vectors: Array) -> Array:
+        """blocks(x_i) v_i: the projection of v_i on x_i inside every block."""
+        shape = (len(index), len(self.maps), -1)
+        rows = self.rows[index].reshape(shape)
+        inner = (rows * vectors.reshape(shape)).sum(2, keepdims=True)
+        return (rows * inner).reshape(vectors.shape)
+
+    def _inverse(self, strength: float) -> Any:
+        """B^-1 for rows, B = E d d^T + lambda: a dense product, or a low-rank one when examples are few."""
+        inside = self.right.T / (self.values**2 + strength)
+        rank, size = self.right.shape
+        if rank == size or strength == 0:
+            dense = inside @ self.right
+            return lambda rows: rows @ dense
+        if 2 * rank < size:
+            return lambda rows: (rows @ inside + (rows @ self.right.T) / -strength) @ self.right + rows / strength
+        dense = inside @ self.right + (np.eye(size) - self.right.T @ self.right) / strength
+        return lambda rows: rows @ dense
+
+    def _refitted(self, i: int, strength: float) -> Array:
+        X, Y, counts, block, intercept = self.raw
+        others = counts.copy()
+        others[i] -= min(counts[i], 1.0)
+        kept = others > 0
+        refit = Whitened.of(X[kept], Y[kept], others[kept], block, intercept)
+        return np.asarray(Y[i] - refit.target_mean - refit.coefficients(strength) @ (X[i] - refit.input_mean))
+
+
+def _inverse_roots(X: Array, weights: Array, block: int) -> Array:
+    """Inverse roots of the diagonal blocks of E x x^T, zero on directions without energy."""
+    blocks = X.reshape(len(X), -1, block)
+    gram = np.einsum("n,nbi,nbj->bij", weights, blocks, blocks, optimize=True)
+    values, vectors = np.linalg.eigh(gram)
+    level = block * np.finfo(np.float64).eps * values[:, -1:]
+    alive = values > level
+    inverse = np.where(alive, 1 / np.sqrt(np.where(alive, values, 1.0)), 0.0)
+    return np.asarray((vectors * inverse[:, None, :]) @ vectors.transpose(0, 2, 1))
+
+
+def _apply(rows: Array, maps: Array) -> Array:
+    """Every block of every row times its own symmetric matrix."""
+    if maps.shape[1] == 1:
+        return np.asarray(rows * maps[:, 0, 0])
+    split = rows.reshape(len(rows), len(maps), -1).transpose(1, 0, 2)
+    return np.asarray((split @ maps).transpose(1, 0, 2).reshape(rows.shape))
