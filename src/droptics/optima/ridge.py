@@ -1,13 +1,14 @@
 """Dropout on the inputs of a linear model is ridge regression in the metric of the data; scikit-learn estimators.
 
 For fixed features x the criterion of y ~ W x + b under masks is  E |y - W x - b|^2 + tr W (Cbar o E x x^T) W^T. Dropout
-and DropBlock have Cbar = lambda times ones on blocks, so in coordinates that whiten every block of E x x^T the penalty is
-lambda |W|^2: one singular value decomposition of the whitened examples solves the problem for every rate (droptics-head).
+and DropBlock have Cbar = lambda times ones on blocks, so in coordinates that whiten every block of E x x^T the penalty
+is lambda |W|^2: one singular value decomposition of the whitened examples solves the problem for every rate
+(droptics-head).
 
 Leave-one-out is exact in the strict sense: example i leaves the risk AND the penalty. In whitened coordinates the
-matrix of example i is  B - lambda w_i blocks(x_i) - c_i d_i d_i^T  with B common to all. The last term is handled in closed
-form, the one before by conjugate gradients preconditioned with B, all examples at once: its spectrum clusters at one,
-so a handful of steps reaches rounding (droptics-loo).
+matrix of example i is  B - lambda w_i blocks(x_i) - c_i d_i d_i^T  with B common to all. The last term is handled in
+closed form, the one before by conjugate gradients preconditioned with B, all examples at once: the spectrum clusters
+at one, so a handful of steps reaches rounding (droptics-loo).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class _DropoutLinear(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: 
     block: int
     fit_intercept: bool
 
-    def _read(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, least: int) -> Whitened:
+    def _read(self, X: Any, y: Any, sample_weight: Any, least: int) -> Whitened:
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=least)
         check_positive("block", self.block)
         if X.shape[1] % self.block:
@@ -58,7 +59,7 @@ class _DropoutLinear(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: 
         self.intercept_ = intercept[0] if self._single_output else intercept
         self.objective_ = whitened.objective(strength)
 
-    def predict(self, X: ArrayLike) -> Array:
+    def predict(self, X: Any) -> Array:
         """Predictions for examples X, without masks."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
@@ -145,8 +146,9 @@ class DropoutRidgeCV(_DropoutLinear):
 
 
 def _rates(drop: Any, name: str) -> Array:
-    value = torch.as_tensor(drop, dtype=torch.float64) if not isinstance(drop, (str, bytes)) else drop
-    return np.atleast_1d(as_drop(value, name).numpy())
+    if isinstance(drop, (str, bytes)):
+        raise ValueError(f"{name} must be numbers in [0, 1), got {drop!r}")
+    return np.atleast_1d(as_drop(torch.as_tensor(drop, dtype=torch.float64), name).numpy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +246,7 @@ class Whitened:
             return solution
         direction, image = z, residual
         power = (residual * z).sum(1)
-        stop = power * np.finfo(np.float64).eps ** 2
+        stop = power * 1e-27  # squared energy norm of the error
         copies = self.copies
         for _ in range(MAX_STEPS):
             active = power > stop
