@@ -1,0 +1,193 @@
+"""What can be said exactly: the linear layer that ends a module, and modules that are linear from end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from droptics.audits.batches import Batch
+from droptics.audits.watching import Trace
+from droptics.data import Moments, Sample
+from droptics.losses import Squared
+from droptics.masks import Bernoulli, MaskLaw, Product
+from droptics.models import DeepLinear, LastLayer
+from droptics.penalties import penalty
+
+# Functions that may stand between the linear layers of a linear chain without changing its map.
+HARMLESS = {"linear", "flatten", "view", "reshape", "__get__", "dim", "size"}
+KEPT_EXAMPLES = 4096  # features kept for statements that need single examples; more are counted but not kept
+
+
+@dataclass
+class Head:
+    """The last linear layer with a dropout site right before it: features in, outputs out.
+
+    Attributes:
+        site: Name of the site.
+        weight: (outputs, units), float64.
+        bias: (outputs,), float64, zeros when the layer has none.
+        moments: Second moments of (features, targets - bias), over all batches; None for class labels.
+        energies: E a_j^2 over all batches.
+        features: The first features, for statements about single examples.
+        targets: Their targets.
+    """
+
+    site: str
+    weight: Tensor
+    bias: Tensor
+    moments: Moments | None = None
+    energies: Tensor | None = None
+    count: int = 0
+    features: list[Tensor] = field(default_factory=list)
+    targets: list[Tensor] = field(default_factory=list)
+
+    def add(self, features: Tensor, targets: Tensor) -> None:
+        """Add the features of one batch."""
+        features = features.detach().double()
+        kept = sum(len(part) for part in self.features)
+        if kept < KEPT_EXAMPLES:
+            self.features.append(features[: KEPT_EXAMPLES - kept].cpu())
+            self.targets.append(targets[: KEPT_EXAMPLES - kept].detach().cpu())
+        energies = features.square().mean(0)
+        share = len(features) / (self.count + len(features))
+        self.energies = energies if self.energies is None else torch.lerp(self.energies, energies, share)
+        self.count += len(features)
+        if targets.is_floating_point():
+            wanted = (targets.double()[:, None] if targets.ndim == 1 else targets.double()) - self.bias
+            part = Moments.of_sample(Sample(features, wanted))
+            self.moments = part if self.moments is None else Moments.merged([self.moments, part])
+
+    def merge(self, other: Head) -> Head:
+        """The head over both shards."""
+        assert self.energies is not None
+        assert other.energies is not None
+        share = other.count / (self.count + other.count)
+        both = Head(self.site, self.weight, self.bias, count=self.count + other.count)
+        both.energies = torch.lerp(self.energies, other.energies, share)
+        if self.moments is not None and other.moments is not None:
+            both.moments = Moments.merged([self.moments, other.moments])
+        both.features = [torch.cat(self.features + other.features)[:KEPT_EXAMPLES]]
+        both.targets = [torch.cat(self.targets + other.targets)[:KEPT_EXAMPLES]]
+        return both
+
+    def penalty(self, rate: float) -> float:
+        """Exact squared-loss penalty at any rate: lambda sum_j ||w_j||^2 E a_j^2 (thesis-prop5)."""
+        assert self.energies is not None
+        return rate / (1 - rate) * float((self.weight.square().sum(0) * self.energies).sum())
+
+    def model(self) -> LastLayer:
+        """The head as a model whose inputs are the features."""
+        layer = nn.Linear(self.weight.shape[1], self.weight.shape[0]).double()
+        layer.weight = nn.Parameter(self.weight.cpu(), requires_grad=False)
+        layer.bias = nn.Parameter(self.bias.cpu(), requires_grad=False)
+        return LastLayer.of(layer)
+
+    def sample(self) -> Sample:
+        """The kept features with their targets."""
+        targets = torch.cat(self.targets)
+        return Sample(torch.cat(self.features), targets.double() if targets.is_floating_point() else targets)
+
+
+def find_head(trace: Trace, outputs: Tensor) -> Head | None:
+    """The site right before the linear layer that returns the outputs, in a run with all switches off."""
+    if not trace.linear:
+        return None
+    source, weight, bias, result = trace.linear[-1]
+    if result is not outputs or source.ndim != 2:
+        return None
+    for call in reversed(trace.calls):
+        if call.result is source and call.kind == "dropout" and call.rate > 0:
+            offset = torch.zeros(weight.shape[0]) if bias is None else bias.detach()
+            return Head(call.site, weight.detach().double(), offset.to(weight.device).double())
+    return None
+
+
+def head_features(trace: Trace) -> Tensor:
+    """Input of the last linear layer."""
+    return trace.linear[-1][0]
+
+
+@dataclass
+class Chain:
+    """A module that is linear from end to end: its layers, the layer of each site, and the moments of the data.
+
+    Biases become the weights of a constant unit that never falls, so the exact formulas of deep linear networks apply.
+    """
+
+    layers: list[tuple[Tensor, Tensor]]
+    places: dict[str, int]
+    moments: Moments | None = None
+
+    def add(self, batch: Batch) -> None:
+        """Add the inputs and targets of one batch."""
+        inputs = batch.arguments[0].detach().double().flatten(1)
+        targets = batch.targets.double()
+        part = Moments.of_sample(Sample(_with_constant(inputs), targets[:, None] if targets.ndim == 1 else targets))
+        self.moments = part if self.moments is None else Moments.merged([self.moments, part])
+
+    def merge(self, other: Chain) -> Chain:
+        """The chain over both shards."""
+        assert self.moments is not None
+        assert other.moments is not None
+        return Chain(self.layers, self.places, Moments.merged([self.moments, other.moments]))
+
+    def penalty(self, rates: dict[str, float]) -> float:
+        """Exact squared-loss penalty when the named sites drop at the given rates and all others do not."""
+        assert self.moments is not None
+        model = self.model()
+        drops = [torch.zeros(size, dtype=torch.float64) for size in model.layer_units]
+        for site, rate in rates.items():
+            layer = drops[self.places[site]]
+            layer[:-1] = 1 - (1 - layer[:-1]) * (1 - rate)  # two sites on one layer multiply
+        laws: list[MaskLaw] = [Bernoulli(drop, len(drop)) for drop in drops]
+        return float(penalty(model, self.moments, Product(laws)))
+
+    def model(self) -> DeepLinear:
+        """The module as a deep linear network with a constant unit in every layer but the last."""
+        weights = []
+        for position, (weight, bias) in enumerate(self.layers):
+            rows = torch.cat([weight.double(), bias.double()[:, None]], 1).cpu()
+            if position < len(self.layers) - 1:
+                constant = torch.zeros(1, rows.shape[1], dtype=torch.float64)
+                constant[0, -1] = 1
+                rows = torch.cat([rows, constant], 0)
+            weights.append(rows)
+        return DeepLinear(weights, mask_inputs=True)
+
+
+def find_chain(
+    trace: Trace, batch: Batch, outputs: Tensor, sites: Sequence[str], loss: Callable[[Tensor, Tensor], Tensor]
+) -> Chain | None:
+    """The module as a chain of linear layers with dropout between them, if that is all it is."""
+    simple = set(trace.functions) <= HARMLESS and not trace.hand_written and isinstance(loss, Squared)
+    if not simple or len(trace.linear) < 2 or len(batch.arguments) != 1 or batch.options:
+        return None
+    values = [trace.linear[0][0], *(result for *_, result in trace.linear)]
+    if values[-1] is not outputs or any(a[3] is not b[0] for a, b in zip(trace.linear, trace.linear[1:], strict=False)):
+        return None
+    places = {}
+    for call in trace.calls:
+        if call.site not in sites:
+            continue
+        layer = next((i for i, value in enumerate(values[:-1]) if call.source is value), None)
+        if layer is None or call.kind != "dropout":
+            return None
+        places[call.site] = layer
+    layers = [
+        (weight.detach(), weight.new_zeros(weight.shape[0]) if bias is None else bias.detach())
+        for _, weight, bias, _ in trace.linear
+    ]
+    chain = Chain(layers, places)
+    inputs = _with_constant(batch.arguments[0].detach().double().flatten(1).cpu())
+    if inputs.shape[1] != chain.model().input_size:
+        return None
+    again = chain.model().outputs(inputs)
+    rounding = 1e-4 if outputs.dtype != torch.float64 else 1e-10
+    return chain if torch.allclose(again, outputs.double().cpu(), rtol=rounding, atol=rounding) else None
+
+
+def _with_constant(inputs: Tensor) -> Tensor:
+    return torch.cat([inputs, torch.ones_like(inputs[:, :1])], 1)

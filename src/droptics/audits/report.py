@@ -1,0 +1,172 @@
+"""Report: what an audit found, as data; rendered for the terminal, as JSON and as one HTML page elsewhere."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from droptics.audits.discovery import Finding, Site
+from droptics.audits.measuring import Number
+from droptics.audits.rendering import terminal_text, write_html
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Penalty at one rate, without retraining, and the training loss it predicts."""
+
+    rate: float
+    penalty: Number
+    training_loss: float
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units of a site that feeds a linear layer.
+
+    Attributes:
+        count: How many there are.
+        dead: Indices of units that are zero on all data.
+        flows: What each unit carries to the outputs, |u_k| sqrt(E a_k^2), in order.
+        coadaptation: Evenness of the flows, 1/sqrt(count) (one unit does everything) to 1 (all carry the same).
+        imbalance: penalty / (least penalty of equally strong units) - 1, zero when all units pay the same.
+    """
+
+    count: int
+    dead: Sequence[int]
+    flows: Sequence[float]
+    coadaptation: float
+    imbalance: float
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Singular values of the map that the head computes on this data, beside those of the dropout optimum."""
+
+    measured: Sequence[float]
+    optimal: Sequence[float]
+    effective_rank: float
+    optimal_effective_rank: float
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Certificate of a last layer with squared loss: no network of this width has a training loss below `bound`."""
+
+    objective: float
+    bound: float
+    claim: str
+
+    @property
+    def gap(self) -> float:
+        """How much training loss any other weights could gain at most."""
+        return self.objective - self.bound
+
+
+@dataclass(frozen=True)
+class RateChoice:
+    """Exact leave-one-out error of the refitted head at each rate, features fixed, and the best of them."""
+
+    best: float
+    rates: Sequence[float]
+    errors: Sequence[float]
+
+
+@dataclass(frozen=True)
+class SubnetworkSummary:
+    """Accuracy with random units removed, and the fewest units that keep it."""
+
+    full: float
+    mean: float
+    low: float
+    high: float
+    smallest: int | None
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class SiteReport:
+    """Everything about one site; None where it cannot be said (`site.reason` says why)."""
+
+    site: Site
+    penalty: Number | None = None
+    share: float | None = None
+    second_order: float | None = None
+    curve: Sequence[CurvePoint] = ()
+    units: Units | None = None
+    spectrum: Spectrum | None = None
+    certificate: Gap | None = None
+    rate_choice: RateChoice | None = None
+    subnetworks: SubnetworkSummary | None = None
+    claim: str | None = None
+
+    @property
+    def curve_json(self) -> str:
+        """Rates and predicted training losses, for the page's slider."""
+        return json.dumps([[point.rate, point.training_loss] for point in self.curve])
+
+
+@dataclass(frozen=True)
+class Report:
+    """What dropout does to a network on some data.
+
+    training_loss = clean_loss + sum of the sites' penalties + rest + interaction, up to the printed intervals.
+
+    Attributes:
+        network: Name of the module's class.
+        examples: How many examples were seen.
+        loss: Name of the loss.
+        clean_loss: Loss without any dropout.
+        training_loss: Expected loss with all dropout on.
+        rest: What remains when all switches are off (masks written by hand, other train-only behavior).
+        interaction: What the sites do together beyond their sum.
+        validation_loss: Clean loss on the validation data, if given.
+        accuracy: Share of right predictions without dropout, for classification.
+        sites: One report per site.
+        findings: Bugs first, then warnings, then notes.
+    """
+
+    network: str
+    examples: int
+    loss: str
+    clean_loss: float
+    training_loss: Number
+    rest: Number | None
+    interaction: Number | None
+    validation_loss: float | None
+    accuracy: float | None
+    confidence: float
+    sites: Sequence[SiteReport]
+    findings: Sequence[Finding]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries, lists, strings and numbers; infinities and NaN become None."""
+        content = _plain(asdict(self))
+        assert isinstance(content, dict)
+        return {"schema": SCHEMA_VERSION, **content}
+
+    def to_json(self) -> str:
+        """The report as JSON; `docs/audit.md` documents the schema."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write one self-contained HTML page (replacing an older one atomically) and return its path."""
+        return write_html(self, Path(path))
+
+    def __str__(self) -> str:
+        return terminal_text(self)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

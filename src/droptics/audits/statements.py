@@ -1,0 +1,116 @@
+"""Statements about the last layer that need its features: units, spectrum, certificate, best rate, sub-networks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from droptics.audits.heads import Head
+from droptics.audits.measuring import Plan
+from droptics.audits.report import Gap, RateChoice, SiteReport, Spectrum, SubnetworkSummary, Units
+from droptics.coadaptation import draw, evaluate, evenness, smallest
+from droptics.data import Sample
+from droptics.linalg import psd_root, shrink
+from droptics.losses import CrossEntropy, Squared
+from droptics.masks import Bernoulli
+from droptics.optima.ridge import DropoutRidgeCV
+from droptics.penalties import penalty
+from droptics.penalties.methods import SecondOrder
+
+SUBNETWORKS = 50
+TOLERANCE = 0.01
+
+
+def head_statements(report: SiteReport, head: Head, plan: Plan) -> SiteReport:
+    """Everything that the features of the last layer tell about its site."""
+    rate = report.site.rate
+    report = replace(report, units=_units(head), subnetworks=_subnetworks(head, rate))
+    if isinstance(plan.loss, Squared) and head.moments is not None:
+        return replace(
+            report,
+            spectrum=_spectrum(head, rate),
+            certificate=_certificate(head, rate),
+            rate_choice=_rate_choice(head),
+        )
+    if isinstance(plan.loss, CrossEntropy):
+        masks = Bernoulli(rate, head.weight.shape[1])
+        value = penalty(head.model(), head.sample(), masks, SecondOrder(check=None), plan.loss)
+        return replace(report, second_order=float(value))
+    return report
+
+
+def _units(head: Head) -> Units:
+    assert head.energies is not None
+    flows = head.weight.norm(dim=0) * head.energies.sqrt()
+    dead = (head.energies == 0).nonzero().squeeze(-1).tolist()
+    even = float(evenness(flows)) if bool((flows > 0).any()) else float("nan")
+    # equal flows of the same sum pay (sum)^2 / width; the ratio to what these pay is 1 / evenness^2
+    imbalance = even**-2 - 1 if even > 0 else float("nan")
+    return Units(len(flows), dead, flows.tolist(), even, imbalance)
+
+
+def _spectrum(head: Head, rate: float) -> Spectrum:
+    """Singular values of the predictions (root mean square over examples) and those at the dropout optimum."""
+    assert head.moments is not None
+    measured = torch.linalg.svdvals(head.weight.cpu() @ psd_root(head.moments.xx.cpu()))
+    optimal = shrink(_target_spectrum(head), rate / (1 - rate), head.weight.shape[1])
+    size = min(len(measured), len(optimal))
+    return Spectrum(
+        measured[:size].tolist(), optimal[:size].tolist(), _effective_rank(measured), _effective_rank(optimal)
+    )
+
+
+def _target_spectrum(head: Head) -> Tensor:
+    assert head.moments is not None
+    return torch.linalg.eigvalsh(head.moments.yy.cpu()).clamp_min(0).sqrt().flip(0)
+
+
+def _effective_rank(values: Tensor) -> float:
+    """Exponential of the entropy of the normalized spectrum; 0 for a zero map."""
+    total = float(values.sum())
+    if total == 0:
+        return 0.0
+    shares = values[values > 0] / total
+    return float(torch.exp(-(shares * shares.log()).sum()))
+
+
+def _certificate(head: Head, rate: float) -> Gap:
+    """Training loss of the site alone against the least one that any features of this width allow (pal2020-prop3.3).
+
+    The bound is min_A mean ||y - b - A||^2 + (lambda / width) ||A||_*^2 over all predictions A, with this bias b.
+    """
+    assert head.moments is not None
+    moments = head.moments
+    quadratic = float(((head.weight @ moments.xx) * head.weight).sum())
+    risk = float(torch.trace(moments.yy)) - 2 * float((moments.yx * head.weight).sum()) + quadratic
+    strength, width = rate / (1 - rate), head.weight.shape[1]
+    spectrum = _target_spectrum(head)
+    best = shrink(spectrum, strength, width)
+    bound = float((spectrum - best).square().sum()) + strength / width * float(best.sum()) ** 2
+    return Gap(risk + head.penalty(rate), bound, "pal2020-prop3.3")
+
+
+def _rate_choice(head: Head) -> RateChoice | None:
+    sample = head.sample()
+    if len(sample) < 3:
+        return None
+    wanted = sample.targets.numpy()
+    choice = DropoutRidgeCV().fit(sample.inputs.numpy(), wanted[:, 0] if wanted.shape[1] == 1 else wanted)
+    return RateChoice(float(choice.drop_), choice.drops_.tolist(), choice.loo_errors_.tolist())
+
+
+def _subnetworks(head: Head, rate: float) -> SubnetworkSummary | None:
+    """Accuracy of random sub-networks of the last layer, one mask for all examples; classification only."""
+    sample = head.sample()
+    signs = sample.targets.is_floating_point() and bool((sample.targets.abs() == 1).all())
+    if sample.targets.is_floating_point() and not signs:
+        return None
+    data = Sample(sample.inputs, sample.targets)
+    model = head.model()
+    generator = torch.Generator().manual_seed(0)
+    found = evaluate(model, data, draw(Bernoulli(rate, model.units), SUBNETWORKS, generator), scale=1 / (1 - rate))
+    low, high = torch.quantile(found.accuracies, torch.tensor([0.05, 0.95], dtype=torch.float64)).tolist()
+    kept = int(smallest(model, data, TOLERANCE).sum())
+    return SubnetworkSummary(found.full, float(found.accuracies.mean()), low, high, kept, TOLERANCE)

@@ -1,0 +1,293 @@
+"""Watching a module run: which dropout it applies where, and a switch for each place.
+
+Two interceptors work together, because neither sees all ways of writing dropout. At function level every call of
+torch's dropout functions, attention and recurrent layers shows its rate and can be switched; at dispatch level every
+random number is seen, which proves dropout that is active in evaluation mode and masks that are written by hand.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+ELEMENTWISE = {functional.dropout: "dropout"}
+CHANNELWISE = {functional.dropout1d: "dropout1d", functional.dropout2d: "dropout2d", functional.dropout3d: "dropout3d"}
+ALPHA = {functional.alpha_dropout: "alpha dropout", functional.feature_alpha_dropout: "feature alpha dropout"}
+PLAIN = ELEMENTWISE | CHANNELWISE | ALPHA
+RECURRENT = {
+    torch.lstm: "LSTM dropout",
+    torch.gru: "GRU dropout",
+    torch.rnn_tanh: "RNN dropout",
+    torch.rnn_relu: "RNN dropout",
+}
+_P_ARGUMENT = 1  # position of p in the plain functions, of training after it
+
+
+@dataclass
+class Call:
+    """One dropout call that was seen: where, which function, with which rate and flags, on which tensors."""
+
+    site: str
+    kind: str
+    rate: float
+    applied: bool
+    shape: tuple[int, ...] | None
+    module: nn.Module | None
+    source: Tensor | None = None
+    result: Tensor | None = None
+
+
+@dataclass
+class Trace:
+    """What one run of the module did.
+
+    Attributes:
+        calls: Dropout calls in order.
+        hand_written: Places (module path) where random numbers were drawn outside torch's dropout functions.
+        linear: Arguments and results of `F.linear`, in order, when they are kept.
+        functions: Names of all torch functions that were called.
+        visited: Modules that ran.
+    """
+
+    calls: list[Call] = field(default_factory=list)
+    hand_written: list[str] = field(default_factory=list)
+    linear: list[tuple[Tensor, Tensor, Tensor | None, Tensor]] = field(default_factory=list)
+    functions: list[str] = field(default_factory=list)
+    visited: set[nn.Module] = field(default_factory=set)
+
+
+Switch = Callable[[str, float], float | None]
+
+
+def as_written(site: str, rate: float) -> float | None:
+    """Leave every call as the module makes it."""
+    return None
+
+
+def all_off(site: str, rate: float) -> float | None:
+    """Switch all dropout off."""
+    return 0.0
+
+
+def all_on(site: str, rate: float) -> float | None:
+    """Apply every site at its own rate."""
+    return rate
+
+
+def only(name: str, rate: float | None = None) -> Switch:
+    """Apply one site, at its own or at another rate; all others are off."""
+
+    def switch(site: str, own: float) -> float | None:
+        return 0.0 if site != name else own if rate is None else rate
+
+    return switch
+
+
+class _Places:
+    """Names of the modules that are running, innermost last."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.names = {part: name for name, part in module.named_modules()}
+        self.stack: list[nn.Module] = []
+        self.visited: set[nn.Module] = set()
+        self.counts: dict[str, int] = {}
+
+    def enter(self, part: nn.Module, _: object) -> None:
+        self.stack.append(part)
+        self.visited.add(part)
+
+    def leave(self, *_: object) -> None:
+        if self.stack:
+            self.stack.pop()
+
+    def name(self, what: str) -> str:
+        """Name of the place where `what` happens, counted when it happens there again."""
+        part = self.stack[-1] if self.stack else None
+        path = self.names.get(part, "") if part is not None else ""
+        own = isinstance(part, nn.modules.dropout._DropoutNd) and path
+        base = path if own else f"{path}.{what}" if path else what
+        self.counts[base] = self.counts.get(base, 0) + 1
+        return base if self.counts[base] == 1 else f"{base}@{self.counts[base]}"
+
+
+class _FunctionWatch(TorchFunctionMode):
+    def __init__(self, trace: Trace, places: _Places, switch: Switch, keep: bool) -> None:
+        super().__init__()
+        self.trace, self.places, self.switch, self.keep = trace, places, switch, keep
+        self.inside = 0
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        options = dict(kwargs or {})
+        if func in PLAIN:
+            return self._plain(func, args, options)
+        if func is functional.scaled_dot_product_attention:
+            return self._attention(func, args, options)
+        if func is functional.multi_head_attention_forward:
+            return self._multi_head(func, args, options)
+        if func in RECURRENT:
+            return self._recurrent(func, args, options)
+        if self.keep:
+            self.trace.functions.append(getattr(func, "__name__", str(func)))
+        result = func(*args, **options)
+        if self.keep and func is functional.linear:
+            bias = args[2] if len(args) > 2 else options.get("bias")
+            self.trace.linear.append((args[0], args[1], bias, result))
+        return result
+
+    def _plain(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        source = args[0] if args else options.pop("input")
+        rate = float(args[1] if len(args) > 1 else options.get("p", 0.5))
+        training = bool(args[2] if len(args) > 2 else options.get("training", func not in ALPHA))
+        kind = PLAIN[func]
+        site = self.places.name(kind.replace(" ", "_"))
+        wanted = self.switch(site, rate)
+        applied = training if wanted is None else wanted > 0
+        with self._own_numbers():
+            result = func(source, p=rate if wanted is None else wanted, training=applied) if applied else source
+        part = self.places.stack[-1] if self.places.stack else None
+        tensors = (source, result) if self.keep else (None, None)
+        self.trace.calls.append(Call(site, kind, rate, applied and rate > 0, tuple(source.shape), part, *tensors))
+        return result
+
+    def _attention(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        rate = float(args[4] if len(args) > 4 else options.get("dropout_p", 0.0))
+        wanted = self._record("attention dropout", rate, rate > 0)
+        if len(args) > 4:
+            args = (*args[:4], wanted, *args[5:])
+        else:
+            options["dropout_p"] = wanted
+        with self._own_numbers():
+            return func(*args, **options)
+
+    def _multi_head(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        position = 10  # dropout_p
+        rate = float(args[position] if len(args) > position else options["dropout_p"])
+        wanted = self._record("attention dropout", rate, bool(options.get("training", True)) and rate > 0)
+        if len(args) > position:
+            args = (*args[:position], wanted, *args[position + 1 :])
+        else:
+            options["dropout_p"] = wanted
+        options["training"] = wanted > 0
+        with self._own_numbers():
+            return func(*args, **options)
+
+    def _recurrent(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        values = list(args)
+        # (input, hx, params, has_biases, num_layers, dropout, train, ...) or (data, batch_sizes, hx, params, ...)
+        start = next(i for i, value in enumerate(values) if isinstance(value, bool))
+        rate = float(values[start + 2])
+        several = int(values[start + 1]) > 1
+        wanted = self._record(RECURRENT[func], rate, bool(values[start + 3]) and rate > 0 and several)
+        values[start + 2] = wanted
+        values[start + 3] = values[start + 3] and wanted > 0
+        with self._own_numbers():
+            return func(*values, **options)
+
+    def _record(self, kind: str, rate: float, applied: bool) -> float:
+        site = self.places.name(kind.replace(" ", "_"))
+        wanted = self.switch(site, rate)
+        actual = (rate if applied else 0.0) if wanted is None else wanted
+        part = self.places.stack[-1] if self.places.stack else None
+        if rate > 0:
+            self.trace.calls.append(Call(site, kind, rate, actual > 0, None, part))
+        return actual
+
+    @contextmanager
+    def _own_numbers(self) -> Iterator[None]:
+        self.inside += 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
+
+
+class _RandomWatch(TorchDispatchMode):
+    """Sees random numbers that are not drawn by a known dropout function."""
+
+    def __init__(self, trace: Trace, places: _Places, functions: _FunctionWatch) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.trace, self.places, self.functions = trace, places, functions
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        random_numbers = torch.Tag.nondeterministic_seeded in func.tags and "attention" not in str(func)
+        if random_numbers and not self.functions.inside:
+            part = self.places.stack[-1] if self.places.stack else None
+            path = self.places.names.get(part, "") if part is not None else ""
+            operator = str(func).split(".")[1].rstrip("_")
+            self.trace.hand_written.append(f"{path}.{operator}" if path else operator)
+        return func(*args, **(kwargs or {}))
+
+
+def watched(
+    module: nn.Module,
+    run: Callable[[], Any],
+    switch: Switch = as_written,
+    *,
+    keep: bool = False,
+    randomness: bool = False,
+    on_trace: Callable[[Trace], None] | None = None,
+) -> tuple[Any, Trace]:
+    """Run `run()` (which calls the module) under watch; hooks are removed afterwards, also after an exception.
+
+    `keep` stores the tensors at dropout sites and linear layers, `randomness` also watches single random operators,
+    which costs time on every operator. `on_trace` gets the trace before the run, for who must read it on the way.
+    """
+    trace, places = Trace(), _Places(module)
+    if on_trace is not None:
+        on_trace(trace)
+    with ExitStack() as stack:
+        for part in module.modules():
+            if isinstance(part, torch.jit.ScriptModule):
+                continue
+            stack.callback(part.register_forward_pre_hook(places.enter).remove)
+            stack.callback(part.register_forward_hook(places.leave, always_call=True).remove)
+        functions = stack.enter_context(_FunctionWatch(trace, places, switch, keep))
+        if randomness:
+            stack.enter_context(_RandomWatch(trace, places, functions))
+        result = run()
+    trace.visited = places.visited
+    return result, trace
+
+
+@contextmanager
+def undisturbed(module: nn.Module, seed: int) -> Iterator[None]:
+    """Restore the modes of all sub-modules, buffers and every random generator afterwards; draws start from `seed`."""
+    flags = [(part, part.training) for part in module.modules()]
+    buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
+    python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002 - the caller's state is put back
+    devices = sorted({tensor.device.index or 0 for tensor in module.parameters() if tensor.device.type == "cuda"})
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(arrays)  # noqa: NPY002
+            for part, flag in flags:
+                part.training = flag
+            with torch.no_grad():
+                for buffer, value in buffers:
+                    if not torch.equal(buffer, value):
+                        buffer.copy_(value)
+
+
+def training_without_statistics(module: nn.Module) -> None:
+    """Training mode, but layers that keep running statistics stay in evaluation mode: only dropout is active."""
+    module.train()
+    for part in module.modules():
+        if hasattr(part, "running_mean"):
+            part.eval()
