@@ -30,10 +30,15 @@ def _binomial(count: int, drop: float) -> Array:
         result[0] = drop
         result[1] = 1.0 - drop
         return result
-    log_drop, log_keep = math.log(drop), math.log1p(-drop)
-    for kept in range(count + 1):
-        choices = math.lgamma(count + 1.0) - math.lgamma(kept + 1.0) - math.lgamma(count - kept + 1.0)
-        result[kept] = math.exp(choices + kept * log_keep + (count - kept) * log_drop)
+    # ratios of neighbors, outwards from the mode: no logarithms of large factorials, no underflow that matters
+    mode = int((count + 1) * (1.0 - drop))
+    mode = min(mode, count)
+    odds = (1.0 - drop) / drop
+    result[mode] = 1.0
+    for kept in range(mode, count):
+        result[kept + 1] = result[kept] * odds * (count - kept) / (kept + 1)
+    for kept in range(mode, 0, -1):
+        result[kept - 1] = result[kept] / odds * kept / (count - kept + 1)
     return result / result.sum()
 
 
