@@ -2,16 +2,22 @@
 
 from droptics.recommenders.base import Completion, Errors, Recommendations, UnknownIds
 from droptics.recommenders.completion import DropoutCompletion, default_drop
+from droptics.recommenders.diagnosis import Diagnosis, diagnose
 from droptics.recommenders.ratings import DuplicateRatings
 from droptics.recommenders.ridge import RidgeCompletion
+from droptics.recommenders.selection import DropoutCompletionCV, PathPoint
 
 __all__ = [
     "Completion",
+    "Diagnosis",
     "DropoutCompletion",
+    "DropoutCompletionCV",
     "DuplicateRatings",
     "Errors",
+    "PathPoint",
     "Recommendations",
     "RidgeCompletion",
     "UnknownIds",
     "default_drop",
+    "diagnose",
 ]

@@ -71,7 +71,11 @@ class Completion(BaseEstimator):  # type: ignore[misc]
         """
         self._check()
         source = ratings if y is None else (*_pairs(ratings), y)
-        data = observations(source, np.dtype(self.dtype).type, self.memory)
+        return self.fit_observations(observations(source, np.dtype(self.dtype).type, self.memory))
+
+    def fit_observations(self, data: Observations) -> Completion:
+        """Fit to ratings that were read before, so that several fits share one reading."""
+        self._check()
         strengths = self._strengths(data)
         start = self._start(data, strengths)
         watch, close = follow(self.progress, self.sweeps)
