@@ -47,7 +47,7 @@ def test_projection_is_the_convex_programs_solution(norm: str, box: tuple[float,
                 cp.Minimize(cp.sum_squares(z - points[row].numpy())), constraints(z, inputs[row].numpy(), threat)
             )
             program.solve(solver=cp.CLARABEL)
-            # A solver gap g allows a distance of sqrt(g) from the minimizer: compare objectives tightly, points loosely.
+            # A solver gap g allows a distance of sqrt(g): compare objectives tightly, points loosely.
             found = float((ours[row] - points[row]).square().sum())
             assert found <= program.value + 1e-7 * (1 + program.value)
             assert np.abs(ours[row].numpy() - z.value).max() < 2e-4
@@ -66,9 +66,7 @@ def test_support_maximizes_a_linear_function(norm: str, box: tuple[float, float]
         assert bool(region.contains(ours).all())
         for row in range(2):
             z = cp.Variable(6)
-            program = cp.Problem(
-                cp.Maximize(gradients[row].numpy() @ z), constraints(z, inputs[row].numpy(), threat)
-            )
+            program = cp.Problem(cp.Maximize(gradients[row].numpy() @ z), constraints(z, inputs[row].numpy(), threat))
             program.solve(solver=cp.CLARABEL)
             assert float(ours[row] @ gradients[row]) >= program.value - 1e-6
 

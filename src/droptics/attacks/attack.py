@@ -43,7 +43,8 @@ class Attack:
         threat: The threat.
         method: The method.
         warnings: Reasons to doubt the strength of the attack, in words.
-        rates: Share of examples that were wrong after each step, weighted over the batches.
+        rates: Share of examples that were wrong at what would have been returned after each step. It never falls for
+            Pgd, which keeps the best iterate.
         gradients: Input gradients computed, summed over the examples.
     """
 

@@ -30,7 +30,7 @@ class Trail:
         inputs: The perturbed inputs.
         fooled: Which of them the model got wrong when the search saw them (never evaluated: False).
         stuck: Which examples ended within a hundredth of the radius of where they started: no gradient there.
-        rates: Share of examples whose current iterate is wrong, one number per step.
+        rates: Share of examples that are wrong at the iterate that would be returned, one number per step.
         gradients: How many input gradients were computed, summed over the examples.
     """
 
@@ -167,7 +167,7 @@ class _Ascent:
             if self.leaves:
                 alive = alive & ~wrong
             left = int(alive.sum())
-            self.rates.append(1.0 - left / count if self.leaves else float(wrong.double().mean()))
+            self.rates.append(1.0 - left / count if self.leaves else float(fooled.double().mean()))
             if last or left == 0:
                 break
             keep: Tensor | None = None
