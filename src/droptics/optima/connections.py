@@ -1,0 +1,118 @@
+"""DropConnect: a convex program whose every iterate carries its own lower bound.
+
+With D = diag(E x_i^2)^(1/2), masks on the first weights penalize  lambda sum_k |u_k|^2 |D v_k|^2  (pal2020-thm4.1,
+corrected), so that the least penalty of a map B at width r is (lambda / r) ||B D||_*^2 and, with Z = B D,
+R = D^-1 E[x x^T] D^-1 and T = E[y x^T] D^-1, the optimum solves
+
+    min_Z  tr E[y y^T] - 2 <T, Z> + tr(Z R Z^T) + beta ||Z||_*^2,   beta = lambda / r.
+
+Since beta ||Z||_*^2 >= <Q, Z> - sigma_1(Q)^2 / (4 beta) for every Q, taking Q = 2 (T - Z R) shows that
+tr E[y y^T] - tr(Z R Z^T) - sigma_1(Q)^2 / (4 beta) is a lower bound whatever Z, tight at the minimum
+(droptics-connections).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from droptics.data import Data, Moments, Sample
+from droptics.envelopes.two_layer import common_strength
+from droptics.errors import NoClosedForm
+from droptics.linalg import equalize_columns, psd_eigen, shrink
+from droptics.masks import MaskLaw
+from droptics.models import Connections
+from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
+from droptics.penalties import criterion
+
+CLAIM = "droptics-connections"
+STEPS = 5_000
+
+
+def _scaled(data: Data) -> tuple[Moments, Tensor, Tensor, Tensor]:
+    """Moments in float64, T, R and D^-1 (zero for inputs without energy)."""
+    if not isinstance(data, (Sample, Moments)):
+        raise ValueError(f"data for Connections must be Sample or Moments, got {type(data).__name__}")
+    moved = data.to(torch.float64)
+    moments = moved if isinstance(moved, Moments) else Moments.of_sample(moved)
+    energy = moments.xx.diagonal()
+    inverse = torch.where(energy > 0, torch.where(energy > 0, energy, 1.0).rsqrt(), 0.0)
+    return moments, moments.yx * inverse, inverse[:, None] * moments.xx * inverse, inverse
+
+
+def connections_solution(target: Tensor, correlation: Tensor, strength: float, limit: int) -> tuple[Tensor, float]:
+    """Z of rank at most `limit` by accelerated proximal gradient with restarts, and the best lower bound met.
+
+    The bound is on -2 <T, Z> + tr(Z R Z^T) + beta ||Z||_*^2 over all Z of any rank. beta = 0 is least squares.
+    """
+    if strength == 0:
+        values, vectors = psd_eigen(correlation)
+        inverse = torch.where(values > 0, 1 / torch.where(values > 0, values, 1.0), 0.0)
+        solution = (target @ vectors * inverse) @ vectors.mT
+        return solution, -float((solution * target).sum())
+    step = 1 / float(torch.linalg.eigvalsh(correlation)[-1].clamp_min(torch.finfo(target.dtype).tiny))
+    size = float(target.square().sum()) * step
+    point = solution = torch.zeros_like(target)
+    best, momentum = -math.inf, 1.0
+    for _ in range(STEPS):
+        image = solution @ correlation
+        residual = target - image
+        top = float(torch.linalg.matrix_norm(residual, 2))
+        best = max(best, -float((solution * image).sum()) - top**2 / strength)
+        left, values, right = torch.linalg.svd(point + step * (target - point @ correlation), full_matrices=False)
+        fresh = (left * shrink(values, step * strength * limit, limit)) @ right
+        if float(((point - fresh) * (fresh - solution)).sum()) > 0:  # the momentum points uphill: restart
+            momentum = 1.0
+            point, solution = fresh, fresh
+            continue
+        following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+        change = fresh - solution
+        point = fresh + (momentum - 1) / following * change
+        solution, momentum = fresh, following
+        if float(change.square().sum()) <= 1e-30 * size * step:
+            break
+    return solution, best
+
+
+@optimum_rule(Connections)
+def connections_optimum(data: Data, masks: MaskLaw) -> Optimum:
+    """The best two-layer network under DropConnect with one rate; masks cover the inputs x width weights.
+
+    Certified when the rank of the convex solution does not exceed the width; otherwise the best network found, whose
+    gap says how far it may be from optimal. Cost: one small SVD per step of the proximal gradient.
+    """
+    moments, target, correlation, inverse = _scaled(data)
+    inputs = len(inverse)
+    strength = common_strength(masks) if masks.independent else None
+    if strength is None or masks.size % inputs:
+        raise NoClosedForm(
+            f"the optimum of Connections needs one independent coin of one rate per weight, got "
+            f"{type(masks).__name__} of size {masks.size} for {inputs} inputs; use Bernoulli(drop, {inputs} * width)"
+        )
+    width = masks.size // inputs
+    solution, below = connections_solution(target, correlation, strength / width, min(target.shape))
+    if int(torch.linalg.matrix_rank(solution)) > width:
+        solution, _ = connections_solution(target, correlation, strength / width, width)
+    left, values, right = torch.linalg.svd(solution, full_matrices=False)
+    rank = min(width, int((values > 1e-10 * values[0]).sum()))
+    padding = (0, width - rank)
+    roots = values[:rank].sqrt()
+    U, V = equalize_columns(
+        torch.nn.functional.pad(left[:, :rank] * roots, padding),
+        torch.nn.functional.pad(inverse[:, None] * right[:rank].mT * roots, padding),
+    )
+    model = Connections(U.to(data.dtype), V.to(data.dtype))
+    total = float(torch.trace(moments.yy))
+    objective = float(criterion(model, data, masks))
+    return Optimum(model, objective, total + below, rank, CLAIM, total, rounding(data.dtype), "proximal gradient")
+
+
+@certify_bound.register
+def _(model: Connections, data: Data, masks: MaskLaw) -> tuple[float, str]:
+    """The convex bound; unequal rates count like the smallest, correlated laws like none."""
+    moments, target, correlation, _ = _scaled(data)
+    least = float(masks.relative_variance.min()) if masks.independent else 0.0
+    _, below = connections_solution(target, correlation, least / model.width, min(target.shape))
+    return float(torch.trace(moments.yy)) + below, CLAIM
