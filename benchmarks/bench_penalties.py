@@ -75,7 +75,7 @@ def rows() -> list[Row]:
     torch.set_num_threads(1)
     strength = DROP / (1 - DROP)
     found = []
-    for label, depth, width in (("depth 9, width 5", 9, 5), ("six layers of width 20", 5, 20)):
+    for label, depth, width in (("depth 9, width 5", 9, 5), ("six layers of width 20", 6, 20)):
         model, moments, law = network(depth, width)
         arrays = [weight.numpy() for weight in model.weights]
         ours = float(penalty(model, moments, law))

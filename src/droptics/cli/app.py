@@ -6,11 +6,11 @@ Modules of this room import nothing heavy at the top, so that `droptics --help` 
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from droptics import __version__
 from droptics.cli.demo import demo_command
 from droptics.cli.optimum import optimum_command
 from droptics.cli.penalty import penalty_command
@@ -29,13 +29,13 @@ app.command("optimum")(optimum_command)
 
 def _show_version(value: bool) -> None:
     if value:
-        typer.echo(f"droptics {__version__}")
+        typer.echo(f"droptics {version('droptics')}")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
-    version: Annotated[
+    show_version: Annotated[
         bool | None,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave."),
     ] = None,
