@@ -1,4 +1,4 @@
-"""Readers against files written here, the archive guard, the table parser, planted ratings; real files where present."""
+"""Readers against files written here, the archive guard, the table parser, planted ratings; real files if there."""
 
 from __future__ import annotations
 
@@ -372,10 +372,8 @@ def test_table_details(tmp_path):
 
 
 def test_parquet(tmp_path):
-    pytest.importorskip("pyarrow", reason="pyarrow is optional")
-    import pyarrow as pa
-    from pyarrow import parquet
-
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is optional")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is optional")
     path = tmp_path / "r.parquet"
     table = pa.table({"user": ["a", "b", "c"], "item": [1, 2, 3], "rating": [1.0, 2.0, 3.0]})
     parquet.write_table(table, path)

@@ -28,7 +28,7 @@ class Diagnosis:
         effective_rank: (sum of the weighted singular values)^2 / sum of their squares.
         coadaptation: phi of the units' flows, 1 when equal, 1 / sqrt(width) when one carries all.
         bound: thesis-thm11, corrected, for the whole predictor (biases included, clipped to the range of the ratings),
-            in units of half that range squared; `bound.vacuous` against the trivial error 4.
+            in units of half that range squared; it is vacuous when predicting the mean everywhere has less error.
         condition: min_ij p_i q_j n sqrt(d d') / log d; the printed theorem asks for at least 1.
     """
 
@@ -92,6 +92,7 @@ def _bound(model: Completion, confidence: float) -> Bound:
     trace = float(product_spectrum(left * rows.sqrt()[:, None], right * columns.sqrt()[:, None]).sum())
     alpha, failure = grid_alpha(trace**2, 1 - confidence)
     risk = (model.history_[-1].rmse / half) ** 2
+    constant = float(entries.values.double().square().mean()) / half**2
     return completion(
         alpha=alpha,
         shape=entries.shape,
@@ -99,4 +100,5 @@ def _bound(model: Completion, confidence: float) -> Bound:
         risk=risk,
         confidence=1 - failure,
         smoothing=0.5,
+        trivial=constant,
     )

@@ -52,9 +52,9 @@ def descend(
             _step(left, right, (rows[part], columns[part], values[part]), strengths, drop, rate, generator, data.count)
         seconds += time.perf_counter() - begin
         found = left.cpu().numpy(), right.cpu().numpy()
+        if not all(np.isfinite(side).all() for side in found):
+            raise ArithmeticError("the factors are no longer finite; use a smaller rate")
         total, error = objective(data, found, strengths)
-        if not np.isfinite(total):
-            raise ArithmeticError("the objective is no longer finite; use a smaller rate")
         history.append(Sweep(epoch, total / data.count, float(np.sqrt(error / data.count)), seconds))
         if watch is not None:
             watch(history[-1])
