@@ -1,0 +1,136 @@
+"""The appendix of the thesis: inequalities it borrows (Lemmas 20, 21 and Theorem 20 stand with their chapters)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import partial
+
+from scipy.stats import binom, norm
+
+from droptics.bounds import gaussian_tail, hoeffding, martingale, squared, uniform
+from droptics.evidence.claims import Claim, Comparison, compare
+from droptics.papers.instances import normal, tensor
+
+SOURCE = "Mianjy thesis (Johns Hopkins), appendix"
+
+
+def khintchine(lower: float) -> list[Comparison]:
+    """Lower sqrt(sum ||x||^2) <= E ||sum zeta x|| <= sqrt(sum ||x||^2), all signs listed; two equal vectors are extreme."""
+    found = []
+    for X in (normal(1, 5, 3), normal(2, 2, 1), tensor([[1.0, 0.0], [1.0, 0.0]]), tensor([[1.0, 2.0]])):
+        signs = tensor(list(itertools.product((1.0, -1.0), repeat=len(X))))
+        mean, size = (signs @ X).norm(dim=1).mean(), X.norm()
+        found.append(compare(mean, ">=", lower * size, "lower"))
+        found.append(compare(mean, "<=", size, "upper"))
+    return found
+
+
+def hoeffding_tail(scale: float) -> list[Comparison]:
+    """P(sum X_i >= t) for fair +-1 coins against exp(-2 t^2/sum range^2)."""
+    found = []
+    for n in (5, 20, 101):
+        for t in (1.0, n**0.5, 2 * n**0.5):
+            exact = float(binom.sf(math.ceil((n + t) / 2) - 1, n, 0.5))
+            found.append(compare(exact, "<=", scale * hoeffding(t, [2.0] * n), f"n={n}, t={t:.2f}"))
+    return found
+
+
+def gaussian(scale: float) -> list[Comparison]:
+    """A linear function of Gaussians has exactly the Gaussian tail."""
+    return [
+        compare(float(norm.sf(t / rho)), "<=", scale * gaussian_tail(t, rho), f"t={t}, rho={rho}")
+        for t, rho in ((0.5, 1.0), (2.0, 1.0), (3.0, 2.0))
+    ]
+
+
+def martingale_tail(scale: float) -> list[Comparison]:
+    """Fair +-1 walk of n steps: P(S > R ln(1/delta) + (e-2) V/R) <= delta, exactly."""
+    found = []
+    for n, delta in ((10, 0.2), (40, 0.05), (3, 0.3)):
+        limit = scale * martingale(float(n), 1.0, confidence=1 - delta)
+        exact = float(binom.sf(math.floor((n + limit) / 2), n, 0.5))
+        found.append(compare(exact, "<=", delta, f"n={n}", precision=0.0))
+    return found
+
+
+def uniform_deviation(scale: float) -> list[Comparison]:
+    """Two indicators of a fair coin: some member exceeds the bound in at most a share delta of the samples."""
+    found = []
+    for n, delta in ((6, 0.3), (12, 0.1)):
+        failed, complexity = 0.0, 0.0
+        for kept in range(n + 1):  # number of heads among n
+            share = math.comb(n, kept) / 2**n
+            signs = [abs(2 * i - n) / n * math.comb(n, i) / 2**n for i in range(n + 1)]
+            complexity = sum(signs) / 2  # both indicators of one coin: half of E |mean of signs| on each cell
+            bound = uniform(0.0, complexity, n, confidence=1 - delta).value
+            worst = max(0.5 - kept / n, 0.5 - (n - kept) / n)
+            failed += share * (worst > scale * bound)
+        found.append(compare(failed, "<=", delta, f"n={n}", precision=0.0))
+    return found
+
+
+def squared_terms(factor: float) -> list[Comparison]:
+    """The calculator for the squared loss adds factor M R_n and the tail."""
+    found = []
+    for M, R, n in ((2.0, 0.1, 100), (1.0, 0.02, 5000)):
+        value = squared(0.05, R, n, confidence=0.9, deviation=M).value
+        found.append(compare(value, ">=", 0.05 + factor * M * R, f"M={M}"))
+        found.append(
+            compare(value, "<=", 0.05 + factor * M * R + 3 * M**2 * math.sqrt(math.log(20) / (2 * n)), f"M={M}")
+        )
+    return found
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "thesis-lem22",
+        f"{SOURCE}, Lemma 22",
+        "Khintchine-Kahane: sqrt(sum ||x||^2)/sqrt 2 <= E ||sum zeta_i x_i|| <= sqrt(sum ||x||^2).",
+        check=partial(khintchine, 2**-0.5),
+        control=partial(khintchine, 0.75),
+        objects=("bounds.measured_rademacher",),
+        note="1/sqrt 2 is the best constant: two equal vectors.",
+    ),
+    Claim(
+        "thesis-thm17",
+        f"{SOURCE}, Theorem 17",
+        "Hoeffding: P(sum X_i >= t) <= exp(-2 t^2/sum (M_i-m_i)^2).",
+        check=partial(hoeffding_tail, 1.0),
+        control=partial(hoeffding_tail, 0.05),
+        objects=("bounds.hoeffding",),
+    ),
+    Claim(
+        "thesis-thm18",
+        f"{SOURCE}, Theorem 18",
+        "Uniform deviation: E g <= mean g + 2 R_n + sqrt(log(1/delta)/2n) for all g at once.",
+        check=partial(uniform_deviation, 1.0),
+        control=partial(uniform_deviation, 0.05),
+        objects=("bounds.uniform",),
+        note="The empirical version needs log(2/delta) where log(1/delta) is printed.",
+    ),
+    Claim(
+        "thesis-thm19",
+        f"{SOURCE}, Theorem 19",
+        "For |h-f| <= M the squared loss adds 4 M R_n + M^2 sqrt(log(2/delta)/2n).",
+        check=partial(squared_terms, 4.0),
+        control=partial(squared_terms, 40.0),
+        objects=("bounds.squared",),
+    ),
+    Claim(
+        "thesis-thm21",
+        f"{SOURCE}, Theorem 21",
+        "P(f(z) - E f >= t) <= exp(-t^2/(2 rho^2)) for z Gaussian and f rho-Lipschitz.",
+        check=partial(gaussian, 1.0),
+        control=partial(gaussian, 0.1),
+        objects=("bounds.gaussian_tail",),
+    ),
+    Claim(
+        "thesis-thm22",
+        f"{SOURCE}, Theorem 22",
+        "A martingale with differences at most R stays below R ln(1/delta) + (e-2) V/R with probability 1-delta.",
+        check=partial(martingale_tail, 1.0),
+        control=partial(martingale_tail, 0.01),
+        objects=("bounds.martingale",),
+    ),
+)

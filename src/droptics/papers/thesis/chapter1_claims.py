@@ -1,0 +1,186 @@
+"""Chapter 1 of the thesis: what can be computed of its introduction, as claims."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import partial
+
+import torch
+from torch import nn
+
+from droptics.attacks import Fgsm, Logistic, Threat, attack
+from droptics.bounds import surveyed
+from droptics.data import Moments, Sample
+from droptics.evidence.claims import Claim, Comparison, compare
+from droptics.masks import Bernoulli
+from droptics.norms import path_norm
+from droptics.papers.instances import coin_masks, expected_error, moments, normal, two_layer
+from droptics.papers.thesis import chapter3_checks
+from droptics.penalties import penalty
+
+SOURCE = "Mianjy thesis (Johns Hopkins), chapter 1"
+
+
+def all_paths(power: float, shift: float = 0.0) -> list[Comparison]:
+    """The l_p path norm against the sum over all paths."""
+    found = []
+    for seed, sizes in enumerate(((3, 2, 4), (2, 3, 2, 2))):
+        weights = chapter3_checks.network(seed, sizes)
+        total = 0.0
+        for path in itertools.product(*(range(size) for size in sizes)):
+            product = math.prod(float(w[b, a]) for w, a, b in zip(weights, path, path[1:], strict=False))
+            total += abs(product) ** power
+        found.append(
+            compare(path_norm(weights, power + shift), "==", total ** (1 / power), f"p={power}, sizes {sizes}")
+        )
+    return found
+
+
+def unscaled(factor: bool) -> list[Comparison]:
+    """Dropout without division by theta at (W_1, W_2) = with it at (W_1, theta W_2)."""
+    found = []
+    for seed, drop in ((1, 0.3), (2, 0.8)):
+        model, data = two_layer(seed, 3, 4, 4), moments(seed, 3, 4)
+
+        def error(
+            U: Tensor, scale: float, model: TwoLayerLinear = model, drop: float = drop
+        ) -> list[tuple[Tensor, float]]:
+            return [(U @ torch.diag(kept * scale) @ model.V.mT, c) for kept, c in coin_masks([drop] * 4)]
+
+        plain = expected_error(iter(error(model.U, 1.0)), data)
+        scaled = expected_error(iter(error((1 - drop if factor else 1.0) * model.U, 1 / (1 - drop))), data)
+        found.append(compare(scaled, "==", plain, f"drop={drop}"))
+    return found
+
+
+def spectral_never_worse(count_outputs: bool) -> list[Comparison]:
+    """Spectral expression against (k+1)/k times the PAC-Bayes one; d counts the output layer or not."""
+    found = []
+    nets = [chapter3_checks.network(seed, (4, 3, 2, 9)) for seed in range(4)]
+    nets.append([torch.ones(2, 3, dtype=torch.float64), torch.eye(12, 2, dtype=torch.float64) + 1])
+    for weights in nets:
+        values = surveyed(weights, examples=100)
+        hidden = len(weights) - 1
+        widest = max(w.shape[0] for w in weights[:-1])
+        grown = max(w.shape[0] for w in weights) if count_outputs else widest
+        factor = (hidden + 1) / hidden * math.sqrt(grown / widest)
+        found.append(
+            compare(values["spectral"].value, "<=", factor * values["PAC-Bayes"].value, f"{hidden} hidden layers")
+        )
+    return found
+
+
+def row_norms(constant: float) -> list[Comparison]:
+    """||W^T||_{2,1}^2 <= (number of rows) ||W||_F^2."""
+    found = []
+    for W in (normal(1, 3, 5), normal(2, 6, 2), torch.ones(4, 4, dtype=torch.float64)):
+        found.append(compare(W.norm(dim=1).sum() ** 2, "<=", constant * len(W) * W.square().sum(), "group norm"))
+    return found
+
+
+def one_infinite_step(step: float) -> list[Comparison]:
+    """FGSM = one projected gradient step of very large size for the l_inf ball."""
+    torch_module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)).double()
+    with torch.no_grad():
+        for i, parameter in enumerate(torch_module.parameters()):
+            parameter.copy_(normal(i, *parameter.shape))
+    data = Sample(normal(9, 5, 3), torch.sign(normal(8, 5, 1)))
+    found = attack(torch_module, data, Threat("linf", 0.1), Fgsm(Logistic())).inputs
+    x = data.inputs.clone().requires_grad_(True)
+    margins = torch_module(x).squeeze(-1) * data.targets.squeeze(-1)
+    (gradient,) = torch.autograd.grad(nn.functional.softplus(-margins).sum(), x)
+    stepped = (x + step * gradient).detach()
+    projected = torch.maximum(torch.minimum(stepped, data.inputs + 0.1), data.inputs - 0.1)
+    return [compare(found, "==", projected, "perturbed inputs")]
+
+
+def path_norm_identity(isotropic: bool) -> list[Comparison]:
+    """Penalty = lam times the squared path norm."""
+    model = two_layer(3, 3, 4, 5)
+    data = Moments.of_map(normal(1, 3, 4)) if isotropic else moments(1, 3, 4)
+    squared = path_norm([model.V.mT, model.U]) ** 2
+    return [compare(penalty(model, data, Bernoulli(0.6, 5)), "==", 1.5 * squared, "penalty")]
+
+
+def no_gap_needed(spectrum: tuple[float, float], drop: float) -> list[Comparison]:
+    """K = 1: the gap condition nu s_1/(1+nu) >= s_2, which the text calls automatic."""
+    nu = drop / (1 - drop) / 2
+    return [compare(nu * spectrum[0] / (1 + nu), ">=", spectrum[1], "gap condition at width 2")]
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "thesis-sec1.1",
+        f"{SOURCE}, Section 1.1.1",
+        "The l_p path norm is 1^T |W_{k+1}|^p ... |W_1|^p 1, to the power 1/p.",
+        check=lambda: [*all_paths(2.0), *all_paths(1.0), *all_paths(3.0)],
+        control=partial(all_paths, 2.0, 0.5),
+        objects=("norms.path_norm",),
+    ),
+    Claim(
+        "thesis-sec1.1-scaling",
+        f"{SOURCE}, Section 1.1.1, dropout without the factor 1/theta",
+        "For linear networks unscaled dropout at (W_1, W_2) is scaled dropout at (W_1, theta W_2).",
+        check=partial(unscaled, True),
+        control=partial(unscaled, False),
+        objects=("penalties.criterion",),
+    ),
+    Claim(
+        "thesis-eq1.1",
+        f"{SOURCE}, eq. (1.1)-(1.4)",
+        "Four norm-based complexity expressions of a network.",
+        check=partial(row_norms, 1.0),
+        control=partial(row_norms, 0.5),
+        objects=("bounds.surveyed",),
+        note="Expressions, not bounds: their sources leave the constants open. Checked: the norm inequality behind "
+        "their comparison.",
+    ),
+    Claim(
+        "thesis-eq1.2",
+        f"{SOURCE}, after eq. (1.3)",
+        "Expression (1.2) is never worse than (1.3).",
+        "holds only if",
+        check=partial(spectral_never_worse, True),
+        control=lambda: [
+            compare(2 * item.left, item.relation, 0.2 * item.right, item.label) for item in spectral_never_worse(True)
+        ],
+        outside=partial(spectral_never_worse, False),
+        objects=("bounds.surveyed",),
+        note="Only if d counts the output width too, and up to the factor (k+1)/k.",
+    ),
+    Claim(
+        "thesis-sec1.2",
+        f"{SOURCE}, Section 1.2",
+        "FGSM is one projected gradient step of infinite size for the l_inf ball.",
+        check=partial(one_infinite_step, 1e12),
+        control=partial(one_infinite_step, 1e-2),
+        objects=("attacks.Fgsm",),
+    ),
+    Claim(
+        "thesis-sec1.3.1",
+        f"{SOURCE}, Section 1.3.1",
+        "The regularizer is the l2 path norm.",
+        "holds only if",
+        check=partial(path_norm_identity, True),
+        control=partial(path_norm_identity, False),
+        outside=partial(path_norm_identity, False),
+        objects=("norms.path_norm", "penalties.penalty"),
+        note="It is lam times its SQUARE, and only if E x x^T = I.",
+    ),
+    Claim(
+        "thesis-sec1.3.1-gap",
+        f"{SOURCE}, Section 1.3.1",
+        "For one hidden layer the gap condition of Theorem 10 is automatic.",
+        "false as printed",
+        check=partial(no_gap_needed, (1.0, 1.0), 0.5),
+        control=partial(no_gap_needed, (1.0, 0.1), 0.5),
+        objects=("optima.optimum",),
+        note="For k = 1 no gap is needed (Theorem 6), which is another thing: Mbar = I_2 violates the condition.",
+        corrected="thesis-thm6-corrected",
+        counterexample="""\
+nu, s = 0.5, (1.0, 1.0)  # width 2, lam = 1, Mbar = I_2
+print(True)  # 'the gap condition holds'
+print(nu * s[0] / (1 + nu) >= s[1])""",
+    ),
+)

@@ -1,0 +1,270 @@
+"""What the claims of chapter 5 (lazy training, compression) compare.
+
+Letters: f(x; W) = a^T relu(W x) / sqrt(m) with fixed a_r = +-1, ||x|| = 1; q = 1 - drop keeps a unit, masks are 0/1;
+logistic loss in base 2 unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import torch
+from scipy.stats import binom, chi2
+from torch import Tensor
+
+from droptics.bounds import active_units, initial_norm, lazy, lazy_setting, linear_margin
+from droptics.data import Sample
+from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.papers.instances import normal, tensor, uniform
+
+
+def unit_rows(seed: int, count: int, size: int) -> Tensor:
+    """Random unit vectors."""
+    x = normal(seed, count, size)
+    return x / x.norm(dim=1, keepdim=True)
+
+
+def network(W: Tensor, a: Tensor, x: Tensor, b: Tensor | None = None) -> Tensor:
+    """a^T B relu(W x) / sqrt(m)."""
+    hidden = torch.relu(W @ x)
+    return (a * (hidden if b is None else b * hidden)).sum() / math.sqrt(len(a))
+
+
+def gradient(W: Tensor, a: Tensor, x: Tensor, b: Tensor) -> Tensor:
+    """Gradient of the masked network in W."""
+    return torch.outer(a * b * (W @ x >= 0).double(), x) / math.sqrt(len(a))
+
+
+def loss(z: Tensor) -> Tensor:
+    """log2(1 + exp(-z))."""
+    return torch.nn.functional.softplus(-z) / math.log(2)
+
+
+def homogeneity(factor: float) -> list[Comparison]:
+    """<grad g, W> = g, ||grad g||^2 <= ||B||_F^2/m, and f(qW) = q f(W)."""
+    found = []
+    for seed in range(3):
+        W, a, x = normal(seed, 6, 3), torch.sign(normal(seed + 1, 6)), unit_rows(seed, 1, 3)[0]
+        b = (uniform(seed, 6) < 0.6).double()
+        step = gradient(W, a, x, b)
+        found.append(compare((step * W).sum(), "==", factor * network(W, a, x, b), "homogeneity"))
+        found.append(compare(step.square().sum(), "<=", factor * b.sum() / 6, "norm of the gradient"))
+        found.append(compare(network(0.3 * W, a, x), "==", 0.3 * factor * network(W, a, x), "scaling keeps the sign"))
+    return found
+
+
+def smallest_unit_loss(base: float) -> list[Comparison]:
+    """I{z < 0} <= l(z) for the loss with the given base of the logarithm."""
+    z = torch.linspace(-8, 8, 4001, dtype=torch.float64)
+    value = torch.nn.functional.softplus(-z) / math.log(base)
+    return [compare((z < 0).double(), "<=", value, "0-1 loss below the logistic loss")]
+
+
+def constant_margin(q: float, scale: float) -> list[Comparison]:
+    """Psi = v* gives margin q g / 2; no unit-norm psi gives more than q / 2 (gates integrated over directions)."""
+    found = []
+    angles = (torch.arange(3600, dtype=torch.float64) + 0.5) * (2 * math.pi / 3600)
+    z = torch.stack([angles.cos(), angles.sin()], 1)
+    for seed in range(3):
+        x = unit_rows(seed, 1, 2)[0]
+        v = unit_rows(seed + 5, 1, 2)[0]
+        gates = (z @ x >= 0).double()
+        found.append(compare(q * (gates * (v @ x)).mean(), "==", scale * q * (v @ x), "constant direction"))
+        psi = unit_rows(seed + 9, 3600, 2)
+        found.append(compare(q * (gates * (psi @ x)).mean(), "<=", q / 2, "any direction"))
+        found.append(compare(q * (gates * (z @ x).abs()).mean(), "<=", q / 2, "the aligned direction"))
+    data = Sample(unit_rows(1, 8, 2) + tensor([2.0, 0.0]), torch.ones(8, 1, dtype=torch.float64))
+    grid = torch.linspace(0, 2 * math.pi, 20001, dtype=torch.float64)
+    points = data.inputs / data.inputs.norm(dim=1, keepdim=True)
+    swept = (points @ torch.stack([grid.cos(), grid.sin()])).min(0).values.max()
+    return [*found, compare(linear_margin(data), "==", swept, "linear margin", precision=1e-4)]
+
+
+def bounded_linear_map(size: float, relation: Relation = "<=") -> list[Comparison]:
+    """||psi(z)|| <= 1 for all z with psi linear of the given size: violated far away unless psi = 0."""
+    A = size * normal(1, 2, 2)
+    far = 1e6 * unit_rows(2, 5, 2)
+    return [compare((far @ A.mT).norm(dim=1), relation, 1.0, "norm of psi far away")]
+
+
+def algorithm_4(base_two: bool) -> list[Comparison]:
+    """One printed step against autograd; eta_nat with natural logarithm = eta_nat ln 2 with base two."""
+    found = []
+    for seed in range(3):
+        W, a, x = normal(seed, 5, 3), torch.sign(normal(seed + 1, 5)), unit_rows(seed, 1, 3)[0]
+        b, y, eta = (uniform(seed, 5) < 0.5).double(), 1.0, 0.8
+        leaf = W.clone().requires_grad_(True)
+        value = loss(y * network(leaf, a, x, b))
+        (slope,) = torch.autograd.grad(value, leaf)
+        step = W - eta * math.log(2) * slope
+        natural = W + eta * torch.sigmoid(-y * network(W, a, x, b)) * y * gradient(W, a, x, b)
+        printed = natural if base_two else W + 2 * (natural - W)
+        found.append(compare(printed, "==", step, "one step"))
+        idle = (b == 0) | (W @ x < 0)
+        found.append(compare((printed - W)[idle].abs().sum(), "==", 0.0, "rows that must not move"))
+    return found
+
+
+def initial_rows(radius: Callable[[int, int], float]) -> list[Comparison]:
+    """P(max_r ||w_r|| <= radius) >= 1 - 1/m for m standard Gaussian rows in d dimensions, exactly."""
+    found = []
+    for m, d in ((100, 784), (1000, 50), (20, 3)):
+        chance = chi2.cdf(radius(m, d) ** 2, d) ** m
+        found.append(compare(float(chance), ">=", 1 - 1 / m, f"m={m}, d={d}"))
+    return found
+
+
+def _two_steps(W1: Tensor, a: Tensor, xs: Tensor, ys: Tensor, q: float, eta: float) -> tuple[float, float, list[float]]:
+    """Exact enumeration of T = 2: mean of l(y_2 f(q W_2)) and of L_2(W_2), and the pathwise gaps."""
+    m = len(a)
+    full, masked, gaps = 0.0, 0.0, []
+    for bits in itertools.product((0.0, 1.0), repeat=m):
+        b1 = tensor(bits)
+        chance = math.prod(q if bit else 1 - q for bit in bits)
+        z = ys[0] * network(W1, a, xs[0], b1)
+        W2 = W1 + eta * torch.sigmoid(-z) * ys[0] * gradient(W1, a, xs[0], b1)
+        outcome = float(loss(ys[1] * network(q * W2, a, xs[1])))
+        seen = 0.0
+        for others in itertools.product((0.0, 1.0), repeat=m):
+            b2 = tensor(others)
+            weight = math.prod(q if bit else 1 - q for bit in others)
+            value = float(loss(ys[1] * network(W2, a, xs[1], b2)))
+            seen += weight * value
+            gaps.append(outcome - value)
+        full, masked = full + chance * outcome, masked + chance * seen
+    return full, masked, gaps
+
+
+def sub_network_loss(pathwise: bool) -> list[Comparison]:
+    """l(y f(qW_t)) <= L_t(W_t): for every mask (as printed) or in expectation."""
+    found = []
+    for seed in range(4):
+        W1, a = normal(seed, 3, 2), torch.sign(normal(seed + 1, 3))
+        xs, ys = unit_rows(seed + 2, 2, 2), torch.sign(normal(seed + 3, 2))
+        full, masked, gaps = _two_steps(W1, a, xs, ys, 0.6, math.log(2))
+        if pathwise:
+            found.append(compare(max(gaps), "<=", 0.0, "worst mask"))
+        else:
+            found.append(compare(full, "<=", masked, "expectation"))
+    return found
+
+
+def regret(share: float) -> list[Comparison]:
+    """Mean L_t(W_t) <= share (||W_1 - U||^2 / (eta T) + (2/T) sum L_t^(t)(U)) along random runs."""
+    found = []
+    for seed in range(6):
+        m, T, eta, q, c = 6, 12, math.log(2), 0.7, 5.0
+        W, a = normal(seed, m, 3), torch.sign(normal(seed + 1, m))
+        U = W + 0.5 * normal(seed + 2, m, 3)
+        U = U * (c / U.norm(dim=1, keepdim=True)).clamp_max(1)
+        start, ours, theirs = W.clone(), 0.0, 0.0
+        xs, ys = unit_rows(seed + 3, T, 3), torch.sign(normal(seed + 4, T))
+        keep = (uniform(seed + 5, T, m) < q).double()
+        for x, y, b in zip(xs, ys, keep, strict=True):
+            value, slope = y * network(W, a, x, b), gradient(W, a, x, b)
+            ours += float(loss(value))
+            theirs += float(loss(y * (slope * U).sum()))
+            W = W + eta / math.log(2) * torch.sigmoid(-value) * y * slope
+            W = W * (c / W.norm(dim=1, keepdim=True)).clamp_max(1)
+        bound = float((start - U).square().sum()) / (eta * T) + 2 * theirs / T
+        found.append(compare(ours / T, "<=", share * bound, "mean loss of the iterates"))
+    return found
+
+
+def constants(forty_four: float) -> list[Comparison]:
+    """The numerical constants behind Lemma 13: 3 sqrt(44)/14 >= sqrt 2 and (7 sqrt 2 + 7)/5 <= 7/2."""
+    return [
+        compare(3 * math.sqrt(forty_four) / 14, ">=", math.sqrt(2), "3 sqrt(44)/14"),
+        compare((7 * math.sqrt(2) + 7) / 5, "<=", 3.5, "(7 sqrt 2 + 7)/5"),
+        compare(12 * 128**2, "==", 196608.0, "12 * 128^2"),
+    ]
+
+
+def initial_outputs(scale: float) -> list[Comparison]:
+    """g_t(W_1) <= scale sqrt(2 ln(6T/delta)) fails in a share of at most delta/(6T) of the starts."""
+    T, delta, m, draws = 10, 0.2, 120, 4000
+    a, x, q = torch.sign(normal(1, m)), unit_rows(2, 1, 4)[0], 0.6
+    W = normal(3, draws, m, 4)
+    b = (uniform(4, draws, m) < q).double()
+    g = (a * b * torch.relu(W @ x)).sum(1) / math.sqrt(m)
+    failed = float((g > scale * math.sqrt(2 * math.log(6 * T / delta))).double().mean())
+    return [compare(failed, "<=", delta / (6 * T), "share of starts above the bound", precision=0.0)]
+
+
+def margin_at_start(slack: float) -> list[Comparison]:
+    """Y <grad g(W_1), V> >= gamma - slack sqrt(2 ln(3T/delta)/m) fails in a share of at most delta/(3T)."""
+    T, delta, m, draws, q = 5, 0.3, 200, 4000, 0.7
+    x = unit_rows(1, 1, 3)[0]
+    gamma = q / 2  # psi(z) = x is the best direction for one example
+    W = normal(2, draws, m, 3)
+    b = (uniform(3, draws, m) < q).double()
+    values = (b * (W @ x >= 0).double()).mean(1)
+    bound = gamma - slack * math.sqrt(2 * math.log(3 * T / delta) / m)
+    failed = float((values < bound).double().mean())
+    return [compare(failed, "<=", delta / (3 * T), "share of starts below the bound", precision=0.0)]
+
+
+def flipped_rows(scale: float) -> list[Comparison]:
+    """#{r : |w_r.x| <= D} <= scale (m D + sqrt(m ln(3T/delta)/2)) fails with probability at most delta/(3T)."""
+    T, delta = 10, 0.2
+    found = []
+    for m, D in ((200, 0.1), (1000, 0.02)):
+        chance = math.erf(D / math.sqrt(2))
+        limit = scale * (m * D + math.sqrt(m * math.log(3 * T / delta) / 2))
+        found.append(
+            compare(float(binom.sf(math.floor(limit), m, chance)), "<=", delta / (3 * T), f"m={m}", precision=0.0)
+        )
+    return found
+
+
+def linear_above(slope: float) -> list[Comparison]:
+    """log2(1 + e^-z) <= 1 - slope z for z < 0, with equality at 0."""
+    z = torch.linspace(-60, 0, 6001, dtype=torch.float64)
+    return [
+        compare(loss(z), "<=", 1 - slope * z, "line above the loss"),
+        compare(loss(tensor([0.0])), "==", 1.0, "equality at zero"),
+    ]
+
+
+def lazy_terms(printed: bool, factor: float, compression: bool = False) -> list[Comparison]:
+    """The calculator against the stated expression at its own least width."""
+    found = []
+    for gamma, steps in ((0.25, 10**6), (0.1, 10**8)):
+        rate = math.log(2)
+        setting = lazy_setting(gamma, steps, 784)
+        lam, c, m = setting.strength, setting.radius, setting.width
+        ours = 5 / gamma * math.log(2 * rate * steps)
+        ours += math.sqrt(44 / gamma**2 * math.log(24 * rate * c * math.sqrt(m) * steps**2))
+        found.append(compare(lam, "==", ours, "lambda"))
+        found.append(compare(m, "==", 2401 * gamma**-6 * lam**2, "least width"))
+        bound = lazy(margin=gamma, steps=steps, inputs=784, drop=0.5, printed=printed, compression=compression)
+        tail = 6 * math.log(20) / steps if compression else 0.0
+        found.append(compare(bound.value, "==", factor * lam**2 / (rate * steps) + tail, "value"))
+    return found
+
+
+def lazy_is_vacuous(compression: bool) -> list[Comparison]:
+    """At the margin of two MNIST digits one pass over the data and width 10^6 are far from enough."""
+    bound = lazy(margin=0.05, steps=12_000, inputs=784, drop=0.5, compression=compression, printed=True)
+    return [
+        compare(bound.value, ">=", 1.0, "bound after one pass"),
+        compare(bound.needed["width"], ">", 1e15, "width the theorem asks for"),
+        compare(bound.needed["steps"], ">", 1e7, "steps the theorem asks for"),
+    ]
+
+
+def active(spread: Callable[[float, float], float]) -> list[Comparison]:
+    """P(some step keeps more than q m + spread units) <= delta, by the exact binomial tail and a union bound."""
+    found = []
+    for m, q, T, delta in ((500, 0.3, 100, 0.05), (50, 0.5, 10, 0.1)):
+        limit = q * m + spread(m, math.log(T / delta))
+        found.append(compare(float(T * binom.sf(math.floor(limit), m, q)), "<=", delta, f"m={m}", precision=0.0))
+    found.append(compare(active_units(500, 0.7, 100), "==", 150 + math.sqrt(500 * math.log(2000) / 2), "library"))
+    return found
+
+
+def library_radius(m: int, d: int) -> float:
+    """The corrected radius of the library."""
+    return initial_norm(m, d)

@@ -1,0 +1,209 @@
+"""Chapter 5 of the thesis: learning and compression with dropout in the lazy regime, as claims."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from droptics.evidence.claims import Claim
+from droptics.papers.thesis import chapter5_checks as checks
+
+SOURCE = "Mianjy thesis (Johns Hopkins), chapter 5"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "thesis-sec5.1",
+        f"{SOURCE}, Section 5.1",
+        "The network is homogeneous: <grad g, W> = g, ||grad g||^2 <= 1; scaling by q never changes a sign.",
+        check=partial(checks.homogeneity, 1.0),
+        control=partial(checks.homogeneity, 0.5),
+        objects=("models.ReLUNet",),
+        note="||x|| = 1 is used throughout and never assumed; w_r are rows.",
+    ),
+    Claim(
+        "thesis-sec5.1-loss",
+        f"{SOURCE}, the logistic loss",
+        "I{z < 0} <= log(1 + e^-z) with the natural logarithm.",
+        "false as printed",
+        check=partial(checks.smallest_unit_loss, math.e),
+        control=partial(checks.smallest_unit_loss, 2.0),
+        objects=("losses.Logistic",),
+        note="Needs base 2 (log 2 = 0.69 < 1 at z = 0); 'log(1+u) <= u' conversely needs the natural one.",
+        corrected="thesis-sec5.1-loss-corrected",
+        counterexample="""\
+from math import exp, log
+z = -1e-9  # a mistake, so the loss should be at least 1
+print(log(1 + exp(-z)) >= 1 - 1e-6)
+print(log(1 + exp(-z), 2) >= 1 - 1e-6)""",
+    ),
+    Claim(
+        "thesis-sec5.1-loss-corrected",
+        f"{SOURCE}, the logistic loss, corrected",
+        "I{z < 0} <= log2(1 + e^-z).",
+        check=partial(checks.smallest_unit_loss, 2.0),
+        control=partial(checks.smallest_unit_loss, math.e),
+        objects=("losses.Logistic",),
+    ),
+    Claim(
+        "thesis-asm2",
+        f"{SOURCE}, Assumption 2",
+        "There is a linear map psi with ||psi(z)|| <= 1 for all z and margin gamma > 0.",
+        "false as printed",
+        check=partial(checks.bounded_linear_map, 1e-3),
+        control=partial(checks.bounded_linear_map, 0.0),
+        objects=("bounds.gate_margin",),
+        note="A bounded linear map is zero, so the assumption is empty; any measurable map is meant.",
+        corrected="thesis-asm2-corrected",
+        counterexample="""\
+slope = 1e-3  # psi(z) = slope z, the smallest linear map that is not zero
+print("norm at most 1")
+print(abs(slope * 1e6))""",
+    ),
+    Claim(
+        "thesis-asm2-corrected",
+        f"{SOURCE}, Assumption 2, corrected",
+        "With psi measurable the margin is at most q/2; linear separation with margin g gives q g / 2.",
+        check=partial(checks.constant_margin, 0.6, 0.5),
+        control=partial(checks.constant_margin, 0.6, 1.0),
+        objects=("bounds.linear_margin", "bounds.gate_margin"),
+    ),
+    Claim(
+        "thesis-alg4",
+        f"{SOURCE}, Algorithm 4",
+        "Dropout SGD with max-norm projection; natural logarithm with step eta is base 2 with step eta ln 2.",
+        check=partial(checks.algorithm_4, True),
+        control=partial(checks.algorithm_4, False),
+        objects=("training.train",),
+    ),
+    Claim(
+        "thesis-sec5.3",
+        f"{SOURCE}, Section 5.3, initial norms",
+        "max_r ||w_r|| <= 2 sqrt(ln m) with probability at least 1 - 1/m.",
+        "false as printed",
+        check=partial(checks.initial_rows, lambda m, d: 2 * math.sqrt(math.log(m))),
+        control=partial(checks.initial_rows, checks.library_radius),
+        objects=("bounds.initial_norm",),
+        note="sqrt(d) is missing: a Gaussian row has norm about sqrt(d).",
+        corrected="thesis-sec5.3-corrected",
+        counterexample="""\
+from math import log, sqrt; from scipy.stats import chi2
+m, d = 100, 784
+print(1 - 1 / m)  # claimed probability
+print(float(chi2.cdf((2 * sqrt(log(m))) ** 2, d) ** m))""",
+    ),
+    Claim(
+        "thesis-sec5.3-corrected",
+        f"{SOURCE}, Section 5.3, corrected",
+        "max_r ||w_r|| <= sqrt(d) + 2 sqrt(ln m) with probability at least 1 - 1/m.",
+        check=partial(checks.initial_rows, checks.library_radius),
+        control=partial(checks.initial_rows, lambda m, d: 2 * math.sqrt(math.log(m))),
+        objects=("bounds.initial_norm",),
+    ),
+    Claim(
+        "thesis-thm14",
+        f"{SOURCE}, Theorem 14",
+        "With width 2401 lam^2/gamma^6 the mean error of the iterates is at most 4 lam^2/(eta T).",
+        "vacuous",
+        check=partial(checks.lazy_terms, True, 4.0),
+        control=partial(checks.lazy_terms, True, 2.0),
+        vacuity=partial(checks.lazy_is_vacuous, False),
+        objects=("bounds.lazy", "bounds.lazy_setting"),
+        note="In expectation over start, samples AND masks, base-2 loss, ||x|| = 1. All constants were derived again; "
+        "(lam^2 + 2.45)/(eta T) is four times sharper. What is checked is the evaluation.",
+    ),
+    Claim(
+        "thesis-thm15",
+        f"{SOURCE}, Theorem 15",
+        "The visited sub-networks have mean error at most 12 lam^2/(eta T) + 6 ln(1/delta)/T.",
+        "vacuous",
+        check=partial(checks.lazy_terms, True, 12.0, True),
+        control=partial(checks.lazy_terms, True, 4.0, True),
+        vacuity=partial(checks.lazy_is_vacuous, True),
+        objects=("bounds.lazy",),
+        note="The derivation gives 9.85 lam^2/(eta T) + 7.10 ln(1/delta)/T with probability "
+        "1-delta-1/(4 eta c sqrt(m) T); the printed numbers stay valid unless ln(1/delta) exceeds about 2.8 lam^2.",
+    ),
+    Claim(
+        "thesis-sec5.3-active",
+        f"{SOURCE}, after Theorem 15",
+        "At most q m + sqrt(2 m ln(T/delta)) units are active in all visited sub-networks.",
+        check=partial(checks.active, lambda m, log: math.sqrt(2 * m * log)),
+        control=partial(checks.active, lambda m, log: 0.0),
+        objects=("bounds.active_units",),
+        note="Valid; Hoeffding gives half the second term, sqrt(m ln(T/delta)/2).",
+    ),
+    Claim(
+        "thesis-lem11",
+        f"{SOURCE}, Lemma 11",
+        "l(y f(q W_t)) <= L_t(W_t) almost surely over the masks.",
+        "false as printed",
+        check=partial(checks.sub_network_loss, True),
+        control=partial(checks.sub_network_loss, False),
+        objects=("bounds.lazy",),
+        note="W_t depends on the earlier masks: true in expectation only.",
+        corrected="thesis-lem11-corrected",
+        counterexample="""\
+from math import exp, log
+l, q = lambda z: log(1 + exp(-z), 2), 0.5  # one unit, x = w = a = y = 1
+print(l(1.0))  # L(W) when the unit is kept: printed as an upper bound
+print(l(q * 1.0))""",
+    ),
+    Claim(
+        "thesis-lem11-corrected",
+        f"{SOURCE}, Lemma 11, corrected",
+        "E l(y f(q W_t)) <= E L_t(W_t), expectation over the masks.",
+        check=partial(checks.sub_network_loss, False),
+        control=partial(checks.sub_network_loss, True),
+        objects=("bounds.lazy",),
+    ),
+    Claim(
+        "thesis-lem12",
+        f"{SOURCE}, Lemma 12",
+        "mean L_t(W_t) <= ||W_1-U||^2/(eta T) + (2/T) sum L_t^(t)(U) for every U in the max-norm ball.",
+        check=partial(checks.regret, 1.0),
+        control=partial(checks.regret, 0.2),
+        objects=("bounds.lazy",),
+    ),
+    Claim(
+        "thesis-lem13",
+        f"{SOURCE}, Lemma 13",
+        "Rows move by at most 7 lam/(2 gamma sqrt m), and a competitor of loss lam^2/(2 eta T) exists.",
+        check=partial(checks.constants, 44.0),
+        control=partial(checks.constants, 40.0),
+        objects=("bounds.lazy_setting",),
+        note="Checked: the numerical constants its algebra needs.",
+    ),
+    Claim(
+        "thesis-lem14",
+        f"{SOURCE}, Lemma 14",
+        "At the start g_t(W_1) <= sqrt(2 ln(6T/delta)) except with probability delta/(6T).",
+        check=partial(checks.initial_outputs, 1.0),
+        control=partial(checks.initial_outputs, 0.1),
+        objects=("bounds.gaussian_tail",),
+        note="One-sided, which is all that is used; two-sided needs ln(12T/delta).",
+    ),
+    Claim(
+        "thesis-lem15",
+        f"{SOURCE}, Lemma 15",
+        "At the start y <grad g_t(W_1), V> >= gamma - sqrt(2 ln(3T/delta)/m).",
+        check=partial(checks.margin_at_start, 1.0),
+        control=partial(checks.margin_at_start, 0.0),
+        objects=("bounds.gate_margin",),
+    ),
+    Claim(
+        "thesis-lem16",
+        f"{SOURCE}, Lemma 16",
+        "At most m D + sqrt(m ln(3T/delta)/2) rows have |w_r.x| <= D at the start.",
+        check=partial(checks.flipped_rows, 1.0),
+        control=partial(checks.flipped_rows, 0.3),
+        objects=("bounds.hoeffding",),
+    ),
+    Claim(
+        "thesis-lem17",
+        f"{SOURCE}, Lemma 17, eq. (5.13)",
+        "log2(1+e^-z) <= 1 - z/ln 2 for z < 0, so L_t^(t)(U) <= c sqrt(m)/ln 2 + 1.",
+        check=partial(checks.linear_above, 1 / math.log(2)),
+        control=partial(checks.linear_above, 1.0),
+        objects=("losses.Logistic",),
+    ),
+)

@@ -1,0 +1,246 @@
+"""Chapter 6 of the thesis: adversarial training with the reflected loss, as claims."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import torch
+
+from droptics.evidence.claims import Claim
+from droptics.papers.instances import normal
+from droptics.papers.thesis import chapter6_checks as checks
+
+SOURCE = "Mianjy thesis (Johns Hopkins), chapter 6"
+TOP = torch.sign(normal(1, 6)) / math.sqrt(6)
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "thesis-eq6.2",
+        f"{SOURCE}, eq. (6.1)-(6.2)",
+        "The reflected loss l_-(z) = -l(-z) is concave, has slope -sigmoid(z), and bounds the 0-1 loss from below.",
+        check=partial(checks.reflected_loss, lambda z: -torch.sigmoid(z)),
+        control=partial(checks.reflected_loss, lambda z: -torch.sigmoid(-z)),
+        objects=("attacks.Reflected",),
+        note="Being negative it is trivially below the 0-1 loss; 1 - log2(1+e^z) is the tight concave minorant.",
+    ),
+    Claim(
+        "thesis-sec6.2",
+        f"{SOURCE}, Section 6.2",
+        "In binary problems reflection changes only the length of a step: sign and normalized attacks stay the same.",
+        check=partial(checks.same_attacks, 4, False),
+        control=partial(checks.same_attacks, 4, True),
+        objects=("attacks.Fgsm", "attacks.Bim", "attacks.Reflected"),
+        note="A consequence the chapter does not state; it explains the equal columns of Table 6-I.",
+    ),
+    Claim(
+        "thesis-alg5",
+        f"{SOURCE}, Algorithm 5",
+        "The attack descends y f with step eta sigmoid(y f), projected to the ball; the best visited point is kept.",
+        check=partial(checks.algorithm_5, 1.0),
+        control=partial(checks.algorithm_5, -1.0),
+        objects=("attacks.Pgd",),
+        note="Section 6.2 prints the loss in place of its gradient.",
+    ),
+    Claim(
+        "thesis-alg6",
+        f"{SOURCE}, Algorithm 6",
+        "The training update is a gradient step on the logistic loss at the attacked point.",
+        check=partial(checks.algorithm_6, 1.0),
+        control=partial(checks.algorithm_6, 2.0),
+        objects=("training.Adversarial",),
+    ),
+    Claim(
+        "thesis-eq6.3",
+        f"{SOURCE}, eq. (6.3)",
+        "For slope 1 the robust margin is y w.x - nu ||w||, w = W^T a.",
+        check=partial(checks.linear_robust_margin, 1.0),
+        control=partial(checks.linear_robust_margin, 0.5),
+        objects=("attacks.LinearExact", "attacks.smallest_margins"),
+    ),
+    Claim(
+        "thesis-def7",
+        f"{SOURCE}, Definition 7",
+        "The beta-robust error L_beta does not increase with beta.",
+        check=partial(checks.beta_error, "<="),
+        control=partial(checks.beta_error, ">"),
+        objects=("attacks.smallest_margins",),
+    ),
+    Claim(
+        "thesis-sec6.3",
+        f"{SOURCE}, text after Definition 7",
+        "L_beta is a more stringent notion of robustness than L_rob.",
+        "false as printed",
+        check=partial(checks.beta_error, ">="),
+        control=partial(checks.beta_error, "<="),
+        objects=("attacks.smallest_margins",),
+        note="L_beta <= L_rob: it is the weaker requirement.",
+        corrected="thesis-def7",
+        counterexample="""\
+least = [-0.5, -0.05, 0.3]  # worst margins of three examples
+print("L_beta >= L_rob")
+print(sum(z < -0.1 for z in least) / 3, "<", sum(z < 0 for z in least) / 3)""",
+    ),
+    Claim(
+        "thesis-lem18",
+        f"{SOURCE}, Lemma 18",
+        "-l'(y f(delta*)) <= -2 l'(y f(delta_atk)) + 4 nu^2/(eta T) for a beta-effective delta*.",
+        check=lambda: [*checks.attack_bound(4.0, 1.0), *checks.scalar_step(1.0)],
+        control=partial(checks.scalar_step, 0.2),
+        objects=("attacks.Pgd",),
+        note="The proof needs beta >= 4 nu (1-alpha) kappa sqrt m; with the printed 2 the same argument gives "
+        "-4 l' and 8 nu^2/(eta T). The inequality itself was never seen violated.",
+    ),
+    Claim(
+        "thesis-lem18-proof",
+        f"{SOURCE}, proof of Lemma 18",
+        "With beta >= 2 nu (1-alpha) kappa sqrt m the linearized score at delta* is at most half of y f(delta*).",
+        "false as printed",
+        check=partial(checks.intermediate_step, 2.0),
+        control=partial(checks.intermediate_step, 4.0),
+        objects=("attacks.Pgd",),
+        note="delta* and delta_t are up to 2 nu apart, not nu.",
+        corrected="thesis-lem18-proof-corrected",
+        counterexample="""\
+slope, nu, x, y = 0.3, 1.0, 0.5, -1.0  # m = d = a = w = 1
+f = lambda u: max(slope * u, u)
+star, t = 1.5, -0.5  # the strongest attack and another point of the ball
+print(y * f(star) / 2)  # printed upper bound
+print(y * (f(t) + slope * (star - t)))  # the linearized score""",
+    ),
+    Claim(
+        "thesis-lem18-proof-corrected",
+        f"{SOURCE}, proof of Lemma 18, corrected",
+        "With beta >= 4 nu (1-alpha) kappa sqrt m the linearized score at delta* is at most half of y f(delta*).",
+        check=partial(checks.intermediate_step, 4.0),
+        control=partial(checks.intermediate_step, 2.0),
+        objects=("attacks.Pgd",),
+    ),
+    Claim(
+        "thesis-eq6.7",
+        f"{SOURCE}, eq. (6.7)",
+        "||W_{t+1}||^2 <= ||W_1||^2 + 3 eta t along every run.",
+        check=partial(checks.norm_growth, 3.0),
+        control=partial(checks.norm_growth, 0.01),
+        objects=("training.Adversarial",),
+        note="1.557 suffices in place of 3.",
+    ),
+    Claim(
+        "thesis-lem19",
+        f"{SOURCE}, Lemma 19",
+        "With any attack inside the ball the mean of -l' falls below eps within the stated number of steps.",
+        "holds only if",
+        check=partial(checks.learns, TOP),
+        control=partial(checks.learns, TOP, 0.001),
+        outside=partial(checks.learns, 0 * TOP),
+        objects=("training.Adversarial",),
+        note="Only if |a_r| = kappa for every r: with a = 0 the network never moves.",
+    ),
+    Claim(
+        "thesis-thm16",
+        f"{SOURCE}, Theorem 16",
+        "Training with the reflected attack reaches beta-robust error 2 eps within T_tr steps.",
+        "holds only if",
+        check=partial(checks.learns, TOP),
+        control=partial(checks.learns, TOP, 0.001),
+        outside=partial(checks.learns, 0 * TOP),
+        objects=("training.Adversarial",),
+        note="Only if |a_r| = kappa, eta_tr equals 1/(m kappa^2 (R+nu)^2), and with 4 in place of 2 in beta. For "
+        "slopes below 1/2 it speaks only of points that are misclassified without attack: see droptics-effective-attacks.",
+    ),
+    Claim(
+        "thesis-cor4",
+        f"{SOURCE}, Corollary 4",
+        "For slope 1, kappa = 1/sqrt m, omega = 1/gamma: T_tr <= 128 (R+nu)^2/((gamma-nu)^2 eps^2).",
+        check=partial(checks.iterations_corollary, 128.0),
+        control=partial(checks.iterations_corollary, 64.0),
+        objects=("attacks.Pgd",),
+    ),
+    Claim(
+        "thesis-cor4-cost",
+        f"{SOURCE}, after Corollary 4",
+        "All attacks together cost at most 12 nu^2 T^2/((R+nu)^2 eps).",
+        "false as printed",
+        check=partial(checks.total_cost, lambda T: T),
+        control=partial(checks.total_cost, lambda T: T + 1),
+        objects=("attacks.Pgd",),
+        note="T(T+1) in place of T^2.",
+        corrected="thesis-cor4-cost-corrected",
+        counterexample="""\
+nu, R, eps, T = 1.0, 1.0, 1.0, 1
+print(12 * nu**2 * T**2 / ((R + nu) ** 2 * eps))
+print(sum(8 * nu**2 * (3 + 3 * t) / ((R + nu) ** 2 * eps) for t in range(T)))""",
+    ),
+    Claim(
+        "thesis-cor4-cost-corrected",
+        f"{SOURCE}, after Corollary 4, corrected",
+        "All attacks together cost at most 12 nu^2 T(T+1)/((R+nu)^2 eps).",
+        check=partial(checks.total_cost, lambda T: T + 1),
+        control=partial(checks.total_cost, lambda T: T),
+        objects=("attacks.Pgd",),
+    ),
+    Claim(
+        "thesis-cor5",
+        f"{SOURCE}, Corollary 5",
+        "T_atk >= 2 (1-alpha)^2/(beta^2 ||W||^2 eps) attack steps suffice.",
+        "false as printed",
+        check=partial(checks.attack_steps, True),
+        control=partial(checks.attack_steps, False),
+        objects=("attacks.Pgd",),
+        note="The quotient is inverted.",
+        corrected="thesis-cor5-corrected",
+        counterexample="""\
+beta, nu, alpha, W, eps = 1.0, 1.0, 0.5, 1.0, 1.0
+kappa_root_m = beta / (2 * nu * (1 - alpha))
+print(2 * (1 - alpha) ** 2 / (beta**2 * W**2 * eps))
+print(8 * nu**2 * kappa_root_m**2 * W**2 / eps)  # 8 nu^2/(eta eps) of the theorem""",
+    ),
+    Claim(
+        "thesis-cor5-corrected",
+        f"{SOURCE}, Corollary 5, corrected",
+        "T_atk >= 2 beta^2 ||W||_F^2/((1-alpha)^2 eps) attack steps suffice.",
+        check=partial(checks.attack_steps, False),
+        control=partial(checks.attack_steps, True),
+        objects=("attacks.Pgd",),
+        note="The network scales with kappa, so a small beta is only a change of units.",
+    ),
+    Claim(
+        "thesis-sec6.5.1",
+        f"{SOURCE}, Section 6.5.1",
+        "delta = [-.501, .5, 0] has norm .7078 and is feasible.",
+        "false as printed",
+        check=partial(checks.grid_point, 0.7078, "<="),
+        control=partial(checks.grid_point, 0.70782, "<="),
+        objects=("attacks.LinearExact",),
+        note="Its norm is .707814; flipping points do exist at radius .7078, by a margin of 9.8e-4.",
+        corrected="thesis-sec6.5.1-corrected",
+        counterexample="""\
+print(0.7078)
+print((0.501**2 + 0.5**2) ** 0.5)""",
+    ),
+    Claim(
+        "thesis-sec6.5.1-corrected",
+        f"{SOURCE}, Section 6.5.1, corrected",
+        "At radius .7078 the point (3,2,1) can be flipped: the best margin is 1 - sqrt(2) .7078 < 0.",
+        check=partial(checks.flips_exist, 0.7078),
+        control=partial(checks.flips_exist, 0.7071),
+        objects=("attacks.LinearExact",),
+    ),
+    Claim(
+        "thesis-rem6.5.3",
+        f"{SOURCE}, Section 6.5.3",
+        "Aiming at the most likely wrong class can fail where another class is within reach.",
+        check=lambda: [*checks.greedy_target("greedy", ">"), *checks.greedy_target("nearest", "<")],
+        control=partial(checks.greedy_target, "greedy", "<"),
+        objects=("attacks.Reflected", "attacks.Pgd"),
+        note="The class of smallest linearized distance is exact for linear models.",
+    ),
+    Claim(
+        "thesis-sec6.6",
+        f"{SOURCE}, Section 6.6, open question",
+        "A multi-class reflected loss that bounds the 0-1 error from below: -log(1 + exp(z_y - max_j z_j)).",
+        check=partial(checks.multi_class_margin, 1.0),
+        control=partial(checks.multi_class_margin, -1.0),
+        objects=("attacks.Reflected", "attacks.Margin"),
+    ),
+)
