@@ -80,7 +80,7 @@ def _bound(model: Completion, confidence: float) -> Bound:
     entries = model.entries()
     rows, columns = (side.double() for side in marginals(entries, 0.5))
     low, high = model.range_
-    middle, half = (low + high) / 2, max((high - low) / 2, np.finfo(float).tiny)
+    middle, half = (low + high) / 2, (high - low) / 2 or 1.0
     user_side, item_side = (
         torch.from_numpy(side.astype(np.float64))
         for side in (model.user_biases_ + model.mean_ - middle, model.item_biases_)
