@@ -48,6 +48,19 @@ def shrink(values: Tensor, strength: float | Tensor, width: int) -> Tensor:
     return torch.zeros_like(shrunk).scatter(-1, order, shrunk)
 
 
+@numba.njit(cache=True)
+def threshold(ordered: Array, strength: float, width: int) -> tuple[int, float]:  # pragma: no cover
+    """Rank and threshold of `shrink` for values in descending order: the top `rank` of them lose the threshold."""
+    total, rank = 0.0, 0
+    while rank < min(width, ordered.shape[0]):
+        value = ordered[rank]
+        if not (value > 0.0 and width * value > strength * (total - rank * value)):
+            break
+        total += value
+        rank += 1
+    return rank, strength * total / (width + strength * rank)
+
+
 def _check_strength(strength: float | Tensor, like: Tensor) -> Tensor:
     value = torch.as_tensor(strength, dtype=like.dtype, device=like.device)
     if not bool(((value >= 0) & torch.isfinite(value)).all()):
@@ -60,8 +73,8 @@ def allocate(values: Tensor, strengths: Tensor) -> Tensor:
 
     A factorization of a matrix with singular values s into rank-one terms of norms n exists iff, for every k, the k
     smallest n sum to at least the k smallest s (padded with zeros); so this is the least penalty of independent units
-    with relative variances `strengths` (droptics-unequal-rates). Sorted by strength, the shares are constant / strength inside
-    blocks that the pool-adjacent-violators rule finds. O(r log r); values and strengths are vectors.
+    with relative variances `strengths` (droptics-unequal-rates). Sorted by strength, the shares are constant / strength
+    inside blocks that the pool-adjacent-violators rule finds. O(r log r); values and strengths are vectors.
     """
     return _pooled(values, strengths, _plain_level)[1]
 

@@ -1,13 +1,13 @@
 """Any mask law: alternating exact least squares to a stationary point, with a proved lower bound.
 
-With K = 1 1^T + Cbar the criterion in white coordinates is ||T||^2 - 2 <T, U H^T> + <K, (U^T U) o (H^T H)>: quadratic in
-U for fixed H and in H for fixed U, so each half step is one linear solve.
+With K = 1 1^T + Cbar the criterion in white coordinates is ||T||^2 - 2 <T, U H^T> + <K, (U^T U) o (H^T H)>: quadratic
+in U for fixed H and in H for fixed U, so each half step is one linear solve.
 
 Lower bounds on the penalty <Cbar, (U^T U) o (H^T H)> of a product A = U H^T (droptics-mask-bounds):
-(a) ||A||_F^2 / (1^T Cbar^+ 1): A is a contraction, of norm (1^T Cbar^+ 1)^(1/2), of the stack sum_i L_i (x) u_i h_i^T whose
-    squared norm is the penalty, Cbar = L^T L.
-(b) ||A||_*^2 / (1^T K^+ 1), K = sum_I (alpha_I / |I|) 1_I 1_I^T, whenever Cbar = sum_I alpha_I 1_I 1_I^T with alpha >= 0 over
-    intervals I (Bernoulli, Block, SlidingBlock): A = sum_I c_I B_I for all weights c that cover each unit once,
+(a) ||A||_F^2 / (1^T Cbar^+ 1): A is a contraction, of norm (1^T Cbar^+ 1)^(1/2), of the stack sum_i L_i (x) u_i h_i^T
+    whose squared norm is the penalty, Cbar = L^T L.
+(b) ||A||_*^2 / (1^T K^+ 1), K = sum_I (alpha_I / |I|) 1_I 1_I^T, whenever Cbar = sum_I alpha_I 1_I 1_I^T, alpha >= 0,
+    over intervals I (Bernoulli, Block, SlidingBlock): A = sum_I c_I B_I for all weights c that cover each unit once,
     ||B_I||_* <= |I|^(1/2) ||B_I||_F, Cauchy-Schwarz, and the best c. A constant diagonal gamma gives gamma / width.
 (c) ||A||_*^2 / sum_i (1 / D_i) for every diagonal 0 < D <= Cbar, by Cauchy-Schwarz.
 """
@@ -76,8 +76,8 @@ def _ones_form(matrix: Tensor) -> float:
 def general_bound(white: White, masks: MaskLaw) -> tuple[float, str]:
     """The best mixture of the Frobenius and the nuclear bound on the penalty, minimized over maps of this width.
 
-    For w in [0, 1] the penalty is at least w kappa ||A||_*^2 + (1 - w) b ||A||_F^2, and the minimum with the distance to T
-    is a shrinkage again; every w gives a valid bound, the largest is returned.
+    For w in [0, 1] the penalty is at least w kappa ||A||_*^2 + (1 - w) b ||A||_F^2, and the minimum with the distance
+    to T is a shrinkage again; every w gives a valid bound, the largest is returned.
     """
     values = torch.linalg.svdvals(white.target.detach().double())
     characteristic = masks.characteristic.detach().double()

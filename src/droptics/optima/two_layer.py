@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.checks import as_float_tensor, check_size
@@ -18,8 +20,9 @@ from droptics.envelopes.two_layer import check_isotropic, common_strength
 from droptics.envelopes.whitening import White, whiten
 from droptics.equalization.two_layer import spread
 from droptics.errors import NoClosedForm
-from droptics.linalg import allocate, equalize_columns, shrink, shrink_unequal
+from droptics.linalg import allocate, equalize_columns, shrink_unequal
 from droptics.linalg.rotations import rotate_to_diagonal
+from droptics.linalg.shrinkage import threshold
 from droptics.masks import Block, MaskLaw
 from droptics.models import Autoencoder, Factorization, TwoLayerLinear
 from droptics.optima.block import block_bound, block_factors
@@ -37,27 +40,29 @@ UNEQUAL = "droptics-unequal-rates"
 # Left vectors from the Gram matrix are good when no kept value is below this share of the largest.
 GRAM_SHARE = 1e-4
 
-Shrinker = Callable[[Tensor], tuple[Tensor, Tensor]]
+Array = NDArray[np.float64]
+Shrinker = Callable[[Array], tuple[Array, float]]
 
 
 def shrinker(masks: MaskLaw) -> Shrinker:
-    """The function from a descending spectrum to (shrunk spectrum, least penalty of that spectrum)."""
+    """The function from a descending spectrum to (what is kept of it, the least penalty of that)."""
     strengths = masks.relative_variance.detach()
+    width = masks.size
     common = common_strength(masks)
 
-    def equal(values: Tensor) -> tuple[Tensor, Tensor]:
-        shrunk = shrink(values, float(common or 0.0), masks.size)
-        return shrunk, (common or 0.0) / masks.size * shrunk.sum().square()
+    def equal(values: Array) -> tuple[Array, float]:
+        rank, level = threshold(values, common or 0.0, width)
+        kept = values[:rank] - level
+        return kept, (common or 0.0) / width * float(kept.sum()) ** 2
 
-    def unequal(values: Tensor) -> tuple[Tensor, Tensor]:
-        rates = strengths.to(values)
-        shrunk, shares = shrink_unequal(values, rates)
-        return shrunk, (rates * shares.square()).sum()
+    def unequal(values: Array) -> tuple[Array, float]:
+        shrunk, shares = shrink_unequal(torch.from_numpy(values), strengths.cpu())
+        return shrunk[shrunk > 0].numpy(), float((strengths.cpu() * shares.square()).sum())
 
     return unequal if common is None else equal
 
 
-def shrunk_svd(target: Tensor, shrinking: Shrinker) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def shrunk_svd(target: Tensor, shrinking: Shrinker) -> tuple[Tensor, Tensor, Tensor, float]:
     """Leading singular vectors of the target, its shrunk values, and the least of ||T - A||^2 + penalty.
 
     Through the smaller Gram matrix, at half the cost of an SVD, whenever the values that are kept are not tiny; their
@@ -66,30 +71,31 @@ def shrunk_svd(target: Tensor, shrinking: Shrinker) -> tuple[Tensor, Tensor, Ten
     work = target.detach().double()
     flip = work.shape[0] < work.shape[1]
     tall = work.mT if flip else work
-    energy = tall.square().sum()
     squares, vectors = torch.linalg.eigh(tall.mT @ tall)
-    values = squares.flip(0).clamp_min(0).sqrt()
-    shrunk, penalty = shrinking(values)
-    rank = int((shrunk > 0).sum())
-    if rank and float(values[rank - 1]) < GRAM_SHARE * float(values[0]):
-        left, values, right = torch.linalg.svd(tall, full_matrices=False)
-        shrunk, penalty = shrinking(values)
-        rank = int((shrunk > 0).sum())
-        left, right = left[:, :rank], right[:rank].mT
+    values = np.sqrt(squares.cpu().numpy()[::-1].clip(min=0))
+    energy = float(squares.sum())
+    kept, penalty = shrinking(values)
+    rank = len(kept)
+    if rank and values[rank - 1] < GRAM_SHARE * values[0]:
+        left, spectrum, outer = torch.linalg.svd(tall, full_matrices=False)
+        values = spectrum.cpu().numpy()
+        kept, penalty = shrinking(values)
+        rank = len(kept)
+        left, right = left[:, :rank], outer[:rank].mT
     else:
-        right = vectors.flip(1)[:, :rank]
-        images = tall @ right
-        norms = images.square().sum(0).sqrt()
-        left = images / norms
-    lost = energy - values[:rank].square().sum() + (values[:rank] - shrunk[:rank]).square().sum()
-    kept = shrunk[:rank]
-    return (right if flip else left), kept, (left if flip else right), lost + penalty
+        right = vectors[:, vectors.shape[1] - rank :].flip(1)
+        left = tall @ right
+        left = left / torch.linalg.vector_norm(left, dim=0)
+    top = values[:rank]
+    least = energy - float((top**2).sum() - ((top - kept) ** 2).sum()) + penalty
+    shrunk = torch.from_numpy(np.ascontiguousarray(kept)).to(work.device)
+    return (right if flip else left), shrunk, (left if flip else right), least
 
 
 def _independent(white: White, masks: MaskLaw) -> tuple[Tensor, Tensor, int, float]:
     left, values, right, least = shrunk_svd(white.target, shrinker(masks))
     U, H = spread(left, values, right, masks)
-    return U.to(white.target), H.to(white.target), len(values), float(white.constant + least)
+    return U.to(white.target), H.to(white.target), len(values), float(white.constant) + least
 
 
 def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks: MaskLaw) -> Optimum:
@@ -118,7 +124,7 @@ def two_layer_optimum(data: Data, masks: MaskLaw) -> Optimum:
 
     Independent units, one rate (Bernoulli, Gaussian): the top rho <= width singular values of E[y x^T] E[x x^T]^(-1/2)
     lose alpha (`linalg.shrink`), the factors are equalized (mianjy2018-thm3.6, mianjy2018-alg3, corrected). Unequal
-    rates: `linalg.shrink_unequal` and a Schur-Horn rotation (droptics-unequal-rates). Block: `optima.block`. Other laws:
+    rates: `linalg.shrink_unequal` and a Schur-Horn rotation (droptics-unequal-rates). Block: `optima.block`. Others:
     alternating least squares with a lower bound (`optima.general`). Singular second moments give the weights of least
     norm; label noise only adds a constant. Cost: one eigendecomposition and O((outputs + inputs) width).
     """
@@ -139,8 +145,8 @@ def factorization_optimum(data: Data, masks: MaskLaw) -> Optimum:
     return _solve(Factorization, data, masks)
 
 
-def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, Tensor, Tensor, float]:
-    """Eigenvectors, kept eigenvalues, scale, least value and size of the tied problem on isotropic inputs."""
+def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, Tensor, float]:
+    """Eigenvectors, kept eigenvalues, least value and size of the tied problem on isotropic inputs."""
     assert isinstance(data, (Sample, Moments))
     moments = data if isinstance(data, Moments) else Moments.of_sample(data)
     if moments.yx.shape[0] != moments.yx.shape[1]:
@@ -150,12 +156,11 @@ def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, Tensor, Tensor, f
     symmetric = (moments.yx + moments.yx.mT).double() / (2 * scale)
     values, vectors = torch.linalg.eigh(symmetric)
     values, vectors = values.flip(0), vectors.flip(1)
-    shrunk, penalty = shrinker(masks)(values)
-    rank = int((shrunk > 0).sum())
+    kept, penalty = shrinker(masks)(values.cpu().numpy())
+    shrunk, top = torch.from_numpy(np.ascontiguousarray(kept)).to(values), values[: len(kept)]
     energy = torch.trace(moments.yy).double()
-    gained = scale * (values.square() - (values - shrunk).square()).sum()
-    least = energy - gained + scale * penalty
-    return vectors[:, :rank], shrunk[:rank], scale, least, float(energy + scale * values.square().sum())
+    least = energy - scale * (top.square() - (top - shrunk).square()).sum() + scale * penalty
+    return vectors[:, : len(kept)], shrunk, least, float(energy + scale * values.square().sum())
 
 
 @optimum_rule(Autoencoder)
@@ -170,7 +175,7 @@ def tied_optimum(data: Data, masks: MaskLaw) -> Optimum:
         raise ValueError(f"data for Autoencoder must be Sample or Moments, got {type(data).__name__}")
     if not masks.independent:
         raise NoClosedForm(f"no tied optimum is known under {type(masks).__name__}; use TwoLayerLinear, or Bernoulli")
-    vectors, values, _, least, size = _tied(data, masks)
+    vectors, values, least, size = _tied(data, masks)
     columns = torch.zeros(vectors.shape[0], masks.size, dtype=torch.float64, device=vectors.device)
     columns[:, : len(values)] = vectors * values.sqrt()
     if common_strength(masks) is not None:
@@ -200,7 +205,7 @@ def _(model: Factorization, data: Data, masks: MaskLaw) -> tuple[float, str]:
 def _(model: Autoencoder, data: Data, masks: MaskLaw) -> tuple[float, str]:
     if masks.independent:
         try:
-            return float(_tied(data, masks)[3]), "mianjy2018-thm2.4"
+            return float(_tied(data, masks)[2]), "mianjy2018-thm2.4"
         except NoClosedForm:
             pass  # anisotropic inputs: tied networks are among the untied ones, whose bound follows
     return two_layer_bound(whiten(data), masks)
@@ -210,7 +215,7 @@ def two_layer_bound(white: White, masks: MaskLaw) -> tuple[float, str]:
     """Lower bound on the criterion of every two-layer network of this width, and its claim."""
     if masks.independent:
         least = shrunk_svd(white.target, shrinker(masks))[3]
-        return float(white.constant + least), "mianjy2018-thm3.6" if common_strength(masks) is not None else UNEQUAL
+        return float(white.constant) + least, "mianjy2018-thm3.6" if common_strength(masks) is not None else UNEQUAL
     if isinstance(masks, Block):
         return block_bound(white, masks)
     return general_bound(white, masks)
