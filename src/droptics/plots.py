@@ -94,5 +94,29 @@ def heatmap(matrix: Sequence[Sequence[float]], *, title: str = "", xlabel: str =
     return figure
 
 
+def landscape(
+    axis: Sequence[float],
+    values: Sequence[Sequence[float]],
+    points: Mapping[str, Sequence[tuple[float, float]]],
+    trajectories: Sequence[Sequence[tuple[float, float]]] = (),
+    *,
+    title: str = "",
+) -> Figure:
+    """Contours of a criterion of two weights, with its critical points by kind and training runs over them."""
+    figure = new_figure(4.8, 4.4)
+    axes = figure.axes[0]
+    axes.contour(axis, axis, values, levels=40, colors="#999999", linewidths=0.5)
+    shapes = {"global minimum": ("*", COLORS[2]), "strict saddle": ("X", COLORS[1]), "local maximum": ("^", COLORS[3])}
+    for color, run in zip(_colors(len(trajectories)), trajectories, strict=True):
+        axes.plot([u for u, _ in run], [v for _, v in run], color=color, linewidth=0.8, alpha=0.8)
+    for kind, places in points.items():
+        marker, color = shapes.get(kind, ("o", COLORS[6]))
+        xs, ys = [u for u, _ in places], [v for _, v in places]
+        axes.scatter(xs, ys, marker=marker, s=60, color=color, edgecolor="white", linewidth=0.6, zorder=3, label=kind)
+    axes.set(xlabel="$u_1$", ylabel="$u_2$", title=title, aspect="equal")
+    axes.legend(loc="upper right", fontsize="small")
+    return figure
+
+
 def _colors(count: int) -> list[str]:
     return [COLORS[i % len(COLORS)] for i in range(count)]

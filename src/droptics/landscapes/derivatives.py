@@ -1,0 +1,181 @@
+"""Gradient and Hessian of the criterion of linear networks, by formula.
+
+Write a network as a chain W_1, ..., W_{k+1} with S_0 = E x x^T, S_i = K_i o (W_i S_{i-1} W_i^T), K_i = 1 + Cbar_i. The
+criterion is  tr E[y y^T] - 2 <E[y x^T], W_{k+1} ... W_1> + tr(W_{k+1} S_k W_{k+1}^T). Going back, B_{k+1} = I,
+B_i = K_i o (W_{i+1}^T B_{i+1} W_{i+1}), and with L_i = W_i ... W_1, R_i = W_{k+1} ... W_{i+1}
+
+    gradient_i = 2 B_i W_i S_{i-1} - 2 R_i^T E[y x^T] L_{i-1}^T.
+
+The Hessian applied to a direction is the derivative of these recursions (droptics-hessian). Two-layer and tied
+networks are chains of two; O(depth width^3), for any mask law that is independent across layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from droptics.checks import check_size
+from droptics.data import Data, Moments, Sample
+from droptics.errors import NoClosedForm
+from droptics.masks import MaskLaw
+from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
+from droptics.penalties.closed_form import layer_laws
+from droptics.penalties.penalty import check_triple
+
+Tensors = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A linear network as a chain, with what the derivatives need: S_0, K_1..K_k and E[y x^T]."""
+
+    weights: list[Tensor]
+    second: Tensor
+    factors: list[Tensor]
+    cross: Tensor
+
+    @staticmethod
+    def of(model: Model, data: Data, masks: MaskLaw) -> Chain:
+        """Read a two-layer, tied or deep linear network."""
+        check_triple(model, data, masks)
+        if not isinstance(model, (TwoLayerLinear, Autoencoder, DeepLinear)):
+            raise NoClosedForm(
+                f"derivatives by formula exist for TwoLayerLinear, Autoencoder and DeepLinear, not for "
+                f"{type(model).__name__}; differentiate criterion with autograd instead"
+            )
+        assert isinstance(data, (Sample, Moments))
+        moments = data if isinstance(data, Moments) else Moments.of_sample(data)
+        second = moments.xx
+        laws = layer_laws(model, masks) if isinstance(model, DeepLinear) else (masks,)
+        factors = [1 + law.characteristic.detach().to(second) for law in laws]
+        if isinstance(model, DeepLinear) and model.mask_inputs:
+            second = second * factors.pop(0)
+        return Chain(to_chain(model, model.tensors), second, factors, moments.yx)
+
+    def gradient(self) -> list[Tensor]:
+        """Derivative with respect to every layer."""
+        moments, prefixes = self._forward()
+        backs, suffixes = self._backward()
+        return [
+            2 * back @ weight @ moment - 2 * suffix.mT @ self.cross @ prefix.mT
+            for weight, moment, prefix, back, suffix in zip(
+                self.weights, moments, prefixes, backs, suffixes, strict=True
+            )
+        ]
+
+    def hessian_action(self, direction: Sequence[Tensor]) -> list[Tensor]:
+        """Derivative of the gradient along a direction; leading dimensions are a batch of directions."""
+        moments, prefixes = self._forward()
+        backs, suffixes = self._backward()
+        moved, moved_prefixes = self._forward_along(direction, moments, prefixes)
+        moved_backs, moved_suffixes = self._backward_along(direction, backs, suffixes)
+        result = []
+        for i, (weight, change) in enumerate(zip(self.weights, direction, strict=True)):
+            quadratic = moved_backs[i] @ weight @ moments[i] + backs[i] @ (change @ moments[i] + weight @ moved[i])
+            linear = moved_suffixes[i].mT @ self.cross @ prefixes[i].mT
+            linear = linear + suffixes[i].mT @ self.cross @ moved_prefixes[i].mT
+            result.append(2 * (quadratic - linear))
+        return result
+
+    def _forward(self) -> tuple[list[Tensor], list[Tensor]]:
+        """S_0..S_k and L_0..L_k."""
+        moments = [self.second]
+        prefixes = [torch.eye(self.second.shape[0], dtype=self.second.dtype, device=self.second.device)]
+        for weight, factor in zip(self.weights[:-1], self.factors, strict=True):
+            moments.append(factor * (weight @ moments[-1] @ weight.mT))
+            prefixes.append(weight @ prefixes[-1])
+        return moments, prefixes
+
+    def _backward(self) -> tuple[list[Tensor], list[Tensor]]:
+        """B_1..B_{k+1} and R_1..R_{k+1}."""
+        top = torch.eye(self.weights[-1].shape[-2], dtype=self.second.dtype, device=self.second.device)
+        backs, suffixes = [top], [top]
+        for weight, factor in zip(self.weights[:0:-1], self.factors[::-1], strict=True):
+            backs.append(factor * (weight.mT @ backs[-1] @ weight))
+            suffixes.append(suffixes[-1] @ weight)
+        return backs[::-1], suffixes[::-1]
+
+    def _forward_along(
+        self, direction: Sequence[Tensor], moments: list[Tensor], prefixes: list[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        moved = [torch.zeros_like(self.second)]
+        moved_prefixes = [torch.zeros_like(prefixes[0])]
+        for i, factor in enumerate(self.factors):
+            weight, change = self.weights[i], direction[i]
+            cross = change @ moments[i] @ weight.mT
+            moved.append(factor * (cross + cross.mT + weight @ moved[-1] @ weight.mT))
+            moved_prefixes.append(change @ prefixes[i] + weight @ moved_prefixes[-1])
+        return moved, moved_prefixes
+
+    def _backward_along(
+        self, direction: Sequence[Tensor], backs: list[Tensor], suffixes: list[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        moved = [torch.zeros_like(backs[-1])]
+        moved_suffixes = [torch.zeros_like(backs[-1])]
+        for i in range(len(self.weights) - 1, 0, -1):
+            weight, change = self.weights[i], direction[i]
+            cross = weight.mT @ backs[i] @ change
+            moved.append(self.factors[i - 1] * (cross + cross.mT + weight.mT @ moved[-1] @ weight))
+            moved_suffixes.append(moved_suffixes[-1] @ weight + suffixes[i] @ change)
+        return moved[::-1], moved_suffixes[::-1]
+
+
+def to_chain(model: Model, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Tensors in the order of the model (weights, or a direction) as layers of the chain."""
+    match model:
+        case TwoLayerLinear():
+            return [tensors[1].mT, tensors[0]]
+        case Autoencoder():
+            return [tensors[0].mT, tensors[0]]
+    return list(tensors)
+
+
+def from_chain(model: Model, layers: Sequence[Tensor]) -> Tensors:
+    """Derivatives with respect to the layers of the chain, as derivatives with respect to the model's tensors."""
+    match model:
+        case TwoLayerLinear():
+            return layers[1], layers[0].mT
+        case Autoencoder():
+            return (layers[1] + layers[0].mT,)
+    return tuple(layers)
+
+
+def gradient(model: Model, data: Data, masks: MaskLaw) -> Tensors:
+    """Gradient of risk + penalty with respect to `model.tensors`, by formula (droptics-hessian).
+
+    Tied, isotropic, one rate: 4 (U U^T - M) U + 4 lambda U diag(|u_i|^2) for symmetric M.
+    """
+    return from_chain(model, Chain.of(model, data, masks).gradient())
+
+
+def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence[Tensor]) -> Tensors:
+    """The Hessian of risk + penalty applied to a direction with the shapes of `model.tensors` (droptics-hessian).
+
+    Leading dimensions of the direction are a batch of directions.
+    """
+    check_size("direction", len(direction), len(model.tensors), "one part per tensor of the model")
+    for part, tensor in zip(direction, model.tensors, strict=True):
+        if part.shape[-2:] != tensor.shape[-2:]:
+            raise ValueError(f"direction must have the shapes of model.tensors, got {tuple(part.shape)}")
+    return from_chain(model, Chain.of(model, data, masks).hessian_action(to_chain(model, direction)))
+
+
+def hessian(model: Model, data: Data, masks: MaskLaw) -> Tensor:
+    """The Hessian as a symmetric matrix on the concatenation of the flattened tensors; one batched action."""
+    total = sum(tensor.numel() for tensor in model.tensors)
+    basis = torch.eye(total, dtype=model.dtype, device=model.device)
+    columns = torch.cat(
+        [part.flatten(1) for part in hessian_action(model, data, masks, unflatten(model, basis))], dim=1
+    )
+    return (columns + columns.mT) / 2
+
+
+def unflatten(model: Model, vectors: Tensor) -> Tensors:
+    """Vectors (..., parameters) as tensors with the shapes of the model."""
+    sizes = [tensor.numel() for tensor in model.tensors]
+    parts = vectors.split(sizes, dim=-1)
+    return tuple(part.unflatten(-1, tensor.shape) for part, tensor in zip(parts, model.tensors, strict=True))

@@ -1,0 +1,164 @@
+"""inspect and escape: what kind of point a model is, and the way down from a strict saddle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.sparse.linalg import LinearOperator, eigsh
+from torch import Tensor
+
+from droptics.data import Data, Moments, Sample
+from droptics.errors import NoClosedForm
+from droptics.landscapes.derivatives import Chain, from_chain, gradient, hessian, to_chain, unflatten
+from droptics.landscapes.symmetries import symmetry_dimension
+from droptics.masks import MaskLaw
+from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
+from droptics.optima import certify
+from droptics.penalties import criterion
+
+DENSE = 4_000
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """What kind of point a model is.
+
+    Attributes:
+        objective: The criterion.
+        gradient_norm: Euclidean norm of its gradient.
+        inertia: Numbers of (negative, zero, positive) eigenvalues of the Hessian.
+        kind: "not critical", "global minimum" (no other weights are better: the certificate says so), "local minimum"
+            (no negative curvature, and all flat directions are symmetries, but not global), "strict saddle" (a
+            direction of negative curvature exists), "local maximum", or "degenerate" (no negative curvature, but flat
+            directions that no known symmetry explains: the second derivative does not decide).
+        curvature: Least eigenvalue of the Hessian.
+        symmetries: Dimension of the known symmetries at this point: rescaled nodes, rotations of the data.
+    """
+
+    objective: float
+    gradient_norm: float
+    inertia: tuple[int, int, int]
+    kind: str
+    curvature: float
+    symmetries: int
+
+
+@dataclass(frozen=True, eq=False)
+class Escape:
+    """A way down from a saddle.
+
+    Attributes:
+        direction: Unit direction of least curvature, with the shapes of the model's tensors.
+        curvature: The second derivative along it.
+        model: The model after a step along it.
+        objective: The criterion there, less than before.
+    """
+
+    direction: tuple[Tensor, ...]
+    curvature: float
+    model: Model
+    objective: float
+
+
+def inspect(model: Model, data: Data, masks: MaskLaw, tolerance: float = 1e-6) -> Inspection:
+    """Gradient norm, inertia of the Hessian and kind of a model, by formula (mianjy2018-lem4.1, mianjy2018-thm4.3).
+
+    For TwoLayerLinear, Autoencoder and DeepLinear with at most 4,000 weights; O(weights^3). `tolerance` is relative:
+    to the largest curvature for eigenvalues, to the energy of the targets for the gap.
+    """
+    total = _size(model)
+    if total > DENSE:
+        raise ValueError(
+            f"model has {total} weights, too many for all curvatures (at most {DENSE}); escape needs only one"
+        )
+    slope = _norm(gradient(model, data, masks))
+    eigenvalues = torch.linalg.eigvalsh(hessian(model, data, masks))
+    largest = float(eigenvalues.abs().max())
+    level = tolerance * largest
+    negative, positive = int((eigenvalues < -level).sum()), int((eigenvalues > level).sum())
+    inertia = (negative, total - negative - positive, positive)
+    symmetries = symmetry_dimension(model, data)
+    objective = float(criterion(model, data, masks))
+    critical = slope <= tolerance * largest * max(_norm(model.tensors), tolerance)
+    kind = "not critical"
+    if critical:
+        kind = _kind(model, data, masks, inertia, symmetries, tolerance)
+    return Inspection(objective, slope, inertia, kind, float(eigenvalues[0]), symmetries)
+
+
+def _kind(
+    model: Model, data: Data, masks: MaskLaw, inertia: tuple[int, int, int], symmetries: int, tolerance: float
+) -> str:
+    negative, zero, positive = inertia
+    if negative:
+        return "local maximum" if not positive and zero <= symmetries else "strict saddle"
+    try:
+        certificate = certify(model, data, masks)
+    except NoClosedForm:
+        certificate = None
+    assert isinstance(data, (Sample, Moments))
+    scale = data.yy.trace() if isinstance(data, Moments) else data.targets.square().sum(1).max()
+    if certificate is not None and certificate.gap <= tolerance * float(scale):
+        return "global minimum"
+    return "local minimum" if zero <= symmetries else "degenerate"
+
+
+def escape(model: Model, data: Data, masks: MaskLaw) -> Escape:
+    """The direction of least curvature at a strict saddle, and a better model along it (mianjy2018-thm4.3).
+
+    Dense eigenvectors for up to 4,000 weights, Lanczos on the Hessian action beyond. Raises ValueError where no
+    direction of negative curvature is found.
+    """
+    vector, curvature = _least(model, data, masks)
+    scale = abs(curvature) if curvature else 1.0
+    if not curvature < -1e-9 * max(1.0, scale):
+        raise ValueError(f"model is no strict saddle: its least curvature is {curvature:.3g}, nothing to escape along")
+    direction = unflatten(model, vector)
+    before = float(criterion(model, data, masks))
+    size = 1.0 + _norm(model.tensors)
+    best, objective = model, before
+    for step in size * 0.5 ** torch.arange(0, 26, dtype=torch.float64):
+        for sign in (1.0, -1.0):
+            moved = _moved(model, direction, sign * float(step))
+            value = float(criterion(moved, data, masks))
+            if value < objective:
+                best, objective = moved, value
+    return Escape(direction, curvature, best, objective)
+
+
+def _least(model: Model, data: Data, masks: MaskLaw) -> tuple[Tensor, float]:
+    total = _size(model)
+    if total <= DENSE:
+        values, vectors = torch.linalg.eigh(hessian(model, data, masks))
+        return vectors[:, 0], float(values[0])
+    chain = Chain.of(model, data, masks)
+
+    def action(vector: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> object:
+        parts = unflatten(model, torch.from_numpy(vector.reshape(-1)).to(model.tensors[0]))
+        moved = from_chain(model, chain.hessian_action(to_chain(model, parts)))
+        return torch.cat([part.flatten() for part in moved]).double().cpu().numpy()
+
+    operator = LinearOperator((total, total), matvec=action, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(total)
+    values_, vectors_ = eigsh(operator, k=1, which="SA", v0=start, tol=1e-6)
+    return torch.from_numpy(vectors_[:, 0]).to(model.tensors[0]), float(values_[0])
+
+
+def _moved(model: Model, direction: tuple[Tensor, ...], step: float) -> Model:
+    tensors = [tensor.detach() + step * part for tensor, part in zip(model.tensors, direction, strict=True)]
+    if isinstance(model, DeepLinear):
+        return DeepLinear(tensors, model.mask_inputs)
+    assert isinstance(model, (TwoLayerLinear, Autoencoder))
+    return type(model)(*tensors)
+
+
+def _size(model: Model) -> int:
+    if model.batch_shape:
+        raise ValueError(f"model must be one model, got a batch of shape {tuple(model.batch_shape)}")
+    return sum(tensor.numel() for tensor in model.tensors)
+
+
+def _norm(tensors: tuple[Tensor, ...]) -> float:
+    return float(torch.stack([tensor.detach().square().sum() for tensor in tensors]).sum().sqrt())

@@ -1,0 +1,106 @@
+"""The two-dimensional landscape: a tied network with one input and two units, its critical points, and dropout runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from droptics.checks import as_float_tensor, check_positive
+from droptics.data import Data, Moments, Sample
+from droptics.landscapes.inspection import inspect
+from droptics.masks import MaskLaw
+from droptics.models import Autoencoder
+from droptics.penalties import criterion
+
+
+@dataclass(frozen=True, eq=False)
+class Portrait:
+    """What a picture of the landscape needs.
+
+    Attributes:
+        axis: Grid of one weight, (resolution,).
+        values: The criterion at (axis[j], axis[i]), (resolution, resolution): rows are the second weight.
+        points: Critical points (u_1, u_2) by kind.
+        trajectories: Weights during training with dropout, (runs, steps + 1, 2).
+    """
+
+    axis: Tensor
+    values: Tensor
+    points: dict[str, list[tuple[float, float]]]
+    trajectories: Tensor
+
+
+def portrait(
+    data: Data,
+    masks: MaskLaw,
+    starts: Tensor | None = None,
+    extent: float = 2.0,
+    resolution: int = 101,
+    steps: int = 1_000,
+    step_size: float = 0.01,
+    seed: int = 0,
+) -> Portrait:
+    """Criterion on a grid, all critical points, and dropout training from given starts (mianjy2018-fig1, -fig2).
+
+    The network is u -> sum_i z_i u_i^2 x with one input, one output and two units: `masks.size` must be 2. A step of
+    training draws one mask z and descends E_x (y - sum_i z_i u_i^2 x)^2 by step_size / 2 times its gradient times the
+    mean of the mask, the convention of mianjy2018-alg1 averaged over x. At a constant step the runs end in a
+    neighborhood of a minimum.
+    """
+    if not isinstance(data, (Sample, Moments)):
+        raise ValueError(f"data must be Sample or Moments, got {type(data).__name__}")
+    moments = (data if isinstance(data, Moments) else Moments.of_sample(data)).to(torch.float64)
+    if moments.yx.shape != (1, 1) or masks.size != 2:
+        raise ValueError(
+            f"a portrait needs one input, one output and two units, got yx of shape {tuple(moments.yx.shape)} and "
+            f"{masks.size} units"
+        )
+    check_positive("resolution", resolution)
+    check_positive("steps", steps)
+    axis = torch.linspace(-extent, extent, resolution, dtype=torch.float64)
+    grid = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), dim=-1)
+    values = criterion(Autoencoder(grid.unsqueeze(-2)), moments, masks).value
+    default = torch.tensor([[1.8, 0.3], [-0.2, -1.5]], dtype=torch.float64)
+    first = default if starts is None else as_float_tensor(starts, "starts", 2).double()
+    return Portrait(axis, values, _points(moments, masks), _runs(first, moments, masks, steps, step_size, seed))
+
+
+def _points(moments: Moments, masks: MaskLaw) -> dict[str, list[tuple[float, float]]]:
+    """All sign patterns of all supports: each solves a linear system for the squares of the weights.
+
+    The derivative with respect to u_i vanishes iff u_i = 0 or (K o 1 1^T) u^2 = yx / xx on the support, K = 1 + Cbar.
+    """
+    target = float(moments.yx / moments.xx)
+    factor = 1 + masks.characteristic.detach()
+    found: dict[str, list[tuple[float, float]]] = {}
+    for support in ((), (0,), (1,), (0, 1)):
+        index = list(support)
+        matrix = factor[index][:, index]
+        if index and float(torch.linalg.matrix_rank(matrix)) < len(index):
+            continue  # a circle of minima, when nothing is dropped
+        squares = torch.linalg.solve(matrix, torch.full((len(index),), target, dtype=torch.float64))
+        if bool((squares <= 0).any()):
+            continue
+        for signs in product((1.0, -1.0), repeat=len(index)):
+            weights = torch.zeros(1, 2, dtype=torch.float64)
+            weights[0, index] = squares.sqrt() * torch.tensor(signs, dtype=torch.float64)
+            kind = inspect(Autoencoder(weights), moments, masks).kind
+            found.setdefault(kind, []).append((float(weights[0, 0]), float(weights[0, 1])))
+    return found
+
+
+def _runs(starts: Tensor, moments: Moments, masks: MaskLaw, steps: int, step_size: float, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    xx, yx = float(moments.xx), float(moments.yx)
+    keep = masks.mean.detach()
+    weights = starts
+    path = [weights]
+    for _ in range(steps):
+        z = masks.multipliers(len(starts), generator)
+        residual = xx * (z * weights.square()).sum(1, keepdim=True) - yx
+        weights = weights - 2 * step_size * keep * residual * z * weights
+        path.append(weights)
+    return torch.stack(path, dim=1)

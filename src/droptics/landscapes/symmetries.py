@@ -1,0 +1,96 @@
+"""Directions along which the criterion of a linear network is constant by symmetry."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from droptics.data import Data, Moments, Sample
+from droptics.landscapes.derivatives import to_chain
+from droptics.models import Autoencoder, Model
+
+# Rotations of the data are looked for by a dense null space; beyond this many they are not.
+ROTATIONS = 400
+
+
+def symmetry_dimension(model: Model, data: Data) -> int:
+    """Dimension of the tangent space at the model of its known symmetries.
+
+    Hidden nodes may be rescaled, W_i -> D W_i and W_{i+1} -> W_{i+1} D^-1 (mianjy2018-rem3.1), and inputs and outputs
+    rotated together as far as E[y x^T] and E[x x^T] do not change; a tied network has only the rotations.
+    """
+    assert isinstance(data, (Sample, Moments))
+    moments = data if isinstance(data, Moments) else Moments.of_sample(data)
+    weights = to_chain(model, model.tensors)
+    tied = isinstance(model, Autoencoder)
+    tangents = [] if tied else _rescalings(weights)
+    for outer, inner in _rotations(moments, tied):
+        moved = [torch.zeros_like(weight) for weight in weights]
+        moved[0] = moved[0] - weights[0] @ inner
+        moved[-1] = moved[-1] + outer @ weights[-1]
+        tangents.append(moved)
+    if not tangents:
+        return 0
+    if tied:
+        flat = torch.stack([moved[-1].flatten() for moved in tangents])
+    else:
+        flat = torch.stack([torch.cat([part.flatten() for part in moved]) for moved in tangents])
+    values = torch.linalg.svdvals(flat.detach().double())
+    return int((values > 1e-8 * values[0].clamp_min(torch.finfo(torch.float64).tiny)).sum())
+
+
+def _rescalings(weights: list[Tensor]) -> list[list[Tensor]]:
+    tangents = []
+    for i in range(len(weights) - 1):
+        for node in range(weights[i].shape[0]):
+            moved = [torch.zeros_like(weight) for weight in weights]
+            moved[i][node] = weights[i][node]
+            moved[i + 1][:, node] = -weights[i + 1][:, node]
+            tangents.append(moved)
+    return tangents
+
+
+def _rotations(moments: Moments, tied: bool) -> list[tuple[Tensor, Tensor]]:
+    """Pairs of skew matrices (A, B) with A yx = yx B and B xx = xx B; tied: A = B and only the symmetric part of yx."""
+    yx, xx = moments.yx.double(), moments.xx.double()
+    outputs, inputs = yx.shape
+    if tied:
+        yx = (yx + yx.mT) / 2
+    outer, inner = _skew(outputs, yx), _skew(inputs, yx)
+    if len(outer) + len(inner) > ROTATIONS or len(outer) + len(inner) == 0:
+        return []
+    if tied:
+        pairs = [(part, part) for part in inner]
+    else:
+        pairs = [(part, torch.zeros_like(xx)) for part in outer]
+        pairs += [(yx.new_zeros(outputs, outputs), part) for part in inner]
+    if not pairs:
+        return []
+    equations = torch.stack(
+        [torch.cat([(a @ yx - yx @ b).flatten(), (b @ xx - xx @ b).flatten()]) for a, b in pairs], 1
+    )
+    _, values, basis = torch.linalg.svd(equations, full_matrices=True)
+    scale = float(yx.abs().max() + xx.abs().max())
+    padded = torch.cat([values, values.new_zeros(len(pairs) - len(values))])
+    null = basis[padded <= 1e-10 * scale]
+    dtype = moments.yx.dtype
+    return [
+        (
+            sum((c * a for c, (a, _) in zip(row, pairs, strict=True)), yx.new_zeros(outputs, outputs)).to(dtype),
+            sum((c * b for c, (_, b) in zip(row, pairs, strict=True)), torch.zeros_like(xx)).to(dtype),
+        )
+        for row in null
+    ]
+
+
+def _skew(size: int, like: Tensor) -> list[Tensor]:
+    """A basis of the skew-symmetric matrices."""
+    if size * (size - 1) // 2 > ROTATIONS:
+        return [like.new_zeros(size, size)] * (ROTATIONS + 1)
+    basis = []
+    for i in range(size):
+        for j in range(i):
+            part = like.new_zeros(size, size)
+            part[i, j], part[j, i] = 1.0, -1.0
+            basis.append(part)
+    return basis
