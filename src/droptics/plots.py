@@ -105,7 +105,10 @@ def landscape(
     """Contours of a criterion of two weights, with its critical points by kind and training runs over them."""
     figure = new_figure(4.8, 4.4)
     axes = figure.axes[0]
-    axes.contour(axis, axis, values, levels=40, colors="#999999", linewidths=0.5)
+    low, high = min(map(min, values)), max(map(max, values))
+    # dense at the bottom, where the critical points are
+    levels = [low + (high - low) * (i / 40) ** 3 for i in range(1, 41)]
+    axes.contour(axis, axis, values, levels=levels, colors="#999999", linewidths=0.5)
     shapes = {"global minimum": ("*", COLORS[2]), "strict saddle": ("X", COLORS[1]), "local maximum": ("^", COLORS[3])}
     for color, run in zip(_colors(len(trajectories)), trajectories, strict=True):
         axes.plot([u for u, _ in run], [v for _, v in run], color=color, linewidth=0.8, alpha=0.8)
