@@ -36,7 +36,7 @@ from droptics.training import (
     train,
 )
 from droptics.training.engines import TorchEngine, stacked
-from droptics.training.exact import LayerNoise, deep_gradients
+from droptics.training.exact import deep_gradients, layer_noise
 from droptics.training.objectives import Batch
 from droptics.training.trainees import Trainee
 
@@ -291,7 +291,7 @@ def test_exact_deep_gradients_equal_autograd(depth, mask_inputs):
     leaves = [weight.clone().requires_grad_() for weight in weights]
     value = criterion(DeepLinear(leaves, mask_inputs), population(), Product(laws)).value
     wanted = torch.autograd.grad(value.sum(), leaves)
-    noises = [LayerNoise(law, weights[0]) for law in ([None, *hidden] if not mask_inputs else laws)]
+    noises = [layer_noise(law, weights[0]) for law in ([None, *hidden] if not mask_inputs else laws)]
     found, gradients = deep_gradients(weights, population(), noises)
     torch.testing.assert_close(found, value.detach(), rtol=1e-12, atol=1e-11)
     for left, right in zip(gradients, wanted, strict=True):

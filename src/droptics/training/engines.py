@@ -17,7 +17,7 @@ from droptics.models import Autoencoder, DeepLinear, LastLayer, LinearModel, Mod
 from droptics.penalties import criterion
 from droptics.penalties.closed_form import layer_laws
 from droptics.penalties.evaluation import data_inputs, data_targets, data_weights
-from droptics.training.exact import LayerNoise, deep_gradients
+from droptics.training.exact import deep_gradients, layer_noise
 from droptics.training.kernels import run_kernel
 from droptics.training.objectives import Batch, Dropout, Objective, Penalized, Plain, Stacked
 from droptics.training.streams import Draws
@@ -145,47 +145,67 @@ class TorchEngine(Engine):
         self._masks = stacked(objective.laws, self._trainee.lead)
         self._fixed = None if batched else _whole(data, model)
         self._exact = None if batched else _exact_rule(self._trainee, data, objective, self._masks)
-        factory = torch.optim.SGD if optimizer is None else optimizer
-        # lr is set at every step; any positive value will do here
-        self._optimizer = factory(self._trainee.leaves, lr=1.0)
+        # lr is set at every step; any positive value will do here. Plain SGD is written out below.
+        self._optimizer = None if optimizer is None else optimizer(self._trainee.leaves, lr=1.0)
 
     def advance(self, draws: Draws, first: int, rates: Tensor) -> Tensor:
         losses = []
         for offset, rate in enumerate(rates):
-            largest = float(rate.max())
-            for group in self._optimizer.param_groups:
-                group["lr"] = largest
-            share = None if bool((rate == rate[0]).all()) else rate / (largest if largest > 0 else 1.0)
             batch = draws.at(first + offset, self._fixed, self._trainee.lead)
-            losses.append(self._step(batch, share))
+            losses.append(self._plain_step(batch, rate) if self._optimizer is None else self._step(batch, rate))
+            if self._max_norm is not None:
+                with torch.no_grad():
+                    for index in self._max_norm.tensors:
+                        self._max_norm.project(self._trainee.tensors[index])
         return torch.stack(losses)
 
-    def _step(self, batch: Batch, share: Tensor | None) -> Tensor:
-        before = None if share is None else [leaf.detach().clone() for leaf in self._trainee.leaves]
+    def _plain_step(self, batch: Batch, rate: Tensor) -> Tensor:
+        value = self._evaluate(batch)
+        with torch.no_grad():
+            for leaf in self._trainee.leaves:
+                if leaf.grad is not None:
+                    leaf.sub_(leaf.grad * self._per_run(rate, leaf) if self._trainee.lead else leaf.grad * float(rate))
+        return value
+
+    def _step(self, batch: Batch, rate: Tensor) -> Tensor:
+        assert self._optimizer is not None
+        largest = float(rate.max())
+        for group in self._optimizer.param_groups:
+            group["lr"] = largest
+        equal = bool((rate == rate[0]).all())
+        before = [] if equal else [leaf.detach().clone() for leaf in self._trainee.leaves]
         seen: list[Tensor] = []
 
         def closure() -> Tensor:
-            self._optimizer.zero_grad(set_to_none=True)
-            value = self._gradients(batch)
-            if self._decay:
-                for matrix in self._trainee.matrices():
-                    if matrix.grad is not None:
-                        matrix.grad.add_(matrix.detach(), alpha=self._decay)
-            seen.append(value.detach().reshape(-1))
-            return value.detach().sum()
+            seen.append(self._evaluate(batch))
+            return seen[-1].sum()
 
         with torch.enable_grad():
             self._optimizer.step(closure)  # type: ignore[arg-type]
-        with torch.no_grad():
-            if before is not None and share is not None:
-                # a step is proportional to its rate for every torch optimizer, so runs with other rates move less
+        if not equal:
+            # a step is proportional to its rate for every torch optimizer, so runs with smaller rates move less
+            share = rate / largest
+            with torch.no_grad():
                 for leaf, old in zip(self._trainee.leaves, before, strict=True):
-                    part = share.to(leaf).reshape(-1, *(1,) * (leaf.ndim - 1))
+                    part = self._per_run(share, leaf)
                     leaf.copy_(torch.where(part > 0, torch.lerp(old, leaf, part), old))
-            if self._max_norm is not None:
-                for index in self._max_norm.tensors:
-                    self._max_norm.project(self._trainee.tensors[index])
         return seen[0]
+
+    def _evaluate(self, batch: Batch) -> Tensor:
+        """Fresh gradients of objective + decay in all leaves; returns the objective of every run."""
+        for leaf in self._trainee.leaves:
+            leaf.grad = None
+        with torch.enable_grad():
+            value = self._gradients(batch)
+        if self._decay:
+            for matrix in self._trainee.matrices():
+                if matrix.grad is not None:
+                    matrix.grad.add_(matrix.detach(), alpha=self._decay)
+        return value.detach().reshape(-1)
+
+    @staticmethod
+    def _per_run(rate: Tensor, leaf: Tensor) -> Tensor:
+        return rate.to(leaf).reshape(-1, *(1,) * (leaf.ndim - 1))
 
     def _gradients(self, batch: Batch) -> Tensor:
         if self._exact is not None:
@@ -217,7 +237,8 @@ class TorchEngine(Engine):
         found = {f"weights.{i}": tensor.detach() for i, tensor in enumerate(self._trainee.tensors)}
         found |= {f"buffers.{i}": tensor for i, tensor in enumerate(self._trainee.buffers)}
         for i, leaf in enumerate(self._trainee.leaves):
-            for key, value in self._optimizer.state.get(leaf, {}).items():
+            state = {} if self._optimizer is None else self._optimizer.state.get(leaf, {})
+            for key, value in state.items():
                 if value is not None:
                     found[f"optimizer.{i}.{key}"] = torch.as_tensor(value)
         return found
@@ -228,11 +249,11 @@ class TorchEngine(Engine):
                 for i, tensor in enumerate(tensors):
                     tensor.copy_(saved[f"{kind}.{i}"])
         for name, value in saved.items():
-            if name.startswith("optimizer."):
+            if name.startswith("optimizer.") and self._optimizer is not None:
                 _, index, key = name.split(".", 2)
                 leaf = self._trainee.leaves[int(index)]
-                # torch keeps the step counters of most optimizers on the CPU, where safetensors put them
-                self._optimizer.state[leaf][key] = value.clone()
+                # step counters stay on the CPU, as torch keeps them; what has the shape of a weight goes with it
+                self._optimizer.state[leaf][key] = value.to(leaf.device) if value.shape == leaf.shape else value.clone()
 
 
 def stacked(laws: tuple[MaskLaw, ...], lead: bool) -> MaskLaw | None:
@@ -298,7 +319,7 @@ def _exact_rule(
     if masks is not None:
         found = layer_laws(view, masks) if isinstance(view, DeepLinear) else (masks,)
         laws = [*found] if masked else [None, *found]
-    noises = [LayerNoise(law, trainee.tensors[0]) for law in laws]
+    noises = [layer_noise(law, trainee.tensors[0]) for law in laws]
 
     def fill() -> Tensor:
         tensors = [tensor.detach() for tensor in trainee.tensors]
@@ -312,7 +333,7 @@ def _exact_rule(
                 value, (first, second) = deep_gradients([tensors[0].mT, tensors[0]], moments, noises)
                 gradients = [second + first.mT]
         for tensor, gradient in zip(trainee.tensors, gradients, strict=True):
-            tensor.grad = gradient.contiguous()  # L-BFGS flattens gradients by view
+            tensor.grad = gradient.contiguous()  # optimizers may flatten gradients by view
         return value
 
     return fill

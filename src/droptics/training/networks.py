@@ -23,9 +23,7 @@ class SmallCnn(nn.Module):
         super().__init__()
         check_positive("width", width)
         sizes = (channels, base, 2 * base, 4 * base)
-        self.body = nn.ModuleList(
-            nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairwise(sizes)
-        )
+        self.body = nn.ModuleList(nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairwise(sizes))
         self.reduce = nn.Linear(4 * base * 4, width)
         self.head = nn.Linear(width, outputs, bias=False)
         initialize(self, seed)
