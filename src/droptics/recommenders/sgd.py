@@ -28,6 +28,7 @@ def descend(
     seed: int,
     device: str | None = None,
     watch: Callable[[Sweep], None] | None = None,
+    inspect: Callable[[Sweep, Array, Array], None] | None = None,
 ) -> tuple[tuple[Array, Array], list[Sweep]]:
     """Stochastic gradient steps on the mean squared error of a batch under inverted dropout of the factors.
 
@@ -35,7 +36,7 @@ def descend(
     b_i + c_j + sum_k z_k u_ik v_jk, and the step is `rate` times the gradient of the batch mean. In expectation over
     the masks this descends the empirical dropout objective. Biases are not masked; their ridge, when they are
     fitted, is shared over the ratings. The history holds the exact objective after each epoch; its seconds leave out
-    that evaluation.
+    that evaluation. `inspect` sees the factors after each epoch.
     """
     target = torch.device("cpu" if device is None else device)
     generator = torch.Generator(target).manual_seed(seed)
@@ -58,6 +59,8 @@ def descend(
         history.append(Sweep(epoch, total / data.count, float(np.sqrt(error / data.count)), seconds))
         if watch is not None:
             watch(history[-1])
+        if inspect is not None:
+            inspect(history[-1], *found)
     return (left.cpu().numpy(), right.cpu().numpy()), history
 
 
