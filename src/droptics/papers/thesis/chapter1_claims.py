@@ -43,13 +43,10 @@ def unscaled(factor: bool) -> list[Comparison]:
     for seed, drop in ((1, 0.3), (2, 0.8)):
         model, data = two_layer(seed, 3, 4, 4), moments(seed, 3, 4)
 
-        def error(
-            U: Tensor, scale: float, model: TwoLayerLinear = model, drop: float = drop
-        ) -> list[tuple[Tensor, float]]:
-            return [(U @ torch.diag(kept * scale) @ model.V.mT, c) for kept, c in coin_masks([drop] * 4)]
-
-        plain = expected_error(iter(error(model.U, 1.0)), data)
-        scaled = expected_error(iter(error((1 - drop if factor else 1.0) * model.U, 1 / (1 - drop))), data)
+        masks = list(coin_masks([drop] * 4))
+        weights = (1 - drop if factor else 1.0) * model.U
+        plain = expected_error(((model.U @ torch.diag(b) @ model.V.mT, c) for b, c in masks), data)
+        scaled = expected_error(((weights @ torch.diag(b / (1 - drop)) @ model.V.mT, c) for b, c in masks), data)
         found.append(compare(scaled, "==", plain, f"drop={drop}"))
     return found
 

@@ -6,6 +6,7 @@ l(z) = ln(1 + e^-z) and its reflection l_-(z) = -l(-z).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -19,6 +20,7 @@ from droptics.attacks import (
     LinearExact,
     Logistic,
     Margin,
+    Method,
     Pgd,
     Reflected,
     Threat,
@@ -71,7 +73,7 @@ def same_attacks(steps: int, raw: bool) -> list[Comparison]:
     found = []
     for norm, radius in (("linf", 0.2), ("l2", 0.5)):
         threat = Threat(norm, radius)
-        pairs = [
+        pairs: list[tuple[Method, Method]] = [
             (Fgsm(Logistic()), Fgsm(Reflected(Logistic()))),
             (Bim(Logistic(), steps), Bim(Reflected(Logistic()), steps)),
         ]
@@ -149,9 +151,7 @@ def beta_error(relation: Relation) -> list[Comparison]:
     X, y = normal(3, 400, 3), torch.sign(normal(4, 400))
     least = y * (X @ w) - nu * w.norm()
     errors = [float((least < -beta).double().mean()) for beta in (0.0, 0.1, 0.3, 0.6)]
-    return [
-        compare(later, relation, earlier, "larger beta") for earlier, later in zip(errors, errors[1:], strict=False)
-    ]
+    return [compare(later, relation, earlier, "larger beta") for earlier, later in itertools.pairwise(errors)]
 
 
 def intermediate_step(beta_factor: float) -> list[Comparison]:

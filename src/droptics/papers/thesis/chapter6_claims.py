@@ -146,7 +146,7 @@ print(y * (f(t) + slope * (star - t)))  # the linearized score""",
         outside=partial(checks.learns, 0 * TOP),
         objects=("training.Adversarial",),
         note="Only if |a_r| = kappa, eta_tr equals 1/(m kappa^2 (R+nu)^2), and with 4 in place of 2 in beta. For "
-        "slopes below 1/2 it speaks only of points that are misclassified without attack: see droptics-effective-attacks.",
+        "slopes below 1/2 it speaks only of points misclassified without attack: see droptics-effective-attacks.",
     ),
     Claim(
         "thesis-cor4",

@@ -1,0 +1,369 @@
+"""What the claims of Helmbold and Long compare: exact criteria of small ReLU networks.
+
+Letters: K inputs, width n, depth d, q = drop, p = 1 - q; J_D the expected squared loss under masks on inputs and hidden
+units; P_(x,y) = half (x, y), half (0, 0).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from scipy.stats import binom
+from torch import Tensor
+
+from droptics.data import Sample
+from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.masks import Bernoulli
+from droptics.models import ReLUNet
+from droptics.papers.helmbold2017 import networks
+from droptics.papers.instances import normal, tensor, uniform
+from droptics.penalties import Enumerate, criterion, penalty, risk
+
+
+def exact(model: ReLUNet, sample: Sample, drop: float = 0.5) -> Tensor:
+    """J_D by the exact routine."""
+    return criterion(model, sample, Bernoulli(drop, model.units)).value
+
+
+def random_net(seed: int, sizes: Sequence[int], positive: bool = False) -> ReLUNet:
+    """Random weights and biases; weights non-negative on request."""
+    weights = [normal(seed + i, b, a) for i, (a, b) in enumerate(itertools.pairwise(sizes))]
+    biases = [0.5 * normal(seed + 10 + i, size) for i, size in enumerate(sizes[1:])]
+    return ReLUNet([w.abs() if positive else w for w in weights], biases)
+
+
+def worked_example(printed: float) -> list[Comparison]:
+    """Criterion 54, risk 64 at drop 1/2; the closed form at other rates; the exact routine against all masks."""
+    model, sample = networks.worked_example()
+    found = [
+        compare(exact(model, sample), "==", printed, "criterion"),
+        compare(risk(model, sample), "==", 64.0, "risk"),
+    ]
+    for drop in (0.1, 0.3, 0.7, 0.9):
+        value = penalty(model, sample, Bernoulli(drop, 4))
+        found.append(compare(value, "==", networks.worked_penalty(drop), f"penalty at {drop}"))
+    listed = criterion(model, sample, Bernoulli(0.5, 4), Enumerate())
+    return [*found, compare(listed, "==", 54.0, "all 16 masks")]
+
+
+def mixture(share: float) -> list[Comparison]:
+    """J_D is linear in the distribution: P_(x,y) is half of each example."""
+    model, x = random_net(1, (3, 2, 1)), normal(2, 3)
+    both = exact(model, networks.two_points(x, 1.3), 0.4)
+    parts = [exact(model, networks.one_point(v, y), 0.4) for v, y in ((x, 1.3), (0 * x, 0.0))]
+    return [compare(both, "==", share * parts[0] + (1 - share) * parts[1], "criterion")]
+
+
+def rescaled_inputs(inverse: bool, shift: float = 0.0) -> list[Comparison]:
+    """X -> A x with W_1 -> W_1 A^-1 (diagonal, signed) changes nothing."""
+    found = []
+    A = tensor([2.0, -0.5, 3.0])
+    for seed, sizes in enumerate(((3, 2, 1), (3, 2, 2, 1))):
+        model = random_net(seed, sizes)
+        sample = Sample(normal(seed + 5, 4, 3), normal(seed + 6, 4, 1))
+        first = model.weights[0] / A if inverse else model.weights[0]
+        other = ReLUNet([first, *model.weights[1:]], model.biases)
+        moved = Sample(sample.inputs * A + shift, sample.targets)
+        for drop in (0.3, 0.5):
+            found.append(compare(exact(other, moved, drop), "==", exact(model, sample, drop), "criterion"))
+        found.append(compare(risk(other, moved), "==", risk(model, sample), "risk"))
+    return found
+
+
+def centering(relation: Relation) -> list[Comparison]:
+    """Least J_D of one input and two units: {(1,1),(0,0)} costs .2, the shifted {(.5,1),(-.5,0)} costs .1875."""
+    from_zero = networks.positive_minimum(1, 2)
+    sample = Sample(tensor([[0.5], [-0.5]]), tensor([[1.0], [0.0]]))
+    half = ReLUNet([tensor([[1.0], [-1.0]]), tensor([[0.25, -0.25]])], [None, tensor([0.5])])
+    return [
+        compare(from_zero, "==", 0.2, "at zero"),
+        compare(exact(half, sample), "==", 0.1875, "a network on the shifted inputs"),
+        compare(exact(half, sample), relation, from_zero, "shifted against not"),
+    ]
+
+
+def rescaled_layers(grow_bias: bool) -> list[Comparison]:
+    """Layer j times c_j and its bias times the product so far: every masked output is multiplied by the product."""
+    found = []
+    scales = (2.0, 0.3, 1.7)
+    model = random_net(3, (3, 2, 2, 1))
+    weights, biases, product = [], [], 1.0
+    for weight, bias, c in zip(model.weights, model.biases, scales, strict=True):
+        product *= c
+        weights.append(c * weight)
+        biases.append((product if grow_bias else c) * bias)
+    other = ReLUNet(weights, biases)
+    X = normal(4, 5, 3)
+    for seed in range(4):
+        mask = 2 * (uniform(seed, model.units) < 0.5).double()
+        found.append(compare(other.outputs(X, mask), "==", product * model.outputs(X, mask), "masked outputs"))
+    return found
+
+
+def rescaled_labels(power: int) -> list[Comparison]:
+    """Labels times c with output weights and bias times c: every criterion times c^2."""
+    model, c = random_net(5, (3, 3, 1)), -1.7
+    sample = Sample(normal(6, 4, 3), normal(7, 4, 1))
+    other = ReLUNet([model.weights[0], c * model.weights[1]], [model.biases[0], c * model.biases[1]])
+    moved = Sample(sample.inputs, c * sample.targets)
+    return [
+        compare(exact(other, moved), "==", abs(c) ** power * exact(model, sample), "criterion"),
+        compare(risk(other, moved), "==", abs(c) ** power * risk(model, sample), "risk"),
+    ]
+
+
+def weight_decay(inputs: Tensor, factor: float = 1.0) -> list[Comparison]:
+    """Min R + lam/2 ||W||^2 on P_(x,1), depth 2, against descent over one unit (equal units gain nothing)."""
+    found = []
+    s = float(inputs.norm())
+    for lam in (0.1, 0.3, 2.0):
+        stated = factor * networks.weight_decay_minimum(inputs, lam)
+        best = math.inf
+        grid = torch.linspace(0, 1.2, 2401, dtype=torch.float64)
+        # one unit: output a on x (through weights of norm sqrt(a/s) each), 0 on the origin, bias b
+        for a in grid.tolist():
+            b = (1 - a) / 2
+            value = ((a + b - 1) ** 2 + b**2) / 2 + (lam * a / s if s > 0 else 0.0)
+            best = min(best, value)
+        found.append(compare(stated, "==", best, f"lam={lam}", precision=1e-6))
+    return found
+
+
+def aversion_without_input() -> list[Comparison]:
+    """At x = 0 the printed aversion min(1/4, lam^2/x.x) = 1/4, the least risk is 1/4 too: the aversion is 0."""
+    return [compare(networks.weight_decay_aversion(torch.zeros(2), 0.3), "==", 0.25, "aversion at x = 0")]
+
+
+def first_one(size: int, index: Callable[[int], int]) -> list[Comparison]:
+    """On every 0/1 input but zero exactly one node of a gadget fires, with value 1."""
+    gadget = networks.gadget_network(size, size, 2).weights[0]
+    rows = torch.stack([gadget[index(i)] for i in range(size)])
+    found = []
+    for bits in itertools.product((0.0, 1.0), repeat=size):
+        fired = torch.relu(rows @ tensor(bits))
+        found.append(compare(fired.sum(), "==", float(any(bits)), f"sum at {bits}"))
+        found.append(compare(fired.max(), "==", float(any(bits)), f"largest at {bits}"))
+    return found
+
+
+CASES = ((2, 2, 2), (3, 6, 2), (2, 4, 3))
+
+
+def gadget_value(power: int, cases: Sequence[tuple[int, int, int]] = CASES) -> list[Comparison]:
+    """J_D of the gadget network on P_(1,1) with output weights c K^(power-1) against 1/2 (1 - (1-q^K)/D)."""
+    found = []
+    for K, n, d in cases:
+        for drop in (0.5, 0.3):
+            model = networks.gadget_network(K, n, d, drop)
+            head = K ** (power - 1) * model.weights[-1]
+            scaled = ReLUNet([*model.weights[:-1], head], model.biases)
+            value = exact(scaled, networks.two_points(torch.ones(K)), drop)
+            found.append(compare(value, "==", networks.gadget_criterion(K, n, d, drop), f"K={K} n={n} d={d} q={drop}"))
+    return found
+
+
+def gadget_bias(share: float) -> list[Comparison]:
+    """With the best bias and output weights (1-b)c (share 1) the criterion is t/(2(1+t))."""
+    found = []
+    for K, n in ((2, 4), (3, 6)):
+        bias = networks.gadget_best_bias(K, n, 2)
+        model = networks.gadget_network(K, n, 2, bias=bias)
+        head = model.weights[1] / (1 - bias) ** (1 - share)
+        net = ReLUNet([model.weights[0], head], model.biases)
+        value = exact(net, networks.two_points(torch.ones(K)))
+        found.append(compare(value, "==", networks.gadget_criterion(K, n, 2, bias=bias), f"K={K} n={n}"))
+    return found
+
+
+def supermodular(positive: bool, relation: Relation = ">=") -> list[Comparison]:
+    """f(x+a+b) - f(x+a) - f(x+b) + f(x) >= 0 for steps a, b >= 0."""
+    found = []
+    for seed in range(3):
+        model = random_net(seed, (3, 4, 3, 1), positive)
+        x = normal(seed + 20, 500, 3)
+        a, b = (2 * uniform(seed + 30 + i, 500, 3) for i in range(2))
+        slack = model.outputs(x + a + b) - model.outputs(x + a) - model.outputs(x + b) + model.outputs(x)
+        found.append(compare(slack, relation, 0.0, "second difference", precision=1e-9))
+    return found
+
+
+def gadget_is_not_supermodular() -> list[Comparison]:
+    """The gadget network at x = 0 with unit steps."""
+    model = networks.gadget_network(2, 2, 2)
+    zero, first, second = torch.zeros(1, 2).double(), tensor([[1.0, 0.0]]), tensor([[0.0, 1.0]])
+    slack = model.outputs(first + second) - model.outputs(first) - model.outputs(second) + model.outputs(zero)
+    return [compare(slack, ">=", 0.0, "second difference of the gadget network")]
+
+
+def mean_output_by_count(model: ReLUNet, drop: float = 0.5) -> Tensor:
+    """psi(l): mean dropout output on x = 1 given l kept inputs (depth 2: hidden masks enter by their mean)."""
+    K = model.input_size
+    values = torch.zeros(K + 1, dtype=torch.float64)
+    for bits in itertools.product((0.0, 1.0), repeat=K):
+        x = tensor(bits)[None] / (1 - drop)
+        values[int(sum(bits))] += float(model.outputs(x)) / math.comb(K, int(sum(bits)))
+    return values
+
+
+def convex_in_count(positive: bool, relation: Relation = ">=") -> list[Comparison]:
+    """Psi is convex in the number of kept inputs for non-negative weights, depth 2."""
+    found = []
+    for seed in range(4):
+        psi = mean_output_by_count(random_net(seed, (5, 4, 1), positive))
+        found.append(compare(psi[2:] - 2 * psi[1:-1] + psi[:-2], relation, 0.0, "second differences"))
+    return found
+
+
+def gadget_is_concave() -> list[Comparison]:
+    """Psi of the gadget network."""
+    psi = mean_output_by_count(networks.gadget_network(4, 4, 2))
+    return [compare(psi[2:] - 2 * psi[1:-1] + psi[:-2], ">=", 0.0, "second differences")]
+
+
+def binomial_tail(sizes: Sequence[int]) -> list[Comparison]:
+    """Pr(Bin(n, 1/2) < n/2 - sqrt(n)/4) >= 1/4."""
+    found = []
+    for n in sizes:
+        limit = n / 2 - math.sqrt(n) / 4
+        chance = float(binom.cdf(math.ceil(limit) - 1, n, 0.5))
+        found.append(compare(chance, ">=", 0.25, f"n={n}"))
+    return found
+
+
+def nonnegative_bound(bound: Callable[[int], float], relation: Relation = ">=") -> list[Comparison]:
+    """J_D of networks with non-negative weights on P_(1,1) against a lower bound, and the best ones of depth 2."""
+    found = []
+    for K in (1, 2, 3, 19):
+        for n in (1, 2, 50):
+            found.append(compare(networks.positive_minimum(K, n), relation, bound(K), f"best network, K={K} n={n}"))
+    for seed in range(6):
+        model = random_net(seed, (3, 3, 1), True)
+        value = exact(model, networks.two_points(torch.ones(3)))
+        found.append(compare(value, relation, bound(3), "random non-negative network"))
+    return found
+
+
+def best_positive(scale: float) -> list[Comparison]:
+    """The stated network attains J_pos, and its formula."""
+    found = []
+    for K, n, drop in ((2, 3, 0.5), (3, 2, 0.3), (4, 1, 0.6)):
+        model = networks.positive_network(K, n, drop)
+        value = exact(model, networks.two_points(torch.ones(K)), drop)
+        found.append(compare(value, "==", scale * networks.positive_minimum(K, n, drop), f"K={K} n={n}"))
+    found.append(compare(networks.positive_minimum(2, 3), "==", scale * 6 / (4 * 9), "K=2: (n+3)/(4(2n+3))"))
+    return found
+
+
+def negative_weights_win(cases: Sequence[tuple[int, int]], relation: Relation = "<") -> list[Comparison]:
+    """NOR network against the best non-negative network, drop 1/2."""
+    return [
+        compare(networks.nor_criterion(K, n), relation, networks.positive_minimum(K, n), f"K={K} n={n}")
+        for K, n in cases
+    ]
+
+
+def gadget_limit_wins(relation: Relation) -> list[Comparison]:
+    """N -> infinity: q^K/(2(1+q^K)) against q/(2(Kp+2q)) for every K >= 2."""
+    found = []
+    for K in (2, 3, 5, 18, 19, 64):
+        for drop in (0.2, 0.5, 0.8):
+            found.append(
+                compare(
+                    networks.gadget_limit(K, drop) / networks.positive_infimum(K, drop),
+                    relation,
+                    1.0,
+                    f"K={K} q={drop}",
+                )
+            )
+    return found
+
+
+def nor_value(scale: float) -> list[Comparison]:
+    """Criterion of the NOR network against its formula."""
+    found = []
+    for K, n, drop in ((2, 3, 0.5), (3, 2, 0.3), (2, 5, 0.7)):
+        value = exact(networks.nor_network(K, n, drop), networks.two_points(torch.ones(K)), drop)
+        found.append(compare(value, "==", scale * networks.nor_criterion(K, n, drop), f"K={K} n={n}"))
+    return found
+
+
+def unscaled_limit(limit: float) -> list[Comparison]:
+    """K = 2, bias 1/5, n -> infinity: criterion with output weights scaled by 4/5 (1/10) or not (.115)."""
+    n = 2**20
+    t = 2 * networks.gadget_criterion(2, n, 2)
+    scaled = networks.gadget_criterion(2, n, 2, bias=0.2)
+    # without the factor 4/5 the output is b + 1 when an input is kept, which has probability 1 - t
+    plain = (0.2**2 + (1 - t) * 0.2**2 + t * (1 - 0.2) ** 2) / 2
+    return [
+        compare(plain, "==", limit, "limit of the printed network", precision=1e-3),
+        compare(scaled, "==", 0.1, "limit with scaled output weights", precision=1e-3),
+    ]
+
+
+def growth(bound: Callable[[int], float], two_points: bool = False) -> list[Comparison]:
+    """Criterion of the equal-weights network against y^2 bound(K), and its exact formula."""
+    found = []
+    for K, n, d, y in ((4, 12, 2, 3.0), (2, 4, 3, 2.0), (3, 2, 2, 1.5)):
+        value = networks.growth_criterion(K, n, d, y)
+        if (K + n * (d - 1)) <= 12:
+            model = networks.growth_network(K, n, d, y)
+            direct = exact(model, networks.one_point(torch.ones(K), y))
+            found.append(compare(direct, "==", value, f"exact, K={K} n={n} d={d}"))
+            found.append(compare(risk(model, networks.one_point(torch.ones(K), y)), "==", 0.0, "risk"))
+        found.append(compare(value / 2 if two_points else value, ">=", y**2 * bound(K), f"bound, K={K} n={n} d={d}"))
+    return found
+
+
+def growth_decay(factor: float) -> list[Comparison]:
+    """Weight-decay penalty of the equal-weights network against its exact value."""
+    found = []
+    for K, n, d, y in ((4, 3, 2, 3.0), (2, 4, 3, 2.0)):
+        model = networks.growth_network(K, n, d, y)
+        total = 0.35 * sum(float(weight.square().sum()) for weight in model.weights)
+        found.append(compare(factor * total, "==", networks.growth_weight_decay(K, n, d, y, 0.7), f"K={K} n={n}"))
+    return found
+
+
+def negative_penalties(sign: float) -> list[Comparison]:
+    """A negative input, hidden weight or hidden bias can make the penalty negative."""
+    found = []
+    for name, model, sample, value in networks.negative_examples():
+        ours = penalty(model, sample, Bernoulli(0.5, model.units))
+        found.append(compare(ours, "==", sign * value, f"negative {name}"))
+    return found
+
+
+def output_signs_alone(inputs_positive: bool) -> list[Comparison]:
+    """Only output parameters negative: the penalty is never negative (hidden units stay linear)."""
+    found = []
+    for seed in range(40):
+        first = normal(seed, 3, 2).abs()
+        bias = normal(seed + 1, 3).abs()
+        x = normal(seed + 2, 2).abs() if inputs_positive else normal(seed + 2, 2)
+        model = ReLUNet([first, normal(seed + 3, 1, 3)], [bias, normal(seed + 4, 1)])
+        value = penalty(model, networks.one_point(x, 5 * float(normal(seed + 5, 1))), Bernoulli(0.5, 5))
+        found.append(compare(value, ">=", 0.0, "penalty"))
+    return found
+
+
+def label_dependence(slope: float) -> list[Comparison]:
+    """Penalty as a function of the label: linear with slope -4 q for x = (1,-2)."""
+    found = []
+    for drop in (0.2, 0.5, 0.8):
+        values = []
+        for y in (0.0, 1.0, 8.0):
+            model, sample = networks.label_example(y)
+            values.append(float(penalty(model, sample, Bernoulli(drop, 4))))
+            found.append(compare(values[-1], "==", networks.worked_penalty(drop, y), f"q={drop}, y={y}"))
+        found.append(compare(values[1] - values[0], "==", slope * drop, f"slope at q={drop}"))
+    return found
+
+
+def not_monotone(relation: Relation) -> list[Comparison]:
+    """Penalty of the worked example at drop .3, .5, .7: it falls and rises again."""
+    model, sample = networks.worked_example()
+    low, middle, high = (float(penalty(model, sample, Bernoulli(drop, 4))) for drop in (0.3, 0.5, 0.7))
+    return [compare(middle, relation, low, "from .3 to .5"), compare(high, ">", middle, "from .5 to .7")]
