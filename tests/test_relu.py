@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 import torch
-from cases import normal
-from compare import close, covers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import normal
+from compare import close, covers
 from droptics.data import Sample
 from droptics.errors import NoClosedForm
 from droptics.losses import CrossEntropy, Loss, Squared
@@ -35,7 +36,7 @@ DEPTHS = [(4, 5, 2), (3, 1, 1), (3, 4, 2, 2), (2, 3, 2, 3, 1)]
 
 
 def network(sizes: tuple[int, ...], seed: int = 0, bias: bool = True) -> ReLUNet:
-    weights = [normal(b, a, seed=seed + 10 * i) for i, (a, b) in enumerate(zip(sizes, sizes[1:], strict=False))]
+    weights = [normal(b, a, seed=seed + 10 * i) for i, (a, b) in enumerate(itertools.pairwise(sizes))]
     return ReLUNet(weights, [normal(b, seed=seed + 5) for b in sizes[1:]] if bias else None)
 
 
@@ -111,7 +112,7 @@ def test_degenerate_networks(layers: list[int], seed: int, drop: float) -> None:
     sizes = (*layers, 1)
     rng = np.random.default_rng(seed)
     # whole numbers make ties, zeros and copies likely
-    weights = [torch.tensor(rng.integers(-1, 2, (b, a)).astype(float)) for a, b in zip(sizes, sizes[1:], strict=False)]
+    weights = [torch.tensor(rng.integers(-1, 2, (b, a)).astype(float)) for a, b in itertools.pairwise(sizes)]
     model = ReLUNet(weights, [torch.tensor(rng.integers(-1, 2, b).astype(float)) for b in sizes[1:]])
     data = Sample(torch.tensor(rng.integers(-1, 2, (2, sizes[0])).astype(float)), torch.ones(2, 1).double())
     rate = torch.tensor(rng.choice([0.0, drop], model.units))
