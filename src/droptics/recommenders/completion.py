@@ -60,6 +60,7 @@ class DropoutCompletion(Completion):
         engine: Address of a Dask cluster (or a client) that runs the same kernels.
         memory: Bytes the ratings may take before they are kept on disk, and the budget of a batch on a device.
         warm_start: Start `fit` from the previous factors where ids are known.
+        progress: A bar (True), a bar where there is a terminal (None), nothing, or a function of each `Sweep`.
         rate, batch: Learning rate of the mean loss and batch size of the sgd solver.
 
     Cost of a sweep O(ratings width cg_steps), or O(ratings width^2 + (users + items) width^3) exactly.
@@ -92,7 +93,7 @@ class DropoutCompletion(Completion):
         engine: Any = None,
         memory: int = 1 << 32,
         warm_start: bool = False,
-        progress: bool | None = False,
+        progress: bool | Callable[[Sweep], None] | None = False,
         rate: float = 10.0,
         batch: int = 2000,
     ) -> None:

@@ -24,7 +24,7 @@ from droptics.datasets import Chunk, Ratings, read_chunks
 
 Array = NDArray[Any]
 Source = Any
-"""Entries, Ratings, a scipy sparse matrix, a table of three columns, three arrays, or the path of a table."""
+"""Entries, Ratings, a scipy sparse matrix, a table of three columns, three arrays, chunks, or the path of a table."""
 
 
 class DuplicateRatings(UserWarning):
@@ -172,8 +172,8 @@ def triple(source: Source) -> tuple[Array, Array, NDArray[np.float64]]:
     elif sparse.issparse(source):
         found = source.tocoo()
         raw = (found.row, found.col, found.data)
-    elif isinstance(source, (str, os.PathLike)):
-        parts = list(read_chunks(source))
+    elif isinstance(source, (str, os.PathLike)) or _is_chunks(source):
+        parts = source if isinstance(source, list) else list(read_chunks(source))
         users, items = (_joined([getattr(part, name) for part in parts]) for name in ("users", "items"))
         raw = (users, items, np.concatenate([part.values for part in parts]))
     elif hasattr(source, "columns") and hasattr(source, "iloc"):
@@ -192,6 +192,10 @@ def triple(source: Source) -> tuple[Array, Array, NDArray[np.float64]]:
     if not len(users) == len(items) == len(values):
         raise ValueError(f"ratings: {len(users)} users, {len(items)} items and {len(values)} values do not match")
     return users, items, values
+
+
+def _is_chunks(source: Source) -> bool:
+    return isinstance(source, list) and bool(source) and all(isinstance(part, Chunk) for part in source)
 
 
 def as_ids(ids: Any) -> Array:

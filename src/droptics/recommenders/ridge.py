@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from droptics.recommenders.alternation import Strengths
+from droptics.recommenders.alternation import Strengths, Sweep
 from droptics.recommenders.base import Completion
 from droptics.recommenders.ratings import Observations
 
@@ -36,7 +37,7 @@ class RidgeCompletion(Completion):
         engine: Any = None,
         memory: int = 1 << 32,
         warm_start: bool = False,
-        progress: bool | None = False,
+        progress: bool | Callable[[Sweep], None] | None = False,
     ) -> None:
         self.width, self.strength, self.weighted, self.biases = width, strength, weighted, biases
         self.bias_ridge, self.sweeps, self.cg_steps, self.tolerance = bias_ridge, sweeps, cg_steps, tolerance

@@ -1,0 +1,92 @@
+"""`droptics complete` on small tables."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from droptics.cli.complete import complete_command
+from droptics.datasets import planted_ratings
+from droptics.recommenders import DropoutCompletion
+
+app = typer.Typer()
+app.command()(complete_command)
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    ratings = planted_ratings((60, 40, 900), rank=2, noise=0.3, seed=2)
+    path = tmp_path_factory.mktemp("ratings") / "ratings.csv"
+    lines = [f"u{u},{i},{v:.3f}" for u, i, v in zip(ratings.users, ratings.items, ratings.values, strict=True)]
+    path.write_text("who,what,stars\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def test_prints_errors_and_progress(table):
+    found = run(table, "--width", 4, "--drop", 0.7, "--holdout", 0.1)
+    assert found.exit_code == 0
+    assert "RMSE" in found.stdout
+    assert "MAE" in found.stdout
+    assert "sweep   1  objective" in found.stderr
+
+
+def test_json_model_and_recommendations(table, tmp_path):
+    model = tmp_path / "m.safetensors"
+    found = run(
+        table, "--width", 3, "--out", model, "--recommend", "u1", "--count", 4, "--json", "--columns", "who,what,stars"
+    )
+    assert found.exit_code == 0
+    result = json.loads(found.stdout)
+    assert result["ratings"] == 810
+    assert result["held-out_ratings"] == 90
+    assert result["MAE"] < result["RMSE"]
+    loaded = DropoutCompletion.load(model)
+    best = loaded.recommend("u1", 4)
+    assert result["for_u1"] == {
+        str(item): pytest.approx(score) for item, score in zip(best.items, best.scores, strict=True)
+    }
+    assert np.isclose(loaded.objective_, result["objective"])
+
+
+def test_choose_and_fit_to_everything(table):
+    result = json.loads(
+        run(table, "--width", 3, "--choose", "--holdout", 0, "--json", "--penalty", 0.5, "--clip").stdout
+    )
+    assert result["ratings"] == 900
+    assert "RMSE" not in result
+    assert 0 < result["drop"] < 1
+    shown = run(table, "--width", 3, "--recommend", "u1", "--count", 2)
+    assert shown.stdout.count("(") >= 2
+
+
+def test_duplicates_are_noted(tmp_path):
+    (tmp_path / "r.csv").write_text("1,1,3\n1,1,5\n2,1,4\n2,2,1\n")
+    result = json.loads(run(tmp_path / "r.csv", "--width", 1, "--holdout", 0, "--json").stdout)
+    assert "repeat a (user, item) pair" in result["note"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.csv"], "no file nowhere.csv"),
+        (["{table}", "--holdout", "1"], "--holdout must lie in"),
+        (["{table}", "--drop", "1.5"], "drop"),
+        (["{table}", "--penalty", "much"], "penalty must be"),
+        (["{table}", "--columns", "who,what,grade"], "no column 'grade'"),
+        (["{table}", "--recommend", "nobody"], "user 'nobody' has no training rating"),
+        (["ml-10m", "--folder", "{empty}"], "no file ml-10M100K/ratings.dat"),
+        (["jester", "--folder", "{empty}"], "Jester: no file"),
+    ],
+)
+def test_faults_are_value_errors(table, tmp_path, arguments, message):
+    found = run(*(argument.format(table=table, empty=tmp_path) for argument in arguments))
+    assert isinstance(found.exception, ValueError)
+    assert message in str(found.exception)
