@@ -221,7 +221,9 @@ class Krylov:
         """
         if ritz.complete:
             return float(ritz.values[count]) if count < len(ritz.values) else 0.0
-        guess = float(ritz.values[min(count, len(ritz.values) - 1)])
+        # the rest is at least as large as its root mean square
+        spare = max(self.operator.energy - float((ritz.values[:count] ** 2).sum()), 0.0) / (self.limit - count + 1)
+        guess = max(float(ritz.values[min(count, len(ritz.values) - 1)]), math.sqrt(spare))
         left = self._basis @ ritz.vectors[:, :count]
         times, back = self.operator.rough
         square = max(guess, math.sqrt(self.operator.energy) * 1e-12, 1e-300) ** 2
@@ -238,6 +240,8 @@ class Krylov:
         best = math.inf
         for degree in range(1, TEST_DEGREE + 1):
             gram = (current.mT @ current).double()
+            if not bool(torch.isfinite(gram).all()):
+                break  # the guess was far too low for this degree; the bounds of lower degrees stand
             largest = math.sqrt(max(float(torch.linalg.eigvalsh(gram)[-1]), 0.0))
             edge = math.cosh(math.acosh(max(largest / floor, 1.0)) / degree)
             # products in reduced precision may be off by a few of its units
@@ -258,8 +262,8 @@ class Krylov:
         """Orthonormal columns that extend the basis; directions that the recurrence exhausted are drawn at random."""
         scale = math.sqrt(self.operator.energy) * torch.finfo(block.dtype).eps
         factor, triangle = torch.linalg.qr(block)
-        alive = torch.diagonal(triangle).abs() > 8 * scale
-        fresh = factor[:, alive][:, :count]
+        inner, sizes, _ = torch.linalg.svd(triangle)  # no direction of the block above rounding may be lost
+        fresh = (factor @ inner[:, sizes > 8 * scale])[:, :count]
         if self.size or fresh.shape[1] < count:
             missing = count - fresh.shape[1]
             extended = torch.cat([fresh, self._random(block.shape[0], missing)], 1) if missing else fresh
