@@ -19,7 +19,7 @@ from droptics.audits.heads import Chain, Head, find_chain, find_head, head_featu
 from droptics.audits.measuring import Mean, Number, Plan, Tally, measure
 from droptics.audits.report import CurvePoint, Report, SiteReport
 from droptics.audits.statements import head_statements
-from droptics.audits.watching import Trace, all_off, undisturbed, watched
+from droptics.audits.watching import Trace, all_off, set_training, undisturbed, watched
 from droptics.checks import check_positive, check_probability
 from droptics.losses import Loss, Squared
 
@@ -94,10 +94,10 @@ def audit(
         stream = batches(data, device, batch_size)
         first = next(stream)
         criterion = guess_loss(first.targets) if loss is None else as_loss(loss)
+        outputs, trace = _clean(module, first)
+        mean_loss(criterion, outputs, first.targets)  # what does not fit fails before anything is measured
         sites, findings = discover(module, first)
         state, sampled = _State(Tally.empty()), [site.name for site in sites if site.reason is None]
-        outputs, trace = _clean(module, first)
-        mean_loss(criterion, outputs, first.targets)  # a loss that does not fit fails before anything is measured
         if isinstance(criterion, Squared):
             state.head = find_head(trace, outputs)
             state.chain = find_chain(trace, first, outputs, sampled, criterion)
@@ -132,7 +132,7 @@ def _silent(progress: bool | None) -> bool | None:
 
 
 def _clean(module: nn.Module, batch: Batch) -> tuple[Tensor, Trace]:
-    module.eval()
+    set_training(module, False)
     try:
         return watched(module, lambda: run(module, batch), all_off, keep=True)
     except (RuntimeError, TypeError, IndexError, AttributeError) as problem:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import set_checkpoint_early_stop
 
 from droptics.audits.batches import Batch, run
-from droptics.audits.watching import ALPHA, CHANNELWISE, ELEMENTWISE, Call, Trace, watched
+from droptics.audits.watching import ALPHA, CHANNELWISE, ELEMENTWISE, Call, Trace, set_training, watched
 
 CHANNEL_DIMENSIONS = {"dropout1d": 3, "dropout2d": 4, "dropout3d": 5}
 NOMINAL_ATTRIBUTES = ("p", "drop", "drop_prob", "drop_rate", "rate", "dropout", "dropout_rate")
@@ -57,9 +58,9 @@ class Site:
 
 def discover(module: nn.Module, batch: Batch) -> tuple[list[Site], list[Finding]]:
     """Run the module in training and in evaluation mode under watch; its modes are left as the last run set them."""
-    module.train()
+    set_training(module, True)
     _, training = _traced(module, batch)
-    module.eval()
+    set_training(module, False)
     _, evaluation = _traced(module, batch)
     active = {call.site for call in evaluation.calls if call.applied}
     sites, findings = [], []
@@ -125,6 +126,9 @@ def _activity(call: Call, active: set[str]) -> Finding | None:
     }
     if own:
         return Finding("bug", call.site, "drops in evaluation mode too", "call model.eval(), check who calls .train()")
+    if isinstance(call.module, torch.fx.GraphModule):
+        text = "the module was exported in training mode: it always drops"
+        return Finding("warning", call.site, text, "export it again after model.eval() for use")
     text = "the functional call drops always, in evaluation mode too"
     return Finding("bug", call.site, text, "pass training=self.training")
 
@@ -134,7 +138,9 @@ def _hand_written(
 ) -> tuple[list[Site], list[Finding]]:
     """Random numbers outside torch's dropout functions: found, measured where possible, never isolated."""
     sites, findings = [], []
-    reason = "the mask is written by hand, so this place cannot be switched on its own; it is part of the rest"
+    compiled = isinstance(module, torch.jit.ScriptModule)
+    how = "compiled by TorchScript" if compiled else "written by hand"
+    reason = f"the mask is {how}, so this place cannot be switched on its own; it is part of the rest"
     for place in dict.fromkeys(training.hand_written):
         path = place.rpartition(".")[0]
         part = module.get_submodule(path) if path else module
@@ -148,7 +154,7 @@ def _hand_written(
         )
         realized, scale = _zeroed(module, part, batch)
         in_evaluation = place in evaluation.hand_written
-        sites.append(Site(place, "written by hand", nominal or realized or 0.0, None, realized, in_evaluation, reason))
+        sites.append(Site(place, how, nominal or realized or 0.0, None, realized, in_evaluation, reason))
         if in_evaluation:
             text = "draws random numbers in evaluation mode too"
             findings.append(Finding("bug", place, text, "make it depend on self.training"))
@@ -167,6 +173,8 @@ def _number(value: object) -> float | None:
 
 def _zeroed(module: nn.Module, part: nn.Module, batch: Batch) -> tuple[float | None, float | None]:
     """Share of the inputs of a part that it zeroes in training mode, and the factor on the others."""
+    if isinstance(part, torch.jit.ScriptModule):
+        return None, None
     seen: list[tuple[Tensor, Tensor]] = []
 
     def remember(_: nn.Module, arguments: tuple[object, ...], result: object) -> None:
@@ -176,7 +184,7 @@ def _zeroed(module: nn.Module, part: nn.Module, batch: Batch) -> tuple[float | N
     handle = part.register_forward_hook(remember)
     flags = [(item, item.training) for item in module.modules()]
     try:
-        module.train()
+        set_training(module, True)
         with torch.no_grad():
             run(module, batch)
     finally:
@@ -217,6 +225,8 @@ def _recomputed(module: nn.Module, batch: Batch) -> list[Finding]:
     if not parameters:
         return []
     gradients = [parameter.grad for parameter in parameters]
+    for parameter in parameters:
+        parameter.grad = None  # the engine adds in place
     forward_calls = 0
     traces: list[Trace] = []
 
@@ -225,16 +235,21 @@ def _recomputed(module: nn.Module, batch: Batch) -> list[Finding]:
         outputs = run(module, batch)
         forward_calls = len(traces[0].calls) if traces else -1
         if outputs.requires_grad:
-            outputs.double().square().sum().backward()
+            total = outputs.double().square().sum()
+            # torch's own backward functions step out of the watch for as long as they run, the engine does not
+            torch.autograd.Variable._execution_engine.run_backward(
+                (total,), (torch.ones_like(total),), False, False, (), allow_unreachable=True, accumulate_grad=True
+            )
 
-    module.train()
+    set_training(module, True)
     try:
-        with torch.enable_grad():
+        # without early stopping the recomputation runs to the end and every mask is seen
+        with torch.enable_grad(), set_checkpoint_early_stop(False):
             _, trace = watched(module, forward_and_backward, keep=True, on_trace=traces.append)
     finally:
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient
-        module.eval()
+        set_training(module, False)
     first = {_base(call.site): call for call in reversed(trace.calls[:forward_calls])}
     again = {_base(call.site): call for call in reversed(trace.calls[forward_calls:])}
     found = []

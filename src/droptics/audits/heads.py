@@ -17,7 +17,7 @@ from droptics.models import DeepLinear, LastLayer
 from droptics.penalties import penalty
 
 # Functions that may stand between the linear layers of a linear chain without changing its map.
-HARMLESS = {"linear", "flatten", "view", "reshape", "__get__", "dim", "size"}
+HARMLESS = {"linear", "linear.default", "flatten", "view", "reshape", "__get__", "dim", "size"}
 KEPT_EXAMPLES = 4096  # features kept for statements that need single examples; more are counted but not kept
 
 

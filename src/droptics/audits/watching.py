@@ -20,9 +20,11 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-ELEMENTWISE = {functional.dropout: "dropout"}
+# exported modules call the operator itself
+ELEMENTWISE = {functional.dropout: "dropout", torch.ops.aten.dropout.default: "dropout"}
 CHANNELWISE = {functional.dropout1d: "dropout1d", functional.dropout2d: "dropout2d", functional.dropout3d: "dropout3d"}
 ALPHA = {functional.alpha_dropout: "alpha dropout", functional.feature_alpha_dropout: "feature alpha dropout"}
+LINEAR = (functional.linear, torch.ops.aten.linear.default)
 PLAIN = ELEMENTWISE | CHANNELWISE | ALPHA
 RECURRENT = {
     torch.lstm: "LSTM dropout",
@@ -30,7 +32,6 @@ RECURRENT = {
     torch.rnn_tanh: "RNN dropout",
     torch.rnn_relu: "RNN dropout",
 }
-_P_ARGUMENT = 1  # position of p in the plain functions, of training after it
 
 
 @dataclass
@@ -141,7 +142,7 @@ class _FunctionWatch(TorchFunctionMode):
         if self.keep:
             self.trace.functions.append(getattr(func, "__name__", str(func)))
         result = func(*args, **options)
-        if self.keep and func is functional.linear:
+        if self.keep and func in LINEAR:
             bias = args[2] if len(args) > 2 else options.get("bias")
             self.trace.linear.append((args[0], args[1], bias, result))
         return result
@@ -155,7 +156,7 @@ class _FunctionWatch(TorchFunctionMode):
         wanted = self.switch(site, rate)
         applied = training if wanted is None else wanted > 0
         with self._own_numbers():
-            result = func(source, p=rate if wanted is None else wanted, training=applied) if applied else source
+            result = func(source, rate if wanted is None else wanted, True) if applied else source
         part = self.places.stack[-1] if self.places.stack else None
         tensors = (source, result) if self.keep else (None, None)
         self.trace.calls.append(Call(site, kind, rate, applied and rate > 0, tuple(source.shape), part, *tensors))
@@ -287,7 +288,11 @@ def undisturbed(module: nn.Module, seed: int) -> Iterator[None]:
 
 def training_without_statistics(module: nn.Module) -> None:
     """Training mode, but layers that keep running statistics stay in evaluation mode: only dropout is active."""
-    module.train()
     for part in module.modules():
-        if hasattr(part, "running_mean"):
-            part.eval()
+        part.training = not hasattr(part, "running_mean")
+
+
+def set_training(module: nn.Module, training: bool) -> None:
+    """Training or evaluation mode, also for exported modules, which refuse `.train()` and `.eval()`."""
+    for part in module.modules():
+        part.training = training
