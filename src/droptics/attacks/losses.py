@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from droptics.losses import CrossEntropy, Logistic, Loss, binary_margin, check_labels
 
-# From this confidence on, p - 1 has lost enough digits that the sum of the other probabilities is used instead.
+# From this confidence on p - 1 loses digits, and the softmax over the wrong classes gives the same direction exactly.
 _SATURATED = 0.999
 
 
@@ -141,16 +141,11 @@ def _cross_entropy(outputs: Tensor, targets: Tensor, scaled: bool) -> tuple[Tens
     logs = functional.log_softmax(outputs, -1)
     slope = logs.exp()
     right = slope.gather(-1, index)
-    others = slope.scatter(-1, index, 0.0)
-    if scaled:
-        plain = torch.where(right > _SATURATED, -others.sum(-1, keepdim=True), right - 1.0)
-        return -logs.gather(-1, index).squeeze(-1), others.scatter_(-1, index, plain)
+    slope.scatter_(-1, index, right - 1.0)
     saturated = right.squeeze(-1) > _SATURATED
-    slope = others.scatter(-1, index, right - 1.0)
-    if bool(saturated.any()):
+    if not scaled and bool(saturated.any()):
         rows, labels = outputs[saturated], index[saturated]
-        sharp = functional.softmax(_wrong(rows, labels), -1).scatter_(-1, labels, -1.0)
-        slope[saturated] = sharp
+        slope[saturated] = functional.softmax(_wrong(rows, labels), -1).scatter_(-1, labels, -1.0)
     return -logs.gather(-1, index).squeeze(-1), slope
 
 

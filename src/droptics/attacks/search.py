@@ -15,7 +15,7 @@ from droptics.attacks.gradients import Differentiable, Function, differentiable
 from droptics.attacks.losses import Reflected, check_problem, mistaken, value_and_slope
 from droptics.attacks.methods import Bim, Fgsm, LinearExact, Method, Pgd, step_sizes
 from droptics.attacks.threat import Region, Threat
-from droptics.losses import Loss
+from droptics.losses import CrossEntropy, Loss
 from droptics.models import Model
 
 # Fooled examples leave when the share of the others falls below this: taking rows out costs a copy of the batch.
@@ -87,7 +87,11 @@ def search(
 
 
 def _walk(tape: Differentiable, region: Region, targets: Tensor, loss: Loss, sizes: list[float]) -> Trail:
-    """All examples take all steps and the last iterate counts."""
+    """All examples take all steps and the last iterate counts.
+
+    Cross-entropy is taken as it is, saturation included, so that the examples are those of the textbook method.
+    """
+    textbook = isinstance(loss, CrossEntropy)
     points = region.inputs
     rates: list[float] = []
     aims: Tensor | None = None
@@ -98,7 +102,7 @@ def _walk(tape: Differentiable, region: Region, targets: Tensor, loss: Loss, siz
         if number == 0:
             check_problem(loss, outputs, targets)
             aims = _aims(tape, outputs, targets, loss, region.threat, wrong)
-        _, slope = value_and_slope(loss, outputs, targets, None if aims is None else aims[:, 0], scaled=False)
+        _, slope = value_and_slope(loss, outputs, targets, None if aims is None else aims[:, 0], scaled=textbook)
         points = region.retract(points + size * region.threat.steepest(tape.pull(slope), points))
     fooled = mistaken(tape.scores(points), targets)
     rates.append(float(fooled.double().mean()))
