@@ -66,8 +66,8 @@ def dropblock_cell(
 ) -> list[Row]:
     """Single-sample DropBlock SGD: its stochastic loss, the deterministic objective, the optimum (pal2020-fig1, -fig5).
 
-    The step is the printed one, scaled down by ((1 - drop) / 0.5)^2 where more than half is dropped. `stochastic` is the
-    mean loss of the steps since the last record, `deterministic` the objective of the current weights, `bound` the
+    The step is the printed one, made smaller by ((1 - drop) / 0.5)^2 where more than half is dropped. `stochastic` is
+    the mean loss of the steps since the last record, `deterministic` the objective of the current weights, `bound` the
     corrected closed form of the global optimum at this width and rate.
     """
     data, start = synthetic(**(size or {}), seed=seed)
