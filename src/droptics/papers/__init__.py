@@ -15,15 +15,40 @@ from droptics.evidence.engines import Engine, engine
 from droptics.evidence.figures import Artifact, Figure, Scale
 from droptics.evidence.figures import reproduce as reproduce_figures
 from droptics.evidence.gallery import build_gallery
+from droptics.papers.droptics_own.claims import CLAIMS as OWN
+from droptics.papers.helmbold2017.claims import CLAIMS as HELMBOLD
+from droptics.papers.mianjy2018.claims import CLAIMS as MIANJY
 from droptics.papers.pal2020.claims import CLAIMS as PAL
 from droptics.papers.registry import Paper
+from droptics.papers.thesis.claims import CLAIMS as THESIS
 
 PAPERS: tuple[Paper, ...] = (
+    Paper(
+        "mianjy2018",
+        "Implicit bias of dropout",
+        "P. Mianjy, R. Arora, R. Vidal: On the Implicit Bias of Dropout. ICML 2018.",
+        MIANJY,
+    ),
+    Paper(
+        "thesis",
+        "Thesis",
+        "P. Mianjy: On the Regularization and Robustness of Deep Learning. PhD thesis, Johns Hopkins University.",
+        THESIS,
+    ),
     Paper(
         "pal2020",
         "Structured dropout",
         "A. Pal, C. Lane, R. Vidal, B. D. Haeffele: On the Regularization Properties of Structured Dropout. CVPR 2020.",
         PAL,
+    ),
+    Paper(
+        "helmbold2017",
+        "Surprising properties",
+        "D. P. Helmbold, P. M. Long: Surprising Properties of Dropout in Deep Networks. COLT 2017, JMLR 18.",
+        HELMBOLD,
+    ),
+    Paper(
+        "droptics", "Our own results", "Results of this library beyond the papers; each says how far it is proved.", OWN
     ),
 )
 

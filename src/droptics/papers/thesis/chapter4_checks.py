@@ -438,3 +438,16 @@ def weighted_norm_is_rank(factor: float) -> list[Comparison]:
         found.append(compare(data_norm(data), "==", direct, "library"))
         found.append(compare(nuclear(psd_root(C)), ">", 0.0, "C is not zero"))
     return found
+
+
+def copies_stay_inside(share: float) -> list[Comparison]:
+    """D copies of one unit with the same map have d Rbar = (|u| a)^2 for every width, odd ones included."""
+    found = []
+    data, v, u = sample(2, 8, 3, 1), normal(3, 3), 1.7
+    alpha = u * float(torch.relu(data.inputs @ v).square().mean().sqrt())
+    for width in (1, 2, 3, 5):
+        net = ReLUNet([v.repeat(width, 1), torch.full((1, width), u / width, dtype=torch.float64)])
+        parts = split(net, data)
+        found.append(compare(parts.alpha, "==", share * alpha, f"alpha, width {width}"))
+        found.append(compare(width * parts.regularizer, "==", share * alpha**2, f"regularizer, width {width}"))
+    return found

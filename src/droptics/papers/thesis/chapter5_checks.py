@@ -268,3 +268,16 @@ def active(spread: Callable[[float, float], float]) -> list[Comparison]:
 def library_radius(m: int, d: int) -> float:
     """The corrected radius of the library."""
     return initial_norm(m, d)
+
+
+def sharper(corrected: bool) -> list[Comparison]:
+    """(lam^2 + 2.45)/(eta T) is what the calculator returns, and less than the printed 4 lam^2/(eta T)."""
+    found = []
+    for gamma, steps in ((0.25, 10**7), (0.5, 10**6)):
+        lam, rate = lazy_setting(gamma, steps, 784).strength, math.log(2)
+        ours = lazy(margin=gamma, steps=steps, inputs=784, drop=0.0, printed=not corrected)
+        constant = 1 / math.log(2) + 1
+        found.append(compare(ours.value, "==", (lam**2 + constant) / (rate * steps), f"value, gamma={gamma}"))
+        printed = lazy(margin=gamma, steps=steps, inputs=784, drop=0.0, printed=True)
+        found.append(compare(ours.value, "<", printed.value, "below the printed one", precision=1e-12))
+    return found

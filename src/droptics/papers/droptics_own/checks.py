@@ -1,0 +1,323 @@
+"""What the claims on results of our own compare: library formulas against descent, enumeration and refits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from droptics.data import Moments
+from droptics.envelopes import envelope, induced
+from droptics.equalization import equalize
+from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.landscapes import critical_points, hessian_action, inspect, spurious_minimum
+from droptics.linalg import shrink
+from droptics.masks import Bernoulli, Block, MaskLaw, Product, SlidingBlock
+from droptics.models import Autoencoder, Connections, DeepLinear, LastLayer, TwoLayerLinear
+from droptics.norms import k_support, nuclear
+from droptics.optima import optimum
+from droptics.optima.general import frobenius_strength, nuclear_strength
+from droptics.optima.last_layer import optimal_head
+from droptics.optima.ridge import DropoutRidge, DropoutRidgeCV
+from droptics.optima.two_layer import optimal_factors
+from droptics.papers.helmbold2017 import networks
+from droptics.papers.instances import coin_masks, descend, moments, normal, sample, tensor, two_layer
+from droptics.papers.thesis import chapter3_checks
+from droptics.penalties import criterion, penalty
+
+
+def _deep(seed: int, sizes: Sequence[int], drop: float) -> tuple[DeepLinear, Moments, MaskLaw]:
+    weights = chapter3_checks.network(seed, sizes)
+    return DeepLinear(weights), moments(seed, sizes[-1], sizes[0]), chapter3_checks.law(weights, drop)
+
+
+def deep_induced(scale: float) -> list[Comparison]:
+    """The exact least penalty is attained by the equalized network, lies below every other, and fits special cases."""
+    found = []
+    for seed, (sizes, drop) in enumerate((((4, 3, 4, 3), 0.4), ((3, 3, 3, 3, 2), 0.6), ((3, 5, 3), 0.3))):
+        model, data, masks = _deep(seed, sizes, drop)
+        least = scale * induced(model, data, masks).value
+        best = equalize(model, data, masks)
+        found.append(compare(best.matrix(), "==", model.matrix(), "same map", precision=1e-8))
+        found.append(compare(penalty(best, data, masks), "==", least, f"attained, sizes {sizes}", precision=1e-7))
+        found.append(compare(penalty(model, data, masks), ">=", least, "another network"))
+    for rank, widths, drop in ((2, (2, 2), 0.5), (3, (3, 5), 0.3)):
+        lam = drop / (1 - drop)
+        layers = [torch.eye(n, m, dtype=torch.float64) for m, n in zip((rank, *widths), (*widths, rank), strict=True)]
+        exact = rank * (math.prod(1 + rank * lam / width for width in widths) - 1)
+        data = Moments.of_map(torch.eye(rank, dtype=torch.float64))
+        value = induced(DeepLinear(layers), data, chapter3_checks.law(layers, drop))
+        found.append(compare(value, "==", scale * exact, f"identity of rank {rank}", precision=1e-8))
+    return found
+
+
+def above_envelope(rank: int, relation: Relation) -> list[Comparison]:
+    """Least penalty against its convex envelope for two hidden layers."""
+    found = []
+    for widths, drop in (((2, 2), 0.5), ((3, 4), 0.2)):
+        M = torch.diag(tensor([1.0] * rank + [0.0] * (2 - rank)))
+        layers = [torch.eye(n, m, dtype=torch.float64) for m, n in zip((2, *widths), (*widths, 2), strict=True)]
+        layers[-1] = M @ layers[-1]
+        model, data, masks = DeepLinear(layers), Moments.of_map(M), chapter3_checks.law(layers, drop)
+        ratio = induced(model, data, masks).value / envelope(model, data, masks).value
+        found.append(compare(ratio, relation, 1.0, f"ratio, widths {widths}", precision=1e-6))
+    return found
+
+
+def deep_optimum(scale: float) -> list[Comparison]:
+    """Exact deep optimum against descent on the exact objective; the rank jump at lam = sqrt 2."""
+    found = []
+    for spectrum, widths, drop in (((1.0, 1.0), (2, 2), 1 / 3), ((2.0, 1.0), (2, 3), 0.3), ((1.0, 1.0), (2, 2), 0.7)):
+        best = chapter3_checks.deep_minimum(spectrum, widths, drop)
+        masks = Product([Bernoulli(drop, width) for width in widths])
+        ours = optimum(DeepLinear, Moments.of_map(torch.diag(tensor(spectrum))), masks)
+        found.append(compare(ours.objective, "<=", scale * best * (1 + 1e-7), f"not above descent, {widths}"))
+        found.append(compare(ours.bound, "<=", ours.objective, "bound below objective"))
+    for lam, rank, value in ((1.3, 2, 2 - 2 / 2.3**2), (1.5, 1, 2 - 1 / 1.75**2)):
+        masks = Product([Bernoulli(lam / (1 + lam), 2)] * 2)
+        ours = optimum(DeepLinear, Moments.of_map(torch.eye(2, dtype=torch.float64)), masks)
+        found.append(compare(float(ours.rank), "==", float(rank), f"rank at lam={lam}"))
+        found.append(compare(ours.objective, "==", scale * value, f"value at lam={lam}"))
+    return found
+
+
+def benign(lams: Sequence[float], allowed: Sequence[str]) -> list[Comparison]:
+    """Kinds of all critical points of tied networks: global minima, strict saddles and local maxima only."""
+    found = []
+    for lam in lams:
+        for eigenvalues, width in (((2.0, 1.0, -1.0), 2), ((1.0, 1.0), 3), ((1.0, 0.4), 1)):
+            data = Moments.of_map(torch.diag(tensor(eigenvalues)))
+            masks = Bernoulli(lam / (1 + lam), width)
+            for point in critical_points(Autoencoder, data, masks):
+                fits = float(point.kind in allowed)
+                found.append(compare(fits, "==", 1.0, f"{point.kind} at lam={lam}, width {width}"))
+                found.append(compare(point.inspection.gradient_norm, "==", 0.0, "gradient", precision=1e-6))
+    return found
+
+
+def counted(base: int) -> list[Comparison]:
+    """One input: base^r critical points, u_i in {0, +-sqrt(M/(m+lam))}, m of them non-zero."""
+    found = []
+    for width in (1, 2, 3):
+        data, lam = Moments.of_map(tensor([[2.0]])), 0.5
+        points = critical_points(Autoencoder, data, Bernoulli(lam / (1 + lam), width))
+        total = 0
+        for point in points:
+            alive = int((point.model.U.abs() > 1e-9).sum())
+            total += math.comb(width, alive) * 2**alive
+            found.append(compare(float(point.inertia[2]), "==", float(alive), "positive curvatures"))
+            level = math.sqrt(2.0 / (alive + lam)) if alive else 0.0
+            found.append(compare(point.model.U.abs().max(), "==", level, "size of the non-zero weights"))
+        found.append(compare(float(total), "==", float(base**width), f"number of critical points, width {width}"))
+    return found
+
+
+def untied(scale: float) -> list[Comparison]:
+    """Untied descent from many starts always reaches the optimum, at rates above the printed threshold too."""
+    found = []
+    for lam, width in ((0.5, 2), (5.0, 2)):
+        M = tensor([[2.0, 0.3], [0.0, 1.0], [0.5, 0.2]])
+        drop = lam / (1 + lam)
+        best = optimum(TwoLayerLinear, Moments.of_map(M), Bernoulli(drop, width)).objective
+
+        def objective(U: Tensor, V: Tensor, M: Tensor = M, lam: float = lam) -> Tensor:
+            return (M - U @ V.mT).square().sum() + lam * (U.square().sum(0) * V.square().sum(0)).sum()
+
+        for seed in range(5):
+            value, _ = descend(objective, [(3, width), (2, width)], starts=1, seed=seed)
+            found.append(compare(value, "==", scale * best, f"lam={lam}", precision=1e-6))
+    return found
+
+
+def spurious(global_value: float) -> list[Comparison]:
+    """A deep network with a local minimum that is not global: 1.36 against 10/9."""
+    model, data, masks = spurious_minimum()
+    seen = inspect(model, data, masks)
+    best = optimum(DeepLinear, data, masks).objective
+    return [
+        compare(float(seen.kind == "local minimum"), "==", 1.0, f"kind: {seen.kind}"),
+        compare(seen.objective, "==", 1.36, "criterion there"),
+        compare(best, "==", global_value, "global minimum"),
+        compare(best, "<", seen.objective, "it is not global"),
+    ]
+
+
+def second_derivative(factor: float) -> list[Comparison]:
+    """Hessian action by formula against automatic differentiation, tied, untied and deep."""
+    found = []
+    data = moments(1, 3, 3)
+    cases = [
+        (Autoencoder(normal(1, 3, 2)), Bernoulli(0.4, 2)),
+        (two_layer(2, 3, 3, 2), Bernoulli(0.3, 2)),
+        (DeepLinear(chapter3_checks.network(3, (3, 2, 2, 3))), Product([Bernoulli(0.3, 2), Bernoulli(0.5, 2)])),
+    ]
+    for model, masks in cases:
+        family = type(model)
+        rebuild: Callable[..., object] = (lambda *w: DeepLinear(list(w))) if family is DeepLinear else family
+        direction = [normal(20 + i, *part.shape) for i, part in enumerate(model.tensors)]
+
+        def objective(*parts: Tensor, rebuild: Callable[..., object] = rebuild, masks: MaskLaw = masks) -> Tensor:
+            return criterion(rebuild(*parts), data, masks).value  # type: ignore[arg-type]
+
+        parts = [part.clone().requires_grad_(True) for part in model.tensors]
+        slope = torch.autograd.grad(objective(*parts), parts, create_graph=True)
+        inner = sum((s * d).sum() for s, d in zip(slope, direction, strict=True))
+        assert isinstance(inner, Tensor)
+        curvature = torch.autograd.grad(inner, parts)
+        ours = hessian_action(model, data, masks, direction)
+        for mine, theirs in zip(ours, curvature, strict=True):
+            found.append(compare(factor * mine, "==", theirs, f"action, {family.__name__}"))
+    return found
+
+
+def all_factors(rotate: bool) -> list[Comparison]:
+    """Rotating, equalizing again and rescaling nodes gives other optimal factors; without equalizing it does not."""
+    found = []
+    for seed in range(3):
+        data, masks = moments(seed, 3, 4), Bernoulli(0.3, 3)
+        best = optimum(TwoLayerLinear, data, masks)
+        turn = torch.linalg.qr(normal(seed + 5, 3, 3)).Q
+        other = optimal_factors(best, turn, tensor([2.0, -0.5, 3.0]))
+        if not rotate:
+            assert isinstance(best.model, TwoLayerLinear)
+            other = TwoLayerLinear(best.model.U @ turn, best.model.V @ turn)
+        found.append(compare(criterion(other, data, masks), "==", best.objective, "criterion of other factors"))
+    return found
+
+
+def unequal_rates(scale: float) -> list[Comparison]:
+    """Optimum with one rate per unit against descent."""
+    found = []
+    for drops, M in (((0.2, 0.6), [[2.0, 0.0], [0.0, 1.0]]), ((0.1, 0.5, 0.7), [[1.5, 0.2], [0.3, 0.8]])):
+        target, lam = tensor(M), tensor(drops) / (1 - tensor(drops))
+
+        def objective(U: Tensor, V: Tensor, M: Tensor = target, lam: Tensor = lam) -> Tensor:
+            return (M - U @ V.mT).square().sum() + (lam * U.square().sum(0) * V.square().sum(0)).sum()
+
+        value, _ = descend(objective, [(2, len(drops)), (2, len(drops))], starts=4)
+        ours = optimum(TwoLayerLinear, Moments.of_map(target), Bernoulli(tensor(drops), len(drops)))
+        found.append(compare(ours.objective, "==", scale * value, f"rates {drops}", precision=1e-6))
+        found.append(compare(ours.gap, "==", 0.0, "certificate"))
+    return found
+
+
+def mask_bounds(scale: float) -> list[Comparison]:
+    """Penalty >= strength times ||A||_F^2 and times ||A||_*^2 for correlated laws."""
+    found = []
+    for law in (Block(0.4, 4, 2), SlidingBlock.matching(0.3, 4, 2), Bernoulli(0.5, 4)):
+        for seed in range(6):
+            model = two_layer(seed, 3, 4, 4)
+            data, A = Moments.of_map(normal(1, 3, 4)), model.matrix()
+            value = penalty(model, data, law)
+            nuclear_part = scale * nuclear_strength(law.characteristic) * nuclear(A) ** 2
+            found.append(compare(value, ">=", nuclear_part, f"nuclear, {type(law).__name__}"))
+            plain = scale * frobenius_strength(law.characteristic) * A.square().sum()
+            found.append(compare(value, ">=", plain, f"Frobenius, {type(law).__name__}"))
+    return found
+
+
+def drop_connect_optimum(scale: float) -> list[Comparison]:
+    """Optimum under DropConnect against descent."""
+    data, drop = moments(3, 2, 2), 0.4
+
+    def objective(U: Tensor, V: Tensor) -> Tensor:
+        return criterion(Connections(U, V), data, Bernoulli(drop, 4)).value
+
+    value, _ = descend(objective, [(2, 2), (2, 2)], starts=5)
+    ours = optimum(Connections, data, Bernoulli(drop, 4))
+    return [
+        compare(ours.objective, "==", scale * value, "objective", precision=1e-5),
+        compare(ours.bound, "<=", value, "bound below descent", precision=1e-7),
+    ]
+
+
+def best_head(scale: float) -> list[Comparison]:
+    """The best last layer for fixed features: zero gradient, any mask law."""
+    found = []
+    data = sample(2, 12, 4, 2)
+    module = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 2)).double()
+    with torch.no_grad():
+        for i, parameter in enumerate(module.parameters()):
+            parameter.copy_(normal(i, *parameter.shape))
+    for masks in (Bernoulli(0.4, 4), Block(0.3, 4, 2)):
+        best = optimal_head(LastLayer.of(module), data, masks)
+        assert isinstance(best.model, LastLayer)
+        features = best.model.features(data.inputs).detach()
+
+        def objective(W: Tensor, b: Tensor, masks: MaskLaw = masks, features: Tensor = features) -> Tensor:
+            gram = features.mT @ features / len(features)
+            error = (data.targets - features @ W.mT - b).square().sum(1).mean()
+            return error + (masks.characteristic * gram * (W.mT @ W)).sum()
+
+        value, _ = descend(objective, [(2, 4), (2,)], starts=1)
+        found.append(compare(best.objective, "==", scale * value, type(masks).__name__, precision=1e-7))
+    return found
+
+
+def leave_one_out(forget_penalty: bool) -> list[Comparison]:
+    """Leave-one-out errors of a path of rates against refits."""
+    data = sample(5, 9, 3, 1)
+    X, y = data.inputs.numpy(), data.targets.numpy()[:, 0]
+    rates = [0.1, 0.5, 0.8]
+    fitted = DropoutRidgeCV(rates).fit(X, y)
+    found = []
+    for rate, error in zip(rates, fitted.loo_errors_, strict=True):
+        total = 0.0
+        for i in range(len(y)):
+            keep = [j for j in range(len(y)) if j != i] if forget_penalty else list(range(len(y)))
+            model = DropoutRidge(rate).fit(X[keep], y[keep])
+            total += float(y[i] - model.predict(X[i : i + 1])[0]) ** 2
+        found.append(compare(float(error), "==", total / len(y), f"rate {rate}", precision=1e-7))
+    return found
+
+
+def dropblock_against_dropout(relation: Relation) -> list[Comparison]:
+    """(r/d) ||A||_(r)^2 against (1/d) ||A||_*^2; equal iff ||A||_* >= r ||A||_2."""
+    found = []
+    for values, r in ((normal(1, 6).abs(), 2), (tensor([5.0, 0.1, 0.1]), 2), (tensor([1.0, 1.0, 1.0, 0.9]), 2)):
+        block, plain = r * k_support(values, r) ** 2, values.sum() ** 2
+        found.append(compare(block, relation, plain, f"r={r}"))
+        equal = float(values.sum() >= r * values.max())
+        found.append(compare(float(abs(float(block - plain)) < 1e-9), "==", equal, "equal iff the spectrum is flat"))
+    return found
+
+
+def last_weights(scale: float) -> list[Comparison]:
+    """DropConnect on the LAST weights has exactly the penalty of dropout."""
+    found = []
+    for seed, drop in ((1, 0.3), (2, 0.6)):
+        U, H, Y = normal(seed, 2, 3), normal(seed + 1, 3, 5), normal(seed + 2, 2, 5)
+        plain, total = float((Y - U @ H).square().sum()), 0.0
+        for kept, chance in coin_masks([drop] * 6):
+            total += chance * float((Y - (kept.reshape(2, 3) / (1 - drop) * U) @ H).square().sum())
+        formula = scale * drop / (1 - drop) * (U.square().sum(0) * H.square().sum(1)).sum()
+        found.append(compare(formula, "==", total - plain, f"drop={drop}"))
+    return found
+
+
+def same_as_weighted_ridge(scale: float) -> list[Comparison]:
+    """Squared-nuclear-norm shrinkage with lam = mu d / ||X||_* is soft thresholding at mu: dropout = ALS-WR."""
+    found = []
+    for s, lam, width in ((tensor([3.0, 1.0, 0.2]), 0.8, 4), (tensor([2.0, 1.9]), 3.0, 5)):
+        kept = shrink(s, lam, width)
+        mu = scale * lam / width * kept.sum()
+        found.append(compare(kept, "==", (s - mu).clamp_min(0), f"width {width}"))
+    return found
+
+
+def exact_negative_minima(values: Sequence[float], relation: Relation = "<") -> list[Comparison]:
+    """K = 2, drop 1/2: exact global minima for n = 3, 4, 5 against the best non-negative network."""
+    return [
+        compare(value, relation, networks.positive_minimum(2, n), f"n={n}")
+        for n, value in zip((3, 4, 5), values, strict=True)
+    ]
+
+
+def nor_beats(cases: Sequence[tuple[int, int]], relation: Relation) -> list[Comparison]:
+    """NOR network against the best non-negative network."""
+    return [
+        compare(networks.nor_criterion(K, n), relation, networks.positive_minimum(K, n), f"K={K} n={n}")
+        for K, n in cases
+    ]
