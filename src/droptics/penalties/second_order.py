@@ -94,6 +94,9 @@ def second_derivatives(function: Callable[[Tensor], Tensor], point: Tensor, dire
     def second(along: Tensor) -> Tensor:
         return torch.func.jvp(lambda at: first(at, along), (point,), (along,))[1]
 
+    if len(directions) == 0:
+        value = function(point).detach()
+        return value.new_zeros(0, *value.shape)
     try:
         # a network often uses operators whose random state vmap asks about; in evaluation mode nothing is drawn
         return torch.func.vmap(second, chunk_size=chunk, randomness="same")(directions)
