@@ -1,8 +1,19 @@
 """What is dropout doing to my network? Sites, penalties, bugs and advice for any torch module."""
 
 from droptics.audits.audit import audit
+from droptics.audits.callbacks import audit_numbers, huggingface_callback, lightning_callback
 from droptics.audits.discovery import Finding, Site
 from droptics.audits.measuring import Number
 from droptics.audits.report import Report, SiteReport
 
-__all__ = ["Finding", "Number", "Report", "Site", "SiteReport", "audit"]
+__all__ = [
+    "Finding",
+    "Number",
+    "Report",
+    "Site",
+    "SiteReport",
+    "audit",
+    "audit_numbers",
+    "huggingface_callback",
+    "lightning_callback",
+]

@@ -110,7 +110,7 @@ def audit(
         if validation is not None:
             state.validation = _validation_loss(module, batches(validation, device, batch_size), criterion)
     if distributed:
-        state = _gathered(state)
+        sites, findings, state = _gathered(sites, findings, state)
     return _report(module, sites, findings, state, plan, confidence)
 
 
@@ -172,16 +172,16 @@ def _validation_loss(module: nn.Module, stream: Iterator[Batch], loss: Callable[
     return mean
 
 
-def _gathered(state: _State) -> _State:
-    """The sums of all ranks, added in rank order so that every rank gets the same numbers."""
+def _gathered(sites: list[Site], findings: list[Finding], state: _State) -> tuple[list[Site], list[Finding], _State]:
+    """Sites as the first rank saw them and the sums of all, added in rank order: every rank gets the same numbers."""
     if not torch.distributed.is_initialized():
         raise ValueError("distributed=True needs an initialized torch.distributed process group")
     shards: list[Any] = [None] * torch.distributed.get_world_size()
-    torch.distributed.all_gather_object(shards, state)
-    merged: _State = shards[0]
-    for shard in shards[1:]:
+    torch.distributed.all_gather_object(shards, (sites, findings, state))
+    sites, findings, merged = shards[0]
+    for _, _, shard in shards[1:]:
         merged = merged.merge(shard)
-    return merged
+    return sites, findings, merged
 
 
 def _report(

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from droptics.cli.audit import audit_command
 from droptics.cli.demo import demo_command
 from droptics.cli.optimum import optimum_command
 from droptics.cli.penalty import penalty_command
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command("demo")(demo_command)
 app.command("penalty")(penalty_command)
 app.command("optimum")(optimum_command)
+app.command("audit")(audit_command)
 
 
 def _show_version(value: bool) -> None:

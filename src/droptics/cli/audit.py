@@ -1,0 +1,141 @@
+"""`droptics audit`: what is dropout doing to my network?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from droptics.audits import Report, SiteReport
+
+
+def audit_command(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A module: a file of torch.export.save (.pt2) or torch.jit.save, or package.module:factory "
+            "(a class or function that returns the module)."
+        ),
+    ],
+    data: Annotated[
+        Path,
+        typer.Option(
+            "--data", help="A .npz or .safetensors file with arrays inputs and targets, or a folder of such files."
+        ),
+    ],
+    loss: Annotated[
+        str | None,
+        typer.Option("--loss", help="squared, cross-entropy or logistic; by default what the targets suggest."),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option("--state", help="State dict for package.module:factory (.safetensors, or .pt without code)."),
+    ] = None,
+    validation: Annotated[
+        Path | None, typer.Option("--validation", help="Data of the same form: is training above validation, and why?")
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", help="A second state dict (or module file): shows what changed between the two."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML page.")] = None,
+    draws: Annotated[int, typer.Option("--draws", help="Masks per batch for sampled numbers.")] = 4,
+    batch_size: Annotated[int, typer.Option("--batch-size", help="Examples at a time.")] = 256,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the sampled masks.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Find all dropout in a torch module and say what it does on this data.
+
+    For every site: its rate, the penalty it adds to the loss (exact where the theory covers it, otherwise with an
+    interval), its share of the training loss, what other rates would do; and the silent bugs people publish with:
+    dropout that is active in evaluation mode, configured but never applied, applied at another rate, or recomputed
+    with other masks.
+
+    Example: droptics audit nets:classifier --state weights.safetensors --data test.npz --html report.html
+    """
+    import json
+
+    from droptics.audits import audit
+    from droptics.cli.modules import load_module
+
+    def run(source: str, weights: Path | None) -> Report:
+        return audit(
+            load_module(source, weights),
+            _read(data),
+            loss,
+            validation=None if validation is None else _read(validation),
+            draws=draws,
+            batch_size=batch_size,
+            seed=seed,
+        )
+
+    report = run(model, state)
+    other = None
+    if against is not None:
+        is_module = state is None and ":" not in model
+        other = run(str(against), None) if is_module else run(model, against)
+    if html is not None:
+        report.to_html(html)
+    if as_json:
+        content = report.to_dict()
+        print(json.dumps(content if other is None else {"report": content, "against": other.to_dict()}))
+        return
+    print(report)
+    if other is not None:
+        _show_changes(report, other)
+    if html is not None:
+        print(html.resolve())
+
+
+def _read(path: Path) -> tuple[Tensor, Tensor]:
+    """Inputs and targets of a file, or of all files of a folder in the order of their names."""
+    import torch
+
+    from droptics.cli.files import read_arrays
+
+    files = (
+        sorted(item for item in path.iterdir() if item.suffix in (".npz", ".safetensors")) if path.is_dir() else [path]
+    )
+    if not files:
+        raise ValueError(f"{path} holds no .npz or .safetensors files")
+    parts = []
+    for file in files:
+        arrays = read_arrays(file)
+        missing = {"inputs", "targets"} - set(arrays)
+        if missing:
+            raise ValueError(f"{file} lacks the array(s) {sorted(missing)}; it has {sorted(arrays)}")
+        parts.append((arrays["inputs"], arrays["targets"]))
+    inputs, targets = (torch.cat(column) for column in zip(*parts, strict=True))
+    return inputs, targets if targets.is_floating_point() else targets.long()
+
+
+def _show_changes(report: Report, other: Report) -> None:
+    """One row per site: penalty, share and co-adaptation of both."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="this network against the other", title_justify="left")
+    for column in ("site", "penalty", "other", "share", "other", "co-adaptation", "other"):
+        table.add_column(column, justify="left" if column == "site" else "right")
+    before = {item.site.name: item for item in other.sites}
+    table.add_row("loss without dropout", f"{report.clean_loss:.4g}", f"{other.clean_loss:.4g}", "", "", "", "")
+    for item in report.sites:
+        second = before.get(item.site.name)
+        pairs = zip(_cells(item), _cells(second), strict=True)
+        cells = [item.site.name, *(text for pair in pairs for text in pair)]
+        table.add_row(*cells)
+    Console().print(table)
+
+
+def _cells(item: SiteReport | None) -> tuple[str, str, str]:
+    if item is None:
+        return "-", "-", "-"
+    return (
+        "-" if item.penalty is None else f"{item.penalty.value:.4g}",
+        "-" if item.share is None else f"{item.share:.1%}",
+        "-" if item.units is None else f"{item.units.coadaptation:.3f}",
+    )
