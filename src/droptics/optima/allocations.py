@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 SWEEPS = 5_000
 NEWTON = 60
-GRID = 96
+GRID = 48
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +109,14 @@ def gain_bound(power: Array, strengths: Array, x: Array) -> float:
     g = _gains(_extended(power, strengths, x), strengths)
     alive = (x > 0).all(0)
     elasticity = (1 - _gains(x[:, alive], strengths)).mean(1)
+    gain = float(_gain(power, strengths, x))
     found = np.inf
     for raw in (elasticity, strengths**0.75):
         p = np.maximum(raw / raw.sum(), 1e-3)
         p = (p / p.sum())[:, None]
         log_weights = np.log(power) + np.log(g).sum(0) - np.log(g) / p + np.log(p)
+        if found <= gain * (1 + 1e-13):
+            break
         found = min(found, sum(sigmoid_maximum(*row) for row in zip(log_weights, strengths, 1 / p[:, 0], strict=True)))
     return float(found)
 
@@ -168,7 +171,7 @@ def _log_slope(y: Array | float, a: float, k: float) -> Array:
     return np.asarray(np.log(k * a) + (k - 1) * y - (k + 1) * np.log(np.exp(y) + a))
 
 
-def _large(log_slope: Array, a: float, k: float) -> Array:
+def _large(log_slope: Array, a: float, k: float, tolerance: float = 1e-14) -> Array:
     """The x in the concave part with log h'(x) = log_slope: Newton from the right, monotone as log h' is concave."""
     log_slope = np.maximum(log_slope, _log_slope(np.log(1e3 * (1 + a * k)), a, k))  # far beyond any feasible share
     turn = np.log(a * (k - 1) / 2)
@@ -178,7 +181,7 @@ def _large(log_slope: Array, a: float, k: float) -> Array:
         slope = (k - 1) - (k + 1) * x / (x + a)
         step = (_log_slope(y, a, k) - log_slope) / np.minimum(slope, -1e-8)  # a double root at the turn itself
         y = np.maximum(y - step, turn)
-        if np.abs(step).max() < 1e-14:
+        if np.abs(step).max() < tolerance:
             break
     return np.asarray(np.exp(y))
 
@@ -199,16 +202,20 @@ def _concave_value(log_b: Array, a: float, k: float, steepest: Array) -> float:
 
 
 def _mixed_value(log_b: Array, a: float, k: float, turn: float) -> float:
-    """The last share t in the convex part: every t whose multiplier makes the shares sum to one."""
+    """The last share t in the convex part: every t whose multiplier makes the shares sum to one.
 
-    def shares(t: float | Array) -> Array:
+    The sum as a function of t increases where the point is a maximum and decreases where it is a saddle.
+    """
+
+    def shares(t: float | Array, tolerance: float = 1e-14) -> Array:
         log_slope = log_b[-1] + _log_slope(np.log(t), a, k)
-        return np.concatenate([_large(log_slope[..., None] - log_b[:-1], a, k), np.asarray(t)[..., None]], -1)
+        large = _large(log_slope[..., None] - log_b[:-1], a, k, tolerance)
+        return np.concatenate([large, np.asarray(t)[..., None]], -1)
 
     grid = turn * np.linspace(0, 1, GRID + 1)[1:]
-    level = shares(grid).sum(-1) - 1
+    level = shares(grid, 1e-6).sum(-1) - 1
     best = 0.0
-    for i in np.flatnonzero(level[:-1] * level[1:] < 0):
+    for i in np.flatnonzero((level[:-1] < 0) & (level[1:] > 0)):
         t = brentq(lambda t: shares(t).sum() - 1, grid[i], grid[i + 1], xtol=1e-15)
         best = max(best, _value(log_b, shares(t) / shares(t).sum(), a, k))
     return best
