@@ -104,7 +104,7 @@ SPELLINGS = {
     "attention": (Attention(), "inner.attention_dropout", 0.2),
     "multi-head": (MultiHead(), "inner.inner.attention_dropout", 0.1),
     "lstm": (Recurrent(), "inner.inner.LSTM_dropout", 0.4),
-    "hand-written": (HandWritten(), "inner.rand_like", 0.3),
+    "hand-written": (HandWritten(), "inner", 0.3),
     "transformer": (nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1, batch_first=True), "inner.dropout", 0.1),
 }
 
@@ -185,6 +185,38 @@ def test_sampled_sites_cover_the_truth_and_the_sum_is_closed():
     close(report.clean_loss + parts, report.training_loss.value)
 
 
+class MaskedInside(nn.Module):
+    """The mask is drawn in the middle of forward: no switch reaches it."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(12, 3).double()
+
+    def forward(self, x):
+        features = torch.tanh(x.repeat(1, 2))
+        if self.training:
+            features = features * (torch.rand_like(features) >= 0.4) / 0.6
+        return self.head(features)
+
+
+def test_dropout_layers_written_by_hand_are_isolated_and_the_rest_is_measured():
+    x, y = regression_data(200)
+    own = seeded(nn.Sequential(nn.Linear(6, 12), HandWritten(0.4), nn.Linear(12, 3))).double()
+    (item,) = audit(own, (x, y), draws=60, confidence=0.9999).sites
+    assert (item.site.name, item.site.kind, item.site.reason) == ("1", "HandWritten", None)
+    head = LastLayer.of(nn.Sequential(own[0], own[2]))
+    exact = float(penalty(head, Sample(x, y), Bernoulli(0.4, 12)))
+    assert item.penalty.lower <= exact <= item.penalty.upper
+    assert not item.curve, "the rate of a foreign layer cannot be set"
+    inside = seeded(MaskedInside())
+    report = audit(inside, (x, y), draws=60, confidence=0.9999)
+    (item,) = report.sites
+    assert "cannot be switched" in item.site.reason
+    features = Sample(torch.tanh(x.repeat(1, 2)), y)
+    exact = float(penalty(LastLayer.of(inside.head), features, Bernoulli(0.4, 12)))
+    assert report.rest.lower <= exact <= report.rest.upper
+
+
 def test_training_above_validation_is_explained():
     """Teacher data fitted exactly: the loss without dropout is zero, all of the training loss is dropout."""
     network = regression_net()
@@ -212,13 +244,11 @@ def test_bugs_people_publish_with():
     lonely.inner = single
     assert "one layer never drops" in findings(Pooled(lonely))["bug", "inner.inner"]
     assert "without a batch dimension" in findings(Pooled(Silenced(nn.Dropout2d(0.5))))["bug", "inner.inner"]
-    assert (
-        "survivors are multiplied by 1.00" in findings(Pooled(HandWritten(scale=False)))["warning", "inner.rand_like"]
-    )
+    assert "survivors are multiplied by 1.00" in findings(Pooled(HandWritten(scale=False)))["warning", "inner"]
     wrong = HandWritten(0.5)
     wrong.p = 0.1
     wrong.drop = 0.5
-    assert "nominal rate is 0.1" in findings(Pooled(wrong))["warning", "inner.rand_like"]
+    assert "nominal rate is 0.1" in findings(Pooled(wrong))["warning", "inner"]
 
 
 class Silenced(nn.Module):

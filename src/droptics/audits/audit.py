@@ -152,7 +152,8 @@ def _plan(
         exact.add(state.head.site)
     rest = any(site.reason is not None for site in sites)
     names = [name for name in sampled if name not in exact]
-    return Plan(loss, names, names, tuple(rates), draws, rest)
+    layers = {site.name: site.rate for site in sites if site.bypassed}
+    return Plan(loss, names, [name for name in names if name not in layers], tuple(rates), draws, rest, layers)
 
 
 def _add(module: nn.Module, batch: Batch, plan: Plan, state: _State) -> None:
@@ -242,7 +243,8 @@ def _site_report(site: Site, state: _State, plan: Plan, confidence: float, clean
         claim = "thesis-prop5"
     else:
         value = state.tally.sites[site.name].number(confidence)
-        at_rate = lambda rate: state.tally.curves[site.name, rate].number(confidence)  # noqa: E731
+        curves = state.tally.curves
+        at_rate = lambda rate: curves[site.name, rate].number(confidence) if (site.name, rate) in curves else None  # noqa: E731
     others = total.value - value.value
     curve = []
     for rate in plan.rates:

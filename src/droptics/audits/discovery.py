@@ -45,6 +45,7 @@ class Site:
         realized: Share of the non-zero inputs that were zeroed in one training pass; None when it cannot be seen.
         in_evaluation: Whether it also drops in evaluation mode.
         reason: Why its penalty cannot be isolated; None when it can.
+        bypassed: Whether it is switched off by bypassing its layer, which leaves it one rate only.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Site:
     realized: float | None
     in_evaluation: bool
     reason: str | None = None
+    bypassed: bool = False
 
 
 def discover(module: nn.Module, batch: Batch) -> tuple[list[Site], list[Finding]]:
@@ -136,64 +138,78 @@ def _activity(call: Call, active: set[str]) -> Finding | None:
 def _hand_written(
     module: nn.Module, batch: Batch, training: Trace, evaluation: Trace
 ) -> tuple[list[Site], list[Finding]]:
-    """Random numbers outside torch's dropout functions: found, measured where possible, never isolated."""
-    sites, findings = [], []
-    compiled = isinstance(module, torch.jit.ScriptModule)
-    how = "compiled by TorchScript" if compiled else "written by hand"
-    reason = f"the mask is {how}, so this place cannot be switched on its own; it is part of the rest"
+    """Random numbers outside torch's dropout functions.
+
+    A part of the module that draws them and is the identity in evaluation mode is a dropout layer of its own and can
+    be bypassed; what else draws them is found and measured, but only as part of the rest.
+    """
+    sites: list[Site] = []
+    findings: list[Finding] = []
     for place in dict.fromkeys(training.hand_written):
         path = place.rpartition(".")[0]
         part = module.get_submodule(path) if path else module
-        nominal = next(
-            (
-                _number(getattr(part, name, None))
-                for name in NOMINAL_ATTRIBUTES
-                if _number(getattr(part, name, None)) is not None
-            ),
-            None,
-        )
-        realized, scale = _zeroed(module, part, batch)
+        nominal = next((rate for name in NOMINAL_ATTRIBUTES if (rate := _number(getattr(part, name, None)))), None)
+        realized, scale = _zeroed(_seen(module, part, batch, training=True))
         in_evaluation = place in evaluation.hand_written
-        sites.append(Site(place, how, nominal or realized or 0.0, None, realized, in_evaluation, reason))
-        if in_evaluation:
-            text = "draws random numbers in evaluation mode too"
-            findings.append(Finding("bug", place, text, "make it depend on self.training"))
-        if realized is not None and nominal is not None and abs(realized - nominal) > 0.25 * nominal + 0.01:
-            text = f"its nominal rate is {nominal:g} but {realized:.1%} of its inputs were zeroed"
-            findings.append(Finding("warning", place, text, "the realized rate is what counts: adjust the nominal one"))
-        if realized is not None and scale is not None and realized > 0 and abs(scale * (1 - realized) - 1) > 0.1:
-            text = f"survivors are multiplied by {scale:.2f} where 1/(1 - rate) is {1 / (1 - realized):.2f}"
-            findings.append(Finding("warning", place, text, "rescale so that the mean output does not change"))
+        whole = part is not module and not in_evaluation and _is_identity(_seen(module, part, batch, training=False))
+        name = path if whole else place
+        if any(site.name == name for site in sites):
+            continue
+        compiled = isinstance(module, torch.jit.ScriptModule)
+        kind = type(part).__name__ if whole else "compiled by TorchScript" if compiled else "written by hand"
+        reason = None if whole else f"the mask is {kind}, so this place cannot be switched; it is part of the rest"
+        rate = nominal or realized or 0.0
+        sites.append(Site(name, kind, rate, None, realized, in_evaluation, reason, bypassed=whole))
+        findings += _hand_written_problems(name, nominal, realized, scale, in_evaluation)
     return sites, findings
+
+
+def _hand_written_problems(
+    name: str, nominal: float | None, realized: float | None, scale: float | None, in_evaluation: bool
+) -> list[Finding]:
+    found = []
+    if in_evaluation:
+        text = "draws random numbers in evaluation mode too"
+        found.append(Finding("bug", name, text, "make it depend on self.training"))
+    if realized is not None and nominal is not None and abs(realized - nominal) > 0.25 * nominal + 0.01:
+        text = f"its nominal rate is {nominal:g} but {realized:.1%} of its inputs were zeroed"
+        found.append(Finding("warning", name, text, "the realized rate is what counts: adjust the nominal one"))
+    if realized is not None and scale is not None and realized > 0 and abs(scale * (1 - realized) - 1) > 0.1:
+        text = f"survivors are multiplied by {scale:.2f} where 1/(1 - rate) is {1 / (1 - realized):.2f}"
+        found.append(Finding("warning", name, text, "rescale so that the mean output does not change"))
+    return found
 
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, float) and 0 < value < 1 else None
 
 
-def _zeroed(module: nn.Module, part: nn.Module, batch: Batch) -> tuple[float | None, float | None]:
-    """Share of the inputs of a part that it zeroes in training mode, and the factor on the others."""
+def _seen(module: nn.Module, part: nn.Module, batch: Batch, training: bool) -> tuple[Tensor, Tensor] | None:
+    """First input and output of a part in one run of the module, if both are tensors of the same shape."""
     if isinstance(part, torch.jit.ScriptModule):
-        return None, None
+        return None
     seen: list[tuple[Tensor, Tensor]] = []
 
     def remember(_: nn.Module, arguments: tuple[object, ...], result: object) -> None:
         if arguments and isinstance(arguments[0], Tensor) and isinstance(result, Tensor):
-            seen.append((arguments[0], result))
+            seen.append((arguments[0].clone(), result))
 
     handle = part.register_forward_hook(remember)
-    flags = [(item, item.training) for item in module.modules()]
     try:
-        set_training(module, True)
+        set_training(module, training)
         with torch.no_grad():
             run(module, batch)
     finally:
         handle.remove()
-        for item, flag in flags:
-            item.training = flag
-    if not seen or seen[0][0].shape != seen[0][1].shape:
+        set_training(module, False)
+    return seen[0] if seen and seen[0][0].shape == seen[0][1].shape else None
+
+
+def _zeroed(seen: tuple[Tensor, Tensor] | None) -> tuple[float | None, float | None]:
+    """Share of the non-zero inputs that were zeroed, and the factor on the others."""
+    if seen is None:
         return None, None
-    source, result = seen[0]
+    source, result = seen
     alive = source != 0
     if not bool(alive.any()):
         return None, None
@@ -201,6 +217,10 @@ def _zeroed(module: nn.Module, part: nn.Module, batch: Batch) -> tuple[float | N
     rate = 1 - float(kept.sum()) / float(alive.sum())
     factor = float((result[kept] / source[kept]).median()) if bool(kept.any()) else None
     return rate, factor
+
+
+def _is_identity(seen: tuple[Tensor, Tensor] | None) -> bool:
+    return seen is not None and torch.equal(*seen)
 
 
 def _never_applied(module: nn.Module, trace: Trace, sites: list[Site]) -> list[Finding]:

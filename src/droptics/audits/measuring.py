@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -121,6 +121,7 @@ class Plan:
         rates: Those rates.
         draws: Masks per batch and measurement.
         rest: Whether something random remains when all switches are off.
+        layers: Sites that are switched off by bypassing their layer, with their rates.
     """
 
     loss: Callable[[Tensor, Tensor], Tensor]
@@ -129,6 +130,7 @@ class Plan:
     rates: Sequence[float]
     draws: int
     rest: bool
+    layers: Mapping[str, float]
 
 
 def measure(module: nn.Module, batch: Batch, outputs: Tensor, plan: Plan, tally: Tally) -> None:
@@ -143,7 +145,7 @@ def measure(module: nn.Module, batch: Batch, outputs: Tensor, plan: Plan, tally:
     def sampled(switch: Switch, keep: list[float] | None = None) -> list[float]:
         losses = []
         for _ in range(plan.draws):
-            result, _ = watched(module, lambda: run(module, batch), switch)
+            result, _ = watched(module, lambda: run(module, batch), switch, layers=plan.layers)
             losses.append(float(mean_loss(plan.loss, result, batch.targets)) - clean)
             share = accuracy(result, batch.targets)
             if keep is not None and share is not None:

@@ -240,12 +240,15 @@ def watched(
     *,
     keep: bool = False,
     randomness: bool = False,
+    layers: Mapping[str, float] | None = None,
     on_trace: Callable[[Trace], None] | None = None,
 ) -> tuple[Any, Trace]:
     """Run `run()` (which calls the module) under watch; hooks are removed afterwards, also after an exception.
 
-    `keep` stores the tensors at dropout sites and linear layers, `randomness` also watches single random operators,
-    which costs time on every operator. `on_trace` gets the trace before the run, for who must read it on the way.
+    `keep` stores the tensors at dropout sites and linear layers; `randomness` also watches single random operators,
+    which costs time on every operator. `layers` names parts of the module that are dropout layers of their own, with
+    their rates: switched off, they return their input. `on_trace` gets the trace before the run, for who must read it
+    on the way.
     """
     trace, places = Trace(), _Places(module)
     if on_trace is not None:
@@ -256,12 +259,21 @@ def watched(
                 continue
             stack.callback(part.register_forward_pre_hook(places.enter).remove)
             stack.callback(part.register_forward_hook(places.leave, always_call=True).remove)
+        for name, rate in (layers or {}).items():
+            stack.callback(module.get_submodule(name).register_forward_hook(_bypass(name, rate, switch)).remove)
         functions = stack.enter_context(_FunctionWatch(trace, places, switch, keep))
         if randomness:
             stack.enter_context(_RandomWatch(trace, places, functions))
         result = run()
     trace.visited = places.visited
     return result, trace
+
+
+def _bypass(name: str, rate: float, switch: Switch) -> Callable[[nn.Module, tuple[Any, ...], Any], Any]:
+    def bypass(_: nn.Module, arguments: tuple[Any, ...], result: Any) -> Any:
+        return arguments[0] if switch(name, rate) == 0 else result
+
+    return bypass
 
 
 @contextmanager
