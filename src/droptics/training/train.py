@@ -200,7 +200,7 @@ def train(
         "optimizer": repr(optimizer),
         "options": [decay, repr(max_norm), list(frozen), stop_gap, list(recorder.names)],
     }
-    saver = Progress(checkpoint, settings, [*model.tensors, *data_tensors(data)])
+    saver = Progress(checkpoint, settings, [*stepper.tensors().values(), *data_tensors(data)])
     done = saver.resume(stepper, stream, recorder, guard)
     stopped, iterates = _loop(
         stepper, stream, recorder, guard, saver, schedule, (done, steps), stop_gap, set(keep), progress

@@ -66,22 +66,23 @@ def dropblock_cell(
 ) -> list[Row]:
     """Single-sample DropBlock SGD: its stochastic loss, the deterministic objective, the optimum (pal2020-fig1, -fig5).
 
-    The step is the printed one, made smaller by ((1 - drop) / 0.5)^2 where more than half is dropped. `stochastic` is
+    The step is the printed one, smaller by ((1 - drop) / 0.5)^2 where more than half is dropped. `stochastic` is
     the mean loss of the steps since the last record, `deterministic` the objective of the current weights, `bound` the
     corrected closed form of the global optimum at this width and rate.
     """
     data, start = synthetic(**(size or {}), seed=seed)
     law = Block(drop, start.units, block)
     best = optimum(TwoLayerLinear, Moments.of_sample(data), law)
+    smaller = min(1.0, ((1 - drop) / 0.5) ** 2)
     run = train(
         start,
         data,
         Dropout(law),
         steps=steps,
-        step_size=step_size * min(1.0, ((1 - drop) / 0.5) ** 2),
+        step_size=step_size * smaller,
         batch_size=1,
         convention="pal2020",
-        schedule=Inverse(decay),
+        schedule=Inverse(decay / smaller),
         seed=seed,
         record=Recording(("objective",), at=log_steps(steps, records), data=Moments.of_sample(data)),
         bound=best.bound,
@@ -124,12 +125,13 @@ def dropconnect_cell(
     moments = Moments.of_sample(data)
     units = Bernoulli(drop, start.units)
     weights = Bernoulli(drop, start.V.numel())
+    smaller = min(1.0, ((1 - drop) / 0.5) ** 2)
     options: dict[str, Any] = {
         "steps": steps,
-        "step_size": step_size * min(1.0, ((1 - drop) / 0.5) ** 2),
+        "step_size": step_size * smaller,
         "batch_size": batch_size,
         "convention": "pal2020",
-        "schedule": Inverse(decay),
+        "schedule": Inverse(decay / smaller),
         "seed": seed,
     }
     at = log_steps(steps, records)
@@ -196,6 +198,7 @@ def sliding_cell(
         raise ValueError(f"scheme must be one of {sorted(laws)}, got {scheme!r}")
     law = laws[scheme]
     keep = float(law.mean.mean())
+    smaller = min(1.0, (keep / 0.5) ** 2)
     moments = Moments.of_sample(data)
     best = optimum(TwoLayerLinear, moments, law)
     history = train(
@@ -203,10 +206,10 @@ def sliding_cell(
         data,
         Dropout(law),
         steps=steps,
-        step_size=step_size * min(1.0, (keep / 0.5) ** 2),
+        step_size=step_size * smaller,
         batch_size=1,
         convention="pal2020",
-        schedule=Inverse(decay),
+        schedule=Inverse(decay / smaller),
         seed=seed,
         record=Recording(("objective",), at=log_steps(steps, records), data=moments),
     ).history

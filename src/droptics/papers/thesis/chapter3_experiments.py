@@ -179,7 +179,7 @@ def pivot_floors(widths: Sequence[int], drop: float) -> Tensor:
 def spectrum_cells(scale: Scale) -> dict[str, dict[str, Any]]:
     """Cells of figure 3-2."""
     if scale == "smoke":
-        size: dict[str, Any] = {"sizes": (8, 8, 8, 8), "rank": 6, "steps": 3000, "repeats": 4}
+        size: dict[str, Any] = {"sizes": (8, 8, 8, 8), "rank": 6, "steps": 1500, "repeats": 3}
         return {f"drop={drop:g}": {"drop": drop} | size for drop in (0.0, 0.3, 0.6)}
     drops = [round(0.05 * i, 2) for i in range(19)]
     cells: dict[str, dict[str, Any]] = {f"drop={drop:g}": {"drop": drop} for drop in drops}

@@ -1,0 +1,255 @@
+"""Training of real networks' last layers, of lazy ReLU networks, and against attacks."""
+
+import math
+import os
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from droptics.attacks import Fgsm, Pgd, Threat
+from droptics.data import Sample
+from droptics.losses import Logistic
+from droptics.masks import Bernoulli, Block
+from droptics.models import DeepLinear, LastLayer, ReLUNet
+from droptics.penalties import criterion
+from droptics.training import (
+    Adversarial,
+    Checkpoint,
+    Dropout,
+    Penalized,
+    Plain,
+    Recording,
+    ResNet,
+    SmallCnn,
+    lazy_norm,
+    lazy_start,
+    train,
+    train_lazy,
+)
+from droptics.training.objectives import Batch
+from droptics.training.trainees import Trainee, head_penalty
+
+WIDTH = 10
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def pictures(count=12, channels=1, size=8):
+    inputs = torch.randn(count, channels, size, size, generator=rng(1))
+    labels = torch.arange(count) % 3
+    return Sample(inputs, functional.one_hot(labels, 3).float())
+
+
+def small_net(seed=0, norm=False):
+    layers = [nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, WIDTH), nn.Linear(WIDTH, 3, bias=False)]
+    if norm:
+        layers.insert(2, nn.BatchNorm1d(16))
+    net = nn.Sequential(*layers)
+    with torch.no_grad():
+        for i, parameter in enumerate(net.parameters()):
+            if parameter.ndim == 2:
+                parameter.copy_(torch.randn(parameter.shape, generator=rng(seed + i)) / math.sqrt(parameter.shape[1]))
+            elif not norm or i != 2:  # the scale of the norm layer stays one
+                parameter.zero_()
+    return net
+
+
+@pytest.mark.parametrize("make", [SmallCnn, ResNet])
+@pytest.mark.parametrize(("channels", "size"), [(1, 28), (3, 32)])
+def test_networks_end_with_the_reduced_layer(make, channels, size):
+    net = make(channels=channels, outputs=10, width=80, base=4, seed=3)
+    images = torch.randn(2, channels, size, size, generator=rng())
+    last = LastLayer.of(net, "head")
+    assert last.units == 80
+    assert last.features(images).shape == (2, 80)
+    assert (last.features(images) < 0).any()  # the reduced layer is not rectified
+    again = make(channels=channels, outputs=10, width=80, base=4, seed=3)
+    assert torch.equal(net(images), again(images))
+    other = make(channels=channels, outputs=10, width=80, base=4, seed=4)
+    assert not torch.equal(net(images), other(images))
+    torch.testing.assert_close(net(images)[:1], net(images[:1]))  # examples do not see each other
+
+
+@pytest.mark.parametrize("law", [Block(0.4, WIDTH, 5), Bernoulli(0.3, WIDTH)])
+def test_penalized_last_layer_is_the_criterion_and_the_mean_of_dropout(law):
+    data = pictures()
+    model = LastLayer.of(small_net())
+    trainee = Trainee(model)
+    batch = Batch(data.inputs, data.targets)
+    value = trainee.penalized(Plain().loss, batch, law)
+    torch.testing.assert_close(value.detach(), criterion(model, data, law).value.detach())
+    mean = 0.0
+    with torch.no_grad():
+        for multipliers, probability in law.atoms():
+            drawn = Batch(data.inputs, data.targets, None, multipliers.float())
+            mean += probability * float(Dropout(law).value(trainee.forward, drawn))
+    assert mean == pytest.approx(float(value.detach()), rel=1e-5)
+    assert float(head_penalty(model.head, model.features(data.inputs), law).detach()) > 0
+
+
+@pytest.mark.parametrize("kind", ["dropout", "penalized", "penalized batches"])
+def test_last_layer_training_leaves_the_module_alone_and_descends(kind):
+    data, net, law = pictures(), small_net(norm=True), Block(0.4, WIDTH, 5)
+    net[4].train(False)
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    modes = [part.training for part in net.modules()]
+    run = train(
+        LastLayer.of(net),
+        data,
+        Dropout(law) if kind == "dropout" else Penalized(law),
+        steps=150,
+        step_size=5e-3,
+        batch_size=None if kind == "penalized" else 6,
+        optimizer=torch.optim.Adam,
+        record=Recording(("objective", "singular_values"), at=(0, 75)),
+    )
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+    assert [part.training for part in net.modules()] == modes
+    assert not any(part._forward_pre_hooks for part in net.modules())
+    assert float(run.final("objective")) < 0.6 * float(run.history["objective"][0])
+    assert run.history["singular_values"].shape == (3, 3)
+    assert run.model.module is not net
+    assert all(parameter.grad is None for parameter in run.model.module.parameters())
+    assert not torch.equal(run.model.module[2].running_mean, net[2].running_mean)
+
+
+def test_killed_network_training_resumes_with_its_buffers(tmp_path):
+    data, law = pictures(), Block(0.4, WIDTH, 5)
+
+    def go(limit, checkpoint):
+        seen = []
+
+        def watch(model):
+            seen.append(1)
+            if len(seen) > limit:
+                raise KeyboardInterrupt
+            return model.head.weight.sum()
+
+        return train(
+            LastLayer.of(small_net(norm=True)),
+            data,
+            Dropout(law),
+            steps=300,
+            step_size=1e-2,
+            batch_size=6,
+            optimizer=torch.optim.Adam,
+            record=Recording({"w": watch}, at=range(0, 301, 20)),
+            checkpoint=checkpoint,
+        )
+
+    undisturbed = go(99, None)
+    file = Checkpoint(tmp_path / "net.safetensors", seconds=0.0)
+    with pytest.raises(KeyboardInterrupt):
+        go(13, file)
+    resumed = go(99, file)
+    assert torch.equal(resumed.history["w"], undisturbed.history["w"])
+    states = zip(
+        resumed.model.module.state_dict().values(), undisturbed.model.module.state_dict().values(), strict=True
+    )
+    assert all(torch.equal(a, b) for a, b in states)
+
+
+# --- lazy networks --------------------------------------------------------------------------------------------------
+
+
+def sphere(count=40, inputs=6):
+    points = torch.randn(count, inputs, dtype=torch.float64, generator=rng(5))
+    points = points / points.norm(dim=1, keepdim=True)
+    return Sample(points, points[:, :1].sign())
+
+
+def test_lazy_training_is_the_printed_algorithm():
+    """One example, so that every step sees the same data; masks are read from the kept iterates."""
+    width, steps, drop, radius = 12, 25, 0.4, 3.0
+    start = lazy_start(6, width, seed=2)
+    data = Sample(sphere().inputs[:1], torch.ones(1, 1, dtype=torch.float64))
+    result = train_lazy(start, data, drop, steps=steps, step_size=0.9, max_norm=radius, keep=range(steps), seed=7)
+    W, a = start.weights[0].clone(), start.weights[1][0] * math.sqrt(width)
+    x, y = data.inputs[0], 1.0
+    for t in range(steps):
+        torch.testing.assert_close(result.run.iterates[t].model.weights[0], W, rtol=1e-12, atol=1e-13)
+        b = result.run.iterates[t].multipliers.flatten()[6:]
+        assert set(b.tolist()) <= {0.0, 1.0}
+        g = (a * b) @ torch.relu(W @ x) / math.sqrt(width)
+        slope = -1 / (1 + torch.exp(y * g))
+        W = W - 0.9 * slope * y * torch.outer(a * b * (W @ x >= 0), x) / math.sqrt(width)
+        W = W * (radius / W.norm(dim=1, keepdim=True).clamp_min(radius))
+    torch.testing.assert_close(result.model.weights[0], (1 - drop) * W, rtol=1e-12, atol=1e-13)
+    assert torch.equal(result.model.weights[1], start.weights[1])
+    assert float(W.norm(dim=1).max()) <= radius * (1 + 1e-12)
+    assert float(start.weights[0].norm(dim=1).max()) > radius  # so the projection had something to do
+    kept = result.run.iterates[-1].multipliers.flatten()[6:].sum()
+    assert result.subnetworks[-1].weights[0].shape[0] == int(kept)
+
+
+def test_lazy_training_learns_and_rescaling_changes_no_sign():
+    data = sphere(400)
+    start = lazy_start(6, 200, seed=1)
+    result = train_lazy(start, data, 0.5, steps=800, keep=(0, 799, 800))
+    margins = result.model.outputs(data.inputs) * data.targets
+    assert float((margins < 0).double().mean()) < 0.08
+    assert float((start.outputs(data.inputs) * data.targets < 0).double().mean()) > 0.2
+    torch.testing.assert_close(result.model.outputs(data.inputs), 0.5 * result.run.model.outputs(data.inputs))
+    sub = result.subnetworks[-1]
+    assert 70 < sub.weights[0].shape[0] < 130
+    assert float((sub.outputs(data.inputs) * data.targets < 0).double().mean()) < 0.12
+    assert result.drift[0] == 0
+    assert result.drift[-1] > 0
+    assert lazy_norm(6, 200) > float(start.weights[0].norm(dim=1).max())
+    with pytest.raises(ValueError, match="two-layer ReLUNet"):
+        train_lazy(ReLUNet([torch.ones(2, 3), torch.ones(2, 2), torch.ones(1, 2)]), data, 0.5, steps=1)
+
+
+# --- adversarial training -------------------------------------------------------------------------------------------
+
+
+def test_adversarial_loss_of_a_linear_model_is_the_closed_form():
+    """For a linear score the worst l_inf perturbation costs radius * ||w||_1 of margin, exactly."""
+    data = sphere(30)
+    model = DeepLinear(
+        [torch.randn(4, 6, dtype=torch.float64, generator=rng(8)), torch.randn(1, 4, generator=rng(9)).double()]
+    )
+    radius = 0.1
+    objective = Adversarial(Threat("linf", radius), Fgsm(Logistic()), Logistic())
+    run = train(model, data, objective, steps=1, step_size=1e-3, record=("risk",))
+    margin = (model.outputs(data.inputs) * data.targets).squeeze(1) - radius * model.matrix().abs().sum()
+    assert float(run.history["loss"][0]) == pytest.approx(float(functional.softplus(-margin).mean()), rel=1e-12)
+
+
+def test_adversarial_training_raises_robust_accuracy_and_resumes(tmp_path):
+    data = sphere(120)
+    threat = Threat("l2", 0.15)
+    start = ReLUNet([torch.randn(20, 6, generator=rng(1)).double(), torch.randn(1, 20, generator=rng(2)).double() / 5])
+    method = Pgd(Logistic(), steps=5, start="random", stop="never")
+    options = {"steps": 100, "step_size": 0.3, "batch_size": 30, "record": ("risk",)}
+    plain = train(start, data, Plain(Logistic()), **options)
+    robust = train(start, data, Adversarial(threat, method, Logistic()), **options)
+
+    def worst(model):
+        trainee = Trainee(model)
+        batch = Batch(data.inputs, data.targets, generator=rng(3))
+        return float(Adversarial(threat, Pgd(Logistic(), steps=20), Logistic()).value(trainee.forward, batch).detach())
+
+    assert worst(robust.model) < worst(plain.model)
+    file = tmp_path / "robust.safetensors"
+    saved = train(start, data, Adversarial(threat, method, Logistic()), checkpoint=file, **options)
+    assert all(torch.equal(a, b) for a, b in zip(robust.model.tensors, saved.model.tensors, strict=True))
+    batch = ReLUNet([weight.expand(2, *weight.shape) for weight in start.weights])
+    with pytest.raises(ValueError, match="single run"):
+        train(batch, data, Adversarial(threat, method, Logistic()), steps=1, step_size=0.1)
+
+
+@pytest.mark.skipif(not os.environ.get("DROPTICS_DATA"), reason="needs the image files named by DROPTICS_DATA")
+@pytest.mark.parametrize("dataset", ["mnist", "cifar10"])
+def test_last_layer_experiment_on_images_stays_above_its_bound(dataset):
+    from droptics.papers.pal2020.experiments import last_layer_cell, last_layer_cells
+
+    rows = last_layer_cell(**last_layer_cells("smoke")[dataset])
+    values = [row["objective"] for row in rows if row["kind"] == "objective"]
+    assert values[-1] < values[0]
+    assert min(values) > rows[0]["bound"]
+    assert len([row for row in rows if row["kind"] == "spectrum"]) == 10
