@@ -100,7 +100,7 @@ def audit(
         state, sampled = _State(Tally.empty()), [site.name for site in sites if site.reason is None]
         if isinstance(criterion, Squared):
             state.head = find_head(trace, outputs)
-            state.chain = find_chain(trace, first, outputs, sampled, criterion)
+            state.chain = find_chain(trace, first, outputs, [site.name for site in sites], criterion)
         elif first.targets.ndim == 1:
             state.head = find_head(trace, outputs)
         plan = _plan(criterion, sites, sampled, state, rates, draws)

@@ -176,6 +176,8 @@ def find_chain(
         if layer is None or call.kind != "dropout":
             return None
         places[call.site] = layer
+    if set(places) != set(sites):
+        return None
     layers = [
         (weight.detach(), weight.new_zeros(weight.shape[0]) if bias is None else bias.detach())
         for _, weight, bias, _ in trace.linear
