@@ -1,0 +1,171 @@
+"""Adversarial training of two-layer leaky ReLU networks: how many iterations, how many attack steps, and for what."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from droptics.checks import check_positive
+from droptics.estimates import Bound
+
+Statement = Literal["thm16", "cor4", "cor5"]
+Constants = Literal["corrected", "printed", "printed beta"]
+
+
+def adversarial(
+    statement: Statement = "thm16",
+    *,
+    data_radius: float,
+    margin: float,
+    radius: float,
+    error: float,
+    slope: float = 1.0,
+    width: int = 1,
+    top: float | None = None,
+    start_norm: float | None = None,
+    beta: float | None = None,
+    rate: float | None = None,
+    weight_norm: float | None = None,
+    constants: Constants = "corrected",
+) -> Bound:
+    r"""Iterations after which adversarial training with the reflected loss has beta-robust error at most 2 error.
+
+    f(x) = a^T s(W x), s(z) = max(alpha z, z), |a_r| = kappa for every r, ||W_1||_F <= omega, ||x|| <= R, the classes
+    separated through the origin with margin gamma > nu, the radius of the attack. With rate eta at most
+    1 / (m kappa^2 (R + nu)^2), attack rate 1 / (kappa^2 m ||W_t||_F^2) and 8 nu^2 / (attack rate * error) attack steps
+
+        T <= 64 (1 + omega gamma alpha kappa sqrt(m) eps / 4) / (eta (gamma - nu)^2 alpha^2 kappa^2 m eps^2)
+
+    for every beta >= 4 nu (1 - alpha) kappa sqrt(m). "cor4" is the linear case alpha = 1, kappa = 1 / sqrt(m),
+    omega = 1 / gamma, where beta = 0 is the robust error itself; "cor5" chooses kappa from a wanted beta.
+
+    What was corrected: the printed threshold 2 nu (1 - alpha) kappa sqrt(m) is too small by a factor of two, because
+    two points of one ball may be 2 nu apart; constants="printed beta" keeps it and pays with four times the
+    iterations and twice the attack steps. The printed attack steps of "cor5" are the wrong way up. The printed
+    iteration count holds only at the largest rate.
+
+    What the statement does not say: a network of unit norm changes by at most kappa sqrt(m) nu inside the ball, so for
+    slopes below 3/4 (1/2 with the printed threshold) only points that are misclassified without any attack can have
+    beta-effective attacks. The guarantee is then one about the clean error alone and the bound reports itself vacuous.
+
+    Args:
+        statement: "thm16", "cor4" or "cor5".
+        data_radius: R, the largest norm of an input.
+        margin: gamma, the margin of the data.
+        radius: nu, the l2 radius of the attack; smaller than the margin.
+        error: eps; the guaranteed beta-robust error is 2 eps, in expectation.
+        slope: alpha in (0, 1].
+        width: m.
+        top: kappa; 1 / sqrt(m) when None. Given by beta for "cor5".
+        start_norm: omega; 1 / gamma when None.
+        beta: The wanted beta, for "cor5" only.
+        rate: Training rate; the largest admissible one when None.
+        weight_norm: ||W_t||_F at which attack rate and attack steps are given; omega when None.
+        constants: "corrected", "printed", or "printed beta".
+
+    Returns:
+        The number of training iterations, with every rate, step count and threshold by name among the terms.
+        Claims: thesis-thm16, thesis-cor4, thesis-cor5, thesis-cor5-corrected, thesis-lem18, thesis-lem19, thesis-eq6.7.
+    """
+    _check(statement, constants, data_radius, margin, radius, error, slope)
+    check_positive("width", width)
+    factor = 4.0 if constants == "corrected" else 2.0
+    reach = _reach(statement, factor, radius, slope, beta, top, width)
+    start = 1.0 / margin if start_norm is None else start_norm
+    largest = 1.0 / (reach * (data_radius + radius)) ** 2
+    if rate is not None and not 0 < rate <= largest * (1 + 1e-12):
+        raise ValueError(f"rate must lie in (0, {largest:.6g}], the largest one the proof allows, got {rate}")
+    step = largest if rate is None else rate
+    iterations = _iterations(statement, constants, data_radius, margin, radius, error, slope, reach, start, step)
+    norm = start if weight_norm is None else weight_norm
+    speed = (reach * norm) ** 2
+    pace = 1.0 / speed if speed > 0 else math.inf
+    effort = 16.0 if constants == "printed beta" else 8.0
+    per_square = effort * (radius * reach) ** 2 / error  # attack steps per ||W_t||^2
+    attack_steps = per_square * norm**2
+    if statement == "cor5" and constants == "printed":
+        attack_steps = 2 * (1 - slope) ** 2 / ((beta or 1.0) ** 2 * norm**2 * error) if norm > 0 else math.inf
+    total = per_square * (iterations * start**2 + 1.5 * step * iterations * max(iterations - 1, 0))
+    needed_slope = 0.75 if constants == "corrected" else 0.5
+    claims = {"thm16": "thesis-thm16", "cor4": "thesis-cor4", "cor5": "thesis-cor5-corrected"}
+    return Bound(
+        value=iterations,
+        terms={
+            "training_rate": step,
+            "attack_rate": pace,
+            "attack_steps": attack_steps,
+            "total_attack_steps": total,
+            "beta": factor * radius * (1 - slope) * reach,
+            "top": reach / math.sqrt(width),
+            "robust_error": 2 * error,
+            "informative_slope": needed_slope,
+        },
+        claim="thesis-cor5" if statement == "cor5" and constants == "printed" else claims[statement],
+        trivial=math.inf if slope >= needed_slope else 0.0,
+        needed={"slope": needed_slope},
+    )
+
+
+def _check(
+    statement: str, constants: str, data_radius: float, margin: float, radius: float, error: float, slope: float
+) -> None:
+    if statement not in ("thm16", "cor4", "cor5"):
+        raise ValueError(f"statement must be 'thm16', 'cor4' or 'cor5', got {statement!r}")
+    if constants not in ("corrected", "printed", "printed beta"):
+        raise ValueError(f"constants must be 'corrected', 'printed' or 'printed beta', got {constants!r}")
+    if not 0 < error < 1:
+        raise ValueError(f"error must lie strictly between 0 and 1, got {error}")
+    if not 0 < slope <= 1:
+        raise ValueError(f"slope must lie in (0, 1], got {slope}; at slope 0 the bound is infinite")
+    if not 0 < margin <= data_radius < math.inf:
+        raise ValueError(f"margin must be positive and at most data_radius, got {margin} and {data_radius}")
+    if not 0 <= radius < margin:
+        raise ValueError(
+            f"radius must be at least 0 and smaller than the margin {margin}, got {radius}: beyond it no linear "
+            "classifier is robust and the theorem says nothing"
+        )
+    if statement == "cor4" and slope != 1:
+        raise ValueError(f"slope must be 1 for 'cor4', the linear case, got {slope}")
+
+
+def _reach(
+    statement: str, factor: float, radius: float, slope: float, beta: float | None, top: float | None, width: int
+) -> float:
+    """Kappa sqrt(m): by how much the score of a network of unit norm changes per unit of distance."""
+    if statement != "cor5":
+        if beta is not None:
+            raise ValueError("beta is chosen only in 'cor5'; elsewhere it follows from radius, slope, top and width")
+        if top is not None and not 0 < top < math.inf:
+            raise ValueError(f"top must be positive, got {top}")
+        if statement == "cor4" and top is not None and not math.isclose(top, width**-0.5):
+            raise ValueError(f"top must be 1 / sqrt(width) = {width**-0.5:.6g} for 'cor4', got {top}")
+        return 1.0 if top is None else top * math.sqrt(width)
+    if top is not None:
+        raise ValueError("top follows from beta in 'cor5'; leave it out")
+    if beta is None or not 0 < beta < math.inf:
+        raise ValueError(f"beta must be given and positive for 'cor5', got {beta}")
+    if slope == 1 or radius == 0:
+        raise ValueError("slope must be below 1 and radius positive for 'cor5'; use 'cor4', which needs no beta")
+    return beta / (factor * radius * (1 - slope))
+
+
+def _iterations(
+    statement: str,
+    constants: str,
+    data_radius: float,
+    margin: float,
+    radius: float,
+    error: float,
+    slope: float,
+    reach: float,
+    start: float,
+    step: float,
+) -> float:
+    if statement == "cor4" and constants == "printed":
+        return 128 * (data_radius + radius) ** 2 / ((margin - radius) * error) ** 2
+    memory = start * margin * slope * reach
+    if constants == "printed":
+        return 64 * (data_radius + radius) ** 2 * (1 + memory * error) / ((margin - radius) * slope * error) ** 2
+    # Lemma 19 at a quarter of the error, or at an eighth with the smaller threshold.
+    small = error / (8 if constants == "printed beta" else 4)
+    return 4 * (1 + memory * small) / (step * ((margin - radius) * slope * reach * small) ** 2)

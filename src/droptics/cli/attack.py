@@ -1,0 +1,286 @@
+"""`droptics attack`: clean and robust accuracy of a saved model, with the strongest search that is affordable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from droptics.attacks import Attack, Method
+    from droptics.data import Sample
+
+
+def attack_command(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="A TorchScript archive (.pt), an exported program (.pt2), or a state dict (.safetensors, .pt) of "
+            "linear layers with ReLU between them."
+        ),
+    ],
+    data: Annotated[
+        Path,
+        typer.Option(
+            "--data",
+            help="A .npz or .safetensors file with the arrays inputs (or images) and targets (or "
+            "labels); bytes 0..255 are read as 0..1.",
+        ),
+    ],
+    threat: Annotated[
+        str, typer.Option("--threat", help="Norm and radius: l2:0.5, linf:8/255 or l1:3.")
+    ] = "linf:8/255",
+    method: Annotated[
+        str, typer.Option("--method", help="fgsm, bim, pgd, or linear (exact for affine models).")
+    ] = "pgd",
+    loss: Annotated[
+        str, typer.Option("--loss", help="What to climb: cross-entropy (logistic for one output) or margin.")
+    ] = "cross-entropy",
+    reflected: Annotated[
+        bool, typer.Option("--reflected", help="Reflect the loss about the origin: a lower bound of the error.")
+    ] = False,
+    target: Annotated[
+        str, typer.Option("--target", help="Wrong class a reflected loss aims at: nearest, greedy or every.")
+    ] = "nearest",
+    steps: Annotated[int, typer.Option("--steps", help="Steps of bim and pgd.")] = 40,
+    step: Annotated[
+        float | None,
+        typer.Option("--step", help="Step size; by default a fifth of the radius (bim) or decaying (pgd)."),
+    ] = None,
+    restarts: Annotated[int, typer.Option("--restarts", help="Runs per example; later ones start at random.")] = 1,
+    box: Annotated[str, typer.Option("--box", help='Smallest and largest legal value, or "none".')] = "0,1",
+    count: Annotated[int | None, typer.Option("--count", help="Attack only the first so many examples.")] = None,
+    batch: Annotated[int, typer.Option("--batch", help="Examples per batch.")] = 1000,
+    confidence: Annotated[float, typer.Option("--confidence", help="Coverage of the intervals.")] = 0.95,
+    device: Annotated[str, typer.Option("--device", help='Torch device such as "cuda".')] = "cpu",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write the perturbed inputs, success and distances to this .safetensors file."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random starts.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Attack a saved model and print its clean and robust accuracy with confidence intervals.
+
+    The robust accuracy is an upper bound: a stronger attack may find more. What the attack returns is checked again in
+    eval mode, inside the ball and the box, and every reason to doubt its strength is printed: gradients that vanish,
+    a model that is not deterministic, success that falls as the steps grow.
+
+    Models are loaded without unpickling code. A state dict says nothing about the layers between its matrices; it is
+    read as linear layers with ReLU between them, and refused if its shapes do not fit that.
+
+    Examples:
+      droptics attack model.pt --data images.npz --threat l2:0.5 --method pgd --reflected
+      droptics attack model.pt2 --data test.npz --threat linf:8/255 --steps 100 --restarts 5 --out found.safetensors
+      droptics attack linear.safetensors --data test.npz --threat l1:2 --method linear --box none
+    """
+    import warnings
+
+    from droptics.attacks import Threat, WeakAttackWarning, attack
+    from droptics.cli.tables import show
+
+    limits = None if box.strip().lower() == "none" else _box(box)
+    danger = Threat.parse(threat, limits)
+    sample = _sample(data, count, device)
+    network = _model(model, device)
+    outputs = _outputs(network, sample)
+    how = _method(method, _loss(loss, reflected, target, outputs), steps, step, restarts, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeakAttackWarning)
+        result = attack(network, sample, danger, how, batch=batch)
+    rows = _rows(result, confidence)
+    if out is not None:
+        _write(result, out)
+        rows["written to"] = str(out)
+    show(f"{model.name} under {danger.norm} attacks of radius {danger.radius:.6g}", rows, as_json)
+
+
+def _rows(result: Attack, confidence: float) -> dict[str, object]:
+    clean, robust = result.clean_accuracy(confidence), result.robust_accuracy(confidence)
+    fooled = result.success & result.clean_correct
+    return {
+        "examples": len(result.success),
+        "clean accuracy": float(clean),
+        "clean accuracy interval": [float(clean.lower), float(clean.upper)],
+        "robust accuracy": float(robust),
+        "robust accuracy interval": [float(robust.lower), float(robust.upper)],
+        "fooled by the attack": int(fooled.sum()),
+        "mean distance of the fooled": float(result.radius[fooled].mean()) if bool(fooled.any()) else 0.0,
+        "gradients per example": result.gradients / len(result.success),
+        "doubts": list(result.warnings) or "none",
+    }
+
+
+def _box(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f'--box must read smallest,largest, such as 0,1, or "none", got {text!r}') from None
+    return low, high
+
+
+def _sample(path: Path, count: int | None, device: str) -> Sample:
+    from droptics.cli.files import read_arrays
+    from droptics.data import Sample
+
+    arrays = read_arrays(path)
+    inputs = _one_of(arrays, ("inputs", "images", "x"), path)
+    targets = _one_of(arrays, ("targets", "labels", "y"), path)
+    if not inputs.is_floating_point():
+        if inputs.element_size() != 1 or bool((inputs.long() < 0).any()):
+            raise ValueError(f"{path}: inputs must be floating point or bytes 0..255, got {inputs.dtype}")
+        inputs = inputs.float() / 255
+    if not targets.is_floating_point():
+        targets = targets.long()
+    if count is not None:
+        if count < 1:
+            raise ValueError(f"--count must be positive, got {count}")
+        inputs, targets = inputs[:count], targets[:count]
+    if targets.is_floating_point():
+        targets = targets.to(inputs.dtype)
+    return Sample(inputs.to(device), targets.to(device))
+
+
+def _one_of(arrays: dict[str, Tensor], names: tuple[str, ...], path: Path) -> Tensor:
+    for name in names:
+        if name in arrays:
+            return arrays[name]
+    raise ValueError(f"{path} must hold an array named {' or '.join(names)}; it has {sorted(arrays)}")
+
+
+def _model(path: Path, device: str) -> Any:
+    """The model of a file, without ever unpickling code."""
+    import torch
+
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist")
+    if path.suffix == ".safetensors":
+        from droptics.cli.files import read_arrays
+
+        return _layers(read_arrays(path), path).to(device)
+    if path.suffix == ".pt2":
+        try:
+            return torch.export.load(path).module().to(device)
+        except Exception as problem:
+            raise ValueError(f"{path} cannot be read as an exported program: {problem}") from problem
+    try:
+        return torch.jit.load(str(path), map_location=device)
+    except RuntimeError:
+        pass  # not an archive of TorchScript: a state dict, or nothing we can read
+    try:
+        state = torch.load(path, map_location=device, weights_only=True)
+    except Exception as problem:
+        raise ValueError(
+            f"{path} is neither TorchScript nor a state dict that loads without running code; save the model with "
+            "torch.jit.script, torch.export or its state_dict()"
+        ) from problem
+    if not isinstance(state, dict):
+        raise ValueError(f"{path} holds a {type(state).__name__}, expected a state dict")
+    return _layers(state, path).to(device)
+
+
+def _layers(state: dict[str, Tensor], path: Path) -> nn.Module:
+    """Linear layers with ReLU between them, in the order of the state dict's names."""
+    import re
+
+    import torch
+    from torch import nn
+
+    def order(name: str) -> list[object]:
+        return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name)]
+
+    names = sorted((name for name in state if name.endswith("weight")), key=order)
+    known = {*names, *(name[: -len("weight")] + "bias" for name in names)}
+    if not names or set(state) - known or any(state[name].ndim != 2 for name in names):
+        raise ValueError(
+            f"{path} is not a state dict of linear layers (it has {sorted(state)[:6]}); save the whole model with "
+            "torch.jit.script or torch.export instead"
+        )
+    parts: list[nn.Module] = [nn.Flatten()]
+    for name in names:
+        weight, bias = state[name], state.get(name[: -len("weight")] + "bias")
+        if len(parts) > 1:
+            before = parts[-1]
+            assert isinstance(before, nn.Linear)
+            if before.out_features != weight.shape[1]:
+                raise ValueError(f"{path}: {name} takes {weight.shape[1]} inputs, {before.out_features} come before it")
+            parts.append(nn.ReLU())
+        layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype)
+        with torch.no_grad():
+            layer.weight.copy_(weight)
+            if bias is not None:
+                layer.bias.copy_(bias)
+        parts.append(layer)
+    return nn.Sequential(*parts).eval()
+
+
+def _outputs(model: Any, sample: Sample) -> int:
+    """How many outputs the model has; a first evaluation that turns the model's own errors into one line."""
+    import torch
+
+    from droptics.attacks.gradients import as_columns, evaluating
+
+    try:
+        with evaluating(model), torch.no_grad():
+            outputs = model(sample.inputs[:1])
+    except RuntimeError as problem:
+        first = str(problem).strip().splitlines()[-1]
+        raise ValueError(
+            f"the model cannot be evaluated on inputs of shape {tuple(sample.inputs[:1].shape)} and type "
+            f"{sample.inputs.dtype}: {first}"
+        ) from problem
+    return as_columns(outputs, 1).shape[1]
+
+
+def _loss(name: str, reflected: bool, target: str, outputs: int) -> Any:
+    from droptics.attacks import CrossEntropy, Logistic, Margin, Reflected
+
+    if name not in ("cross-entropy", "margin"):
+        raise ValueError(f"--loss must be cross-entropy or margin, got {name!r}")
+    if name == "margin":
+        plain: Any = Margin()
+    else:
+        plain = Logistic() if outputs == 1 else CrossEntropy()
+    return Reflected(plain, target) if reflected else plain  # type: ignore[arg-type]
+
+
+def _method(name: str, loss: Any, steps: int, step: float | None, restarts: int, seed: int) -> Method:
+    from droptics.attacks import Bim, Fgsm, LinearExact, Pgd
+
+    match name:
+        case "fgsm":
+            return Fgsm(loss)
+        case "bim":
+            return Bim(loss, steps, step)
+        case "pgd":
+            return Pgd(loss, steps, step, restarts, seed=seed)
+        case "linear":
+            return LinearExact()
+    raise ValueError(f"--method must be fgsm, bim, pgd or linear, got {name!r}")
+
+
+def _write(result: Attack, path: Path) -> None:
+    import os
+    import tempfile
+
+    from safetensors.torch import save_file
+
+    if path.suffix != ".safetensors":
+        raise ValueError(f"--out must end in .safetensors, got {path}")
+    arrays = {
+        "inputs": result.inputs,
+        "success": result.success.to("cpu"),
+        "radius": result.radius,
+        "clean_correct": result.clean_correct,
+    }
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    os.close(handle)
+    try:
+        save_file({name: value.detach().cpu().contiguous() for name, value in arrays.items()}, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
