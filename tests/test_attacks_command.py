@@ -1,0 +1,154 @@
+"""`droptics attack` on small saved models."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import typer
+from safetensors.torch import load_file, save_file
+from torch import nn
+from typer.testing import CliRunner
+
+from droptics.attacks import CrossEntropy, Pgd, Reflected, Threat, attack
+from droptics.cli.attack import attack_command
+from droptics.data import Sample
+
+app = typer.Typer()
+app.command()(attack_command)
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("attack")
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Flatten(), nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 3)).eval()
+        images = torch.rand(80, 3, 2, 2)
+    labels = net(images).argmax(1)
+    labels[::8] = (labels[::8] + 1) % 3
+    np.savez(path / "images.npz", images=images.numpy(), labels=labels.numpy())
+    np.savez(path / "bytes.npz", images=(images * 255).byte().numpy(), labels=labels.numpy())
+    torch.jit.trace(net, images).save(str(path / "model.pt"))
+    torch.export.save(
+        torch.export.export(net, (images,), dynamic_shapes=({0: torch.export.Dim("n")},)), path / "net.pt2"
+    )
+    torch.save(net.state_dict(), path / "state.pt")
+    save_file(net.state_dict(), path / "state.safetensors")
+    return path
+
+
+def answer(*arguments: object) -> dict[str, object]:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_every_kind_of_file_gives_the_same_answer(folder: Path) -> None:
+    options = ("--data", folder / "images.npz", "--threat", "l2:0.2", "--method", "pgd", "--reflected")
+    answers = [answer(folder / name, *options) for name in ("model.pt", "net.pt2", "state.pt", "state.safetensors")]
+    with np.load(folder / "images.npz") as arrays:
+        data = Sample(arrays["images"], arrays["labels"])
+    state = load_file(folder / "state.safetensors")
+    net = nn.Sequential(nn.Flatten(), nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 3))
+    net.load_state_dict(state)
+    result = attack(net, data, Threat("l2", 0.2, (0, 1)), Pgd(Reflected(CrossEntropy())))
+    for found in answers:
+        assert found["examples"] == 80
+        assert found["clean_accuracy"] == pytest.approx(float(result.clean_accuracy()))
+        assert found["robust_accuracy"] == pytest.approx(float(result.robust_accuracy()))
+        low, high = found["robust_accuracy_interval"]
+        assert low < found["robust_accuracy"] < high
+
+
+def test_table_bytes_counts_and_output(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "found.safetensors"
+    options = ("--data", folder / "bytes.npz", "--threat", "linf:8/255", "--method", "bim", "--count", 20, "--out", out)
+    result = run(folder / "state.pt", *options)
+    assert result.exit_code == 0
+    assert "robust accuracy" in result.output
+    arrays = load_file(out)
+    assert arrays["inputs"].shape == (20, 3, 2, 2)
+    assert float(arrays["radius"].max()) <= 8 / 255 + 1e-6
+    assert arrays["success"].dtype == torch.bool
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_linear_models_and_scorers(tmp_path: Path) -> None:
+    generator = torch.Generator().manual_seed(1)
+    weight = torch.randn(1, 5, generator=generator, dtype=torch.float64)
+    save_file({"weight": weight}, tmp_path / "linear.safetensors")
+    inputs = torch.randn(50, 5, generator=generator, dtype=torch.float64)
+    targets = torch.randn(50, generator=generator, dtype=torch.float64).sign()
+    np.savez(tmp_path / "data.npz", inputs=inputs.numpy(), targets=targets.numpy())
+    options = ("--data", tmp_path / "data.npz", "--threat", "l2:0.3", "--box", "none")
+    exact = answer(tmp_path / "linear.safetensors", *options, "--method", "linear")
+    expected = float((targets * (inputs @ weight[0]) - 0.3 * weight.norm() > 0).double().mean())
+    assert exact["robust_accuracy"] == pytest.approx(expected)
+    for name in ("fgsm", "pgd"):
+        found = answer(tmp_path / "linear.safetensors", *options, "--method", name, "--loss", "margin")
+        assert found["robust_accuracy"] == pytest.approx(expected)
+    assert answer(tmp_path / "linear.safetensors", *options)["robust_accuracy"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "absent.pt"}, "does not exist"),
+        ({"--threat": "l9:1"}, "norm must be"),
+        ({"--threat": "strong"}, "threat must read"),
+        ({"--method": "magic"}, "--method must be"),
+        ({"--loss": "pain"}, "--loss must be"),
+        ({"--box": "0"}, "--box must read"),
+        ({"--box": "0.4,0.6"}, "must lie in the box"),
+        ({"--count": "0"}, "--count must be positive"),
+        ({"--data": "absent.npz"}, "does not exist"),
+        ({"--out": "found.txt"}, "must end in .safetensors"),
+        ({"--method": "linear"}, "must be affine"),
+    ],
+)
+def test_mistakes_are_one_error(folder: Path, changes: dict[str, str], message: str) -> None:
+    options = {"model": "state.pt", "--data": "images.npz", "--threat": "l2:0.1"} | changes
+    arguments: list[object] = [folder / options.pop("model")]
+    for name, value in options.items():
+        arguments += [name, folder / value if name == "--data" else value]
+    result = run(*arguments)
+    assert isinstance(result.exception, ValueError)
+    assert message in str(result.exception)
+
+
+def test_pickled_code_is_not_run(folder: Path, tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (Path.touch, (tmp_path / "sprung",))  # type: ignore[return-value]
+
+    (tmp_path / "evil.pt").write_bytes(pickle.dumps(Trap()))
+    torch.save({"weight": Trap()}, tmp_path / "worse.pt")
+    save_file({"kernel.weight": torch.zeros(2, 2, 3, 3)}, tmp_path / "conv.safetensors")
+    save_file({"0.weight": torch.zeros(5, 12), "1.weight": torch.zeros(3, 4)}, tmp_path / "broken.safetensors")
+    for name, message in (
+        ("evil.pt", "without running code"),
+        ("worse.pt", "without running code"),
+        ("conv.safetensors", "not a state dict of linear layers"),
+        ("broken.safetensors", "come before it"),
+    ):
+        result = run(tmp_path / name, "--data", folder / "images.npz")
+        assert isinstance(result.exception, ValueError), name
+        assert message in str(result.exception)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_model_that_does_not_fit_the_data(folder: Path, tmp_path: Path) -> None:
+    save_file({"weight": torch.zeros(3, 7)}, tmp_path / "small.safetensors")
+    result = run(tmp_path / "small.safetensors", "--data", folder / "images.npz")
+    assert isinstance(result.exception, ValueError)
+    assert "cannot be evaluated on inputs of shape (1, 3, 2, 2)" in str(result.exception)
