@@ -313,22 +313,30 @@ def test_chunks_do_not_change_the_answer(monkeypatch):
 
 def test_accuracy_by_width_and_the_smallest_subnetwork():
     model, data = LastLayer.of(classifier()), labeled()
-    order = coadaptation.flows(model, data).detach().argsort(descending=True)
+    values = coadaptation.flows(model, data).detach()
+    order = values.argsort(descending=True)
     curve = coadaptation.accuracy_by_width(model, data)
-    prefixes = torch.zeros(13, 12, dtype=torch.bool)
     for width in range(13):
-        prefixes[width, order[:width]] = True
-    direct = coadaptation.evaluate(model, data, prefixes)
-    assert torch.allclose(curve, direct.accuracies)
+        kept = torch.zeros(1, 12, dtype=torch.bool)
+        kept[0, order[:width]] = True
+        scale = float(values.sum() / values[order[:width]].sum()) if width else 1.0
+        direct = coadaptation.evaluate(model, data, kept, scale=scale)
+        assert float(curve[width]) == pytest.approx(float(direct.accuracies[0]))
+    full = direct.full
     for tolerance in (0.0, 0.1, 0.3):
-        kept = coadaptation.smallest(model, data, tolerance)
-        width = int(kept.sum())
-        assert float(curve[width]) >= direct.full - tolerance
-        assert bool((curve[:width] < direct.full - tolerance).all())
-    assert int(coadaptation.smallest(model, data, 1.0).sum()) == 0
-    backwards = coadaptation.smallest(model, data, 0.0, order=order.flip(0))
-    width = int(backwards.sum())
-    assert set(backwards.nonzero()[:, 0].tolist()) == set(order.flip(0)[:width].tolist())
+        found = coadaptation.smallest(model, data, tolerance)
+        assert found.accuracy >= full - tolerance
+        assert found.full == full
+        again = coadaptation.evaluate(model, data, found.kept[None], scale=found.scale)
+        assert float(again.accuracies[0]) == found.accuracy
+        assert bool((curve[: found.width] < full - tolerance).all())
+        if found.width:  # else the bias alone is good enough, and there is nothing to export
+            small = coadaptation.export(model, data, found.kept, scale=found.scale).eval()
+            accuracy = (small(data.inputs).argmax(1) == data.targets).double().mean()
+            assert float(accuracy) == pytest.approx(found.accuracy)
+        only_flow = coadaptation.smallest(model, data, tolerance, draws=0)
+        assert found.width <= only_flow.width == int((curve >= full - tolerance).nonzero()[0])
+    assert coadaptation.smallest(model, data, 1.0).width == 0
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])

@@ -1,5 +1,6 @@
-"""What can be proved about a network from its data: capacity, generalization, lazy training, compression."""
+"""What can be proved about a network from its data: capacity, generalization, lazy and adversarial training."""
 
+from droptics.bounds.adversarial import adversarial
 from droptics.bounds.classical import gaussian_tail, hoeffding, martingale, squared, uniform
 from droptics.bounds.lazy_training import LazySetting, active_units, initial_norm, lazy, lazy_setting
 from droptics.bounds.margins import gate_margin, linear_margin
@@ -19,6 +20,7 @@ from droptics.bounds.survey import surveyed
 __all__ = [
     "LazySetting",
     "active_units",
+    "adversarial",
     "completion",
     "completion_alpha",
     "completion_condition",

@@ -3,6 +3,7 @@
 from droptics.coadaptation.measures import Split, alpha, coadaptation, evenness, flows, importance, split
 from droptics.coadaptation.retention import Retentivity, retentivity, symmetrize
 from droptics.coadaptation.subnetworks import (
+    Subnetwork,
     Subnetworks,
     accuracy_by_width,
     draw,
@@ -15,6 +16,7 @@ from droptics.coadaptation.subnetworks import (
 __all__ = [
     "Retentivity",
     "Split",
+    "Subnetwork",
     "Subnetworks",
     "accuracy_by_width",
     "alpha",
