@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -133,11 +134,16 @@ def test_pickled_code_is_not_run(folder: Path, tmp_path: Path) -> None:
 
     (tmp_path / "evil.pt").write_bytes(pickle.dumps(Trap()))
     torch.save({"weight": Trap()}, tmp_path / "worse.pt")
+    with zipfile.ZipFile(folder / "net.pt2") as source, zipfile.ZipFile(tmp_path / "exported.pt2", "w") as target:
+        for name in source.namelist():
+            content = source.read(name)
+            target.writestr(name, pickle.dumps(Trap()) if "sample_inputs" in name and name.endswith(".pt") else content)
     save_file({"kernel.weight": torch.zeros(2, 2, 3, 3)}, tmp_path / "conv.safetensors")
     save_file({"0.weight": torch.zeros(5, 12), "1.weight": torch.zeros(3, 4)}, tmp_path / "broken.safetensors")
     for name, message in (
         ("evil.pt", "without running code"),
         ("worse.pt", "without running code"),
+        ("exported.pt2", "without running code"),
         ("conv.safetensors", "not a state dict of linear layers"),
         ("broken.safetensors", "come before it"),
     ):
