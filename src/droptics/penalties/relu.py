@@ -29,18 +29,22 @@ from droptics.penalties.methods import ClosedForm
 from droptics.penalties.relu_kernels import direct_moments
 from droptics.penalties.relu_outcomes import (
     DIRECT_BITS,
+    Advance,
     Coins,
     Leaf,
     LossLeaf,
     MomentLeaf,
     Stage,
     Walk,
+    silent,
     sweep_work,
     table_rows,
 )
 
 _PROBES = 64
 _MOST_PROBED_EXAMPLES = 16
+# So few outcomes are summed in well under a second by any kernel here: no need to estimate.
+_SURE_OUTCOMES = 2.0**22
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,9 @@ def relu_criterion(
     _check_finite(laws if not isinstance(loss, Squared) else laws[:-1])
     networks = _networks(model)
     plans = [_Plan.of(network, laws, loss) for network in networks]
+    if sum(plan.most_outcomes() for plan in plans) * len(sample) <= _SURE_OUTCOMES:
+        values = [plan.examples(sample, method.memory) for plan in plans]
+        return torch.stack(values).reshape(*model.batch_shape, len(sample))
     cost = _cost(plans, sample)
     if cost.seconds > method.seconds:
         raise NoClosedForm(
@@ -102,12 +109,11 @@ def relu_criterion(
             f"the {method.seconds:g} s allowed; allow it with ClosedForm(seconds={math.ceil(cost.seconds)}) or use "
             "MonteCarlo() (last layer integrated, control variates)"
         )
-    values = []
     # a bar for what is over at once only flickers; None switches it off where there is no terminal
     hidden = True if cost.seconds < 1 else None
     with tqdm(total=cost.seconds, disable=hidden, desc="exact criterion", unit="s", leave=False) as bar:
-        for plan in plans:
-            values.append(torch.stack([plan.example(sample, i, method.memory, bar.update) for i in range(len(sample))]))
+        speed = _speed()
+        values = [plan.examples(sample, method.memory, lambda work: bar.update(work * speed)) for plan in plans]
     return torch.stack(values).reshape(*model.batch_shape, len(sample))
 
 
@@ -197,8 +203,9 @@ class _Plan:
             # inputs that do nothing need no coin at all, whatever their rate
             key[(fixed == 0).all(0)] = 0.0
             group = _groups(key)
-            first = _coins(self.first, group)
-            columns = _averaged(columns, group, 1)
+            if int(group.max()) + 1 < len(group):
+                first = _coins(self.first, group)
+                columns = _averaged(columns, group, 1)
         stages = [Stage(first, columns, self.biases[0])]
         stages += [Stage(*stage) for stage in zip(self.laws[1:], self.weights[1:], self.biases[1:], strict=True)]
         return stages if not isinstance(self.loss, Squared) else stages[:-1]
@@ -207,11 +214,22 @@ class _Plan:
         target = sample.targets[position : position + 1].cpu()
         return MomentLeaf() if isinstance(self.loss, Squared) else LossLeaf(self.loss, _doubled(target))
 
-    def example(self, sample: Sample, position: int, memory: int, update: Any) -> Tensor:
+    def most_outcomes(self) -> float:
+        """An upper bound on the outcomes of one example."""
+        laws = self.laws[:-1] if isinstance(self.loss, Squared) else self.laws
+        bits = 0.0
+        for law in laws:
+            bits += math.log2(law.support_count or 1) if isinstance(law, MaskLaw) else float(np.log2(law.radix).sum())
+        return 2.0 ** min(bits, 1000.0)
+
+    def examples(self, sample: Sample, memory: int, advance: Advance = silent) -> Tensor:
+        """Expected loss of every example."""
+        return torch.stack([self.example(sample, position, memory, advance) for position in range(len(sample))])
+
+    def example(self, sample: Sample, position: int, memory: int, advance: Advance) -> Tensor:
         """Expected loss of one example."""
         stages = self.stages(sample.inputs[position])
-        seconds = _speed()
-        walk = Walk(stages, self.leaf(sample, position), memory, lambda work: update(work * seconds))
+        walk = Walk(stages, self.leaf(sample, position), memory, advance)
         arguments = [tensor for stage in stages for tensor in (stage.weight, stage.bias)]
         result: Tensor = _Expectation.apply(walk, *arguments)  # type: ignore[no-untyped-call]
         if isinstance(self.loss, Squared):

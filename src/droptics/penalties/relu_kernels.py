@@ -256,24 +256,55 @@ def direct_gradient(
 
 
 @njit(cache=True)
-def ranks(table: Array, other: Array) -> tuple[Index, Index, Index, Index]:
-    """For every unit: order of `other`, ranks in `other`, order of `table`, and how many of `other` stay <= -table."""
+def sorted_outcomes(table: Array, counts: Index, chosen: Index) -> Index:
+    """For every unit the order of its column sums.
+
+    A coin without copies repeats the sorted list so far with a shift, so that one merge per coin sorts all; binomial
+    counts are left to a general sort.
+    """
+    units, size = table.shape
+    order = np.zeros((units, size), np.int64)
+    merged = np.empty(size, np.int64)
+    binary = True
+    for g in chosen:
+        binary = binary and counts[g] == 1
+    for i in range(units):
+        if not binary:
+            order[i] = np.argsort(table[i])
+            continue
+        filled = 1
+        while filled < size:
+            first, second = 0, 0
+            for place in range(2 * filled):
+                take = second == filled
+                if not take and first < filled:
+                    take = table[i, order[i, first]] <= table[i, order[i, second] + filled]
+                if take:
+                    merged[place] = order[i, first]
+                    first += 1
+                else:
+                    merged[place] = order[i, second] + filled
+                    second += 1
+            filled *= 2
+            order[i, :filled] = merged[:filled]
+    return order
+
+
+@njit(cache=True)
+def ranks(table: Array, other: Array, table_order: Index, order: Index) -> tuple[Index, Index]:
+    """For every unit: ranks in `other`, and how many of `other` stay <= -table."""
     units, size = other.shape
-    order = np.empty((units, size), np.int64)
     rank = np.empty((units, size), np.int64)
-    table_order = np.empty(table.shape, np.int64)
     cut = np.empty(table.shape, np.int64)
     for i in range(units):
-        order[i] = np.argsort(other[i])
         for position in range(size):
             rank[i, order[i, position]] = position
-        table_order[i] = np.argsort(table[i])
         below = size
         for a in table_order[i]:
             while below > 0 and other[i, order[i, below - 1]] > -table[i, a]:
                 below -= 1
             cut[i, a] = below
-    return order, rank, table_order, cut
+    return rank, cut
 
 
 @njit(cache=True)
@@ -343,6 +374,8 @@ def _sweep_pair(
                 tree[node, 2] += weight * other
                 tree[node, 3] += weight * first * other
                 node += node & -node
+        if pointer == size or cut[j, a] == size:
+            continue
         none, one, two, both = 0.0, 0.0, 0.0, 0.0
         node = size - cut[j, a]
         while node > 0:

@@ -27,6 +27,7 @@ from droptics.penalties.relu_kernels import (
     direct_moments,
     half_table,
     ranks,
+    sorted_outcomes,
     split_coins,
     sweep_row,
 )
@@ -159,14 +160,14 @@ def merged(values: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:
 Advance = Callable[[float], object]
 
 
-def _silent(_: float) -> None:
+def silent(_: float) -> None:
     """No progress is shown."""
 
 
 class Walk:
     """Expected leaf values of a network: `value` forwards, `gradient` backwards, both within `memory` bytes."""
 
-    def __init__(self, stages: list[Stage], leaf: Leaf, memory: int, advance: Advance = _silent) -> None:
+    def __init__(self, stages: list[Stage], leaf: Leaf, memory: int, advance: Advance = silent) -> None:
         self.stages, self.leaf, self.memory, self.advance = stages, leaf, memory, advance
         width = max(max(stage.weight.shape) for stage in stages)
         self.room = max(1, memory // (64 * width))
@@ -337,13 +338,15 @@ class Dominance:
         self.halves = split_coins(law.counts, np.array(inner, dtype=np.int64))
 
     def _tables(self, base: NDArray[np.float64], chosen: NDArray[np.int64]) -> Any:
-        return half_table(self.columns, self.law.counts, self.law.drop, chosen, base)
+        """Sums, probabilities and the order of the sums."""
+        table, chances = half_table(self.columns, self.law.counts, self.law.drop, chosen, base)
+        return table, chances, sorted_outcomes(table, self.law.counts, chosen)
 
     def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and second moment."""
         units = len(self.base)
         mean, second = np.zeros(units), np.zeros((units, units))
-        offsets, chances = self._tables(self.base, self.outer)
+        offsets, chances, _ = self._tables(self.base, self.outer)
         for o in range(offsets.shape[1]):
             left, right = (
                 self._tables(offsets[:, o].copy(), self.halves[0]),
@@ -359,7 +362,7 @@ class Dominance:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Gradients of <linear, mean> + <quadratic, second> in the columns and in the base."""
         result = np.zeros(self.columns.shape)
-        offsets, chances = self._tables(self.base, self.outer)
+        offsets, chances, _ = self._tables(self.base, self.outer)
         outer_slopes = np.zeros(offsets.shape)
         for o in range(offsets.shape[1]):
             left, right = (
@@ -382,10 +385,10 @@ class Dominance:
 
 def _sweep(left: Any, right: Any, advance: Advance, weights: Any) -> tuple[Any, Any, Any]:
     """All single and pair sums of two half tables; slopes per outcome of the left one when weights are given."""
-    table, chances = left
-    other, other_chances = right
+    table, chances, table_order = left
+    other, other_chances, order = right
     units = len(table)
-    order, rank, table_order, cut = ranks(table, other)
+    rank, cut = ranks(table, other, table_order, order)
     linear, quadratic = (np.zeros(units), np.zeros((units, units))) if weights is None else weights
     slopes = np.zeros((0, 0)) if weights is None else np.zeros(table.shape)
     mean, second = np.zeros(units), np.zeros((units, units))
