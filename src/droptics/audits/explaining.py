@@ -31,9 +31,10 @@ def _loss_gap(report: Report) -> list[Finding]:
     gap = training - validation
     if gap > 0 and added > 0:
         share = min(added / gap, 1.0)
+        part = "all of it" if share == 1.0 else f"{share:.0%} of it"
         text = (
-            f"training loss {training:.4g} is above validation loss {validation:.4g}: dropout explains {added:.4g} "
-            f"of the gap of {gap:.4g} ({share:.0%}); without dropout the training loss is {clean:.4g}"
+            f"training loss {training:.4g} is above validation loss {validation:.4g} by {gap:.4g}: dropout adds "
+            f"{added:.4g} and explains {part}; without dropout the training loss is {clean:.4g}"
         )
         advice = "compare validation with the loss without dropout" if share > 0.5 else "look for another cause"
         return [Finding("note", NETWORK, text, advice)]

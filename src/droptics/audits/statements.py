@@ -112,5 +112,5 @@ def _subnetworks(head: Head, rate: float) -> SubnetworkSummary | None:
     generator = torch.Generator().manual_seed(0)
     found = evaluate(model, data, draw(Bernoulli(rate, model.units), SUBNETWORKS, generator), scale=1 / (1 - rate))
     low, high = torch.quantile(found.accuracies, torch.tensor([0.05, 0.95], dtype=torch.float64)).tolist()
-    kept = int(smallest(model, data, TOLERANCE).sum())
+    kept = smallest(model, data, TOLERANCE).width
     return SubnetworkSummary(found.full, float(found.accuracies.mean()), low, high, kept, TOLERANCE)
