@@ -183,6 +183,18 @@ def test_kernel_equals_torch_on_the_same_numbers(law, kind):
         torch.testing.assert_close(left.history[name], right.history[name], rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_kernel_equals_torch_at_every_width(width):
+    start = TwoLayerLinear(0.5 * randn(2, OUTPUTS, width, seed=1), 0.5 * randn(2, INPUTS, width, seed=2))
+    tied = Autoencoder(0.5 * randn(2, INPUTS, width, seed=3))
+    for model, data in ((start, population()), (tied, Moments.of_map(randn(INPUTS, INPUTS, seed=4)))):
+        for law in (Bernoulli(0.0, width), Bernoulli(0.5, width)):
+            options = {"steps": 30, "step_size": 0.002, "batch_size": 1}
+            left = train(model, data, Dropout(law), engine="kernel", **options)
+            right = train(model, data, Dropout(law), engine="torch", **options)
+            assert_same_model(left.model, right.model, 1e-12)
+
+
 def test_kernel_equals_torch_tied_plain_and_float32():
     tied = Autoencoder(0.5 * randn(RUNS, INPUTS, WIDTH, seed=3))
     data = Moments.of_map(randn(INPUTS, INPUTS, seed=4))

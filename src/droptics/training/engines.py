@@ -82,11 +82,13 @@ class KernelEngine(Engine):
         self._template = model
         self._lead = bool(model.batch_shape)
         shape = model.batch_shape if self._lead else torch.Size([1])
-        # a copy, one unit per row; ascontiguousarray alone would share the memory of a transposed tensor
-        self._factors = [
-            np.array(tensor.detach().expand(*shape, *tensor.shape[-2:]).mT.numpy(), order="C", copy=True)
-            for tensor in model.tensors
-        ]
+        # copies with one unit per row, in pairs: an odd width gets one more that is always dropped
+        self._odd = model.units % 2
+        self._factors = []
+        for tensor in model.tensors:
+            rows = np.zeros((shape[0], model.units + self._odd, tensor.shape[-2]), tensor.detach().numpy().dtype)
+            rows[:, : model.units] = tensor.detach().expand(*shape, *tensor.shape[-2:]).mT.numpy()
+            self._factors.append(rows)
 
     def advance(self, draws: Draws, first: int, rates: Tensor) -> Tensor:
         steps = slice(first, first + len(rates))
@@ -99,12 +101,12 @@ class KernelEngine(Engine):
             z = draws.multipliers[:, steps, 0]
         # the kernel moves along half the gradient of the squared error
         doubled = np.ascontiguousarray((2 * rates.mT).to(x.dtype).numpy())
-        x, y, z = x.contiguous(), y.contiguous(), z.contiguous()
+        x, y, z = x.contiguous(), y.contiguous(), torch.nn.functional.pad(z, (0, self._odd)).contiguous()
         losses = run_kernel(self._factors, x.numpy(), y.numpy(), z.numpy(), doubled)
         return torch.from_numpy(losses).mT
 
     def model(self) -> Model:
-        found = [torch.from_numpy(factor).mT for factor in self._factors]
+        found = [torch.from_numpy(factor[:, : self._template.units]).mT for factor in self._factors]
         return rebuild(self._template, found if self._lead else [factor[0] for factor in found])
 
     def snapshot(self) -> Model:

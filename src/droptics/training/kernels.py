@@ -2,7 +2,8 @@
 
 Factors are stored with one unit per row, so that a dropped unit costs nothing and a kept one is three passes over
 contiguous memory that stay in the first-level cache. Every run is computed by the same instructions in the same
-order whether it is alone or one of many, so batches equal separate runs bit for bit.
+order whether it is alone or one of many, so batches equal separate runs bit for bit. Units are taken in pairs, so the
+width has to be even: an odd one is padded with a unit that is always dropped.
 """
 
 from __future__ import annotations
@@ -25,91 +26,116 @@ def _untied(U: Array, V: Array, x: Array, y: Array, z: Array, rates: Array, loss
     """For every run and step: res = U (z o V x) - y, then U and V move by rates * the halved gradient.
 
     U (runs, width, outputs) and V (runs, width, inputs) are changed in place; x (runs, steps, inputs), y (runs,
-    steps, outputs), z (runs, steps, width), rates and losses (runs, steps).
+    steps, outputs), z (runs, steps, width), rates and losses (runs, steps). The width is even.
     """
-    runs, steps, _ = z.shape
-    width, outputs = U.shape[1], U.shape[2]
-    inputs = V.shape[2]
-    residual = np.empty(outputs, U.dtype)
-    hidden = np.empty(width, U.dtype)
+    runs, steps, width = z.shape
+    outputs, inputs = U.shape[2], V.shape[2]
+    residual, hidden = np.empty(outputs, U.dtype), np.empty(width, U.dtype)
+    alive = np.empty(width, np.int64)
     zero = U.dtype.type(0)
     for run in range(runs):
         for t in range(steps):
             xt, yt, zt = x[run, t], y[run, t], z[run, t]
             rate = rates[run, t]
+            count = _pairs(zt, alive)
             for o in range(outputs):
                 residual[o] = -yt[o]
-            for j in range(width):
-                if zt[j] != zero:
-                    v, u = V[run, j], U[run, j]
-                    value = zero
-                    for i in range(inputs):
-                        value += v[i] * xt[i]
-                    value *= zt[j]
-                    hidden[j] = value
-                    for o in range(outputs):
-                        residual[o] += value * u[o]
+            for k in range(0, count, 2):  # two units at a time share every load of the inputs and the residual
+                j, m = alive[k], alive[k + 1]
+                vj, vm, uj, um = V[run, j], V[run, m], U[run, j], U[run, m]
+                a, b = zero, zero
+                for i in range(inputs):
+                    a += vj[i] * xt[i]
+                    b += vm[i] * xt[i]
+                a *= zt[j]
+                b *= zt[m]
+                hidden[j], hidden[m] = a, b
+                for o in range(outputs):
+                    residual[o] += a * uj[o] + b * um[o]
             total = zero
             for o in range(outputs):
                 total += residual[o] * residual[o]
             losses[run, t] = total
-            for j in range(width):
-                if zt[j] != zero:
-                    v, u = V[run, j], U[run, j]
-                    back = zero
-                    move = rate * hidden[j]
-                    for o in range(outputs):
-                        back += u[o] * residual[o]
-                        u[o] -= move * residual[o]
-                    back *= rate * zt[j]
-                    for i in range(inputs):
-                        v[i] -= back * xt[i]
+            for k in range(0, count, 2):
+                j, m = alive[k], alive[k + 1]
+                vj, vm, uj, um = V[run, j], V[run, m], U[run, j], U[run, m]
+                a, b = zero, zero
+                p, q = rate * hidden[j], rate * hidden[m]
+                for o in range(outputs):
+                    a += uj[o] * residual[o]
+                    b += um[o] * residual[o]
+                    uj[o] -= p * residual[o]
+                    um[o] -= q * residual[o]
+                a *= rate * zt[j]
+                b *= rate * zt[m]
+                for i in range(inputs):
+                    vj[i] -= a * xt[i]
+                    vm[i] -= b * xt[i]
 
 
 def _tied(U: Array, x: Array, y: Array, z: Array, rates: Array, losses: Array) -> None:
     """The same for V = U: both halves of the update are computed from the old U."""
-    runs, steps, _ = z.shape
-    width, features = U.shape[1], U.shape[2]
-    residual = np.empty(features, U.dtype)
-    hidden = np.empty(width, U.dtype)
+    runs, steps, width = z.shape
+    features = U.shape[2]
+    residual, hidden = np.empty(features, U.dtype), np.empty(width, U.dtype)
+    alive = np.empty(width, np.int64)
     zero = U.dtype.type(0)
     for run in range(runs):
         for t in range(steps):
             xt, yt, zt = x[run, t], y[run, t], z[run, t]
             rate = rates[run, t]
+            count = _pairs(zt, alive)
             for o in range(features):
                 residual[o] = -yt[o]
-            for j in range(width):
-                if zt[j] != zero:
-                    u = U[run, j]
-                    value = zero
-                    for i in range(features):
-                        value += u[i] * xt[i]
-                    value *= zt[j]
-                    hidden[j] = value
-                    for o in range(features):
-                        residual[o] += value * u[o]
+            for k in range(count):
+                j = alive[k]
+                u = U[run, j]
+                a = zero
+                for i in range(features):
+                    a += u[i] * xt[i]
+                a *= zt[j]
+                hidden[j] = a
+                for o in range(features):
+                    residual[o] += a * u[o]
             total = zero
             for o in range(features):
                 total += residual[o] * residual[o]
             losses[run, t] = total
-            for j in range(width):
-                if zt[j] != zero:
-                    u = U[run, j]
-                    back = zero
-                    for o in range(features):
-                        back += u[o] * residual[o]
-                    back *= rate * zt[j]
-                    move = rate * hidden[j]
-                    for o in range(features):
-                        u[o] -= move * residual[o] + back * xt[o]
+            for k in range(count):
+                j = alive[k]
+                u = U[run, j]
+                a = zero
+                for o in range(features):
+                    a += u[o] * residual[o]
+                a *= rate * zt[j]
+                p = rate * hidden[j]
+                for o in range(features):
+                    u[o] -= p * residual[o] + a * xt[o]
+
+
+# fastmath lets the sums be vectorized; NaN and infinity must survive, they are how divergence is seen
+FLAGS = {"reassoc", "contract", "arcp", "nsz"}
+
+
+@njit(nogil=True, cache=True)
+def _pairs(z: Array, alive: Array) -> int:
+    """Indices of the kept units; a dropped one (its multiplier is zero) makes an odd number even."""
+    count, dropped = 0, 0
+    for j in range(len(z)):
+        if z[j] != 0:
+            alive[count] = j
+            count += 1
+        else:
+            dropped = j
+    if count % 2:
+        alive[count] = dropped
+        count += 1
+    return count
 
 
 @cache
 def _compiled(function: Callable[..., None]) -> Callable[..., None]:
-    # fastmath lets the sums be vectorized; NaN and infinity must survive, they are how divergence is seen
-    flags = {"reassoc", "contract", "arcp", "nsz"}
-    return njit(nogil=True, cache=True, fastmath=flags)(function)
+    return njit(nogil=True, cache=True, fastmath=FLAGS)(function)
 
 
 def run_kernel(factors: list[Array], x: Array, y: Array, z: Array, rates: Array) -> Array:
