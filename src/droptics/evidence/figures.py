@@ -13,6 +13,7 @@ import json
 import math
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -158,20 +159,20 @@ def reproduce(
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}")
+    store = _Store(Path(out) / "cells")
     runs = [_Run(figure, scale, Path(out) / figure.id / scale, _why_not(figure, scale, missing)) for figure in figures]
-    owners = {task.key: run for run in runs for task in run.pending()}
-    tasks = [task for run in runs for task in run.pending()]
-    bar = tqdm(total=len(tasks), unit="cell", desc=f"reproduce ({scale})", disable=None, leave=False)
-    with bar:
-        for done in (engine or Local()).run(tasks):
-            run = owners[done.key]
+    tasks = {task.key: task for run in runs for task in run.tasks}
+    resumed = {key for key in tasks if store.load(key)}
+    pending = [task for key, task in tasks.items() if key not in resumed]
+    with tqdm(total=len(pending), unit="cell", desc=f"reproduce ({scale})", disable=None, leave=False) as bar:
+        for done in (engine or Local()).run(pending):
             if done.error or done.skipped:
-                run.failures[done.key] = done.error or done.skipped
+                store.failures[done.key] = done.error or done.skipped
             else:
-                run.store(done.key, done.rows, done.seconds)
-            bar.set_postfix_str(run.figure.id)
+                store.save(tasks[done.key], done.rows, done.seconds)
+            bar.set_postfix_str(done.key[:40])
             bar.update()
-    return [run.finish(command) for run in runs]
+    return [run.finish(store, resumed, command) for run in runs]
 
 
 def _why_not(figure: Figure, scale: Scale, missing: Callable[[str], str] | None) -> str:
@@ -181,69 +182,73 @@ def _why_not(figure: Figure, scale: Scale, missing: Callable[[str], str] | None)
     return "; ".join(reason for reason in reasons if reason)
 
 
+class _Store:
+    """Finished cells, one file each, named by what they depend on; figures that share a cell share its file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.records: dict[str, dict[str, Any]] = {}
+        self.failures: dict[str, str] = {}
+
+    def load(self, key: str) -> bool:
+        """Whether the cell is on disk; a file that cannot be read counts as absent."""
+        record = read_record(self.folder / f"{key}.json")
+        if record is not None:
+            self.records[key] = record
+        return record is not None
+
+    def save(self, task: Task, rows: Sequence[Row], seconds: float) -> None:
+        plain = [{name: plain_value(value) for name, value in row.items()} for row in rows]
+        record = {"parameters": dict(task.parameters), "rows": plain, "seconds": seconds}
+        write_text(self.folder / f"{task.key}.json", json.dumps(record, indent=1))
+        self.records[task.key] = record
+
+
 class _Run:
-    """One figure being reproduced: which cells are on disk, which are still to do."""
+    """One figure being reproduced."""
 
     def __init__(self, figure: Figure, scale: Scale, folder: Path, skipped: str) -> None:
         self.figure, self.scale, self.folder, self.skipped = figure, scale, folder, skipped
-        self.cells = [] if skipped else list(figure.cells(scale))
-        self.files = [self.folder / "cells" / f"{cell.name}-{self._digest(cell)}.json" for cell in self.cells]
-        if len(set(self.files)) != len(self.files):
+        cells = [] if skipped else list(figure.cells(scale))
+        self.tasks = [Task(cell_key(figure, cell), figure.run, dict(cell.parameters), cell.gpu) for cell in cells]
+        if len({task.key for task in self.tasks}) != len(self.tasks):
             raise ValueError(f"{figure.id} has two cells of the same name and parameters at scale {scale}")
-        self.records: dict[str, dict[str, Any]] = {}
-        self.failures: dict[str, str] = {}
-        for cell, file in zip(self.cells, self.files, strict=True):
-            record = read_record(file)
-            if record is not None:
-                self.records[self._key(cell)] = record
-        self.resumed = len(self.records)
 
-    def _key(self, cell: Cell) -> str:
-        return f"{self.figure.id}/{cell.name}-{self._digest(cell)}"
-
-    def _digest(self, cell: Cell) -> str:
-        """Changes with anything a cell depends on, so that a stale file is never mistaken for its result."""
-        function = f"{self.figure.run.__module__}.{getattr(self.figure.run, '__qualname__', 'run')}"
-        text = json.dumps([self.figure.id, function, cell.name, dict(cell.parameters)], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-    def pending(self) -> list[Task]:
-        return [
-            Task(self._key(cell), self.figure.run, dict(cell.parameters), cell.gpu)
-            for cell in self.cells
-            if self._key(cell) not in self.records
-        ]
-
-    def store(self, key: str, rows: Sequence[Row], seconds: float) -> None:
-        index = [self._key(cell) for cell in self.cells].index(key)
-        plain = [{name: plain_value(value) for name, value in row.items()} for row in rows]
-        record = {"parameters": dict(self.cells[index].parameters), "rows": plain, "seconds": seconds}
-        write_text(self.files[index], json.dumps(record, indent=1))
-        self.records[key] = record
-
-    def finish(self, command: str) -> Artifact:
+    def finish(self, store: _Store, resumed: set[str], command: str) -> Artifact:
         artifact = Artifact(self.figure, self.scale, self.folder, skipped=self.skipped)
         if not self.skipped:
-            records = [self.records[self._key(cell)] for cell in self.cells if self._key(cell) in self.records]
-            rows = tuple(row for record in records for row in record["rows"])
-            failures = {key.split("/", 1)[1]: why for key, why in self.failures.items()}
-            expectations = () if failures else tuple(self.figure.expects(rows, self.scale))
-            artifact = replace(
-                artifact,
-                rows=rows,
-                failures=failures,
-                expectations=expectations,
-                seconds=sum(record["seconds"] for record in records),
-                computed=len(records) - self.resumed,
-                resumed=self.resumed,
-            )
-            write_text(artifact.table, as_csv(rows))
-            if not failures:
+            artifact = self._collect(artifact, store, resumed)
+            write_text(artifact.table, as_csv(artifact.rows))
+            if not artifact.failures:
                 partial = artifact.picture.with_suffix(".partial.png")
-                self.figure.draw(rows, partial)
+                self.figure.draw(artifact.rows, partial)
                 os.replace(partial, artifact.picture)
         write_text(artifact.manifest, json.dumps(manifest(artifact, command), indent=1))
         return artifact
+
+    def _collect(self, artifact: Artifact, store: _Store, resumed: set[str]) -> Artifact:
+        records = [store.records[task.key] for task in self.tasks if task.key in store.records]
+        rows = tuple(row for record in records for row in record["rows"])
+        failures = {task.key: store.failures[task.key] for task in self.tasks if task.key in store.failures}
+        known = sum(task.key in resumed for task in self.tasks)
+        return replace(
+            artifact,
+            rows=rows,
+            failures=failures,
+            expectations=() if failures else tuple(self.figure.expects(rows, self.scale)),
+            seconds=sum(record["seconds"] for record in records),
+            computed=len(records) - known,
+            resumed=known,
+        )
+
+
+def cell_key(figure: Figure, cell: Cell) -> str:
+    """A readable file name that changes with the function and the parameters, so that no stale file is taken."""
+    function = f"{figure.run.__module__}.{getattr(figure.run, '__qualname__', 'run')}"
+    text = json.dumps([function, dict(cell.parameters)], sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    name = re.sub(r"[^\w.=+-]+", "_", f"{function.rpartition('.')[2]}_{cell.name}")
+    return f"{name}-{digest}"
 
 
 def read_record(file: Path) -> dict[str, Any] | None:
@@ -344,6 +349,21 @@ def hardware() -> dict[str, Any]:
     return {"machine": platform.machine(), "system": platform.system(), "cores": os.cpu_count(), "gpu": gpu}
 
 
+def named_cells(table: Mapping[str, Mapping[str, Any]], gpu: bool = False) -> list[Cell]:
+    """Cells from a table of parameters by name."""
+    return [Cell(name, parameters, gpu) for name, parameters in table.items()]
+
+
+def unavailable(id: str, source: str, title: str, statement: str, reason: str) -> Figure:
+    """A figure that is listed and never run, with the reason."""
+
+    def nothing(*_: Any, **__: Any) -> list[Any]:
+        return []
+
+    skip: dict[Scale, str] = dict.fromkeys(SCALES, reason)
+    return Figure(id, source, title, statement, nothing, nothing, nothing, lambda rows, path: None, skip=skip)
+
+
 def mean(values: Sequence[float]) -> float:
     """Mean of the values that are numbers; NaN when there are none."""
     good = [float(value) for value in values if value is not None and not math.isnan(float(value))]
@@ -353,3 +373,13 @@ def mean(values: Sequence[float]) -> float:
 def column(rows: Sequence[Row], name: str, **where: Any) -> list[Any]:
     """The values of a column in the rows that match."""
     return [row[name] for row in rows if name in row and all(row.get(key) == value for key, value in where.items())]
+
+
+def distinct(rows: Sequence[Row], name: str, **where: Any) -> list[Any]:
+    """The different values of a column, in order of appearance."""
+    return list(dict.fromkeys(column(rows, name, **where)))
+
+
+def curve(rows: Sequence[Row], x: str, y: str, **where: Any) -> tuple[list[float], list[float]]:
+    """Two columns of the rows that match, for drawing."""
+    return column(rows, x, **where), column(rows, y, **where)

@@ -17,10 +17,14 @@ from droptics.evidence.figures import reproduce as reproduce_figures
 from droptics.evidence.gallery import build_gallery
 from droptics.papers.droptics_own.claims import CLAIMS as OWN
 from droptics.papers.helmbold2017.claims import CLAIMS as HELMBOLD
+from droptics.papers.helmbold2017.figures import FIGURES as HELMBOLD_FIGURES
 from droptics.papers.mianjy2018.claims import CLAIMS as MIANJY
+from droptics.papers.mianjy2018.figures import FIGURES as MIANJY_FIGURES
 from droptics.papers.pal2020.claims import CLAIMS as PAL
+from droptics.papers.pal2020.figures import FIGURES as PAL_FIGURES
 from droptics.papers.registry import Paper
 from droptics.papers.thesis.claims import CLAIMS as THESIS
+from droptics.papers.thesis.figures import FIGURES as THESIS_FIGURES
 
 PAPERS: tuple[Paper, ...] = (
     Paper(
@@ -28,24 +32,28 @@ PAPERS: tuple[Paper, ...] = (
         "Implicit bias of dropout",
         "P. Mianjy, R. Arora, R. Vidal: On the Implicit Bias of Dropout. ICML 2018.",
         MIANJY,
+        MIANJY_FIGURES,
     ),
     Paper(
         "thesis",
         "Thesis",
         "P. Mianjy: On the Regularization and Robustness of Deep Learning. PhD thesis, Johns Hopkins University.",
         THESIS,
+        THESIS_FIGURES,
     ),
     Paper(
         "pal2020",
         "Structured dropout",
         "A. Pal, C. Lane, R. Vidal, B. D. Haeffele: On the Regularization Properties of Structured Dropout. CVPR 2020.",
         PAL,
+        PAL_FIGURES,
     ),
     Paper(
         "helmbold2017",
         "Surprising properties",
         "D. P. Helmbold, P. M. Long: Surprising Properties of Dropout in Deep Networks. COLT 2017, JMLR 18.",
         HELMBOLD,
+        HELMBOLD_FIGURES,
     ),
     Paper(
         "droptics", "Our own results", "Results of this library beyond the papers; each says how far it is proved.", OWN

@@ -68,6 +68,24 @@ def spectral_never_worse(count_outputs: bool) -> list[Comparison]:
     return found
 
 
+def expressions(name: str, scale: float) -> list[Comparison]:
+    """The library's expression against its formula."""
+    found = []
+    for seed, sizes in enumerate(((4, 3, 2, 5), (3, 6, 2))):
+        weights, n = chapter3_checks.network(seed, sizes), 50
+        spectral = [float(torch.linalg.matrix_norm(w, 2)) for w in weights]
+        frobenius = [float(w.norm()) for w in weights]
+        hidden, widest = len(weights) - 1, max(sizes[1:-1])
+        if name == "Frobenius":
+            stated = math.sqrt(hidden) * math.prod(frobenius)
+        else:
+            ratio = sum(f**2 / s**2 for f, s in zip(frobenius, spectral, strict=True))
+            stated = math.prod(spectral) * hidden * math.sqrt(widest * ratio)
+        value = surveyed(weights, examples=n)[name].value
+        found.append(compare(value, "==", scale * stated / math.sqrt(n), f"sizes {sizes}"))
+    return found
+
+
 def row_norms(constant: float) -> list[Comparison]:
     """||W^T||_{2,1}^2 <= (number of rows) ||W||_F^2."""
     found = []
@@ -145,6 +163,22 @@ CLAIMS: tuple[Claim, ...] = (
         outside=partial(spectral_never_worse, False),
         objects=("bounds.surveyed",),
         note="Only if d counts the output width too, and up to the factor (k+1)/k.",
+    ),
+    Claim(
+        "thesis-eq1.3",
+        f"{SOURCE}, eq. (1.3)",
+        "The PAC-Bayes expression prod ||W_i||_2 k sqrt(d sum ||W_i||_F^2/||W_i||_2^2)/sqrt n.",
+        check=partial(expressions, "PAC-Bayes", 1.0),
+        control=partial(expressions, "PAC-Bayes", 2.0),
+        objects=("bounds.surveyed",),
+    ),
+    Claim(
+        "thesis-eq1.4",
+        f"{SOURCE}, eq. (1.4)",
+        "The Frobenius expression sqrt k prod ||W_i||_F/sqrt n.",
+        check=partial(expressions, "Frobenius", 1.0),
+        control=partial(expressions, "Frobenius", 2.0),
+        objects=("bounds.surveyed",),
     ),
     Claim(
         "thesis-sec1.2",

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from droptics.data import Moments
+from droptics.envelopes import induced
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.linalg import psd_root, shrink
 from droptics.masks import Bernoulli, Product
@@ -351,4 +352,15 @@ def single_output(solution: Callable[[Moments, float], Tensor]) -> list[Comparis
         theta = nu * float((W @ data.xx * W).sum())
         error = float(data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum())
         found.append(compare(error + theta, "==", best, f"value, widths {widths}", precision=1e-7))
+    return found
+
+
+def shallow_induced(power: int) -> list[Comparison]:
+    """Least penalty of a two-layer network: lam ||W C^1/2||_*^2 / width^power, in the library."""
+    found = []
+    for seed, width in ((1, 3), (2, 5)):
+        weights, data = network(seed, (4, width, 3)), moments(seed, 3, 4)
+        least = induced(DeepLinear(weights), data, law(weights, 0.6))
+        stated = 1.5 * nuclear(product(weights) @ psd_root(data.xx)) ** 2 / width**power
+        found.append(compare(least, "==", stated, f"width {width}", precision=1e-8))
     return found

@@ -102,6 +102,14 @@ print(float(penalty(DeepLinear([W1, W2]), Moments.of_map(torch.eye(2)), Bernoull
         "every hidden node to unit C-norm the last layer has squared norm R_k.",
     ),
     Claim(
+        "thesis-eq2.7",
+        "Mianjy thesis (Johns Hopkins), Problem 2.7 and Section 3.2",
+        "The induced regularizer is the least penalty over all networks of a map; one hidden layer: (lam/d) ||.||_*^2.",
+        check=partial(checks.shallow_induced, 1),
+        control=partial(checks.shallow_induced, 0),
+        objects=("envelopes.induced",),
+    ),
+    Claim(
         "thesis-def4",
         f"{SOURCE}, Definition 4",
         "nu = sum_l lam^l e_l(1/d_1..1/d_k) = prod(1 + lam/d_i) - 1 grows with rate and depth, falls with width.",

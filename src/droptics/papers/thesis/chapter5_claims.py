@@ -21,6 +21,14 @@ CLAIMS: tuple[Claim, ...] = (
         note="||x|| = 1 is used throughout and never assumed; w_r are rows.",
     ),
     Claim(
+        "thesis-eq5.1",
+        f"{SOURCE}, eq. (5.1)",
+        "The network of this chapter: f(x; W) = a^T relu(W x)/sqrt m with fixed signs a, linear along its own weights.",
+        check=partial(checks.homogeneity, 1.0),
+        control=partial(checks.homogeneity, 2.0),
+        objects=("models.ReLUNet",),
+    ),
+    Claim(
         "thesis-sec5.1-loss",
         f"{SOURCE}, the logistic loss",
         "I{z < 0} <= log(1 + e^-z) with the natural logarithm.",

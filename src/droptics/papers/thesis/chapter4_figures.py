@@ -1,0 +1,211 @@
+"""Figures and tables of chapter 4: matrix completion, co-adaptation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from droptics import plots
+from droptics.evidence.claims import compare
+from droptics.evidence.engines import Row
+from droptics.evidence.figures import Cell, Expectation, Figure, Scale, column, curve, distinct, mean
+from droptics.papers.thesis import chapter4_completion as completion
+from droptics.papers.thesis import chapter4_experiments as experiments
+
+SOURCE = "Mianjy thesis"
+
+
+def completion_cell(*, method: str, **parameters: Any) -> list[Row]:
+    """One curve of plain or dropout SGD, or one row of alternating least squares."""
+    rows = completion.als_row(**parameters) if method == "als" else completion.sgd_curve(**parameters)
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+def completion_cells(scale: Scale, widths: Sequence[int]) -> list[Cell]:
+    """SGD at every width and rate, and ours beside it."""
+    if scale == "smoke":
+        data, widths, rates, epochs = "ml-100k", (10,), [0.0, 0.4, 0.7], 12
+    else:
+        data, rates, epochs = completion.available_set("paper"), [0.0, *completion.DROPS], 100
+    # the step per rating is 2 rate / batch: the smaller sets need the larger one
+    shared = {"method": "sgd", "name": data, "epochs": epochs, "rate": 1.0 if data == "ml-10m" else 10.0}
+    cells = [
+        Cell(f"{data} width={width} drop={drop:g}", {"width": width, "drop": drop} | shared)
+        for width in widths
+        for drop in rates
+    ]
+    ours = [
+        Cell(f"{data} width={width} ALS", {"method": "als", "name": data, "width": width, "drop": None})
+        for width in widths
+    ]
+    return cells + ours
+
+
+def _last(rows: Sequence[Row], name: str, **where: Any) -> float:
+    return float(column(rows, name, **where)[-1])
+
+
+def table_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
+    """Dropout beats the last iterate of plain SGD; the best strength lam/width hardly depends on the width."""
+    found = []
+    for width in distinct(rows, "width", method="plain SGD"):
+        plain = _last(rows, "test_rmse", width=width, method="plain SGD")
+        drops = distinct(rows, "drop", width=width, method="dropout SGD")
+        best = min(_last(rows, "test_rmse", width=width, method="dropout SGD", drop=drop) for drop in drops)
+        found.append(
+            Expectation(compare(best, "<", plain, f"width {width}: best dropout against plain SGD at the end"))
+        )
+        ours = _last(rows, "test_rmse", width=width, method="ALS")
+        found.append(Expectation(compare(ours, "<", plain, f"width {width}: least squares against plain SGD")))
+        if scale == "paper":
+            early = min(column(rows, "test_rmse", width=width, method="plain SGD"))
+            label = f"width {width}: best dropout against the best iterate of plain SGD"
+            found.append(Expectation(compare(best, "<", early, label)))
+    return found
+
+
+def table_draw(rows: Sequence[Row], path: Path) -> None:
+    """Test error against the rate, one curve per width."""
+    series = {}
+    for width in distinct(rows, "width", method="plain SGD"):
+        drops = sorted({0.0, *distinct(rows, "drop", width=width, method="dropout SGD")})
+        values = [
+            _last(rows, "test_rmse", width=width, drop=drop, method="dropout SGD" if drop else "plain SGD")
+            for drop in drops
+        ]
+        series[f"SGD, width {width}"] = (drops, values)
+    wide = distinct(rows, "width", method="ALS")
+    levels = {f"ALS, width {width}": _last(rows, "test_rmse", width=width, method="ALS") for width in wide}
+    plots.save(plots.panels([plots.Panel("Test RMSE", "drop probability", "RMSE", series, levels)]), path)
+
+
+def curves_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
+    """The generalization gap falls with the rate; plain SGD fits the training set best."""
+    found = []
+    for width in distinct(rows, "width", method="dropout SGD"):
+        drops = sorted(distinct(rows, "drop", width=width, method="dropout SGD"))
+        gaps = [_last(rows, "gap", width=width, method="plain SGD")]
+        gaps += [_last(rows, "gap", width=width, method="dropout SGD", drop=drop) for drop in drops]
+        for earlier, later, drop in zip(gaps, gaps[1:], drops, strict=False):
+            found.append(Expectation(compare(later, "<", earlier, f"width {width}: gap falls up to drop {drop:g}")))
+        train = _last(rows, "train_rmse", width=width, method="plain SGD")
+        other = _last(rows, "train_rmse", width=width, method="dropout SGD", drop=drops[-1])
+        found.append(Expectation(compare(train, "<", other, f"width {width}: plain SGD has the least training error")))
+    return found
+
+
+def curves_draw(rows: Sequence[Row], path: Path) -> None:
+    """Training error, test error and gap by epoch."""
+    items = []
+    for name, label in (("train_rmse", "training RMSE"), ("test_rmse", "test RMSE"), ("gap", "generalization gap")):
+        series = {}
+        for method in ("plain SGD", "dropout SGD"):
+            for drop in distinct(rows, "drop", method=method):
+                series[f"p = {drop:g}"] = curve(rows, "epoch", name, method=method, drop=drop)
+        items.append(plots.Panel(label, "epoch", label, series))
+    plots.save(plots.panels(items), path)
+
+
+def coadaptation_cells(scale: Scale) -> list[Cell]:
+    """Every width and rate, with and without symmetrization."""
+    small = scale == "smoke"
+    size: dict[str, Any] = {"examples": 600, "epochs": 10} if small else {}
+    widths, drops = ([64], [0.0, 0.5]) if small else ([16, 64, 256, 1024], [0.0, 0.25, 0.5, 0.75])
+    seeds, kinds = ([0], [True]) if small else ([0, 1, 2], [True, False])
+    return [
+        Cell(
+            f"width={width} drop={drop:g} seed={seed} {'symmetrized' if kind else 'raw'}",
+            {"width": width, "drop": drop, "symmetrized": kind, "seed": seed} | size,
+        )
+        for kind in kinds
+        for width in widths
+        for drop in drops
+        for seed in seeds
+    ]
+
+
+def coadaptation_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
+    """Dropout makes flows more equal and smaller; plain SGD by itself does not."""
+    found = []
+    for kind in distinct(rows, "symmetrized"):
+        for width in distinct(rows, "width"):
+            where = {"width": width, "symmetrized": kind}
+            drops = sorted(distinct(rows, "drop", **where))
+            name = f"width {width}, {'symmetrized' if kind else 'raw'}"
+            phi = [mean(column(rows, "phi", drop=drop, **where)) for drop in (drops[0], drops[-1])]
+            alpha = [mean(column(rows, "alpha", drop=drop, **where)) for drop in (drops[0], drops[-1])]
+            found.append(Expectation(compare(phi[1], ">", phi[0], f"{name}: flows more equal at the highest rate")))
+            found.append(Expectation(compare(alpha[1], "<", alpha[0], f"{name}: alpha smaller at the highest rate")))
+            start = mean(column(rows, "phi_start", drop=drops[0], **where))
+            label = f"{name}: plain SGD reduces co-adaptation (phi, end against start)"
+            note = "The start already has nearly equal flows, and plain SGD makes them less equal."
+            if scale == "paper":  # the short run has hardly moved from its start
+                found.append(Expectation(compare(phi[0], ">", start, label), reproduced=False, note=note))
+    return found
+
+
+def coadaptation_draw(rows: Sequence[Row], path: Path) -> None:
+    """Phi, gap and alpha against the width (or the rate when there is one width)."""
+    items = []
+    widths = distinct(rows, "width")
+    for kind in distinct(rows, "symmetrized"):
+        for name, label in (("phi", "phi"), ("gap", "generalization gap"), ("alpha", "alpha / sqrt n")):
+            drops = sorted(distinct(rows, "drop"))
+            if len(widths) > 1:
+                series = {
+                    f"p = {drop:g}": (
+                        widths,
+                        [mean(column(rows, name, drop=drop, width=w, symmetrized=kind)) for w in widths],
+                    )
+                    for drop in drops
+                }
+                items.append(plots.Panel("symmetrized" if kind else "raw", "width", label, series, log="x"))
+            else:
+                values = [mean(column(rows, name, drop=drop, symmetrized=kind)) for drop in drops]
+                items.append(plots.Panel("symmetrized" if kind else "raw", "drop", label, {label: (drops, values)}))
+    plots.save(plots.panels(items), path)
+
+
+FIGURES: tuple[Figure, ...] = (
+    Figure(
+        "thesis-tab4-1",
+        f"{SOURCE}, Table 4-I",
+        "MovieLens: test error of plain and dropout SGD",
+        "Dropout at the best rate beats plain SGD, also its best iterate; the best rate grows with the width.",
+        lambda scale: completion_cells(scale, completion.WIDTHS),
+        completion_cell,
+        table_expects,
+        table_draw,
+        needs=("ml-100k",),
+        takes={"paper": "Paper scale (MovieLens 10M where present, else 1M): an hour or more on two cores."},
+        objects=("recommenders.DropoutCompletion",),
+    ),
+    Figure(
+        "thesis-fig4-1",
+        f"{SOURCE}, Figure 4-1",
+        "MovieLens: learning curves at width 70",
+        "Plain SGD overfits; the generalization gap falls as the dropout rate grows.",
+        lambda scale: completion_cells(scale, (70,)),
+        completion_cell,
+        curves_expects,
+        curves_draw,
+        needs=("ml-100k",),
+        takes={"paper": "Paper scale: a quarter of an hour on two cores; cells shared with Table 4-I."},
+        objects=("recommenders.DropoutCompletion",),
+    ),
+    Figure(
+        "thesis-fig4-2",
+        f"{SOURCE}, Figure 4-2",
+        "Co-adaptation of two-layer networks on MNIST 4 and 7",
+        "Higher rates mean less co-adaptation, a smaller gap and a smaller alpha; plain SGD is biased to little "
+        "co-adaptation.",
+        coadaptation_cells,
+        experiments.coadaptation_cell,
+        coadaptation_expects,
+        coadaptation_draw,
+        needs=("mnist",),
+        takes={"paper": "Paper scale: 96 networks, about an hour on two cores."},
+        objects=("coadaptation.coadaptation", "coadaptation.flows"),
+    ),
+)
