@@ -9,7 +9,10 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 # A palette that people with color blindness can tell apart (Okabe and Ito).
@@ -123,3 +126,80 @@ def landscape(
 
 def _colors(count: int) -> list[str]:
     return [COLORS[i % len(COLORS)] for i in range(count)]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes: curves by name as (x, y) or (x, y, lower, upper), and horizontal levels by name.
+
+    `log` names the logarithmic axes; `marks` are points without a line, by name as (x, y).
+    """
+
+    title: str
+    xlabel: str
+    ylabel: str
+    series: Mapping[str, Sequence[Sequence[float]]]
+    levels: Mapping[str, float] = field(default_factory=dict)
+    log: str = ""
+    marks: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
+
+
+def panels(items: Sequence[Panel], columns: int = 3) -> Figure:
+    """Several panels in rows of `columns`, in the order given."""
+    if not items:
+        raise ValueError("items must hold at least one panel, got none")
+    columns = min(columns, len(items))
+    rows = -(-len(items) // columns)
+    figure = Figure(figsize=(4.4 * columns, 3.3 * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False).flat
+    for axes, panel in zip(grid, items, strict=False):
+        _draw_panel(axes, panel)
+    for axes in list(figure.axes)[len(items) :]:
+        axes.set_visible(False)
+    return figure
+
+
+def _draw_panel(axes: Axes, panel: Panel) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    for color, (name, curve) in zip(_colors(len(panel.series)), panel.series.items(), strict=True):
+        axes.plot(curve[0], curve[1], color=color, label=name)
+        if len(curve) == 4:
+            axes.fill_between(curve[0], curve[2], curve[3], color=color, alpha=0.2, linewidth=0)
+    for color, (name, points) in zip(reversed(_colors(7)), panel.marks.items(), strict=False):
+        axes.plot(points[0], points[1], "o", color=color, label=name, markersize=5)
+    for name, level in panel.levels.items():
+        axes.axhline(level, color="#555555", linestyle="--", linewidth=1, label=name)
+    if "x" in panel.log:
+        axes.set_xscale("log")
+    if "y" in panel.log:
+        axes.set_yscale("log")
+    axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel, title=panel.title)
+    if len(panel.series) + len(panel.levels) + len(panel.marks) > 1:
+        axes.legend(frameon=False, fontsize=7)
+
+
+def contours(
+    surfaces: Mapping[str, tuple[Sequence[float], Sequence[Sequence[float]]]],
+    marks: Mapping[str, Mapping[str, Sequence[Sequence[float]]]],
+    *,
+    xlabel: str,
+    ylabel: str,
+) -> Figure:
+    """Contour plots side by side: axis and square of values by title, and marked points (x, y) by title and name."""
+    figure = new_figure(4.2, 3.8, len(surfaces))
+    for axes, (title, (axis, values)) in zip(figure.axes, surfaces.items(), strict=True):
+        low = min(min(row) for row in values)
+        high = max(max(row) for row in values)
+        levels = [low + (high - low) * (i / 24) ** 3 for i in range(1, 25)]
+        axes.contour(axis, axis, values, levels=levels, cmap="viridis", linewidths=0.8)
+        for color, (name, points) in zip((COLORS[2], COLORS[1], COLORS[0]), marks.get(title, {}).items(), strict=False):
+            axes.plot(points[0], points[1], "o", color=color, label=name, markersize=5)
+        axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+        axes.legend(frameon=False, fontsize=7, loc="upper right")
+    return figure
+
+
+def save(figure: Figure, path: str | PathLike[str], dots: int = 110) -> None:
+    """Write a figure to an image file."""
+    figure.savefig(path, dpi=dots)
