@@ -19,10 +19,14 @@ from droptics.linalg import psd_eigen
 
 @dataclass(frozen=True, eq=False)
 class Root:
-    """R (features, rank) with R R^T a second moment, and R^+T; vectors stand for diagonal matrices."""
+    """R (features, rank) with R R^T a second moment, and R^+T; vectors stand for diagonal matrices.
+
+    `plain` marks the identity, which costs nothing to apply.
+    """
 
     matrix: Tensor
     inverse: Tensor
+    plain: bool = False
 
     @staticmethod
     def diagonal(values: Tensor) -> Root:
@@ -35,7 +39,8 @@ class Root:
         """Root of a second moment, of full column rank; diagonal moments are recognized and cost nothing."""
         diagonal = torch.diagonal(moment)
         if torch.count_nonzero(moment) == torch.count_nonzero(diagonal):
-            return Root.diagonal(diagonal)
+            ones = torch.ones_like(diagonal)
+            return Root(ones, ones, True) if torch.equal(diagonal, ones) else Root.diagonal(diagonal)
         values, vectors = psd_eigen(moment)
         kept = values > 0
         roots, vectors = values[kept].sqrt(), vectors[:, kept]
@@ -50,11 +55,21 @@ class Root:
 
     def down(self, weights: Tensor) -> Tensor:
         """R^T weights: from features to white coordinates."""
+        if self.plain:
+            return weights
         return self.matrix[:, None] * weights if self.matrix.ndim == 1 else self.matrix.mT @ weights
 
     def up(self, weights: Tensor) -> Tensor:
         """R^+T weights: the weights of least norm that `down` takes to the given ones."""
+        if self.plain:
+            return weights
         return self.inverse[:, None] * weights if self.inverse.ndim == 1 else self.inverse @ weights
+
+    def up_rows(self, rows: Tensor) -> Tensor:
+        """Rows times R^+T."""
+        if self.plain:
+            return rows
+        return rows * self.inverse if self.inverse.ndim == 1 else rows @ self.inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +98,7 @@ def whiten(data: Data) -> White:
 
 def _of_moments(data: Moments) -> White:
     right = Root.of_moment(data.xx)
-    target = right.inverse * data.yx if right.inverse.ndim == 1 else data.yx @ right.inverse
+    target = right.up_rows(data.yx)
     # the same energies added in the same order as in the target, so that noiseless data give a constant near zero
     constant = (torch.diagonal(data.yy) - target.square().sum(1)).sum()
     return White(target, constant, _identity(target, 0), right)
@@ -144,9 +159,9 @@ def _of_measurements(data: Measurements) -> White:
     residual = data.values - design @ correlation.flatten() / scale
     rows = torch.ones(target.shape[0], dtype=data.dtype, device=data.device)
     right = Root.diagonal(scale.expand(target.shape[1]))
-    return White(target, residual.square().mean(), Root(rows, rows), right)
+    return White(target, residual.square().mean(), Root(rows, rows, True), right)
 
 
 def _identity(target: Tensor, axis: int) -> Root:
     ones = torch.ones(target.shape[axis], dtype=target.dtype, device=target.device)
-    return Root(ones, ones)
+    return Root(ones, ones, True)

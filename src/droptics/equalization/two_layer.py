@@ -12,7 +12,7 @@ from droptics.equalization.blocks import balanced_blocks, blocks_available
 from droptics.equalization.equalization import equalize_rule
 from droptics.errors import NoClosedForm
 from droptics.linalg import allocate, equalize_columns
-from droptics.linalg.rotations import rotate_to_diagonal
+from droptics.linalg.rotations import equalize_rows_, rotate_to_diagonal
 from droptics.masks import Block, MaskLaw
 from droptics.models import Autoencoder, Factorization, TwoLayerLinear
 
@@ -24,18 +24,20 @@ def spread(left: Tensor, values: Tensor, right: Tensor, masks: MaskLaw) -> tuple
     matrix of left diag(sqrt values), so one rotation serves both (mianjy2018-alg3): it makes the squared norms equal
     (one rate) or equal to the shares of `allocate` (unequal rates, droptics-unequal-rates).
     """
-    width, rank = masks.size, len(values)
-    roots = values.sqrt()
-    U = torch.zeros(left.shape[0], width, dtype=left.dtype, device=left.device)
-    H = torch.zeros(right.shape[0], width, dtype=left.dtype, device=left.device)
-    U[:, :rank], H[:, :rank] = left * roots, right * roots
+    width, rank, rows = masks.size, len(values), left.shape[0]
+    # one unit after the other in memory, as the rotations want them
+    columns = torch.zeros(width, rows + right.shape[0], dtype=left.dtype, device=left.device)
+    torch.mul(torch.cat([left, right]).mT, values.sqrt()[:, None], out=columns[:rank])
     if common_strength(masks) is not None:
-        U, H = equalize_columns(U, H)
+        if columns.device.type == "cpu":
+            equalize_rows_(columns, rows)
+            return columns[:, :rows].mT, columns[:, rows:].mT
+        U, H = equalize_columns(columns[:, :rows].mT, columns[:, rows:].mT)
         return U, H
     padded = torch.cat([values, values.new_zeros(width - rank)])
     shares = allocate(values, masks.relative_variance.to(values))
-    stacked = rotate_to_diagonal(padded, shares, torch.cat([U, H], 0))
-    return stacked[: len(U)], stacked[len(U) :]
+    stacked = rotate_to_diagonal(padded, shares, columns.mT)
+    return stacked[:rows], stacked[rows:]
 
 
 def white_svd(U: Tensor, V: Tensor, white: White) -> tuple[Tensor, Tensor, Tensor]:

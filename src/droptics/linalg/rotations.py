@@ -7,6 +7,7 @@ inner product of the two columns is needed: O(d r) for U (d, r), no Gram matrix,
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numba
@@ -15,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from droptics.checks import as_float_tensor, check_positive, check_size
+from droptics.checks import as_float_tensor, check_finite, check_positive, check_size
 
 Array = NDArray[Any]
 # Sums may be reassociated so that they vectorize; nothing else of the arithmetic is relaxed.
@@ -223,10 +224,8 @@ def equalize_columns(factor: Tensor, *companions: Tensor) -> tuple[Tensor, ...]:
     """
     everything = (factor, *companions)
     for position, value in enumerate(everything):
-        checked = as_float_tensor(value, "factor" if position == 0 else f"companions[{position - 1}]")
-        if checked.ndim < 2:
-            raise ValueError(f"factor must be a matrix (features, width), got shape {tuple(checked.shape)}")
-        check_size("companions (columns)", checked.shape[-1], factor.shape[-1], "they share the columns of the factor")
+        _check_factor(value, "factor" if position == 0 else f"companions[{position - 1}]")
+        check_size("companions (columns)", value.shape[-1], factor.shape[-1], "they share the columns of the factor")
     if factor.device.type != "cpu" or any(value.requires_grad for value in everything):
         rotation = equalizer(factor.detach().mT @ factor.detach())
         return tuple(value @ rotation for value in everything)
@@ -234,7 +233,7 @@ def equalize_columns(factor: Tensor, *companions: Tensor) -> tuple[Tensor, ...]:
     columns = stacked.mT.contiguous()
     if columns.data_ptr() == factor.data_ptr():
         columns = columns.clone()
-    _run_chain(columns, factor.shape[-2])
+    equalize_rows_(columns, factor.shape[-2])
     return tuple(part.mT for part in columns.split([value.shape[-2] for value in everything], dim=-1))
 
 
@@ -244,19 +243,26 @@ def equalize_columns_(factor: Tensor) -> Tensor:
     Nothing else is allocated when U is stored by columns (U.mT contiguous), one transposed copy of U otherwise; never
     a Gram matrix.
     """
-    checked = as_float_tensor(factor, "factor")
-    if checked.ndim < 2:
-        raise ValueError(f"factor must be a matrix (features, width), got shape {tuple(checked.shape)}")
+    _check_factor(factor, "factor")
     if factor.requires_grad:
         raise ValueError("factor must not require a gradient to be changed in place; use equalize_columns")
     if factor.device.type != "cpu":
         return factor.copy_(equalize_columns(factor)[0])
     columns = factor.mT.contiguous()
-    _run_chain(columns, factor.shape[-2])
+    equalize_rows_(columns, factor.shape[-2])
     return factor if columns.data_ptr() == factor.data_ptr() else factor.copy_(columns.mT)
 
 
-def _run_chain(columns: Tensor, size: int) -> None:
+def _check_factor(value: Tensor, name: str) -> None:
+    if not isinstance(value, Tensor) or not value.is_floating_point() or value.ndim < 2:
+        raise ValueError(f"{name} must be a floating-point matrix (features, width), got {value!r:.80}")
+    # one sum finds every NaN and infinity at a tenth of the cost of looking for them
+    if not math.isfinite(float(value.detach().sum())):
+        check_finite(value, name)
+
+
+def equalize_rows_(columns: Tensor, size: int) -> None:
+    """The chain on the CPU, in place: rows of `columns` (..., width, length) get equal norms over `size` entries."""
     if columns.numel() == 0:
         return
     if columns.ndim == 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -166,13 +167,16 @@ def k_support_shrink(values: Tensor, strength: float | Tensor, k: int) -> Tensor
     >>> k_support_shrink(torch.tensor([3.0, 1.0], dtype=torch.float64), 1.0, k=2)
     tensor([1.5000, 0.5000], dtype=torch.float64)
     """
-    values = as_float_tensor(values, "values")
     check_positive("k", k)
+    plain = isinstance(values, Tensor) and values.ndim == 1 and values.device.type == "cpu" and not values.requires_grad
+    if plain and isinstance(strength, float) and 0 <= strength < math.inf and values.is_floating_point():
+        shrunk = _k_support_direct(values.numpy(), strength, k)
+        if shrunk is not None:
+            return torch.from_numpy(shrunk)
+    values = as_float_tensor(values, "values")
     if values.ndim == 0:
         raise ValueError("values must be a vector, got a number")
     beta = _check_strength(strength, values)
-    if values.ndim == 1 and values.device.type == "cpu" and not (values.requires_grad or beta.requires_grad):
-        return torch.from_numpy(_k_support_direct(values.numpy(), float(beta), k))
     magnitudes = values.abs()
     flat = (
         magnitudes.detach().to("cpu", torch.float64).sort(dim=-1, descending=True).values.reshape(-1, values.shape[-1])
@@ -220,31 +224,35 @@ def _k_support_piece(ordered: Array, beta: float, k: int) -> tuple[int, int]:  #
 
 
 @numba.njit(cache=True)
-def _k_support_apply(ordered: Array, beta: float, k: int, full: int, free: int, out: Array) -> None:  # pragma: no cover
+def _k_support_apply(values: Array, order: Array, beta: float, k: int, out: Array) -> bool:  # pragma: no cover
+    """Write the shrunk values; `order` sorts them by magnitude (empty: they are sorted). False if not all finite."""
+    count = values.shape[0]
+    ordered = np.empty(count)
+    total = 0.0
+    for i in range(count):
+        ordered[i] = abs(values[order[i]] if order.shape[0] else values[i])
+        total += ordered[i]
+    if not np.isfinite(total):
+        return False
+    full, free = _k_support_piece(ordered, beta, k)
     total = 0.0
     for i in range(full, full + free):
         total += ordered[i]
-    for i in range(full):
-        out[i] = ordered[i] / (1.0 + beta)
-    room = k - full + beta * free
-    level = beta * total / room if free > 0 else 0.0
     # m t / (t + beta) with t + beta = a m is m - beta / a
-    for i in range(full, full + free):
-        out[i] = max(ordered[i] - level, 0.0)
+    level = beta * total / (k - full + beta * free) if free > 0 else 0.0
+    for i in range(full + free):
+        place = order[i] if order.shape[0] else i
+        size = ordered[i] / (1.0 + beta) if i < full else max(ordered[i] - level, 0.0)
+        out[place] = size if values[place] >= 0.0 else -size
+    return True
 
 
-def _k_support_direct(values: Array, beta: float, k: int) -> Array:
+_SORTED = np.empty(0, np.int64)
+
+
+def _k_support_direct(values: Array, beta: float, k: int) -> Array | None:
     magnitudes = np.abs(values)
-    if len(values) < 2 or bool(np.all(magnitudes[:-1] >= magnitudes[1:])):
-        order, ordered = None, magnitudes
-    else:
-        order = np.argsort(-magnitudes, kind="stable")
-        ordered = magnitudes[order]
-    full, free = _k_support_piece(ordered, beta, k)
-    shrunk = np.zeros_like(magnitudes)
-    _k_support_apply(ordered, beta, k, full, free, shrunk)
-    if order is not None:
-        unsorted = np.empty_like(shrunk)
-        unsorted[order] = shrunk
-        shrunk = unsorted
-    return np.copysign(shrunk, values)
+    in_order = len(values) < 2 or bool((magnitudes[:-1] >= magnitudes[1:]).all())
+    order = _SORTED if in_order else np.argsort(-magnitudes, kind="stable")
+    out = np.zeros_like(values)
+    return out if _k_support_apply(values, order, beta, k, out) else None
