@@ -1,0 +1,239 @@
+"""The experiments of thesis chapters 4 and 5 at a small size: steps by hand, orderings with confidence bands."""
+
+import functools
+import math
+
+import pytest
+import torch
+
+from droptics import bounds, coadaptation
+from droptics.datasets import DatasetMissing, mnist
+from droptics.papers.thesis import chapter4_experiments as chapter4
+from droptics.papers.thesis import chapter5_experiments as chapter5
+
+
+def have(loader):
+    try:
+        loader()
+    except DatasetMissing:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_once():
+    """Cells read their files themselves; here one reading serves all."""
+    loader = functools.cache(mnist)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(chapter4._SETS, "mnist", loader)
+        patch.setattr(chapter5, "mnist", loader)
+        yield
+
+
+needs_mnist = pytest.mark.skipif(not have(mnist), reason="MNIST not found; name its folder in DROPTICS_DATA")
+
+
+# ---------------------------------------------------------------- training loops against autograd
+
+
+def test_dropout_sgd_equals_autograd():
+    """One step of the written-out gradients against autograd with the same masks."""
+    inputs, targets = torch.rand(8, 5), torch.ones(8, 1)
+    start = chapter4.initial_network(5, 6, torch.Generator().manual_seed(0))
+    data = chapter4.Sample(inputs, targets)
+    moved = chapter4.dropout_sgd(
+        start, data, 0.4, epochs=1, rate=0.1, batch=8, generator=torch.Generator().manual_seed(1)
+    )
+    generator = torch.Generator().manual_seed(1)
+    order = torch.randperm(8, generator=generator)
+    mask = (torch.rand(8, 6, generator=generator) < 0.6) / 0.6
+    V, U = (weight.clone().requires_grad_() for weight in start.weights)
+    loss = ((torch.relu(inputs[order] @ V.mT) * mask) @ U.mT - targets).square().mean()
+    slopes = torch.autograd.grad(loss, (V, U))
+    for weight, slope, result in zip(start.weights, slopes, moved.weights, strict=True):
+        assert torch.allclose(weight - 0.1 * slope, result, atol=1e-6)
+
+
+@pytest.mark.parametrize("radius", [100.0, 2.5])
+def test_lazy_step_equals_autograd_and_projects(radius):
+    generator = torch.Generator().manual_seed(0)
+    state = chapter5.lazy_start(6, 20, generator)
+    x = torch.nn.functional.normalize(torch.randn(6, generator=generator), dim=0)
+    kept = (torch.rand(20, generator=generator) < 0.5).float()
+    W = state.start.clone().requires_grad_()
+    output = (state.signs * kept * torch.relu(W @ x)).sum() / math.sqrt(20)
+    (slope,) = torch.autograd.grad(torch.nn.functional.softplus(output), W)  # label -1
+    expected = state.start - 0.7 * slope
+    touched = (kept > 0) & (state.start @ x >= 0)
+    norms = expected.norm(dim=1, keepdim=True)
+    expected = torch.where(touched[:, None] & (norms > radius), expected * radius / norms, expected)
+    projected = chapter5.lazy_step(state, x, -1.0, kept, 0.7, radius)
+    assert torch.allclose(state.weights, expected, atol=1e-6)
+    assert torch.equal(state.weights[~touched], state.start[~touched])
+    assert projected == int((touched & (norms[:, 0] > radius)).sum())
+
+
+def test_scaling_the_hidden_layer_changes_no_prediction():
+    state = chapter5.lazy_start(4, 30, torch.Generator().manual_seed(0))
+    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
+    outputs = state.model().outputs(x)
+    scaled = chapter5.LazyState(0.3 * state.weights, state.signs, state.start).model().outputs(x)
+    assert torch.equal(outputs.sign(), scaled.sign())
+
+
+def test_lazy_network_is_the_reference_network():
+    """g(x) = a^T B relu(W x) / sqrt(m)."""
+    state = chapter5.lazy_start(4, 30, torch.Generator().manual_seed(0))
+    x = torch.randn(5, 4, generator=torch.Generator().manual_seed(1))
+    kept = (torch.arange(30) % 3 > 0).float()
+    expected = (torch.relu(x @ state.weights.mT) * kept) @ state.signs / math.sqrt(30)
+    assert torch.allclose(state.model(kept).outputs(x)[:, 0], expected, atol=1e-5)
+
+
+def test_network_leaves_the_global_generator_alone_and_is_reproducible():
+    state = torch.random.get_rng_state()
+    first, second = chapter5.LeNet(12, seed=3), chapter5.LeNet(12, seed=3)
+    assert torch.equal(state, torch.random.get_rng_state())
+    images = torch.rand(2, 1, 28, 28)
+    assert torch.equal(first(images), second(images))
+    assert first.features(images).shape == (2, 12)
+
+
+def test_difference_band():
+    low, high = chapter4.difference_band([0.0, 1.0, 2.0], [1.0, 2.5, 3.0])
+    mean, spread = 3.5 / 3, math.sqrt(1 / 12) / math.sqrt(3)
+    assert low == pytest.approx(mean - 4.302652729911275 * spread)
+    assert high == pytest.approx(mean + 4.302652729911275 * spread)
+    with pytest.raises(ValueError, match="pairs"):
+        chapter4.difference_band([0.0], [1.0])
+
+
+def test_refuses_unknown_sets():
+    with pytest.raises(ValueError, match="dataset"):
+        chapter4.two_classes("cats")
+
+
+# ---------------------------------------------------------------- orderings
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """phi, alpha and gap for two widths and three rates, four seeds each, with symmetrization."""
+    found = {}
+    for width in (16, 128):
+        for drop in (0.0, 0.5, 0.75):
+            found[width, drop] = [
+                chapter4.coadaptation_cell(width=width, drop=drop, seed=seed, epochs=12, rate=5e-3, examples=600)[0]
+                for seed in range(4)
+            ]
+    return found
+
+
+def column(rows, name):
+    return [row[name] for row in rows]
+
+
+@needs_mnist
+@pytest.mark.slow
+def test_orderings_of_coadaptation(trained):
+    """Higher rate: more equal flows and smaller alpha; wider: larger alpha and a weaker effect of dropout."""
+    for width in (16, 128):
+        for less, more in ((0.0, 0.5), (0.5, 0.75)):
+            low, _ = chapter4.difference_band(
+                column(trained[width, less], "phi"), column(trained[width, more], "phi"), 0.9
+            )
+            assert low > 0
+            _, high = chapter4.difference_band(
+                column(trained[width, less], "alpha"), column(trained[width, more], "alpha"), 0.9
+            )
+            assert high < 0
+    for drop in (0.0, 0.5, 0.75):
+        low, _ = chapter4.difference_band(column(trained[16, drop], "alpha"), column(trained[128, drop], "alpha"))
+        assert low > 0
+    effect = {
+        width: [
+            b - a for a, b in zip(column(trained[width, 0.0], "phi"), column(trained[width, 0.75], "phi"), strict=True)
+        ]
+        for width in (16, 128)
+    }
+    assert sum(effect[128]) < sum(effect[16])
+
+
+@needs_mnist
+@pytest.mark.slow
+def test_plain_sgd_raises_coadaptation(trained):
+    """The supposed bias of plain SGD against co-adaptation is that of the start: SGD lowers phi, significantly."""
+    for width in (16, 128):
+        _, high = chapter4.difference_band(
+            column(trained[width, 0.0], "phi_start"), column(trained[width, 0.0], "phi"), 0.9
+        )
+        assert high < 0
+        assert min(column(trained[width, 0.0], "phi_start")) > 0.65
+
+
+@needs_mnist
+@pytest.mark.slow
+def test_bounds_are_vacuous_on_two_digits(trained):
+    for rows in trained.values():
+        for row in rows:
+            assert row["bound"] > 4
+            assert row["examples_needed"] > 10 * row["examples"]
+            assert row["bound"] > row["test_risk"]
+
+
+@needs_mnist
+def test_raw_images_have_no_retentivity():
+    row = chapter4.coadaptation_cell(width=8, drop=0.5, symmetrized=False, epochs=1, examples=100)[0]
+    assert row["bound"] == math.inf
+
+
+@needs_mnist
+def test_projection_beats_sgd_and_equalizes():
+    start, sgd, exact = chapter4.projection_cell(width=16, epochs=2, examples=300, iterations=10)
+    assert exact["objective"] < sgd["objective"] < start["objective"]
+    assert exact["phi"] > max(sgd["phi"], 0.95)
+
+
+@needs_mnist
+@pytest.mark.slow
+def test_wider_networks_have_better_subnetworks():
+    """Relative accuracy of unvisited sub-networks against the full network, width 20 against 600, paired seeds."""
+    shares = {}
+    for width in (20, 600):
+        rows = [
+            chapter5.subnetwork_cell(
+                width=width, drop=0.8, seed=seed, epochs=2, rate=0.05, batch=32, gain=6**0.5, examples=1200, tests=300,
+                records=2, subnetworks=20,
+            )
+            for seed in range(3)
+        ]  # fmt: skip
+        assert all(row["kept_units"] <= width for run in rows for row in run)
+        shares[width] = [run[-1]["unvisited"] / run[-1]["full"] for run in rows]
+        steps = [row["step"] for row in rows[0]]
+        assert steps == sorted(steps)
+    low, _ = chapter4.difference_band(shares[20], shares[600], 0.8)
+    assert low > 0
+
+
+@needs_mnist
+def test_lazy_training_learns_stays_near_and_is_far_from_its_bound():
+    rows = chapter5.lazy_cell(width=300, steps=600, records=3, subnetworks=10, gates=32)
+    last = rows[-1]
+    assert last["full_error"] < 0.02
+    assert last["unvisited_error"] < 0.05
+    assert last["projections"] == 0
+    assert 5 < last["drift_root_width"] < 100 < last["drift_bound_root_width"]
+    assert 0 < last["flips"] < 0.3
+    assert 0 < last["margin"] < last["gate_margin"] <= last["gate_margin_upper"] <= 0.25
+    assert last["learning_bound"] > 1
+    assert last["width_needed"] > 1e15
+    assert last["active_units_bound"] == pytest.approx(bounds.active_units(300, 0.5, 600))
+
+
+@needs_mnist
+def test_two_classes_of_unit_norm():
+    data, test = chapter4.two_classes(classes=(0, 1), examples=50, unit_norm=True)
+    assert torch.allclose(data.inputs.norm(dim=1), torch.ones(50), atol=1e-6)
+    assert set(data.targets.flatten().tolist()) == {-1.0, 1.0}
+    assert len(test) == 50
+    assert float(coadaptation.retentivity(data)) == 0.0
