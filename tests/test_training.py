@@ -1,6 +1,10 @@
 """Training against literal algorithms, exact expectations, separate runs and undisturbed runs."""
 
 import math
+import signal
+import subprocess
+import sys
+import time
 from functools import partial
 from itertools import pairwise
 
@@ -176,6 +180,9 @@ def test_kernel_equals_torch_on_the_same_numbers(law, kind):
     start = two_layer(RUNS)
     left = train(start, data, Dropout(LAWS[law]), engine="kernel", **options)
     right = train(start, data, Dropout(LAWS[law]), engine="torch", **options)
+    third = train(start, data, Dropout(LAWS[law]), engine="products", **options)
+    assert_same_model(third.model, right.model, 1e-12)
+    torch.testing.assert_close(third.history["loss"], right.history["loss"], rtol=1e-11, atol=1e-12)
     assert left.engine == "kernel"
     assert right.engine == "torch"
     assert_same_model(left.model, right.model, 1e-12)
@@ -192,7 +199,21 @@ def test_kernel_equals_torch_at_every_width(width):
             options = {"steps": 30, "step_size": 0.002, "batch_size": 1}
             left = train(model, data, Dropout(law), engine="kernel", **options)
             right = train(model, data, Dropout(law), engine="torch", **options)
+            third = train(model, data, Dropout(law), engine="products", **options)
             assert_same_model(left.model, right.model, 1e-12)
+            assert_same_model(third.model, right.model, 1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_captured_graph_equals_single_steps_on_the_gpu():
+    options = {"steps": 200, "step_size": 0.002, "batch_size": 1, "seed": 3}
+    start = TwoLayerLinear(*(tensor.cuda() for tensor in two_layer(RUNS).tensors))
+    data = population().to("cuda")
+    left = train(start, data, Dropout(LAWS["bernoulli"]), **options)
+    right = train(start, data, Dropout(LAWS["bernoulli"]), engine="torch", **options)
+    assert left.engine == "products"
+    assert_same_model(left.model, right.model, 1e-10)
+    torch.testing.assert_close(left.history["loss"], right.history["loss"], rtol=1e-9, atol=1e-12)
 
 
 def test_kernel_equals_torch_tied_plain_and_float32():
@@ -339,7 +360,7 @@ def test_penalized_step_is_the_mean_dropout_step(name):
 @pytest.mark.parametrize("batch_size", [1, 3])
 def test_mean_stochastic_loss_is_the_deterministic_one(law, batch_size):
     """Losses of steps too small to move anything average to risk + penalty, within four standard errors."""
-    steps, means = 4000, 100
+    steps, means = 4000 // batch_size // 100 * 100, 100
     run = train(
         two_layer(),
         sample(weighted=True),
@@ -510,6 +531,11 @@ def test_early_stop_on_a_certificate():
     assert run.stopped == "certificate"
     assert run.steps < 5000
     assert floor <= float(run.final("objective")) <= floor * 1.01
+    proved = train(two_layer(RUNS), population(), Penalized(law), steps=5000, step_size=0.02, stop_gap=0.01)
+    assert proved.stopped == "certificate"
+    assert proved.history["bound"].shape == proved.history["objective"].shape
+    assert float(proved.history["bound"][0, 0]) == pytest.approx(floor, rel=1e-6)
+    assert bool((proved.final("objective") <= 1.01 * proved.final("bound")).all())
 
 
 # --- divergence -----------------------------------------------------------------------------------------------------
@@ -633,6 +659,8 @@ def test_checkpoints_of_another_training_are_refused(tmp_path):
         ({"convention": "thesis"}, "convention must be one of"),
         ({"diverging": "ignore"}, "diverging must be"),
         ({"engine": "kernel", "batch_size": 2}, "engine='kernel' covers"),
+        ({"engine": "products", "decay": 0.1}, "engine='products' covers"),
+        ({"engine": "jax"}, "engine must be"),
         ({"frozen": (0, 1)}, "nothing to train"),
         ({"frozen": (5,)}, "frozen must be indices"),
         ({"objective": Dropout(Bernoulli(0.5, 9))}, "masks has size 9"),
@@ -680,3 +708,42 @@ def test_degenerate_sizes():
     run = train(zero, Moments.of_map(torch.ones(3, 2).double()), Dropout(Bernoulli(0.5, 2)), steps=3, step_size=0.1)
     assert_same_model(run.model, zero)  # the origin is a critical point
     assert isinstance(TorchEngine(zero, moments.to(torch.float64), Plain(), batched=True), TorchEngine)
+
+
+PROGRAM = """
+import sys, torch
+from droptics.data import Moments
+from droptics.masks import Bernoulli
+from droptics.models import TwoLayerLinear
+from droptics.training import Checkpoint, Dropout, train
+
+def go(path, steps=40_000):
+    g = torch.Generator().manual_seed(0)
+    start = TwoLayerLinear(torch.randn(4, 6, 3, generator=g) / 9, torch.randn(4, 5, 3, generator=g) / 9)
+    data = Moments.of_map(torch.randn(6, 5, generator=g))
+    where = Checkpoint(path, seconds=0.0) if path else None
+    masks = Bernoulli(0.5, 3)
+    return train(start, data, Dropout(masks), steps=steps, step_size=1e-3, batch_size=1, checkpoint=where)
+
+if __name__ == "__main__":
+    go(sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+def test_a_run_killed_by_the_system_resumes(tmp_path):
+    """A real SIGKILL of another process, at whatever step it falls."""
+    path = tmp_path / "run.safetensors"
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    with subprocess.Popen([sys.executable, str(program), str(path)]) as process:
+        while not path.exists() and process.poll() is None:
+            time.sleep(0.002)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    names = {"__name__": "program"}
+    exec(compile(PROGRAM, str(program), "exec"), names)
+    undisturbed, resumed = names["go"](None), names["go"](path)
+    assert_same_model(resumed.model, undisturbed.model)
+    for series in undisturbed.history:
+        assert torch.equal(resumed.history[series], undisturbed.history[series]), series

@@ -284,8 +284,8 @@ class _StackedProduct(Product):
         return torch.cat([law.relative_variance for law in self.laws], dim=-1)
 
 
-def kernel_applies(model: Model, data: Data, objective: Objective, batch_size: int | None, plain_options: bool) -> bool:
-    """Whether the compiled kernel covers this training: one sample a step, two layers, squared loss, plain SGD."""
+def single_sample(model: Model, data: Data, objective: Objective, batch_size: int | None, plain_options: bool) -> bool:
+    """Whether single-sample engines cover this training: one sample a step, two layers, squared loss, plain SGD."""
     return (
         isinstance(model, (TwoLayerLinear, Autoencoder))
         and isinstance(data, (Moments, Sample))
@@ -293,7 +293,6 @@ def kernel_applies(model: Model, data: Data, objective: Objective, batch_size: i
         and isinstance(objective.loss, Squared)
         and batch_size == 1
         and plain_options
-        and model.device.type == "cpu"
         and model.dtype in (torch.float32, torch.float64)
     )
 

@@ -24,11 +24,12 @@ from droptics.training.engines import (
     MaxNorm,
     OptimizerFactory,
     TorchEngine,
-    kernel_applies,
+    single_sample,
     stacked,
 )
 from droptics.training.guards import Diverged, Guard
 from droptics.training.objectives import Objective
+from droptics.training.products import ProductsEngine
 from droptics.training.records import Recorder, Recording, lower_bounds
 from droptics.training.schedules import Schedule, constant
 from droptics.training.setup import Convention, check_training, data_tensors, run_rates, run_seeds
@@ -58,7 +59,7 @@ class Run:
         steps: Steps taken.
         convention: What a step of size s moves by: "gradient" s times the gradient; "mianjy2018" keep / 2 times that
             and "pal2020" half of it, as these papers print their algorithms.
-        engine: "kernel" or "torch".
+        engine: "kernel", "products" or "torch".
         seeds: One seed per run.
         stopped: Why it ended: "steps" or "certificate".
         diverged: For every run that was frozen because it diverged, the step at which it did.
@@ -102,7 +103,7 @@ def train(
     stop_gap: float | None = None,
     keep: Sequence[int] = (),
     diverging: Literal["raise", "freeze"] = "raise",
-    engine: Literal["auto", "kernel", "torch"] = "auto",
+    engine: Literal["auto", "kernel", "products", "torch"] = "auto",
     checkpoint: Checkpoint | str | Path | None = None,
     progress: bool = False,
 ) -> Run:
@@ -133,7 +134,8 @@ def train(
         keep: Steps whose models are kept in `Run.iterates`, with the masks of their next step.
         diverging: "raise" stops with `Diverged`; "freeze" leaves diverged runs where they were last sound, records
             infinity for them, and goes on with the others.
-        engine: "auto", or force "kernel" or "torch".
+        engine: "auto", or force one: "kernel" (compiled single-sample steps, CPU), "products" (the same as batched
+            products, a captured graph on a GPU), "torch" (everything).
         checkpoint: File to write progress to and to resume from; the settings must be the same.
         progress: Show a progress bar with the current gap, where there is a terminal.
 
@@ -157,15 +159,16 @@ def train(
     rates = run_rates(step_size, convention, objective, runs).to(model.device)
     masks = stacked(objective.laws, lead)
     plain = optimizer is None and not decay and max_norm is None and not frozen
-    compiled = kernel_applies(model, data, objective, batch_size, plain)
-    if engine == "kernel" and not compiled:
-        raise ValueError(
-            "engine='kernel' covers single-sample SGD of TwoLayerLinear and Autoencoder on the CPU with squared loss, "
-            "without decay, max_norm or frozen weights; use engine='auto'"
-        )
+    if engine == "auto":
+        single = single_sample(model, data, objective, batch_size, plain)
+        engine = "torch" if not single else "kernel" if model.device.type == "cpu" else "products"
+    elif engine != "torch":
+        _check_engine(engine, model, single_sample(model, data, objective, batch_size, plain))
     stepper: Engine
-    if compiled and engine != "torch":
+    if engine == "kernel":
         stepper = KernelEngine(model)  # type: ignore[arg-type]
+    elif engine == "products":
+        stepper = ProductsEngine(model)  # type: ignore[arg-type]
     else:
         stepper = TorchEngine(
             model,
@@ -210,7 +213,7 @@ def train(
         history=recorder.table(),
         steps=recorder.last,
         convention=convention,
-        engine="kernel" if isinstance(stepper, KernelEngine) else "torch",
+        engine=engine,
         seeds=seeds,
         stopped=stopped,
         diverged=dict(guard.frozen),
@@ -263,6 +266,16 @@ def _loop(
     if step in keep:
         iterates.append(Iterate(step, engine.snapshot(), None))
     return stopped, tuple(iterates)
+
+
+def _check_engine(engine: str, model: Model, covered: bool) -> None:
+    if engine not in ("kernel", "products"):
+        raise ValueError(f'engine must be "auto", "kernel", "products" or "torch", got {engine!r}')
+    if not covered or (engine == "kernel" and model.device.type != "cpu"):
+        raise ValueError(
+            f"engine='{engine}' covers single-sample SGD of TwoLayerLinear and Autoencoder with squared loss, without "
+            "decay, max_norm or frozen weights, and the kernel runs on the CPU; use engine='auto'"
+        )
 
 
 def _bar(progress: bool, step: int, steps: int) -> AbstractContextManager[Any]:
