@@ -44,8 +44,8 @@ def descend_two_layer(
 ) -> np.ndarray:
     """Criteria (starts,) of two-layer networks reached by block descent: each layer in turn is solved for exactly.
 
-    Written out from E||y - U diag(z) V^T x||^2 = tr yy - 2 <yx, U V^T> + <1 + Cbar, (U^T U) o (V^T xx V)>, in NumPy, for
-    any law; nothing of the library is used.
+    Written out from E||y - U diag(z) V^T x||^2 = tr yy - 2 <yx, U V^T> + <1 + Cbar, (U^T U) o (V^T xx V)>, in NumPy,
+    for any law; nothing of the library is used.
     """
     xx, yx, yy = (part.numpy() for part in (moments.xx, moments.yx, moments.yy))
     second = 1 + characteristic.numpy()

@@ -351,7 +351,7 @@ def test_induced_is_the_floor_of_the_penalty():
     )
 
 
-def large(kind, rows=260, columns=200):
+def large(kind, rows=460, columns=410):
     rank = min(rows, columns)
     i = torch.arange(rank, dtype=torch.float64)
     values = {
@@ -381,7 +381,7 @@ def test_large_maps(kind, masks):
 
 def test_large_sparse_and_implicit_maps():
     rng = np.random.default_rng(0)
-    dense = rng.normal(size=(300, 150)) * (rng.random((300, 150)) < 0.1)
+    dense = rng.normal(size=(430, 410)) * (rng.random((430, 410)) < 0.05)
     masks = Bernoulli(0.5, 10)
     exact = optimum(TwoLayerLinear, Moments.of_map(torch.from_numpy(dense)), masks)
     energy = float((dense**2).sum())
