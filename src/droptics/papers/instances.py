@@ -102,7 +102,7 @@ def descend(
     best: tuple[float, list[Tensor]] | None = None
     for start in range(starts):
         first = size * normal(seed + start, sum(sizes)).numpy()
-        options = {"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-10}
+        options = {"maxiter": 500, "ftol": 1e-13, "gtol": 1e-9}
         found = minimize(value_and_gradient, first, jac=True, method="L-BFGS-B", options=options)
         if best is None or found.fun < best[0]:
             best = float(found.fun), split(torch.from_numpy(found.x))

@@ -83,7 +83,7 @@ def grid_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
         Expectation(compare(flips["cross-entropy"], "<", flips["margin"], "cross-entropy finds fewer")),
     ]
     if scale == "paper":
-        note = "With the log-likelihood of the best wrong class, as Section 6.5.3 writes it, the reflected loss finds none."
+        note = "With the log-likelihood of the best wrong class, as Section 6.5.3 has it, the loss finds none."
         label = "greedy reflected loss far more effective than cross-entropy"
         better = compare(flips[greedy], ">", flips["cross-entropy"], label)
         found.append(Expectation(better, reproduced=False, note=note))

@@ -8,6 +8,7 @@ from droptics.papers.thesis.chapter3_figures import FIGURES as CHAPTER_3
 from droptics.papers.thesis.chapter4_figures import FIGURES as CHAPTER_4
 from droptics.papers.thesis.chapter5_figures import FIGURES as CHAPTER_5
 from droptics.papers.thesis.chapter6_figures import FIGURES as CHAPTER_6
+from droptics.papers.thesis.chapter6_table_figures import FIGURES as CHAPTER_6_TABLES
 
 CHAPTER_1 = unavailable(
     "thesis-fig1-1",
@@ -16,4 +17,4 @@ CHAPTER_1 = unavailable(
     "An imperceptible perturbation changes the prediction of an image classifier.",
     "a photograph with a pre-trained ImageNet model, taken from elsewhere; there is nothing to compute",
 )
-FIGURES: tuple[Figure, ...] = (CHAPTER_1, *CHAPTER_2, *CHAPTER_3, *CHAPTER_4, *CHAPTER_5, *CHAPTER_6)
+FIGURES: tuple[Figure, ...] = (CHAPTER_1, *CHAPTER_2, *CHAPTER_3, *CHAPTER_4, *CHAPTER_5, *CHAPTER_6, *CHAPTER_6_TABLES)
