@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 import torch
 
+from droptics.checks import as_float_tensor
 from droptics.equalization.two_layer import spread
 from droptics.errors import CertificateError, NoClosedForm
 from droptics.linalg.krylov import Krylov, Operator, Ritz, upper_values
 from droptics.masks import MaskLaw
 from droptics.models import TwoLayerLinear
-from droptics.optima.optimum import Optimum
-from droptics.optima.two_layer import Shrinker, shrinker
+from droptics.optima.optimum import Optimum, check_certified, rounding
+from droptics.optima.two_layer import Shrinker, shrinker, shrunk_svd
 
 FIRST_CHECK = 4
+# Dense maps up to this size are decomposed: faster than any Krylov space.
+DENSE = 400
 
 
 def optimum_of_map(
@@ -31,7 +34,8 @@ def optimum_of_map(
     A block Krylov basis grows until a proved bound says that the objective is within `tolerance` (relative to
     ||M||_F^2) of the least one. The bound holds with probability 1 - 1e-10 over `seed`: values inside the basis err
     quadratically in their residuals, and the rest of the spectrum is bounded by a Chebyshev test on fresh random
-    vectors. Cost: two products with `block` columns per step, and O((rows + columns) size^2) for a basis of that size.
+    vectors. Dense maps with a side of at most 400 are decomposed directly. Cost: two products with `block` columns per
+    step, and O((rows + columns) size^2) for a basis of that size.
 
     Args:
         matrix: Tensor (dense or sparse, any device), NumPy array, SciPy sparse matrix or LinearOperator.
@@ -43,6 +47,10 @@ def optimum_of_map(
     """
     if not masks.independent:
         raise NoClosedForm(f"optimum_of_map needs independent units, got {type(masks).__name__}; use optimum instead")
+    if isinstance(matrix, np.ndarray):
+        matrix = torch.from_numpy(np.ascontiguousarray(matrix))
+    if isinstance(matrix, torch.Tensor) and matrix.layout == torch.strided and min(matrix.shape) <= DENSE:
+        return _dense(matrix, masks)
     operator = Operator.of(matrix, energy)
     run = Krylov(operator, block, seed)
     shrinking = shrinker(masks)
@@ -62,6 +70,25 @@ def optimum_of_map(
                 break
         check = max(check + 1, int(1.2 * check))
     return _answer(operator, ritz, kept, masks, best, run.steps, tolerance)
+
+
+def _dense(matrix: torch.Tensor, masks: MaskLaw) -> Optimum:
+    matrix = as_float_tensor(matrix, "matrix", 2).detach()
+    left, values, right, least = shrunk_svd(matrix, shrinker(masks))
+    U, V = (factor.to(matrix) for factor in spread(left, values, right, masks))
+    energy = float(matrix.double().square().sum())
+    objective = energy - 2 * float((U * (matrix @ V)).sum()) + _quadratic(U, V, masks)
+    model = TwoLayerLinear(U, V)
+    return check_certified(
+        Optimum(model, objective, least, len(values), "mianjy2018-thm3.6", energy, rounding(matrix.dtype))
+    )
+
+
+def _quadratic(U: torch.Tensor, V: torch.Tensor, masks: MaskLaw) -> float:
+    """||U V^T||^2 + penalty."""
+    products = (U.mT @ U) * (V.mT @ V)
+    strengths = masks.relative_variance.detach().to(U)
+    return float(products.sum()) + float(strengths @ products.diagonal())
 
 
 def least_value(energy: float, values: np.ndarray[Any, Any], kept: np.ndarray[Any, Any], penalty: float) -> float:
@@ -128,10 +155,7 @@ def _answer(
     U, V = spread(left, values, right, masks)
     # <M, U V^T> = <M^T U, V>, and M^T Q was computed: no formula for the optimal value enters
     inner = float(((ritz.images @ (ritz.basis.mT @ U)) * V).sum())
-    gram_u, gram_v = U.mT @ U, V.mT @ V
-    strengths = masks.relative_variance.detach().to(U)
-    norms = torch.diagonal(gram_u) * torch.diagonal(gram_v)
-    objective = operator.energy - 2 * inner + float((gram_u * gram_v).sum()) + float((strengths * norms).sum())
+    objective = operator.energy - 2 * inner + _quadratic(U, V, masks)
     method = f"block Krylov, {steps} steps; the bound holds with probability 1 - 1e-10 over the seed"
     allowed = max(tolerance, 1e-9 if operator.dtype == torch.float64 else 1e-4)
     found = Optimum(
