@@ -24,6 +24,7 @@ VARIANTS = {
     "mixed, biases": Strengths(3, empirical=0.7, expected=0.9, bias=2.0),
     "ALS-WR, biases": Strengths(3, weighted=0.3, bias=1.0),
     "ridge": Strengths(3, ridge=0.8),
+    "smoothed": Strengths(3, expected=1.5, smoothing=0.3, bias=1.0),
     "all, free biases": Strengths(3, 0.2, 0.3, 0.1, 0.4, bias=0.0),
 }
 ENGINES = {
@@ -69,7 +70,11 @@ def dense_objective(data, factors, strengths):
             total += (table.values[m] - guess) ** 2
             total += strengths.empirical * ((left[i, :width] * right[j, :width]) ** 2).sum()
     for k in range(width):
-        total += strengths.expected / data.count * (n_users @ left[:, k] ** 2) * (n_items @ right[:, k] ** 2)
+        levels = [
+            sum(((1 - strengths.smoothing) * n / data.count + strengths.smoothing / len(side)) * side[:, k] ** 2)
+            for n, side in ((n_users, left), (n_items, right))
+        ]
+        total += strengths.expected * data.count * levels[0] * levels[1]
         total += strengths.weighted * (n_users @ left[:, k] ** 2 + n_items @ right[:, k] ** 2)
         total += strengths.ridge * (left[:, k] @ left[:, k] + right[:, k] @ right[:, k])
     if strengths.bias is not None:
@@ -81,14 +86,17 @@ def normal_equations(data, factors, strengths):
     """Users' rows by dense normal equations in float64, one user at a time."""
     left, right = (side.astype(np.float64) for side in factors)
     width, table = strengths.width, data.by_user
-    mean_squares = data.by_item.counts @ right[:, :width] ** 2 / data.count
+    smooth = strengths.smoothing
+    shares = (1 - smooth) * data.by_item.counts / data.count + smooth / len(right)
+    mean_squares = shares @ right[:, :width] ** 2
     solved = np.zeros_like(left)
     for i in range(table.rows):
         part = slice(table.starts[i], table.starts[i + 1])
         j, y = table.columns[part], table.values[part].astype(np.float64)
         design = right[j, :width]
         count = len(j)
-        diagonal = strengths.empirical * (design**2).sum(0) + count * strengths.expected * mean_squares
+        own = (1 - smooth) * count + smooth * data.count / len(left)
+        diagonal = strengths.empirical * (design**2).sum(0) + own * strengths.expected * mean_squares
         diagonal = diagonal + count * strengths.weighted + strengths.ridge
         if strengths.bias is not None:
             y = y - right[j, width]

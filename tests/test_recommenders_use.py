@@ -243,6 +243,7 @@ def test_a_malformed_line_is_named(tmp_path):
         ({"init_scale": 0.0}, "init_scale"),
         ({"bias_ridge": -1.0}, "bias_ridge"),
         ({"threads": 0}, "threads"),
+        ({"smoothing": 1.5}, "smoothing"),
         ({"device": "cpu", "engine": "tcp://nowhere:1"}, "exclude each other"),
     ],
 )
@@ -273,7 +274,7 @@ def test_partial_fit_solves_the_new_row_exactly(planted):
     counts = np.bincount(model._items(planted.items))
     squares = counts @ model.item_factors_**2 / counts.sum()
     design = np.column_stack([model.item_factors_[:6], np.ones(6)])
-    system = design.T @ design + np.diag([*(6 * 1.0 * squares), 5.0])
+    system = design.T @ design + np.diag([*(6 * 1.0 * squares), 2.0])
     target = values - model.mean_ - model.item_biases_[:6]
     solution = np.linalg.solve(system, design.T @ target)
     row = model._users([777])[0]

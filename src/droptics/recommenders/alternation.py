@@ -6,6 +6,7 @@ P is made of up to four parts, each diagonal once one side is fixed:
 
     empirical   sum_(i,j) sum_k u_ik^2 v_jk^2                      dropout on the observed entries
     expected    (1/n) sum_k (sum_i n_i u_ik^2) (sum_j n_j v_jk^2)   dropout under product sampling of rows and columns
+                with `smoothing` s, the shares p_i = n_i / n become (1 - s) n_i / n + s / rows, alike for columns
     weighted    sum_i n_i |u_i|^2 + sum_j n_j |v_j|^2               ALS-WR
     ridge       |U|^2 + |V|^2                                       plain least squares with ridge
 """
@@ -39,21 +40,27 @@ class Strengths:
     weighted: float = 0.0
     ridge: float = 0.0
     bias: float | None = None
+    smoothing: float = 0.0
 
     @property
     def columns(self) -> int:
         """Columns of a factor array: the factors, the bias, and zeros up to a multiple of eight (vector lanes)."""
         return -(-(self.width + 1) // _LANES) * _LANES
 
-    def diagonals(self, mean_squares: Array) -> Array:
-        """The three diagonals of a row's system, given s_k = sum_j n_j v_jk^2 / n of the fixed side."""
-        rows = np.zeros((3, self.columns))
-        rows[0, : self.width] = self.empirical
-        rows[1, : self.width] = self.expected * mean_squares[: self.width] + self.weighted
-        rows[2, : self.width] = self.ridge
+    def level(self, plain: Any, weighted: Any, total: Any, rows: int) -> Any:
+        """s_k = sum_j q_j v_jk^2 of a side with (smoothed) shares q, from its plain and weighted sums of squares."""
+        return (1 - self.smoothing) * weighted / total + self.smoothing * plain / max(rows, 1)
+
+    def diagonals(self, level: Array, total: float, rows: int) -> Array:
+        """The three diagonals of a row's system, given the level of the fixed side and the number of free rows."""
+        diagonals = np.zeros((3, self.columns))
+        diagonals[0, : self.width] = self.empirical
+        diagonals[1, : self.width] = self.expected * (1 - self.smoothing) * level[: self.width] + self.weighted
+        uniform = self.expected * self.smoothing * total / max(rows, 1)
+        diagonals[2, : self.width] = uniform * level[: self.width] + self.ridge
         if self.bias is not None:
-            rows[2, self.width] = self.bias
-        return rows
+            diagonals[2, self.width] = self.bias
+        return diagonals
 
     def own(self, squares: Array, weighted_squares: Array) -> float:
         """Parts of F that belong to the fixed side alone, from its (rating-weighted) sums of squares per column."""

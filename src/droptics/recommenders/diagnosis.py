@@ -17,7 +17,7 @@ from droptics.recommenders.base import Completion
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """Numbers of a fitted completion, p and q the shares of ratings of rows and columns.
+    """Numbers of a fitted completion, p and q the (smoothed, if the model's are) shares of ratings of rows and columns.
 
     Attributes:
         weighted_trace: || diag(sqrt p) U V^T diag(sqrt q) ||_*.
@@ -51,7 +51,7 @@ def diagnose(model: Completion, confidence: float = 0.95) -> Diagnosis:
     """Evaluate norms, penalties and the generalization bound on a fitted model; O((rows + columns) width^2)."""
     check_probability("confidence", confidence)
     entries = model.entries()
-    rows, columns = (side.double() for side in marginals(entries))
+    rows, columns = (side.double() for side in marginals(entries, model.strengths_.smoothing))
     left, right = (torch.from_numpy(side).double() for side in (model.user_factors_, model.item_factors_))
     values = product_spectrum(left * rows.sqrt()[:, None], right * columns.sqrt()[:, None])
     units = (rows @ left.square()) * (columns @ right.square())

@@ -54,7 +54,7 @@ class Threads:
     def solve(
         self, table: Compressed, fixed: Array, free: Array, strengths: Strengths, weights: Array, steps: int
     ) -> tuple[float, float]:
-        regressors, offsets, diagonals, own = prepared(fixed, strengths, weights)
+        regressors, offsets, diagonals, own = prepared(fixed, strengths, weights, len(free))
 
         def run(rows: tuple[int, int]) -> tuple[float, float]:
             low, high = rows
@@ -99,7 +99,7 @@ class Cluster:
         weights: Array,
         steps: int,
     ) -> tuple[float, float]:
-        regressors, offsets, diagonals, own = prepared(fixed, strengths, weights)
+        regressors, offsets, diagonals, own = prepared(fixed, strengths, weights, len(free))
         shared = self.client.scatter((regressors, offsets, diagonals), broadcast=True, hash=False)
         futures = [
             self.client.submit(_solve_remote, block, shared, free[low:high].copy(), steps, pure=False)
@@ -209,7 +209,9 @@ def solve_buckets(
     if strengths.bias is not None:
         offsets = regressors[:, width].clone()
         regressors[1:, width] = 1
-    diagonals = _diagonals(strengths, weighted / weights.sum()).to(free.dtype)
+    total = weights.sum()
+    level = strengths.level(plain, weighted, total, len(fixed))
+    diagonals = _diagonals(strengths, level, total / len(free)).to(free.dtype)
     totals = torch.zeros(2, dtype=torch.float64, device=free.device)
     for group in table.full:
         parts = []
@@ -248,7 +250,7 @@ def solve_systems(
     return x, torch.stack([value.sum(), plain.sum()])
 
 
-def prepared(fixed: Array, strengths: Strengths, weights: Array) -> tuple[Array, Array, Array, float]:
+def prepared(fixed: Array, strengths: Strengths, weights: Array, rows: int) -> tuple[Array, Array, Array, float]:
     """Regressors (with 1 for the bias), offsets (the fixed side's biases), diagonals, and the fixed side's own part."""
     plain, weighted = column_sums(fixed, weights)
     regressors = fixed.copy()
@@ -257,7 +259,8 @@ def prepared(fixed: Array, strengths: Strengths, weights: Array) -> tuple[Array,
         offsets = regressors[:, strengths.width].copy()
         regressors[:, strengths.width] = 1
     total = max(float(weights.sum()), 1.0)
-    return regressors, offsets, strengths.diagonals(weighted / total), strengths.own(plain, weighted)
+    level = strengths.level(plain, weighted, total, len(fixed))
+    return regressors, offsets, strengths.diagonals(level, total, rows), strengths.own(plain, weighted)
 
 
 def block_of(table: Compressed, low: int, high: int) -> tuple[Array, Array, Array]:
@@ -283,14 +286,15 @@ def _solve_remote(
     return (rows, *solve_block(block, regressors, offsets, rows, diagonals, steps))
 
 
-def _diagonals(strengths: Strengths, mean_squares: Tensor) -> Tensor:
-    rows = torch.zeros(3, strengths.columns, dtype=torch.float64, device=mean_squares.device)
+def _diagonals(strengths: Strengths, level: Tensor, per_row: Tensor) -> Tensor:
+    """`Strengths.diagonals` without reading anything back from the device."""
+    rows = torch.zeros(3, strengths.columns, dtype=torch.float64, device=level.device)
     width = strengths.width
     rows[0, :width] = strengths.empirical
-    rows[1, :width] = strengths.expected * mean_squares[:width] + strengths.weighted
-    rows[2, :width] = strengths.ridge
+    rows[1, :width] = strengths.expected * (1 - strengths.smoothing) * level[:width] + strengths.weighted
+    rows[2, :width] = strengths.expected * strengths.smoothing * per_row * level[:width] + strengths.ridge
     if strengths.bias is not None:
-        rows[2, width] = strengths.bias
+        rows[2, width : width + 1] = strengths.bias  # a slice is filled on the device; one entry would be copied there
     return rows
 
 

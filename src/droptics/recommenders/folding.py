@@ -42,12 +42,12 @@ def fold_in(model: Any, ratings: tuple[Array, Array, NDArray[np.float64]]) -> No
     ]
     left, right = _side(model, "user", len(model._users)), _side(model, "item", len(model._items))
     table = _table([model._fresh[int(user)] for user in touched], known_items, right.dtype)
-    left[touched] = _solved(model, table, right[:known_items], left[touched], counts[1][:known_items])
+    left[touched] = _solved(model, table, right[:known_items], left[touched], counts[1][:known_items], len(left))
     counts[0][touched] = [len(model._fresh[int(user)][0]) for user in touched]
     fresh = np.arange(known_items, len(right))
     if len(fresh):
         rows = [(users[items == item], centered[items == item]) for item in fresh]
-        right[fresh] = _solved(model, _table(rows, len(left), right.dtype), left, right[fresh], counts[0])
+        right[fresh] = _solved(model, _table(rows, len(left), right.dtype), left, right[fresh], counts[0], len(right))
         counts[1][fresh] = [len(raters) for raters, _ in rows]
     width = model.width
     model.user_factors_, model.user_biases_ = left[:, :width].copy(), left[:, width].copy()
@@ -97,8 +97,8 @@ def _table(rows: list[tuple[Array, Array]], limit: int, dtype: np.dtype[Any]) ->
     return Compressed(starts, columns, np.concatenate([values for _, values in kept]).astype(dtype))
 
 
-def _solved(model: Any, table: Compressed, fixed: Array, rows: Array, weights: Array) -> Array:
-    regressors, offsets, diagonals, _ = prepared(fixed, model.strengths_, weights)
+def _solved(model: Any, table: Compressed, fixed: Array, rows: Array, weights: Array, count: int) -> Array:
+    regressors, offsets, diagonals, _ = prepared(fixed, model.strengths_, weights, count)
     result = np.ascontiguousarray(rows)
     solve_block(block_of(table, 0, table.rows), regressors, offsets, result, diagonals, 0)
     return result

@@ -24,7 +24,7 @@ class RidgeCompletion(Completion):
         weighted: bool = True,
         biases: bool = True,
         *,
-        bias_ridge: float = 5.0,
+        bias_ridge: float = 2.0,
         sweeps: int = 12,
         cg_steps: int | None = 3,
         tolerance: float = 1e-5,

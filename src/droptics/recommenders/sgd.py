@@ -116,6 +116,7 @@ def objective(
         error += float(residual @ residual)
         total += strengths.empirical * float(np.square(products).sum())
     sides = [column_sums(left, table.counts), column_sums(right, data.by_item.counts)]
-    joint = (sides[0][1] * sides[1][1])[:width].sum() / data.count
+    levels = [strengths.level(*side, data.count, len(rows)) for side, rows in zip(sides, factors, strict=True)]
+    joint = data.count * (levels[0] * levels[1])[:width].sum()
     total += strengths.expected * float(joint) + sum(strengths.own(*side) for side in sides)
     return total + error, error
