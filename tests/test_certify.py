@@ -30,7 +30,6 @@ from droptics.optima.last_layer import capacity_bound
 from droptics.optima.optimum import certify_bound
 from droptics.penalties import Enumerate, criterion
 
-
 # entries in general position have no bound; those in product proportions are tested with the two-layer optimum
 PAIRS = [case for case in linear_pairs() if not isinstance(case[1], Factorization)]
 
