@@ -29,6 +29,10 @@ def complete_command(
     penalty: Annotated[
         str, typer.Option("--penalty", help='"expected", "empirical", or the share of the expected penalty in [0, 1].')
     ] = "expected",
+    smoothing: Annotated[
+        float,
+        typer.Option("--smoothing", help="Mix the shares of rows and columns with uniform ones, in [0, 1]; try 0.35."),
+    ] = 0.0,
     choose: Annotated[
         bool, typer.Option("--choose", help="Choose the rate on a split of the training part (ignores --drop).")
     ] = False,
@@ -80,6 +84,7 @@ def complete_command(
         drop,
         _share(penalty),
         biases=biases,
+        smoothing=smoothing,
         sweeps=sweeps,
         clip=clip,
         seed=seed,
