@@ -11,10 +11,14 @@ from typing import Annotated
 
 import typer
 
+from droptics.cli.attack import attack_command
 from droptics.cli.audit import audit_command
+from droptics.cli.complete import complete_command
 from droptics.cli.demo import demo_command
 from droptics.cli.optimum import optimum_command
 from droptics.cli.penalty import penalty_command
+from droptics.cli.reproduce import reproduce_command
+from droptics.cli.verify import verify_command
 
 app = typer.Typer(
     name="droptics",
@@ -27,6 +31,10 @@ app.command("demo")(demo_command)
 app.command("penalty")(penalty_command)
 app.command("optimum")(optimum_command)
 app.command("audit")(audit_command)
+app.command("verify")(verify_command)
+app.command("reproduce")(reproduce_command)
+app.command("complete")(complete_command)
+app.command("attack")(attack_command)
 
 
 def _show_version(value: bool) -> None:

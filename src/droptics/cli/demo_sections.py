@@ -7,15 +7,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
 
+from droptics.attacks import Pgd, Reflected, Threat, robustness_curve
+from droptics.audits import audit
 from droptics.cli.demo_page import Section
 from droptics.data import Moments, Sample
+from droptics.datasets import planted_ratings
+from droptics.losses import CrossEntropy
 from droptics.masks import Bernoulli, Block
 from droptics.models import Connections, TwoLayerLinear
 from droptics.optima import certify, optimum
+from droptics.papers import gallery, reproduce, verify
 from droptics.penalties import ClosedForm, Enumerate, MonteCarlo, criterion, penalty, risk
 from droptics.plots import as_data_uri, as_png, bars, lines
+from droptics.recommenders import DropoutCompletion
 
 INPUTS, OUTPUTS, WIDTH, EXAMPLES = 8, 5, 12, 400
 
@@ -85,7 +92,7 @@ def trained_network(out: Path) -> Section:
     """Dropout training by chance and descent on the exact criterion, both measured against the certificate."""
     sample = planted_sample()
     moments, masks = Moments.of_sample(sample), Bernoulli(0.5, WIDTH)
-    steps, every = 3000, 50
+    steps, every = 1500, 50
     curves: dict[str, list[float]] = {}
     rows = []
     for name, sampled in (("dropout, one random mask per step", True), ("the exact criterion, no randomness", False)):
@@ -123,8 +130,118 @@ def trained_network(out: Path) -> Section:
     return Section("How far is a trained network from it?", rows, [(caption, as_data_uri(as_png(picture)))])
 
 
+def audited_network(out: Path) -> Section:
+    """A small classifier on the digits of scikit-learn, trained for a moment and audited."""
+    torch_inputs, labels = digits()
+    network = _trained_classifier(torch_inputs[:1200], labels[:1200])
+    held_out = (torch_inputs[1200:], labels[1200:])
+    report = audit(network, (torch_inputs[:1200], labels[:1200]), validation=held_out, progress=False)
+    report.to_html(out / "audit.html")
+    rows = [
+        f"loss without dropout {report.clean_loss:.3f}, with dropout {report.training_loss.value:.3f}, "
+        f"on other digits {report.validation_loss:.3f}"
+    ]
+    for item in report.sites:
+        assert item.penalty is not None
+        rows.append(f"site {item.site.name}, rate {item.site.rate:g}: adds {item.penalty.value:.4f} ({item.share:.0%})")
+    rows += [f"{found.site}: {found.text}" for found in report.findings[:3]]
+    return Section("What is dropout doing to my network?", rows, links=[("The whole report", "audit.html")])
+
+
+def digits() -> tuple[Tensor, Tensor]:
+    """The 1797 small digits that come with scikit-learn, in 0..1."""
+    found = load_digits()
+    return torch.tensor(found.data, dtype=torch.float32) / 16, torch.tensor(found.target)
+
+
+def _trained_classifier(inputs: Tensor, labels: Tensor) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = nn.Sequential(
+            nn.Linear(64, 64),
+            nn.ReLU(),
+            nn.Dropout(0.2),
+            nn.Linear(64, 32),
+            nn.ReLU(),
+            nn.Dropout(0.5),
+            nn.Linear(32, 10),
+        )
+        optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
+        for _ in range(15):
+            for part in torch.randperm(len(inputs)).split(64):
+                loss = nn.functional.cross_entropy(network(inputs[part]), labels[part])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+    return network.eval()
+
+
+def recommendations(out: Path) -> Section:
+    """Matrix completion on planted ratings: the test error against the rate, for two widths."""
+    ratings = planted_ratings((600, 400, 30_000), rank=5, noise=0.8, seed=0)
+    train, test = ratings.split(0.1, seed=0)
+    rates = [0.2, 0.4, 0.6, 0.7, 0.8, 0.9]
+    curves = {}
+    start = time.perf_counter()
+    for width in (10, 40):
+        models = [DropoutCompletion(width=width, drop=rate, sweeps=10, progress=False).fit(train) for rate in rates]
+        curves[f"width {width}"] = [-model.score(test) for model in models]
+    spent = time.perf_counter() - start
+    best = DropoutCompletion(width=40, progress=False).fit(train)
+    rows = [
+        f"{len(train)} ratings, {2 * len(rates)} models in {spent:.1f} s on this machine",
+        f"width 40 at its default rate: test error {-best.score(test):.3f} (no predictor gets below 0.8)",
+    ]
+    picture = lines(rates, curves, xlabel="drop probability", ylabel="test RMSE")
+    caption = "Dropout on the factors, solved by least squares without sampling: wider models want a higher rate."
+    return Section("Which items would they like?", rows, [(caption, as_data_uri(as_png(picture)))])
+
+
+def robustness(out: Path) -> Section:
+    """Robust error of the digits classifier, raw gradients with and without the reflected loss."""
+    inputs, labels = digits()
+    network = _trained_classifier(inputs[:1200], labels[:1200])
+    data = Sample(inputs[1200:], labels[1200:])
+    radii = [0.1, 0.2, 0.4, 0.6, 0.8]
+    curves = {}
+    for name, loss in (("cross-entropy", CrossEntropy()), ("reflected", Reflected(CrossEntropy()))):
+        method = Pgd(loss, steps=20, step=0.5, gradient="raw")
+        curves[name] = robustness_curve(network, data, Threat("l2", radii[0], (0, 1)), method, radii)
+    rows = [
+        f"radius {r}: error {a:.1%} (cross-entropy), {b:.1%} (reflected)"
+        for r, a, b in zip(radii, *curves.values(), strict=True)
+    ]
+    picture = lines(radii, curves, xlabel="l2 radius", ylabel="robust error")
+    caption = "Raw gradients of a saturated loss vanish; reflected about the origin the loss keeps its slope."
+    return Section("How robust is a classifier?", rows, [(caption, as_data_uri(as_png(picture)))])
+
+
+def verified_claims(out: Path) -> Section:
+    """A few statements of the papers, run on random instances; each has a control that must fail."""
+    rows = []
+    for result in verify(DEMO_CLAIMS):
+        rows.append(f"{result.claim.id}: {result.verdict}. {result.claim.statement}")
+    return Section("Are the theorems true?", rows)
+
+
+def figures(out: Path) -> Section:
+    """A few figures of the papers at smoke scale, in the gallery."""
+    artifacts = reproduce(DEMO_FIGURES, scale="smoke", out=out / "figures")
+    page = gallery(artifacts, verify(DEMO_CLAIMS), out / "gallery")
+    rows = [f"{artifact.figure.id}: {artifact.figure.title}" for artifact in artifacts]
+    return Section("Figures by one command", rows, links=[("The gallery", str(page.relative_to(out.resolve())))])
+
+
+DEMO_CLAIMS = ("mianjy2018-thm3.6", "thesis-prop8", "pal2020-thm4.1", "pal2020-thm2.3")
+DEMO_FIGURES = ("mianjy2018-fig1", "mianjy2018-fig2")
+
 SECTIONS: dict[str, Callable[[Path], Section]] = {
     "exact penalty": exact_penalty,
     "global optimum": global_optimum,
     "certificate of training": trained_network,
+    "audit of a network": audited_network,
+    "matrix completion": recommendations,
+    "robustness": robustness,
+    "claims": verified_claims,
+    "figures": figures,
 }
