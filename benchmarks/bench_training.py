@@ -254,10 +254,11 @@ def gpu_rows(steps: int = 10_000) -> list[Row]:
     agreement = f"objective {float(on_gpu().mean()):.3f} on the GPU, {float(ours(steps, RUNS).mean()):.3f} on the CPU"
     # a step is ten graph nodes of about a microsecond each: the launch-bound limit
     limit = f"{10e-6 * steps / graph:.0%} of the launch-bound limit of 10 us a step"
+    name = f"GPU, 50 runs x {steps} steps, captured graph vs"
     return [
-        Row(f"GPU, 50 runs x {steps} steps, captured graph vs compiled kernel on the CPU", graph, host, host / graph, agreement, limit),
-        Row(f"GPU, 50 runs x {steps} steps, captured graph vs autograd on the GPU", graph, eager, eager / graph, agreement),
-    ]  # fmt: skip
+        Row(f"{name} compiled kernel on the CPU", graph, host, host / graph, agreement, limit),
+        Row(f"{name} autograd on the GPU", graph, eager, eager / graph, agreement),
+    ]
 
 
 if __name__ == "__main__":
