@@ -487,7 +487,16 @@ def test_nothing_of_the_caller_changes():
 def test_records():
     start, law = two_layer(RUNS), Bernoulli(0.4, WIDTH)
     target = randn(OUTPUTS, INPUTS, seed=9)
-    names = ("objective", "risk", "penalty", "importance_variance", "importance_spread", "singular_values", "distance")
+    names = (
+        "objective",
+        "risk",
+        "penalty",
+        "imbalance",
+        "importance_variance",
+        "importance_spread",
+        "singular_values",
+        "distance",
+    )
     run = train(
         start,
         population(),
@@ -507,6 +516,11 @@ def test_records():
     torch.testing.assert_close(run.final("importance_variance"), scores.var(-1, correction=0))
     torch.testing.assert_close(run.final("distance"), (run.model.matrix() - target).flatten(1).norm(dim=1))
     assert history["bound"].shape == (4, RUNS)
+    assert history["imbalance"].shape == (4, RUNS)
+    assert bool((history["imbalance"] > 0).all())
+    laws = [Bernoulli(rate, WIDTH) for rate in (0.2, 0.4, 0.6)]
+    each = train(start, population(), Penalized(laws), steps=1, step_size=1e-3, record=("imbalance",))
+    torch.testing.assert_close(each.history["imbalance"][0], history["imbalance"][0])  # it does not depend on the rate
     with pytest.raises(ValueError, match="names must be some of"):
         train(start, population(), Dropout(law), steps=1, step_size=0.1, record=("nonsense",))
     with pytest.raises(ValueError, match="reference"):

@@ -55,7 +55,7 @@ class Recording:
             masks, laws = self.masks, (self.masks,)
         cheap = masks is not None and not isinstance(model, ReLUNet) and has_closed_form(model, masks, loss)
         names = self.names if self.names is not None else DEFAULT if cheap else ("risk",)
-        known = _Known(self.data or data, masks, laws, loss, self.method, self.reference)
+        known = _Known(data if self.data is None else self.data, masks, laws, loss, self.method, self.reference)
         table: dict[str, Quantity] = {
             "objective": known.objective,
             "risk": known.risk,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -200,7 +201,7 @@ def train(
         "rates": rates.tolist(),
         "schedule": [schedule(t) for t in recorder.steps],
         "engine": type(stepper).__name__,
-        "optimizer": repr(optimizer),
+        "optimizer": re.sub(r" at 0x[0-9a-f]+", "", repr(optimizer)),  # functions show their address
         "options": [decay, repr(max_norm), list(frozen), stop_gap, list(recorder.names)],
     }
     saver = Progress(checkpoint, settings, [*stepper.tensors().values(), *data_tensors(data)])
