@@ -85,7 +85,7 @@ def race_rows(seeds: int = 3) -> list[Row]:
         ends = [(float(run[position]["criterion at the end"]), float(run[0]["criterion at the end"])) for run in runs]
         rows.append(
             Row(
-                f"to within 1 % of the final criterion of nn.Dropout: {runs[0][position]['method']}",
+                f"to within 2 % of the final criterion of nn.Dropout: {runs[0][position]['method']}",
                 statistics.median(ours),
                 statistics.median(theirs),
                 statistics.median(b / a for a, b in zip(ours, theirs, strict=True)),

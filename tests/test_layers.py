@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import math
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from droptics.layers import DropBlock, DropConnect, ExplicitDropout, explicit_pe
 from droptics.losses import CrossEntropy, Logistic
 from droptics.masks import Bernoulli, SlidingBlock
 from droptics.models import LastLayer
+from droptics.papers.droptics_own.explicit_training import Race, deterministic, solved_head, stochastic
 from droptics.penalties import SecondOrder, penalty
 
 EDGES = ["clipped", "valid", "centered"]
@@ -209,6 +211,36 @@ def test_explicit_dropout_copies_and_saves_like_any_layer() -> None:
     assert len(list(net.parameters())) == 4
     assert "drop=0.4" in repr(net)
     assert net[2].p == 0.4
+
+
+@pytest.mark.slow
+def test_training_without_noise_reaches_the_criterion_of_dropout() -> None:
+    race = Race(examples=100, inputs=4, width=16, epochs=100, batch=25, passes=80)
+    noisy, explicit, solved = (
+        stochastic(race, False, 1),
+        stochastic(race, True, 1),
+        deterministic(race, 1),
+    )
+    assert noisy.criterion[0] > noisy.criterion[-1]
+    # both descend the same expected criterion; what is left is mask noise and the local minimum it led to
+    assert explicit.criterion[-1] == pytest.approx(noisy.criterion[-1], rel=0.1)
+    assert solved.criterion[-1] <= 1.02 * min(noisy.criterion[-1], explicit.criterion[-1])
+    assert solved.epochs_to(noisy.criterion[-1]) < 0.5 * race.epochs
+    assert explicit.epochs_to(0.0) == math.inf
+    again = stochastic(race, False, 1)
+    assert again.criterion == noisy.criterion
+
+
+def test_the_solved_head_is_the_best_head() -> None:
+    features, targets = torch.relu(normal(20, 5)), normal(20, 2)
+    features[:, 2] = 0.0  # a dead unit
+    weight, bias = solved_head(features, targets, 0.3)
+    weight.requires_grad_(True)
+    bias.requires_grad_(True)
+    energy = features.square().mean(0) @ weight.square().sum(0) * 0.3 / 0.7
+    value = (features @ weight.mT + bias - targets).square().sum(-1).mean() + energy
+    for slope in torch.autograd.grad(value, [weight, bias]):
+        close(slope, torch.zeros_like(slope), 1e-12, 1.0)
 
 
 @pytest.mark.slow

@@ -25,13 +25,13 @@ from droptics.penalties import criterion
 class Race:
     """Size of the problem and budget; `rate` is the first step size of the stochastic runs (cosine to zero)."""
 
-    examples: int = 600
+    examples: int = 300
     inputs: int = 10
-    width: int = 64
+    width: int = 32
     drop: float = 0.5
-    epochs: int = 120
+    epochs: int = 200
     batch: int = 50
-    rate: float = 0.02
+    rate: float = 0.05
     momentum: float = 0.9
     passes: int = 300
 
@@ -147,8 +147,11 @@ def deterministic(race: Race, seed: int) -> Course:
     return Course("explicit, L-BFGS with the head solved", values, time.perf_counter() - start)
 
 
-def compared(race: Race, seed: int = 0, slack: float = 0.01) -> list[dict[str, float | str]]:
-    """Final criterion, and epochs and seconds until the criterion nn.Dropout ends with (times 1 + slack) is reached."""
+def compared(race: Race, seed: int = 0, slack: float = 0.02) -> list[dict[str, float | str]]:
+    """Final criterion, and epochs and seconds until the criterion nn.Dropout ends with (times 1 + slack) is reached.
+
+    The slack covers what the mask noise and the local minimum it led to leave in that end value (1 to 2 %).
+    """
     courses = [stochastic(race, False, seed), stochastic(race, True, seed), deterministic(race, seed)]
     target = (1 + slack) * courses[0].criterion[-1]
     rows: list[dict[str, float | str]] = []
