@@ -117,11 +117,13 @@ def closed_form_rows(quick: bool) -> list[Row]:
         truth = least(values, width)
         small = size[0] == 120
 
-        def ours(M=M, masks=masks) -> float:
-            return optimum_of_map(M, masks).objective
+        calls = 10 if small else 1  # short calls are timed together
 
-        def general(data=data, masks=masks) -> float:
-            return optimum(TwoLayerLinear, data, masks).objective
+        def ours(M=M, masks=masks, calls=calls) -> float:
+            return max(optimum_of_map(M, masks).objective for _ in range(calls))
+
+        def general(data=data, masks=masks, calls=calls) -> float:
+            return max(optimum(TwoLayerLinear, data, masks).objective for _ in range(calls))
 
         gap = max(abs(ours() / truth - 1), abs(general() / truth - 1))
         label = f"optimum {size[0]}x{size[1]} width {width}"
@@ -129,17 +131,17 @@ def closed_form_rows(quick: bool) -> list[Row]:
             other = conic(M, width)
             first, second, ratio = compare(ours, lambda M=M, w=width: conic(M, w), 5 if small else 1)
             note = f"ours gap {gap:.0e}, solver gap {abs(other / truth - 1):.0e}"
-            rows.append(Row(f"{label} / conic solver (SCS)", first, second, ratio, note))
+            rows.append(Row(f"{label} / conic solver (SCS)", first / calls, second, calls * ratio, note))
             first, second, ratio = compare(general, lambda M=M, w=width: conic(M, w), 5 if small else 1)
-            rows.append(Row(f"{label} from moments / conic solver (SCS)", first, second, ratio, note))
+            rows.append(Row(f"{label} from moments / conic solver (SCS)", first / calls, second, calls * ratio, note))
         stop = truth * (1 + 1e-8)
         first, second, ratio = compare(ours, lambda M=M, w=width, s=stop: lbfgs(M, w, s), 7 if small else 3)
-        rows.append(Row(f"{label} / L-BFGS to 1e-8", first, second, ratio, f"ours gap {gap:.0e}"))
+        rows.append(Row(f"{label} / L-BFGS to 1e-8", first / calls, second, calls * ratio, f"ours gap {gap:.0e}"))
         if small and not quick:
             spent, value = dropout_sgd(M, width, truth * (1 + 1e-3), 90.0)
-            rows.append(
-                Row(f"{label} / dropout SGD to 1e-3", first, spent, spent / first, f"SGD gap {value / truth - 1:.1e}")
-            )
+            once = first / calls
+            note = f"SGD gap {value / truth - 1:.1e}"
+            rows.append(Row(f"{label} / dropout SGD to 1e-3", once, spent, spent / once, note))
     return rows
 
 
@@ -182,15 +184,17 @@ def equalizer_rows(quick: bool) -> list[Row]:
         stored = tensor.mT.contiguous().mT  # by columns
 
         def ours(stored=stored) -> object:
-            return equalize_columns_(stored.clone())
+            return [equalize_columns_(stored.clone()) for _ in range(10)]  # timed together
 
         if width == 128 or (width == 512 and not quick):
             first, second, ratio = compare(ours, lambda U=U: published_equalizer(U), 3 if width == 128 else 1)
+            first, ratio = first / 10, 10 * ratio
             rows.append(
                 Row(f"equalizer width {width} / published, r eigendecompositions", first, second, ratio, agreement)
             )
         if width < 2048 or not quick:
             first, second, ratio = compare(ours, lambda U=U: svd_hadamard(U), 5 if width < 2048 else 1)
+            first, ratio = first / 10, 10 * ratio
             rows.append(Row(f"equalizer width {width} / SVD + Hadamard", first, second, ratio, agreement))
     return rows
 

@@ -17,7 +17,7 @@ from droptics.norms import k_support
 
 def common_strength(masks: MaskLaw) -> float | None:
     """The relative variance that all units share, up to rounding; None when they differ."""
-    variance = masks.relative_variance.detach()
+    variance = masks.relative_variance.detach().cpu().numpy()
     low, high = float(variance.min()), float(variance.max())
     return high if high - low <= 1e-12 * high else None
 

@@ -14,6 +14,8 @@ Lower bounds on the penalty <Cbar, (U^T U) o (H^T H)> of a product A = U H^T (dr
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -23,7 +25,7 @@ from droptics.envelopes.whitening import White
 from droptics.linalg import shrink
 from droptics.masks import MaskLaw
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
 SWEEPS = 4000
 STARTS = 6
 

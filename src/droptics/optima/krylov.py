@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -73,10 +74,13 @@ def optimum_of_map(
 
 
 def _dense(matrix: torch.Tensor, masks: MaskLaw) -> Optimum:
-    matrix = as_float_tensor(matrix, "matrix", 2).detach()
+    energy = float(matrix.detach().double().square().sum()) if matrix.is_floating_point() else math.nan
+    if not (matrix.ndim == 2 and math.isfinite(energy)):
+        as_float_tensor(matrix, "matrix", 2)
+        raise ValueError(f"matrix must have a finite squared norm, got {energy}; scale it down")
+    matrix = matrix.detach()
     left, values, right, least = shrunk_svd(matrix, shrinker(masks))
     U, V = (factor.to(matrix) for factor in spread(left, values, right, masks))
-    energy = float(matrix.double().square().sum())
     objective = energy - 2 * float((U * (matrix @ V)).sum()) + _quadratic(U, V, masks)
     model = TwoLayerLinear(U, V)
     return check_certified(

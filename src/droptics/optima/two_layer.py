@@ -46,9 +46,9 @@ Shrinker = Callable[[Array], tuple[Array, float]]
 
 def shrinker(masks: MaskLaw) -> Shrinker:
     """The function from a descending spectrum to (what is kept of it, the least penalty of that)."""
-    strengths = masks.relative_variance.detach()
     width = masks.size
     common = common_strength(masks)
+    strengths = masks.relative_variance.detach() if common is None else torch.empty(0)
 
     def equal(values: Array) -> tuple[Array, float]:
         rank, level = threshold(values, common or 0.0, width)
