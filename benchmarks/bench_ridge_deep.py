@@ -18,7 +18,7 @@ from droptics.penalties import criterion, penalty
 from harness import Row, compare, report
 
 
-def leave_one_out(examples: int = 500, features: int = 50, rates: int = 19) -> list[Row]:
+def leave_one_out(examples: int, features: int, rates: int, repeats: int = 3) -> list[Row]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(examples, features)) @ rng.normal(size=(features, features))
     y = X @ rng.normal(size=features) + 20 * rng.normal(size=examples)
@@ -46,7 +46,7 @@ def leave_one_out(examples: int = 500, features: int = 50, rates: int = 19) -> l
         return RidgeCV(alphas=examples * drops / (1 - drops)).fit(X, y)
 
     error = np.abs(ours() / refits() - 1).max()
-    first = compare(ours, refits, repeats=3)
+    first = compare(ours, refits, repeats=repeats)
     second = compare(ours, ordinary, repeats=5)
     size = f"{examples} x {features}, {rates} rates"
     return [
@@ -146,4 +146,13 @@ def derivatives() -> list[Row]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    report("ridge_deep", [*leave_one_out(), induced_penalty(), deep_optimum(), *derivatives()])
+    report(
+        "ridge_deep",
+        [
+            *leave_one_out(500, 50, 19),
+            *leave_one_out(400, 150, 5, 1)[:1],
+            induced_penalty(),
+            deep_optimum(),
+            *derivatives(),
+        ],
+    )

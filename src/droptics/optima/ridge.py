@@ -257,7 +257,12 @@ class Whitened:
             for _ in range(int(np.ceil(np.log(1e-16) / np.log(rate)))):
                 change = single * found if single is not None else shares * self._blocks(index, found)
                 change += rows
-                found = inverse(change)
+                fresh = inverse(change)
+                found -= fresh
+                settled = np.abs(found).max() <= 1e-14 * np.abs(fresh).max()  # the next change is ten times smaller
+                found = fresh
+                if settled:
+                    break
         solution[index] = found
 
     def _conjugate(self, strength: float, index: Index, inverse: Solver, solution: Array) -> None:
