@@ -237,7 +237,7 @@ class TestOptimum:
         assert best.certified
         assert abs(best.gap) < 1e-12
 
-    def test_catalogue_value_and_jump(self) -> None:
+    def test_known_value_and_jump(self) -> None:
         data = Moments.of_map(torch.diag(torch.tensor([3.0, 2.0, 1.0], dtype=torch.float64)))
         best = optimum(DeepLinear, data, masks_of((0.5, 0.5), (3, 3)))
         close(best.objective, 8.9375, 1e-13)
