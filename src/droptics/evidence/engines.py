@@ -205,6 +205,7 @@ class Dask(Engine):
     """
 
     address: str
+    timeout: float = 10.0
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Done]:
         try:
@@ -212,7 +213,7 @@ class Dask(Engine):
         except ImportError as error:
             raise ValueError("the dask engine needs the extra droptics[dask]: pip install 'droptics[dask]'") from error
         try:
-            client = Client(self.address, timeout="10s", set_as_default=False)  # type: ignore[no-untyped-call]
+            client = Client(self.address, timeout=self.timeout, set_as_default=False)  # type: ignore[no-untyped-call]
         except OSError as error:
             raise ValueError(f"engine: no Dask scheduler answers at {self.address}; check the address") from error
         with client:
@@ -225,7 +226,7 @@ class Dask(Engine):
                     continue
                 future = client.submit(perform, task, pure=False, resources={"GPU": 1} if task.gpu else None)
                 futures[future] = task.key
-            for future in as_completed(list(futures)):  # type: ignore[no-untyped-call]
+            for future in as_completed(list(futures), loop=client.loop):  # type: ignore[no-untyped-call]
                 try:
                     yield future.result()
                 except Exception as error:

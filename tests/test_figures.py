@@ -1,0 +1,278 @@
+"""Figures: cells on disk, resume after a kill, engines that agree, honest failures, and every figure at smoke scale."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+from typer.testing import CliRunner
+
+import evidence_toys as toys
+from droptics.cli.reproduce import reproduce_command
+from droptics.evidence.engines import Dask, Engine, Local, Processes, engine
+from droptics.evidence.figures import SCALES, reproduce, unavailable
+from droptics.papers import PAPERS, figures, missing
+from droptics.papers import reproduce as reproduce_by_id
+
+TESTS = Path(__file__).parent
+
+
+def numbers_run(log: Path) -> list[int]:
+    return [int(line) for line in log.read_text().split()] if log.exists() else []
+
+
+def test_a_figure_leaves_table_picture_and_manifest(tmp_path):
+    artifact = reproduce([toys.figure()], "smoke", tmp_path)[0]
+    rows = list(csv.DictReader(artifact.table.read_text().splitlines()))
+    assert [int(row["square"]) for row in rows] == [i**2 for i in range(toys.CELLS)]
+    assert artifact.picture.read_bytes().startswith(b"\x89PNG")
+    manifest = json.loads(artifact.manifest.read_text())
+    assert manifest["command"] == "droptics reproduce toy-fig1 --scale smoke"
+    assert {"versions", "commit", "hardware", "seconds", "comparisons", "finished"} <= set(manifest)
+    assert manifest["versions"]["torch"] == torch.__version__
+    outcomes = [line["outcome"] for line in manifest["comparisons"]]
+    assert outcomes == ["reproduced", "not reproduced, as recorded"]
+    assert artifact.outcome == "reproduced in part"
+    assert artifact.agrees
+    assert artifact.computed == toys.CELLS
+
+
+def test_a_second_run_computes_nothing_and_changes_nothing(tmp_path):
+    log = tmp_path / "log"
+    figure = toys.figure(log=str(log))
+    first = reproduce([figure], "smoke", tmp_path / "out")[0]
+    table = first.table.read_bytes()
+    second = reproduce([figure], "smoke", tmp_path / "out")[0]
+    assert sorted(numbers_run(log)) == list(range(toys.CELLS))
+    assert (second.computed, second.resumed) == (0, toys.CELLS)
+    assert second.table.read_bytes() == table
+
+
+def test_figures_that_share_cells_share_their_files(tmp_path):
+    log = tmp_path / "log"
+    both = [toys.figure("toy-fig1", log=str(log)), toys.figure("toy-fig2", log=str(log))]
+    first, second = reproduce(both, "smoke", tmp_path / "out")
+    assert sorted(numbers_run(log)) == list(range(toys.CELLS))
+    assert first.table.read_bytes() == second.table.read_bytes()
+
+
+def test_a_damaged_cell_file_is_computed_again(tmp_path):
+    reproduce([toys.figure()], "smoke", tmp_path)
+    victim = sorted((tmp_path / "cells").glob("*.json"))[2]
+    victim.write_text(victim.read_text()[:30])
+    again = reproduce([toys.figure()], "smoke", tmp_path)[0]
+    assert (again.computed, again.resumed) == (1, toys.CELLS - 1)
+
+
+def test_other_parameters_are_other_cells(tmp_path):
+    reproduce([toys.figure(seconds=0.0)], "smoke", tmp_path)
+    changed = reproduce([toys.figure(seconds=0.001)], "smoke", tmp_path)[0]
+    assert changed.computed == toys.CELLS
+
+
+@pytest.mark.slow
+def test_a_killed_run_resumes_where_it_was(tmp_path):
+    log, out = tmp_path / "log", tmp_path / "out"
+    program = (
+        "import evidence_toys as toys\n"
+        "from droptics.evidence.engines import Local\n"
+        "from droptics.evidence.figures import reproduce\n"
+        "if __name__ == '__main__':\n"
+        f"    reproduce([toys.figure(seconds=0.5, log={str(log)!r})], 'smoke', {str(out)!r}, Local())\n"
+    )
+    script = tmp_path / "program.py"
+    script.write_text(program)
+    environment = os.environ | {"PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen([sys.executable, str(script)], env=environment, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while len(list((out / "cells").glob("*.json"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    finished = {path: path.read_bytes() for path in (out / "cells").glob("*.json")}
+    assert 2 <= len(finished) < toys.CELLS
+    subprocess.run([sys.executable, str(script)], env=environment, check=True, timeout=120)
+    assert all(path.read_bytes() == content for path, content in finished.items())
+    # a cell in flight at the kill may have written its log line without finishing
+    started = numbers_run(log)
+    assert set(started) == set(range(toys.CELLS))
+    undisturbed = reproduce([toys.figure(seconds=0.0)], "smoke", tmp_path / "fresh")[0]
+    resumed = (out / "toy-fig1" / "smoke" / "table.csv").read_bytes()
+    assert resumed == undisturbed.table.read_bytes()
+
+
+@pytest.mark.slow
+def test_worker_processes_give_the_same_table(tmp_path):
+    here = reproduce([toys.figure()], "smoke", tmp_path / "a", Local())[0]
+    there = reproduce([toys.figure()], "smoke", tmp_path / "b", Processes(2))[0]
+    assert there.table.read_bytes() == here.table.read_bytes()
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_is_retried_once_and_then_reported(tmp_path):
+    once = toys.figure(run=toys.dying_cell, marker=str(tmp_path / "once"), always=False)
+    always = toys.figure("toy-fig2", run=toys.dying_cell, marker=str(tmp_path / "always"), always=True)
+    good, bad = reproduce([once, always], "smoke", tmp_path / "out", Processes(2))
+    assert good.outcome == "reproduced"
+    assert not good.failures
+    assert bad.outcome == "failed"
+    assert len(bad.failures) == 1
+    assert "died twice (exit code 3)" in next(iter(bad.failures.values()))
+    assert len(bad.rows) == toys.CELLS - 1
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_gives_the_same_table(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    here = reproduce([toys.figure()], "smoke", tmp_path / "a")[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # distributed warns about ports and event loops
+        with distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster:
+            there = reproduce([toys.figure()], "smoke", tmp_path / "b", Dask(cluster.scheduler_address))[0]
+            gpu = reproduce([toys.figure(gpu=True)], "smoke", tmp_path / "c", Dask(cluster.scheduler_address))[0]
+    assert there.table.read_bytes() == here.table.read_bytes()
+    assert "no worker of the cluster offers the resource GPU" in next(iter(gpu.failures.values()))
+
+
+def test_no_scheduler_is_one_clear_error(tmp_path):
+    pytest.importorskip("distributed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1"):
+            list(Dask("tcp://127.0.0.1:1", timeout=1.0).run([]))
+
+
+def test_a_failing_cell_is_reported_and_the_others_finish(tmp_path):
+    artifact = reproduce([toys.figure(run=toys.failing_cell)], "smoke", tmp_path)[0]
+    assert artifact.outcome == "failed"
+    assert not artifact.agrees
+    assert list(artifact.failures.values()) == ["ValueError: one is a bad number"]
+    assert len(artifact.rows) == toys.CELLS - 1
+    assert not artifact.picture.exists()
+
+
+def test_an_interrupt_leaves_finished_cells(tmp_path):
+    class Interrupted(Engine):
+        def run(self, tasks):
+            yield next(iter(Local().run(tasks[:1])))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce([toys.figure()], "smoke", tmp_path, Interrupted())
+    assert len(list((tmp_path / "cells").glob("*.json"))) == 1
+    assert reproduce([toys.figure()], "smoke", tmp_path)[0].resumed == 1
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is visible")
+def test_gpu_cells_without_a_gpu_say_so(tmp_path):
+    artifact = reproduce([toys.figure(gpu=True)], "smoke", tmp_path)[0]
+    assert set(artifact.failures.values()) == {"needs a GPU, none is visible to torch here"}
+
+
+def test_what_is_missing_is_skipped_with_its_reason(tmp_path):
+    absent = reproduce([toys.figure(needs=("moon",))], "smoke", tmp_path, missing=lambda name: f"no {name}")[0]
+    never = reproduce(
+        [unavailable("toy-fig3", "Toy", "A photograph", "It is pretty.", "a photograph")], "paper", tmp_path
+    )
+    assert (absent.outcome, absent.skipped) == ("skipped", "no moon")
+    assert json.loads(absent.manifest.read_text())["skipped"] == "no moon"
+    assert never[0].skipped == "a photograph"
+    assert never[0].agrees
+
+
+def test_threads_are_restored():
+    before = torch.get_num_threads()
+    list(Local().run([]))
+    reproduce([], "smoke", "nowhere")
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("name", ["cluster", "processes:0", "processes:x", "dask://", ""])
+def test_unknown_engines_are_refused(name):
+    with pytest.raises(ValueError, match=r"engine must be|workers must be"):
+        engine(name)
+
+
+def test_bad_scale_and_unknown_figure():
+    with pytest.raises(ValueError, match="scale must be one of smoke, paper"):
+        reproduce([toys.figure()], "huge", "nowhere")
+    with pytest.raises(ValueError, match="did you mean mianjy2018-fig1"):
+        reproduce_by_id("mianjy2018-figure1")
+
+
+def test_the_registry_is_complete():
+    ids = [figure.id for figure in figures()]
+    assert len(set(ids)) == len(ids)
+    wanted = {
+        *(f"mianjy2018-fig{i}" for i in (1, 2, 3)),
+        *(f"pal2020-fig{i}" for i in range(1, 7)),
+        *(f"helmbold2017-fig{i}" for i in (1, 2)),
+        *(
+            f"thesis-fig{name}"
+            for name in ("1-1", "2-1", "2-2", "2-3", "3-2", "3-3", "4-1", "4-2", "5-1", "5-2", "5-3")
+        ),
+        *("thesis-fig6-1", "thesis-fig6-2", "thesis-tab4-1", "thesis-tab6-1", "thesis-tab6-2"),
+    }
+    assert wanted <= set(ids)
+    for figure in figures():
+        assert figure.statement
+        assert figure.paper in {paper.key for paper in PAPERS}
+        for scale in SCALES:
+            if scale not in figure.skip:
+                cells = figure.cells(scale)
+                assert cells
+                json.dumps([dict(cell.parameters) for cell in cells])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", [figure.id for figure in figures() if not figure.id.startswith("thesis-fig2-")])
+def test_every_figure_at_smoke_scale(tmp_path, id):
+    artifact = reproduce_by_id(id, "smoke", tmp_path)[0]
+    if artifact.skipped:
+        pytest.skip(artifact.skipped)
+    assert not artifact.failures
+    assert artifact.expectations
+    assert artifact.picture.stat().st_size > 5_000
+    surprising = [str(item.comparison) for item in artifact.expectations if item.comparison.holds != item.reproduced]
+    assert surprising == []
+
+
+def test_requirements_are_known():
+    for figure in figures():
+        for name in figure.needs:
+            assert isinstance(missing(name), str)
+    with pytest.raises(ValueError, match="unknown requirement"):
+        missing("patience")
+
+
+def run_command(*arguments: str):
+    app = typer.Typer()
+    app.command()(reproduce_command)
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_the_command_prints_outcomes(tmp_path):
+    result = run_command("thesis-fig5-1", "thesis-fig6-1", "--out", str(tmp_path))
+    assert result.exit_code == 0
+    assert "reproduced" in result.output
+    data = json.loads(run_command("thesis-fig5-1", "--out", str(tmp_path), "--json").output)
+    assert data[0]["id"] == "thesis-fig5-1"
+    assert data[0]["outcome"] == "reproduced"
+
+
+def test_the_command_refuses_nonsense(tmp_path):
+    for arguments in (("--scale", "tiny", "thesis-fig5-1"), (), ("thesis-fig5-1", "--all")):
+        result = run_command(*arguments)
+        assert isinstance(result.exception, ValueError)
