@@ -28,7 +28,7 @@ from droptics.penalties import (
     relu_cost,
     relu_criterion,
 )
-from droptics.penalties import relu_outcomes as outcomes
+from droptics.penalties import relu_moments as moments
 from droptics.penalties.relu_kernels import half_table, split_coins
 
 ALL = Enumerate(limit=2**20)
@@ -53,7 +53,7 @@ def rates(sizes: tuple[int, ...], seed: int = 2) -> Product:
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways to sum; 'sorted' is used for any number of coins, also for none."""
     if request.param == "sorted":
-        monkeypatch.setattr(outcomes, "DIRECT_BITS", -1.0)
+        monkeypatch.setattr(moments, "DIRECT_BITS", -1.0)
     return str(request.param)
 
 
@@ -172,7 +172,7 @@ def test_single_precision_keeps_its_type() -> None:
 
 
 def test_memory_budget_enumerates_coins_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outcomes, "DIRECT_BITS", -1.0)
+    monkeypatch.setattr(moments, "DIRECT_BITS", -1.0)
     model, data, masks = network((12, 3, 1)), examples((12, 3, 1), count=1), rates((12, 3, 1))
     free = [tensor.requires_grad_(True) for tensor in model.tensors]
     roomy, tight = (criterion(model, data, masks, ClosedForm(memory=memory)).value for memory in (2**30, 4096))
@@ -183,9 +183,9 @@ def test_memory_budget_enumerates_coins_outside(monkeypatch: pytest.MonkeyPatch)
 
 def test_sorted_sum_equals_direct_sum_at_eighteen_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     model, data = network((18, 6, 1)), examples((18, 6, 1), count=1)
-    monkeypatch.setattr(outcomes, "DIRECT_BITS", 30.0)
+    monkeypatch.setattr(moments, "DIRECT_BITS", 30.0)
     direct = criterion(model, data, Bernoulli(0.4, 24)).value
-    monkeypatch.setattr(outcomes, "DIRECT_BITS", -1.0)
+    monkeypatch.setattr(moments, "DIRECT_BITS", -1.0)
     close(criterion(model, data, Bernoulli(0.4, 24)).value, direct, 1e-12)
 
 

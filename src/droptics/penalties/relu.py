@@ -8,10 +8,8 @@ integrated analytically and only the earlier ones are summed over, see `relu_out
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,38 +24,14 @@ from droptics.losses import Loss, Squared
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import ReLUNet
 from droptics.penalties.methods import ClosedForm
-from droptics.penalties.relu_kernels import direct_moments
-from droptics.penalties.relu_outcomes import (
-    DIRECT_BITS,
-    Advance,
-    Coins,
-    Leaf,
-    LossLeaf,
-    MomentLeaf,
-    Stage,
-    Walk,
-    silent,
-    sweep_work,
-    table_rows,
-)
+from droptics.penalties.relu_effort import Cost, descend, kernel_seconds, words
+from droptics.penalties.relu_moments import MomentLeaf
+from droptics.penalties.relu_outcomes import Advance, Coins, Leaf, LossLeaf, Stage, Walk, silent
 
 _PROBES = 64
 _MOST_PROBED_EXAMPLES = 16
 # So few outcomes are summed in well under a second by any kernel here: no need to estimate.
 _SURE_OUTCOMES = 2.0**22
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What an exact criterion would take, before it is computed.
-
-    Attributes:
-        outcomes: Number of mask outcomes that are summed over, all examples together (estimated for depth above 2).
-        seconds: Estimated time on this machine, one thread.
-    """
-
-    outcomes: float
-    seconds: float
 
 
 def network_laws(model: ReLUNet, masks: MaskLaw) -> tuple[MaskLaw, ...]:
@@ -105,14 +79,14 @@ def relu_criterion(
     cost = _cost(plans, sample)
     if cost.seconds > method.seconds:
         raise NoClosedForm(
-            f"the exact criterion would sum {cost.outcomes:.3g} mask outcomes, about {_words(cost.seconds)}, more than "
+            f"the exact criterion would sum {cost.outcomes:.3g} mask outcomes, about {words(cost.seconds)}, more than "
             f"the {method.seconds:g} s allowed; allow it with ClosedForm(seconds={math.ceil(cost.seconds)}) or use "
             "MonteCarlo() (last layer integrated, control variates)"
         )
     # a bar for what is over at once only flickers; None switches it off where there is no terminal
     hidden = True if cost.seconds < 1 else None
     with tqdm(total=cost.seconds, disable=hidden, desc="exact criterion", unit="s", leave=False) as bar:
-        speed = _speed()
+        speed = kernel_seconds()
         values = [plan.examples(sample, method.memory, lambda work: bar.update(work * speed)) for plan in plans]
     return torch.stack(values).reshape(*model.batch_shape, len(sample))
 
@@ -261,11 +235,11 @@ class _Plan:
         for position in probed:
             stages = self.stages(sample.inputs[position].detach())
             for _ in range(probes):
-                found = _descend(stages, isinstance(self.loss, Squared), generator)
+                found = descend(stages, isinstance(self.loss, Squared), generator)
                 outcomes += found[0]
                 work += found[1]
         share = len(sample) / (len(probed) * probes)
-        return Cost(outcomes * share, work * share * _speed())
+        return Cost(outcomes * share, work * share * kernel_seconds())
 
 
 class _Expectation(torch.autograd.Function):
@@ -330,70 +304,3 @@ def _coins(law: MaskLaw, group: Tensor) -> Coins | MaskLaw:
 
 def _doubled(target: Tensor) -> Tensor:
     return target.double() if target.is_floating_point() else target
-
-
-def _descend(stages: Sequence[Stage], squared: bool, generator: np.random.Generator) -> tuple[float, float]:
-    """One random descent: an unbiased estimate of the number of outcomes and of the work (kernel steps)."""
-    state = np.ones(stages[0].weight.shape[1])
-    outcomes, work = 1.0, 0.0
-    for level, stage in enumerate(stages):
-        weight, bias = stage.weight.detach().numpy(), stage.bias.detach().numpy()
-        units = len(bias)
-        last = level == len(stages) - 1
-        if isinstance(stage.law, MaskLaw):
-            branches = float(stage.law.support_count or 1)
-            seed = torch.Generator().manual_seed(int(generator.integers(2**31)))
-            multipliers = stage.law.multipliers(1, seed)[0].numpy()
-            bits, coins = math.inf, False
-        else:
-            alive = (state != 0) & (weight != 0).any(0)
-            radix = np.where(alive, stage.law.radix, 1)
-            bits, coins = float(np.log2(radix).sum()), True
-            branches = 2.0 ** min(bits, 1000.0)
-            kept = np.where(radix > 1, generator.integers(radix), stage.law.counts)
-            multipliers = kept / np.where(radix > 1, 1 - stage.law.drop, 1.0)
-        if last and squared and coins:
-            work += outcomes * _leaf_work(units, bits, stage.law)
-        else:
-            work += outcomes * branches * (200.0 + weight.size)
-        outcomes *= branches
-        state = np.maximum(weight @ (multipliers * state) + bias, 0.0)
-    return outcomes, work
-
-
-def _leaf_work(units: int, bits: float, law: Any) -> float:
-    if bits <= DIRECT_BITS:
-        return 2.0**bits * (units * units / 2 + 2 * units) * 0.25 + 400.0
-    rows = 2.0 ** (bits / 2)
-    limit = min(rows, table_rows(units, ClosedForm().memory))
-    repeats = 2.0 ** (bits - 2 * math.log2(limit))
-    # random access beyond the cache makes a step of a long table dearer
-    dear = 2.0 + max(0.0, math.log2(limit) - 13.0)
-    return repeats * units * (units + 1) / 2 * sweep_work(int(limit), int(limit)) * dear
-
-
-@lru_cache(maxsize=1)
-def _speed() -> float:
-    """Seconds of one kernel step on this machine, measured once on a small direct sum."""
-    columns = np.linspace(-1, 1, 8 * 12).reshape(8, 12)
-    arguments = (
-        np.ones((1, 12)),
-        np.ones(1),
-        columns,
-        np.zeros(8),
-        np.ones(12, dtype=bool),
-        np.ones(12, dtype=np.int64),
-        np.full(12, 0.5),
-    )
-    direct_moments(*arguments)
-    start = time.perf_counter()
-    for _ in range(4):
-        direct_moments(*arguments)
-    return (time.perf_counter() - start) / (4 * 2**12 * (8 * 8 / 2 + 16) * 0.25)
-
-
-def _words(seconds: float) -> str:
-    for name, size in (("years", 3.2e7), ("days", 86_400.0), ("hours", 3_600.0)):
-        if seconds > 2 * size:
-            return f"{seconds / size:.3g} {name}"
-    return f"{seconds:.3g} s"
