@@ -19,7 +19,7 @@ from droptics.equalization import (
 )
 from droptics.errors import NoClosedForm
 from droptics.masks import Bernoulli, Block, Gaussian, Product, SlidingBlock
-from droptics.models import Autoencoder, DeepLinear, Factorization, TwoLayerLinear
+from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, TwoLayerLinear
 from droptics.norms import nuclear
 from droptics.penalties import penalty, sub_penalties
 
@@ -90,6 +90,21 @@ def test_factorization():
     assert isinstance(equal, Factorization)
     close(equal.matrix(), model.matrix(), relative=1e-12)
     assert float(imbalance(equal, data, masks)) < 1e-12
+
+
+def test_connections():
+    data, model = sample(), Connections(normal(3, 5), normal(4, 5))
+    masks = Bernoulli(0.4, 20)
+    equal = equalize(model, data, masks)
+    close(equal.matrix(), model.matrix(), relative=1e-11)
+    floor = float(induced(model, data, masks))
+    assert float(penalty(equal, data, masks)) == pytest.approx(floor, rel=1e-11)
+    # (lambda / width) ||B diag(E x_i^2)^(1/2)||_*^2
+    scale = Moments.of_sample(data).xx.diagonal().sqrt()
+    close(floor, 0.4 / 0.6 / 5 * nuclear(model.matrix() * scale) ** 2)
+    assert float(penalty(model, data, masks)) > floor
+    with pytest.raises(NoClosedForm, match="one rate"):
+        induced(model, data, Bernoulli(torch.linspace(0.1, 0.5, 20).double(), 20))
 
 
 @pytest.mark.parametrize(("block", "blocks", "rank"), [(2, 4, 4), (3, 8, 5), (4, 2, 4), (2, 8, 6), (3, 1, 3)])

@@ -7,11 +7,11 @@ from torch import Tensor
 
 from droptics.data import Data, Moments, Sample
 from droptics.envelopes.envelope import Value, envelope_rule, induced_rule
-from droptics.envelopes.whitening import White, whiten
+from droptics.envelopes.whitening import Root, White, whiten
 from droptics.errors import NoClosedForm
 from droptics.linalg import allocate
-from droptics.masks import Block, MaskLaw
-from droptics.models import Autoencoder, Factorization, TwoLayerLinear
+from droptics.masks import Block, Gaussian, MaskLaw
+from droptics.models import Autoencoder, Connections, Factorization, TwoLayerLinear
 from droptics.norms import k_support
 
 
@@ -177,3 +177,30 @@ def _(model: Factorization, data: Data, masks: MaskLaw) -> Value:
 @envelope_rule.register
 def _(model: Factorization, data: Data, masks: MaskLaw) -> Value:
     return _envelope(model.U, model.V, whiten(data), masks)
+
+
+def connection_form(data: Data, masks: MaskLaw, width: int) -> tuple[White, MaskLaw]:
+    """DropConnect on V as dropout of hidden units: inputs rescaled by their root mean square, correlations forgotten.
+
+    One rate lambda on all weights penalizes lambda sum_k ||u_k||^2 ||D v_k||^2 with D = diag(E x_i^2)^(1/2)
+    (pal2020-thm4.1, corrected). The target plays no part.
+    """
+    strength = common_strength(masks)
+    if not masks.independent or strength is None:
+        raise NoClosedForm("the induced penalty of Connections is known for independent weights with one rate only")
+    assert isinstance(data, (Moments, Sample))
+    moments = data if isinstance(data, Moments) else Moments.of_sample(data)
+    right = Root.diagonal(torch.diagonal(moments.xx))
+    ones = torch.ones(moments.yx.shape[0], dtype=data.dtype, device=data.device)
+    white = White(right.up_rows(moments.yx), torch.trace(moments.yy), Root(ones, ones, True), right)
+    return white, Gaussian(strength, width)
+
+
+@induced_rule.register
+def _(model: Connections, data: Data, masks: MaskLaw) -> Value:
+    return _induced(model.U, model.V, *connection_form(data, masks, model.width))
+
+
+@envelope_rule.register
+def _(model: Connections, data: Data, masks: MaskLaw) -> Value:
+    return _envelope(model.U, model.V, *connection_form(data, masks, model.width))

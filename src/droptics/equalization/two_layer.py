@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from droptics.data import Data
-from droptics.envelopes.two_layer import check_isotropic, common_strength
+from droptics.envelopes.two_layer import check_isotropic, common_strength, connection_form
 from droptics.envelopes.whitening import White, whiten
 from droptics.equalization.blocks import balanced_blocks, blocks_available
 from droptics.equalization.equalization import equalize_rule
@@ -14,7 +14,7 @@ from droptics.errors import NoClosedForm
 from droptics.linalg import allocate, equalize_columns
 from droptics.linalg.rotations import equalize_rows_, rotate_to_diagonal
 from droptics.masks import Block, MaskLaw
-from droptics.models import Autoencoder, Factorization, TwoLayerLinear
+from droptics.models import Autoencoder, Connections, Factorization, TwoLayerLinear
 
 
 def spread(left: Tensor, values: Tensor, right: Tensor, masks: MaskLaw) -> tuple[Tensor, Tensor]:
@@ -50,10 +50,9 @@ def white_svd(U: Tensor, V: Tensor, white: White) -> tuple[Tensor, Tensor, Tenso
     return left_basis @ inner[:, kept], values[kept], right_basis @ outer[kept].mT
 
 
-def _equalized(U: Tensor, V: Tensor, data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor]:
+def _equalized(U: Tensor, V: Tensor, white: White, masks: MaskLaw) -> tuple[Tensor, Tensor]:
     if U.ndim != 2 or V.ndim != 2:
         raise ValueError("model must be one network to be equalized, got a batch; equalize its members one by one")
-    white = whiten(data)
     left, values, right = white_svd(U, V, white)
     if masks.independent:
         new_left, new_right = spread(left, values, right, masks)
@@ -88,12 +87,17 @@ def _restore(U: Tensor, V: Tensor, wanted: Tensor, white: White) -> tuple[Tensor
 
 @equalize_rule.register
 def _(model: TwoLayerLinear, data: Data, masks: MaskLaw) -> TwoLayerLinear:
-    return TwoLayerLinear(*_equalized(model.U, model.V, data, masks))
+    return TwoLayerLinear(*_equalized(model.U, model.V, whiten(data), masks))
 
 
 @equalize_rule.register
 def _(model: Factorization, data: Data, masks: MaskLaw) -> Factorization:
-    return Factorization(*_equalized(model.U, model.V, data, masks))
+    return Factorization(*_equalized(model.U, model.V, whiten(data), masks))
+
+
+@equalize_rule.register
+def _(model: Connections, data: Data, masks: MaskLaw) -> Connections:
+    return Connections(*_equalized(model.U, model.V, *connection_form(data, masks, model.width)))
 
 
 @equalize_rule.register
