@@ -71,6 +71,7 @@ class Stream:
         self.length = max(1, min(LONGEST, AHEAD // max(numbers, 1)))
         self.random = bool(self._laws) or self._source is not None
 
+    @torch.no_grad()
     def next(self) -> Draws:
         """Numbers for the next `length` steps."""
         inputs = targets = multipliers = None
@@ -80,12 +81,11 @@ class Stream:
             targets = targets.unflatten(1, (self.length, self._batch))
         if self._laws:
             scaled = not isinstance(self._objective, Dropout) or self._objective.scaled
-            drawn = []
-            for law, generator in zip(self._laws, self._generators, strict=True):
-                count = self.length * self._masks
-                raw = law.multipliers(count, generator) if scaled else law.sample(count, generator)
-                drawn.append(raw.to(self._device, self._dtype))
-            multipliers = torch.stack(drawn).unflatten(1, (self.length, self._masks))
+            count = self.length * self._masks
+            drawn = torch.empty(len(self._laws), count, self._laws[0].size, dtype=self._dtype, device=self._device)
+            for row, law, generator in zip(drawn, self._laws, self._generators, strict=True):
+                row.copy_(law.multipliers(count, generator) if scaled else law.sample(count, generator))
+            multipliers = drawn.unflatten(1, (self.length, self._masks))
         return Draws(inputs, targets, multipliers, self._generators[0])
 
     def state(self) -> tuple[Tensor, list[dict[str, Any]]]:
