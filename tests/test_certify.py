@@ -116,6 +116,7 @@ class TestReLUNet:
         bound, claim = certify_bound(model, sample(), masks)
         assert claim == "pal2020-prop3.3"
         assert bound <= float(criterion(model, sample(), masks, Enumerate()))
+        close(certify(model, sample(), masks).bound, bound, 1e-14)
         same = Bernoulli(torch.cat([law.drop for law in masks.laws]), 9)
         close(certify_bound(model, sample(), same)[0], bound, 1e-14)
         with pytest.raises(NoClosedForm, match="correlate"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,7 @@ from compare import close
 from droptics import landscapes, plots
 from droptics.data import Moments, Sample
 from droptics.errors import NoClosedForm
+from droptics.linalg import equalize_columns
 from droptics.masks import Bernoulli, Block, Product
 from droptics.models import Autoencoder, Connections, DeepLinear, TwoLayerLinear
 from droptics.optima import optimum
@@ -158,6 +161,30 @@ class TestInspect:
         assert way.objective < found.objective
         with pytest.raises(ValueError, match="no strict saddle"):
             landscapes.escape(best.model, data, masks)
+
+    @pytest.mark.parametrize("drop", [0.1, 0.5, 0.9])
+    def test_untied_points_of_every_support_are_strict(self, drop: float) -> None:
+        """Equalized factors on any set of singular triples are critical; only the best set is no saddle."""
+        M, width, strength = normal(3, 4, seed=3), 3, drop / (1 - drop)
+        data, masks = Moments.of_map(M), Bernoulli(drop, width)
+        left, values, right = torch.linalg.svd(M, full_matrices=False)
+        least = optimum(TwoLayerLinear, data, masks).objective
+        kinds = []
+        for support in itertools.chain.from_iterable(itertools.combinations(range(3), size) for size in (1, 2, 3)):
+            index = list(support)
+            kept = values[index] - strength * values[index].sum() / (width + strength * len(index))
+            if bool((kept <= 0).any()):
+                continue
+            padding = torch.zeros(7, width - len(index)).double()
+            stacked = torch.cat([left[:, index] * kept.sqrt(), right[index].mT * kept.sqrt()])
+            U, V = torch.cat([stacked, padding], 1).split([3, 4])
+            U, V = equalize_columns(U, V)
+            found = landscapes.inspect(TwoLayerLinear(U, V), data, masks)
+            assert found.gradient_norm < 1e-10
+            assert (found.kind == "global minimum") == (found.objective <= least + 1e-9)
+            kinds.append(found.kind)
+        assert kinds.count("global minimum") == 1
+        assert set(kinds) == {"global minimum", "strict saddle"}
 
     def test_lanczos_finds_the_same_direction(self, monkeypatch: pytest.MonkeyPatch) -> None:
         zero = TwoLayerLinear(torch.zeros(3, 4).double(), torch.zeros(4, 4).double())
