@@ -13,12 +13,12 @@ import time
 
 import numpy as np
 import torch
-from harness import write
 
 from droptics.datasets import planted_ratings
 from droptics.recommenders.alternation import Strengths
 from droptics.recommenders.engines import Device
 from droptics.recommenders.ratings import observations
+from harness import write
 
 
 def measure(size: str, memory: int, sweeps: int = 12) -> dict[str, object]:

@@ -57,9 +57,8 @@ def test_json_model_and_recommendations(table, tmp_path):
 
 
 def test_choose_and_fit_to_everything(table):
-    result = json.loads(
-        run(table, "--width", 3, "--choose", "--holdout", 0, "--json", "--penalty", 0.5, "--clip", "--smoothing", 0.3).stdout
-    )
+    options = ("--choose", "--holdout", 0, "--penalty", 0.5, "--clip", "--smoothing", 0.3, "--json")
+    result = json.loads(run(table, "--width", 3, *options).stdout)
     assert result["ratings"] == 900
     assert "RMSE" not in result
     assert 0 < result["drop"] < 1

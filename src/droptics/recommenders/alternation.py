@@ -88,6 +88,9 @@ class Engine(Protocol):
         `weights` are the numbers of ratings of the rows of `fixed`.
         """
 
+    def close(self) -> None:
+        """Let go of what the engine holds: connections, recorded graphs."""
+
 
 @dataclass(frozen=True)
 class Sweep:

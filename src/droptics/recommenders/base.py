@@ -94,8 +94,10 @@ class Completion(BaseEstimator):  # type: ignore[misc]
         watch: Callable[[Sweep], None],
     ) -> tuple[tuple[Array, Array], list[Sweep]]:
         engine = engine_for(self.engine, self.device, self.threads, self.memory)
-        steps = self.cg_steps or 0
-        return alternate(engine, data, start, strengths, self.sweeps, steps, self.tolerance, watch)
+        try:
+            return alternate(engine, data, start, strengths, self.sweeps, self.cg_steps or 0, self.tolerance, watch)
+        finally:
+            engine.close()
 
     def _check(self) -> None:
         for name in ("width", "sweeps", "memory"):

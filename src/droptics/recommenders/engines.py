@@ -42,6 +42,9 @@ class Threads:
         if self.count < 1:
             raise ValueError(f"threads must be a positive whole number, got {count!r}")
 
+    def close(self) -> None:
+        """Threads end with each half-sweep."""
+
     def load(self, table: Compressed) -> Compressed:
         return table
 
@@ -77,8 +80,13 @@ class Cluster:
         except ImportError as error:
             raise ValueError("engine: a cluster needs Dask; install it with `pip install droptics[dask]`") from error
         made: Any = Client
-        self.client: Any = address if isinstance(address, Client) else made(address, set_as_default=False)
+        self._own = not isinstance(address, Client)
+        self.client: Any = made(address, set_as_default=False) if self._own else address
         self.workers = max(1, len(self.client.scheduler_info()["workers"]))
+
+    def close(self) -> None:
+        if self._own:
+            self.client.close()
 
     def load(self, table: Compressed) -> list[tuple[int, int, Any]]:
         blocks = table.blocks(2 * self.workers)
@@ -123,6 +131,10 @@ class Device:
         self.memory = memory
         self._weights: dict[int, tuple[Array, Tensor]] = {}
         self._graphs: dict[Any, tuple[Any, tuple[Tensor, Tensor], Any]] = {}
+
+    def close(self) -> None:
+        self._weights.clear()
+        self._graphs.clear()
 
     def load(self, table: Compressed) -> Buckets:
         counts = table.counts

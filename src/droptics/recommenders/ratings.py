@@ -118,8 +118,7 @@ def observations(
     work must fit. Pairs rated more than once are averaged, with a `DuplicateRatings` warning.
     """
     chunks = chunked(source, chunk)
-    user_ids, user_counts = _count(chunks(), "users")
-    item_ids, item_counts = _count(chunks(), "items")
+    (user_ids, user_counts), (item_ids, item_counts) = _count(chunks())
     total = int(user_counts.sum())
     if total == 0:
         raise ValueError("ratings must hold at least one rating, got none")
@@ -254,18 +253,20 @@ def _joined(parts: list[Array]) -> Array:
     return np.concatenate([part.astype(str) for part in parts] if len(kinds) > 1 else parts)
 
 
-def _count(chunks: Iterable[Chunk], name: str) -> tuple[Array, NDArray[np.int64]]:
-    """Distinct ids in sorted order and how often each occurs, merged chunk by chunk."""
-    ids: Array = np.empty(0, np.int64)
-    counts = np.empty(0, np.int64)
+def _count(chunks: Iterable[Chunk]) -> tuple[tuple[Array, NDArray[np.int64]], tuple[Array, NDArray[np.int64]]]:
+    """Distinct users and items in sorted order and how often each occurs, merged chunk by chunk."""
+    users = items = (np.empty(0, np.int64), np.empty(0, np.int64))
     for chunk in chunks:
-        fresh, times = np.unique(getattr(chunk, name), return_counts=True)
-        if not len(ids):
-            ids, counts = fresh, times.astype(np.int64)
-            continue
-        ids, place = np.unique(_joined([ids, fresh]), return_inverse=True)
-        counts = np.bincount(place, np.concatenate([counts, times]), len(ids)).astype(np.int64)
-    return ids, counts
+        users, items = _merged(users, chunk.users), _merged(items, chunk.items)
+    return users, items
+
+
+def _merged(known: tuple[Array, NDArray[np.int64]], more: Array) -> tuple[Array, NDArray[np.int64]]:
+    fresh, times = np.unique(more, return_counts=True)
+    if not len(known[0]):
+        return fresh, times.astype(np.int64)
+    ids, place = np.unique(_joined([known[0], fresh]), return_inverse=True)
+    return ids, np.bincount(place, np.concatenate([known[1], times]), len(ids)).astype(np.int64)
 
 
 def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
