@@ -31,3 +31,9 @@ $(READY): pyproject.toml constraints.txt
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis droptics-demo droptics-out docs/_build
+
+docs: $(READY)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+bench: $(READY)
+	for script in benchmarks/bench_*.py; do OMP_NUM_THREADS=1 $(BIN)/python $$script || exit 1; done
