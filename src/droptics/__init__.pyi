@@ -10,7 +10,7 @@ from .layers import DropBlock, DropConnect, ExplicitDropout
 from .losses import CrossEntropy, Logistic, Squared
 from .masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock, drop_for_width
 from .models import Autoencoder, Connections, DeepLinear, Factorization, LastLayer, Model, ReLUNet, TwoLayerLinear
-from .optima import Certificate, Optimum, certify, optimum
+from .optima import Certificate, Optimum, certify, optimal_head, optimum
 from .optima.ridge import DropoutRidge, DropoutRidgeCV
 from .papers import reproduce, verify
 from .penalties import (
@@ -26,7 +26,20 @@ from .penalties import (
     sub_penalties,
 )
 from .recommenders import DropoutCompletion, DropoutCompletionCV
-from .training import Adversarial, Dropout, Penalized, Plain, Run, train
+from .training import (
+    Adversarial,
+    Checkpoint,
+    Cosine,
+    Dropout,
+    Inverse,
+    MaxNorm,
+    Penalized,
+    Plain,
+    Recording,
+    Run,
+    Staircase,
+    train,
+)
 
 __version__: str
 __all__ = [
@@ -39,8 +52,10 @@ __all__ = [
     "Bound",
     "Certificate",
     "CertificateError",
+    "Checkpoint",
     "ClosedForm",
     "Connections",
+    "Cosine",
     "CrossEntropy",
     "DeepLinear",
     "Discrete",
@@ -58,10 +73,12 @@ __all__ = [
     "Factorization",
     "Fgsm",
     "Gaussian",
+    "Inverse",
     "LastLayer",
     "Logistic",
     "Margin",
     "MaskLaw",
+    "MaxNorm",
     "Measurements",
     "Model",
     "Moments",
@@ -74,6 +91,7 @@ __all__ = [
     "Plain",
     "Product",
     "ReLUNet",
+    "Recording",
     "Reflected",
     "Report",
     "Run",
@@ -81,6 +99,7 @@ __all__ = [
     "SecondOrder",
     "SlidingBlock",
     "Squared",
+    "Staircase",
     "Threat",
     "TwoLayerLinear",
     "__version__",
@@ -102,6 +121,7 @@ __all__ = [
     "layers",
     "linalg",
     "norms",
+    "optimal_head",
     "optimum",
     "penalty",
     "reproduce",

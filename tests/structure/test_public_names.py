@@ -4,14 +4,18 @@ import subprocess
 import sys
 
 import droptics
-from droptics import linalg, norms
 
 PROMISED = {
     *("Sample", "Moments", "Entries", "Measurements"),
     *("Bernoulli", "Block", "SlidingBlock", "Gaussian", "Discrete", "Product", "drop_for_width"),
     *("TwoLayerLinear", "Autoencoder", "DeepLinear", "Connections", "Factorization", "ReLUNet", "LastLayer"),
     *("ClosedForm", "Enumerate", "MonteCarlo", "best_method", "penalty", "criterion", "risk"),
-    *("sub_penalties", "effective_strength"),
+    *("sub_penalties", "effective_strength", "SecondOrder"),
+    *("induced", "envelope", "imbalance", "equalize", "optimum", "certify", "Optimum", "Certificate"),
+    *("linalg", "norms", "landscapes", "coadaptation", "bounds"),
+    *("Threat", "CrossEntropy", "Logistic", "Reflected", "Fgsm", "Bim", "Pgd", "attack"),
+    *("Dropout", "Penalized", "Plain", "Adversarial", "train", "DropoutCompletion"),
+    *("audit", "verify", "reproduce"),
 }
 
 
@@ -24,11 +28,17 @@ def test_every_public_name_resolves():
         assert getattr(droptics, name) is not None
 
 
-def test_ground_routines():
-    assert callable(linalg.psd_root)
-    assert callable(norms.path_norm)
-    assert callable(norms.k_support)
-    assert callable(norms.weighted_trace)
+def test_names_inside_rooms():
+    inside = {
+        droptics.linalg: ("equalizer", "shrink", "k_support_shrink", "psd_root"),
+        droptics.norms: ("path_norm", "k_support", "weighted_trace"),
+        droptics.landscapes: ("critical_points", "inspect"),
+        droptics.coadaptation: ("flows", "coadaptation", "retentivity", "symmetrize"),
+        droptics.bounds: ("completion", "rademacher", "relu", "lazy", "adversarial"),
+    }
+    for room, names in inside.items():
+        for name in names:
+            assert callable(getattr(room, name))
 
 
 def test_import_is_light():
