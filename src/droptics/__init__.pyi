@@ -3,14 +3,14 @@ from .attacks import Attack, Bim, Fgsm, Margin, Pgd, Reflected, Threat, attack
 from .audits import Report, audit
 from .data import Entries, Measurements, Moments, Sample
 from .envelopes import envelope, induced
-from .equalization import equalize, imbalance
+from .equalization import balance, equalize, imbalance, joint_equalizer, rank_one_network, rescale
 from .errors import CertificateError, NoClosedForm, NoFiniteSupport
 from .estimates import Bound, Estimate
 from .layers import DropBlock, DropConnect, ExplicitDropout
 from .losses import CrossEntropy, Logistic, Squared
 from .masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock, drop_for_width
 from .models import Autoencoder, Connections, DeepLinear, Factorization, LastLayer, Model, ReLUNet, TwoLayerLinear
-from .optima import Certificate, Optimum, certify, optimal_head, optimum
+from .optima import Certificate, Optimum, certify, optimal_factors, optimal_head, optimum, optimum_of_map
 from .optima.ridge import DropoutRidge, DropoutRidgeCV
 from .papers import reproduce, verify
 from .penalties import (
@@ -105,6 +105,7 @@ __all__ = [
     "__version__",
     "attack",
     "audit",
+    "balance",
     "best_method",
     "bounds",
     "certify",
@@ -117,14 +118,19 @@ __all__ = [
     "equalize",
     "imbalance",
     "induced",
+    "joint_equalizer",
     "landscapes",
     "layers",
     "linalg",
     "norms",
+    "optimal_factors",
     "optimal_head",
     "optimum",
+    "optimum_of_map",
     "penalty",
+    "rank_one_network",
     "reproduce",
+    "rescale",
     "risk",
     "sub_penalties",
     "train",
