@@ -212,8 +212,8 @@ def to_equal_error() -> list[Row]:
     print("ours, ml-1m:", [(round(s, 2), round(e, 4)) for s, e in ours])
     rows = []
     for name, run in (
-        ("cmfrec ALS with biases", lambda: cmfrec_curve(train, test, 0.06 * 1.12, (2, 4, 8, 15), biases=True)),
-        ("surprise SVD", lambda: surprise_curve(train, test, 0.06, (10, 20, 30))),
+        ("cmfrec ALS with biases", lambda: cmfrec_curve(train, test, 0.06 * 1.12, (4, 8), biases=True)),
+        ("surprise SVD", lambda: surprise_curve(train, test, 0.06, (20, 30))),
     ):
         try:
             theirs = run()
