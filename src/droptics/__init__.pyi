@@ -1,15 +1,29 @@
 from . import bounds, coadaptation, datasets, landscapes, layers, linalg, norms
-from .attacks import Attack, Bim, Fgsm, Margin, Pgd, Reflected, Threat, attack
+from .attacks import (
+    Attack,
+    Bim,
+    Decay,
+    Fgsm,
+    LinearExact,
+    Margin,
+    Pgd,
+    Reflected,
+    Threat,
+    WeakAttackWarning,
+    attack,
+    perturb,
+    robustness_curve,
+)
 from .audits import Report, audit
 from .data import Entries, Measurements, Moments, Sample
 from .envelopes import envelope, induced
 from .equalization import balance, equalize, imbalance, joint_equalizer, rank_one_network, rescale
 from .errors import CertificateError, NoClosedForm, NoFiniteSupport
 from .estimates import Bound, Estimate
-from .layers import DropBlock, DropConnect, ExplicitDropout
+from .layers import DropBlock, DropConnect, ExplicitDropout, explicit_penalty
 from .losses import CrossEntropy, Logistic, Squared
 from .masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock, drop_for_width
-from .models import Autoencoder, Connections, DeepLinear, Factorization, LastLayer, Model, ReLUNet, TwoLayerLinear
+from .models import Autoencoder, Connections, DeepLinear, Factorization, LastLayer, Model, ReLUNet, Site, TwoLayerLinear
 from .optima import Certificate, Optimum, certify, optimal_factors, optimal_head, optimum, optimum_of_map
 from .optima.ridge import DropoutRidge, DropoutRidgeCV
 from .papers import reproduce, verify
@@ -22,6 +36,8 @@ from .penalties import (
     criterion,
     effective_strength,
     penalty,
+    relu_cost,
+    relu_criterion,
     risk,
     sub_penalties,
 )
@@ -57,6 +73,7 @@ __all__ = [
     "Connections",
     "Cosine",
     "CrossEntropy",
+    "Decay",
     "DeepLinear",
     "Discrete",
     "DropBlock",
@@ -75,6 +92,7 @@ __all__ = [
     "Gaussian",
     "Inverse",
     "LastLayer",
+    "LinearExact",
     "Logistic",
     "Margin",
     "MaskLaw",
@@ -97,11 +115,13 @@ __all__ = [
     "Run",
     "Sample",
     "SecondOrder",
+    "Site",
     "SlidingBlock",
     "Squared",
     "Staircase",
     "Threat",
     "TwoLayerLinear",
+    "WeakAttackWarning",
     "__version__",
     "attack",
     "audit",
@@ -116,6 +136,7 @@ __all__ = [
     "effective_strength",
     "envelope",
     "equalize",
+    "explicit_penalty",
     "imbalance",
     "induced",
     "joint_equalizer",
@@ -128,10 +149,14 @@ __all__ = [
     "optimum",
     "optimum_of_map",
     "penalty",
+    "perturb",
     "rank_one_network",
+    "relu_cost",
+    "relu_criterion",
     "reproduce",
     "rescale",
     "risk",
+    "robustness_curve",
     "sub_penalties",
     "train",
     "verify",

@@ -155,6 +155,8 @@ def _model(path: Path, device: str) -> Any:
     """The model of a file, without ever unpickling code."""
     import torch
 
+    from droptics.cli.modules import refuse_code
+
     if not path.is_file():
         raise ValueError(f"{path} does not exist")
     if path.suffix == ".safetensors":
@@ -162,7 +164,7 @@ def _model(path: Path, device: str) -> Any:
 
         return _layers(read_arrays(path), path).to(device)
     if path.suffix == ".pt2":
-        _refuse_code(path)
+        refuse_code(path)
         try:
             return torch.export.load(path).module().to(device)
         except Exception as problem:
@@ -181,31 +183,6 @@ def _model(path: Path, device: str) -> Any:
     if not isinstance(state, dict):
         raise ValueError(f"{path} holds a {type(state).__name__}, expected a state dict")
     return _layers(state, path).to(device)
-
-
-def _refuse_code(path: Path) -> None:
-    """Refuse an exported program with a part that torch would unpickle and that does not load as plain tensors."""
-    import io
-    import json
-    import zipfile
-
-    import torch
-
-    def flagged(node: Any) -> set[str]:
-        if isinstance(node, dict):
-            own = {str(node.get("path_name"))} if node.get("use_pickle") else set()
-            return own.union(*map(flagged, node.values()))
-        return set().union(*map(flagged, node)) if isinstance(node, list) else set()
-
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.namelist()
-            pickled = {"?"}.union(*(flagged(json.loads(archive.read(n))) for n in members if n.endswith(".json")))
-            for name in members:
-                if name.endswith(".pt") or name.rsplit("/", 1)[-1] in pickled:
-                    torch.load(io.BytesIO(archive.read(name)), map_location="cpu", weights_only=True)
-    except Exception as problem:
-        raise ValueError(f"{path} is not an exported program that loads without running code") from problem
 
 
 def _layers(state: dict[str, Tensor], path: Path) -> nn.Module:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import io
+import json
 import sys
 import warnings
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -70,6 +73,8 @@ def _from_file(path: Path) -> nn.Module:
         raise ValueError(f"{path} does not exist; give a file, or package.module:factory")
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path} is not an exported (torch.export.save) or scripted (torch.jit.save) module")
+    if path.suffix == ".pt2":
+        refuse_code(path)
     try:
         if path.suffix == ".pt2":
             return torch.export.load(path).module(check_guards=False)
@@ -82,6 +87,26 @@ def _from_file(path: Path) -> nn.Module:
             f"{path} cannot be read as a module: {_first_line(problem)}; "
             "for a state dict give package.module:factory and --state"
         ) from problem
+
+
+def refuse_code(path: Path) -> None:
+    """Refuse an exported program with a part that torch would unpickle and that does not load as plain tensors."""
+
+    def flagged(node: Any) -> set[str]:
+        if isinstance(node, dict):
+            own = {str(node.get("path_name"))} if node.get("use_pickle") else set()
+            return own.union(*map(flagged, node.values()))
+        return set().union(*map(flagged, node)) if isinstance(node, list) else set()
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.namelist()
+            pickled = {"?"}.union(*(flagged(json.loads(archive.read(n))) for n in members if n.endswith(".json")))
+            for name in members:
+                if name.endswith(".pt") or name.rsplit("/", 1)[-1] in pickled:
+                    torch.load(io.BytesIO(archive.read(name)), map_location="cpu", weights_only=True)
+    except Exception as problem:
+        raise ValueError(f"{path} is not an exported program that loads without running code") from problem
 
 
 def _first_line(problem: Exception) -> str:

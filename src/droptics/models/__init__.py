@@ -6,6 +6,7 @@ from droptics.models.factorization import Factorization
 from droptics.models.last_layer import LastLayer
 from droptics.models.model import LinearModel, Model
 from droptics.models.relu import ReLUNet
+from droptics.models.site import Site
 from droptics.models.two_layer import Autoencoder, TwoLayerLinear
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "LinearModel",
     "Model",
     "ReLUNet",
+    "Site",
     "TwoLayerLinear",
 ]
