@@ -318,6 +318,30 @@ class TwoInputs(nn.Module):
         return {"logits": self.drop(self.left(a)) + self.drop(self.right(b)), "extra": a}
 
 
+class Int8Linear(nn.Module):
+    """Weights as whole numbers and one scale, as quantized layers hold them: no parameters, no F.linear."""
+
+    def __init__(self, layer):
+        super().__init__()
+        scale = layer.weight.detach().abs().max() / 127
+        self.register_buffer("scale", scale)
+        self.register_buffer("weight", (layer.weight.detach() / scale).round().to(torch.int8))
+
+    def forward(self, x):
+        return x @ (self.weight.to(x.dtype) * self.scale).mT
+
+
+def test_quantized_layers_are_sampled():
+    x, y = regression_data(200)
+    head = nn.Linear(6, 3, bias=False).double()
+    network = nn.Sequential(nn.Dropout(0.3), Int8Linear(seeded(head)))
+    (item,) = audit(network, (x, y), draws=60, confidence=0.9999).sites
+    weight = network[1].weight.double() * network[1].scale
+    exact = 0.3 / 0.7 * float((x.square().mean(0) * weight.square().sum(0)).sum())
+    assert item.penalty.lower <= exact <= item.penalty.upper
+    assert "Monte Carlo" in item.penalty.method
+
+
 def test_models_as_people_have_them():
     x, labels = torch.randn(30, 6), torch.arange(30) % 4
     report = audit(TwoInputs(), [(x, torch.randn(30, 2), labels)], draws=2, rates=())
