@@ -1,0 +1,104 @@
+"""What users download: the archives hold what the code needs and nothing else, and the installed wheel works."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "src" / "droptics"
+
+pytestmark = pytest.mark.slow
+
+
+def run(*command: object, folder: Path, **variables: str) -> str:
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "COVERAGE_PROCESS_START")
+    }
+    found = subprocess.run(
+        [str(part) for part in command],
+        cwd=folder,
+        env=environment | variables,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert found.returncode == 0, f"{command} failed:\n{found.stdout}\n{found.stderr}"
+    return found.stdout
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory):
+    """The sdist, and the wheel built from that sdist, made from a copy so that the tree stays clean."""
+    folder = tmp_path_factory.mktemp("package")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder / name)
+    kept = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=kept)
+    shutil.copytree(ROOT / "tests", folder / "tests", ignore=kept)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", folder, folder=folder)
+    (sdist,) = (folder / "dist").glob("*.tar.gz")
+    (wheel,) = (folder / "dist").glob("*.whl")
+    return sdist, wheel
+
+
+@pytest.fixture(scope="module")
+def installed(archives, tmp_path_factory):
+    """A folder that holds the wheel alone; every other library comes from this environment."""
+    target = tmp_path_factory.mktemp("installed")
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", target)
+    run(*pip, archives[1], folder=target)
+    return target
+
+
+def shipped() -> set[str]:
+    """Every file of the package that is not a by-product."""
+    files = (path for path in SOURCES.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(SOURCES.parent).as_posix() for path in files}
+
+
+def test_wheel_holds_every_file_of_the_package_and_no_other(archives):
+    with zipfile.ZipFile(archives[1]) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        metadata = wheel.read(next(name for name in wheel.namelist() if name.endswith("METADATA"))).decode()
+    assert names == shipped()
+    kinds = {Path(name).suffix for name in names}
+    assert kinds == {".py", ".pyi", ".typed", ".j2", ".css"}, "a new kind of file: is it meant to be shipped?"
+    assert "License-Expression: MIT" in metadata
+    assert "Requires-Python: >=3.10" in metadata
+
+
+def test_sdist_can_be_built_again(archives):
+    """The wheel above comes from the sdist, so what is missing here would be missing there."""
+    with tarfile.open(archives[0]) as sdist:
+        names = {name.split("/", 1)[1] for name in sdist.getnames() if "/" in name}
+    assert {"pyproject.toml", "README.md", "LICENSE"} <= names
+    assert {f"src/{name}" for name in shipped()} <= names
+
+
+def test_installed_wheel_computes_a_penalty(installed, tmp_path):
+    code = f"""
+import pathlib, torch, droptics
+assert pathlib.Path(droptics.__file__).is_relative_to({str(installed)!r}), droptics.__file__
+model = droptics.TwoLayerLinear(torch.eye(2).double(), torch.eye(2).double())
+data = droptics.Moments.of_map(torch.eye(2).double())
+print(float(droptics.penalty(model, data, droptics.Bernoulli(drop=0.5, size=2))))
+missing = [name for name in droptics.__all__ if not hasattr(droptics, name)]
+assert not missing, missing
+"""
+    penalty = run(sys.executable, "-c", code, folder=tmp_path, PYTHONPATH=str(installed))
+    assert float(penalty) == 2.0  # lambda = 1, two units of energy one
+
+
+def test_installed_commands_answer(installed, tmp_path):
+    command = installed / "bin" / "droptics"
+    text = run(sys.executable, command, "--help", folder=tmp_path, PYTHONPATH=str(installed))
+    for name in ("demo", "penalty", "optimum", "audit", "verify"):
+        assert name in text
+    run(sys.executable, command, "penalty", "--help", folder=tmp_path, PYTHONPATH=str(installed))
