@@ -254,7 +254,7 @@ def _input_factor(model: DeepLinear, data: Data) -> Tensor:
     match data:
         case Sample() if len(data) <= model.input_size:
             share = 1.0 / len(data) if data.weights is None else (data.weights / data.weights.sum())[:, None]
-            return (data.inputs * torch.as_tensor(share).sqrt()).mT
+            return (data.inputs * torch.as_tensor(share, dtype=data.dtype, device=data.device).sqrt()).mT
         case Sample():
             second_moment = feature_gram(data.inputs, data)
         case Moments():
