@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +10,7 @@ from jinja2 import Environment, PackageLoader
 from rich.console import Console
 from rich.table import Table
 
+from droptics.files import write_text
 from droptics.plots import as_data_uri, as_png, bars, lines
 
 if TYPE_CHECKING:
@@ -75,10 +74,7 @@ def write_html(report: Report, path: Path) -> Path:
         pictures={site.site.name: _pictures(site, report) for site in report.sites},
         json=report.to_json(),
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False, encoding="utf-8") as handle:
-        handle.write(page)
-    os.replace(handle.name, path)
+    write_text(path, page)
     return path
 
 

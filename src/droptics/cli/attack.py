@@ -266,10 +266,9 @@ def _method(name: str, loss: Any, steps: int, step: float | None, restarts: int,
 
 
 def _write(result: Attack, path: Path) -> None:
-    import os
-    import tempfile
-
     from safetensors.torch import save_file
+
+    from droptics.files import replacing
 
     if path.suffix != ".safetensors":
         raise ValueError(f"--out must end in .safetensors, got {path}")
@@ -279,11 +278,5 @@ def _write(result: Attack, path: Path) -> None:
         "radius": result.radius,
         "clean_correct": result.clean_correct,
     }
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    os.close(handle)
-    try:
-        save_file({name: value.detach().cpu().contiguous() for name, value in arrays.items()}, temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(path) as partial:
+        save_file({name: value.detach().cpu().contiguous() for name, value in arrays.items()}, partial)

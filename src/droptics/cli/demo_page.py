@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader
+
+from droptics.files import write_text
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,8 @@ class Section:
 
 def write_page(sections: Sequence[Section], folder: Path) -> Path:
     """Render the sections to folder/index.html, replacing an older page atomically; returns its absolute path."""
-    folder.mkdir(parents=True, exist_ok=True)
     environment = Environment(loader=PackageLoader("droptics.cli"), autoescape=True, trim_blocks=True)
     page = environment.get_template("demo.html.j2").render(sections=sections)
     target = folder / "index.html"
-    with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".tmp", delete=False, encoding="utf-8") as handle:
-        handle.write(page)
-    os.replace(handle.name, target)
+    write_text(target, page)
     return target.resolve()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 import zipfile
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from droptics.data import Sample
+from droptics.files import replacing
 from droptics.models import Connections, DeepLinear, LinearModel, Model, TwoLayerLinear
 
 
@@ -66,8 +65,5 @@ def write_model(model: Model, path: Path) -> None:
         arrays = {"U": model.U, "V": model.V}
     else:
         raise ValueError(f"weights of {type(model).__name__} cannot be written")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as handle:
-        pass
-    save_file({name: value.detach().contiguous() for name, value in arrays.items()}, handle.name)
-    os.replace(handle.name, path)
+    with replacing(path) as partial:
+        save_file({name: value.detach().contiguous() for name, value in arrays.items()}, partial)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,24 +13,17 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from droptics.files import replacing
+
 Array = NDArray[Any]
 FORMAT = "droptics-completion-1"
 
 
 def write(path: str | os.PathLike[str], arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
     """Write arrays and JSON facts; the file is written aside and renamed, so that it is never seen half done."""
-    target = Path(path).expanduser()
-    target.parent.mkdir(parents=True, exist_ok=True)
     plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    handle, aside = tempfile.mkstemp(prefix=target.name, dir=target.parent)
-    os.close(handle)
-    try:
-        save_file(plain, aside, metadata={"format": FORMAT, "facts": json.dumps(facts)})
-        os.chmod(aside, 0o666 & ~_umask())
-        os.replace(aside, target)
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise
+    with replacing(path) as partial:
+        save_file(plain, partial, metadata={"format": FORMAT, "facts": json.dumps(facts)})
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -65,9 +57,3 @@ def unpack_ids(name: str, arrays: Mapping[str, Array]) -> Array:
     content = arrays[f"{name}.text"].tobytes()
     ends = arrays[f"{name}.ends"].tolist()
     return np.array([content[a:b].decode("utf-8") for a, b in zip([0, *ends[:-1]], ends, strict=True)], dtype=str)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from droptics.files import replacing
 from droptics.training.engines import Engine
 from droptics.training.guards import Guard
 from droptics.training.records import Recorder
@@ -26,17 +25,10 @@ FORMAT = "droptics training 1"
 
 def save(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     """Write tensors and a JSON state into one file; a reader sees the old file or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"format": FORMAT, "state": json.dumps(state)}
     own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-    os.close(handle)
-    try:
-        save_file(own, name, metadata)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(path) as partial:
+        save_file(own, partial, metadata)
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
