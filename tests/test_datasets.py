@@ -309,6 +309,14 @@ identifier = st.one_of(
 )
 
 
+@pytest.mark.parametrize("mark", ["::", "\t", ",", " "])
+@pytest.mark.parametrize("odd", ["007", "1.0", "+1", "-0", "1e2"])
+def test_ids_that_are_not_plain_numbers_stay_text(tmp_path, mark, odd):
+    path = tmp_path / "r.csv"
+    path.write_text("\n".join(mark.join(row) for row in (("1", odd, "3"), ("12", "7", "3.5"))))
+    assert [str(item) for _, item, _ in joined(path)] == [odd, "7"]
+
+
 @given(
     rows=st.lists(st.tuples(identifier, identifier, st.integers(-99, 99)), min_size=1, max_size=20),
     mark=st.sampled_from(["::", "\t", ",", ";"]),

@@ -66,7 +66,7 @@ def k_support(values: Tensor, k: int) -> Tensor:
     k = 1 gives the sum of absolute values, k >= number of non-zeros the Euclidean norm. O(d log d), batched over
     leading dimensions, differentiable.
 
-    >>> float(k_support(torch.tensor([1.0, 1.0, 1.0], dtype=torch.float64), 2) ** 2)
+    >>> round(float(k_support(torch.tensor([1.0, 1.0, 1.0], dtype=torch.float64), 2) ** 2), 12)
     4.5
     """
     values = as_float_tensor(values, "values")

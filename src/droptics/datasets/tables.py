@@ -157,25 +157,45 @@ def _parse_numbers(block: bytes, separator: str, width: int, picked: tuple[int, 
     whole = np.abs(np.concatenate([users, items]))
     if not np.isfinite(values).all() or not (whole < _EXACT_FLOAT).all() or (whole % 1).any():
         return None
-    # Numbers that run over line ends (a short line followed by a long one) still add up: check the line lengths.
-    if not _even_lines(stripped, mark, width):
+    # Numbers that run over line ends (a short line followed by a long one) still add up: check the line lengths. An id
+    # that is not written plainly (007, 1.0, +1) is text, not a number: check the lengths of the id fields.
+    lengths = _field_lengths(stripped, mark, width)
+    if lengths is None or b"e" in stripped.lower():
         return None
+    for ids, position in ((users, picked[0]), (items, picked[1])):
+        if (lengths[:, position] != _plain_length(ids)).any():
+            return None
     return Chunk(users.astype(np.int64), items.astype(np.int64), values.copy(), line)
 
 
-def _even_lines(block: bytes, mark: bytes, width: int) -> bool:
-    """Whether every line has width - 1 separators, counted with array operations."""
+def _field_lengths(block: bytes, mark: bytes, width: int) -> Array | None:
+    """Bytes of every field, (lines, width), or None when a line has another number of fields."""
     if mark == b" ":
-        return all(len(row.split()) == width for row in block.split(b"\n"))
-    raw = np.frombuffer(block, np.uint8)
+        rows = [[len(field) for field in row.split()] for row in block.split(b"\n")]
+        return np.array(rows) if all(len(row) == width for row in rows) else None
+    raw = np.frombuffer(block + b"\n", np.uint8)
     hits = raw == mark[0]
     if len(mark) == 2:
-        hits = hits[:-1] & hits[1:]
+        hits[:-1] &= hits[1:].copy()
+        hits[-1] = False
         hits[1:] &= ~hits[:-1].copy()
-    at = np.cumsum(hits)
-    ends = np.flatnonzero(raw == 10)
-    totals = np.concatenate([[0], at[np.minimum(ends, len(at) - 1)], [at[-1]]])
-    return bool((np.diff(totals) == width - 1).all())
+    ends = np.flatnonzero(hits | (raw == 10))
+    if (
+        ends.size % width
+        or not (raw[ends.reshape(-1, width)[:, -1]] == 10).all()
+        or (raw[ends] == 10).sum() * width != ends.size
+    ):
+        return None
+    skip = np.where(raw[ends] == 10, 1, len(mark))
+    starts = np.concatenate([[0], (ends + skip)[:-1]])
+    returns = (raw[ends] == 10) & (raw[np.maximum(ends - 1, 0)] == 13)
+    return (ends - starts - returns).reshape(-1, width)
+
+
+def _plain_length(ids: Array) -> Array:
+    """Characters of whole numbers written plainly."""
+    digits = np.searchsorted(10.0 ** np.arange(1, 17), np.abs(ids), side="right") + 1
+    return digits + (ids < 0)
 
 
 def _parse_fields(block: bytes, separator: str, picked: tuple[int, int, int], line: int, path: Path) -> Chunk:
