@@ -1,6 +1,15 @@
 """Sphinx configuration."""
 
+import sys
+from pathlib import Path
+
 from droptics import __version__
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import docstrings  # noqa: E402 - these two lie beside this file
+from generate import write_pages  # noqa: E402
 
 project = "droptics"
 author = "The droptics developers"
@@ -13,10 +22,19 @@ extensions = [
     "sphinx.ext.viewcode",
 ]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 2
 html_theme = "pydata_sphinx_theme"
 html_title = "droptics"
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
+html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "header_links_before_dropdown": 7}
 exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 python_use_unqualified_type_names = True
+default_role = "code"
+
+
+def setup(app):
+    """Write the generated pages before the sources are read, and read docstrings as plain text."""
+    app.connect("autodoc-process-docstring", docstrings.process, priority=400)
+    app.connect("autodoc-skip-member", docstrings.skip)
+    app.connect("builder-inited", lambda app: write_pages(HERE / "generated", HERE.parent / "benchmarks" / "results"))

@@ -1,0 +1,96 @@
+"""The documentation builds without a warning, and the pages that are generated hold what the registries hold."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from droptics.papers import claims, figures
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("index", "quickstart", "idea", "choose", "notation", "extend", "audit", "bounds", "api", "changelog", "cite")
+ROOMS = (
+    "penalties",
+    "optima",
+    "landscapes",
+    "relu",
+    "layers",
+    "training",
+    "recommenders",
+    "attacks",
+    "coadaptation",
+)
+GENERATED = ("claims", "errata", "figures", "benchmarks")
+
+
+def built(folder):
+    """A strict build from a copy of the sources, so that the working tree stays as it is."""
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("_build", "generated"))
+    shutil.copytree(ROOT / "benchmarks" / "results", folder / "benchmarks" / "results")
+    for name in ("CHANGELOG.md", "CITATION.cff"):
+        shutil.copy(ROOT / name, folder)
+    build = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "html"]
+    done = subprocess.run(build, check=False, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def check_pages(site):
+    names = [*PAGES, *(f"rooms/{name}" for name in ROOMS), *(f"generated/{name}" for name in GENERATED)]
+    missing = [name for name in names if not (site / "html" / f"{name}.html").is_file()]
+    assert not missing
+
+
+def check_claims(site):
+    text = (site / "docs" / "generated" / "claims.md").read_text()
+    rows = {line.split(" | ")[0].removeprefix("| ").strip("`"): line for line in text.splitlines() if "| `" in line}
+    for claim in claims():
+        assert f"| {claim.verdict} |" in rows[claim.id]
+
+
+def check_errata_and_figures(site):
+    errata = (site / "docs" / "generated" / "errata.md").read_text()
+    assert [line[3:] for line in errata.splitlines() if line.startswith("## ")] == [
+        claim.id for claim in claims() if claim.verdict == "false as printed"
+    ]
+    pictures = (site / "docs" / "generated" / "figures.md").read_text()
+    for figure in figures():
+        assert f"### {figure.id}: " in pictures
+        assert ("paper" in figure.skip) != (f"droptics reproduce {figure.id} --scale paper" in pictures)
+
+
+def check_measurements(site):
+    text = (site / "docs" / "generated" / "benchmarks.md").read_text()
+    files = sorted((site / "benchmarks" / "results").glob("*.json"))
+    assert sum(line.startswith("## ") for line in text.splitlines()) == len(files)
+    compared = [row for file in files for row in json.loads(file.read_text()).get("rows", []) if "ratio" in row]
+    assert compared
+    assert sum(f"| {row['ratio']:.3g} |" in text for row in compared) == len(compared)
+
+
+def check_reference(site):
+    text = "".join(page.read_text() for page in (site / "html" / "api").glob("*.html"))
+    wanted = (
+        "penalties.penalty",
+        "optima.optimum",
+        "attacks.attack",
+        "training.train",
+        "audits.audit",
+        "papers.verify",
+    )
+    for name in wanted:
+        assert f'id="droptics.{name}"' in text
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning_and_is_complete(tmp_path):
+    """One test, so that workers do not build the site several times."""
+    site = built(tmp_path)
+    check_pages(site)
+    check_claims(site)
+    check_errata_and_figures(site)
+    check_measurements(site)
+    check_reference(site)
