@@ -91,14 +91,25 @@ def _of_tensor(matrix: Tensor, energy: float | None) -> Operator:
     if not math.isfinite(energy):
         check_finite(entries, "matrix")
         raise ValueError(f"matrix must have a finite squared norm, got {energy}; scale it down")
+    shape = (matrix.shape[0], matrix.shape[1])
+    if sparse:
+        pair = matrix.__matmul__, flipped.__matmul__
+        return Operator(shape, *pair, energy, matrix.dtype, matrix.device, pair)
     # The rest of the spectrum is only needed to a few per cent: half the precision, twice the speed.
-    coarse = matrix if sparse or matrix.dtype == torch.float32 else matrix.float()
-    rough: tuple[Product, Product] = (
-        lambda block: (coarse @ block.to(coarse)).to(block),
-        lambda block: ((flipped if sparse else coarse.mT) @ block.to(coarse)).to(block),
-    )
-    rows, columns = matrix.shape
-    return Operator((rows, columns), matrix.__matmul__, flipped.__matmul__, energy, matrix.dtype, matrix.device, rough)
+    rough = _products(matrix.float())
+    return Operator(shape, *_products(matrix), energy, matrix.dtype, matrix.device, rough)
+
+
+def _products(matrix: Tensor) -> tuple[Product, Product]:
+    """Products with a dense matrix and its transpose, from the left: a fifth faster for blocks of few columns."""
+
+    def times(block: Tensor) -> Tensor:
+        return (block.to(matrix).mT @ matrix.mT).mT.to(block)
+
+    def back(block: Tensor) -> Tensor:
+        return (block.to(matrix).mT @ matrix).mT.to(block)
+
+    return times, back
 
 
 def _energy(times: Product, columns: int, dtype: torch.dtype) -> float:
@@ -140,7 +151,7 @@ class Ritz:
 class Krylov:
     """A block Golub-Kahan run that grows on demand; full reorthogonalization, float64 or float32 as the matrix."""
 
-    def __init__(self, operator: Operator, block: int = 32, seed: int = 0) -> None:
+    def __init__(self, operator: Operator, block: int = 16, seed: int = 0) -> None:
         check_positive("block", block)
         self.operator = operator
         self.limit = min(operator.shape)

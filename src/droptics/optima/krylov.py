@@ -15,7 +15,7 @@ from droptics.linalg.krylov import Krylov, Operator, Ritz, upper_values
 from droptics.masks import MaskLaw
 from droptics.models import TwoLayerLinear
 from droptics.optima.optimum import Optimum, check_certified, rounding
-from droptics.optima.two_layer import Shrinker, shrinker, shrunk_svd
+from droptics.optima.two_layer import Shrinker, independent_factors, least_value, value_of_factors
 
 FIRST_CHECK = 4
 # Dense maps up to this size are decomposed: faster than any Krylov space.
@@ -26,7 +26,7 @@ def optimum_of_map(
     matrix: Any,
     masks: MaskLaw,
     tolerance: float = 1e-12,
-    block: int = 32,
+    block: int = 16,
     seed: int = 0,
     energy: float | None = None,
 ) -> Optimum:
@@ -54,7 +54,7 @@ def optimum_of_map(
         return _dense(matrix, masks)
     operator = Operator.of(matrix, energy)
     run = Krylov(operator, block, seed)
-    shrinking = shrinker(masks)
+    shrinking = Shrinker.of(masks)
     aim = tolerance * operator.energy
     check, best = FIRST_CHECK, -np.inf
     while True:
@@ -74,18 +74,18 @@ def optimum_of_map(
 
 
 def _dense(matrix: torch.Tensor, masks: MaskLaw) -> Optimum:
-    energy = float(matrix.detach().double().square().sum()) if matrix.is_floating_point() else math.nan
+    matrix = matrix.detach()
+    energy = (
+        float(torch.linalg.vector_norm(matrix, dtype=torch.float64)) ** 2 if matrix.is_floating_point() else math.nan
+    )
     if not (matrix.ndim == 2 and math.isfinite(energy)):
         as_float_tensor(matrix, "matrix", 2)
         raise ValueError(f"matrix must have a finite squared norm, got {energy}; scale it down")
-    matrix = matrix.detach()
-    left, values, right, least = shrunk_svd(matrix, shrinker(masks))
-    U, V = (factor.to(matrix) for factor in spread(left, values, right, masks))
-    objective = energy - 2 * float((U * (matrix @ V)).sum()) + _quadratic(U, V, masks)
+    shrinking = Shrinker.of(masks)
+    U, V, rank, least = independent_factors(matrix, masks, shrinking)
+    objective = value_of_factors(U, V, matrix, None, energy, shrinking)
     model = TwoLayerLinear(U, V)
-    return check_certified(
-        Optimum(model, objective, least, len(values), "mianjy2018-thm3.6", energy, rounding(matrix.dtype))
-    )
+    return check_certified(Optimum(model, objective, least, rank, shrinking.claim, energy, rounding(matrix.dtype)))
 
 
 def _quadratic(U: torch.Tensor, V: torch.Tensor, masks: MaskLaw) -> float:
@@ -93,12 +93,6 @@ def _quadratic(U: torch.Tensor, V: torch.Tensor, masks: MaskLaw) -> float:
     products = (U.mT @ U) * (V.mT @ V)
     strengths = masks.relative_variance.detach().to(U)
     return float(products.sum()) + float(strengths @ products.diagonal())
-
-
-def least_value(energy: float, values: np.ndarray[Any, Any], kept: np.ndarray[Any, Any], penalty: float) -> float:
-    """||M||^2 - what the kept triples gain."""
-    top = values[: len(kept)]
-    return energy - float((top**2).sum() - ((top - kept) ** 2).sum()) + penalty
 
 
 def _least(shrinking: Shrinker, values: np.ndarray[Any, Any], energy: float) -> float:

@@ -7,7 +7,8 @@ and a shrunk spectrum; the factors are rotated until the penalty of A is the ind
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from droptics.envelopes.whitening import White, whiten
 from droptics.equalization.two_layer import spread
 from droptics.errors import NoClosedForm
 from droptics.linalg import allocate, equalize_columns, shrink_unequal
-from droptics.linalg.rotations import rotate_to_diagonal
+from droptics.linalg.rotations import equalize_rows_, rotate_to_diagonal
 from droptics.linalg.shrinkage import threshold
 from droptics.masks import Block, MaskLaw
 from droptics.models import Autoencoder, Factorization, TwoLayerLinear
@@ -40,72 +41,154 @@ UNEQUAL = "droptics-unequal-rates"
 # Left vectors from the Gram matrix are good when no kept value is below this share of the largest.
 GRAM_SHARE = 1e-4
 
-Array = NDArray[np.float64]
-Shrinker = Callable[[Array], tuple[Array, float]]
+Array = NDArray[Any]
 
 
-def shrinker(masks: MaskLaw) -> Shrinker:
-    """The function from a descending spectrum to (what is kept of it, the least penalty of that)."""
-    width = masks.size
-    common = common_strength(masks)
-    strengths = masks.relative_variance.detach() if common is None else torch.empty(0)
+@dataclass(frozen=True, eq=False)
+class Shrinker:
+    """From a descending spectrum to (what is kept of it, the least penalty of that), for independent units.
 
-    def equal(values: Array) -> tuple[Array, float]:
-        rank, level = threshold(values, common or 0.0, width)
-        kept = values[:rank] - level
-        return kept, (common or 0.0) / width * float(kept.sum()) ** 2
+    Attributes:
+        strengths: Relative variance of every unit.
+        common: The one that they share, None when they differ.
+    """
 
-    def unequal(values: Array) -> tuple[Array, float]:
-        shrunk, shares = shrink_unequal(torch.from_numpy(values), strengths.cpu())
-        return shrunk[shrunk > 0].numpy(), float((strengths.cpu() * shares.square()).sum())
+    strengths: Array
+    common: float | None
 
-    return unequal if common is None else equal
+    @staticmethod
+    def of(masks: MaskLaw) -> Shrinker:
+        """The shrinkage under a law with independent units."""
+        strengths = masks.relative_variance.detach().cpu().numpy()
+        low, high = float(strengths.min()), float(strengths.max())
+        return Shrinker(strengths, high if high - low <= 1e-12 * high else None)
+
+    @property
+    def width(self) -> int:
+        """Number of units; values after the first `width` of a spectrum play no part."""
+        return len(self.strengths)
+
+    @property
+    def claim(self) -> str:
+        """What the shrinkage rests on."""
+        return UNEQUAL if self.common is None else "mianjy2018-thm3.6"
+
+    def __call__(self, values: Array) -> tuple[Array, float]:
+        """Kept values and their least penalty."""
+        if self.common is not None:
+            rank, level = threshold(values, self.common, self.width)
+            kept = values[:rank] - level
+            return kept, self.common / self.width * float(kept.sum()) ** 2
+        shrunk, shares = shrink_unequal(torch.from_numpy(values.copy()), torch.from_numpy(self.strengths))
+        return shrunk[shrunk > 0].numpy(), float(self.strengths @ np.square(shares.numpy()))
 
 
 def shrunk_svd(target: Tensor, shrinking: Shrinker) -> tuple[Tensor, Tensor, Tensor, float]:
     """Leading singular vectors of the target, its shrunk values, and the least of ||T - A||^2 + penalty.
 
     Through the smaller Gram matrix, at half the cost of an SVD, whenever the values that are kept are not tiny; their
-    norms are then measured again on the target. Float64 inside.
+    norms are then measured again on the target. Float64 inside, on the device of the target.
     """
     work = target.detach().double()
+    if work.device.type == "cpu":
+        left, shrunk, right, least = _shrunk_array(work.numpy(), shrinking)
+        return _tensor(left), _tensor(shrunk), _tensor(right), least
     flip = work.shape[0] < work.shape[1]
     tall = work.mT if flip else work
     squares, vectors = torch.linalg.eigh(tall.mT @ tall)
     values = np.sqrt(squares.cpu().numpy()[::-1].clip(min=0))
-    energy = float(squares.sum())
     kept, penalty = shrinking(values)
     rank = len(kept)
     if rank and values[rank - 1] < GRAM_SHARE * values[0]:
-        left, spectrum, outer = torch.linalg.svd(tall, full_matrices=False)
+        first, spectrum, outer = torch.linalg.svd(tall, full_matrices=False)
         values = spectrum.cpu().numpy()
         kept, penalty = shrinking(values)
         rank = len(kept)
-        left, right = left[:, :rank], outer[:rank].mT
+        first, second = first[:, :rank], outer[:rank].mT
     else:
-        right = vectors[:, vectors.shape[1] - rank :].flip(1)
-        left = tall @ right
-        left = left / torch.linalg.vector_norm(left, dim=0)
-    top = values[:rank]
-    least = energy - float((top**2).sum() - ((top - kept) ** 2).sum()) + penalty
-    shrunk = torch.from_numpy(np.ascontiguousarray(kept)).to(work.device)
-    return (right if flip else left), shrunk, (left if flip else right), least
+        second = vectors[:, vectors.shape[1] - rank :].flip(1)
+        first = tall @ second
+        first = first / torch.linalg.vector_norm(first, dim=0)
+    least = least_value(float(squares.sum()), values, kept, penalty)
+    return (second if flip else first), _tensor(kept).to(work.device), (first if flip else second), least
 
 
-def _independent(white: White, masks: MaskLaw) -> tuple[Tensor, Tensor, int, float]:
-    left, values, right, least = shrunk_svd(white.target, shrinker(masks))
-    U, H = spread(left, values, right, masks)
-    return U.to(white.target), H.to(white.target), len(values), float(white.constant) + least
+def _shrunk_array(target: Array, shrinking: Shrinker) -> tuple[Array, Array, Array, float]:
+    """The same in NumPy, whose small calls are several times cheaper."""
+    flip = target.shape[0] < target.shape[1]
+    tall = target.T if flip else target
+    squares, vectors = np.linalg.eigh(tall.T @ tall)
+    values = np.sqrt(squares[::-1].clip(min=0))
+    kept, penalty = shrinking(values)
+    rank = len(kept)
+    if rank and values[rank - 1] < GRAM_SHARE * values[0]:
+        first, values, outer = np.linalg.svd(tall, full_matrices=False)
+        kept, penalty = shrinking(values)
+        rank = len(kept)
+        first, second = first[:, :rank], outer[:rank].T
+    else:
+        second = vectors[:, ::-1][:, :rank]
+        first = tall @ second
+        first /= np.sqrt(np.einsum("ij,ij->j", first, first))
+    least = least_value(float(squares.sum()), values, kept, penalty)
+    return (second if flip else first), kept, (first if flip else second), least
+
+
+def least_value(energy: float, values: Array, kept: Array, penalty: float) -> float:
+    """||T||^2 - what the kept triples gain."""
+    top = values[: len(kept)]
+    return energy - float((top**2).sum() - ((top - kept) ** 2).sum()) + penalty
+
+
+def _tensor(values: Array) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values))
+
+
+def independent_factors(target: Tensor, masks: MaskLaw, shrinking: Shrinker) -> tuple[Tensor, Tensor, int, float]:
+    """Best factors U, H of the target in white coordinates, their rank and the least of ||T - U H^T||^2 + penalty."""
+    if shrinking.common is None or target.device.type != "cpu":
+        left, values, right, least = shrunk_svd(target, shrinking)
+        U, H = spread(left, values, right, masks)
+        return U.to(target), H.to(target), len(values), least
+    first, kept, second, least = _shrunk_array(target.detach().double().numpy(), shrinking)
+    # as `spread` does it, without a detour through small tensors, which would be a third of the time of small problems
+    rank, rows = len(kept), len(first)
+    columns = np.zeros((shrinking.width, rows + len(second)))
+    roots = np.sqrt(kept)[:, None]
+    np.multiply(first.T, roots, out=columns[:rank, :rows])
+    np.multiply(second.T, roots, out=columns[:rank, rows:])
+    stacked = torch.from_numpy(columns)
+    equalize_rows_(stacked, rows)
+    stacked = stacked.to(target)
+    return stacked[:, :rows].mT, stacked[:, rows:].mT, rank, least
+
+
+def value_of_factors(
+    U: Tensor, V: Tensor, cross: Tensor, moment: Tensor | None, energy: float, shrinking: Shrinker
+) -> float:
+    """Criterion of given factors on second moments: tr E[y y^T] - 2 <E[y x^T], U V^T> + sum_ij G_ij (1 + strength).
+
+    G_ij = <u_i, u_j> v_i^T E[x x^T] v_j, and the strength counts on the diagonal only; no moment stands for the
+    identity. The same number as `criterion`, at a tenth of its time on small problems.
+    """
+    if U.device.type != "cpu":
+        inner = float((U * (cross @ V)).sum())
+        grams = [(part.mT @ other).cpu() for part, other in ((U, U), (V, V if moment is None else moment @ V))]
+        products = (grams[0] * grams[1]).numpy()
+    else:
+        out, into, mixed = U.numpy(), V.numpy(), cross.detach().numpy()
+        inner = float(np.vdot(out, mixed @ into))
+        hidden = into if moment is None else moment.detach().numpy() @ into
+        products = (out.T @ out) * (into.T @ hidden)
+    return energy - 2 * inner + float(products.sum()) + float(shrinking.strengths @ products.diagonal())
 
 
 def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks: MaskLaw) -> Optimum:
     white = whiten(data)
     scale = float(white.constant.abs() + white.target.square().sum())
     if masks.independent:
-        U, H, rank, bound = _independent(white, masks)
-        claim = "mianjy2018-thm3.6" if common_strength(masks) is not None else UNEQUAL
-        method = "closed form"
-    elif isinstance(masks, Block):
+        return _solve_independent(family, data, masks, white, scale)
+    if isinstance(masks, Block):
         U, H, rank, method = block_factors(white, masks)
         bound, claim = block_bound(white, masks)
     else:
@@ -116,6 +199,21 @@ def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks
         model, float(criterion(model, data, masks)), bound, rank, claim, scale, rounding(data.dtype), method
     )
     return check_certified(found) if method == "closed form" else found
+
+
+def _solve_independent(
+    family: type[TwoLayerLinear] | type[Factorization], data: Data, masks: MaskLaw, white: White, scale: float
+) -> Optimum:
+    shrinking = Shrinker.of(masks)
+    U, H, rank, least = independent_factors(white.target, masks, shrinking)
+    model = family(white.left.up(U), white.right.up(H))
+    if isinstance(data, Moments):
+        energy = float(torch.trace(data.yy))
+        objective = value_of_factors(model.U, model.V, data.yx, data.xx, energy, shrinking)
+    else:
+        objective = float(criterion(model, data, masks))
+    bound = float(white.constant) + least
+    return check_certified(Optimum(model, objective, bound, rank, shrinking.claim, scale, rounding(data.dtype)))
 
 
 @optimum_rule(TwoLayerLinear)
@@ -156,7 +254,7 @@ def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, Tensor, float]:
     symmetric = (moments.yx + moments.yx.mT).double() / (2 * scale)
     values, vectors = torch.linalg.eigh(symmetric)
     values, vectors = values.flip(0), vectors.flip(1)
-    kept, penalty = shrinker(masks)(values.cpu().numpy())
+    kept, penalty = Shrinker.of(masks)(values.cpu().numpy())
     shrunk, top = torch.from_numpy(np.ascontiguousarray(kept)).to(values), values[: len(kept)]
     energy = torch.trace(moments.yy).double()
     least = energy - scale * (top.square() - (top - shrunk).square()).sum() + scale * penalty
@@ -214,8 +312,9 @@ def _(model: Autoencoder, data: Data, masks: MaskLaw) -> tuple[float, str]:
 def two_layer_bound(white: White, masks: MaskLaw) -> tuple[float, str]:
     """Lower bound on the criterion of every two-layer network of this width, and its claim."""
     if masks.independent:
-        least = shrunk_svd(white.target, shrinker(masks))[3]
-        return float(white.constant) + least, "mianjy2018-thm3.6" if common_strength(masks) is not None else UNEQUAL
+        shrinking = Shrinker.of(masks)
+        least = shrunk_svd(white.target, shrinking)[3]
+        return float(white.constant) + least, shrinking.claim
     if isinstance(masks, Block):
         return block_bound(white, masks)
     return general_bound(white, masks)
