@@ -37,7 +37,7 @@ PAPERS: tuple[Paper, ...] = (
     Paper(
         "thesis",
         "Thesis",
-        "P. Mianjy: On the Regularization and Robustness of Deep Learning. PhD thesis, Johns Hopkins University.",
+        "P. Mianjy: doctoral thesis on the regularization and robustness of deep learning.",
         THESIS,
         THESIS_FIGURES,
     ),
