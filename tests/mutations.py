@@ -32,7 +32,7 @@ import scipy.optimize
 import torch
 
 ROOT = Path(__file__).resolve().parent.parent
-PENALTIES = ("test_penalties.py", "test_penalties_more.py")
+PENALTIES = ("test_penalties_more.py", "test_penalties.py")
 OPTIMA = ("test_optima_block.py", "test_optima_more.py")
 TWO_LAYER = ("test_optima_two_layer.py", "test_optima_more.py")
 DEEP = ("test_optima_deep.py", "test_optima_more.py")
