@@ -19,12 +19,14 @@ from droptics.linalg import (
     equalizer,
     hadamard_equalizer,
     k_support_shrink,
+    leading,
     psd_root,
     schur_horn,
     shrink,
     shrink_unequal,
 )
 from droptics.linalg.krylov import Krylov, Operator, upper_values
+from droptics.linalg.leading import leading_eigen
 from droptics.norms import k_support
 
 EPS = 2.0**-52
@@ -404,3 +406,38 @@ def test_psd_root_of_singular_matrices():
     factor = normal(5, 2)
     matrix = factor @ factor.mT
     close(psd_root(matrix) @ psd_root(matrix), matrix)
+
+
+SPECTRA = {
+    "decaying": np.exp(-np.arange(60) / 8.0),
+    "all equal": np.ones(60),
+    "tie across the cut": np.r_[2.0, np.ones(40), np.zeros(19)],
+    "zero": np.zeros(60),
+    "almost equal": np.r_[1 + 1e-13 * np.arange(25), np.zeros(35)],
+    "many scales": 10.0 ** (-np.arange(60) / 3.0),
+}
+
+
+class TestLeadingEigen:
+    """The wanted eigenpairs against the full decomposition, ties and splits included."""
+
+    @pytest.mark.parametrize("name", sorted(SPECTRA))
+    @pytest.mark.parametrize("rotated", [True, False])
+    @pytest.mark.parametrize("count", [1, 20, 30, 31, 60])
+    def test_residual_and_orthogonality(self, name, rotated, count):
+        spectrum = SPECTRA[name]
+        basis = np.linalg.qr(np.random.default_rng(0).normal(size=(60, 60)))[0] if rotated else np.eye(60)
+        matrix = (basis * spectrum) @ basis.T
+        matrix = (matrix + matrix.T) / 2
+        values, vectors = leading_eigen(matrix, count)
+        rounding = 60 * 2.3e-16
+        assert np.abs(values - np.sort(spectrum)[::-1][:count]).max() <= rounding * max(spectrum.max(), 1e-300)
+        assert np.abs(vectors.T @ vectors - np.eye(count)).max() <= rounding
+        assert np.abs(matrix @ vectors - vectors * values).max() <= rounding * spectrum.max()
+
+    def test_full_decomposition_steps_in(self, monkeypatch):
+        monkeypatch.setattr(leading, "_vectors", lambda *arguments: np.inf)
+        matrix = np.diag(np.arange(40.0))
+        values, vectors = leading_eigen(matrix, 3)
+        assert values.tolist() == [39.0, 38.0, 37.0]
+        assert np.abs(matrix @ vectors - vectors * values).max() <= 40 * 40 * 2.3e-16

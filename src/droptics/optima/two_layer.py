@@ -22,6 +22,7 @@ from droptics.envelopes.whitening import White, whiten
 from droptics.equalization.two_layer import spread
 from droptics.errors import NoClosedForm
 from droptics.linalg import allocate, equalize_columns, shrink_unequal
+from droptics.linalg.leading import leading_eigen
 from droptics.linalg.rotations import equalize_rows_, rotate_to_diagonal
 from droptics.linalg.shrinkage import threshold
 from droptics.masks import Block, MaskLaw
@@ -117,8 +118,9 @@ def _shrunk_array(target: Array, shrinking: Shrinker) -> tuple[Array, Array, Arr
     """The same in NumPy, whose small calls are several times cheaper."""
     flip = target.shape[0] < target.shape[1]
     tall = target.T if flip else target
-    squares, vectors = np.linalg.eigh(tall.T @ tall)
-    values = np.sqrt(squares[::-1].clip(min=0))
+    gram = tall.T @ tall
+    squares, vectors = leading_eigen(gram, min(shrinking.width, len(gram)))
+    values = np.sqrt(squares.clip(min=0))
     kept, penalty = shrinking(values)
     rank = len(kept)
     if rank and values[rank - 1] < GRAM_SHARE * values[0]:
@@ -127,10 +129,10 @@ def _shrunk_array(target: Array, shrinking: Shrinker) -> tuple[Array, Array, Arr
         rank = len(kept)
         first, second = first[:, :rank], outer[:rank].T
     else:
-        second = vectors[:, ::-1][:, :rank]
+        second = vectors[:, :rank]
         first = tall @ second
         first /= np.sqrt(np.einsum("ij,ij->j", first, first))
-    least = least_value(float(squares.sum()), values, kept, penalty)
+    least = least_value(float(np.trace(gram)), values, kept, penalty)
     return (second if flip else first), kept, (first if flip else second), least
 
 
@@ -141,7 +143,7 @@ def least_value(energy: float, values: Array, kept: Array, penalty: float) -> fl
 
 
 def _tensor(values: Array) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values))
+    return torch.from_numpy(values.copy())  # a copy has no negative strides
 
 
 def independent_factors(target: Tensor, masks: MaskLaw, shrinking: Shrinker) -> tuple[Tensor, Tensor, int, float]:
