@@ -139,6 +139,40 @@ def test_last_layer_numbers_equal_the_exact_routines():
     close(item.units.imbalance, float(12 * flows.square().sum() / flows.sum() ** 2 - 1))
 
 
+def test_units_of_every_site_are_seen():
+    """Flows into the linear layer behind a site, dead units, channels of feature maps."""
+
+    class Maps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.maps, self.fc, self.hidden = (
+                nn.Conv2d(1, 4, 3),
+                nn.Dropout2d(0.2),
+                nn.Linear(4, 6),
+                nn.Dropout(),
+            )
+            self.head = nn.Linear(6, 2)
+
+        def forward(self, x):
+            features = self.maps(torch.relu(self.conv(x))).mean((2, 3))
+            return torch.tanh(self.head(self.hidden(torch.relu(self.fc(features)))))
+
+    network = seeded(Maps()).double()
+    with torch.no_grad():
+        network.conv.weight[1] = 0
+        network.conv.bias[1] = -1
+    x = normal(30, 1, 6, 6, seed=3)
+    report = audit(network, (x, normal(30, 2, seed=4)), draws=2, rates=(), batch_size=11)
+    maps, hidden = (item.units for item in report.sites)
+    assert (maps.count, list(maps.dead), list(maps.flows)) == (4, [1], [])
+    with torch.no_grad():
+        inner = torch.relu(network.fc(torch.relu(network.conv(x)).mean((2, 3))))
+        expected = inner.square().mean(0).sqrt() * network.head.weight.norm(dim=0)
+    close(hidden.flows, expected)
+    assert any("1 of 4 units are zero" in found.text for found in report.findings)
+    assert "nan" not in report.to_json()
+
+
 def test_linear_networks_are_exact_from_end_to_end():
     network = seeded(
         nn.Sequential(nn.Dropout(0.2), nn.Linear(6, 5), nn.Dropout(0.3), nn.Linear(5, 4, bias=False), nn.Linear(4, 3))

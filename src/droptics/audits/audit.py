@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ from droptics.audits.heads import Chain, Head, find_chain, find_head, head_featu
 from droptics.audits.measuring import Mean, Number, Plan, Tally, measure
 from droptics.audits.report import CurvePoint, Report, SiteReport
 from droptics.audits.statements import head_statements
+from droptics.audits.units import UnitTally, add_units
 from droptics.audits.watching import Trace, all_off, set_training, undisturbed, watched
 from droptics.checks import check_positive, check_probability
 from droptics.losses import Loss, Squared
@@ -33,6 +34,7 @@ class _State:
     tally: Tally
     head: Head | None = None
     chain: Chain | None = None
+    units: dict[str, UnitTally] = field(default_factory=dict)
     validation: Mean | None = None
 
     def merge(self, other: _State) -> _State:
@@ -41,6 +43,7 @@ class _State:
             self.tally.merge(other.tally),
             self.head.merge(other.head) if self.head is not None and other.head is not None else None,
             self.chain.merge(other.chain) if self.chain is not None and other.chain is not None else None,
+            {name: tally.merge(other.units[name]) for name, tally in self.units.items() if name in other.units},
             self.validation.merge(other.validation)
             if self.validation is not None and other.validation is not None
             else None,
@@ -153,7 +156,9 @@ def _plan(
     rest = any(site.reason is not None for site in sites)
     names = [name for name in sampled if name not in exact]
     layers = {site.name: site.rate for site in sites if site.bypassed}
-    return Plan(loss, names, [name for name in names if name not in layers], tuple(rates), draws, rest, layers)
+    return Plan(
+        loss, names, [name for name in names if name not in layers], tuple(rates), draws, rest, layers, tuple(sampled)
+    )
 
 
 def _add(module: nn.Module, batch: Batch, plan: Plan, state: _State) -> None:
@@ -162,6 +167,7 @@ def _add(module: nn.Module, batch: Batch, plan: Plan, state: _State) -> None:
         state.head.add(head_features(trace), batch.targets)
     if state.chain is not None:
         state.chain.add(batch)
+    add_units(state.units, trace, plan.names)
     measure(module, batch, outputs, plan, state.tally)
 
 
@@ -253,6 +259,8 @@ def _site_report(site: Site, state: _State, plan: Plan, confidence: float, clean
             curve.append(CurvePoint(rate, point, clean + others + point.value))
     training = clean + total.value
     report = SiteReport(site, value, value.value / training if training > 0 else None, None, curve, claim=claim)
+    if site.name in state.units:
+        report = replace(report, units=state.units[site.name].report())
     if state.head is not None and state.head.site == site.name:
         report = head_statements(report, state.head, plan)
     return report

@@ -26,7 +26,7 @@ def audit_numbers(report: Report) -> dict[str, float]:
         name = f"dropout/{item.site.name}"
         if item.share is not None:
             numbers[f"{name}/penalty_share"] = item.share
-        if item.units is not None:
+        if item.units is not None and item.units.flows:
             numbers[f"{name}/imbalance"] = item.units.imbalance
             numbers[f"{name}/coadaptation"] = item.units.coadaptation
     return numbers

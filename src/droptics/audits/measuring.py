@@ -122,6 +122,7 @@ class Plan:
         draws: Masks per batch and measurement.
         rest: Whether something random remains when all switches are off.
         layers: Sites that are switched off by bypassing their layer, with their rates.
+        names: All sites that can be isolated, exactly or by sampling.
     """
 
     loss: Callable[[Tensor, Tensor], Tensor]
@@ -131,6 +132,7 @@ class Plan:
     draws: int
     rest: bool
     layers: Mapping[str, float]
+    names: Sequence[str]
 
 
 def measure(module: nn.Module, batch: Batch, outputs: Tensor, plan: Plan, tally: Tally) -> None:

@@ -111,7 +111,7 @@ def _pictures(site: SiteReport, report: Report) -> list[tuple[str, str]]:
             levels={"without any dropout": report.clean_loss},
         )
         found.append(("Training loss at other rates of this site, these weights, without retraining.", picture))
-    if site.units is not None:
+    if site.units is not None and site.units.flows:
         ordered = sorted(site.units.flows, reverse=True)
         picture = lines(
             range(1, len(ordered) + 1),

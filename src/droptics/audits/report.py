@@ -27,12 +27,13 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Units:
-    """The units of a site that feeds a linear layer.
+    """The units of a site: features, or channels of feature maps.
 
     Attributes:
         count: How many there are.
         dead: Indices of units that are zero on all data.
-        flows: What each unit carries to the outputs, |u_k| sqrt(E a_k^2), in order.
+        flows: What each unit carries into the linear layer behind the site, |u_k| sqrt(E a_k^2), in order; empty when
+            something else follows.
         coadaptation: Evenness of the flows, 1/sqrt(count) (one unit does everything) to 1 (all carry the same).
         imbalance: penalty / (least penalty of equally strong units) - 1, zero when all units pay the same.
     """

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from droptics.audits.heads import Head
 from droptics.audits.measuring import Plan
-from droptics.audits.report import Gap, RateChoice, SiteReport, Spectrum, SubnetworkSummary, Units
-from droptics.coadaptation import draw, evaluate, evenness, smallest
+from droptics.audits.report import Gap, RateChoice, SiteReport, Spectrum, SubnetworkSummary
+from droptics.coadaptation import draw, evaluate, smallest
 from droptics.data import Sample
 from droptics.linalg import psd_root, shrink
 from droptics.losses import CrossEntropy, Squared
@@ -26,7 +26,7 @@ TOLERANCE = 0.01
 def head_statements(report: SiteReport, head: Head, plan: Plan) -> SiteReport:
     """Everything that the features of the last layer tell about its site."""
     rate = report.site.rate
-    report = replace(report, units=_units(head), subnetworks=_subnetworks(head, rate))
+    report = replace(report, subnetworks=_subnetworks(head, rate))
     if isinstance(plan.loss, Squared) and head.moments is not None:
         return replace(
             report,
@@ -39,16 +39,6 @@ def head_statements(report: SiteReport, head: Head, plan: Plan) -> SiteReport:
         value = penalty(head.model(), head.sample(), masks, SecondOrder(check=None), plan.loss)
         return replace(report, second_order=float(value))
     return report
-
-
-def _units(head: Head) -> Units:
-    assert head.energies is not None
-    flows = head.weight.norm(dim=0) * head.energies.sqrt()
-    dead = (head.energies == 0).nonzero().squeeze(-1).tolist()
-    even = float(evenness(flows)) if bool((flows > 0).any()) else float("nan")
-    # equal flows of the same sum pay (sum)^2 / width; the ratio to what these pay is 1 / evenness^2
-    imbalance = even**-2 - 1 if even > 0 else float("nan")
-    return Units(len(flows), dead, flows.tolist(), even, imbalance)
 
 
 def _spectrum(head: Head, rate: float) -> Spectrum:

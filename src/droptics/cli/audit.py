@@ -137,5 +137,5 @@ def _cells(item: SiteReport | None) -> tuple[str, str, str]:
     return (
         "-" if item.penalty is None else f"{item.penalty.value:.4g}",
         "-" if item.share is None else f"{item.share:.1%}",
-        "-" if item.units is None else f"{item.units.coadaptation:.3f}",
+        "-" if item.units is None or not item.units.flows else f"{item.units.coadaptation:.3f}",
     )
