@@ -8,7 +8,7 @@ from droptics import __version__
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-import docstrings  # noqa: E402 - these two lie beside this file
+import docstrings  # noqa: E402 - these lie beside this file
 from generate import write_pages  # noqa: E402
 
 project = "droptics"
@@ -16,6 +16,7 @@ author = "The droptics developers"
 copyright = "2026, the droptics developers"
 version = release = __version__
 extensions = [
+    "mathml",
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
@@ -25,7 +26,12 @@ myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 2
 html_theme = "pydata_sphinx_theme"
 html_title = "droptics"
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["droptics.css"]
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "header_links_before_dropdown": 7}
+# pages without siblings have nothing to show there
+html_sidebars = {name: [] for name in ("quickstart", "idea", "choose", "extend", "notation", "changelog", "cite")}
 exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

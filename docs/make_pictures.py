@@ -50,7 +50,7 @@ def write(path: Path, png: bytes, width: int = 760) -> None:
     image = Image.open(io.BytesIO(png)).convert("RGB")
     if image.width > width:
         image = image.resize((width, image.height * width // image.width), Image.Resampling.LANCZOS)
-    image.quantize(48, dither=Image.Dither.NONE).save(path, optimize=True)
+    image.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def randn(*shape: int, seed: int = 0) -> torch.Tensor:
