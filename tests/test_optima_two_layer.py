@@ -102,6 +102,19 @@ def test_optimal_factors_are_equalized(device, dtype):
     close(float(penalty(found.model, data, masks)), float(envelope(found.model, data, masks)), relative=tolerance)
 
 
+@pytest.mark.parametrize("rates", [[0.4] * 3, [0.1, 0.4, 0.6]])
+@pytest.mark.parametrize("isotropic", [True, False])
+def test_objective_is_the_criterion_of_the_returned_factors(rates, isotropic):
+    data = Moments.of_map(normal(40, 36)) if isotropic else Moments.of_sample(sample())
+    masks = Bernoulli(torch.tensor(rates, dtype=torch.float64), 3)
+    found = [certified(optimum(TwoLayerLinear, data, masks))]
+    if isotropic:
+        found.append(certified(optimum_of_map(data.yx, masks)))
+    for item in found:
+        close(item.objective, float(criterion(item.model, data, masks)), 1e-13, item.scale)
+        assert item.claim == ("mianjy2018-thm3.6" if len(set(rates)) == 1 else "droptics-unequal-rates")
+
+
 def test_printed_soft_threshold_is_refuted():
     # M = diag(2, 1), width one, lambda = 0.1: the printed optimum has rank two
     data = Moments.of_map(torch.diag(torch.tensor([2.0, 1.0], dtype=torch.float64)))

@@ -155,10 +155,9 @@ def _answer(
     inner = float(((ritz.images @ (ritz.basis.mT @ U)) * V).sum())
     objective = operator.energy - 2 * inner + _quadratic(U, V, masks)
     method = f"block Krylov, {steps} steps; the bound holds with probability 1 - 1e-10 over the seed"
+    claim = Shrinker.of(masks).claim
     allowed = max(tolerance, 1e-9 if operator.dtype == torch.float64 else 1e-4)
-    found = Optimum(
-        TwoLayerLinear(U, V), objective, bound, len(kept), "mianjy2018-thm3.6", operator.energy, allowed, method
-    )
+    found = Optimum(TwoLayerLinear(U, V), objective, bound, len(kept), claim, operator.energy, allowed, method)
     if found.gap < -allowed * operator.energy:
         raise CertificateError(f"objective {objective:.12g} lies below its bound {bound:.12g}: the products are not M")
     return found
