@@ -244,3 +244,17 @@ def test_best_method_of_relu_networks():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_batches_of_dropconnect_networks_and_batches_of_one():
+    U, V = normal(6, OUTPUTS, 2), normal(6, INPUTS, 2)
+    for law in (Bernoulli(torch.linspace(0.1, 0.8, 8).double(), 8), Block(0.3, 8, 2)):
+        together = penalty(Connections(U, V), sample(), law).value
+        close(
+            together, torch.stack([penalty(Connections(u, v), sample(), law).value for u, v in zip(U, V, strict=True)])
+        )
+    single = TwoLayerLinear(normal(1, OUTPUTS, 5), normal(1, INPUTS, 5))
+    estimate = penalty(single, sample(), Bernoulli(0.4, 5), MonteCarlo(100, confidence=0.9999))
+    exact = penalty(single, sample(), Bernoulli(0.4, 5)).value
+    assert estimate.value.shape == exact.shape == (1,)
+    assert bool(estimate.lower <= exact <= estimate.upper)
