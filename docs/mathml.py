@@ -10,7 +10,9 @@ from docutils.utils.math.latex2mathml import tex2mathml
 
 def mathml(text: str, block: bool = False) -> str:
     """A formula; an accented letter becomes a group, or its index would land below it as if it were a limit."""
-    return tex2mathml(re.sub(r"(\\(?:bar|hat|tilde) ?[A-Za-z])", r"{\1{}}", text), as_block=block)
+    found = tex2mathml(re.sub(r"(\\(?:bar|hat|tilde) ?[A-Za-z])", r"{\1{}}", text), as_block=block)
+    # common fonts draw the bar as nothing, and accents on top of the letter instead of above it
+    return found.replace('stretchy="false">\u02c9', ">\u2212").replace('accent="true"', 'accent="false"')
 
 
 def visit_inline(translator, node) -> None:
