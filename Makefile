@@ -4,16 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test quick lint types docs bench clean
+.PHONY: demo test quick lint types docs bench mutate clean
 
 demo: $(READY)
 	$(BIN)/droptics demo --out droptics-demo
 
 test: lint types
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 quick: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -37,3 +37,6 @@ docs: $(READY)
 
 bench: $(READY)
 	for script in benchmarks/bench_*.py; do OMP_NUM_THREADS=1 $(BIN)/python $$script || exit 1; done
+
+mutate: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/mutations.py

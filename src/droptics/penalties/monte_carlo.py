@@ -67,7 +67,7 @@ def sampled(model: Model, data: Data, masks: MaskLaw, method: MonteCarlo, loss: 
 def _slope(evaluate: object, ones: Tensor, model: Model) -> Tensor:
     """Gradient of the mean loss in the multipliers at one, (*batch, units); it carries no graph."""
     assert callable(evaluate)
-    if model.batch_shape.numel() != 1 or model.batch_shape:
+    if model.batch_shape:
         # one control per model of a batch would need one pass each; a batch goes without
         return ones.new_zeros(*model.batch_shape, ones.shape[-1])
     with torch.enable_grad():
