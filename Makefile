@@ -30,7 +30,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis droptics-demo droptics-out docs/_build
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis droptics-demo droptics-out docs/_build docs/generated
 
 docs: $(READY)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
