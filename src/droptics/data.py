@@ -6,6 +6,7 @@ a model needs no special case. Mathematics: the risk of a model is the (weighted
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ from droptics.checks import as_float_tensor, check_finite, check_same_kind, chec
 D = TypeVar("D", bound="Data")
 
 
-class Data:
+class Data(abc.ABC):
     """What all shapes share: one dtype and device, and conversion to another."""
 
     @property
@@ -42,8 +43,9 @@ class Data:
                 changes[item.name] = moved if value.is_floating_point() else moved.to(value.dtype)
         return replace(self, **changes)  # type: ignore[type-var]
 
+    @abc.abstractmethod
     def _reference(self) -> Tensor:
-        raise NotImplementedError  # pragma: no cover - every shape overrides it
+        """A tensor whose dtype and device are those of the data."""
 
 
 @dataclass(frozen=True, eq=False)

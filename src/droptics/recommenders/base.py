@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import os
 import warnings
 from collections.abc import Callable
@@ -49,7 +50,7 @@ class Errors:
     unknown: int
 
 
-class Completion(BaseEstimator):  # type: ignore[misc]
+class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
     """What all completions share: reading ratings, alternating least squares, predicting, saving.
 
     Subclasses say what they minimize through `_strengths`.
@@ -60,8 +61,9 @@ class Completion(BaseEstimator):  # type: ignore[misc]
     mean_: float
     history_: list[Sweep]
 
+    @abc.abstractmethod
     def _strengths(self, data: Observations) -> Strengths:
-        raise NotImplementedError  # pragma: no cover - every estimator defines it
+        """How strongly each part of the objective counts on this data."""
 
     def fit(self, ratings: Source, y: Any = None) -> Completion:
         """Fit to ratings: Entries, Ratings, a scipy sparse matrix, a three-column table, three arrays or a path.
