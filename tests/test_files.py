@@ -3,12 +3,17 @@ import pytest
 from droptics.files import replacing, write_text
 
 
+def _break_off(path):
+    with replacing(path) as partial:
+        partial.write_text("new, unfin")
+        raise RuntimeError("half way")
+
+
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     path = tmp_path / "new" / "page.html"
     write_text(path, "old")
-    with pytest.raises(RuntimeError, match="half way"), replacing(path) as partial:
-        partial.write_text("new, unfin")
-        raise RuntimeError("half way")
+    with pytest.raises(RuntimeError, match="half way"):
+        _break_off(path)
     assert path.read_text() == "old"
     write_text(path, "new")
     assert path.read_text() == "new"
