@@ -173,14 +173,16 @@ def value_of_factors(
     G_ij = <u_i, u_j> v_i^T E[x x^T] v_j, and the strength counts on the diagonal only; no moment stands for the
     identity. The same number as `criterion`, at a tenth of its time on small problems.
     """
+    U, V, cross = U.detach(), V.detach(), cross.detach()
+    moment = None if moment is None else moment.detach()
     if U.device.type != "cpu":
         inner = float((U * (cross @ V)).sum())
         grams = [(part.mT @ other).cpu() for part, other in ((U, U), (V, V if moment is None else moment @ V))]
         products = (grams[0] * grams[1]).numpy()
     else:
-        out, into, mixed = U.numpy(), V.numpy(), cross.detach().numpy()
+        out, into, mixed = U.numpy(), V.numpy(), cross.numpy()
         inner = float(np.vdot(out, mixed @ into))
-        hidden = into if moment is None else moment.detach().numpy() @ into
+        hidden = into if moment is None else moment.numpy() @ into
         products = (out.T @ out) * (into.T @ hidden)
     return energy - 2 * inner + float(products.sum()) + float(shrinking.strengths @ products.diagonal())
 
