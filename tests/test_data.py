@@ -98,3 +98,10 @@ def test_conversion_keeps_indices_whole():
 def test_bad_input_is_named(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_finite_numbers_whose_sum_overflows_are_accepted():
+    huge = torch.full((4, 2), 1e308, dtype=torch.float64)
+    assert len(Sample(huge, huge)) == 4
+    with pytest.raises(ValueError, match="2 NaN or infinite entries"):
+        Sample(torch.tensor([[float("inf")], [-float("inf")]]), torch.ones(2, 1))

@@ -16,6 +16,7 @@ from droptics.evidence.figures import Artifact, Figure, Scale
 from droptics.evidence.figures import reproduce as reproduce_figures
 from droptics.evidence.gallery import build_gallery
 from droptics.papers.droptics_own.claims import CLAIMS as OWN
+from droptics.papers.droptics_own.figures import FIGURES as OWN_FIGURES
 from droptics.papers.helmbold2017.claims import CLAIMS as HELMBOLD
 from droptics.papers.helmbold2017.figures import FIGURES as HELMBOLD_FIGURES
 from droptics.papers.mianjy2018.claims import CLAIMS as MIANJY
@@ -56,7 +57,11 @@ PAPERS: tuple[Paper, ...] = (
         HELMBOLD_FIGURES,
     ),
     Paper(
-        "droptics", "Our own results", "Results of this library beyond the papers; each says how far it is proved.", OWN
+        "droptics",
+        "Our own results",
+        "Results of this library beyond the papers; each says how far it is proved.",
+        OWN,
+        OWN_FIGURES,
     ),
 )
 
