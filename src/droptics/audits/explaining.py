@@ -18,7 +18,7 @@ def explain(report: Report) -> list[Finding]:
     if not report.sites:
         found.append(Finding("note", NETWORK, "no dropout was found in training mode", "nothing to do"))
     for site in report.sites:
-        found += _site(site, report)
+        found += _site(site)
     return found
 
 
@@ -49,7 +49,7 @@ def _loss_gap(report: Report) -> list[Finding]:
     return []
 
 
-def _site(report: SiteReport, whole: Report) -> list[Finding]:
+def _site(report: SiteReport) -> list[Finding]:
     found, name = [], report.site.name
     if report.penalty is not None and report.penalty.upper < 0:
         text = f"dropout here lowers the loss by {-report.penalty.value:.3g}: the network relies on the noise"

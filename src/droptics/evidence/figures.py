@@ -27,6 +27,7 @@ from tqdm import tqdm
 
 from droptics.evidence.claims import Comparison, comparison_dict
 from droptics.evidence.engines import Engine, Function, Local, Row, Task
+from droptics.files import replacing, write_text
 
 Scale = Literal["smoke", "paper"]
 SCALES: tuple[Scale, ...] = ("smoke", "paper")
@@ -220,9 +221,8 @@ class _Run:
             artifact = self._collect(artifact, store, resumed)
             write_text(artifact.table, as_csv(artifact.rows))
             if not artifact.failures:
-                partial = artifact.picture.with_suffix(".partial.png")
-                self.figure.draw(artifact.rows, partial)
-                os.replace(partial, artifact.picture)
+                with replacing(artifact.picture) as partial:
+                    self.figure.draw(artifact.rows, partial)
         write_text(artifact.manifest, json.dumps(manifest(artifact, command), indent=1))
         return artifact
 
@@ -258,14 +258,6 @@ def read_record(file: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return record if isinstance(record, dict) and {"rows", "seconds"} <= set(record) else None
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace a file atomically: readers see the old text or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    partial.write_text(text)
-    os.replace(partial, path)
 
 
 def plain_value(value: Any) -> Any:

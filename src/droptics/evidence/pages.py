@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from droptics.evidence.claims import Claim, Result
-from droptics.evidence.figures import write_text
+from droptics.files import write_text
 
 
 def write_pages(results: Sequence[Result], folder: str | Path) -> tuple[Path, Path]:
