@@ -13,6 +13,7 @@ from droptics.audits.batches import Batch, run
 from droptics.audits.watching import ALPHA, CHANNELWISE, ELEMENTWISE, Call, Trace, set_training, watched
 
 CHANNEL_DIMENSIONS = {"dropout1d": 3, "dropout2d": 4, "dropout3d": 5}
+COMPILED = "compiled by TorchScript"
 NOMINAL_ATTRIBUTES = ("p", "drop", "drop_prob", "drop_rate", "rate", "dropout", "dropout_rate")
 
 
@@ -40,7 +41,7 @@ class Site:
     Attributes:
         name: As in the user's model.
         kind: Which operation.
-        rate: Probability of dropping that it was called with.
+        rate: Probability of dropping that it was called with; 0 when it cannot be seen.
         shape: Shape of its input in the first batch, if it has one.
         realized: Share of the non-zero inputs that were zeroed in one training pass; None when it cannot be seen.
         in_evaluation: Whether it also drops in evaluation mode.
@@ -155,13 +156,24 @@ def _hand_written(
         name = path if whole else place
         if any(site.name == name for site in sites):
             continue
-        compiled = isinstance(module, torch.jit.ScriptModule)
-        kind = type(part).__name__ if whole else "compiled by TorchScript" if compiled else "written by hand"
+        compiled = any(isinstance(child, torch.jit.ScriptModule) for child in part.modules())
+        kind = type(part).__name__ if whole else COMPILED if compiled else "written by hand"
         reason = None if whole else f"the mask is {kind}, so this place cannot be switched; it is part of the rest"
         rate = nominal or realized or 0.0
         sites.append(Site(name, kind, rate, None, realized, in_evaluation, reason, bypassed=whole))
-        findings += _hand_written_problems(name, nominal, realized, scale, in_evaluation)
+        if kind == COMPILED:
+            findings.append(_compiled_problem(name, in_evaluation))
+        else:
+            findings += _hand_written_problems(name, nominal, realized, scale, in_evaluation)
     return sites, findings
+
+
+def _compiled_problem(name: str, in_evaluation: bool) -> Finding:
+    if in_evaluation:
+        text = "compiled by TorchScript with its dropout on: it draws random numbers in evaluation mode too"
+        return Finding("bug", name, text, "trace it after model.eval(), or script it so that it follows the mode")
+    text = "TorchScript hides the rates and the sites of its dropout, only their sum is measured"
+    return Finding("note", name, text, "audit the Python module that it was compiled from")
 
 
 def _hand_written_problems(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from droptics.audits.batches import Batch
 from droptics.audits.watching import Trace
@@ -14,6 +14,7 @@ from droptics.data import Moments, Sample
 from droptics.losses import Squared
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import DeepLinear, LastLayer
+from droptics.models.modules import linear_layer
 from droptics.penalties import penalty
 
 # Functions that may stand between the linear layers of a linear chain without changing its map.
@@ -80,10 +81,7 @@ class Head:
 
     def model(self) -> LastLayer:
         """The head as a model whose inputs are the features."""
-        layer = nn.Linear(self.weight.shape[1], self.weight.shape[0]).double()
-        layer.weight = nn.Parameter(self.weight.cpu(), requires_grad=False)
-        layer.bias = nn.Parameter(self.bias.cpu(), requires_grad=False)
-        return LastLayer.of(layer)
+        return LastLayer.of(linear_layer(self.weight.cpu(), self.bias.cpu()).requires_grad_(False))
 
     def sample(self) -> Sample:
         """The kept features with their targets."""

@@ -52,10 +52,16 @@ def terminal_text(report: Report, width: int = 110) -> str:
 def site_row(report: SiteReport) -> tuple[str, str, str, str, str, str]:
     """Cells of the summary table."""
     site = report.site
+    rate = rate_text(site.rate)
     if report.penalty is None:
-        return site.name, site.kind, f"{site.rate:g}", "-", "-", site.reason or "not measured"
+        return site.name, site.kind, rate, "-", "-", site.reason or "not measured"
     share = "-" if report.share is None else f"{report.share:.1%}"
-    return site.name, site.kind, f"{site.rate:g}", number_text(report.penalty), share, report.penalty.method
+    return site.name, site.kind, rate, number_text(report.penalty), share, report.penalty.method
+
+
+def rate_text(rate: float) -> str:
+    """The rate of a site; what is found does drop, so that zero stands for a rate that cannot be seen."""
+    return f"{rate:g}" if rate > 0 else "?"
 
 
 def number_text(number: Number) -> str:
@@ -68,6 +74,7 @@ def write_html(report: Report, path: Path) -> Path:
     """Render the page and put it in place in one step."""
     environment = Environment(loader=PackageLoader("droptics.audits"), autoescape=True, trim_blocks=True)
     environment.filters["number"] = number_text
+    environment.filters["rate"] = rate_text
     page = environment.get_template("report.html.j2").render(
         report=report,
         overview=_overview(report),

@@ -7,6 +7,7 @@ random number is seen, which proves dropout that is active in evaluation mode an
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -282,9 +283,13 @@ def undisturbed(module: nn.Module, seed: int) -> Iterator[None]:
     flags = [(part, part.training) for part in module.modules()]
     buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
     python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002 - the caller's state is put back
-    devices = sorted({tensor.device.index or 0 for tensor in module.parameters() if tensor.device.type == "cuda"})
+    tensors = itertools.chain(module.parameters(), module.buffers())
+    devices = sorted({tensor.device.index or 0 for tensor in tensors if tensor.device.type == "cuda"})
     with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
+        # torch.manual_seed would also seed the generators of devices that are not put back
+        torch.default_generator.manual_seed(seed)
+        for index in devices:
+            torch.cuda.default_generators[index].manual_seed(seed)
         try:
             yield
         finally:

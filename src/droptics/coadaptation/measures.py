@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.data import Data, Moments, Sample
-from droptics.models import Model, ReLUNet
+from droptics.models import LastLayer, Model, ReLUNet
 from droptics.penalties.closed_form import feature_energies, unit_energies
 
 
@@ -93,7 +93,7 @@ def _energies(model: Model, data: Data, symmetrized: bool) -> Tensor:
     if not symmetrized:
         return unit_energies(model, data)
     # units linear in x do not notice the sign; other features are evaluated at both signs
-    if not isinstance(data, Sample) or not hasattr(model, "features"):
+    if not isinstance(data, Sample) or not isinstance(model, LastLayer):
         return unit_energies(model, data)
     flipped = Sample(-data.inputs, data.targets, data.weights)
     return (unit_energies(model, data) + unit_energies(model, flipped)) / 2

@@ -15,6 +15,7 @@ from droptics.coadaptation.measures import flows, hidden_features
 from droptics.data import Sample
 from droptics.masks import MaskLaw
 from droptics.models import LastLayer, Model, ReLUNet, TwoLayerLinear
+from droptics.models.modules import evaluating, linear_layer
 
 # Elements of the largest intermediate tensor: 64 MB in float32.
 _CHUNK = 2**24
@@ -58,10 +59,7 @@ def subnetwork_outputs(model: Model, inputs: Tensor, kept: Tensor, *, scale: flo
     sub-networks. Kept units are multiplied by `scale` (1 / (1 - drop) gives what dropout computes in training).
     """
     features, weight, bias = _readout(model, inputs)
-    masks = _masks(kept, features)
-    outputs = weight.shape[0]
-    masked = (masks[:, None, :] * (scale * weight)).reshape(-1, features.shape[1])
-    return (features @ masked.mT).reshape(len(inputs), len(masks), outputs).transpose(0, 1) + bias
+    return _masked_outputs(features, scale * weight, bias, _masks(kept, features))
 
 
 def evaluate(model: Model, data: Sample, kept: Tensor, *, scale: float = 1.0) -> Subnetworks:
@@ -78,10 +76,8 @@ def evaluate(model: Model, data: Sample, kept: Tensor, *, scale: float = 1.0) ->
         outputs = weight.shape[0]
         block = max(1, min(_CHUNK // max(outputs * features.shape[1], 1), _CHUNK // max(outputs * len(features), 1)))
         for start in range(0, len(masks), block):
-            part = masks[start : start + block]
-            masked = (part[:, None, :] * (scale * weight)).reshape(-1, features.shape[1])
-            values = (features @ masked.mT).reshape(len(features), len(part), outputs) + bias
-            correct[start : start + block] = _hits(values.transpose(0, 1), data.targets).double().mean(-1)
+            values = _masked_outputs(features, scale * weight, bias, masks[start : start + block])
+            correct[start : start + block] = _hits(values, data.targets).double().mean(-1)
         full = float(_hits(features @ weight.mT + bias, data.targets).double().mean())
     return Subnetworks(full, correct, masks.sum(1).round().long())
 
@@ -189,7 +185,7 @@ def _(model: ReLUNet, data: Sample, kept: Tensor, *, scale: float = 1.0, previou
     weights[-1] = scale * weights[-1][:, index]
     layers: list[nn.Module] = []
     for weight, bias in zip(weights, biases, strict=True):
-        layers += [_linear(weight, bias if bool((bias != 0).any()) else None), nn.ReLU()]
+        layers += [linear_layer(weight, bias if bool((bias != 0).any()) else None), nn.ReLU()]
     return _verified(nn.Sequential(*layers[:-1]), model, data, kept, scale)
 
 
@@ -198,7 +194,7 @@ def _(
     model: TwoLayerLinear, data: Sample, kept: Tensor, *, scale: float = 1.0, previous: str | None = None
 ) -> nn.Module:
     index = _index(kept, model.units)
-    module = nn.Sequential(_linear(model.V[:, index].mT, None), _linear(scale * model.U[:, index], None))
+    module = nn.Sequential(linear_layer(model.V[:, index].mT), linear_layer(scale * model.U[:, index]))
     return _verified(module, model, data, kept, scale)
 
 
@@ -209,8 +205,8 @@ def _(model: LastLayer, data: Sample, kept: Tensor, *, scale: float = 1.0, previ
     before = _previous(model, previous)
     module = copy.deepcopy(model.module)
     smaller = {
-        names[before]: _linear(before.weight[index], None if before.bias is None else before.bias[index]),
-        names[model.head]: _linear(scale * model.head.weight[:, index], model.head.bias),
+        names[before]: linear_layer(before.weight[index], None if before.bias is None else before.bias[index]),
+        names[model.head]: linear_layer(scale * model.head.weight[:, index], model.head.bias),
     }
     for name, layer in smaller.items():
         parent, _, child = name.rpartition(".")
@@ -240,21 +236,15 @@ def _previous(model: LastLayer, name: str | None) -> nn.Linear:
 def _verified(module: nn.Module, model: Model, data: Sample, kept: Tensor, scale: float) -> nn.Module:
     """Compare the module with the masked network on a few examples, in evaluation mode, flags restored."""
     inputs = data.inputs[:16]
-    flags = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        with torch.no_grad():
-            try:
-                got = module(inputs)
-            except RuntimeError as error:
-                raise ValueError(
-                    f"the smaller module does not run: {error}; name another layer with previous=..."
-                ) from error
-            wanted = subnetwork_outputs(model, inputs, kept.reshape(1, -1), scale=scale)[0]
-            size = subnetwork_outputs(model, inputs, torch.ones_like(kept).reshape(1, -1), scale=scale).abs().max()
-    finally:
-        for part, flag in flags:
-            part.training = flag
+    with evaluating(module), torch.no_grad():
+        try:
+            got = module(inputs)
+        except RuntimeError as error:
+            raise ValueError(
+                f"the smaller module does not run: {error}; name another layer with previous=..."
+            ) from error
+        wanted = subnetwork_outputs(model, inputs, kept.reshape(1, -1), scale=scale)[0]
+        size = subnetwork_outputs(model, inputs, torch.ones_like(kept).reshape(1, -1), scale=scale).abs().max()
     limit = 100 * math.sqrt(model_width(model)) * torch.finfo(got.dtype).eps * (1 + float(size))
     if got.shape != wanted.shape or float((got - wanted).abs().max()) > limit:
         raise ValueError(
@@ -262,19 +252,6 @@ def _verified(module: nn.Module, model: Model, data: Sample, kept: Tensor, scale
             "name the layer that computes them with previous=..."
         )
     return module
-
-
-def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
-    """A linear layer with copies of these weights; skipping its initialization leaves the global generator alone."""
-    layer = nn.utils.skip_init(
-        nn.Linear, weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype, device=weight.device
-    )
-    assert isinstance(layer, nn.Linear)
-    with torch.no_grad():
-        layer.weight.copy_(weight)
-        if bias is not None:
-            layer.bias.copy_(bias)
-    return layer
 
 
 def _readout(model: Model, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -291,6 +268,12 @@ def _readout(model: Model, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             bias = weight.new_zeros(weight.shape[0]) if model.head.bias is None else model.head.bias
             return model.features(inputs), weight, bias
     raise ValueError(f"model must be ReLUNet, TwoLayerLinear or LastLayer, got {type(model).__name__}")
+
+
+def _masked_outputs(features: Tensor, weight: Tensor, bias: Tensor, masks: Tensor) -> Tensor:
+    """Outputs (count, examples, outputs) of the last layer under every row of masks, as one matrix product."""
+    masked = (masks[:, None, :] * weight).reshape(-1, features.shape[1])
+    return (features @ masked.mT).reshape(len(features), len(masks), len(weight)).transpose(0, 1) + bias
 
 
 def _masks(kept: Tensor, features: Tensor) -> Tensor:

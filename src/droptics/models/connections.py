@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from droptics.models.model import LinearModel, check_multipliers
-from droptics.models.two_layer import TwoLayerLinear
+from droptics.models.two_layer import check_factors
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,9 +19,9 @@ class Connections(LinearModel):
     V: Tensor
 
     def __post_init__(self) -> None:
-        checked = TwoLayerLinear(self.U, self.V)
-        object.__setattr__(self, "U", checked.U)
-        object.__setattr__(self, "V", checked.V)
+        U, V = check_factors(U=self.U, V=self.V)
+        object.__setattr__(self, "U", U)
+        object.__setattr__(self, "V", V)
 
     @property
     def width(self) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from droptics.models.model import Model, check_multipliers
+from droptics.models.modules import evaluating
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +52,7 @@ class LastLayer(Model):
 
         hook = self.head.register_forward_pre_hook(remember)
         try:
-            with _evaluating(self.module):
+            with evaluating(self.module):
                 result = self.module(inputs)
                 if len(seen) != 1:
                     raise ValueError(f"the last layer must run once per call of the module, it ran {len(seen)} times")
@@ -77,15 +76,3 @@ class LastLayer(Model):
 
     def _head(self, features: Tensor) -> Tensor:
         return nn.functional.linear(features, self.head.weight, self.head.bias)
-
-
-@contextmanager
-def _evaluating(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode for a while; every sub-module's own flag is restored."""
-    flags = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, flag in flags:
-            part.training = flag

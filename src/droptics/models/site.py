@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from droptics.models.last_layer import _evaluating
 from droptics.models.model import Model, check_multipliers
+from droptics.models.modules import evaluating
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ def _run(module: nn.Module, layer: nn.Module, inputs: Tensor, change: Callable[[
 
     handle = layer.register_forward_hook(hook)
     try:
-        with _evaluating(module):
+        with evaluating(module):
             result = module(inputs)
     finally:
         handle.remove()

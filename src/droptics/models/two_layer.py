@@ -19,13 +19,7 @@ class TwoLayerLinear(LinearModel):
     V: Tensor
 
     def __post_init__(self) -> None:
-        U = as_float_tensor(self.U, "U")
-        V = as_float_tensor(self.V, "V")
-        for name, value in (("U", U), ("V", V)):
-            if value.ndim < 2 or 0 in value.shape:
-                raise ValueError(f"{name} must be a matrix (features, width), got shape {tuple(value.shape)}")
-        check_size("V (columns)", V.shape[-1], U.shape[-1], "U and V have one column per hidden unit")
-        check_same_kind({"U": U, "V": V})
+        U, V = check_factors(U=self.U, V=self.V)
         object.__setattr__(self, "U", U)
         object.__setattr__(self, "V", V)
 
@@ -67,10 +61,7 @@ class Autoencoder(LinearModel):
     U: Tensor
 
     def __post_init__(self) -> None:
-        U = as_float_tensor(self.U, "U")
-        if U.ndim < 2 or 0 in U.shape:
-            raise ValueError(f"U must be a matrix (features, width), got shape {tuple(U.shape)}")
-        object.__setattr__(self, "U", U)
+        object.__setattr__(self, "U", check_factors(U=self.U)[0])
 
     @property
     def untied(self) -> TwoLayerLinear:
@@ -102,3 +93,16 @@ class Autoencoder(LinearModel):
 
     def matrix(self) -> Tensor:
         return self.U @ self.U.mT
+
+
+def check_factors(**factors: Tensor) -> tuple[Tensor, ...]:
+    """Check matrices (features, width) that share their hidden units: one column for each of them."""
+    checked = {name: as_float_tensor(value, name) for name, value in factors.items()}
+    first, *_ = checked
+    for name, value in checked.items():
+        if value.ndim < 2 or 0 in value.shape:
+            raise ValueError(f"{name} must be a matrix (features, width), got shape {tuple(value.shape)}")
+        width = checked[first].shape[-1]
+        check_size(f"{name} (columns)", value.shape[-1], width, f"{first} and {name} have one column per hidden unit")
+    check_same_kind(checked)
+    return tuple(checked.values())

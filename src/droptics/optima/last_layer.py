@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from droptics.data import Data, Sample
 from droptics.envelopes.whitening import Root, White
@@ -20,6 +20,7 @@ from droptics.errors import NoClosedForm
 from droptics.linalg import psd_eigen
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import LastLayer, ReLUNet
+from droptics.models.modules import linear_layer
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
 from droptics.optima.two_layer import two_layer_bound
 from droptics.penalties import criterion
@@ -70,10 +71,7 @@ def head_optimum(data: Data, masks: MaskLaw) -> Optimum:
     if not isinstance(data, Sample) or data.inputs.ndim != 2:
         raise ValueError(f"data for LastLayer must be a Sample of feature vectors, got {type(data).__name__}")
     outputs = data.targets.shape[1] if data.targets.ndim == 2 else 1
-    # on the meta device nothing is drawn, so that the global generator stays where it is
-    head = nn.Linear(data.inputs.shape[1], outputs, device="meta", dtype=data.dtype)
-    head.weight = nn.Parameter(data.inputs.new_zeros(outputs, data.inputs.shape[1]))
-    head.bias = nn.Parameter(data.inputs.new_zeros(outputs))
+    head = linear_layer(data.inputs.new_zeros(outputs, data.inputs.shape[1]), data.inputs.new_zeros(outputs))
     return optimal_head(LastLayer.of(head), data, masks)
 
 
