@@ -1,4 +1,7 @@
-"""How every benchmark is measured: CPU time on one thread, methods interleaved, medians of per-repeat ratios."""
+"""How every benchmark is measured: CPU time on one thread, methods interleaved, medians of per-repeat ratios.
+
+On a GPU the clock is wall time with synchronization, and a ratio counts only when both sides ran in one call.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +29,34 @@ PACKAGES = (
     "cvxpy",
     "foolbox",
     "torchattacks",
+    "adversarial-robustness-toolbox",
     "implicit",
     "cmfrec",
+    "scikit-surprise",
+    "triton",
 )
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: seconds of both sides, how many times faster ours is, how well the results agree."""
+    """One line of a table: seconds of both sides, how many times faster ours is, how well the results agree.
+
+    `floor` is the least time in seconds that the work we count allows on this machine, where a script knows it; floors
+    that follow from operation counts are in aims.py. Numbers are None in a row that could not be measured.
+    """
 
     workload: str
-    ours: float
-    alternative: float
-    ratio: float
+    ours: float | None
+    alternative: float | None
+    ratio: float | None
     agreement: str
     note: str = ""
+    floor: float | None = None
+
+
+def absent(workload: str, package: str) -> Row:
+    """The row of a comparison that cannot be measured here, so that the table says so."""
+    return Row(workload, None, None, None, "", f"not measured: {package} is not installed (pip install '.[bench]')")
 
 
 def compare(
@@ -67,14 +83,45 @@ def _seconds(call: Callable[[], object], number: int) -> float:
     return max(time.process_time() - start, 1e-9) / number
 
 
-def report(name: str, rows: list[Row]) -> Path:
+def clock(device: object = "cpu") -> float:
+    """CPU seconds of this process, or, for a CUDA device, wall seconds once all its work is done."""
+    if not str(device).startswith("cuda"):
+        return time.process_time()
+    import torch  # noqa: PLC0415 - the number of threads must be set before it loads
+
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def seconds_of(call: Callable[[], object], device: object = "cpu", repeats: int = 5) -> list[float]:
+    """Seconds of each repeat, after one call to warm up."""
+    call()
+    found = []
+    for _ in range(repeats):
+        begin = clock(device)
+        call()
+        found.append(max(clock(device) - begin, 1e-9))
+    return found
+
+
+def report(name: str, rows: list[Row], device: object = "cpu") -> Path:
     """Print the table and write it with hardware and versions to results/<name>.json."""
     width = max(len(row.workload) for row in rows)
     print(f"{'workload':<{width}}  {'ours':>10}  {'alternative':>11}  {'ratio':>9}  agreement")
     for row in rows:
-        line = f"{row.workload:<{width}}  {row.ours:>9.4g}s  {row.alternative:>10.4g}s  {row.ratio:>8.3g}x"
-        print(f"{line}  {row.agreement}{'  (' + row.note + ')' if row.note else ''}")
-    return write(name, {"rows": [asdict(row) for row in rows]})
+        cells = (f"{_text(row.ours, 4):>9}s", f"{_text(row.alternative, 4):>10}s", f"{_text(row.ratio, 3):>8}x")
+        note = f"  ({row.note})" if row.note else ""
+        print("  ".join((f"{row.workload:<{width}}", *cells, row.agreement)) + note, flush=True)
+    where: dict[str, object] = {}
+    if str(device).startswith("cuda"):
+        import torch  # noqa: PLC0415 - the number of threads must be set before it loads
+
+        where["device"] = torch.cuda.get_device_name()
+    return write(name, {**where, "rows": [asdict(row) for row in rows]})
+
+
+def _text(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}g}"
 
 
 def write(name: str, content: dict[str, object]) -> Path:
