@@ -249,7 +249,7 @@ def test_the_heap_keeps_what_sorting_puts_first(centered):
     ends = half * (1 - 1 / points) if centered else half
     axis = np.linspace(-ends, ends, points)
     grid = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), -1).reshape(-1, 3)
-    z = (grid + [3.0, 2.0, 1.0])[(grid**2).sum(1) <= budget**2]
+    z = (grid + np.array([3.0, 2.0, 1.0]))[(grid**2).sum(1) <= budget**2]
     wrong = z[:, 1:].max(1)
     flips = wrong > z[:, 0]
     assert found["feasible"] == len(z)
