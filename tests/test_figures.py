@@ -143,7 +143,8 @@ def test_a_dask_cluster_gives_the_same_table(tmp_path):
             there = reproduce([toys.figure()], "smoke", tmp_path / "b", Dask(cluster.scheduler_address))[0]
             gpu = reproduce([toys.figure(gpu=True)], "smoke", tmp_path / "c", Dask(cluster.scheduler_address))[0]
     assert there.table.read_bytes() == here.table.read_bytes()
-    assert "no worker of the cluster offers the resource GPU" in next(iter(gpu.failures.values()))
+    assert gpu.outcome == "skipped"
+    assert "no worker of the cluster offers the resource GPU" in gpu.skipped
 
 
 def test_no_scheduler_is_one_clear_error(tmp_path):
@@ -178,7 +179,10 @@ def test_an_interrupt_leaves_finished_cells(tmp_path):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is visible")
 def test_gpu_cells_without_a_gpu_say_so(tmp_path):
     artifact = reproduce([toys.figure(gpu=True)], "smoke", tmp_path)[0]
-    assert set(artifact.failures.values()) == {"needs a GPU, none is visible to torch here"}
+    assert artifact.outcome == "skipped"
+    assert artifact.skipped == f"{toys.CELLS} of {toys.CELLS} cells: needs a GPU, none is visible to torch here"
+    assert json.loads(artifact.manifest.read_text())["skipped"] == artifact.skipped
+    assert not artifact.picture.exists()
 
 
 def test_what_is_missing_is_skipped_with_its_reason(tmp_path):

@@ -54,6 +54,75 @@ def test_dropout_sgd_equals_autograd():
         assert torch.allclose(weight - 0.1 * slope, result, atol=1e-6)
 
 
+def test_networks_trained_together_equal_each_alone():
+    """A batch of runs with signs, against one run at a time on the signed inputs with the same orders and masks."""
+    generator = torch.Generator().manual_seed(0)
+    inputs, targets = torch.rand(10, 5, generator=generator), torch.randn(10, 1, generator=generator)
+    data = chapter4.Sample(inputs, targets)
+    nets = [chapter4.initial_network(5, 6, generator) for _ in range(3)]
+    signs = chapter4.random_signs(3, 10, generator)
+    stacked = chapter4.ReLUNet([torch.stack(layer) for layer in zip(*(net.weights for net in nets), strict=True)])
+    together = chapter4.dropout_sgd(
+        stacked, data, 0.4, epochs=2, rate=0.1, batch=4, generator=torch.Generator().manual_seed(1), signs=signs
+    )
+    draws = torch.Generator().manual_seed(1)
+    weights = [[weight.clone() for weight in net.weights] for net in nets]
+    for _ in range(2):
+        orders = [torch.randperm(10, generator=draws) for _ in range(3)]
+        for begin in range(0, 10, 4):
+            masks = (torch.rand(3, len(orders[0][begin : begin + 4]), 6, generator=draws) < 0.6) / 0.6
+            for run in range(3):
+                chosen = orders[run][begin : begin + 4]
+                x = inputs[chosen] * signs[run, chosen, None]
+                V, U = (weight.requires_grad_() for weight in weights[run])
+                loss = ((torch.relu(x @ V.mT) * masks[run]) @ U.mT - targets[chosen]).square().mean()
+                slopes = torch.autograd.grad(loss, (V, U))
+                weights[run] = [(w - 0.1 * slope).detach() for w, slope in zip((V, U), slopes, strict=True)]
+    for run in range(3):
+        for layer in range(2):
+            assert torch.allclose(together.weights[layer][run], weights[run][layer], atol=1e-6)
+
+
+def test_convolutional_networks_trained_together_equal_each_alone():
+    """Runs as groups of one convolution, against autograd on each module with torch's own SGD."""
+    generator = torch.Generator().manual_seed(0)
+    images, labels = torch.rand(9, 1, 28, 28, generator=generator), torch.arange(9) % 10
+    alone = [chapter5.LeNet(7, seed=i) for i in range(3)]
+    together = chapter5.Runs([chapter5.LeNet(7, seed=i) for i in range(3)], images, labels, 0.3)
+    optimizers = [torch.optim.SGD(net.parameters(), lr=0.3) for net in alone]
+    for batch in (4, 4, 1):
+        chosen = torch.stack([torch.randperm(9, generator=generator)[:batch] for _ in range(3)])
+        multipliers = (torch.rand(3, 7, generator=generator) < 0.5) / 0.5
+        losses = together.step(chosen, multipliers)
+        for run, (net, optimizer) in enumerate(zip(alone, optimizers, strict=True)):
+            outputs = net.head(net.features(images[chosen[run]]) * multipliers[run])
+            loss = torch.nn.functional.cross_entropy(outputs, labels[chosen[run]])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            assert float(losses[run]) == pytest.approx(float(loss.detach()), rel=1e-5)
+    for net, run in zip(alone, together.networks, strict=True):
+        for ours, theirs in zip(run.parameters(), net.parameters(), strict=True):
+            assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+@needs_mnist
+def test_runs_of_a_cell_differ_and_are_recorded_one_by_one():
+    rows = chapter5.subnetwork_cell(
+        width=6, runs=2, epochs=0.1, batch=16, examples=64, tests=40, subnetworks=3, records=2
+    )
+    assert [row["seed"] for row in rows] == [0, 1] * (len(rows) // 2)
+    assert all("smallest" in row for row in rows[-2:])
+    assert rows[0]["loss"] != rows[1]["loss"]
+
+
+def test_images_are_taken_in_parts_that_cover_them():
+    for examples, width in ((10, 2**27), (10_000, 250_000), (5, 3), (7, 2**40)):
+        parts = chapter5._parts(examples, width)
+        assert sum(parts) == examples
+        assert all(size * width <= 2**28 or size == 1 for size in parts)
+
+
 @pytest.mark.parametrize("radius", [100.0, 2.5])
 def test_lazy_step_equals_autograd_and_projects(radius):
     generator = torch.Generator().manual_seed(0)
@@ -88,6 +157,18 @@ def test_lazy_network_is_the_reference_network():
     kept = (torch.arange(30) % 3 > 0).float()
     expected = (torch.relu(x @ state.weights.mT) * kept) @ state.signs / math.sqrt(30)
     assert torch.allclose(state.model(kept).outputs(x)[:, 0], expected, atol=1e-5)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_captured_steps_equal_single_ones_on_the_gpu():
+    images, labels = torch.rand(20, 1, 28, 28), torch.arange(20) % 10
+    here = chapter5.Runs([chapter5.LeNet(7, seed=i) for i in range(2)], images, labels, 0.1)
+    there = chapter5.Runs([chapter5.LeNet(7, seed=i).cuda() for i in range(2)], images.cuda(), labels.cuda(), 0.1)
+    generator = torch.Generator().manual_seed(0)
+    for batch in (8, 4, 8):
+        chosen, multipliers = torch.randint(0, 20, (2, batch), generator=generator), torch.ones(2, 7)
+        left, right = here.step(chosen, multipliers), there.step(chosen.cuda(), multipliers.cuda())
+        assert torch.allclose(left, right.cpu(), atol=1e-3)  # convolutions round to 10 bits there
 
 
 def test_network_leaves_the_global_generator_alone_and_is_reproducible():

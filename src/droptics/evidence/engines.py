@@ -22,6 +22,7 @@ import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from droptics.checks import check_positive
+from droptics.evidence.provenance import here
 
 Row = Mapping[str, Any]
 Function = Callable[..., Sequence[Row]]
@@ -39,11 +40,12 @@ class Task:
 
 @dataclass(frozen=True)
 class Done:
-    """What became of a task: its rows, or the reason why there are none."""
+    """What became of a task: its rows and where they were computed, or the reason why there are none."""
 
     key: str
     rows: tuple[Row, ...] = ()
     seconds: float = 0.0
+    place: Mapping[str, Any] | None = None
     error: str = ""
     skipped: str = ""
 
@@ -78,7 +80,7 @@ def perform(task: Task) -> Done:
             rows = tuple(dict(row) for row in task.function(**task.parameters))
     except Exception as error:
         return Done(task.key, seconds=time.perf_counter() - start, error=f"{type(error).__name__}: {error}")
-    return Done(task.key, rows, time.perf_counter() - start)
+    return Done(task.key, rows, time.perf_counter() - start, here(task.gpu))
 
 
 @dataclass(frozen=True)

@@ -11,22 +11,18 @@ import hashlib
 import io
 import json
 import math
-import os
-import platform
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
 from tqdm import tqdm
 
 from droptics.evidence.claims import Comparison, comparison_dict
-from droptics.evidence.engines import Engine, Function, Local, Row, Task
+from droptics.evidence.engines import Done, Engine, Function, Local, Row, Task
+from droptics.evidence.provenance import commit, places
 from droptics.files import replacing, write_text
 
 Scale = Literal["smoke", "paper"]
@@ -44,11 +40,19 @@ class Cell:
 
 @dataclass(frozen=True)
 class Expectation:
-    """A printed number or ordering beside ours; `reproduced=False` records that we know it does not come out."""
+    """A printed number or ordering beside ours.
+
+    Attributes:
+        comparison: Ours on the left; on the right the printed number, or the other side of a printed ordering.
+        reproduced: False records that we know it does not come out.
+        note: Why, or what to mind.
+        printed: What is printed, in few words, where the right side is not itself printed: "curves coincide".
+    """
 
     comparison: Comparison
     reproduced: bool = True
     note: str = ""
+    printed: str = ""
 
     @property
     def outcome(self) -> str:
@@ -110,6 +114,7 @@ class Artifact:
     resumed: int = 0
     failures: Mapping[str, str] = field(default_factory=dict)
     skipped: str = ""
+    places: tuple[Mapping[str, Any] | None, ...] = ()
 
     @property
     def table(self) -> Path:
@@ -167,10 +172,12 @@ def reproduce(
     pending = [task for key, task in tasks.items() if key not in resumed]
     with tqdm(total=len(pending), unit="cell", desc=f"reproduce ({scale})", disable=None, leave=False) as bar:
         for done in (engine or Local()).run(pending):
-            if done.error or done.skipped:
-                store.failures[done.key] = done.error or done.skipped
+            if done.error:
+                store.failures[done.key] = done.error
+            elif done.skipped:
+                store.skips[done.key] = done.skipped
             else:
-                store.save(tasks[done.key], done.rows, done.seconds)
+                store.save(tasks[done.key], done)
             bar.set_postfix_str(done.key[:40])
             bar.update()
     return [run.finish(store, resumed, command) for run in runs]
@@ -190,6 +197,7 @@ class _Store:
         self.folder = folder
         self.records: dict[str, dict[str, Any]] = {}
         self.failures: dict[str, str] = {}
+        self.skips: dict[str, str] = {}
 
     def load(self, key: str) -> bool:
         """Whether the cell is on disk; a file that cannot be read counts as absent."""
@@ -198,9 +206,14 @@ class _Store:
             self.records[key] = record
         return record is not None
 
-    def save(self, task: Task, rows: Sequence[Row], seconds: float) -> None:
-        plain = [{name: plain_value(value) for name, value in row.items()} for row in rows]
-        record = {"parameters": dict(task.parameters), "rows": plain, "seconds": seconds}
+    def save(self, task: Task, done: Done) -> None:
+        plain = [{name: plain_value(value) for name, value in row.items()} for row in done.rows]
+        record = {
+            "parameters": dict(task.parameters),
+            "rows": plain,
+            "seconds": done.seconds,
+            "place": dict(done.place) if done.place else None,
+        }
         write_text(self.folder / f"{task.key}.json", json.dumps(record, indent=1))
         self.records[task.key] = record
 
@@ -220,7 +233,7 @@ class _Run:
         if not self.skipped:
             artifact = self._collect(artifact, store, resumed)
             write_text(artifact.table, as_csv(artifact.rows))
-            if not artifact.failures:
+            if not artifact.failures and not artifact.skipped:
                 with replacing(artifact.picture) as partial:
                     self.figure.draw(artifact.rows, partial)
         write_text(artifact.manifest, json.dumps(manifest(artifact, command), indent=1))
@@ -230,15 +243,19 @@ class _Run:
         records = [store.records[task.key] for task in self.tasks if task.key in store.records]
         rows = tuple(row for record in records for row in record["rows"])
         failures = {task.key: store.failures[task.key] for task in self.tasks if task.key in store.failures}
+        skips = [store.skips[task.key] for task in self.tasks if task.key in store.skips]
+        why = f"{len(skips)} of {len(self.tasks)} cells: {'; '.join(dict.fromkeys(skips))}" if skips else ""
         known = sum(task.key in resumed for task in self.tasks)
         return replace(
             artifact,
             rows=rows,
             failures=failures,
-            expectations=() if failures else tuple(self.figure.expects(rows, self.scale)),
+            skipped="" if failures else why,
+            expectations=() if failures or skips else tuple(self.figure.expects(rows, self.scale)),
             seconds=sum(record["seconds"] for record in records),
             computed=len(records) - known,
             resumed=known,
+            places=tuple(record.get("place") for record in records),
         )
 
 
@@ -282,8 +299,13 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 
 def manifest(artifact: Artifact, command: str = "") -> dict[str, Any]:
-    """What ran, where, how long, with which outcome; plain values."""
+    """What ran, where, how long, with which outcome; plain values.
+
+    `versions` and `hardware` are those most cells were computed with; `places` holds all of them, since the cells of a
+    figure may come from several machines or runs. `commit` is that of the tree that wrote the manifest.
+    """
     figure = artifact.figure
+    where = places(artifact.places or [None])
     return {
         "id": figure.id,
         "source": figure.source,
@@ -293,52 +315,17 @@ def manifest(artifact: Artifact, command: str = "") -> dict[str, Any]:
         "skipped": artifact.skipped,
         "failures": dict(artifact.failures),
         "comparisons": [
-            comparison_dict(item.comparison) | {"outcome": item.outcome, "note": item.note}
+            comparison_dict(item.comparison) | {"outcome": item.outcome, "note": item.note, "printed": item.printed}
             for item in artifact.expectations
         ],
         "cells": artifact.computed + artifact.resumed,
         "seconds": round(artifact.seconds, 3),
         "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "versions": versions(),
+        "versions": where[0]["versions"],
         "commit": commit(),
-        "hardware": hardware(),
+        "hardware": where[0]["hardware"],
+        "places": where,
     }
-
-
-def versions() -> dict[str, str]:
-    """Versions of what the numbers depend on."""
-    found = {"python": platform.python_version()}
-    for name in ("droptics", "torch", "numpy", "scipy", "scikit-learn", "numba"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "absent"
-    return found
-
-
-def commit() -> str:
-    """The commit of the source tree, with `-dirty` when it has changes; empty for an installed package."""
-    root = Path(__file__).resolve().parents[3]
-    if not (root / ".git").exists():
-        return ""
-    try:
-        head = subprocess.run(
-            ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return head.stdout.strip()
-
-
-def hardware() -> dict[str, Any]:
-    """Cores, machine and (where torch is already loaded and sees one) GPU."""
-    torch = sys.modules.get("torch")
-    gpu = torch.cuda.get_device_name() if torch is not None and torch.cuda.is_available() else None
-    return {"machine": platform.machine(), "system": platform.system(), "cores": os.cpu_count(), "gpu": gpu}
 
 
 def named_cells(table: Mapping[str, Mapping[str, Any]], gpu: bool = False) -> list[Cell]:

@@ -17,8 +17,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from droptics.evidence.claims import VERDICTS, Result
-from droptics.evidence.figures import Artifact, commit, hardware, versions
+from droptics.evidence.figures import Artifact
 from droptics.evidence.pages import shown_output
+from droptics.evidence.provenance import commit, hardware, versions
 from droptics.files import write_text
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 from torch import Tensor
 
 from droptics.bounds import relu, surveyed
-from droptics.coadaptation import retentivity, split, symmetrize
+from droptics.coadaptation import retentivity, split
 from droptics.data import Sample
 from droptics.datasets import fashion_mnist, mnist
 from droptics.masks import Bernoulli
@@ -57,30 +57,48 @@ def coadaptation_cell(
     drop: float = 0.5,
     symmetrized: bool = True,
     seed: int = 0,
+    runs: int = 1,
     epochs: int = 30,
     rate: float = 1e-3,
     batch: int = 64,
     examples: int | None = None,
+    bounds: bool = True,
+    device: str = "cpu",
     folder: Folder | None = None,
 ) -> list[Row]:
-    """One point of thesis-fig4-2: train with dropout SGD on squared loss, measure before and after.
+    """One point of thesis-fig4-2: train with dropout SGD on squared loss, measure before and after; a row per run.
 
-    The row holds phi and alpha / sqrt(n) at the start and at the end, training and test risk of the clipped network
-    (on inputs with random signs when `symmetrized`), their gap, accuracies, and the generalization bound.
+    A row holds phi and alpha / sqrt(n) at the start and at the end, training and test risk of the clipped network
+    (on inputs with random signs when `symmetrized`), their gap and the accuracies; with `bounds` the row of the
+    first run also the generalization bound and the complexities surveyed in chapter 1. The `runs` differ in signs,
+    start, order and masks and are trained together.
     """
-    data, test = two_classes(dataset, examples=examples, folder=folder)
-    generator = torch.Generator().manual_seed(seed)
-    if symmetrized:
-        data, test = symmetrize(data, generator), symmetrize(test, generator)
-    start = initial_network(data.inputs.shape[1], width, generator)
-    model = dropout_sgd(start, data, drop, epochs=epochs, rate=rate, batch=batch, generator=generator)
+    data, test = (part.to(device) for part in two_classes(dataset, examples=examples, folder=folder))
+    chance = torch.Generator().manual_seed(seed)
+    signs = [random_signs(runs, len(part), chance).to(device) for part in (data, test)] if symmetrized else [None, None]
+    starts = [initial_network(data.inputs.shape[1], width, chance) for _ in range(runs)]
+    stacked = ReLUNet([torch.stack(layer).to(device) for layer in zip(*(net.weights for net in starts), strict=True)])
+    generator = torch.Generator(device).manual_seed(seed + 1)
+    trained = dropout_sgd(
+        stacked, data, drop, epochs=epochs, rate=rate, batch=batch, generator=generator, signs=signs[0]
+    )
+    rows = []
+    for run in range(runs):
+        start, model = (ReLUNet([weight[run] for weight in net.weights]) for net in (stacked, trained))
+        parts = [data, test]
+        if symmetrized:
+            flips = [sign[run] for sign in signs if sign is not None]
+            parts = [Sample(part.inputs * flip[:, None], part.targets) for part, flip in zip(parts, flips, strict=True)]
+        row: Row = {"dataset": dataset, "width": width, "drop": drop, "symmetrized": symmetrized, "seed": seed + run}
+        rows.append(row | _measured(start, model, parts[0], parts[1], symmetrized))
+        if bounds and run == 0:
+            rows[0] |= _bounded(model, parts[0], symmetrized)
+    return rows
+
+
+def _measured(start: ReLUNet, model: ReLUNet, data: Sample, test: Sample, symmetrized: bool) -> Row:
     before, after = (split(net, data, symmetrized=symmetrized) for net in (start, model))
     row: Row = {
-        "dataset": dataset,
-        "width": width,
-        "drop": drop,
-        "symmetrized": symmetrized,
-        "seed": seed,
         "examples": len(data),
         "phi_start": before.coadaptation,
         "phi": after.coadaptation,
@@ -92,15 +110,19 @@ def coadaptation_cell(
         row[f"{name}_risk"] = float((outputs.clamp(-1, 1) - part.targets).square().mean())
         row[f"{name}_accuracy"] = float((outputs * part.targets > 0).double().mean())
     row["gap"] = row["test_risk"] - row["train_risk"]
+    return row
+
+
+def _bounded(model: ReLUNet, data: Sample, symmetrized: bool) -> Row:
     # raw images are non-negative, so their retentivity is 0 and the bound without symmetrization infinite
     beta = None if symmetrized else float(retentivity(data))
     bound = relu(model, data, retentivity=beta, symmetrized=symmetrized)
-    row["bound"] = bound.value
-    row["bound_complexity"] = bound.terms["complexity"]
-    row["examples_needed"] = bound.needed["examples"]
-    for name, other in surveyed(model, data).items():
-        row[f"surveyed_{name}"] = other.value
-    return [row]
+    row: Row = {
+        "bound": bound.value,
+        "bound_complexity": bound.terms["complexity"],
+        "examples_needed": bound.needed["examples"],
+    }
+    return row | {f"surveyed_{name}": other.value for name, other in surveyed(model, data).items()}
 
 
 def projection_cell(
@@ -148,6 +170,11 @@ def initial_network(inputs: int, width: int, generator: torch.Generator) -> ReLU
     return ReLUNet([hidden, torch.randn(1, width, generator=generator) / width**0.5])
 
 
+def random_signs(runs: int, count: int, generator: torch.Generator) -> Tensor:
+    """Fair signs (runs, count): what `symmetrize` multiplies the examples by, drawn for every run."""
+    return (torch.randint(0, 2, (runs, count), generator=generator) * 2 - 1).float()
+
+
 def dropout_sgd(
     start: ReLUNet,
     data: Sample,
@@ -157,21 +184,34 @@ def dropout_sgd(
     rate: float,
     batch: int,
     generator: torch.Generator,
+    signs: Tensor | None = None,
 ) -> ReLUNet:
-    """Dropout SGD on the mean squared loss, one mask per example, both layers trained, gradients written out."""
+    """Dropout SGD on the mean squared loss, one mask per example, both layers trained, gradients written out.
+
+    A batch of networks (runs first) is trained together, each in its own order and under its own masks; `signs`
+    (runs, examples) multiply the examples of each run. O(runs) kernels of one batched product each.
+    """
     hidden, top = (weight.clone() for weight in start.weights)
-    keep = 1 - drop
+    keep, size, where = 1 - drop, len(data), hidden.device
     for _ in range(epochs):
-        for chosen in torch.randperm(len(data), generator=generator).split(batch):
+        for chosen in _orders(start.batch_shape, size, generator).split(batch, dim=-1):
             inputs, targets = data.inputs[chosen], data.targets[chosen]
+            if signs is not None:
+                inputs = inputs * signs.gather(-1, chosen)[..., None]
             active = torch.relu(inputs @ hidden.mT)
-            mask = (torch.rand(active.shape, generator=generator) < keep).to(active) / keep
+            mask = (torch.rand(active.shape, generator=generator, device=where) < keep).to(active) / keep
             dropped = active * mask
-            error = 2 * (dropped @ top.mT - targets) / len(chosen)
+            error = 2 * (dropped @ top.mT - targets) / chosen.shape[-1]
             slope = (error @ top) * mask * (active > 0)
             top -= rate * error.mT @ dropped
             hidden -= rate * slope.mT @ inputs
     return ReLUNet([hidden, top])
+
+
+def _orders(runs: Sequence[int], size: int, generator: torch.Generator) -> Tensor:
+    """A random order of the examples for every run."""
+    orders = [torch.randperm(size, generator=generator, device=generator.device) for _ in range(math.prod(runs))]
+    return torch.stack(orders).reshape(*runs, size)
 
 
 def difference_band(first: Sequence[float], second: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:

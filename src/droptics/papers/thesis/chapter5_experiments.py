@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
 from droptics.bounds import active_units, gate_margin, lazy, lazy_setting, linear_margin
 from droptics.coadaptation import draw, evaluate, smallest
@@ -18,41 +17,10 @@ from droptics.datasets import fashion_mnist, mnist
 from droptics.masks import Bernoulli
 from droptics.models import LastLayer, ReLUNet
 from droptics.papers.thesis.chapter4_experiments import two_classes
+from droptics.papers.thesis.chapter5_networks import LeNet, Runs
 
 Row = dict[str, Any]
 Folder = str | os.PathLike[str]
-
-
-class LeNet(nn.Module):
-    """Two convolutions with max-pooling and three fully connected layers; `width` units in the last hidden one.
-
-    Weights and biases are uniform within +-gain / sqrt(fan-in): gain 1 is torch's own start, sqrt(6) He's.
-    """
-
-    def __init__(self, width: int, seed: int = 0, gain: float = 1.0) -> None:
-        super().__init__()
-        with torch.random.fork_rng(devices=[]):  # the weights are drawn below, from their own generator
-            self.first = nn.Conv2d(1, 6, 5, padding=2)
-            self.second = nn.Conv2d(6, 16, 5)
-            self.lower = nn.Linear(400, 120)
-            self.upper = nn.Linear(120, width)
-            self.head = nn.Linear(width, 10)
-        generator = torch.Generator().manual_seed(seed)
-        with torch.no_grad():
-            for layer in self.children():
-                reach = gain * layer.get_parameter("weight")[0].numel() ** -0.5
-                for parameter in layer.parameters():
-                    parameter.copy_((2 * torch.rand(parameter.shape, generator=generator) - 1) * reach)
-
-    def features(self, images: Tensor) -> Tensor:
-        """Activations (n, width) of the last hidden layer."""
-        value = functional.max_pool2d(functional.relu(self.first(images)), 2)
-        value = functional.max_pool2d(functional.relu(self.second(value)), 2)
-        return functional.relu(self.upper(functional.relu(self.lower(value.flatten(1)))))
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Logits (n, 10)."""
-        return self.head(self.features(images))
 
 
 def subnetwork_cell(
@@ -60,6 +28,7 @@ def subnetwork_cell(
     width: int = 1000,
     drop: float = 0.5,
     seed: int = 0,
+    runs: int = 1,
     epochs: float = 25.0,
     rate: float = 0.01,
     batch: int = 64,
@@ -72,41 +41,41 @@ def subnetwork_cell(
     device: str = "cpu",
     folder: Folder | None = None,
 ) -> list[Row]:
-    """Full network, visited and unvisited sub-networks over training, one row per recorded step.
+    """Full network, visited and unvisited sub-networks over training, one row per run and recorded step.
 
     A mask is shared by the whole batch, so that step t visits one sub-network; the unvisited ones are drawn once,
     before training. Steps are recorded on a logarithmic grid. thesis-fig5-2 compares `full` with `visited`,
     thesis-fig5-3 with the `unvisited` ones; `smallest`, in the last row, is the width of the smallest sub-network
-    found within one percentage point of the full accuracy.
+    found within one percentage point of the full accuracy. The `runs` differ in start, order and masks.
     """
     loader = {"mnist": mnist, "fashion-mnist": fashion_mnist}[dataset]
     images, labels = _images(*loader(folder, "train"), examples, device)
     test = Sample(*_images(*loader(folder, "test"), tests, device))
-    net = LeNet(width, seed, gain).to(device)
-    model = LastLayer.of(net, "head")
+    training = Runs([LeNet(width, seed + i, gain).to(device) for i in range(runs)], images, labels, rate)
+    models = [LastLayer.of(network, "head") for network in training.networks]
     generator = torch.Generator(device).manual_seed(seed + 1)
-    law = Bernoulli(drop, width)
-    fixed = draw(law, subnetworks, torch.Generator().manual_seed(seed + 2)).to(device)
-    optimizer = torch.optim.SGD(net.parameters(), lr=rate)
+    chance = torch.Generator().manual_seed(seed + 2)
+    fixed = [draw(Bernoulli(drop, width), subnetworks, chance).to(device) for _ in range(runs)]
     total = max(1, round(epochs * math.ceil(len(images) / batch)))
     recorded = _grid(total, records)
     keep, rows, step = 1 - drop, [], 0
     while step < total:
-        for chosen in torch.randperm(len(images), generator=generator, device=device).split(batch):
-            mask = (torch.rand(width, generator=generator, device=device) < keep).float()
-            outputs = net.head(net.features(images[chosen]) * mask / keep)
-            loss = functional.cross_entropy(outputs, labels[chosen])
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
+        orders = torch.stack([torch.randperm(len(images), generator=generator, device=device) for _ in range(runs)])
+        for chosen in orders.split(batch, dim=1):
+            masks = (torch.rand(runs, width, generator=generator, device=device) < keep).float()
             step += 1
+            found = []
             if step in recorded:
-                row = _compare(model, test, mask, fixed, keep)
-                row |= {"width": width, "drop": drop, "seed": seed, "step": step, "loss": float(loss.detach())}
-                rows.append(row)
-            optimizer.step()
+                found = [_compare(*each, keep) for each in zip(models, [test] * runs, masks, fixed, strict=True)]
+            losses = training.step(chosen, masks / keep)
+            for i, row in enumerate(found):
+                key = {"width": width, "drop": drop, "seed": seed + i, "step": step, "loss": float(losses[i])}
+                rows.append(row | key)
             if step == total:
                 break
-    rows[-1]["smallest"] = smallest(model, test, 0.01, draws=2).width
+    few = slice(_parts(len(test), width)[0])
+    for row, model in zip(rows[-runs:], models, strict=True):
+        row["smallest"] = smallest(model, Sample(test.inputs[few], test.targets[few]), 0.01, draws=2).width
     return rows
 
 
@@ -229,17 +198,29 @@ def _guarantees(data: Sample, width: int, drop: float, steps: int, rate: float, 
 
 
 def _compare(model: LastLayer, test: Sample, mask: Tensor, fixed: Tensor, keep: float) -> Row:
-    report = evaluate(model, test, torch.cat([mask[None] != 0, fixed]), scale=1 / keep)
-    others = report.accuracies[1:]
+    masks = torch.cat([mask[None] != 0, fixed])
+    full, accuracies = 0.0, torch.zeros(len(masks), dtype=torch.float64, device=mask.device)
+    sizes = _parts(len(test), len(mask))
+    for inputs, targets in zip(test.inputs.split(sizes), test.targets.split(sizes), strict=True):
+        report = evaluate(model, Sample(inputs, targets), masks, scale=1 / keep)
+        full += report.full * len(inputs) / len(test)
+        accuracies += report.accuracies * len(inputs) / len(test)
+    others = accuracies[1:]
     return {
-        "full": report.full,
-        "visited": float(report.accuracies[0]),
+        "full": full,
+        "visited": float(accuracies[0]),
         "unvisited": float(others.mean()),
         "unvisited_sd": float(others.std()) if len(others) > 1 else 0.0,
         "unvisited_low": float(others.min()),
         "unvisited_high": float(others.max()),
         "kept_units": int(mask.sum()),
     }
+
+
+def _parts(examples: int, width: int) -> list[int]:
+    """How many images to take at a time, so that their activations stay within a gigabyte."""
+    size = max(1, min(examples, 2**28 // width))
+    return [size] * (examples // size) + ([examples % size] if examples % size else [])
 
 
 def _images(images: Tensor, labels: Tensor, count: int | None, device: str) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,70 @@
+"""Where numbers come from: versions, commit and hardware of the process that computed them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions of what the numbers depend on."""
+    found = {"python": platform.python_version()}
+    for name in ("droptics", "torch", "numpy", "scipy", "scikit-learn", "numba"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "absent"
+    return found
+
+
+@functools.cache
+def commit() -> str:
+    """The commit of the source tree, with `-dirty` when it has changes; empty for an installed package."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return ""
+    try:
+        head = subprocess.run(
+            ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return head.stdout.strip()
+
+
+@functools.cache
+def hardware() -> dict[str, Any]:
+    """Cores, machine and (where torch is already loaded and sees one) GPU."""
+    torch = sys.modules.get("torch")
+    gpu = torch.cuda.get_device_name() if torch is not None and torch.cuda.is_available() else None
+    return {"machine": platform.machine(), "system": platform.system(), "cores": os.cpu_count(), "gpu": gpu}
+
+
+def here(gpu: bool = False) -> dict[str, Any]:
+    """This process: its versions and its hardware; the GPU is named only where it was used."""
+    return {"versions": versions(), "hardware": hardware() if gpu else hardware() | {"gpu": None}}
+
+
+def places(found: Iterable[Mapping[str, Any] | None]) -> list[dict[str, Any]]:
+    """The different places among those of the cells, most cells first, each with their number; None is here."""
+    counted: list[dict[str, Any]] = []
+    for place in found:
+        known = dict(place or here())
+        same = next((item for item in counted if {**item, "cells": 0} == {**known, "cells": 0}), None)
+        if same is None:
+            counted.append(known | {"cells": 1})
+        else:
+            same["cells"] += 1
+    return sorted(counted, key=lambda item: -item["cells"])
