@@ -1,7 +1,7 @@
 """The shapes data comes in: examples, second moments, observed matrix entries, linear measurements.
 
-Every shape offers `inputs`, `targets` and `weights` (or says that it has none), so that a method that only evaluates
-a model needs no special case. Mathematics: the risk of a model is the (weighted) mean over observations of its loss.
+Observations (examples, entries, measurements) offer `inputs`, `targets` and `weights`, so that a method that only
+evaluates a model needs no special case: the risk of a model is the (weighted) mean over observations of its loss.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.checks import as_float_tensor, check_finite, check_same_kind, check_size
+from droptics.checks import as_float_tensor, check_same_kind, check_size
 
 D = TypeVar("D", bound="Data")
 
@@ -76,9 +76,16 @@ class Sample(Data):
             weights = as_float_tensor(self.weights, "weights", 1)
             check_size("weights", weights.shape[0], inputs.shape[0], "one weight per example")
             check_same_kind({"inputs": inputs, "weights": weights})
-            if bool((weights < 0).any()) or float(weights.sum()) <= 0:
+            if bool((weights < 0).any()) or float(weights.detach().sum()) <= 0:
                 raise ValueError("weights must be non-negative and not all zero")
             object.__setattr__(self, "weights", weights)
+
+    @property
+    def shares(self) -> Tensor:
+        """What every example counts in a mean, (n,): weights / weights.sum(), or 1 / n."""
+        if self.weights is None:
+            return self.inputs.new_full((len(self),), 1.0 / len(self))
+        return self.weights / self.weights.sum()
 
     def _reference(self) -> Tensor:
         return self.inputs
@@ -108,6 +115,8 @@ class Moments(Data):
         check_size("yy (columns)", yy.shape[1], yy.shape[0], "second moments are square")
         check_size("yx (columns)", yx.shape[1], xx.shape[0], "yx is E y x^T, outputs x inputs")
         check_size("yx (rows)", yx.shape[0], yy.shape[0], "yx is E y x^T, outputs x inputs")
+        if 0 in yx.shape:
+            raise ValueError(f"yx must have at least one input and one output, got shape {tuple(yx.shape)}")
         _check_second_moment(xx, "xx")
         _check_second_moment(yy, "yy")
         if not self.weight > 0:
@@ -123,13 +132,22 @@ class Moments(Data):
         return Moments(identity, matrix, matrix @ matrix.mT)
 
     @staticmethod
+    def of(data: Data) -> Moments:
+        """Moments as they are, those of a sample of vectors computed; nothing else has them."""
+        match data:
+            case Moments():
+                return data
+            case Sample():
+                return Moments.of_sample(data)
+        raise ValueError(f"data must be Sample or Moments, got {type(data).__name__}")
+
+    @staticmethod
     def of_sample(sample: Sample) -> Moments:
         """Second moments of a sample of vectors; O(n d^2)."""
         if sample.inputs.ndim != 2 or not sample.targets.is_floating_point():
             raise ValueError("sample must hold vectors and floating-point targets to have second moments")
-        count = len(sample)
-        total = float(count) if sample.weights is None else float(sample.weights.sum())
-        share = 1.0 / count if sample.weights is None else (sample.weights / total)[:, None]
+        total = float(len(sample)) if sample.weights is None else float(sample.weights.detach().sum())
+        share = sample.shares[:, None]
         weighted = sample.inputs * share
         xx = weighted.mT @ sample.inputs
         yx = sample.targets.mT @ weighted
@@ -177,7 +195,7 @@ class Moments(Data):
         """
         joint = torch.cat([torch.cat([self.xx, self.yx.mT], 1), torch.cat([self.yx, self.yy], 1)], 0)
         values, vectors = torch.linalg.eigh(joint)
-        if float(values[0]) < -_moment_tolerance(joint):
+        if float(values[0].detach()) < -_moment_tolerance(joint):
             raise ValueError(
                 "xx, yx and yy are not the moments of any data: the joint matrix has a negative eigenvalue"
             )
@@ -313,8 +331,7 @@ def _moment_tolerance(matrix: Tensor) -> float:
 
 def _check_second_moment(matrix: Tensor, name: str) -> None:
     value = matrix.detach()
-    check_finite(value, name)
-    tolerance = _moment_tolerance(value) if value.numel() else 0.0
+    tolerance = _moment_tolerance(value)
     if float((value - value.mT).abs().max()) > tolerance:
         raise ValueError(f"{name} must be symmetric, it is a second moment")
     shifted = value + (tolerance + torch.finfo(value.dtype).tiny) * torch.eye(

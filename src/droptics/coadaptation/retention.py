@@ -76,9 +76,7 @@ def retentivity(data: Sample | Tensor, *, starts: int = 20, seed: int = 0, itera
         raise ValueError("data must hold an input other than zero: the retentivity of zero data is undefined")
     basis = vectors[:, kept] / values[kept].sqrt()
     points = working.inputs @ basis
-    weights = working.inputs.new_full((count,), 1 / count)
-    if working.weights is not None:
-        weights = working.weights / working.weights.sum()
+    weights = working.shares
     separating = _half_space(working.inputs, points, basis)
     if separating is not None:
         worst, value, exact = -separating, 0.0, True

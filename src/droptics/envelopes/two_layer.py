@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from droptics.data import Data, Moments, Sample
+from droptics.data import Data, Moments
 from droptics.envelopes.envelope import Value, envelope_rule, induced_rule
 from droptics.envelopes.whitening import Root, White, whiten
 from droptics.errors import NoClosedForm
@@ -130,8 +130,7 @@ def _envelope(U: Tensor, V: Tensor, white: White, masks: MaskLaw) -> Value:
 
 def check_isotropic(data: Data) -> None:
     """Refuse tied networks on inputs that are not isotropic: their least penalty is not a function of a spectrum."""
-    assert isinstance(data, (Moments, Sample))
-    moment = data.xx if isinstance(data, Moments) else Moments.of_sample(data).xx
+    moment = Moments.of(data).xx
     scale = torch.diagonal(moment).mean()
     off = (moment - scale * torch.eye(moment.shape[0], dtype=moment.dtype, device=moment.device)).abs().max()
     if float(off) > 64 * moment.shape[0] * torch.finfo(moment.dtype).eps * float(scale):
@@ -188,8 +187,7 @@ def connection_form(data: Data, masks: MaskLaw, width: int) -> tuple[White, Mask
     strength = common_strength(masks)
     if not masks.independent or strength is None:
         raise NoClosedForm("the induced penalty of Connections is known for independent weights with one rate only")
-    assert isinstance(data, (Moments, Sample))
-    moments = data if isinstance(data, Moments) else Moments.of_sample(data)
+    moments = Moments.of(data)
     right = Root.diagonal(torch.diagonal(moments.xx))
     ones = torch.ones(moments.yx.shape[0], dtype=data.dtype, device=data.device)
     white = White(right.up_rows(moments.yx), torch.trace(moments.yy), Root(ones, ones, True), right)

@@ -108,9 +108,7 @@ def _of_sample(data: Sample) -> White:
     """Through a QR factorization of the examples: their second moment, and so its rounding, is never formed."""
     if data.inputs.ndim != 2 or not data.targets.is_floating_point():
         raise ValueError("data must hold input vectors and floating-point targets for a linear network")
-    count = len(data)
-    share = data.inputs.new_full((count, 1), 1.0 / count) if data.weights is None else data.weights[:, None]
-    scale = (share / share.sum()).sqrt()
+    scale = data.shares.sqrt()[:, None]
     basis, triangle = torch.linalg.qr(scale * data.inputs)
     inner, values, outer = torch.linalg.svd(triangle, full_matrices=False)
     level = max(data.inputs.shape) * torch.finfo(data.dtype).eps * (float(values[0]) if len(values) else 0.0)

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from droptics.checks import check_size
-from droptics.data import Data, Moments, Sample
+from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
@@ -47,8 +47,7 @@ class Chain:
                 f"derivatives by formula exist for TwoLayerLinear, Autoencoder and DeepLinear, not for "
                 f"{type(model).__name__}; differentiate criterion with autograd instead"
             )
-        assert isinstance(data, (Sample, Moments))
-        moments = data if isinstance(data, Moments) else Moments.of_sample(data)
+        moments = Moments.of(data)
         second = moments.xx
         laws = layer_laws(model, masks) if isinstance(model, DeepLinear) else (masks,)
         factors = [1 + law.characteristic.detach().to(second) for law in laws]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.checks import as_float_tensor, check_positive
-from droptics.data import Data, Moments, Sample
+from droptics.data import Data, Moments
 from droptics.landscapes.inspection import inspect
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder
@@ -50,9 +50,7 @@ def portrait(
     mean of the mask, the convention of mianjy2018-alg1 averaged over x. At a constant step the runs end in a
     neighborhood of a minimum.
     """
-    if not isinstance(data, (Sample, Moments)):
-        raise ValueError(f"data must be Sample or Moments, got {type(data).__name__}")
-    moments = (data if isinstance(data, Moments) else Moments.of_sample(data)).to(torch.float64)
+    moments = Moments.of(data).to("cpu", torch.float64)
     if moments.yx.shape != (1, 1) or masks.size != 2:
         raise ValueError(
             f"a portrait needs one input, one output and two units, got yx of shape {tuple(moments.yx.shape)} and "
@@ -64,7 +62,7 @@ def portrait(
     grid = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), dim=-1)
     values = criterion(Autoencoder(grid.unsqueeze(-2)), moments, masks).value
     default = torch.tensor([[1.8, 0.3], [-0.2, -1.5]], dtype=torch.float64)
-    first = default if starts is None else as_float_tensor(starts, "starts", 2).double()
+    first = default if starts is None else as_float_tensor(starts, "starts", 2).to("cpu", torch.float64)
     return Portrait(axis, values, _points(moments, masks), _runs(first, moments, masks, steps, step_size, seed))
 
 
@@ -74,7 +72,7 @@ def _points(moments: Moments, masks: MaskLaw) -> dict[str, list[tuple[float, flo
     The derivative with respect to u_i vanishes iff u_i = 0 or (K o 1 1^T) u^2 = yx / xx on the support, K = 1 + Cbar.
     """
     target = float(moments.yx / moments.xx)
-    factor = 1 + masks.characteristic.detach()
+    factor = 1 + masks.characteristic.detach().cpu()
     found: dict[str, list[tuple[float, float]]] = {}
     for support in ((), (0,), (1,), (0, 1)):
         index = list(support)
@@ -95,7 +93,7 @@ def _points(moments: Moments, masks: MaskLaw) -> dict[str, list[tuple[float, flo
 def _runs(starts: Tensor, moments: Moments, masks: MaskLaw, steps: int, step_size: float, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     xx, yx = float(moments.xx), float(moments.yx)
-    keep = masks.mean.detach()
+    keep = masks.mean.detach().cpu()
     weights = starts
     path = [weights]
     for _ in range(steps):

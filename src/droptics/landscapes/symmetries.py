@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from droptics.data import Data, Moments, Sample
+from droptics.data import Data, Moments
 from droptics.landscapes.derivatives import to_chain
 from droptics.models import Autoencoder, Model
 
@@ -19,8 +19,7 @@ def symmetry_dimension(model: Model, data: Data) -> int:
     Hidden nodes may be rescaled, W_i -> D W_i and W_{i+1} -> W_{i+1} D^-1 (mianjy2018-rem3.1), and inputs and outputs
     rotated together as far as E[y x^T] and E[x x^T] do not change; a tied network has only the rotations.
     """
-    assert isinstance(data, (Sample, Moments))
-    moments = data if isinstance(data, Moments) else Moments.of_sample(data)
+    moments = Moments.of(data)
     weights = to_chain(model, model.tensors)
     tied = isinstance(model, Autoencoder)
     tangents = [] if tied else _rescalings(weights)

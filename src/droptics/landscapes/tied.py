@@ -9,7 +9,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from droptics.data import Data, Moments, Sample
+from droptics.data import Data, Moments
 from droptics.envelopes.two_layer import check_isotropic, common_strength
 from droptics.errors import NoClosedForm
 from droptics.landscapes.inspection import Inspection, inspect
@@ -68,12 +68,10 @@ def critical_points(family: type[Model], data: Data, masks: MaskLaw, limit: int 
     if family is not Autoencoder:
         name = getattr(family, "__name__", family)
         raise NoClosedForm(f"all critical points are known for Autoencoder, not for {name}; inspect one model instead")
-    if not isinstance(data, (Sample, Moments)):
-        raise ValueError(f"data for Autoencoder must be Sample or Moments, got {type(data).__name__}")
+    moments = Moments.of(data)
     strength = common_strength(masks) if masks.independent else None
     if strength is None:
         raise NoClosedForm("all critical points are known for independent units with one rate, such as Bernoulli")
-    moments = data if isinstance(data, Moments) else Moments.of_sample(data)
     check_isotropic(moments)
     scale = float(moments.xx.diagonal().mean())
     values, vectors = torch.linalg.eigh((moments.yx + moments.yx.mT).double() / (2 * scale))

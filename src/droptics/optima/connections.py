@@ -18,7 +18,7 @@ import math
 import torch
 from torch import Tensor
 
-from droptics.data import Data, Moments, Sample
+from droptics.data import Data, Moments
 from droptics.envelopes.two_layer import common_strength
 from droptics.errors import NoClosedForm
 from droptics.linalg import equalize_columns, psd_eigen, shrink
@@ -33,10 +33,7 @@ STEPS = 5_000
 
 def _scaled(data: Data) -> tuple[Moments, Tensor, Tensor, Tensor]:
     """Moments in float64, T, R and D^-1 (zero for inputs without energy)."""
-    if not isinstance(data, (Sample, Moments)):
-        raise ValueError(f"data for Connections must be Sample or Moments, got {type(data).__name__}")
-    moved = data.to(torch.float64)
-    moments = moved if isinstance(moved, Moments) else Moments.of_sample(moved)
+    moments = Moments.of(data.to(torch.float64))
     energy = moments.xx.diagonal()
     inverse = torch.where(energy > 0, torch.where(energy > 0, energy, 1.0).rsqrt(), 0.0)
     return moments, moments.yx * inverse, inverse[:, None] * moments.xx * inverse, inverse

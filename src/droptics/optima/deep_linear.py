@@ -100,8 +100,7 @@ def _(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[float, str]:
     laws, inputs = split_laws(model, masks)
     moved = data.to(torch.float64)
     if inputs is not None:
-        assert isinstance(moved, (Sample, Moments))
-        moments = moved if isinstance(moved, Moments) else Moments.of_sample(moved)
+        moments = Moments.of(moved)
         second = moments.xx + inputs.characteristic.to(moments.xx) * moments.xx
         moved = Moments((second + second.mT) / 2, moments.yx, moments.yy)
     white = whiten(moved)

@@ -54,9 +54,8 @@ def _targets(sample: Sample) -> tuple[Tensor, Tensor]:
     """Targets in float64 and the share of every example, (n, 1)."""
     if not sample.targets.is_floating_point():
         raise ValueError("data must have floating-point targets for a squared loss; one-hot encode class labels")
-    count = len(sample)
-    weights = sample.targets.new_ones(count) if sample.weights is None else sample.weights
-    return sample.targets.detach().double(), (weights.double() / weights.double().sum())[:, None]
+    moved = sample.to(torch.float64)
+    return moved.targets.detach(), moved.shares.detach()[:, None]
 
 
 @optimum_rule(LastLayer)

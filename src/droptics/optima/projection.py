@@ -43,11 +43,11 @@ def top_layer(features: Tensor, sample: Sample, masks: MaskLaw) -> Tensor:
     are never active get zero weights. One Cholesky factorization, or the least-norm solution where the system is
     singular: O(n units^2 + units^3).
     """
-    share = 1.0 / len(sample) if sample.weights is None else (sample.weights / sample.weights.sum())[:, None]
-    weighted = features * share
+    weighted = features * sample.shares[:, None]
     gram = weighted.mT @ features
-    system = gram + masks.relative_variance.to(gram).diag() * gram if masks.independent else None
-    if system is None:
+    if masks.independent:
+        system = gram + torch.diag(masks.relative_variance.to(gram) * gram.diagonal())
+    else:
         system = gram * (1 + masks.characteristic.to(gram))
     right = weighted.mT @ sample.targets
     return _solve(system, right).mT
@@ -120,7 +120,7 @@ def _value_and_gradient(rows: Tensor, data: Sample, masks: MaskLaw) -> tuple[flo
         features = torch.relu(data.inputs @ rows.mT)
         top = top_layer(features, data, masks)
         residual = features @ top.mT - data.targets
-        share = 1.0 / len(data) if data.weights is None else (data.weights / data.weights.sum())[:, None]
+        share = data.shares[:, None]
         weighted = residual * share
         noise = _noise(top, masks)
         spread = features * noise if noise.ndim == 1 else features @ noise

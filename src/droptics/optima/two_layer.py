@@ -249,8 +249,7 @@ def factorization_optimum(data: Data, masks: MaskLaw) -> Optimum:
 
 def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, Tensor, float]:
     """Eigenvectors, kept eigenvalues, least value and size of the tied problem on isotropic inputs."""
-    assert isinstance(data, (Sample, Moments))
-    moments = data if isinstance(data, Moments) else Moments.of_sample(data)
+    moments = Moments.of(data)
     if moments.yx.shape[0] != moments.yx.shape[1]:
         raise ValueError(f"data must have as many outputs as inputs for Autoencoder, got {tuple(moments.yx.shape)}")
     check_isotropic(moments)
@@ -273,8 +272,6 @@ def tied_optimum(data: Data, masks: MaskLaw) -> Optimum:
     (mianjy2018-thm2.4, corrected: the printed singular values are wrong for maps that are not positive semi-definite);
     the skew part adds a constant.
     """
-    if not isinstance(data, (Sample, Moments)):
-        raise ValueError(f"data for Autoencoder must be Sample or Moments, got {type(data).__name__}")
     if not masks.independent:
         raise NoClosedForm(f"no tied optimum is known under {type(masks).__name__}; use TwoLayerLinear, or Bernoulli")
     vectors, values, least, size = _tied(data, masks)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from droptics.checks import as_drop, check_positive, check_size
-from droptics.data import Data, Entries, Measurements, Moments, Sample
+from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.errors import NoClosedForm
 from droptics.linalg import psd_root
 from droptics.masks import MaskLaw, Product
@@ -55,16 +55,12 @@ def linear_penalty(model: Model, data: Data, masks: MaskLaw) -> Tensor:
 
 def feature_gram(features: Tensor, sample: Sample) -> Tensor:
     """E a a^T for features a (..., n, units) of the examples."""
-    weights = sample.weights
-    weighted = features / features.shape[-2] if weights is None else features * (weights / weights.sum())[:, None]
-    return weighted.mT @ features
+    return (features * sample.shares[:, None]).mT @ features
 
 
 def feature_energies(features: Tensor, sample: Sample) -> Tensor:
     """E a_j^2 for features a (..., n, units) of the examples."""
-    if sample.weights is None:
-        return features.square().mean(-2)
-    return ((sample.weights / sample.weights.sum())[:, None] * features.square()).sum(-2)
+    return average(features.square().mT, sample.weights)
 
 
 def _hidden_gram(V: Tensor, data: Data) -> Tensor:
@@ -253,8 +249,7 @@ def _input_factor(model: DeepLinear, data: Data) -> Tensor:
     """F with F F^T = E x x^T; the examples themselves when they are few."""
     match data:
         case Sample() if len(data) <= model.input_size:
-            share = 1.0 / len(data) if data.weights is None else (data.weights / data.weights.sum())[:, None]
-            return (data.inputs * torch.as_tensor(share, dtype=data.dtype, device=data.device).sqrt()).mT
+            return (data.inputs * data.shares.sqrt()[:, None]).mT
         case Sample():
             second_moment = feature_gram(data.inputs, data)
         case Moments():
