@@ -204,18 +204,6 @@ def test_kernel_equals_torch_at_every_width(width):
             assert_same_model(third.model, right.model, 1e-12)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_captured_graph_equals_single_steps_on_the_gpu():
-    options = {"steps": 200, "step_size": 0.002, "batch_size": 1, "seed": 3}
-    start = TwoLayerLinear(*(tensor.cuda() for tensor in two_layer(RUNS).tensors))
-    data = population().to("cuda")
-    left = train(start, data, Dropout(LAWS["bernoulli"]), **options)
-    right = train(start, data, Dropout(LAWS["bernoulli"]), engine="torch", **options)
-    assert left.engine == "products"
-    assert_same_model(left.model, right.model, 1e-10)
-    torch.testing.assert_close(left.history["loss"], right.history["loss"], rtol=1e-9, atol=1e-12)
-
-
 def test_kernel_equals_torch_tied_plain_and_float32():
     tied = Autoencoder(0.5 * randn(RUNS, INPUTS, WIDTH, seed=3))
     data = Moments.of_map(randn(INPUTS, INPUTS, seed=4))
@@ -675,6 +663,8 @@ def test_checkpoints_of_another_training_are_refused(tmp_path):
         ({"engine": "kernel", "batch_size": 2}, "engine='kernel' covers"),
         ({"engine": "products", "decay": 0.1}, "engine='products' covers"),
         ({"engine": "jax"}, "engine must be"),
+        ({"engine": "persistent"}, "cannot be used: it runs on a CUDA device"),
+        ({"engine": "persistent", "batch_size": 2}, "engine='persistent' covers"),
         ({"frozen": (0, 1)}, "nothing to train"),
         ({"frozen": (5,)}, "frozen must be indices"),
         ({"objective": Dropout(Bernoulli(0.5, 9))}, "masks has size 9"),

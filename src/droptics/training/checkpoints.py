@@ -96,6 +96,6 @@ class Progress:
             )
         engine.load({name[7:]: value for name, value in tensors.items() if name.startswith("engine.")})
         recorder.restore({name[8:]: value for name, value in tensors.items() if name.startswith("history.")})
-        stream.restore(tensors["generators"], state["normals"])
+        stream.restore(int(state["step"]), tensors["generators"], state["normals"])
         guard.restore(tensors["rates"], {int(run): int(at) for run, at in state["frozen"]})
         return int(state["step"])

@@ -152,9 +152,13 @@ class TorchEngine(Engine):
 
     def advance(self, draws: Draws, first: int, rates: Tensor) -> Tensor:
         losses = []
+        moved = rates.to(self._trainee.leaves[0].device)
         for offset, rate in enumerate(rates):
             batch = draws.at(first + offset, self._fixed, self._trainee.lead)
-            losses.append(self._plain_step(batch, rate) if self._optimizer is None else self._step(batch, rate))
+            if self._optimizer is None:
+                losses.append(self._plain_step(batch, moved[offset]))
+            else:
+                losses.append(self._step(batch, rate))
             if self._max_norm is not None:
                 with torch.no_grad():
                     for index in self._max_norm.tensors:
@@ -166,7 +170,7 @@ class TorchEngine(Engine):
         with torch.no_grad():
             for leaf in self._trainee.leaves:
                 if leaf.grad is not None:
-                    leaf.sub_(leaf.grad * self._per_run(rate, leaf) if self._trainee.lead else leaf.grad * float(rate))
+                    leaf.sub_(leaf.grad * (self._per_run(rate, leaf) if self._trainee.lead else rate.to(leaf)))
         return value
 
     def _step(self, batch: Batch, rate: Tensor) -> Tensor:
@@ -186,7 +190,7 @@ class TorchEngine(Engine):
             self._optimizer.step(closure)  # type: ignore[arg-type]
         if not equal:
             # a step is proportional to its rate for every torch optimizer, so runs with smaller rates move less
-            share = rate / largest
+            share = (rate / largest).to(self._trainee.leaves[0].device)
             with torch.no_grad():
                 for leaf, old in zip(self._trainee.leaves, before, strict=True):
                     part = self._per_run(share, leaf)

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.linalg import psd_inverse_root, psd_root
 from droptics.masks import MaskLaw
+from droptics.training.numbers import INPUTS, NOISE, Counted, Numbers, Sequential, countable
 from droptics.training.objectives import Batch, Dropout, Objective
 
-# Numbers that one run draws ahead. It does not depend on how many runs there are, or batches would differ from runs.
-AHEAD = 2**16
-LONGEST = 256
+# Numbers that one run draws ahead. It does not depend on how many runs there are, or batches would differ from runs;
+# counted numbers do not depend on how far ahead they are drawn, so there it is all runs together.
+AHEAD, LONGEST = 2**16, 256
+COUNTED_AHEAD, COUNTED_LONGEST = 2**27, 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,60 +51,57 @@ class Draws:
 
 
 class Stream:
-    """The draws of all runs, `length` steps at a time."""
+    """The draws of all runs, at most `length` steps at a time; counted on a GPU unless `counted` says otherwise."""
 
     def __init__(
-        self, data: Data, objective: Objective, seeds: Sequence[int], batch_size: int | None, device: torch.device
+        self,
+        data: Data,
+        objective: Objective,
+        seeds: Sequence[int],
+        batch_size: int | None,
+        device: torch.device,
+        counted: bool | None = None,
     ) -> None:
         self._source = _source(data) if batch_size is not None else None
         self._batch = batch_size
-        self._objective = objective
-        self._device = device
         self._dtype = data.dtype
-        self._generators = [torch.Generator(device).manual_seed(seed) for seed in seeds]
-        self._normals = [np.random.Generator(np.random.SFC64([seed, 1])) for seed in seeds]
+        self._scaled = not isinstance(objective, Dropout) or objective.scaled
         laws = objective.laws if objective.share is not None else ()
         self._laws: tuple[MaskLaw, ...] = laws * len(seeds) if len(laws) == 1 else laws
         rows = batch_size if batch_size is not None else _examples(data)
         self._masks = 0 if not self._laws else (rows if objective.share == "example" else 1)
         numbers = self._masks * (self._laws[0].size if self._laws else 0)
         numbers += 0 if self._source is None else rows * self._source.numbers
-        self.length = max(1, min(LONGEST, AHEAD // max(numbers, 1)))
-        self.random = bool(self._laws) or self._source is not None
+        self._generators = Sequential(seeds, device)
+        self.counted = (device.type == "cuda" if counted is None else counted) and countable(self._laws)
+        self._numbers: Numbers = Counted(seeds, device) if self.counted else self._generators
+        ahead, longest = AHEAD, LONGEST
+        if self.counted:
+            ahead, longest = COUNTED_AHEAD // len(seeds), COUNTED_LONGEST
+        self.length = max(1, min(longest, ahead // max(numbers, 1)))
+        self._drawn = 0
 
     @torch.no_grad()
-    def next(self) -> Draws:
-        """Numbers for the next `length` steps."""
+    def next(self, steps: int) -> Draws:
+        """Numbers for the next `steps` steps, at most `length`."""
+        # generators draw a full stretch whatever is left, so that a longer training begins with the same numbers
+        count = min(steps, self.length) if self.counted else self.length
         inputs = targets = multipliers = None
         if self._source is not None and self._batch is not None:
-            inputs, targets = self._source.draw(self.length * self._batch, self._generators, self._normals)
-            inputs = inputs.unflatten(1, (self.length, self._batch))
-            targets = targets.unflatten(1, (self.length, self._batch))
+            inputs, targets = self._source.draw(self._numbers, self._drawn, count, self._batch)
         if self._laws:
-            scaled = not isinstance(self._objective, Dropout) or self._objective.scaled
-            count = self.length * self._masks
-            drawn = torch.empty(len(self._laws), count, self._laws[0].size, dtype=self._dtype, device=self._device)
-            for row, law, generator in zip(drawn, self._laws, self._generators, strict=True):
-                row.copy_(law.multipliers(count, generator) if scaled else law.sample(count, generator))
-            multipliers = drawn.unflatten(1, (self.length, self._masks))
-        return Draws(inputs, targets, multipliers, self._generators[0])
+            multipliers = self._numbers.masks(self._laws, self._drawn, count, self._masks, self._scaled, self._dtype)
+        self._drawn += count
+        return Draws(inputs, targets, multipliers, self._generators.first)
 
     def state(self) -> tuple[Tensor, list[dict[str, Any]]]:
-        """Where all streams stand, for a checkpoint."""
-        states = torch.stack([generator.get_state() for generator in self._generators])
-        return states, [_plain(normal.bit_generator.state) for normal in self._normals]
+        """Where all streams stand, for a checkpoint; counted ones stand at the step."""
+        return self._generators.state()
 
-    def restore(self, states: Tensor, normals: list[dict[str, Any]]) -> None:
+    def restore(self, step: int, states: Tensor, normals: list[dict[str, Any]]) -> None:
         """Continue from where a checkpoint was written."""
-        for generator, state in zip(self._generators, states, strict=True):
-            generator.set_state(state.cpu().clone())  # set_state reads aligned memory; a mapped row is not
-        for normal, saved in zip(self._normals, normals, strict=True):
-            inner = {"state": np.array(saved["state"]["state"], np.uint64)}
-            normal.bit_generator.state = saved | {"state": inner}
-
-
-def _plain(state: Any) -> dict[str, Any]:
-    return dict(state) | {"state": {"state": [int(word) for word in state["state"]["state"]]}}
+        self._drawn = step
+        self._generators.restore(states, normals)
 
 
 def _examples(data: Data) -> int:
@@ -122,18 +120,8 @@ class _Fixed:
         # only indices are drawn; gathered examples are counted, because they are what fills the memory
         self.numbers = self._inputs[0].numel() + self._targets[0].numel()
 
-    def draw(
-        self, count: int, generators: list[torch.Generator], normals: list[np.random.Generator]
-    ) -> tuple[Tensor, Tensor]:
-        size = self._inputs.shape[0]
-        chosen = []
-        for generator in generators:
-            if self._weights is None:
-                index = torch.randint(size, (count,), generator=generator, device=generator.device)
-            else:
-                index = torch.multinomial(self._weights, count, replacement=True, generator=generator)
-            chosen.append(index)
-        rows = torch.stack(chosen)
+    def draw(self, numbers: Numbers, first: int, steps: int, batch: int) -> tuple[Tensor, Tensor]:
+        rows = numbers.choice(first, steps, batch, self._inputs.shape[0], self._weights)
         return self._inputs[rows], self._targets[rows]
 
 
@@ -151,32 +139,16 @@ class _Population:
         self._noise = None if float(left.abs().max()) <= rounding else psd_root(left)
         self.numbers = data.xx.shape[0] + data.yy.shape[0]
 
-    def draw(
-        self, count: int, generators: list[torch.Generator], normals: list[np.random.Generator]
-    ) -> tuple[Tensor, Tensor]:
-        inputs = self._normal(count, self._map.shape[1], generators, normals)
+    def draw(self, numbers: Numbers, first: int, steps: int, batch: int) -> tuple[Tensor, Tensor]:
+        outputs, features = self._map.shape
+        inputs = numbers.normal(INPUTS, first, steps, (batch, features), self._map)
         if self._root is not None:
             inputs = inputs @ self._root
         targets = inputs @ self._map.mT
         if self._noise is not None:
-            targets = targets + self._normal(count, self._map.shape[0], generators, normals) @ self._noise
+            noise = numbers.normal(NOISE, first, steps, (batch, outputs), self._map)
+            targets = targets + noise @ self._noise
         return inputs, targets
-
-    def _normal(
-        self, count: int, size: int, generators: list[torch.Generator], normals: list[np.random.Generator]
-    ) -> Tensor:
-        kind = self._map
-        if kind.device.type == "cpu":  # NumPy's normal numbers take less than half the time of torch's
-            drawn = np.empty((len(normals), count, size), np.float32 if kind.dtype == torch.float32 else np.float64)
-            for normal, target in zip(normals, drawn, strict=True):
-                normal.standard_normal(dtype=drawn.dtype.type, out=target)
-            return torch.from_numpy(drawn).to(kind)
-        return torch.stack(
-            [
-                torch.randn(count, size, dtype=kind.dtype, device=kind.device, generator=generator)
-                for generator in generators
-            ]
-        )
 
 
 def _source(data: Data) -> _Fixed | _Population:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,7 @@ from droptics.training.engines import (
 )
 from droptics.training.guards import Diverged, Guard
 from droptics.training.objectives import Objective
+from droptics.training.persistent import PersistentEngine, why_not
 from droptics.training.products import ProductsEngine
 from droptics.training.records import Recorder, Recording, lower_bounds
 from droptics.training.schedules import Schedule, constant
@@ -37,6 +38,13 @@ from droptics.training.setup import Convention, check_training, data_tensors, ru
 from droptics.training.streams import Stream
 
 __all__ = ["Diverged", "Iterate", "Run", "train"]
+
+EngineName = Literal["auto", "kernel", "persistent", "products", "torch"]
+SINGLE: dict[str, Callable[[Any], Engine]] = {
+    "kernel": KernelEngine,
+    "persistent": PersistentEngine,
+    "products": ProductsEngine,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +68,7 @@ class Run:
         steps: Steps taken.
         convention: What a step of size s moves by: "gradient" s times the gradient; "mianjy2018" keep / 2 times that
             and "pal2020" half of it, as these papers print their algorithms.
-        engine: "kernel", "products" or "torch".
+        engine: "kernel", "persistent", "products" or "torch".
         seeds: One seed per run.
         stopped: Why it ended: "steps" or "certificate".
         diverged: For every run that was frozen because it diverged, the step at which it did.
@@ -104,7 +112,7 @@ def train(
     stop_gap: float | None = None,
     keep: Sequence[int] = (),
     diverging: Literal["raise", "freeze"] = "raise",
-    engine: Literal["auto", "kernel", "products", "torch"] = "auto",
+    engine: EngineName = "auto",
     checkpoint: Checkpoint | str | Path | None = None,
     progress: bool = False,
 ) -> Run:
@@ -135,8 +143,9 @@ def train(
         keep: Steps whose models are kept in `Run.iterates`, with the masks of their next step.
         diverging: "raise" stops with `Diverged`; "freeze" leaves diverged runs where they were last sound, records
             infinity for them, and goes on with the others.
-        engine: "auto", or force one: "kernel" (compiled single-sample steps, CPU), "products" (the same as batched
-            products, a captured graph on a GPU), "torch" (everything).
+        engine: "auto", or force one: "kernel" (compiled single-sample steps, CPU), "persistent" (the same as one
+            Triton program per run, GPU), "products" (the same as batched products, a captured graph on a GPU), "torch"
+            (everything).
         checkpoint: File to write progress to and to resume from; the settings must be the same.
         progress: Show a progress bar with the current gap, where there is a terminal.
 
@@ -157,19 +166,13 @@ def train(
     lead = bool(model.batch_shape)
     runs = model.batch_shape.numel() if lead else 1
     seeds = run_seeds(seed, runs)
-    rates = run_rates(step_size, convention, objective, runs).to(model.device)
+    rates = run_rates(step_size, convention, objective, runs)
     masks = stacked(objective.laws, lead)
     plain = optimizer is None and not decay and max_norm is None and not frozen
-    if engine == "auto":
-        single = single_sample(model, data, objective, batch_size, plain)
-        engine = "torch" if not single else "kernel" if model.device.type == "cpu" else "products"
-    elif engine != "torch":
-        _check_engine(engine, model, single_sample(model, data, objective, batch_size, plain))
+    engine = _chosen(engine, model, single_sample(model, data, objective, batch_size, plain))
     stepper: Engine
-    if engine == "kernel":
-        stepper = KernelEngine(model)  # type: ignore[arg-type]
-    elif engine == "products":
-        stepper = ProductsEngine(model)  # type: ignore[arg-type]
+    if engine in SINGLE:
+        stepper = SINGLE[engine](model)
     else:
         stepper = TorchEngine(
             model,
@@ -244,7 +247,7 @@ def _loop(
     with _bar(progress, step, steps) as bar:
         while step < steps and stopped == "steps" and not guard.all_frozen:
             begin, end = step, min(steps, step + stream.length)
-            draws = stream.next()
+            draws = stream.next(end - begin)
             while step < end and stopped == "steps":
                 if step in keep:
                     iterates.append(Iterate(step, engine.snapshot(), draws.masks(step - begin, recorder.lead)))
@@ -269,14 +272,26 @@ def _loop(
     return stopped, tuple(iterates)
 
 
-def _check_engine(engine: str, model: Model, covered: bool) -> None:
-    if engine not in ("kernel", "products"):
-        raise ValueError(f'engine must be "auto", "kernel", "products" or "torch", got {engine!r}')
-    if not covered or (engine == "kernel" and model.device.type != "cpu"):
+def _chosen(engine: EngineName, model: Model, single: bool) -> EngineName:
+    """The engine to use; an engine that was asked for and does not cover this training is refused with the reason."""
+    if engine not in ("auto", "torch", *SINGLE):
+        raise ValueError(f'engine must be "auto", "torch" or one of {sorted(SINGLE)}, got {engine!r}')
+    if not single and engine in SINGLE:
         raise ValueError(
             f"engine='{engine}' covers single-sample SGD of TwoLayerLinear and Autoencoder with squared loss, without "
-            "decay, max_norm or frozen weights, and the kernel runs on the CPU; use engine='auto'"
+            "decay, max_norm or frozen weights; use engine='auto'"
         )
+    if engine == "torch" or not single:
+        return "torch"
+    cpu = model.device.type == "cpu"
+    if engine == "kernel" and not cpu:
+        raise ValueError("engine='kernel' runs on the CPU; use engine='auto'")
+    reason = why_not(model)  # type: ignore[arg-type]
+    if engine == "persistent" and reason:
+        raise ValueError(f"engine='persistent' cannot be used: {reason}; use engine='auto'")
+    if engine != "auto":
+        return engine
+    return "kernel" if cpu else "products" if reason else "persistent"
 
 
 def _bar(progress: bool, step: int, steps: int) -> AbstractContextManager[Any]:

@@ -1,0 +1,139 @@
+"""Two ways to draw: in order from generators, one or two per run, or by counting, all runs and steps at once.
+
+Both give every run the same numbers alone and in a batch. Generators are the faster on a CPU, counting on a GPU, where
+a draw is a launch whoever it is for.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from droptics.masks import Bernoulli, Block, MaskLaw
+from droptics.training import philox
+
+# Streams of a run, for counting.
+INPUTS, NOISE, MASKS, CHOICES = range(4)
+
+
+class Numbers(abc.ABC):
+    """Random numbers of all runs for `steps` steps from `first` on."""
+
+    @abc.abstractmethod
+    def normal(self, stream: int, first: int, steps: int, size: tuple[int, int], like: Tensor) -> Tensor:
+        """Standard normal numbers (runs, steps, *size) of the dtype of `like`."""
+
+    @abc.abstractmethod
+    def choice(self, first: int, steps: int, count: int, size: int, weights: Tensor | None) -> Tensor:
+        """Indices below `size`, by weight where there are weights, (runs, steps, count)."""
+
+    @abc.abstractmethod
+    def masks(
+        self, laws: Sequence[MaskLaw], first: int, steps: int, count: int, scaled: bool, dtype: torch.dtype
+    ) -> Tensor:
+        """Masks (runs, steps, count, units), divided by their mean if `scaled`."""
+
+
+class Sequential(Numbers):
+    """One torch generator per run, and one of NumPy's for normal numbers on a CPU."""
+
+    def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
+        self._device = device
+        self._generators = [torch.Generator(device).manual_seed(seed) for seed in seeds]
+        self._normals = [np.random.Generator(np.random.SFC64([seed, 1])) for seed in seeds]
+        self.first = self._generators[0]
+
+    def normal(self, stream: int, first: int, steps: int, size: tuple[int, int], like: Tensor) -> Tensor:
+        count = steps * size[0]
+        if self._device.type == "cpu":  # NumPy's normal numbers take less than half the time of torch's
+            shape = (len(self._normals), count, size[1])
+            drawn = np.empty(shape, np.float32 if like.dtype == torch.float32 else np.float64)
+            for normal, target in zip(self._normals, drawn, strict=True):
+                normal.standard_normal(dtype=drawn.dtype.type, out=target)
+            found = torch.from_numpy(drawn).to(like)
+        else:
+            found = torch.stack(
+                [
+                    torch.randn(count, size[1], dtype=like.dtype, device=self._device, generator=generator)
+                    for generator in self._generators
+                ]
+            )
+        return found.unflatten(1, (steps, size[0]))
+
+    def choice(self, first: int, steps: int, count: int, size: int, weights: Tensor | None) -> Tensor:
+        chosen = []
+        for generator in self._generators:
+            if weights is None:
+                index = torch.randint(size, (steps * count,), generator=generator, device=generator.device)
+            else:
+                index = torch.multinomial(weights, steps * count, replacement=True, generator=generator)
+            chosen.append(index)
+        return torch.stack(chosen).unflatten(1, (steps, count))
+
+    def masks(
+        self, laws: Sequence[MaskLaw], first: int, steps: int, count: int, scaled: bool, dtype: torch.dtype
+    ) -> Tensor:
+        drawn = torch.empty(len(laws), steps * count, laws[0].size, dtype=dtype, device=self._device)
+        for row, law, generator in zip(drawn, laws, self._generators, strict=True):
+            row.copy_(law.multipliers(steps * count, generator) if scaled else law.sample(steps * count, generator))
+        return drawn.unflatten(1, (steps, count))
+
+    def state(self) -> tuple[Tensor, list[dict[str, Any]]]:
+        """Where all generators stand."""
+        states = torch.stack([generator.get_state() for generator in self._generators])
+        return states, [_plain(normal.bit_generator.state) for normal in self._normals]
+
+    def restore(self, states: Tensor, normals: list[dict[str, Any]]) -> None:
+        """Continue from there."""
+        for generator, state in zip(self._generators, states, strict=True):
+            generator.set_state(state.cpu().clone())  # set_state reads aligned memory; a mapped row is not
+        for normal, saved in zip(self._normals, normals, strict=True):
+            inner = {"state": np.array(saved["state"]["state"], np.uint64)}
+            normal.bit_generator.state = saved | {"state": inner}
+
+
+class Counted(Numbers):
+    """Philox: a number depends on the seed of its run, the stream and the step, not on what was drawn before."""
+
+    def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
+        self._seeds = torch.tensor([seed % 2**63 for seed in seeds], device=device)
+
+    def normal(self, stream: int, first: int, steps: int, size: tuple[int, int], like: Tensor) -> Tensor:
+        kind = torch.float64 if like.dtype == torch.float64 else torch.float32
+        drawn = philox.normals(self._seeds, stream, first, steps, size[0] * size[1], kind)
+        return drawn.to(like.dtype).unflatten(2, size)
+
+    def choice(self, first: int, steps: int, count: int, size: int, weights: Tensor | None) -> Tensor:
+        uniform = philox.uniforms(self._seeds, CHOICES, first, steps, count, torch.float64)
+        if weights is None:
+            return (uniform * size).long().clamp_max(size - 1)
+        cumulated = weights.double().cumsum(0)
+        return torch.searchsorted(cumulated, uniform * cumulated[-1]).clamp_max(size - 1)
+
+    def masks(
+        self, laws: Sequence[MaskLaw], first: int, steps: int, count: int, scaled: bool, dtype: torch.dtype
+    ) -> Tensor:
+        drops = torch.stack([law.drop.detach() for law in laws]).to(self._seeds.device)  # type: ignore[attr-defined]
+        kind = torch.float64 if dtype == torch.float64 else torch.float32
+        coins = drops.shape[-1]
+        uniform = philox.uniforms(self._seeds, MASKS, first, steps, count * coins, kind).unflatten(2, (count, coins))
+        kept = uniform >= drops[:, None, None].to(kind)
+        value = (1 / (1 - drops) if scaled else torch.ones_like(drops)).to(dtype)
+        found = torch.where(kept, value[:, None, None], value.new_zeros(()))
+        return found.repeat_interleave(laws[0].size // coins, -1) if coins < laws[0].size else found
+
+
+def countable(laws: Sequence[MaskLaw]) -> bool:
+    """Whether masks of all these laws are made of independent coins, one per unit or block."""
+    return all(type(law) is type(laws[0]) and type(law) in (Bernoulli, Block) for law in laws) and (
+        len({law.drop.shape for law in laws}) <= 1  # type: ignore[attr-defined]
+    )
+
+
+def _plain(state: Any) -> dict[str, Any]:
+    return dict(state) | {"state": {"state": [int(word) for word in state["state"]["state"]]}}
