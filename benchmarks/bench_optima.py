@@ -1,18 +1,17 @@
-"""How fast the optima, equalizers and shrinkage are against what one would use instead.
+"""How fast the optima and equalizers are against what one would use instead.
 
 Every row is measured in this run: closed form against a conic solver, L-BFGS and dropout SGD; the rotation chain
-against the published equalizer (one eigendecomposition per column) and against SVD + Hadamard; the k-support shrinkage
-against the published search over all pairs; a 5000 x 5000 map against a randomized and a full SVD. `--quick` leaves out
-the rows that take minutes. Parts can be run one by one by name; `collect` then joins their rows.
+against the published equalizer (one eigendecomposition per column) and against SVD + Hadamard; a 5000 x 5000 map
+against a randomized, a truncated and a full SVD. `--quick` leaves out the rows that take minutes. Parts can be run one
+by one by name; their rows then replace those of the same name in the recorded table.
 """
 
 from __future__ import annotations
 
-from harness import RESULTS, Row, compare, report  # first: it sets the number of threads before NumPy loads
+from harness import Row, compare, merge, report  # first: it sets the number of threads before NumPy loads
 
 # isort: split
 import contextlib
-import json
 import sys
 import time
 import warnings
@@ -23,14 +22,14 @@ import numpy as np
 import torch
 from scipy.linalg import hadamard, qr
 from scipy.optimize import minimize
+from scipy.sparse.linalg import svds
 from sklearn.utils.extmath import randomized_svd
 
 from droptics.data import Moments
-from droptics.linalg import equalize_columns, equalize_columns_, k_support_shrink
+from droptics.linalg import equalize_columns, equalize_columns_
 from droptics.linalg.shrinkage import threshold
 from droptics.masks import Bernoulli, Gaussian
 from droptics.models import TwoLayerLinear
-from droptics.norms import k_support
 from droptics.optima import optimum, optimum_of_map
 
 torch.set_num_threads(1)
@@ -53,12 +52,12 @@ def least(values: np.ndarray, width: int) -> float:
     return float(((values[:rank] - kept) ** 2).sum() + (values[rank:] ** 2).sum() + LAMBDA / width * kept.sum() ** 2)
 
 
-def conic(M: np.ndarray, width: int) -> float:
+def conic(M: np.ndarray, width: int, **options: float) -> float:
     A = cvxpy.Variable(M.shape)
     loss = cvxpy.sum_squares(M - A) + LAMBDA / width * cvxpy.square(cvxpy.normNuc(A))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return float(cvxpy.Problem(cvxpy.Minimize(loss)).solve(solver=cvxpy.SCS))
+        return float(cvxpy.Problem(cvxpy.Minimize(loss)).solve(solver=cvxpy.SCS, **options))
 
 
 def lbfgs(M: np.ndarray, width: int, stop: float) -> float:
@@ -147,6 +146,20 @@ def closed_form_rows(quick: bool) -> list[Row]:
     return rows
 
 
+def tight_rows(quick: bool) -> list[Row]:
+    """The conic solver to seven digits instead of its default."""
+    if quick:
+        return []
+    (M, values), width = decaying_map(120, 80), 20
+    masks, truth = Bernoulli(LAMBDA / (1 + LAMBDA), width), least(values, width)
+    other = conic(M, width, eps=1e-7)
+    first, second, ratio = compare(
+        lambda: [optimum_of_map(M, masks) for _ in range(10)], lambda: conic(M, width, eps=1e-7), 3
+    )
+    gap = f"ours gap {abs(optimum_of_map(M, masks).objective / truth - 1):.0e}, solver gap {abs(other / truth - 1):.0e}"
+    return [Row("optimum 120x80 width 20 / conic solver (SCS, 1e-7)", first / 10, second, 10 * ratio, gap)]
+
+
 def published_equalizer(U: np.ndarray) -> np.ndarray:
     """The published algorithm: for every column one eigendecomposition and one completion to a basis."""
     width = U.shape[1]
@@ -201,62 +214,34 @@ def equalizer_rows(quick: bool) -> list[Row]:
     return rows
 
 
-def all_pairs(values: np.ndarray, beta: float, k: int) -> np.ndarray:
-    """The published search, corrected: every (rho, last), judged by the true norm; O(d) a pair in NumPy."""
-    best, chosen = np.inf, values
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    for rho in range(1, k + 1):
-        for last in range(rho, len(values) + 1):
-            room = (k - rho + 1) + beta * (last - rho + 1)
-            level = beta * (sums[last] - sums[rho - 1]) / room
-            if level > values[last - 1] or (last < len(values) and values[last] > level):
-                continue
-            x = np.zeros_like(values)
-            x[: rho - 1] = values[: rho - 1] / (1 + beta)
-            x[rho - 1 : last] = values[rho - 1 : last] - level
-            loss = ((values - x) ** 2).sum() + beta * float(k_support(torch.from_numpy(x), k)) ** 2
-            if loss < best:
-                best, chosen = loss, x
-    return chosen
+def wide_equalizer_rows(quick: bool) -> list[Row]:
+    """Width 2048, where the published algorithm takes hours: its first column is timed and the others follow.
 
-
-def literal_pairs(values: np.ndarray, beta: float, k: int) -> int:
-    """The printed search as it stands: every pair's candidate and its squared error, O(d) each."""
-    tried = 0
-    best = np.inf
-    for rho in range(1, k + 1):
-        for last in range(rho, len(values) + 1):
-            total = values[rho - 1 : last].sum()
-            room = (k - rho + 1) + beta * (last - rho + 1)
-            x = values.copy()
-            x[: rho - 1] /= 1 + beta
-            x[rho - 1 : last] -= beta * total / room
-            x[last:] = 0.0
-            tail = x[rho - 1 :].sum()
-            loss = ((values - x) ** 2).sum() + beta * ((x[: rho - 1] ** 2).sum() + tail**2 / (k - rho + 1))
-            best = min(best, loss)
-            tried += 1
-    return tried
-
-
-def k_support_rows(quick: bool) -> list[Row]:
-    rows = []
-    for size in (100, 1000):
-        if quick and size > 100:
-            break
-        rng = np.random.default_rng(0)
-        values = np.sort(np.abs(rng.normal(size=size)) * np.exp(-3 * np.arange(size) / size))[::-1].copy()
-        tensor, k = torch.from_numpy(values), size // 5
-        found = k_support_shrink(tensor, 0.7, k).numpy()
-        error = np.abs(found - all_pairs(values, 0.7, k)).max()
-        first, second, ratio = compare(
-            lambda t=tensor, k=k: [k_support_shrink(t, 0.7, k) for _ in range(100)],
-            lambda v=values, k=k: literal_pairs(v, 0.7, k),
-            3 if size == 100 else 1,
+    Column i has an eigendecomposition and a basis of size (width - i), cubic each, and two products of full size.
+    """
+    if quick:
+        return []
+    width = 2048
+    U = np.random.default_rng(0).normal(size=(width, width))
+    stored = torch.from_numpy(U).mT.contiguous().mT
+    ours = compare(lambda: [equalize_columns_(stored.clone()) for _ in range(10)], lambda: None, 5)[0] / 10
+    start = time.process_time()
+    vectors = np.linalg.eigh(U.T @ U)[1]
+    basis = qr(vectors.sum(1)[:, None] / np.sqrt(width), mode="full")[0]
+    between = time.process_time()
+    _ = basis.T @ U @ basis
+    cubic, full = between - start, time.process_time() - between
+    theirs = width * (cubic / 4 + 1.5 * full)
+    return [
+        Row(
+            f"equalizer width {width} / published, r eigendecompositions",
+            ours,
+            theirs,
+            theirs / ours,
+            "see the narrower ones",
+            "alternative extrapolated from its first column",
         )
-        label = f"k-support shrinkage d={size} k={k} / all pairs (NumPy)"
-        rows.append(Row(label, first / 100, second, 100 * ratio, f"max difference {error:.0e}"))
-    return rows
+    ]
 
 
 def large_map(spectrum: torch.Tensor, seed: int = 0) -> torch.Tensor:
@@ -307,6 +292,16 @@ def randomized_rows(quick: bool, name: str) -> list[Row]:
     return [Row(f"{label} / randomized SVD", first, second, ratio, f"{gap}; randomized gap {other:.0e}", note)]
 
 
+def truncated_rows(quick: bool) -> list[Row]:
+    label, M, width, truth = large_problem("signal+noise", quick)
+    masks, array = Gaussian(LAMBDA, width), M.numpy()
+    first, second, ratio = compare(
+        lambda: optimum_of_map(M, masks), lambda: svds(array, width, random_state=0), 1 if quick else 2
+    )
+    gap = abs(optimum_of_map(M, masks).objective / truth - 1)
+    return [Row(f"{label} / svds (ARPACK)", first, second, ratio, f"gap {gap:.0e}")]
+
+
 def full_svd_rows(quick: bool) -> list[Row]:
     label, M, width, truth = large_problem("signal+noise", quick)
     masks = Gaussian(LAMBDA, width)
@@ -324,30 +319,24 @@ def full_svd_rows(quick: bool) -> list[Row]:
 
 PARTS = {
     "closed-form": closed_form_rows,
+    "tight": tight_rows,
     "equalizer": equalizer_rows,
-    "k-support": k_support_rows,
+    "wide-equalizer": wide_equalizer_rows,
     "large-signal": partial(randomized_rows, name="signal+noise"),
     "large-power": partial(randomized_rows, name="power"),
     "large-exponential": partial(randomized_rows, name="exponential"),
+    "large-svds": truncated_rows,
     "large-full-svd": full_svd_rows,
 }
 
 
-def collected() -> list[Row]:
-    """The rows of all parts that were run on their own."""
-    files = [RESULTS / f"optima-{name}.json" for name in PARTS]
-    return [Row(**row) for file in files if file.exists() for row in json.loads(file.read_text())["rows"]]
-
-
 def main() -> None:
-    """All parts into optima.json, or the parts named on the command line into optima-<part>.json, then collected."""
+    """All parts into optima.json, or the parts named on the command line into their places there."""
     quick = "--quick" in sys.argv
     chosen = [name for name in sys.argv[1:] if name in PARTS]
     for name in chosen:
-        report(f"optima-{name}", PARTS[name](quick))
-    if "collect" in sys.argv:
-        report("optima", collected())
-    elif not chosen:
+        merge("optima", PARTS[name](quick))
+    if not chosen:
         report("optima-quick" if quick else "optima", [row for part in PARTS.values() for row in part(quick)])
 
 

@@ -106,18 +106,33 @@ def seconds_of(call: Callable[[], object], device: object = "cpu", repeats: int 
 
 def report(name: str, rows: list[Row], device: object = "cpu") -> Path:
     """Print the table and write it with hardware and versions to results/<name>.json."""
-    width = max(len(row.workload) for row in rows)
-    print(f"{'workload':<{width}}  {'ours':>10}  {'alternative':>11}  {'ratio':>9}  agreement")
-    for row in rows:
-        cells = (f"{_text(row.ours, 4):>9}s", f"{_text(row.alternative, 4):>10}s", f"{_text(row.ratio, 3):>8}x")
-        note = f"  ({row.note})" if row.note else ""
-        print("  ".join((f"{row.workload:<{width}}", *cells, row.agreement)) + note, flush=True)
+    show(rows)
     where: dict[str, object] = {}
     if str(device).startswith("cuda"):
         import torch  # noqa: PLC0415 - the number of threads must be set before it loads
 
         where["device"] = torch.cuda.get_device_name()
     return write(name, {**where, "rows": [asdict(row) for row in rows]})
+
+
+def merge(name: str, rows: list[Row]) -> Path:
+    """Like `report`, for a part of the table: rows of the same workload are replaced, the others stay."""
+    show(rows)
+    file = RESULTS / f"{name}.json"
+    recorded = json.loads(file.read_text())["rows"] if file.exists() else []
+    fresh = {row.workload for row in rows}
+    kept = [row for row in recorded if row["workload"] not in fresh]
+    return write(name, {"rows": kept + [asdict(row) for row in rows]})
+
+
+def show(rows: list[Row]) -> None:
+    """Print rows in columns."""
+    width = max((len(row.workload) for row in rows), default=0)
+    print(f"{'workload':<{width}}  {'ours':>10}  {'alternative':>11}  {'ratio':>9}  agreement")
+    for row in rows:
+        cells = (f"{_text(row.ours, 4):>9}s", f"{_text(row.alternative, 4):>10}s", f"{_text(row.ratio, 3):>8}x")
+        note = f"  ({row.note})" if row.note else ""
+        print("  ".join((f"{row.workload:<{width}}", *cells, row.agreement)) + note, flush=True)
 
 
 def _text(value: float | None, digits: int) -> str:

@@ -1,0 +1,193 @@
+"""What we aim at and what a machine allows: joined with the measured rows wherever the table is printed.
+
+A floor is the least time for the work that the method cannot avoid: operations of matrix products at the speed of a
+large product, or bytes at the speed of a large copy, both measured on the same machine by bench_ceilings.py. It is the
+floor of our method, not of the task. A moonshot is the number we want to see; `why` says what stands between. Where a
+moonshot is missing, only the promise counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Work:
+    """Operations in products and bytes moved, or seconds where they were counted otherwise; `text` says of what."""
+
+    text: str
+    float64: float = 0.0
+    float32: float = 0.0
+    bytes: float = 0.0
+    seconds: float = 0.0
+
+    def floor(self, ceilings: Mapping[str, float]) -> float | None:
+        """The least seconds at these rates; None where a rate is needed that was not measured."""
+        needed = {name: getattr(self, name) for name in ("float64", "float32", "bytes") if getattr(self, name)}
+        if any(name not in ceilings for name in needed):
+            return None
+        return max([self.seconds, *(amount / ceilings[name] for name, amount in needed.items())])
+
+
+def times(value: float) -> str:
+    """A ratio as people write it."""
+    return f"{value:,.0f}x" if value >= 100 else f"{value:.3g}x"
+
+
+def percent(ratio: float) -> str:
+    """The extra time of a step from (plain step) / (step)."""
+    return f"{100 * (1 / ratio - 1):+.2f} %"
+
+
+def masks(exponent: float) -> str:
+    """A number of masks from its logarithm."""
+    return f"2^{exponent:.0f} masks in 10 s"
+
+
+def ratio_of(row: Mapping[str, Any]) -> float | None:
+    """The measured ratio."""
+    return row["ratio"]
+
+
+def mask_exponent(row: Mapping[str, Any]) -> float | None:
+    """How many masks the largest network of the row has, as a power of two."""
+    found = re.search(r"2\^(\d+) masks", row["workload"])
+    return float(found[1]) if found else None
+
+
+@dataclass(frozen=True)
+class Aim:
+    """A workload, the file and a pattern of the label of its row, what is hoped for, and what is in the way."""
+
+    task: str
+    against: str
+    file: str
+    row: str
+    moonshot: float | None = None
+    work: Work | None = None
+    why: str = ""
+    promised: float | None = None
+    score: Callable[[Mapping[str, Any]], float | None] = ratio_of
+    show: Callable[[float], str] = times
+    device: str = "cpu"
+
+
+SMALL = Work("Gram matrix, tridiagonal form and 20 eigenvectors, 2.1 million operations", float64=2.1e6)
+MIDDLE = Work("Gram matrix, tridiagonal form and 100 eigenvectors, 0.24 billion operations", float64=2.4e8)
+KRYLOV = Work("eight products with blocks of 32 from both sides, 25.6 billion operations", float64=2.56e10)
+DIVISIONS = Work("five nanoseconds of divisions an element", seconds=5e-5)
+DEEP = Work("one second moment through 20 layers, 14.5 billion operations", float32=1.45e10)
+STEP = Work("33,100 operations a step of a run, input times map included", float32=33_100)
+SWEEP_CG = Work("three conjugate-gradient steps a row, 2.07 billion operations", float32=2.07e9)
+SWEEP_EXACT = Work("normal matrices and Cholesky factors, 10.1 billion operations", float32=1.01e10)
+PGD = Work("40 passes of 1000 images, 12.5 billion operations, less where images leave early", float32=1.25e10)
+HEAD = Work("one Gram matrix of 512 features, 2.6 billion operations", float64=2.6e9)
+HEAD_GPU = Work("one Gram matrix of 2048 features, 0.21 trillion operations", float64=2.1e11)
+
+CALLS = "Two thirds of the time are calls around the eigensolver and checks; matrices this small have no more to give."
+FLOOR = "The tridiagonal form of a 400 x 400 matrix is matrix times vector, not matrix times matrix."
+SINGLE = "Beyond what the floor of float64 products allows; in float32 the gap of 1e-12 would be lost."
+CHECKS = "The loop itself is a third of the call; the rest copies, checks for NaN and wraps."
+CHAIN = "The columns are read twice: a second pass brings the error from 1e-12 to 1e-15."
+
+
+def chain(width: int) -> Work:
+    """Reading and writing every column, and the copy that is rotated in place."""
+    return Work(f"{40 * width**2 / 1e6:.3g} MB moved", bytes=40.0 * width**2)
+
+
+# fmt: off
+AIMS = (
+    Aim("optimum 120 x 80, width 20", "cvxpy, SCS", "optima", r"^optimum 120x80 width 20 / conic solver \(SCS\)$",
+        1000, SMALL, CALLS, promised=500),
+    Aim("optimum 120 x 80, width 20", "cvxpy, SCS to 1e-7", "optima", r"^optimum 120x80 .* conic solver \(SCS, 1e-7\)",
+        1500, SMALL, CALLS),
+    Aim("optimum 120 x 80, width 20", "L-BFGS to 1e-8", "optima", r"^optimum 120x80 width 20 / L-BFGS",
+        50, SMALL, CALLS, promised=16),
+    Aim("optimum 120 x 80, width 20", "dropout SGD to 1e-3", "optima", r"^optimum 120x80 width 20 / dropout SGD",
+        None, SMALL, promised=5000),
+    Aim("optimum 500 x 400, width 100", "cvxpy, SCS", "optima", r"^optimum 500x400 width 100 / conic",
+        1000, MIDDLE, FLOOR),
+    Aim("optimum 500 x 400, width 100", "L-BFGS to 1e-8", "optima", r"^optimum 500x400 width 100 / L-BFGS",
+        50, MIDDLE, FLOOR),
+    Aim("optimum 5000 x 5000, width 100, signal and noise", "full SVD", "optima", r"signal\+noise / full SVD",
+        100, KRYLOV, SINGLE, promised=50),
+    Aim("optimum 5000 x 5000, width 100, signal and noise", "randomized SVD", "optima", r"signal\+noise / randomized",
+        5, KRYLOV, SINGLE, promised=2),
+    Aim("optimum 5000 x 5000, width 100, signal and noise", "ARPACK (svds)", "optima", r"signal\+noise / svds",
+        25, KRYLOV, SINGLE),
+    Aim("optimum 5000 x 5000, width 100, power law", "randomized SVD", "optima", r"power / randomized",
+        5, KRYLOV, SINGLE, promised=2),
+    Aim("equalizer, width 128", "published: r eigendecompositions", "optima", r"equalizer width 128 / published",
+        5000, chain(128), CHECKS),
+    Aim("equalizer, width 512", "published: r eigendecompositions", "optima", r"equalizer width 512 / published",
+        25_000, chain(512), CHAIN, promised=20_000),
+    Aim("equalizer, width 2048", "published: r eigendecompositions", "optima", r"equalizer width 2048 / published",
+        400_000, chain(2048), CHAIN),
+    Aim("equalizer, width 512", "SVD + Hadamard", "optima", r"equalizer width 512 / SVD", 400, chain(512), CHAIN),
+    Aim("equalizer, width 2048", "SVD + Hadamard", "optima", r"equalizer width 2048 / SVD", 1500, chain(2048), CHAIN),
+    Aim("k-support shrinkage, d = 1000", "all pairs, NumPy", "shrinkage", r"d=1000 ", promised=9000),
+    Aim("k-support shrinkage, d = 10,000", "Argyriou, Foygel, Srebro", "shrinkage", r"d=10000 .*Argyriou",
+        500, DIVISIONS, CHECKS),
+    Aim("k-support shrinkage, d = 10,000", "all pairs, compiled", "shrinkage", r"d=10000 .*compiled",
+        3000, DIVISIONS, CHECKS),
+    Aim("k-support shrinkage, d = 10,000", "cvxpy, Clarabel", "shrinkage", r"d=10000 .*Clarabel",
+        20_000, DIVISIONS, CHECKS),
+    Aim("penalty, depth 9, width 5", "the printed sum", "penalties", r"^depth 9, width 5: sum", 30_000, None,
+        "A millisecond of torch calls on 5 x 5 matrices; bare NumPy arithmetic would take an eighth of it."),
+    Aim("penalty, six layers of width 20", "the printed sum", "penalties", r"^six layers of width 20: sum",
+        promised=1000),
+    Aim("penalty, depth 20, width 512, float32", "10^4 masks", "penalties", r"width 512, float32: 10", 25, DEEP,
+        "Beyond what general products allow; a symmetric product would halve them, and torch has none."),
+    Aim("exact ReLU criterion", "Python loops: 2^19 masks", "relu", r"^depth 2, K=\d+ n=10", 50, None,
+        "Two more inputs take 2.5 times as long; 40 inputs need about 45 s on one core.",
+        promised=46, score=mask_exponent, show=masks),
+    Aim("exact ReLU criterion, GPU", "Python loops: 2^19 masks", "relu_gpu", r"masks", 54, None,
+        "No kernel was written for the GPU: it runs on the CPU only.", score=mask_exponent, show=masks, device="cuda"),
+    Aim("exact ReLU criterion, K = 18", "batched enumeration", "relu", r"^K=18 n=10, against batched .* integrated",
+        promised=15),
+    Aim("50 runs of single-sample steps", "torch modules, one by one", "training", r"steps vs torch modules",
+        400, STEP, "Vectors of 20 and 80 entries: loads and random numbers take as long as the arithmetic.",
+        promised=150),
+    Aim("50 runs of single-sample steps", "tight NumPy loop", "training", r"single-sample steps vs tight NumPy",
+        None, STEP, promised=10),
+    Aim("50 runs of single-sample steps, GPU", "autograd on the same GPU", "training_gpu", r"^GPU, 50 runs.*autograd",
+        50_000, device="cuda"),
+    Aim("deep linear training by exact gradients", "sampled masks, batch 1000", "training", r"^deep linear",
+        promised=7),
+    Aim("sweep, ml-1m size, width 70, exact", "cmfrec, Cholesky", "recommenders", r"ml-1m size, exact, vs cmfrec",
+        10, SWEEP_EXACT),
+    Aim("sweep, ml-1m size, width 70", "cmfrec, CG", "recommenders", r"ml-1m size, 3 CG steps, vs cmfrec",
+        5, SWEEP_CG),
+    Aim("sweep, ml-1m size, width 70", "implicit, CG", "recommenders", r"ml-1m size, 3 CG steps, vs implicit",
+        5, SWEEP_CG),
+    Aim("ratings, to the objective of dropout SGD", "dropout SGD, tuned", "recommenders", r"dropout SGD's objective",
+        promised=25),
+    Aim("sweep, ml-10m size, width 70, GPU", "dropout SGD epoch, same GPU", "recommenders_gpu", r"ml-10m.*SGD",
+        600, Work("15 GB of gathers from the cache", seconds=2e-3), device="cuda"),
+    Aim("PGD, 40 steps, perceptron", "torchattacks", "attacks", r"^standard MLP PGD-linf equal steps vs torchattacks",
+        3, PGD, promised=2.3),
+    Aim("PGD, 40 steps, perceptron", "foolbox", "attacks", r"^standard MLP PGD-linf equal steps vs foolbox",
+        4, PGD, promised=2.3),
+    Aim("PGD, 40 steps, perceptron", "ART", "attacks", r"^standard MLP PGD-linf equal steps vs ART",
+        7, PGD, promised=2.3),
+    Aim("PGD, 40 steps, perceptron, GPU", "torchattacks, same GPU", "attacks_gpu", r"MLP PGD-linf.*torchattacks",
+        20, Work("weights read again from the cache, 5 microseconds a step", seconds=2e-4), device="cuda"),
+    Aim("exact penalty in a ResNet-50 step, GPU", "the plain step", "step_gpu", r"ExplicitDropout, compiled / plain",
+        1 / 1.0005, show=percent, device="cuda"),
+    Aim("ExplicitDropout in a step of a small CNN", "nn.Dropout", "layers", r"step of a small CNN, Squared",
+        promised=1 / 1.2, show=percent),
+    Aim("1 % above the optimum, linear head", "dropout training, tuned", "heads", r"linear head", 100, HEAD),
+    Aim("1 % above the optimum, linear head, GPU", "dropout training, tuned, same GPU", "heads_gpu", r"linear head",
+        150, HEAD_GPU, device="cuda"),
+    Aim("1 % above the optimum, factorization 120 x 80", "dropout training, tuned", "heads", r"factorization 120 x 80",
+        800, SMALL, CALLS),
+    Aim("100 sub-networks of width 10,000", "masked copies", "coadaptation", r"sub-networks of width 10000",
+        promised=20),
+    Aim("variable projection to SGD's objective", "dropout SGD", "coadaptation", r"variable projection .*MNIST",
+        promised=3),
+)
+# fmt: on

@@ -1,0 +1,120 @@
+"""The one table: every aim beside what was measured, as text for the terminal and as rows for the documentation."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aims import AIMS, Aim
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An aim beside the row that measures it; `row` is None where nothing was measured."""
+
+    aim: Aim
+    row: Mapping[str, Any] | None
+    floor: float | None
+
+    @property
+    def score(self) -> float | None:
+        """The measured number that the moonshot is about."""
+        return None if self.row is None else self.aim.score(self.row)
+
+    @property
+    def share(self) -> float | None:
+        """The floor divided by our time."""
+        return self.floor / self.row["ours"] if self.floor and self.row and self.row["ours"] else None
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the moonshot is reached; None where either number is missing."""
+        if self.score is None or self.aim.moonshot is None:
+            return None
+        return self.score >= self.aim.moonshot
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether the promise is kept; None where there is none or nothing was measured."""
+        if self.score is None or self.aim.promised is None:
+            return None
+        return self.score >= self.aim.promised
+
+    @property
+    def short(self) -> str:
+        """By how much the moonshot is missed, in words; empty where it is not."""
+        if self.reached is not False or self.score is None or self.aim.moonshot is None:
+            return ""
+        found, wanted = (self.aim.show(value) for value in (self.score, self.aim.moonshot))
+        return f"{found} of {wanted}"
+
+
+def standings(results: Path = RESULTS) -> Iterator[Standing]:
+    """Every aim beside the row that measures it."""
+    ceilings = {"cpu": rates(results / "ceilings.json"), "cuda": rates(results / "ceilings_gpu.json")}
+    for aim in AIMS:
+        row = _found(results / f"{aim.file}.json", aim.row)
+        floor = aim.work.floor(ceilings[aim.device]) if aim.work else None
+        yield Standing(aim, row, row["floor"] if row and row.get("floor") else floor)
+
+
+def rates(file: Path) -> Mapping[str, float]:
+    """What the machine can do at most, as measured; empty where it was not."""
+    return json.loads(file.read_text())["ceilings"] if file.exists() else {}
+
+
+def _found(file: Path, pattern: str) -> Mapping[str, Any] | None:
+    rows = json.loads(file.read_text()).get("rows", []) if file.exists() else []
+    return next((row for row in rows if re.search(pattern, row.get("workload", "")) and row.get("ours")), None)
+
+
+def cells(standing: Standing) -> dict[str, str]:
+    """One line of the table; empty cells where there is nothing to say."""
+    aim, row = standing.aim, standing.row
+    line = {"workload": aim.task, "against": aim.against}
+    if row is None:
+        return line | {"ratio": "not measured", "moonshot": aim.show(aim.moonshot) if aim.moonshot else ""}
+    score, share = standing.score, standing.share
+    return line | {
+        "droptics": seconds(row["ours"]),
+        "alternative": seconds(row["alternative"]) if row["alternative"] else "",
+        "ratio": aim.show(score) if score else "",
+        "promised": aim.show(aim.promised) + ("" if standing.kept else " (missed)") if aim.promised else "",
+        "moonshot": aim.show(aim.moonshot) + (" (reached)" if standing.reached else "") if aim.moonshot else "",
+        "floor": seconds(standing.floor) if standing.floor else "",
+        "our share of it": f"{share:.0%}" if share else "",
+        "agreement": row["agreement"],
+    }
+
+
+def seconds(value: float) -> str:
+    """A time in a unit that suits it."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size or unit == "µs":
+            return f"{value / size:,.0f} {unit}" if value >= 1000 else f"{value / size:.3g} {unit}"
+    return ""
+
+
+def text(found: list[Standing]) -> str:
+    """The table in columns, and below it what falls short, by how much and why."""
+    lines = [cells(standing) for standing in found]
+    names = list(dict.fromkeys(name for line in lines for name in line))
+    widths = {name: max(len(name), *(len(line.get(name, "")) for line in lines)) for name in names}
+    rows = [dict(zip(names, names, strict=True)), *lines]
+    table = ["  ".join(row.get(name, "").ljust(widths[name]) for name in names).rstrip() for row in rows]
+    missed = [
+        f"- {standing.aim.task}, against {standing.aim.against}: {standing.short}. {standing.aim.why}"
+        for standing in found
+        if standing.short
+    ]
+    return "\n".join([*table, "", "Short of the moonshot:", *missed])
+
+
+if __name__ == "__main__":
+    print(text(list(standings())))
