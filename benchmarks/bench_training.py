@@ -1,17 +1,14 @@
 """Training at full speed: compiled batches of runs, exact gradients, and the deterministic form against dropout.
 
-Workloads:
+bench_training_gpu.py has the rows that need a GPU. Workloads:
 - 50 runs of the 120 x 80, width 20 experiment, one fresh sample per step (mianjy2018-alg1), against one-by-one torch
-  modules with autograd, a tight NumPy loop, and batched torch products; seconds are per run-step.
+  modules with autograd, a tight NumPy loop, and the batched torch program; seconds are per run-step.
 - deep linear training, four layers of 20, by exact gradients against sampled masks with batches of 1000; per step.
 - steps and seconds until 1 % above the optimum, deterministic form against dropout.
-- where there is a GPU: the same 50 runs as a captured graph, wall time, random numbers included.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import partial
 
 from harness import Row, compare, report  # isort: skip  (sets the number of threads before torch is loaded)
@@ -105,7 +102,7 @@ def single_sample_rows() -> list[Row]:
     for name, other, other_steps, runs in (
         ("torch modules, autograd", modules, 300, 1),
         ("tight NumPy loop", tight_numpy, 2000, 1),
-        ("batched torch products", partial(ours, runs=RUNS, engine="torch"), 100, RUNS),
+        ('batched autograd (engine="torch")', partial(ours, runs=RUNS, engine="torch"), 100, RUNS),
     ):
         mine, theirs, ratio = compare(partial(ours, steps, RUNS), partial(other, other_steps), repeats=5)
         scale = (steps * RUNS) / (other_steps * runs)
@@ -227,42 +224,6 @@ def to_one_percent_rows() -> list[Row]:
     return rows
 
 
-def gpu_rows(steps: int = 10_000) -> list[Row]:
-    """50 runs end to end on one GPU, random numbers included: graph of products against the compiled CPU kernel."""
-    law = Dropout(Bernoulli(DROP, WIDTH))
-    device = torch.device("cuda")
-    model = TwoLayerLinear(*(tensor.to(device) for tensor in start(RUNS).tensors))
-    data = Moments.of_map(population()).to(device)
-
-    def seconds(call: Callable[[], object]) -> float:
-        call()
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        call()
-        torch.cuda.synchronize()
-        return time.perf_counter() - begin
-
-    def on_gpu(count: int = steps, engine: str = "products") -> torch.Tensor:
-        return train(
-            model, data, law, steps=count, step_size=ETA, batch_size=1, convention="mianjy2018",
-            record=Recording(("objective",), at=()), engine=engine,  # type: ignore[arg-type]
-        ).final("objective")  # fmt: skip
-
-    graph = seconds(on_gpu)
-    host = seconds(partial(ours, steps, RUNS))
-    eager = seconds(partial(on_gpu, 200, "torch")) * steps / 200
-    agreement = f"objective {float(on_gpu().mean()):.3f} on the GPU, {float(ours(steps, RUNS).mean()):.3f} on the CPU"
-    # a step is ten graph nodes of about a microsecond each: the launch-bound limit
-    limit = f"{10e-6 * steps / graph:.0%} of the launch-bound limit of 10 us a step"
-    name = f"GPU, 50 runs x {steps} steps, captured graph vs"
-    return [
-        Row(f"{name} compiled kernel on the CPU", graph, host, host / graph, agreement, limit),
-        Row(f"{name} autograd on the GPU", graph, eager, eager / graph, agreement),
-    ]
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
     report("training", [*single_sample_rows(), *deep_rows(), *to_one_percent_rows()])
-    if torch.cuda.is_available():
-        report("training_gpu", gpu_rows())

@@ -13,7 +13,7 @@ from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.linalg import psd_inverse_root, psd_root
 from droptics.masks import MaskLaw
 from droptics.training.numbers import INPUTS, NOISE, Counted, Numbers, Sequential, countable
-from droptics.training.objectives import Batch, Dropout, Objective
+from droptics.training.objectives import Adversarial, Batch, Dropout, Objective
 
 # Numbers that one run draws ahead. It does not depend on how many runs there are, or batches would differ from runs;
 # counted numbers do not depend on how far ahead they are drawn, so there it is all runs together.
@@ -72,9 +72,11 @@ class Stream:
         self._masks = 0 if not self._laws else (rows if objective.share == "example" else 1)
         numbers = self._masks * (self._laws[0].size if self._laws else 0)
         numbers += 0 if self._source is None else rows * self._source.numbers
-        self._generators = Sequential(seeds, device)
-        self.counted = (device.type == "cuda" if counted is None else counted) and countable(self._laws)
-        self._numbers: Numbers = Counted(seeds, device) if self.counted else self._generators
+        # attacks draw their random starts from a generator
+        possible = countable(self._laws) and not isinstance(objective, Adversarial)
+        self.counted = possible and (device.type == "cuda" if counted is None else counted)
+        self._generators = None if self.counted else Sequential(seeds, device)
+        self._numbers: Numbers = self._generators or Counted(seeds, device)
         ahead, longest = AHEAD, LONGEST
         if self.counted:
             ahead, longest = COUNTED_AHEAD // len(seeds), COUNTED_LONGEST
@@ -92,16 +94,17 @@ class Stream:
         if self._laws:
             multipliers = self._numbers.masks(self._laws, self._drawn, count, self._masks, self._scaled, self._dtype)
         self._drawn += count
-        return Draws(inputs, targets, multipliers, self._generators.first)
+        return Draws(inputs, targets, multipliers, None if self._generators is None else self._generators.first)
 
     def state(self) -> tuple[Tensor, list[dict[str, Any]]]:
         """Where all streams stand, for a checkpoint; counted ones stand at the step."""
-        return self._generators.state()
+        return (torch.zeros(0), []) if self._generators is None else self._generators.state()
 
     def restore(self, step: int, states: Tensor, normals: list[dict[str, Any]]) -> None:
         """Continue from where a checkpoint was written."""
         self._drawn = step
-        self._generators.restore(states, normals)
+        if self._generators is not None:
+            self._generators.restore(states, normals)
 
 
 def _examples(data: Data) -> int:

@@ -82,13 +82,13 @@ def descend(
     return losses
 
 
-def _descend(
+def _descend(  # type: ignore[no-untyped-def]
     U_at, V_at, x_at, y_at, z_at, rate_at, loss_at,
     steps, inputs, outputs, width,
     x_run, x_step, y_run, y_step, z_run, z_step, rate_run,
     TIED: tl.constexpr, MASKED: tl.constexpr, SPARE: tl.constexpr,
     BI: tl.constexpr, BO: tl.constexpr, BW: tl.constexpr,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """One run: res = U (z o V^T x) - y; U moves by rate res (z o V^T x)^T, V by rate x (z o U^T res)^T.
 
     The weights stay in registers; the numbers of the next step are asked for before this one is computed. Where a
@@ -157,10 +157,10 @@ def fill(seeds: Tensor, stream: int, first: int, steps: int, count: int, dtype: 
     return out
 
 
-def _fill(
+def _fill(  # type: ignore[no-untyped-def]
     out_at, seed_at, first, stream, steps, count, groups,
     DOUBLE: tl.constexpr, NORMAL: tl.constexpr, BLOCK: tl.constexpr,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """One block of groups of one run: counter (group, low step, stream, high step), key = seed of the run."""
     run = tl.program_id(1).to(tl.int64)
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
