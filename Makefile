@@ -1,19 +1,36 @@
 # `make demo` and `make test` set everything up by themselves; they need Python >= 3.10 and make.
 PYTHON ?= python3
-VENV := .venv
-BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+BIN := .venv/bin
+READY := .venv/.ready
+# the oldest Python we support, where it is installed
+OLDEST ?= $(shell for p in python3.10 python3.11 $(PYTHON); do $$p -c "" 2>/dev/null && { echo $$p; break; }; done)
+PYTEST := -m pytest -n 2 --dist worksteal
+# libraries of different age warn about each other; only with our own pinned set is every warning an error
+MIXED := -m "not slow" -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning
 
-.PHONY: demo test quick lint types docs bench mutate clean
+.PHONY: demo test quick test-minimal test-newest package lint types docs bench mutate clean
 
 demo: $(READY)
 	$(BIN)/droptics demo --out droptics-demo
 
+test quick test-minimal test-newest mutate: export OMP_NUM_THREADS := 1
+
 test: lint types
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python $(PYTEST)
 
 quick: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python $(PYTEST) -m "not slow"
+
+# the lowest versions that are declared, and whatever is newest today
+test-minimal: .venv-minimal/.ready
+	.venv-minimal/bin/python $(PYTEST) $(MIXED) tests
+
+test-newest: .venv-newest/.ready
+	.venv-newest/bin/python $(PYTEST) $(MIXED) tests
+
+# sdist and wheel, the wheel alone in a fresh environment, and its types seen from outside
+package: $(READY)
+	$(BIN)/python tests/clean_install.py
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -22,21 +39,40 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
+docs: $(READY)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+bench: .venv-bench/.ready
+	.venv-bench/bin/python benchmarks/run.py
+
+mutate: $(READY)
+	$(BIN)/python tests/mutations.py
+
 $(READY): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[test,docs]"
 	touch $@
 
+.venv-minimal/.ready: pyproject.toml constraints-minimal.txt
+	test -x .venv-minimal/bin/python || $(OLDEST) -m venv .venv-minimal
+	.venv-minimal/bin/python -m pip install --quiet -c constraints-minimal.txt -e ".[test]"
+	touch $@
+
+.venv-newest/.ready: pyproject.toml
+	test -x .venv-newest/bin/python || $(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager -e ".[test]"
+	touch $@
+
+# torchattacks asks for torchvision and for an old requests, and uses neither
+.venv-bench/.ready: pyproject.toml constraints.txt
+	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet -c constraints.txt torch==2.13.0
+	.venv-bench/bin/python -m pip install --quiet -c constraints.txt -e ".[bench]"
+	.venv-bench/bin/python -m pip install --quiet --no-deps torchattacks==3.5.1
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis droptics-demo droptics-out docs/_build docs/generated
-
-docs: $(READY)
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
-
-bench: $(READY)
-	for script in benchmarks/bench_*.py; do OMP_NUM_THREADS=1 $(BIN)/python $$script || exit 1; done
-
-mutate: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python tests/mutations.py
+	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf droptics-demo droptics-out docs/_build docs/generated
