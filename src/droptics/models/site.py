@@ -73,9 +73,11 @@ def _run(module: nn.Module, layer: nn.Module, inputs: Tensor, change: Callable[[
     """Run the module in evaluation mode with the output of one layer changed on its way."""
     calls = 0
 
-    def hook(_: nn.Module, __: tuple[Any, ...], output: Tensor) -> Tensor:
+    def hook(_: nn.Module, __: tuple[Any, ...], output: object) -> Tensor:
         nonlocal calls
         calls += 1
+        if not isinstance(output, Tensor):
+            raise ValueError(f"the layer must return one tensor, got {type(output).__name__}; choose a layer after it")
         return change(output)
 
     handle = layer.register_forward_hook(hook)
