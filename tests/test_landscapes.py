@@ -14,6 +14,7 @@ from compare import close
 from droptics import landscapes, plots
 from droptics.data import Moments, Sample
 from droptics.errors import NoClosedForm
+from droptics.landscapes.symmetries import symmetry_dimension
 from droptics.linalg import equalize_columns
 from droptics.masks import Bernoulli, Block, Product
 from droptics.models import Autoencoder, Connections, DeepLinear, TwoLayerLinear
@@ -259,3 +260,42 @@ def test_samples_and_moments_agree() -> None:
     model, masks = TwoLayerLinear(normal(3, 2), normal(4, 2)), Bernoulli(0.3, 2)
     first = landscapes.hessian(model, data, masks)
     close(landscapes.hessian(model, Moments.of_sample(data), masks), first, 1e-12)
+
+
+def test_batches_and_laws_without_certificate() -> None:
+    with pytest.raises(ValueError, match=r"one model, got a batch of shape \(2,\)"):
+        landscapes.inspect(TwoLayerLinear(normal(2, 3, 4), normal(4, 4)), sample(), Bernoulli(0.4, 4))
+    # correlated masks in a deep network: no known global optimum, so only the Hessian speaks
+    zero = DeepLinear([torch.zeros(4, 4).double(), torch.zeros(2, 4).double(), torch.zeros(3, 2).double()])
+    masks = Product([Block(0.2, 4, 2), Bernoulli(0.3, 2)])
+    assert landscapes.inspect(zero, sample(), masks).kind == "degenerate"
+
+
+def test_escape_from_a_deep_saddle() -> None:
+    """The middle layer is alive, the outer ones are zero: strict, and the way out lowers the criterion."""
+    model = DeepLinear([torch.zeros(3, 4).double(), normal(2, 3), torch.zeros(3, 2).double()], mask_inputs=False)
+    masks = Product([Bernoulli(0.2, 3), Bernoulli(0.3, 2)])
+    found = landscapes.inspect(model, sample(), masks)
+    assert found.kind == "strict saddle"
+    out = landscapes.escape(model, sample(), masks)
+    assert out.curvature < 0
+    assert out.objective < found.objective
+    close(out.objective, float(criterion(out.model, sample(), masks)))
+    assert isinstance(out.model, DeepLinear)
+
+
+def test_portrait_of_a_map_that_tied_weights_cannot_make() -> None:
+    """Y = -2 x: the squares of the weights would have to be negative, so only the origin is critical."""
+    data = Moments.of_map(torch.tensor([[-2.0]], dtype=torch.float64))
+    view = landscapes.portrait(data, Bernoulli(1 / 3, 2), resolution=5, steps=2)
+    assert view.points == {"global minimum": [(0.0, 0.0)]}
+
+
+def test_rotations_of_wide_data_are_not_counted() -> None:
+    """Beyond a bound on their number the rotations of the data are left out; rescalings still count."""
+    model, width = TwoLayerLinear(normal(40, 2), normal(40, 2, seed=1)), 2
+    data = Moments.of_map(torch.eye(40, dtype=torch.float64))
+    assert symmetry_dimension(model, data) == width
+    small = TwoLayerLinear(normal(3, 2), normal(3, 2, seed=1))
+    # a rotation of inputs and outputs together moves four vectors in three dimensions: all three directions count
+    assert symmetry_dimension(small, Moments.of_map(torch.eye(3, dtype=torch.float64))) == width + 3

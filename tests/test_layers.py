@@ -287,3 +287,23 @@ def test_bad_arguments(make: object, message: str) -> None:
     assert callable(make)
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_the_layer_says_what_it_is() -> None:
+    layer = DropBlock(0.4, 3, rate="inside")
+    assert layer.p == layer.drop == 0.4
+    assert "drop=0.4, block=3, spatial=2" in repr(layer)
+    assert "rate='inside'" in repr(layer)
+
+
+@pytest.mark.parametrize("edges", EDGES)
+@pytest.mark.parametrize("rate", ["matched", "inside", "area"])
+def test_seeds_never_become_certain(edges: str, rate: str) -> None:
+    """Gamma stays below one for every drop below one: block (size - block + 1) >= size on every side."""
+    for size in ((3,), (4,), (9,)):
+        for block in (1, 2, 3, 4, 20):
+            layer = DropBlock(0.999, block, spatial=1, edges=edges, rate=rate)
+            assert 0 < layer.seed_rate(size) <= 0.999 + 1e-12
+            assert 0 < layer.realized_rate(size) <= 1
+    nothing = DropBlock(0.0, 3, edges=edges, rate=rate)
+    assert nothing.seed_rate((8, 8)) == nothing.realized_rate((8, 8)) == 0.0

@@ -63,8 +63,6 @@ def _rotations(moments: Moments, tied: bool) -> list[tuple[Tensor, Tensor]]:
     else:
         pairs = [(part, torch.zeros_like(xx)) for part in outer]
         pairs += [(yx.new_zeros(outputs, outputs), part) for part in inner]
-    if not pairs:
-        return []
     equations = torch.stack(
         [torch.cat([(a @ yx - yx @ b).flatten(), (b @ xx - xx @ b).flatten()]) for a, b in pairs], 1
     )

@@ -92,8 +92,6 @@ class DropBlock(nn.Module):
     def realized_rate(self, size: Sequence[int]) -> float:
         """Mean probability that a position of a map of this size is dropped: 1 - mean_i (1 - gamma)^n_i."""
         gamma = self.seed_rate(size)
-        if gamma >= 1:
-            return 1.0
         return 1 - _mean_survival(math.log1p(-gamma), _covers(tuple(size), self.block, self.edges))
 
     def forward(self, input: Tensor) -> Tensor:
@@ -228,7 +226,8 @@ def _solved_rate(drop: float, block: int, edges: str, rate: str, size: tuple[int
     if rate == "area":
         return drop / area
     if rate == "inside":
-        return min(drop * math.prod(size) / (area * math.prod(length - cut + 1 for length in size)), 1.0)
+        # block (length - block + 1) >= length on every side, so this never exceeds drop
+        return drop * math.prod(size) / (area * math.prod(length - cut + 1 for length in size))
     if drop == 0:
         return 0.0
     if edges == "clipped":
