@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from droptics import coadaptation
-from droptics.data import Moments, Sample
+from droptics.data import Entries, Moments, Sample
 from droptics.masks import Bernoulli
 from droptics.models import Autoencoder, DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.penalties import penalty
@@ -402,3 +402,34 @@ def test_subnetworks_refuse_wrong_shapes():
         coadaptation.draw(Bernoulli(0.5, 3), 0, torch.Generator())
     with pytest.raises(ValueError, match="order"):
         coadaptation.accuracy_by_width(model, data, torch.arange(3))
+
+
+def test_retentivity_on_a_line():
+    """One direction: the weaker side's share of the energy, whichever side that is."""
+    for inputs in ([[3.0], [-1.0]], [[-3.0], [1.0]]):
+        found = coadaptation.retentivity(Sample(torch.tensor(inputs).double(), torch.zeros(2, 1).double()))
+        assert found.rank == 1
+        assert found.exact
+        assert float(found) == pytest.approx(0.1, rel=1e-12)
+        # the direction that keeps the least: it points at the weaker side
+        assert math.copysign(1, float(found.direction)) == -math.copysign(1, inputs[0][0])
+    with pytest.raises(ValueError, match="data must hold vectors"):
+        coadaptation.retentivity(Sample(torch.ones(2, 3, 4).double(), torch.zeros(2, 1).double()))
+
+
+def test_flows_of_networks_need_examples():
+    net = ReLUNet([randn(3, 4), randn(2, 3)])
+    with pytest.raises(ValueError, match="second moments only determine symmetrized two-layer flows"):
+        coadaptation.flows(net, Moments.of_map(torch.eye(4).double()))
+    table = Entries(torch.tensor([0]), torch.tensor([1]), torch.ones(1).double(), (2, 4))
+    with pytest.raises(ValueError, match="data for ReLUNet must be Sample, got Entries"):
+        coadaptation.flows(net, table)
+
+
+def test_subnetworks_name_what_they_need():
+    module = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 2)).double()
+    data = Sample(randn(6, 4), randn(6, 2))
+    with pytest.raises(ValueError, match=r"previous must be one of the linear layers \['0', '2'\], got 'x'"):
+        coadaptation.export(LastLayer.of(module), data, torch.ones(5, dtype=torch.bool), previous="x")
+    with pytest.raises(ValueError, match="must be ReLUNet, TwoLayerLinear or LastLayer, got Autoencoder"):
+        coadaptation.subnetwork_outputs(Autoencoder(randn(4, 2)), data.inputs, torch.ones(1, 2).double())

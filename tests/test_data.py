@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import entries, normal, sample, singular_moments, weighted_sample
+from cases import entries, measurements, normal, sample, singular_moments, weighted_sample
 from compare import close
 from droptics.data import Entries, Measurements, Moments, Sample
 
@@ -105,3 +105,19 @@ def test_finite_numbers_whose_sum_overflows_are_accepted():
     assert len(Sample(huge, huge)) == 4
     with pytest.raises(ValueError, match="2 NaN or infinite entries"):
         Sample(torch.tensor([[float("inf")], [-float("inf")]]), torch.ones(2, 1))
+
+
+def test_values_are_targets_of_one_column():
+    close(entries().targets, entries().values[:, None])
+    close(measurements().targets, measurements().values[:, None])
+
+
+def test_moments_of_anything_that_has_them():
+    moments = singular_moments()
+    assert Moments.of(moments) is moments
+    close(Moments.of(sample()).yx, sample().targets.mT @ sample().inputs / len(sample()))
+    with pytest.raises(ValueError, match="data must be Sample or Moments, got Entries"):
+        Moments.of(entries())
+    empty = torch.zeros(0, 0, dtype=torch.float64)
+    with pytest.raises(ValueError, match="at least one input and one output"):
+        Moments(empty, torch.zeros(2, 0, dtype=torch.float64), torch.eye(2, dtype=torch.float64))

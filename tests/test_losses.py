@@ -4,7 +4,7 @@ from torch.nn import functional
 
 from cases import normal
 from compare import close
-from droptics.losses import CrossEntropy, Logistic, Squared
+from droptics.losses import CrossEntropy, Logistic, Loss, Squared
 
 
 def test_losses_agree_with_torch_and_broadcast():
@@ -33,3 +33,33 @@ def test_losses_agree_with_torch_and_broadcast():
 def test_bad_targets_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("loss", "outputs", "targets"),
+    [
+        (Squared(), normal(5, 3), normal(5, 3, seed=1)),
+        (CrossEntropy(), normal(5, 3), torch.tensor([0, 2, 1, 1, 0])),
+        (Logistic(), 3 * normal(5, 1), torch.tensor([1, -1, 1, 1, -1])),
+    ],
+)
+def test_second_derivatives_agree_with_automatic_ones(loss, outputs, targets):
+    """The formulas of every loss against the default of the base class, which differentiates twice."""
+    expected = Loss.hessian(loss, outputs, targets)
+    close(loss.hessian(outputs, targets), expected, 1e-12)
+    directions = normal(outputs.shape[-1], 4, seed=2)
+    curved = torch.einsum("nij,im,jm->nm", expected, directions, directions)
+    close(loss.curvatures(outputs, targets, directions), curved, 1e-12)
+    close(Loss.curvatures(loss, outputs, targets, directions), curved, 1e-12)
+
+
+def test_second_derivatives_are_differentiable_where_the_outputs_are():
+    class Quartic(Squared):
+        def __call__(self, outputs, targets):
+            return (outputs - targets).pow(4).sum(-1)
+
+    outputs = normal(2, 2).requires_grad_()
+    hessian = Loss.hessian(Quartic(), outputs, torch.zeros(2, 2).double())
+    close(hessian, torch.diag_embed(12 * outputs.detach() ** 2), 1e-13)
+    (third,) = torch.autograd.grad(hessian.sum(), outputs)
+    close(third, 24 * outputs.detach(), 1e-13)
