@@ -20,13 +20,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from droptics.data import Data, Moments, Sample
+from droptics.data import Data
 from droptics.envelopes.envelope import Value, envelope_rule, induced_rule
 from droptics.errors import NoClosedForm
 from droptics.linalg import psd_root
 from droptics.masks import Block, MaskLaw
 from droptics.models import DeepLinear
-from droptics.penalties.closed_form import feature_gram, layer_laws
+from droptics.penalties.closed_form import input_moment, layer_laws
 
 MAX_SWEEPS = 20_000
 
@@ -106,16 +106,6 @@ def induced_spectrum(values: Tensor, strengths: Tensor) -> Tensor:
     return (values.square() * torch.expm1(factors.sum(-2))).sum(-1)
 
 
-def second_moment(data: Data) -> Tensor:
-    """E x x^T."""
-    match data:
-        case Moments():
-            return data.xx
-        case Sample():
-            return feature_gram(data.inputs, data)
-    raise ValueError(f"data for DeepLinear must be Sample or Moments, got {type(data).__name__}")
-
-
 def split_laws(model: DeepLinear, masks: MaskLaw) -> tuple[tuple[MaskLaw, ...], MaskLaw | None]:
     """The laws of the hidden layers, and that of the inputs when they are masked too."""
     laws = layer_laws(model, masks)
@@ -134,7 +124,7 @@ def spectrum(model: DeepLinear, second: Tensor) -> Tensor:
 
 def _masked_inputs(model: DeepLinear, data: Data, law: MaskLaw | None) -> tuple[Tensor, Tensor | float]:
     """Second moment after the input masks, and what these alone add: tr W (Cbar o E x x^T) W^T."""
-    second = second_moment(data).double()
+    second = input_moment(model, data).double()
     if law is None:
         return second, 0.0
     noise = law.characteristic.to(second) * second
@@ -160,6 +150,6 @@ def _(model: DeepLinear, data: Data, masks: MaskLaw) -> Value:
     if inputs is not None:
         raise NoClosedForm("the convex envelope of DeepLinear is known without masks on the inputs; use induced")
     strengths = exact_strengths(laws)
-    values = spectrum(model, second_moment(data))
+    values = spectrum(model, input_moment(model, data))
     strength = torch.expm1(torch.log1p(strengths.to(values)).sum())
     return (strength * values.sum(-1).square()).to(model.dtype), "closed form"

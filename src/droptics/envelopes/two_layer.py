@@ -52,15 +52,17 @@ def white_spectrum(U: Tensor, V: Tensor, white: White) -> Tensor:
 
 
 def _allocated(spectrum: Tensor, masks: MaskLaw) -> Tensor:
-    """Least penalty of independent units with unequal rates, differentiable in the spectrum."""
-    strengths = masks.relative_variance.detach().to(spectrum)
+    """Least penalty of independent units with unequal rates, differentiable in the spectrum and in the rates."""
+    strengths = masks.relative_variance.to(spectrum)
+    fixed = strengths.detach()
     rows = spectrum.reshape(-1, spectrum.shape[-1])
     values = []
     for row in rows:
-        shares = allocate(row.detach(), strengths)
+        shares = allocate(row.detach(), fixed)
+        # at a minimum over the shares these count as constants
         exact = (strengths * shares.square()).sum()
         # the derivative with respect to the j-th value is twice the level of the block that holds it
-        levels = (strengths * shares)[strengths.argsort(stable=True)]
+        levels = (fixed * shares)[fixed.argsort(stable=True)]
         count = min(len(levels), len(row))
         linear = 2 * (levels[:count] * row[:count]).sum()
         values.append(exact + linear - linear.detach())
@@ -184,14 +186,12 @@ def connection_form(data: Data, masks: MaskLaw, width: int) -> tuple[White, Mask
     One rate lambda on all weights penalizes lambda sum_k ||u_k||^2 ||D v_k||^2 with D = diag(E x_i^2)^(1/2)
     (pal2020-thm4.1, corrected). The target plays no part.
     """
-    strength = common_strength(masks)
-    if not masks.independent or strength is None:
+    if not masks.independent or common_strength(masks) is None:
         raise NoClosedForm("the induced penalty of Connections is known for independent weights with one rate only")
     moments = Moments.of(data)
     right = Root.diagonal(torch.diagonal(moments.xx))
-    ones = torch.ones(moments.yx.shape[0], dtype=data.dtype, device=data.device)
-    white = White(right.up_rows(moments.yx), torch.trace(moments.yy), Root(ones, ones, True), right)
-    return white, Gaussian(strength, width)
+    white = White(right.up_rows(moments.yx), torch.trace(moments.yy), Root.identity(moments.yx), right)
+    return white, Gaussian(masks.relative_variance[0], width)
 
 
 @induced_rule.register

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm
-from droptics.linalg import psd_eigen
+from droptics.linalg import psd_eigen, psd_inverse_root, psd_root
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,12 @@ class Root:
     plain: bool = False
 
     @staticmethod
+    def identity(like: Tensor) -> Root:
+        """The identity on the rows of a matrix, of its dtype and device."""
+        ones = torch.ones_like(like[:, 0])
+        return Root(ones, ones, True)
+
+    @staticmethod
     def diagonal(values: Tensor) -> Root:
         """Root of diag(values); zero values stay zero in the inverse."""
         roots = values.clamp_min(0).sqrt()
@@ -36,12 +42,16 @@ class Root:
 
     @staticmethod
     def of_moment(moment: Tensor) -> Root:
-        """Root of a second moment, of full column rank; diagonal moments are recognized and cost nothing."""
+        """Root of a second moment, of full column rank; diagonal moments are recognized and cost nothing.
+
+        Where a derivative in the moment is wanted it is the symmetric root, differentiable at equal eigenvalues too.
+        """
         diagonal = torch.diagonal(moment)
-        if torch.count_nonzero(moment) == torch.count_nonzero(diagonal):
-            ones = torch.ones_like(diagonal)
-            return Root(ones, ones, True) if torch.equal(diagonal, ones) else Root.diagonal(diagonal)
+        if not moment.requires_grad and torch.count_nonzero(moment) == torch.count_nonzero(diagonal):
+            return Root.identity(moment) if bool((diagonal == 1).all()) else Root.diagonal(diagonal)
         values, vectors = psd_eigen(moment)
+        if moment.requires_grad and bool((values > 0).all()):
+            return Root(psd_root(moment), psd_inverse_root(moment))
         kept = values > 0
         roots, vectors = values[kept].sqrt(), vectors[:, kept]
         return Root(vectors * roots, vectors / roots)
@@ -101,7 +111,7 @@ def _of_moments(data: Moments) -> White:
     target = right.up_rows(data.yx)
     # the same energies added in the same order as in the target, so that noiseless data give a constant near zero
     constant = (torch.diagonal(data.yy) - target.square().sum(1)).sum()
-    return White(target, constant, _identity(target, 0), right)
+    return White(target, constant, Root.identity(target), right)
 
 
 def _of_sample(data: Sample) -> White:
@@ -111,14 +121,14 @@ def _of_sample(data: Sample) -> White:
     scale = data.shares.sqrt()[:, None]
     basis, triangle = torch.linalg.qr(scale * data.inputs)
     inner, values, outer = torch.linalg.svd(triangle, full_matrices=False)
-    level = max(data.inputs.shape) * torch.finfo(data.dtype).eps * (float(values[0]) if len(values) else 0.0)
+    level = max(data.inputs.shape) * torch.finfo(data.dtype).eps * (float(values[0].detach()) if len(values) else 0.0)
     kept = values > level
     directions, values = outer[kept].mT, values[kept]
     basis = basis @ inner[:, kept]
     targets = scale * data.targets
     target = targets.mT @ basis
     constant = (targets - basis @ target.mT).square().sum()
-    return White(target, constant, _identity(target, 0), Root(directions * values, directions / values))
+    return White(target, constant, Root.identity(target), Root(directions * values, directions / values))
 
 
 def _of_entries(data: Entries) -> White:
@@ -155,11 +165,5 @@ def _of_measurements(data: Measurements) -> White:
     correlation = (data.values @ design / count).reshape(data.matrices.shape[1:])
     target = correlation / scale.sqrt()
     residual = data.values - design @ correlation.flatten() / scale
-    rows = torch.ones(target.shape[0], dtype=data.dtype, device=data.device)
     right = Root.diagonal(scale.expand(target.shape[1]))
-    return White(target, residual.square().mean(), Root(rows, rows, True), right)
-
-
-def _identity(target: Tensor, axis: int) -> Root:
-    ones = torch.ones(target.shape[axis], dtype=target.dtype, device=target.device)
-    return Root(ones, ones, True)
+    return White(target, residual.square().mean(), Root.identity(target), right)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import torch
 
 from droptics.data import Data
-from droptics.envelopes.deep_linear import allocation, exact_strengths, second_moment, split_laws
+from droptics.envelopes.deep_linear import allocation, exact_strengths, split_laws
 from droptics.envelopes.deep_network import least_penalty_network
 from droptics.envelopes.whitening import Root
 from droptics.equalization.equalization import equalize_rule
 from droptics.errors import NoClosedForm
 from droptics.masks import MaskLaw
 from droptics.models import DeepLinear
+from droptics.penalties.closed_form import input_moment
 
 
 @equalize_rule.register
@@ -25,7 +26,7 @@ def equalized_deep(model: DeepLinear, data: Data, masks: MaskLaw) -> DeepLinear:
     if inputs is not None or model.batch_shape:
         raise NoClosedForm("equalized networks are built for one DeepLinear model without masks on its inputs")
     strengths = exact_strengths(laws).detach()
-    root = Root.of_moment(second_moment(data).double())
+    root = Root.of_moment(input_moment(model, data).double())
     if root.singular:
         raise NoClosedForm("the second moment of the inputs is singular, so that the least penalty may not be attained")
     matrix = model.matrix().detach().double()

@@ -108,8 +108,7 @@ def capacity_bound(sample: Sample, masks: MaskLaw, bias: bool) -> float:
     if bias:
         y = y - (share * y).sum(0)
     triangle = torch.linalg.qr(share.sqrt() * y).R
-    ones = [triangle.new_ones(size) for size in (triangle.shape[1], triangle.shape[0])]
-    white = White(triangle.mT, triangle.new_zeros(()), Root(ones[0], ones[0]), Root(ones[1], ones[1]))
+    white = White(triangle.mT, triangle.new_zeros(()), Root.identity(triangle.mT), Root.identity(triangle))
     return two_layer_bound(white, masks)[0]
 
 

@@ -104,8 +104,7 @@ def _(model: Autoencoder, data: Data) -> Tensor:
 # regularizer (pal2020-thm4.1) is that of dropout and differs unless the inputs are uncorrelated.
 @unit_gram.register
 def _(model: Connections, data: Data) -> Tensor:
-    input_gram = data.xx if isinstance(data, Moments) else feature_gram(_vectors(data, model), _sample(data, model))
-    outer = (model.U.mT @ model.U)[..., None, :, None, :] * input_gram[:, None, :, None]
+    outer = (model.U.mT @ model.U)[..., None, :, None, :] * input_moment(model, data)[:, None, :, None]
     weights = model.V[..., :, :, None, None] * model.V[..., None, None, :, :]
     return (outer * weights).flatten(-4, -3).flatten(-2, -1)
 
@@ -115,7 +114,8 @@ def _(model: Connections, data: Data) -> Tensor:
     if isinstance(data, Moments):
         energies = torch.diagonal(data.xx)
     else:
-        energies = feature_energies(_vectors(data, model), _sample(data, model))
+        sample = _sample(data, model)
+        energies = feature_energies(sample.inputs, sample)
     return (model.V.square() * energies[:, None] * model.U.square().sum(-2, keepdim=True)).flatten(-2)
 
 
@@ -167,6 +167,8 @@ def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
     """
     laws = layer_laws(model, masks)
     factor = _input_factor(model, data)
+    if factor is None:
+        return sub_penalties(model, data, masks).sum(-1)
     excess: Tensor | None = None
     if model.mask_inputs:
         excess = _added(laws[0], factor)
@@ -193,8 +195,7 @@ def sub_penalties(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
     if not isinstance(model, DeepLinear):
         raise ValueError(f"sub_penalties are defined for DeepLinear, got {type(model).__name__}")
     laws = layer_laws(model, masks)
-    factor = _input_factor(model, data)
-    parts: list[Tensor] = [factor @ factor.mT]
+    parts = [input_moment(model, data)]
     if model.mask_inputs:
         parts.append(_hadamard(laws[0], parts[0]))
         laws = laws[1:]
@@ -245,19 +246,25 @@ def _added(law: MaskLaw, factor: Tensor) -> Tensor:
     return law.characteristic.to(factor) * (factor @ factor.mT)
 
 
-def _input_factor(model: DeepLinear, data: Data) -> Tensor:
-    """F with F F^T = E x x^T; the examples themselves when they are few."""
+def _input_factor(model: DeepLinear, data: Data) -> Tensor | None:
+    """F with F F^T = E x x^T; None where it has no derivative and one is wanted (a singular moment)."""
+    if isinstance(data, Sample) and len(data) <= model.input_size:
+        return (data.inputs * data.shares.sqrt()[:, None]).mT
+    moment = input_moment(model, data)
+    lower, info = torch.linalg.cholesky_ex(moment)
+    if int(info) == 0:
+        return lower
+    return None if moment.requires_grad else psd_root(moment)
+
+
+def input_moment(model: Model, data: Data) -> Tensor:
+    """E x x^T of the inputs of a linear network."""
     match data:
-        case Sample() if len(data) <= model.input_size:
-            return (data.inputs * data.shares.sqrt()[:, None]).mT
-        case Sample():
-            second_moment = feature_gram(data.inputs, data)
         case Moments():
-            second_moment = data.xx
-        case _:
-            raise _wrong_data("DeepLinear", data, "Sample or Moments")
-    lower, info = torch.linalg.cholesky_ex(second_moment)
-    return lower if int(info) == 0 else psd_root(second_moment)
+            return data.xx
+        case Sample():
+            return feature_gram(data.inputs, data)
+    raise _wrong_data(type(model).__name__, data, "Sample or Moments")
 
 
 def _contributions(model: Factorization, data: Data) -> Tensor:
@@ -270,10 +277,6 @@ def _sample(data: Data, model: Model) -> Sample:
     if not isinstance(data, Sample):
         raise _wrong_data(type(model).__name__, data, "Sample")
     return data
-
-
-def _vectors(data: Data, model: Model) -> Tensor:
-    return _sample(data, model).inputs
 
 
 def _wrong_data(family: str, data: Data, wanted: str) -> ValueError:
