@@ -170,7 +170,8 @@ def kernel_rows(flops: float, bandwidth: float) -> list[Row]:
         note = (
             f"{total / chosen:.3g} run-steps/s, {chosen / count * 1e6:.2f} us a step; "
             f"{FLOPS * total / chosen / flops:.1%} of the arithmetic and "
-            f"{BYTES * total / chosen / bandwidth:.1%} of the memory limit; drawing takes {drawing / chosen:.1%} of it; run-steps/s by warps: {table}"
+            f"{BYTES * total / chosen / bandwidth:.1%} of the memory limit; drawing takes "
+            f"{drawing / chosen:.1%} of it; run-steps/s by warps: {table}"
         )
         rows.append(Row(f"GPU, kernel alone, {runs} runs x {count} steps", chosen, None, None, "", note, limit))
     return rows

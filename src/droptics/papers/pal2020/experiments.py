@@ -7,6 +7,7 @@ Each cell is a pure function of plain parameters and a seed and returns plain ro
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -235,6 +236,7 @@ def last_layer_cell(
     *,
     dataset: Literal["mnist", "cifar10"] = "mnist",
     network: Literal["cnn", "resnet"] = "resnet",
+    blocks: Sequence[int] = (3, 3, 3),
     examples: int = 1000,
     width: int = 80,
     block: int = 5,
@@ -243,7 +245,7 @@ def last_layer_cell(
     step_size: float = 2e-3,
     batch_size: int = 100,
     folder: Folder | None = None,
-    device: str = "cpu",
+    device: str = "auto",
     seed: int = 0,
     records: int = 30,
 ) -> list[Row]:
@@ -252,10 +254,16 @@ def last_layer_cell(
     Targets are one-hot labels and the loss is squared. Rows of kind "objective" hold the deterministic objective along
     training and the bound min_A ||Y - A||^2 + beta ||A||_(r)^2 with beta = (block / width) drop / (1 - drop), per
     example; rows of kind "spectrum" the singular values of the final predictions beside those of the bound.
+    `blocks` are residual blocks per stage, (3, 3, 3) 20 layers in all; `device` "auto" is a GPU where there is one.
     """
-    data = images(dataset, examples, folder, seed).to(torch.device(device))
+    place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
+    data = images(dataset, examples, folder, seed).to(place)
     channels = data.inputs.shape[1]
-    net = (SmallCnn if network == "cnn" else ResNet)(channels=channels, width=width, seed=seed).to(device)
+    net = (
+        SmallCnn(channels=channels, width=width, seed=seed)
+        if network == "cnn"
+        else ResNet(channels=channels, width=width, blocks=tuple(blocks), seed=seed)
+    ).to(place)
     law = Block(drop, width, block)
     run = train(
         LastLayer.of(net, "head"),
