@@ -2,9 +2,7 @@
 
 Coin g stands for `count` copies of a unit that fall independently with probability `drop`: Z_g is a binomial count
 of survivors divided by 1 - drop. The coins are cut into two halves, every outcome of a half is one column of a table,
-and a pre-activation is the sum of one column of each. Few outcomes are summed directly; many by sorting: the sum
-over all pairs with L_i + R_i > 0 and L_j + R_j > 0 is a two-dimensional dominance sum, swept along one unit with a
-Fenwick tree over the other, O(2^(coins/2) coins) a pair of units instead of O(2^coins).
+and a pre-activation is the sum of one column of each. Here every pair of columns is visited; `relu_sweeps` sorts them.
 """
 
 from __future__ import annotations
@@ -181,14 +179,17 @@ def _active(values: Array, alive: NDArray[np.bool_], drop: Array) -> Index:
 
 
 @njit(cache=True)
-def _state_columns(weights: Array, bias: Array, values: Array, counts: Index, drop: Array) -> tuple[Array, Array]:
-    """Columns weights * values, and the bias plus the units that never fall."""
-    columns = weights * values
+def _half_tables(
+    columns: Array, bias: Array, values: Array, chance: float, counts: Index, drop: Array, left: Index, right: Index
+) -> tuple[Array, Array, Array, Array]:
+    """Both tables with their probabilities; the left one holds the bias, the units that never fall and the chance."""
     base = bias.copy()
     for g in range(len(values)):
         if drop[g] == 0.0 and values[g] != 0.0:
             base += counts[g] * columns[:, g]
-    return columns, base
+    left_table, left_weights = half_table(columns, counts, drop, left, base)
+    right_table, right_weights = half_table(columns, counts, drop, right, np.zeros(len(bias)))
+    return left_table, left_weights * chance, right_table, right_weights
 
 
 @njit(cache=True)
@@ -205,11 +206,10 @@ def direct_moments(
     units = weights.shape[0]
     mean, second = np.zeros(units), np.zeros((units, units))
     for s in range(states.shape[0]):
-        columns, base = _state_columns(weights, bias, states[s], counts, drop)
         left, right = split_coins(counts, _active(states[s], alive, drop))
-        left_table, left_weights = half_table(columns, counts, drop, left, base)
-        right_table, right_weights = half_table(columns, counts, drop, right, np.zeros(units))
-        left_weights *= chances[s]
+        left_table, left_weights, right_table, right_weights = _half_tables(
+            weights * states[s], bias, states[s], chances[s], counts, drop, left, right
+        )
         _sum_pairs(left_table, left_weights, right_table, right_weights, mean, second)
     for i in range(units):
         for j in range(i):
@@ -234,11 +234,10 @@ def direct_gradient(
     state_gradient, weight_gradient = np.zeros(states.shape), np.zeros(weights.shape)
     bias_gradient = np.zeros(units)
     for s in range(states.shape[0]):
-        columns, base = _state_columns(weights, bias, states[s], counts, drop)
         left, right = split_coins(counts, _active(states[s], alive, drop))
-        left_table, left_weights = half_table(columns, counts, drop, left, base)
-        right_table, right_weights = half_table(columns, counts, drop, right, np.zeros(units))
-        left_weights *= chances[s]
+        left_table, left_weights, right_table, right_weights = _half_tables(
+            weights * states[s], bias, states[s], chances[s], counts, drop, left, right
+        )
         left_slopes, right_slopes = np.zeros(left_table.shape), np.zeros(right_table.shape)
         _slope_pairs(left_table, left_weights, right_table, right_weights, linear, quadratic, left_slopes, right_slopes)
         gradient = np.zeros(weights.shape)
@@ -253,169 +252,3 @@ def direct_gradient(
         for g in range(len(drop)):
             state_gradient[s, g] = (gradient[:, g] * weights[:, g]).sum()
     return state_gradient, weight_gradient, bias_gradient
-
-
-@njit(cache=True)
-def sorted_outcomes(table: Array, counts: Index, chosen: Index) -> Index:
-    """For every unit the order of its column sums.
-
-    A coin without copies repeats the sorted list so far with a shift, so that one merge per coin sorts all; binomial
-    counts are left to a general sort.
-    """
-    units, size = table.shape
-    order = np.zeros((units, size), np.int64)
-    merged = np.empty(size, np.int64)
-    binary = True
-    for g in chosen:
-        binary = binary and counts[g] == 1
-    for i in range(units):
-        if not binary:
-            order[i] = np.argsort(table[i])
-            continue
-        filled = 1
-        while filled < size:
-            first, second = 0, 0
-            for place in range(2 * filled):
-                take = second == filled
-                if not take and first < filled:
-                    take = table[i, order[i, first]] <= table[i, order[i, second] + filled]
-                if take:
-                    merged[place] = order[i, first]
-                    first += 1
-                else:
-                    merged[place] = order[i, second] + filled
-                    second += 1
-            filled *= 2
-            order[i, :filled] = merged[:filled]
-    return order
-
-
-@njit(cache=True)
-def ranks(table: Array, other: Array, table_order: Index, order: Index) -> tuple[Index, Index]:
-    """For every unit: ranks in `other`, and how many of `other` stay <= -table."""
-    units, size = other.shape
-    rank = np.empty((units, size), np.int64)
-    cut = np.empty(table.shape, np.int64)
-    for i in range(units):
-        for position in range(size):
-            rank[i, order[i, position]] = position
-        below = size
-        for a in table_order[i]:
-            while below > 0 and other[i, order[i, below - 1]] > -table[i, a]:
-                below -= 1
-            cut[i, a] = below
-    return rank, cut
-
-
-@njit(cache=True)
-def _sweep_single(
-    i: int,
-    left: Array,
-    left_weights: Array,
-    right: Array,
-    right_weights: Array,
-    order: Index,
-    cut: Index,
-    linear: Array,
-    quadratic: Array,
-    slopes: Array,
-) -> tuple[float, float]:
-    """Mean and second moment of one unit; adds its slopes when `slopes` is not empty."""
-    size = right.shape[1]
-    tails = np.zeros((size + 1, 3))
-    for position in range(size - 1, -1, -1):
-        b = order[i, position]
-        value, weight = right[i, b], right_weights[b]
-        tails[position, 0] = tails[position + 1, 0] + weight
-        tails[position, 1] = tails[position + 1, 1] + weight * value
-        tails[position, 2] = tails[position + 1, 2] + weight * value * value
-    mean, second = 0.0, 0.0
-    for a in range(left.shape[1]):
-        none, one, two = tails[cut[i, a], 0], tails[cut[i, a], 1], tails[cut[i, a], 2]
-        value, weight = left[i, a], left_weights[a]
-        mean += weight * (value * none + one)
-        second += weight * (value * (value * none + 2.0 * one) + two)
-        if slopes.size:
-            slopes[i, a] += weight * (linear[i] * none + 2.0 * quadratic[i, i] * (value * none + one))
-    return mean, second
-
-
-@njit(cache=True)
-def _sweep_pair(
-    i: int,
-    j: int,
-    left: Array,
-    left_weights: Array,
-    right: Array,
-    right_weights: Array,
-    order: Index,
-    rank: Index,
-    left_order: Index,
-    cut: Index,
-    tree: Array,
-    quadratic: Array,
-    slopes: Array,
-) -> float:
-    """E relu(p_i) relu(p_j) by a sweep over unit i and a Fenwick tree over unit j; adds slopes when wanted."""
-    size = right.shape[1]
-    tree[:] = 0.0
-    pointer = size
-    total = 0.0
-    factor = quadratic[i, j] + quadratic[j, i] if slopes.size else 0.0
-    for a in left_order[i]:
-        while pointer > cut[i, a]:
-            pointer -= 1
-            b = order[i, pointer]
-            first, other, weight = right[i, b], right[j, b], right_weights[b]
-            node = size - rank[j, b]
-            while node <= size:
-                tree[node, 0] += weight
-                tree[node, 1] += weight * first
-                tree[node, 2] += weight * other
-                tree[node, 3] += weight * first * other
-                node += node & -node
-        if pointer == size or cut[j, a] == size:
-            continue
-        none, one, two, both = 0.0, 0.0, 0.0, 0.0
-        node = size - cut[j, a]
-        while node > 0:
-            none += tree[node, 0]
-            one += tree[node, 1]
-            two += tree[node, 2]
-            both += tree[node, 3]
-            node -= node & -node
-        first, other, weight = left[i, a], left[j, a], left_weights[a]
-        total += weight * (first * (other * none + two) + other * one + both)
-        if slopes.size:
-            slopes[i, a] += factor * weight * (other * none + two)
-            slopes[j, a] += factor * weight * (first * none + one)
-    return total
-
-
-@njit(cache=True)
-def sweep_row(
-    i: int,
-    left: Array,
-    left_weights: Array,
-    right: Array,
-    right_weights: Array,
-    order: Index,
-    rank: Index,
-    left_order: Index,
-    cut: Index,
-    tree: Array,
-    linear: Array,
-    quadratic: Array,
-    slopes: Array,
-    mean: Array,
-    second: Array,
-) -> None:
-    """Fill mean[i] and second[i, :i + 1] (and the mirror image); add slopes when `slopes` is not empty."""
-    mean[i], second[i, i] = _sweep_single(
-        i, left, left_weights, right, right_weights, order, cut, linear, quadratic, slopes
-    )
-    for j in range(i):
-        second[i, j] = _sweep_pair(
-            i, j, left, left_weights, right, right_weights, order, rank, left_order, cut, tree, quadratic, slopes
-        )
-        second[j, i] = second[i, j]

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from droptics.penalties.relu_kernels import (
-    coin_gradient,
-    direct_gradient,
-    direct_moments,
-    half_table,
-    ranks,
-    sorted_outcomes,
-    split_coins,
-    sweep_row,
-)
+from droptics.penalties.relu_kernels import coin_gradient, direct_gradient, direct_moments, half_table, split_coins
 from droptics.penalties.relu_outcomes import Advance, Coins, Leaf, Stage, Walk
+from droptics.penalties.relu_sweeps import Half, ranks, sorted_outcomes, sweep_row
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 # Up to this many outcomes (log2) visiting them all is faster than sorting.
 DIRECT_BITS = 16.0
@@ -93,10 +87,10 @@ class Dominance:
 
     def __init__(
         self,
-        columns: NDArray[np.float64],
-        base: NDArray[np.float64],
+        columns: Array,
+        base: Array,
         law: Coins,
-        chosen: NDArray[np.int64],
+        chosen: Index,
         walk: Walk,
     ) -> None:
         self.columns, self.base, self.law, self.advance = columns, base, law, walk.advance
@@ -108,41 +102,34 @@ class Dominance:
         self.outer = np.array(outer, dtype=np.int64)
         self.halves = split_coins(law.counts, np.array(inner, dtype=np.int64))
 
-    def _tables(self, base: NDArray[np.float64], chosen: NDArray[np.int64]) -> Any:
-        """Sums, probabilities and the order of the sums."""
-        table, chances = half_table(self.columns, self.law.counts, self.law.drop, chosen, base)
-        return table, chances, sorted_outcomes(table, self.law.counts, chosen)
+    def _half(self, base: Array, chosen: Index) -> Half:
+        """All outcomes of the chosen coins, starting from `base`."""
+        sums, chances = half_table(self.columns, self.law.counts, self.law.drop, chosen, base)
+        return Half(sums, chances, sorted_outcomes(sums, self.law.counts, chosen))
 
-    def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def moments(self) -> tuple[Array, Array]:
         """Mean and second moment."""
         units = len(self.base)
         mean, second = np.zeros(units), np.zeros((units, units))
-        offsets, chances, _ = self._tables(self.base, self.outer)
-        for o in range(offsets.shape[1]):
-            left, right = (
-                self._tables(offsets[:, o].copy(), self.halves[0]),
-                self._tables(0 * self.base, self.halves[1]),
-            )
-            part = _sweep(left, right, self.advance, None)
-            mean += chances[o] * part[0]
-            second += chances[o] * part[1]
+        outside = self._half(self.base, self.outer)
+        right = self._half(np.zeros(units), self.halves[1])
+        for offset, chance in zip(outside.sums.T, outside.chances, strict=True):
+            part = _sweep(self._half(offset.copy(), self.halves[0]), right, self.advance, None)
+            mean += chance * part[0]
+            second += chance * part[1]
         return mean, second
 
-    def slopes(
-        self, linear: NDArray[np.float64], quadratic: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def slopes(self, linear: Array, quadratic: Array) -> tuple[Array, Array]:
         """Gradients of <linear, mean> + <quadratic, second> in the columns and in the base."""
         result = np.zeros(self.columns.shape)
-        offsets, chances, _ = self._tables(self.base, self.outer)
-        outer_slopes = np.zeros(offsets.shape)
-        for o in range(offsets.shape[1]):
-            left, right = (
-                self._tables(offsets[:, o].copy(), self.halves[0]),
-                self._tables(0 * self.base, self.halves[1]),
-            )
-            weights = (chances[o] * linear, chances[o] * quadratic)
-            for tables, half in (((left, right), self.halves[0]), ((right, left), self.halves[1])):
-                slopes = _sweep(*tables, self.advance, weights)[2]
+        outside = self._half(self.base, self.outer)
+        outer_slopes = np.zeros(outside.sums.shape)
+        right = self._half(np.zeros(len(self.base)), self.halves[1])
+        for o, chance in enumerate(outside.chances):
+            left = self._half(outside.sums[:, o].copy(), self.halves[0])
+            weights = (chance * linear, chance * quadratic)
+            for pair, half in (((left, right), self.halves[0]), ((right, left), self.halves[1])):
+                slopes = _sweep(*pair, self.advance, weights)[2]
                 coin_gradient(slopes, self.law.counts, self.law.drop, half, result)
             outer_slopes[:, o] = slopes.sum(1)
         if len(self.outer):
@@ -154,35 +141,19 @@ class Dominance:
         return result, offset
 
 
-def _sweep(left: Any, right: Any, advance: Advance, weights: Any) -> tuple[Any, Any, Any]:
+def _sweep(
+    left: Half, right: Half, advance: Advance, weights: tuple[Array, Array] | None
+) -> tuple[Array, Array, Array]:
     """All single and pair sums of two half tables; slopes per outcome of the left one when weights are given."""
-    table, chances, table_order = left
-    other, other_chances, order = right
-    units = len(table)
-    rank, cut = ranks(table, other, table_order, order)
+    units = len(left.sums)
+    rank, cut = ranks(left, right)
     linear, quadratic = (np.zeros(units), np.zeros((units, units))) if weights is None else weights
-    slopes = np.zeros((0, 0)) if weights is None else np.zeros(table.shape)
+    slopes = np.zeros((0, 0)) if weights is None else np.zeros(left.sums.shape)
     mean, second = np.zeros(units), np.zeros((units, units))
-    tree = np.empty((other.shape[1] + 1, 4))
+    tree = np.empty((right.sums.shape[1] + 1, 4))
     for i in range(units):
-        sweep_row(
-            i,
-            table,
-            chances,
-            other,
-            other_chances,
-            order,
-            rank,
-            table_order,
-            cut,
-            tree,
-            linear,
-            quadratic,
-            slopes,
-            mean,
-            second,
-        )
-        advance((i + 1) * sweep_work(table.shape[1], other.shape[1]))
+        sweep_row(i, left, right, rank, cut, tree, linear, quadratic, slopes, mean, second)
+        advance((i + 1) * sweep_work(left.sums.shape[1], right.sums.shape[1]))
     return mean, second, slopes
 
 
@@ -191,14 +162,14 @@ def sweep_work(left: int, right: int) -> float:
     return (left + right) * max(math.log2(right), 1.0)
 
 
-def outcome_bits(stage: Stage, states: Tensor) -> NDArray[np.float64]:
+def outcome_bits(stage: Stage, states: Tensor) -> Array:
     """log2 of the number of outcomes of every state at this stage."""
     assert isinstance(stage.law, Coins)
     alive = ((states != 0) & (stage.weight != 0).any(0)).detach().numpy()
     return np.asarray(alive @ np.log2(stage.law.radix))
 
 
-def half_rows(counts: NDArray[np.int64]) -> float:
+def half_rows(counts: Index) -> float:
     """Rows of the larger half table, about."""
     return 2.0 ** (np.log2(counts + 1.0).sum() / 2)
 
@@ -208,18 +179,18 @@ def table_rows(units: int, memory: int) -> float:
     return max(memory / (2 * _BYTES_PER_UNIT_AND_ROW * units + 64), 16.0)
 
 
-def _arrays(stage: Stage) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+def _arrays(stage: Stage) -> tuple[Array, Array, NDArray[np.bool_]]:
     weight = np.ascontiguousarray(stage.weight.detach().numpy())
     return weight, np.ascontiguousarray(stage.bias.detach().numpy()), (weight != 0).any(0)
 
 
 def _single(
-    weight: NDArray[np.float64],
-    bias: NDArray[np.float64],
+    weight: Array,
+    bias: Array,
     alive: NDArray[np.bool_],
-    state: NDArray[np.float64],
+    state: Array,
     law: Coins,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Array, Array, Index]:
     columns = weight * state
     steady = law.drop == 0
     base = bias + columns[:, steady] @ law.counts[steady]
