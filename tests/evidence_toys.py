@@ -29,9 +29,23 @@ def dying_cell(*, number: int, marker: str, always: bool) -> list[dict]:
     """Kills its own process, the first time or every time."""
     path = Path(marker)
     if number == 2 and (always or not path.exists()):
-        path.touch()
+        with path.open("a") as file:
+            file.write("died\n")
         os._exit(3)
     return [{"number": number}]
+
+
+def named_cell(*, number: int) -> list[dict]:
+    """The name of the Dask worker it runs on."""
+    from distributed import get_worker
+
+    return [{"number": number, "worker": get_worker().name}]
+
+
+def pretend_gpu() -> None:
+    """Make this process believe that it has a GPU."""
+    torch.cuda.is_available = lambda: True
+    torch.cuda.get_device_name = lambda *_: "pretended"
 
 
 def failing_cell(*, number: int) -> list[dict]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -21,6 +22,7 @@ import evidence_toys as toys
 from droptics.cli.reproduce import reproduce_command
 from droptics.evidence.engines import Dask, Engine, Local, Processes, engine
 from droptics.evidence.figures import SCALES, reproduce, unavailable
+from droptics.evidence.standing import span, standing_page, standings
 from droptics.papers import PAPERS, figures, missing
 from droptics.papers import reproduce as reproduce_by_id
 
@@ -80,35 +82,42 @@ def test_other_parameters_are_other_cells(tmp_path):
     assert changed.computed == toys.CELLS
 
 
+# quick figures of three works, with their numbers of cells at smoke scale
+REAL = {"helmbold2017-fig1": 3, "mianjy2018-fig1": 3, "mianjy2018-fig2": 6, "pal2020-fig4": 4, "thesis-fig5-1": 1}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> dict[str, bytes]:
+    """Tables of the real figures, computed here in one go."""
+    artifacts = reproduce_by_id(list(REAL), "smoke", tmp_path_factory.mktemp("undisturbed"))
+    assert {artifact.figure.id: artifact.computed for artifact in artifacts} == REAL
+    return {artifact.figure.id: artifact.table.read_bytes() for artifact in artifacts}
+
+
 @pytest.mark.slow
-def test_a_killed_run_resumes_where_it_was(tmp_path):
-    log, out = tmp_path / "log", tmp_path / "out"
-    program = (
-        "import evidence_toys as toys\n"
-        "from droptics.evidence.engines import Local\n"
-        "from droptics.evidence.figures import reproduce\n"
-        "if __name__ == '__main__':\n"
-        f"    reproduce([toys.figure(seconds=0.5, log={str(log)!r})], 'smoke', {str(out)!r}, Local())\n"
-    )
-    script = tmp_path / "program.py"
-    script.write_text(program)
-    environment = os.environ | {"PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([sys.executable, str(script)], env=environment, start_new_session=True)
-    deadline = time.monotonic() + 120
-    while len(list((out / "cells").glob("*.json"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
+def test_a_killed_command_resumes_where_it_was(tmp_path, undisturbed):
+    command = [str(Path(sys.executable).with_name("droptics")), "reproduce", *REAL, "--out", str(tmp_path)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+
+    def finished() -> dict[Path, tuple[int, int, bytes]]:
+        return {
+            path: (path.stat().st_ino, path.stat().st_mtime_ns, path.read_bytes())
+            for path in (tmp_path / "cells").glob("*.json")
+        }
+
+    process = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 240
+    while len(finished()) < 4 and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    finished = {path: path.read_bytes() for path in (out / "cells").glob("*.json")}
-    assert 2 <= len(finished) < toys.CELLS
-    subprocess.run([sys.executable, str(script)], env=environment, check=True, timeout=120)
-    assert all(path.read_bytes() == content for path, content in finished.items())
-    # a cell in flight at the kill may have written its log line without finishing
-    started = numbers_run(log)
-    assert set(started) == set(range(toys.CELLS))
-    undisturbed = reproduce([toys.figure(seconds=0.0)], "smoke", tmp_path / "fresh")[0]
-    resumed = (out / "toy-fig1" / "smoke" / "table.csv").read_bytes()
-    assert resumed == undisturbed.table.read_bytes()
+    before = finished()
+    assert 4 <= len(before) < sum(REAL.values())
+    subprocess.run(command, env=environment, check=True, timeout=240, stdout=subprocess.DEVNULL)
+    after = finished()
+    assert len(after) == sum(REAL.values())
+    assert {path: after[path] for path in before} == before
+    assert {id: (tmp_path / id / "smoke" / "table.csv").read_bytes() for id in REAL} == undisturbed
 
 
 @pytest.mark.slow
@@ -131,20 +140,53 @@ def test_a_worker_that_dies_is_retried_once_and_then_reported(tmp_path):
     assert len(bad.rows) == toys.CELLS - 1
 
 
-@pytest.mark.slow
-def test_a_dask_cluster_gives_the_same_table(tmp_path):
+@contextlib.contextmanager
+def dask_cluster(**workers: dict):
+    """A scheduler and named workers in processes of their own that are started again when they die."""
     distributed = pytest.importorskip("distributed")
-    here = reproduce([toys.figure()], "smoke", tmp_path / "a")[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # distributed warns about ports and event loops
-        with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster:
-            there = reproduce([toys.figure()], "smoke", tmp_path / "b", Dask(cluster.scheduler_address))[0]
-            gpu = reproduce([toys.figure(gpu=True)], "smoke", tmp_path / "c", Dask(cluster.scheduler_address))[0]
-    assert there.table.read_bytes() == here.table.read_bytes()
-    assert gpu.outcome == "skipped"
-    assert "no worker of the cluster offers the resource GPU" in gpu.skipped
+        specification = {
+            name: {"cls": distributed.Nanny, "options": {"nthreads": 1, "dashboard_address": None, "name": name} | more}
+            for name, more in workers.items()
+        }
+        scheduler = {"cls": distributed.Scheduler, "options": {"dashboard_address": None, "port": 0}}
+        with (
+            distributed.SpecCluster(workers=specification, scheduler=scheduler, silence_logs=50) as cluster,
+            distributed.Client(cluster, set_as_default=False) as client,
+        ):
+            client.wait_for_workers(len(workers))
+            yield Dask(cluster.scheduler_address), client
+
+
+@pytest.mark.slow
+def test_two_dask_workers_give_the_same_tables_place_gpu_cells_and_retry_once(tmp_path, undisturbed):
+    placed = toys.figure("toy-fig1", run=toys.named_cell, gpu=True)
+    once = toys.figure("toy-fig2", run=toys.dying_cell, marker=str(tmp_path / "once"), always=False)
+    always = toys.figure("toy-fig3", run=toys.dying_cell, marker=str(tmp_path / "always"), always=True)
+    with dask_cluster(plain={}, big={"resources": {"GPU": 1}}) as (cluster, client):
+        real = reproduce_by_id(list(REAL), "smoke", tmp_path, cluster)
+        client.run(toys.pretend_gpu)
+        on_gpu = reproduce([placed], "smoke", tmp_path, cluster)[0]
+        good, bad = reproduce([once, always], "smoke", tmp_path, cluster)
+    assert {artifact.figure.id: artifact.table.read_bytes() for artifact in real} == undisturbed
+    assert [row["worker"] for row in on_gpu.rows] == ["big"] * toys.CELLS
+    assert json.loads(on_gpu.manifest.read_text())["hardware"]["gpu"] == "pretended"
+    assert good.outcome == "reproduced"
+    assert (tmp_path / "once").read_text() == "died\n"
+    assert list(bad.failures.values()) == ["its worker process died twice"]
+    assert (tmp_path / "always").read_text() == "died\n" * 2
+    assert len(bad.rows) == toys.CELLS - 1
+
+
+def test_a_cluster_without_a_gpu_skips_gpu_cells(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+            artifact = reproduce([toys.figure(gpu=True)], "smoke", tmp_path, Dask(cluster.scheduler_address))[0]
+    assert artifact.outcome == "skipped"
+    assert "no worker of the cluster offers the resource GPU" in artifact.skipped
 
 
 def test_no_scheduler_is_one_clear_error(tmp_path):
@@ -274,6 +316,35 @@ def test_the_command_prints_outcomes(tmp_path):
     data = json.loads(run_command("thesis-fig5-1", "--out", str(tmp_path), "--json").output)
     assert data[0]["id"] == "thesis-fig5-1"
     assert data[0]["outcome"] == "reproduced"
+
+
+def test_the_table_of_results_is_current():
+    """results/README.md, written by `droptics reproduce --standing results`."""
+    folder = TESTS.parent / "results"
+    assert (folder / "README.md").read_text() == standing_page(standings(figures(), folder))
+    unknown = {path.name for path in folder.iterdir() if path.is_dir()} - {figure.id for figure in figures()}
+    assert unknown == set()
+
+
+def test_standings_say_what_came_out_and_why_not(tmp_path):
+    artifact = reproduce([toys.figure()], "paper", tmp_path / "out")[0]
+    (tmp_path / "toy-fig1").mkdir()
+    (tmp_path / "toy-fig1" / "manifest.json").write_bytes(artifact.manifest.read_bytes())
+    never = unavailable("toy-fig3", "Toy", "A photograph", "It is | pretty.", "a photograph")
+    ran, not_run = standings([toys.figure(), never], tmp_path)
+    assert ran.reproduced == "partly"
+    assert ran.ours == "1 of 2 comparisons hold; not: smallest square (0 == 1)"
+    assert ran.scale == "paper, 6 cells"
+    assert not_run.reproduced == "not run: a photograph"
+    page = standing_page([ran, not_run])
+    assert "2 figures and tables: 0 reproduced, 1 partly, 0 not, 1 not run." in page
+    assert "It is \\| pretty." in page
+    assert [span(value) for value in (2.04, 90, 5400)] == ["2.0 s", "1.5 min", "1.5 h"]
+
+
+def test_the_command_writes_the_table_of_results(tmp_path):
+    assert run_command("--standing", str(tmp_path)).exit_code == 0
+    assert "0 reproduced" in (tmp_path / "README.md").read_text()
 
 
 def test_the_command_refuses_nonsense(tmp_path):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from droptics.evidence.figures import Artifact
 
 
 def reproduce_command(
@@ -21,6 +25,10 @@ def reproduce_command(
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder of the data sets; else DROPTICS_DATA or the user's cache.")
     ] = None,
+    standing: Annotated[
+        Path | None,
+        typer.Option("--standing", help="Run nothing; write README.md of this folder of results: how each came out."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Compute figures and tables again and compare each printed number or ordering with ours.
@@ -35,13 +43,15 @@ def reproduce_command(
     import json
     import os
 
-    from rich.console import Console
-    from rich.table import Table
-
     from droptics.datasets import VARIABLE
     from droptics.evidence.figures import SCALES, manifest
+    from droptics.evidence.standing import standing_page, standings
+    from droptics.files import write_text
     from droptics.papers import figures, gallery, reproduce, verify
 
+    if standing is not None:
+        write_text(standing / "README.md", standing_page(standings(figures(), standing)))
+        return
     if scale not in SCALES:
         raise ValueError(f"--scale must be one of {', '.join(SCALES)}, got {scale!r}")
     if bool(ids) == everything:
@@ -54,21 +64,29 @@ def reproduce_command(
     if as_json:
         print(json.dumps([manifest(artifact) for artifact in artifacts], indent=1))
     else:
-        table = Table(title=f"figures and tables, scale {scale}", title_justify="left")
-        for name in ("id", "outcome", "compared", "seconds", "folder or reason"):
-            table.add_column(name, overflow="fold")
-        for artifact in artifacts:
-            met = sum(item.comparison.holds for item in artifact.expectations)
-            where = artifact.skipped or "; ".join(artifact.failures.values()) or str(artifact.folder)
-            counted = f"{met} of {len(artifact.expectations)}" if artifact.expectations else ""
-            table.add_row(artifact.figure.id, artifact.outcome, counted, f"{artifact.seconds:.1f}", where)
-        console = Console()
-        console.print(table)
-        for artifact in artifacts:
-            for item in artifact.expectations:
-                if not item.comparison.holds:
-                    console.print(f"{artifact.figure.id}: {item.comparison} ({item.outcome})", markup=False)
+        print_outcomes(artifacts, scale)
         if page is not None:
-            console.print(f"gallery: {page}", markup=False)
+            print(f"gallery: {page}")
     if not all(artifact.agrees for artifact in artifacts):
         raise typer.Exit(1)
+
+
+def print_outcomes(artifacts: Sequence[Artifact], scale: str) -> None:
+    """A table of the figures, and below it every comparison that does not hold."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"figures and tables, scale {scale}", title_justify="left")
+    for name in ("id", "outcome", "compared", "seconds", "folder or reason"):
+        table.add_column(name, overflow="fold")
+    for artifact in artifacts:
+        met = sum(item.comparison.holds for item in artifact.expectations)
+        where = artifact.skipped or "; ".join(artifact.failures.values()) or str(artifact.folder)
+        counted = f"{met} of {len(artifact.expectations)}" if artifact.expectations else ""
+        table.add_row(artifact.figure.id, artifact.outcome, counted, f"{artifact.seconds:.1f}", where)
+    console = Console()
+    console.print(table)
+    for artifact in artifacts:
+        for item in artifact.expectations:
+            if not item.comparison.holds:
+                console.print(f"{artifact.figure.id}: {item.comparison} ({item.outcome})", markup=False)

@@ -10,6 +10,7 @@ import abc
 import multiprocessing
 import os
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -201,9 +202,11 @@ def _serve(pipe: Connection) -> None:
 class Dask(Engine):
     """Cells on a Dask cluster by the address of its scheduler, such as tcp://host:8786.
 
-    GPU cells go to workers started with `--resources GPU=1`; without such a worker they are skipped with a reason.
-    The scheduler moves the cells of a dead worker to another one (`distributed.scheduler.allowed-failures` says how
-    often) and then reports them. Rows travel back to this process, so no shared file system is needed.
+    GPU cells go to workers started with `--resources GPU=1`, one at a time on each; without such a worker they are
+    skipped with a reason. The scheduler moves the cells of a dead worker to another one; the second time a cell's
+    worker dies the cell is reported. (A scheduler whose `distributed.scheduler.allowed-failures` is below 2, the
+    default being 3, gives up earlier and its own message is reported.) Rows travel back to this process, so no shared
+    file system is needed.
     """
 
     address: str
@@ -221,18 +224,34 @@ class Dask(Engine):
         with client:
             workers = client.scheduler_info(n_workers=-1)["workers"].values()
             gpus = sum(worker.get("resources", {}).get("GPU", 0) for worker in workers)
-            futures = {}
+            futures, run = {}, uuid.uuid4().hex
             for task in tasks:
                 if task.gpu and not gpus:
                     yield Done(task.key, skipped="needs a GPU, no worker of the cluster offers the resource GPU")
                     continue
-                future = client.submit(perform, task, pure=False, resources={"GPU": 1} if task.gpu else None)
+                place = {"GPU": 1} if task.gpu else None
+                future = client.submit(_attempt, task, f"{run}-{task.key}", pure=False, resources=place)
                 futures[future] = task.key
             for future in as_completed(list(futures), loop=client.loop):  # type: ignore[no-untyped-call]
                 try:
                     yield future.result()
                 except Exception as error:
                     yield Done(futures[future], error=f"{type(error).__name__}: {error}")
+
+
+def _attempt(task: Task, name: str) -> Done:
+    """Run a task on a Dask worker unless two attempts were begun and never ended.
+
+    The attempts are counted on the scheduler, by the length of a queue: what a worker knows dies with it.
+    """
+    from distributed import Queue, get_client  # noqa: PLC0415 - an optional dependency
+
+    attempts = Queue(name, client=get_client())  # type: ignore[no-untyped-call]
+    attempts.put(1)  # type: ignore[no-untyped-call]
+    lost = attempts.qsize() > 2  # type: ignore[no-untyped-call]
+    done = Done(task.key, error="its worker process died twice") if lost else perform(task)
+    attempts.close()  # type: ignore[no-untyped-call]
+    return done
 
 
 def engine(name: str) -> Engine:
