@@ -1,80 +1,87 @@
 """Test error of explicit-rating recommenders on MovieLens 100K, 1M and Jester, every method tuned the same way.
 
-Random 90/10 splits, three seeds. Settings are chosen on a 90/10 split of the training part only, then the method is
-fitted to the whole training part. Strengths that have the unit of a rating are multiplied by the standard deviation
-of the training ratings, so that one grid serves all sets; the rate of dropout needs no such care. Predictions are not
-clipped; unknown users and items fall back to the biases in every method.
+    python benchmarks/bench_recommenders_accuracy.py [--sets ml-100k ml-1m jester] [--methods ...] [--jobs 1]
 
-    python benchmarks/bench_recommenders_accuracy.py [--sets ml-100k ml-1m jester] [--methods ...]
+Protocol. Three random 90/10 splits. Every method has width 70 and a grid of eight settings. The setting is chosen by
+the RMSE on a random tenth of the training part, the method fitted again to the whole training part, and tested once.
+All methods see ratings divided by the standard deviation of the training part, so that one grid serves all sets;
+errors are in the original unit. Predictions are not clipped; unknown users and items fall back to the biases in every
+method. A table gives mean and standard error over the splits, and the paired difference to the best alternative.
 
-needs the data (DROPTICS_DATA) and, for the alternatives, scikit-surprise and cmfrec. DROPTICS_DEVICE=cuda runs our own
-methods on a GPU (the same systems; errors agree to five digits). Finished cells are kept in the
-result file and not run again.
+Needs the data (DROPTICS_DATA) and, for one alternative, cmfrec. SVD and SVD++ are scikit-surprise's iterations,
+compiled as `surprise_sgd.py` describes. Finished cells are kept in the result file and not run again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import lru_cache
+from itertools import product
+from multiprocessing import get_context
 
 import numpy as np
 from scipy.sparse import coo_matrix
 
+import surprise_sgd
 from droptics.datasets import Ratings, jester, movielens
 from droptics.recommenders import DropoutCompletion, RidgeCompletion, default_drop
-from harness import RESULTS
+from harness import RESULTS, write
 
-FILE = RESULTS / "recommenders_accuracy.json"
+NAME = "recommenders_accuracy"
 SETS: dict[str, Callable[[], Ratings]] = {
     "ml-100k": lambda: movielens("ml-100k"),
     "ml-1m": lambda: movielens("ml-1m"),
     "jester": jester,
 }
-SEEDS = (0, 1, 2)
-WIDTHS = {"ml-100k": (30, 70), "ml-1m": (70,), "jester": (30,)}
-WEIGHTED = (0.04, 0.06, 0.09, 0.13)
-DEVICE = os.environ.get("DROPTICS_DEVICE")
+SEEDS = (31, 32, 33)
+INNER = 1000
+WIDTH, SWEEPS, EPOCHS = 70, 30, 30
 Setting = dict[str, float]
+Fit = Callable[[Ratings, Ratings, Setting], np.ndarray]
+
+
+def crossed(**axes: tuple[float, ...]) -> list[Setting]:
+    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+
+
+# Eight settings for every method. The ridge of L2-ALS does not scale with the counts, so its grid depends on the set.
+GRIDS: dict[str, list[Setting]] = {
+    "droptics": crossed(multiple=(0.75, 1.0, 1.35, 1.8), smoothing=(0.0, 0.5)),
+    "ALS-WR": crossed(strength=(0.032, 0.04, 0.05, 0.06, 0.07, 0.085, 0.1, 0.12)),
+    "cmfrec ALS": crossed(strength=(0.055, 0.07, 0.09, 0.115), constant_bias=(0, 1)),
+    "surprise SVD": crossed(regularization=(0.025, 0.04, 0.06, 0.09), rate=(0.01, 0.02)),
+    "surprise SVD++": crossed(regularization=(0.025, 0.04, 0.06, 0.09), rate=(0.01, 0.02)),
+}
+RIDGES = {
+    "ml-100k": (7.0, 9.0, 11.0, 13.0, 15.0, 18.0, 22.0, 27.0),
+    "ml-1m": (12.0, 15.0, 18.0, 21.0, 25.0, 30.0, 36.0, 44.0),
+    "jester": (28.0, 36.0, 44.0, 52.0, 60.0, 70.0, 85.0, 100.0),
+}
 
 
 def grid(method: str, name: str) -> list[Setting]:
-    """Widths times four strengths, the same widths for every method; SVD++ gets what the machine allows."""
-    if method == "surprise SVD++":
-        # One fit takes minutes on the larger sets: the setting found on ml-100k is used there.
-        strengths = (0.03, 0.06, 0.1) if name == "ml-100k" else (0.06,)
-        return [{"width": 20, "strength": s} for s in strengths]
-    strengths = {
-        "droptics": (0.6, 0.85, 1.2, 1.7),
-        "droptics, smoothing 0.35": (0.6, 0.85, 1.2, 1.7),
-        "L2-ALS": (8.0, 12.0, 20.0, 32.0, 56.0, 100.0),
-        "ALS-WR": WEIGHTED,
-        "cmfrec ALS": WEIGHTED,
-        "surprise SVD": (0.03, 0.06, 0.1, 0.15),
-    }[method]
-    return [{"width": w, "strength": s} for w in WIDTHS[name] for s in strengths]
+    return crossed(ridge=RIDGES[name]) if method == "L2-ALS" else GRIDS[method]
 
 
-def own(method: str) -> Callable[[Ratings, Ratings, Setting], np.ndarray]:
-    def fit(train: Ratings, test: Ratings, setting: Setting) -> np.ndarray:
-        width, strength = int(setting["width"]), setting["strength"]
-        unit = float(np.std(train.values))
-        options = {"sweeps": 30, "threads": 1 if DEVICE is None else None, "device": DEVICE}
-        if method.startswith("droptics"):
-            base = default_drop(width, len(train))
-            lam = strength * base / (1 - base)
-            smoothing = 0.35 if "smoothing" in method else 0.0
-            model = DropoutCompletion(width, lam / (1 + lam), smoothing=smoothing, **options)
-        else:
-            model = RidgeCompletion(width, strength * unit, weighted=method == "ALS-WR", **options)
-        return model.fit(train).predict(test.users, test.items, unknown="ignore")
+def with_droptics(train: Ratings, test: Ratings, setting: Setting) -> np.ndarray:
+    drop = default_drop(WIDTH, len(train))
+    lam = setting["multiple"] * drop / (1 - drop)
+    options = {name: setting[name] for name in setting if name != "multiple"}
+    model = DropoutCompletion(WIDTH, lam / (1 + lam), sweeps=SWEEPS, threads=1, **options)
+    return model.fit(train).predict(test.users, test.items, unknown="ignore")
 
-    return fit
+
+def with_ridge(train: Ratings, test: Ratings, setting: Setting) -> np.ndarray:
+    weighted = "strength" in setting
+    strength = setting["strength" if weighted else "ridge"]
+    model = RidgeCompletion(WIDTH, strength, weighted=weighted, sweeps=SWEEPS, threads=1)
+    return model.fit(train).predict(test.users, test.items, unknown="ignore")
 
 
 def with_cmfrec(train: Ratings, test: Ratings, setting: Setting) -> np.ndarray:
@@ -82,58 +89,35 @@ def with_cmfrec(train: Ratings, test: Ratings, setting: Setting) -> np.ndarray:
 
     users, rows = np.unique(train.users, return_inverse=True)
     items, columns = np.unique(train.items, return_inverse=True)
-    unit = float(np.std(train.values))
     model = CMF(
-        k=int(setting["width"]),
-        lambda_=setting["strength"] * unit,
+        k=WIDTH,
+        lambda_=setting["strength"],
         scale_lam=True,
-        scale_bias_const=False,
-        use_cg=True,
+        scale_bias_const=bool(setting["constant_bias"]),
         niter=15,
         nthreads=1,
         verbose=False,
         random_state=0,
     )
-    model.fit(X=coo(rows, columns, train.values, (len(users), len(items))))
-    left, right = place(users, test.users), place(items, test.items)
-    return combine(model.glob_mean_, model.user_bias_, model.item_bias_, model.A_, model.B_, left, right)
+    model.fit(X=coo_matrix((train.values.astype(np.float64), (rows, columns)), shape=(len(users), len(items))))
+    at = place(users, test.users), place(items, test.items)
+    return combine(model.glob_mean_, model.user_bias_, model.item_bias_, model.A_, model.B_, *at)
 
 
-def coo(rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> object:
-    return coo_matrix((values.astype(np.float64), (rows, columns)), shape=shape)
+def with_surprise(implicit: bool) -> Fit:
+    def run(train: Ratings, test: Ratings, setting: Setting) -> np.ndarray:
+        users, rows = np.unique(train.users, return_inverse=True)
+        items, columns = np.unique(train.items, return_inverse=True)
+        order = np.argsort(rows, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(users)))])
+        mean = float(np.mean(train.values, dtype=np.float64))
+        values = train.values[order].astype(np.float64) - mean
+        sizes = len(items), WIDTH, EPOCHS
+        step = setting["rate"], setting["regularization"]
+        found = surprise_sgd.fit(starts, columns[order].astype(np.int32), values, *sizes, *step, implicit)
+        return combine(mean, *found, place(users, test.users), place(items, test.items))
 
-
-def with_surprise(plus: bool) -> Callable[[Ratings, Ratings, Setting], np.ndarray]:
-    def fit(train: Ratings, test: Ratings, setting: Setting) -> np.ndarray:
-        import pandas as pd  # noqa: PLC0415 - only for this method
-        from surprise import SVD, Dataset, Reader, SVDpp  # noqa: PLC0415 - only for this method
-
-        scale = (float(train.values.min()), float(train.values.max()))
-        frame = pd.DataFrame({"u": train.users, "i": train.items, "r": train.values.astype(np.float64)})
-        trainset = Dataset.load_from_df(frame, Reader(rating_scale=scale)).build_full_trainset()
-        unit = float(np.std(train.values)) / 1.12
-        regularization = setting["strength"] * unit
-        if plus:
-            model = SVDpp(n_factors=20, n_epochs=20, reg_all=regularization, random_state=0, cache_ratings=True)
-        else:
-            model = SVD(
-                n_factors=int(setting["width"]), n_epochs=30, lr_all=0.01, reg_all=regularization, random_state=0
-            )
-        model.fit(trainset)
-        left = inner(trainset._raw2inner_id_users, test.users)
-        right = inner(trainset._raw2inner_id_items, test.items)
-        factors = model.pu
-        if plus:
-            factors = factors.copy()
-            for user, rated in trainset.ur.items():
-                factors[user] += model.yj[[item for item, _ in rated]].sum(0) / np.sqrt(len(rated))
-        return combine(trainset.global_mean, model.bu, model.bi, factors, model.qi, left, right)
-
-    return fit
-
-
-def inner(known: dict[object, int], ids: np.ndarray) -> np.ndarray:
-    return np.array([known.get(entry, -1) for entry in ids.tolist()])
+    return run
 
 
 def place(known: np.ndarray, ids: np.ndarray) -> np.ndarray:
@@ -152,97 +136,103 @@ def combine(
     return result
 
 
-METHODS: dict[str, Callable[[Ratings, Ratings, Setting], np.ndarray]] = {
-    "droptics": own("droptics"),
-    "droptics, smoothing 0.35": own("droptics, smoothing 0.35"),
-    "ALS-WR": own("ALS-WR"),
-    "L2-ALS": own("L2-ALS"),
+METHODS: dict[str, Fit] = {
+    "droptics": with_droptics,
+    "L2-ALS": with_ridge,
+    "ALS-WR": with_ridge,
     "cmfrec ALS": with_cmfrec,
-    "surprise SVD": with_surprise(plus=False),
-    "surprise SVD++": with_surprise(plus=True),
+    "surprise SVD": with_surprise(implicit=False),
+    "surprise SVD++": with_surprise(implicit=True),
 }
+
+
+def scaled(fit: Fit) -> Fit:
+    """The method on ratings of standard deviation one, its predictions in the original unit."""
+
+    def run(train: Ratings, test: Ratings, setting: Setting) -> np.ndarray:
+        unit = float(np.std(train.values, dtype=np.float64))
+        small = Ratings(train.users, train.items, (train.values / unit).astype(np.float32))
+        return unit * fit(small, test, setting)
+
+    return run
 
 
 def rmse(predicted: np.ndarray, test: Ratings) -> float:
     return float(np.sqrt(np.mean((predicted - test.values) ** 2)))
 
 
-def cell(name: str, method: str, seed: int, ratings: Ratings) -> dict[str, object]:
+@lru_cache(maxsize=1)
+def load(name: str) -> Ratings:
+    return SETS[name]()
+
+
+def cell(name: str, method: str, seed: int) -> dict[str, object]:
     """Tune on a split of the training part, fit to all of it, test once."""
-    train, test = ratings.split(0.1, seed)
-    settings = grid(method, name)
-    fit = METHODS[method]
-    tried = {}
-    if len(settings) > 1:
-        part, valid = train.split(0.1, seed + 100)
-        for number, setting in enumerate(settings):
-            tried[number] = rmse(fit(part, valid, setting), valid)
-    best = settings[min(tried, key=tried.__getitem__)] if tried else settings[0]
+    train, test = load(name).split(0.1, seed)
+    part, valid = train.split(0.1, INNER + seed)
+    settings, fit = grid(method, name), scaled(METHODS[method])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        validation = [rmse(fit(part, valid, setting), valid) for setting in settings]
+    best = settings[int(np.argmin(validation))]
     begin = time.process_time()
     predicted = fit(train, test, best)
     seconds = time.process_time() - begin
-    error = rmse(predicted, test)
     mae = float(np.mean(np.abs(predicted - test.values)))
-    return {"rmse": error, "mae": mae, "setting": best, "fit_seconds": seconds, "validation": list(tried.values())}
+    error = rmse(predicted, test)
+    return {"rmse": error, "mae": mae, "setting": best, "fit_seconds": seconds, "validation": validation}
 
 
-def cells(sets: list[str], methods: list[str]) -> Iterator[tuple[str, str, int]]:
-    slow = [method for method in methods if method == "surprise SVD++"]
-    for group in ([m for m in methods if m not in slow], slow):
-        for name in sets:
-            for seed in SEEDS:
-                for method in group:
-                    yield name, method, seed
+def table(found: dict[str, dict[str, object]]) -> list[dict[str, object]]:
+    """Mean and standard error per set and method, and ours minus the best alternative, paired over the splits."""
+    rows: list[dict[str, object]] = []
+    for name in SETS:
+        errors: dict[str, list[float]] = {}
+        for method in METHODS:
+            keys = [f"{name} / {method} / {seed}" for seed in SEEDS]
+            if all(key in found for key in keys):
+                errors[method] = [float(found[key]["rmse"]) for key in keys]  # type: ignore[arg-type]
+                rows.append({"set": name, "method": method, **summary(errors[method])})
+        others = [method for method in errors if method != "droptics"]
+        if "droptics" in errors and others:
+            best = min(others, key=lambda method: statistics.mean(errors[method]))
+            gaps = [mine - theirs for mine, theirs in zip(errors["droptics"], errors[best], strict=True)]
+            rows.append({"set": name, "method": f"droptics minus {best}", **summary(gaps)})
+    return rows
 
 
-def write(results: dict[str, object]) -> None:
-    FILE.parent.mkdir(exist_ok=True)
-    aside = FILE.with_suffix(".part")
-    aside.write_text(json.dumps(results, indent=1))
-    os.replace(aside, FILE)
-
-
-def final(results: dict[str, dict[str, object]], name: str, method: str, seed: int) -> float | None:
-    """Test RMSE of a cell; "smoothing chosen" takes the variant with the lower error on the validation split."""
-    if method.endswith("chosen"):
-        both = [f"{name} / {m} / {seed}" for m in METHODS if m.startswith("droptics")]
-        if any(key not in results for key in both):
-            return None
-        return results[min(both, key=lambda key: min(results[key]["validation"]))]["rmse"]
-    key = f"{name} / {method} / {seed}"
-    return results[key]["rmse"] if key in results else None
-
-
-def table(results: dict[str, dict[str, float]]) -> None:
-    print(f"{'method':28s}" + "".join(f"{name:>22s}" for name in SETS))
-    for method in (*METHODS, "droptics, smoothing chosen"):
-        line = f"{method:28s}"
-        for name in SETS:
-            found = [error for seed in SEEDS if (error := final(results, name, method, seed)) is not None]
-            error = statistics.stdev(found) / len(found) ** 0.5 if len(found) > 1 else float("nan")
-            line += f"{statistics.mean(found):13.4f} ± {error:.4f}" if found else f"{'-':>22s}"
-        print(line)
+def summary(values: list[float]) -> dict[str, float]:
+    return {"rmse": statistics.mean(values), "standard_error": statistics.stdev(values) / len(values) ** 0.5}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    results = json.loads(FILE.read_text()) if Path(FILE).exists() else {}
-    loaded: dict[str, Ratings] = {}
-    for name, method, seed in cells(options.sets, options.methods):
-        key = f"{name} / {method} / {seed}"
-        if key in results:
-            continue
-        if name not in loaded:
-            loaded = {name: SETS[name]()}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            results[key] = cell(name, method, seed, loaded[name])
-        print(key, json.dumps(results[key]), flush=True)
-        write(results)
-    table(results)
+    file = RESULTS / f"{NAME}.json"
+    found: dict[str, dict[str, object]] = json.loads(file.read_text())["cells"] if file.exists() else {}
+    wanted = [(name, method, seed) for name in options.sets for seed in SEEDS for method in options.methods]
+    missing = [key for key in wanted if " / ".join(map(str, key)) not in found]
+    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+        running = {pool.submit(cell, *key): " / ".join(map(str, key)) for key in missing}
+        for done in as_completed(running):
+            found[running[done]] = done.result()
+            print(running[done], json.dumps(found[running[done]]), flush=True)
+            grids = {**GRIDS, **{f"L2-ALS, {known}": crossed(ridge=ridges) for known, ridges in RIDGES.items()}}
+            write(
+                NAME,
+                {
+                    "width": WIDTH,
+                    "seeds": SEEDS,
+                    "grids": grids,
+                    "summary": table(found),
+                    "cells": dict(sorted(found.items())),
+                },
+            )
+    for row in table(found):
+        print(f"{row['set']:10s}{row['method']:32s}{row['rmse']:9.4f} ± {row['standard_error']:.4f}")
 
 
 if __name__ == "__main__":

@@ -159,12 +159,12 @@ def test_recommend_orders_and_leaves_out_the_seen(fitted, planted):
 def test_clipping(planted):
     low, high = planted.values.min(), planted.values.max()
     rows, columns = np.repeat(np.arange(120), 80), np.tile(np.arange(80), 120)
-    free = DropoutCompletion(5, 0.1).fit(planted)
+    free = DropoutCompletion(5, 0.01).fit(planted)
     raw = free.predict(rows, columns, "ignore")
     assert raw.max() > high or raw.min() < low
-    clipped = DropoutCompletion(5, 0.1, clip=True).fit(planted).predict(rows, columns, "ignore")
+    clipped = DropoutCompletion(5, 0.01, clip=True).fit(planted).predict(rows, columns, "ignore")
     assert np.array_equal(clipped, raw.clip(low, high))
-    fixed = DropoutCompletion(5, 0.1, clip=(3.0, 4.0)).fit(planted).predict(rows, columns, "ignore")
+    fixed = DropoutCompletion(5, 0.01, clip=(3.0, 4.0)).fit(planted).predict(rows, columns, "ignore")
     assert fixed.min() == 3.0
     assert fixed.max() == 4.0
 
@@ -265,16 +265,19 @@ def test_other_refusals(fitted):
         DropoutCompletion(2, 0.5, solver="sgd", rate=1e6, sweeps=20).fit(planted_ratings((30, 20, 200), rank=2))
 
 
-def test_partial_fit_solves_the_new_row_exactly(planted):
-    model = DropoutCompletion(4, 0.5, dtype="float64").fit(planted)
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_partial_fit_solves_the_new_row_exactly(planted, smoothing):
+    model = DropoutCompletion(4, 0.5, dtype="float64", smoothing=smoothing).fit(planted)
     before = model.item_factors_.copy()
     items, values = model.item_ids_[:6], np.array([5.0, 1.0, 4.0, 2.0, 3.0, 3.5])
     model.partial_fit((np.full(6, 777), items, values))
     assert np.array_equal(model.item_factors_, before)
     counts = np.bincount(model._items(planted.items))
-    squares = counts @ model.item_factors_**2 / counts.sum()
+    shares = (1 - smoothing) * counts / counts.sum() + smoothing / len(counts)
+    squares = shares @ model.item_factors_**2
+    own = (1 - smoothing) * 6 + smoothing * counts.sum() / len(model.user_ids_)
     design = np.column_stack([model.item_factors_[:6], np.ones(6)])
-    system = design.T @ design + np.diag([*(6 * 1.0 * squares), 2.0])
+    system = design.T @ design + np.diag([*(own * 1.0 * squares), 2.0])
     target = values - model.mean_ - model.item_biases_[:6]
     solution = np.linalg.solve(system, design.T @ target)
     row = model._users([777])[0]
@@ -401,12 +404,16 @@ def test_choice_of_rate_and_width(planted):
             DropoutCompletionCV(**options).fit(planted)
 
 
-def test_diagnosis_against_dense_formulas(planted):
-    model = DropoutCompletion(5, 0.6, dtype="float64", sweeps=300, cg_steps=None, tolerance=0.0).fit(planted)
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_diagnosis_against_dense_formulas(planted, smoothing):
+    options = {"dtype": "float64", "sweeps": 300, "cg_steps": None, "tolerance": 0.0, "smoothing": smoothing}
+    model = DropoutCompletion(5, 0.6, **options).fit(planted)
     found = diagnose(model)
     entries = model.entries()
-    p = torch.bincount(entries.rows, minlength=entries.shape[0]).double() / len(entries)
-    q = torch.bincount(entries.columns, minlength=entries.shape[1]).double() / len(entries)
+    p, q = (
+        (1 - smoothing) * torch.bincount(side, minlength=size).double() / len(entries) + smoothing / size
+        for side, size in zip((entries.rows, entries.columns), entries.shape, strict=True)
+    )
     matrix = model.factorization().matrix()
     assert found.weighted_trace == pytest.approx(float(weighted_trace(matrix, p, q)), rel=1e-9)
     lam = 0.6 / 0.4

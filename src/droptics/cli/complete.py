@@ -31,8 +31,10 @@ def complete_command(
     ] = "expected",
     smoothing: Annotated[
         float,
-        typer.Option("--smoothing", help="Mix the shares of rows and columns with uniform ones, in [0, 1]; try 0.35."),
-    ] = 0.0,
+        typer.Option(
+            "--smoothing", help="Mix the shares of rows and columns with uniform ones, in [0, 1]; 0 is as ALS-WR."
+        ),
+    ] = 0.5,
     choose: Annotated[
         bool, typer.Option("--choose", help="Choose the rate on a split of the training part (ignores --drop).")
     ] = False,

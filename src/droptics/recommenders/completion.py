@@ -43,7 +43,11 @@ class DropoutCompletion(Completion):
     and jointly its bias. The empirical penalty is what masks on the training ratings minimize on average; its exact
     minimizer predicts badly for rows with few ratings, so "expected" (the penalty under product sampling, whose
     least value over factorizations is lam / width times the squared weighted trace norm) is the default, and a
-    number tau mixes (1 - tau) empirical + tau expected. The solutions are those of ALS-WR at a matched strength.
+    number tau mixes (1 - tau) empirical + tau expected. With `smoothing=0` the solutions are those of ALS-WR at a
+    matched strength (droptics-als-wr). By default the shares n_i / n and n_j / n in the expected penalty are averaged
+    with uniform ones, as in the generalization bound that needs no condition on them (thesis-thm11, corrected); the
+    row systems keep their form, (G_i + lam (n_i + n / rows) / 2 diag(s))^-1, and held-out error is lower on sets where
+    activity is uneven.
 
     Args:
         width: Number of factors.
@@ -53,6 +57,7 @@ class DropoutCompletion(Completion):
         biases: Fit a bias per user and item, with ridge `bias_ridge`.
         smoothing: Mix the shares of ratings of rows and columns in the expected penalty with uniform ones in this
             proportion: 0 regularizes in proportion to the counts (as ALS-WR does), 1 all rows alike (as plain ridge).
+            The default 0.5 was chosen on held-out parts of training ratings of MovieLens and Jester.
         sweeps: Passes over users and items (epochs for sgd); ends early when the objective falls by less than
             `tolerance` times its value.
         cg_steps: Conjugate-gradient steps per row and half-sweep; None solves every row exactly. Three track the exact
@@ -82,7 +87,7 @@ class DropoutCompletion(Completion):
         solver: str = "als",
         biases: bool = True,
         *,
-        smoothing: float = 0.0,
+        smoothing: float = 0.5,
         bias_ridge: float = 2.0,
         sweeps: int = 12,
         cg_steps: int | None = 3,

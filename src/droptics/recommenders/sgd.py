@@ -40,9 +40,7 @@ def descend(
     """
     target = torch.device("cpu" if device is None else device)
     generator = torch.Generator(target).manual_seed(seed)
-    rows = torch.from_numpy(np.repeat(np.arange(data.by_user.rows), data.by_user.counts)).to(target)
-    columns = torch.from_numpy(np.array(data.by_user.columns)).long().to(target)
-    values = torch.from_numpy(np.array(data.by_user.values)).to(target)
+    rows, columns, values = _triples(data, target)
     left, right = (torch.from_numpy(side.copy()).to(target) for side in factors)
     history: list[Sweep] = []
     seconds = 0.0
@@ -51,16 +49,15 @@ def descend(
         order = torch.randperm(len(values), generator=generator, device=target)
         for part in order.split(batch):
             _step(left, right, (rows[part], columns[part], values[part]), strengths, drop, rate, generator, data.count)
-        seconds += time.perf_counter() - begin
-        found = left.cpu().numpy(), right.cpu().numpy()
-        if not all(np.isfinite(side).all() for side in found):
+        if not bool(torch.isfinite(left).all() & torch.isfinite(right).all()):
             raise ArithmeticError("the factors are no longer finite; use a smaller rate")
-        total, error = objective(data, found, strengths)
+        seconds += time.perf_counter() - begin
+        total, error = _objective((left, right), (rows, columns, values), strengths, data)
         history.append(Sweep(epoch, total / data.count, float(np.sqrt(error / data.count)), seconds))
         if watch is not None:
             watch(history[-1])
         if inspect is not None:
-            inspect(history[-1], *found)
+            inspect(history[-1], left.cpu().numpy(), right.cpu().numpy())
     return (left.cpu().numpy(), right.cpu().numpy()), history
 
 
@@ -101,22 +98,43 @@ def objective(
     data: Observations, factors: tuple[Array, Array], strengths: Strengths, chunk: int = 1 << 16
 ) -> tuple[float, float]:
     """F of the given factors and the sum of squared errors, by one pass over the ratings in float64."""
-    left, right = factors
+    left, right = (torch.from_numpy(side) for side in factors)
+    return _objective((left, right), _triples(data, left.device), strengths, data, chunk)
+
+
+def _triples(data: Observations, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows, columns and values of all ratings on a device."""
+    rows = torch.from_numpy(np.repeat(np.arange(data.by_user.rows), data.by_user.counts))
+    columns = torch.from_numpy(np.array(data.by_user.columns)).long()
+    return rows.to(device), columns.to(device), torch.from_numpy(np.array(data.by_user.values)).to(device)
+
+
+def _objective(
+    factors: tuple[Tensor, Tensor],
+    ratings: tuple[Tensor, Tensor, Tensor],
+    strengths: Strengths,
+    data: Observations,
+    chunk: int = 1 << 16,
+) -> tuple[float, float]:
+    """`objective` on the device of the factors; only the two sums leave it."""
+    left, right = (side.double() for side in factors)
     width = strengths.width
-    table = data.by_user
-    total = error = 0.0
-    for low, high in table.blocks(max(1, data.count // chunk)):
-        part = slice(int(table.starts[low]), int(table.starts[high]))
-        u = np.repeat(left[low:high].astype(np.float64), np.diff(table.starts[low : high + 1]), axis=0)
-        v = right[table.columns[part]].astype(np.float64)
+    sums = torch.zeros(2, dtype=torch.float64, device=left.device)
+    for rows, columns, values in zip(*(part.split(chunk) for part in ratings), strict=True):
+        u, v = left[rows], right[columns]
         products = u[:, :width] * v[:, :width]
-        residual = table.values[part] - products.sum(1)
+        residual = values - products.sum(1)
         if strengths.bias is not None:
-            residual -= u[:, width] + v[:, width]
-        error += float(residual @ residual)
-        total += strengths.empirical * float(np.square(products).sum())
-    sides = [column_sums(left, table.counts), column_sums(right, data.by_item.counts)]
+            residual = residual - u[:, width] - v[:, width]
+        sums += torch.stack([residual @ residual, products.square().sum()])
+    error, squares = sums.tolist()
+    sides = [
+        column_sums(side.cpu().numpy(), counts)
+        for side, counts in zip((left, right), (data.by_user.counts, data.by_item.counts), strict=True)
+    ]
     levels = [strengths.level(*side, data.count, len(rows)) for side, rows in zip(sides, factors, strict=True)]
     joint = data.count * (levels[0] * levels[1])[:width].sum()
-    total += strengths.expected * float(joint) + sum(strengths.own(*side) for side in sides)
-    return total + error, error
+    own = (
+        strengths.empirical * squares + strengths.expected * float(joint) + sum(strengths.own(*side) for side in sides)
+    )
+    return own + error, error

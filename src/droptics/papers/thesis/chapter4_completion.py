@@ -12,6 +12,7 @@ import os
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from droptics.datasets import DatasetMissing, Ratings, movielens
@@ -67,9 +68,12 @@ def sgd_curve(
 ) -> list[Row]:
     """One curve of thesis-fig4-1: training and test RMSE and their gap after every epoch of (dropout) SGD.
 
-    Ratings are centered by the training mean; there are no biases, as in the thesis.
+    Ratings are centered by the training mean; there are no biases, as in the thesis. Runs on a CUDA device where there
+    is one (its random numbers are others) unless `device` says where.
     """
     train, test = movielens(name, folder).split(holdout, seed)
+    if device is None and torch.cuda.is_available():
+        device = "cuda"
     return sgd_rows(
         train, test, width, drop, epochs=epochs, rate=rate, batch=batch, seed=seed, device=device, name=name
     )
@@ -185,7 +189,7 @@ def table_rows(curves: list[Row]) -> list[Row]:
         names = dict(zip(("set", "method", "width", "drop", "seed"), key, strict=True))
         kinds = (("last", last), ("best", best)) if key[1] == "plain SGD" else (("last", last),)
         for iterate, row in kinds:
-            printed = _printed(str(key[1]), int(key[2]), float(key[3]), iterate)
+            printed = printed_value(str(key[1]), int(key[2]), float(key[3]), iterate)
             line = {**names, "iterate": iterate, "train_rmse": row["train_rmse"], "test_rmse": row["test_rmse"]}
             table.append({**line, "seconds": row["seconds"], "printed": printed})
     return table
@@ -213,7 +217,8 @@ def printed_rows() -> list[Row]:
     return rows
 
 
-def _printed(method: str, width: int, drop: float, iterate: str) -> float | None:
+def printed_value(method: str, width: int, drop: float, iterate: str) -> float | None:
+    """The number of the printed table for this method, width, rate and iterate ("last" or "best"), if it has one."""
     for row in printed_rows():
         if (row["method"], row["width"], row["drop"], row["iterate"]) == (method, width, drop, iterate):
             return float(row["test_rmse"])
