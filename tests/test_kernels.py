@@ -13,9 +13,10 @@ from scipy import stats
 
 from droptics.papers.helmbold2017.kernels import shallow_objective, train_run
 from droptics.papers.thesis.chapter6_grid import FORMS, grid_search
-from droptics.penalties.relu_kernels import direct_gradient, direct_moments, half_table, sorted_outcomes, split_coins
+from droptics.penalties.relu_kernels import direct_gradient, direct_moments, half_table, split_coins
 from droptics.penalties.relu_moments import Dominance, MomentLeaf
 from droptics.penalties.relu_outcomes import Coins, Stage, Walk
+from droptics.penalties.relu_sweeps import sorted_outcomes
 from droptics.recommenders.least_squares import solve_rows
 from droptics.recommenders.ratings import DuplicateRatings, observations
 from droptics.training import kernels as training_kernels
