@@ -231,16 +231,29 @@ def test_adversarial_training_raises_robust_accuracy_and_resumes(tmp_path):
 
     def worst(model):
         trainee = Trainee(model)
-        batch = Batch(data.inputs, data.targets, generator=rng(3))
+        batch = Batch(data.inputs, data.targets, generators=(rng(3),))
         return float(Adversarial(threat, Pgd(Logistic(), steps=20), Logistic()).value(trainee.forward, batch).detach())
 
     assert worst(robust.model) < worst(plain.model)
     file = tmp_path / "robust.safetensors"
     saved = train(start, data, Adversarial(threat, method, Logistic()), checkpoint=file, **options)
     assert all(torch.equal(a, b) for a, b in zip(robust.model.tensors, saved.model.tensors, strict=True))
-    batch = ReLUNet([weight.expand(2, *weight.shape) for weight in start.weights])
-    with pytest.raises(ValueError, match="single run"):
-        train(batch, data, Adversarial(threat, method, Logistic()), steps=1, step_size=0.1)
+
+
+@pytest.mark.parametrize("batch_size", [None, 8])
+@pytest.mark.parametrize("stop", ["never", "fooled"])
+def test_a_batch_of_adversarial_runs_equals_separate_runs(batch_size, stop):
+    data = sphere(20)
+    weights = [torch.randn(3, 7, 6, generator=rng(1)).double(), torch.randn(3, 1, 7, generator=rng(2)).double() / 3]
+    objective = Adversarial(Threat("l2", 0.15), Pgd(Logistic(), steps=4, start="random", stop=stop), Logistic())
+    options = {"steps": 12, "batch_size": batch_size, "record": ("risk",)}
+    both = train(ReLUNet(weights), data, objective, step_size=[0.3, 0.1, 0.2], seed=[5, 1, 8], **options)
+    for run, (size, seed) in enumerate(((0.3, 5), (0.1, 1), (0.2, 8))):
+        alone = ReLUNet([weight[run] for weight in weights])
+        single = train(alone, data, objective, step_size=size, seed=seed, **options)
+        for ours, theirs in zip(single.model.tensors, both.model.tensors, strict=True):
+            torch.testing.assert_close(ours, theirs[run], rtol=1e-11, atol=1e-13)
+        torch.testing.assert_close(single.history["loss"], both.history["loss"][:, run], rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.skipif(not os.environ.get("DROPTICS_DATA"), reason="needs the image files named by DROPTICS_DATA")

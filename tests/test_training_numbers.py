@@ -10,7 +10,7 @@ from droptics.masks import Bernoulli, Block, Gaussian
 from droptics.models import TwoLayerLinear
 from droptics.training import Dropout, Plain, philox
 from droptics.training.engines import TorchEngine
-from droptics.training.numbers import Counted, Sequential, countable
+from droptics.training.numbers import Counted, countable
 from droptics.training.products import ProductsEngine
 from droptics.training.streams import Stream
 
@@ -194,4 +194,3 @@ def test_generators_draw_full_stretches():
     stream = Stream(population(), Dropout(Gaussian(0.5, 4)), [1], 1, CPU)
     short, again = stream.next(3), Stream(population(), Dropout(Gaussian(0.5, 4)), [1], 1, CPU).next(200)
     assert torch.equal(short.inputs[:, :3], again.inputs[:, :3])
-    assert isinstance(Sequential([1], CPU).first, torch.Generator)

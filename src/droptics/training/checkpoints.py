@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from droptics.files import replacing
+from droptics.models import Model
 from droptics.training.engines import Engine
 from droptics.training.guards import Guard
 from droptics.training.records import Recorder
 from droptics.training.streams import Stream
+from droptics.training.trainees import rebuild
 
-FORMAT = "droptics training 1"
+FORMAT = "droptics training 2"
 
 
 def save(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -53,6 +56,15 @@ def fingerprint(settings: dict[str, Any], tensors: list[Tensor]) -> str:
     return digest.hexdigest()
 
 
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """A model on the way: after `step` steps, with the masks (as multiplied) that its next step uses."""
+
+    step: int
+    model: Model
+    multipliers: Tensor | None
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """Where to write progress, and the least number of seconds between two writes."""
@@ -72,7 +84,17 @@ class Progress:
         self._identity = "" if where is None else fingerprint(settings, tensors)
         self._last = time.monotonic()
 
-    def save(self, step: int, engine: Engine, stream: Stream, recorder: Recorder, guard: Guard, *, final: bool) -> None:
+    def save(
+        self,
+        step: int,
+        engine: Engine,
+        stream: Stream,
+        recorder: Recorder,
+        guard: Guard,
+        iterates: Sequence[Iterate] = (),
+        *,
+        final: bool,
+    ) -> None:
         """Write a checkpoint if it is time; the last one always."""
         if self._path is None or not (final or time.monotonic() - self._last >= self._seconds):
             return
@@ -80,14 +102,24 @@ class Progress:
         tensors = {f"engine.{name}": value for name, value in engine.tensors().items()}
         tensors |= {f"history.{name}": value for name, value in recorder.state().items()}
         tensors |= {"generators": generators, "rates": guard.rates}
-        state = {"identity": self._identity, "step": step, "normals": normals, "frozen": sorted(guard.frozen.items())}
+        for i, kept in enumerate(iterates):
+            tensors |= {f"iterate.{i}.{j}": tensor for j, tensor in enumerate(kept.model.tensors)}
+            if kept.multipliers is not None:
+                tensors[f"iterate.{i}.masks"] = kept.multipliers
+        state = {
+            "identity": self._identity,
+            "step": step,
+            "normals": normals,
+            "frozen": sorted(guard.frozen.items()),
+            "iterates": [kept.step for kept in iterates],
+        }
         save(self._path, tensors, state)
         self._last = time.monotonic()
 
-    def resume(self, engine: Engine, stream: Stream, recorder: Recorder, guard: Guard) -> int:
-        """Take up a checkpoint where there is one; returns the number of steps it had done."""
+    def resume(self, engine: Engine, stream: Stream, recorder: Recorder, guard: Guard) -> tuple[int, list[Iterate]]:
+        """Take up a checkpoint where there is one; returns the number of steps it had done and the models it kept."""
         if self._path is None or not self._path.exists():
-            return 0
+            return 0, []
         tensors, state = load(self._path)
         if state["identity"] != self._identity:
             raise ValueError(
@@ -98,4 +130,10 @@ class Progress:
         recorder.restore({name[8:]: value for name, value in tensors.items() if name.startswith("history.")})
         stream.restore(int(state["step"]), tensors["generators"], state["normals"])
         guard.restore(tensors["rates"], {int(run): int(at) for run, at in state["frozen"]})
-        return int(state["step"])
+        now = engine.model()
+        iterates = []
+        for i, step in enumerate(state["iterates"]):
+            kept = [tensors[f"iterate.{i}.{j}"].to(own.device) for j, own in enumerate(now.tensors)]
+            masks = tensors.get(f"iterate.{i}.masks")
+            iterates.append(Iterate(step, rebuild(now, kept), None if masks is None else masks.to(kept[0].device)))
+        return int(state["step"]), iterates

@@ -44,9 +44,8 @@ class Sequential(Numbers):
 
     def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
         self._device = device
-        self._generators = [torch.Generator(device).manual_seed(seed) for seed in seeds]
+        self.generators = tuple(torch.Generator(device).manual_seed(seed) for seed in seeds)
         self._normals = [np.random.Generator(np.random.SFC64([seed, 1])) for seed in seeds]
-        self.first = self._generators[0]
 
     def normal(self, stream: int, first: int, steps: int, size: tuple[int, int], like: Tensor) -> Tensor:
         count = steps * size[0]
@@ -60,14 +59,14 @@ class Sequential(Numbers):
             found = torch.stack(
                 [
                     torch.randn(count, size[1], dtype=like.dtype, device=self._device, generator=generator)
-                    for generator in self._generators
+                    for generator in self.generators
                 ]
             )
         return found.unflatten(1, (steps, size[0]))
 
     def choice(self, first: int, steps: int, count: int, size: int, weights: Tensor | None) -> Tensor:
         chosen = []
-        for generator in self._generators:
+        for generator in self.generators:
             if weights is None:
                 index = torch.randint(size, (steps * count,), generator=generator, device=generator.device)
             else:
@@ -79,18 +78,18 @@ class Sequential(Numbers):
         self, laws: Sequence[MaskLaw], first: int, steps: int, count: int, scaled: bool, dtype: torch.dtype
     ) -> Tensor:
         drawn = torch.empty(len(laws), steps * count, laws[0].size, dtype=dtype, device=self._device)
-        for row, law, generator in zip(drawn, laws, self._generators, strict=True):
+        for row, law, generator in zip(drawn, laws, self.generators, strict=True):
             row.copy_(law.multipliers(steps * count, generator) if scaled else law.sample(steps * count, generator))
         return drawn.unflatten(1, (steps, count))
 
     def state(self) -> tuple[Tensor, list[dict[str, Any]]]:
         """Where all generators stand."""
-        states = torch.stack([generator.get_state() for generator in self._generators])
+        states = torch.stack([generator.get_state() for generator in self.generators])
         return states, [_plain(normal.bit_generator.state) for normal in self._normals]
 
     def restore(self, states: Tensor, normals: list[dict[str, Any]]) -> None:
         """Continue from there."""
-        for generator, state in zip(self._generators, states, strict=True):
+        for generator, state in zip(self.generators, states, strict=True):
             generator.set_state(state.cpu().clone())  # set_state reads aligned memory; a mapped row is not
         for normal, saved in zip(self._normals, normals, strict=True):
             inner = {"state": np.array(saved["state"]["state"], np.uint64)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import torch
@@ -21,18 +22,25 @@ from droptics.masks import MaskLaw
 
 _SQUARED = Squared()
 Share = Literal["example", "step"]
-Forward = Callable[[Tensor, Tensor | None], Tensor]
+# of inputs, multipliers (or None), and, to see one run of a batch alone, `run`
+Forward = Callable[..., Tensor]
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What one step sees: inputs and targets (runs, examples, ...) or shared by all runs, and the masks drawn."""
+    """What one step sees: inputs and targets (runs, examples, ...) or shared by all runs, and the masks drawn.
+
+    `generators` are those of the runs; `runs` is their number in a batch of runs, and `shared` says that inputs and
+    targets have no dimension of the runs.
+    """
 
     inputs: Tensor
     targets: Tensor
     weights: Tensor | None = None
     multipliers: Tensor | None = None
-    generator: torch.Generator | None = None
+    generators: tuple[torch.Generator, ...] = ()
+    runs: int | None = None
+    shared: bool = False
 
 
 class Objective(abc.ABC):
@@ -145,11 +153,19 @@ class Adversarial(Objective):
     loss: Loss = field(default_factory=CrossEntropy)
 
     def value(self, forward: Forward, batch: Batch) -> Tensor:
-        """Mean loss at the perturbed inputs; one run at a time, because an attack leaves finished examples out."""
-        inputs = perturb(
-            lambda points: forward(points, None), batch.inputs, batch.targets, self.threat, self.method, batch.generator
-        )
-        return mean_loss(self.loss, forward(inputs, None), batch)
+        """Mean loss at the perturbed inputs; the runs of a batch are attacked in turn and trained together."""
+        if batch.runs is None:
+            generator = batch.generators[0] if batch.generators else None
+            inputs = perturb(
+                lambda points: forward(points, None), batch.inputs, batch.targets, self.threat, self.method, generator
+            )
+            return mean_loss(self.loss, forward(inputs, None), batch)
+        found = []
+        for run in range(batch.runs):
+            inputs, targets = (part if batch.shared else part[run] for part in (batch.inputs, batch.targets))
+            one = partial(forward, multipliers=None, run=run)
+            found.append(perturb(one, inputs, targets, self.threat, self.method, batch.generators[run]))
+        return mean_loss(self.loss, forward(torch.stack(found), None), batch)
 
     def describe(self) -> str:
         return f"Adversarial({self.threat!r}, {self.method!r}, {type(self.loss).__name__})"

@@ -15,7 +15,7 @@ from droptics.losses import Squared
 from droptics.models import LastLayer, LinearModel, Model
 from droptics.penalties import has_closed_form
 from droptics.penalties.evaluation import check_shapes
-from droptics.training.objectives import Adversarial, Objective, Penalized
+from droptics.training.objectives import Objective, Penalized
 
 Convention = Literal["gradient", "mianjy2018", "pal2020"]
 
@@ -38,8 +38,6 @@ def check_training(model: Model, data: Data, objective: Objective, steps: int, b
         check_size("masks", law.size, model.units, f"{type(model).__name__} has {model.units} maskable units")
     if isinstance(data, Moments) and not (isinstance(model, LinearModel) and isinstance(objective.loss, Squared)):
         raise ValueError("data must be a Sample: second moments only determine linear models under squared loss")
-    if isinstance(objective, Adversarial) and model.batch_shape:
-        raise ValueError("model must be a single run for Adversarial, not a batch; train the runs in turn")
     if isinstance(objective, Penalized):
         if not has_closed_form(model, objective.laws[0]):
             raise ValueError(f"Penalized needs a closed form, and {type(model).__name__} has none; use Dropout(masks)")

@@ -31,17 +31,18 @@ class Draws:
     inputs: Tensor | None
     targets: Tensor | None
     multipliers: Tensor | None
-    generator: torch.Generator | None = None
+    generators: tuple[torch.Generator, ...] = ()
 
     def at(self, step: int, fixed: Batch | None, lead: bool) -> Batch:
         """What the given step sees; `lead` keeps the dimension of the runs."""
         masks = self.masks(step, lead)
+        runs = len(self.generators) if lead else None
         if fixed is not None:
-            return Batch(fixed.inputs, fixed.targets, fixed.weights, masks, self.generator)
+            return Batch(fixed.inputs, fixed.targets, fixed.weights, masks, self.generators, runs, shared=True)
         assert self.inputs is not None
         assert self.targets is not None
         inputs, targets = self.inputs[:, step], self.targets[:, step]
-        return Batch(inputs if lead else inputs[0], targets if lead else targets[0], None, masks, self.generator)
+        return Batch(inputs if lead else inputs[0], targets if lead else targets[0], None, masks, self.generators, runs)
 
     def masks(self, step: int, lead: bool) -> Tensor | None:
         """The multipliers of the given step."""
@@ -94,7 +95,7 @@ class Stream:
         if self._laws:
             multipliers = self._numbers.masks(self._laws, self._drawn, count, self._masks, self._scaled, self._dtype)
         self._drawn += count
-        return Draws(inputs, targets, multipliers, None if self._generators is None else self._generators.first)
+        return Draws(inputs, targets, multipliers, () if self._generators is None else self._generators.generators)
 
     def state(self) -> tuple[Tensor, list[dict[str, Any]]]:
         """Where all streams stand, for a checkpoint; counted ones stand at the step."""

@@ -16,9 +16,9 @@ from torch import Tensor
 from tqdm import tqdm
 
 from droptics.data import Data
-from droptics.models import Model
+from droptics.models import LastLayer, Model
 from droptics.penalties import risk
-from droptics.training.checkpoints import Checkpoint, Progress
+from droptics.training.checkpoints import Checkpoint, Iterate, Progress
 from droptics.training.engines import (
     Engine,
     KernelEngine,
@@ -45,15 +45,6 @@ SINGLE: dict[str, Callable[[Any], Engine]] = {
     "persistent": PersistentEngine,
     "products": ProductsEngine,
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Iterate:
-    """A model on the way: after `step` steps, with the masks (as multiplied) that its next step uses."""
-
-    step: int
-    model: Model
-    multipliers: Tensor | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +185,8 @@ def train(
     with torch.no_grad():
         guard = Guard(risk(model, data, objective.loss), rates, diverging)
     stream = Stream(data, objective, seeds, batch_size, model.device)
-    if checkpoint is not None and keep:
-        raise ValueError("keep is not part of a checkpoint; leave out keep or checkpoint")
+    if checkpoint is not None and keep and isinstance(model, LastLayer):
+        raise ValueError("keep is not part of a checkpoint for a network's module; leave out keep or checkpoint")
     settings = {
         "objective": objective.describe(),
         "steps": steps,
@@ -205,12 +196,12 @@ def train(
         "schedule": [schedule(t) for t in recorder.steps],
         "engine": type(stepper).__name__,
         "optimizer": re.sub(r" at 0x[0-9a-f]+", "", repr(optimizer)),  # functions show their address
-        "options": [decay, repr(max_norm), list(frozen), stop_gap, list(recorder.names)],
+        "options": [decay, repr(max_norm), list(frozen), stop_gap, list(recorder.names), sorted(keep)],
     }
     saver = Progress(checkpoint, settings, [*stepper.tensors().values(), *data_tensors(data)])
-    done = saver.resume(stepper, stream, recorder, guard)
-    stopped, iterates = _loop(
-        stepper, stream, recorder, guard, saver, schedule, (done, steps), stop_gap, set(keep), progress
+    done, iterates = saver.resume(stepper, stream, recorder, guard)
+    stopped = _loop(
+        stepper, stream, recorder, guard, saver, schedule, (done, steps), stop_gap, set(keep), iterates, progress
     )
     return Run(
         model=stepper.snapshot(),
@@ -221,7 +212,7 @@ def train(
         seeds=seeds,
         stopped=stopped,
         diverged=dict(guard.frozen),
-        iterates=iterates,
+        iterates=tuple(iterates),
         seconds=time.perf_counter() - started,
     )
 
@@ -236,11 +227,11 @@ def _loop(
     span: tuple[int, int],
     stop_gap: float | None,
     keep: set[int],
+    iterates: list[Iterate],
     progress: bool,
-) -> tuple[str, tuple[Iterate, ...]]:
+) -> str:
     """Steps in stretches between records; random numbers come in chunks, checkpoints are written between chunks."""
     step, steps = span
-    iterates: list[Iterate] = []
     if step == 0:
         recorder.record(0, engine.model(), guard.frozen)
     stopped = "certificate" if stop_gap is not None and recorder.gap <= stop_gap else "steps"
@@ -266,10 +257,11 @@ def _loop(
             if bar is not None:
                 bar.set_postfix_str(f"gap {recorder.gap:.2%}" if recorder.has_bound else "", refresh=False)
                 bar.update(step - begin)
-            saver.save(step, engine, stream, recorder, guard, final=step == steps or stopped != "steps")
+            ended = step == steps or stopped != "steps"
+            saver.save(step, engine, stream, recorder, guard, iterates, final=ended)
     if step in keep:
         iterates.append(Iterate(step, engine.snapshot(), None))
-    return stopped, tuple(iterates)
+    return stopped
 
 
 def _chosen(engine: EngineName, model: Model, single: bool) -> EngineName:

@@ -60,8 +60,10 @@ class Trainee:
         """The trainable weight matrices (not the biases): what weight decay acts on."""
         return [leaf for leaf in self.leaves if leaf.ndim - int(self.lead) >= 2]
 
-    def forward(self, inputs: Tensor, multipliers: Tensor | None) -> Tensor:
-        """Outputs (runs, examples, outputs) of the current weights, with their graph."""
+    def forward(self, inputs: Tensor, multipliers: Tensor | None, run: int | None = None) -> Tensor:
+        """Outputs (runs, examples, outputs) of the current weights, with their graph; of one run where one is named."""
+        if run is not None:
+            return rebuild(self.view, [tensor[run] for tensor in self.tensors]).outputs(inputs, multipliers)
         if isinstance(self.view, LastLayer):
             return _module_outputs(self.view, inputs, multipliers)[0]
         if isinstance(self.view, Factorization) and inputs.ndim == 3 and not inputs.is_floating_point():
