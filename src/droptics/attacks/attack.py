@@ -10,11 +10,12 @@ import torch
 from scipy.stats import beta as beta_law
 from torch import Tensor
 
+from droptics.attacks.ascent import Trail
 from droptics.attacks.gradients import Function, differentiable, evaluating
 from droptics.attacks.losses import check_problem, margins, mistaken
 from droptics.attacks.methods import LinearExact, Method
-from droptics.attacks.search import Trail, search
-from droptics.attacks.threat import Threat
+from droptics.attacks.search import joined, search
+from droptics.attacks.threat import Region, Threat
 from droptics.checks import check_positive, check_probability
 from droptics.data import Sample
 from droptics.errors import CertificateError
@@ -109,26 +110,24 @@ def attack(
     with evaluating(model), torch.inference_mode(False):
         scores = differentiable(model).scores
         steady = _is_deterministic(scores, inputs[: min(64, batch)])
-        clean = _in_batches(scores, inputs, batch)
-        check_problem(_loss_of(method, clean), clean, targets)
-        if not bool(torch.isfinite(clean).all()):
-            raise ValueError("model returns NaN or infinity on the unperturbed inputs; there is nothing to attack")
         if generator is None and getattr(method, "seed", None) is not None:
             generator = torch.Generator(inputs.device).manual_seed(method.seed)  # type: ignore[union-attr]
         for begin in range(0, len(data), batch):
             part = slice(begin, begin + batch)
             trails.append(search(model, inputs[part], targets[part], threat, method, generator))
-        points = torch.cat([trail.inputs for trail in trails])
+        trail = joined(trails)
+        points = trail.inputs
+        clean = _in_batches(scores, inputs, batch) if trail.clean is None else trail.clean
         outputs = _in_batches(scores, points, batch)
-    reachable = threat.around(inputs).contains(points)
+    check_problem(_loss_of(method, clean), clean, targets)
+    if not bool(torch.isfinite(clean).all()):
+        raise ValueError("model returns NaN or infinity on the unperturbed inputs; there is nothing to attack")
+    reachable = Region(threat, inputs, None, None).contains(points)
     if not bool(reachable.all()):
         raise CertificateError(f"{int((~reachable).sum())} perturbed inputs lie outside the threat or are not finite")
     success = mistaken(outputs, targets)
     right = ~mistaken(clean, targets)
-    claimed = torch.cat([trail.fooled for trail in trails])
-    stuck = torch.cat([trail.stuck for trail in trails])
-    rates = _merged_rates(trails, [len(trail.inputs) for trail in trails])
-    doubts = _doubts(steady, success, right, claimed, stuck, rates, threat)
+    doubts = _doubts(steady, success, right, trail, threat)
     for doubt in doubts:
         python_warnings.warn(doubt, WeakAttackWarning, stacklevel=2)
     return Attack(
@@ -141,8 +140,8 @@ def attack(
         threat=threat,
         method=method,
         warnings=tuple(doubts),
-        rates=tuple(rates),
-        gradients=sum(trail.gradients for trail in trails),
+        rates=tuple(trail.rates),
+        gradients=trail.gradients,
     )
 
 
@@ -191,7 +190,7 @@ def _check_data(data: Sample, threat: Threat) -> None:
     if data.weights is not None:
         raise ValueError("data must not have weights: an attack counts every example once")
     if threat.box is not None:
-        low, high = float(data.inputs.min()), float(data.inputs.max())
+        low, high = (float(end) for end in data.inputs.aminmax())
         if low < threat.box[0] or high > threat.box[1]:
             raise ValueError(
                 f"inputs must lie in the box [{threat.box[0]}, {threat.box[1]}], got values from {low} to {high}; "
@@ -216,33 +215,22 @@ def _is_deterministic(scores: Function, inputs: Tensor) -> bool:
     return bool(((first - second).abs() <= tolerance).all())
 
 
-def _merged_rates(trails: list[Trail], counts: list[int]) -> list[float]:
-    """Rates of all batches together; a batch that ended early stays at its last rate."""
-    length = max(len(trail.rates) for trail in trails)
-    total = sum(counts)
-    return [
-        sum(n * trail.rates[min(i, len(trail.rates) - 1)] for trail, n in zip(trails, counts, strict=True)) / total
-        for i in range(length)
-    ]
-
-
-def _doubts(
-    steady: bool, success: Tensor, right: Tensor, claimed: Tensor, stuck: Tensor, rates: list[float], threat: Threat
-) -> list[str]:
+def _doubts(steady: bool, success: Tensor, right: Tensor, trail: Trail, threat: Threat) -> list[str]:
     """Reasons to think that the attack is weaker than it looks."""
     doubts = []
+    rates = trail.rates
     attacked = int(right.sum())
     if not steady:
         doubts.append(
             "the model is not deterministic in eval mode: two evaluations of the same inputs differ, so success is a "
             "matter of luck; average the model's randomness out before attacking it"
         )
-    elif bool((claimed & ~success).any()):
+    elif bool((trail.fooled & ~success).any()):
         doubts.append(
-            f"{int((claimed & ~success).sum())} examples were fooled during the search but not when evaluated again: "
+            f"{int((trail.fooled & ~success).sum())} examples were fooled in the search but not when evaluated again: "
             "the outputs of the model depend on the rest of the batch or on rounding"
         )
-    blocked = int((stuck & right & ~success).sum())
+    blocked = int((trail.stuck & right & ~success).sum())
     if threat.radius > 0 and attacked and blocked > _MANY * attacked:
         doubts.append(
             f"gradients vanish on {blocked} of {attacked} attacked examples, which did not move: the loss is saturated "
