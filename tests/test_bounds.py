@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from droptics import bounds
+from droptics.bounds import classical, lazy_training
 from droptics.data import Entries, Sample
 from droptics.models import DeepLinear, Factorization, ReLUNet, TwoLayerLinear
 
@@ -640,3 +641,31 @@ def test_lazy_of_a_model_and_data_uses_the_linear_margin():
     assert bound.value == math.inf  # six units are too few
     wide = bounds.lazy(data=data, drop=0.2)
     assert wide.value == pytest.approx(bounds.lazy(margin=margin, steps=50, inputs=4, drop=0.2).value)
+
+
+def test_degenerate_tails_and_crossings():
+    assert bounds.hoeffding(0.0, [1.0]) == bounds.hoeffding(-1.0, [1.0]) == 1.0
+    assert bounds.hoeffding(0.5, [0.0, 0.0]) == 0.0  # constants never deviate
+    with pytest.raises(ValueError, match="largest must be positive"):
+        bounds.martingale(1.0, 0.0)
+    assert classical.examples_needed(0.0, 1.0, 50) == 1.0
+    assert classical.examples_needed(2.0, 1.0, 50) == 200.0
+    assert classical.examples_needed(2.0, 0.0, 50) == classical.examples_needed(math.inf, 1.0, 50) == math.inf
+    assert classical.crossing(lambda n: 1 / n, 0.25) == pytest.approx(4.0, rel=1e-12)
+    assert classical.crossing(lambda n: 1 / n, 2.0) == 1.0
+    assert classical.crossing(lambda n: 1.0, 0.5) == math.inf
+
+
+def test_measured_complexity_needs_equal_weights():
+    weighted = Sample(torch.ones(3, 2).double(), torch.ones(3, 1).double(), torch.arange(1.0, 4.0).double())
+    with pytest.raises(ValueError, match="unweighted vectors"):
+        bounds.measured_rademacher(weighted)
+
+
+def test_compression_that_the_width_cannot_afford():
+    """At one step and width one the start alone spends more than the failure probability."""
+    setting = bounds.LazySetting(1.0, 1.0, 1.0, 1.0, 1.0)
+    terms = lazy_training._compression(setting, 0.1, 1.0, 0.05, printed=False)
+    assert list(terms.values()) == [math.inf]
+    wide = bounds.LazySetting(1.0, 1.0, 1e6, 1.0, 1.0)
+    assert all(math.isfinite(term) for term in lazy_training._compression(wide, 0.1, 1.0, 0.05, printed=False).values())

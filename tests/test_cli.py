@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -165,3 +166,55 @@ def test_weights_survive_a_round_trip(tmp_path):
 def test_whole_numbers_in_data_files_are_converted(tmp_path):
     np.savez(tmp_path / "data.npz", inputs=np.ones((2, 3), dtype=np.int32), targets=np.ones((2, 1)))
     assert isinstance(read_sample(tmp_path / "data.npz"), Sample)
+
+
+def test_files_that_are_not_weights(tmp_path):
+    (tmp_path / "net.pt").write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"must be a \.npz or \.safetensors file"):
+        read_model(tmp_path / "net.pt")
+    (tmp_path / "net.safetensors").write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"net\.safetensors cannot be read"):
+        read_model(tmp_path / "net.safetensors")
+    np.savez(tmp_path / "objects.npz", U=np.array([{}], dtype=object), V=np.ones(1))
+    with pytest.raises(ValueError, match=r"objects\.npz cannot be read"):
+        read_model(tmp_path / "objects.npz")
+    save_file({"W1": normal(2, 4), "W2": normal(3, 2)}, tmp_path / "deep.safetensors")
+    with pytest.raises(ValueError, match=r"must hold the arrays U and V; it has \['W1', 'W2'\]"):
+        read_model(tmp_path / "deep.safetensors", connect=True)
+    with pytest.raises(ValueError, match="weights of Connections cannot be written"):
+        write_model(Connections(normal(3, 2), normal(4, 2)), tmp_path / "out.safetensors")
+    assert not (tmp_path / "out.safetensors").exists()
+
+
+def test_layers_are_read_in_the_order_of_their_numbers(tmp_path):
+    weights = [normal(2, 2, seed=i) for i in range(11)]
+    save_file({f"W{i}": weight for i, weight in enumerate(weights, start=1)}, tmp_path / "deep.safetensors")
+    for found, weight in zip(read_model(tmp_path / "deep.safetensors").weights, weights, strict=True):
+        assert torch.equal(found, weight)
+
+
+def test_tables_print_intervals_and_answers(files):
+    done = droptics("optimum", "--data", files / "data.npz", "--drop", 0.3, "--width", 6)
+    assert re.search(r"certified\s*│\s*yes", done.stdout)
+    sampled = droptics("penalty", files / "net.npz", "--data", files / "data.npz", "--drop", 0.3, "--samples", 50)
+    assert re.search(r"Monte Carlo interval\s*│\s*[\d.]+ to [\d.]+", sampled.stdout)
+
+
+@pytest.mark.parametrize("place", ["droptics.cli.files.read_model", "droptics.cli.app.app"])
+def test_a_stopped_command_leaves_without_a_trace(files, monkeypatch, place):
+    """Stopped at work, and before a command has begun."""
+
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, stop)
+    done = droptics("penalty", files / "net.npz", "--data", files / "data.npz", "--drop", 0.3)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+
+
+def test_deep_networks_with_sliding_blocks(files):
+    options = ["--data", files / "data.npz", "--drop", 0.2, "--block", 2, "--sliding", "--json"]
+    found = json.loads(droptics("penalty", files / "deep.safetensors", *options).stdout)
+    masks = Product([SlidingBlock.matching(0.2, 2, 2), SlidingBlock.matching(0.2, 5, 2)])
+    close(found["penalty"], float(penalty(read_model(files / "deep.safetensors"), sample(), masks)))

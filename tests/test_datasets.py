@@ -8,7 +8,9 @@ import io
 import os
 import pickle
 import struct
+import sys
 import tarfile
+import types
 import zipfile
 from pathlib import Path
 
@@ -456,3 +458,120 @@ def test_real_ratings():
     assert ratings.entries().shape == (943, 1682)
     assert np.bincount(ratings.values.astype(int)).tolist() == [0, 6110, 11370, 27145, 34174, 21201]
     assert datasets.jester().entries().shape == (24983, 100)
+
+
+class Server:
+    """Stands in for the network: hands out prepared files by their name and remembers what was asked of it."""
+
+    def __init__(self, content):
+        self.content, self.asked = content, []
+
+    def retrieve(self, url, *, known_hash, fname, path, progressbar):
+        assert known_hash.partition(":")[0] in ("md5", "sha256")
+        self.asked.append(url)
+        (Path(path) / fname).write_bytes(self.content[url.rsplit("/", 1)[-1]])
+        return str(Path(path) / fname)
+
+
+@pytest.fixture
+def server(monkeypatch):
+    found = Server({})
+    monkeypatch.setattr(files.pooch, "retrieve", found.retrieve)
+    return found
+
+
+def test_downloaded_images_are_read_and_kept(tmp_path, server):
+    pixels, labels = np.full((2, 28, 28), 7, np.uint8), np.array([3, 1], np.uint8)
+    for name, array in (("train-images-idx3-ubyte.gz", pixels), ("train-labels-idx1-ubyte.gz", labels)):
+        write_idx(tmp_path / "far" / name, array, True)
+        server.content[name] = (tmp_path / "far" / name).read_bytes()
+    for _ in range(2):
+        found, marks = datasets.mnist(tmp_path / "near", download=True)
+        assert np.array_equal(found.numpy(), pixels)
+        assert marks.tolist() == [3, 1]
+    assert len(server.asked) == 2  # the second time the files are there
+
+
+def archive_of(files):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as packed:
+        for name, content in files.items():
+            packed.writestr(name, content)
+    return buffer.getvalue()
+
+
+def test_downloaded_photographs_and_ratings(tmp_path, server):
+    pixels, labels = cifar_images()
+    records = np.concatenate([labels[:, None], pixels.reshape(6, -1)], 1)
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as packed:
+        info = tarfile.TarInfo("cifar-10-batches-bin/test_batch.bin")
+        info.size = records.nbytes
+        packed.addfile(info, io.BytesIO(records.tobytes()))
+    server.content["cifar-10-binary.tar.gz"] = buffer.getvalue()
+    found, marks = datasets.cifar10(tmp_path, split="test", download=True)
+    assert np.array_equal(found.numpy(), pixels)
+    assert marks.tolist() == labels.tolist()
+
+    server.content["ml-100k.zip"] = archive_of({"ml-100k/u.data": "7\t9\t4\t881250949\n8\t9\t2\t1\n"})
+    ratings = datasets.movielens(folder=tmp_path, download=True)
+    assert (ratings.users.tolist(), ratings.items.tolist(), ratings.values.tolist()) == ([7, 8], [9, 9], [4.0, 2.0])
+    server.content["ml-1m.zip"] = archive_of({"ml-1m/README": "nothing"})
+    with pytest.raises(ValueError, match=r"holds no ml-1m/ratings\.dat"):
+        datasets.movielens("ml-1m", folder=tmp_path, download=True)
+
+
+def test_jester_as_a_spreadsheet(tmp_path, monkeypatch, server):
+    """A stand-in for xlrd that knows the two calls the reader makes."""
+
+    class Sheet:
+        nrows = 2
+
+        def row_values(self, row):
+            return [[2.0, -7.82, 99.0, 8.5], [1.0, 99.0, 99.0, 0.0]][row]
+
+    class Book:
+        def sheet_by_index(self, index):
+            assert index == 0
+            return Sheet()
+
+    library = types.ModuleType("xlrd")
+    library.open_workbook = lambda path: Book()
+    monkeypatch.setitem(sys.modules, "xlrd", library)
+    name = rating_sets._JESTER.url.rsplit("/", 1)[-1]
+    server.content[name] = archive_of({"jester-data-1.xls": "binary"})
+    ratings = datasets.jester(tmp_path, download=True)
+    assert (tmp_path / "jester" / "jester-data-1.xls").exists()
+    assert ratings.users.tolist() == [0, 0, 1]
+    assert ratings.items.tolist() == [0, 2, 2]
+    assert ratings.values.tolist() == pytest.approx([-7.82, 8.5, 0.0])
+    monkeypatch.setitem(sys.modules, "xlrd", None)
+    with pytest.raises(ValueError, match="needs xlrd; install it, or save the sheet as csv"):
+        datasets.jester(tmp_path)
+
+
+def test_the_cache_of_the_user_is_the_last_resort(monkeypatch):
+    monkeypatch.delenv("DROPTICS_DATA")
+    assert files.data_folder(None).name == "droptics"
+    assert files.data_folder("~/sets") == Path.home() / "sets"
+    with pytest.raises(ValueError, match='split must be "train" or "test"'):
+        datasets.mnist(split="validation")
+
+
+def test_planted_ratings_by_the_name_of_a_set():
+    with pytest.raises(ValueError, match=r"one of ml-100k, ml-1m, ml-10m, got 'netflix'"):
+        datasets.planted_ratings("netflix")
+    found = datasets.planted_ratings("ml-100k")
+    assert len(found.values) == 100_000
+    assert len(np.unique(found.users * 1682 + found.items)) == 100_000
+    assert int(found.users.max()) < 943
+    assert int(found.items.max()) < 1682
+
+
+def test_a_first_line_with_a_word_and_a_number_is_broken_not_a_header(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("1,2,good\n3,4,5\n")
+    with pytest.raises(ValueError, match="line 1"):
+        joined(path)
+    path.write_text("user,item,rating\n3,4,5\n")
+    assert joined(path) == [(3, 4, 5.0)]
