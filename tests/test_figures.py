@@ -102,7 +102,7 @@ def test_a_killed_command_resumes_where_it_was(tmp_path, undisturbed):
     def finished() -> dict[Path, tuple[int, int, bytes]]:
         return {
             path: (path.stat().st_ino, path.stat().st_mtime_ns, path.read_bytes())
-            for path in (tmp_path / "cells").glob("*.json")
+            for path in (tmp_path / "cells").glob("[!.]*.json")  # a file half written at the kill is hidden
         }
 
     process = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL)

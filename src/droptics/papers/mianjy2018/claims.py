@@ -10,6 +10,7 @@ from droptics.evidence.claims import Claim
 from droptics.linalg import equalizer, hadamard_equalizer, shrink
 from droptics.papers.instances import tensor
 from droptics.papers.mianjy2018 import checks, landscape_checks
+from droptics.papers.mianjy2018.proof_claims import CLAIMS as PROOFS
 
 SOURCE = "Mianjy, Arora, Vidal 2018 (ICML, with appendix)"
 
@@ -264,13 +265,6 @@ print(((U @ Q).norm(dim=0) * (V @ Q).norm(dim=0)).tolist())""",
         note="A statement about lam/r: at a fixed rate the shrinkage vanishes as the width grows.",
     ),
     Claim(
-        "mianjy2018-rem5.1",
-        f"{SOURCE}, Remark 5.1",
-        "Algorithm 3 costs O(d^2 r + d r^2 + r^4).",
-        "not checked",
-        note="An operation count, not a number; the benchmarks time it. Plane rotations bring it to O(d^2 r).",
-    ),
-    Claim(
         "mianjy2018-eq7",
         f"{SOURCE}, eq. (7)",
         "Regularized factorization of a given matrix M is the dropout problem with y = Mx, isotropic x.",
@@ -367,11 +361,5 @@ print(((U @ Q).norm(dim=0) * (V @ Q).norm(dim=0)).tolist())""",
         objects=("models.Autoencoder",),
         note="The threshold, which is the condition rho = r, is not needed: see droptics-benign-landscape.",
     ),
-    Claim(
-        "mianjy2018-sec6",
-        f"{SOURCE}, Section 6",
-        "The variance of the importance scores ||u_i|| ||v_i|| decreases monotonically during training.",
-        "not checked",
-        note="A sentence about Figure 3: see the comparison of mianjy2018-fig3, where it is not reproduced.",
-    ),
+    *PROOFS,
 )

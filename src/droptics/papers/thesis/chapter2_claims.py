@@ -10,7 +10,15 @@ from droptics.papers.mianjy2018 import checks
 from droptics.papers.mianjy2018.claims import CLAIMS as EARLIER
 
 SOURCE = "Mianjy thesis (Johns Hopkins), chapter 2"
-TITLES = {"alg": "Algorithm", "def": "Definition", "thm": "Theorem", "rem": "Remark", "lem": "Lemma"}
+TITLES = {
+    "alg": "Algorithm",
+    "def": "Definition",
+    "thm": "Theorem",
+    "rem": "Remark",
+    "lem": "Lemma",
+    "eq2": "eq. 2",
+    "sec": "Section",
+}
 # thesis number -> number in the earlier paper
 NUMBERS = {
     "alg1": "alg1",
@@ -40,17 +48,28 @@ NUMBERS = {
     "lem5": "lemD.3",
     "lem20": "lemA.2",
     "lem21": "lemA.3",
+    "lem21-proof": "lemA.3-proof",
+    "lem4-proof": "lemD.2-proof",
+    "lem5-proof": "lemD.3-proof",
+    "eq2.19": "eq17",
+    "eq2.19-corrected": "eq17-corrected",
+    "sec2.6": "sec6",
+    "sec2.6-corrected": "sec6-corrected",
 }
+# corrected statements that carry the number of another statement
+MEANT = {"lem21-proof": "lem21", "lem4-proof": "lem4", "lem5-proof": "lem5"}
 NOTES = {"def2": "Stronger than the earlier definition: every product must equal ||UV^T||_*/r, not only one another."}
 
 
 def _again(number: str, earlier: str) -> Claim:
     claim = next(item for item in EARLIER if item.id == f"mianjy2018-{earlier}")
-    name, fixed = number.removesuffix("-corrected"), ", corrected" if number.endswith("-corrected") else ""
-    where = f"{SOURCE}, {TITLES[name[:3]]} {name[3:]}{fixed}"
+    name, _, part = number.partition("-")
+    where = f"{SOURCE}, {TITLES[name[:3]]} {name[3:]}".replace("eq. 2 .", "eq. 2.")
+    where += {"": "", "corrected": ", corrected", "proof": ", proof"}[part]
     if name in ("lem20", "lem21"):
         where = where.replace("chapter 2", "appendix")
-    corrected = None if claim.corrected is None else f"thesis-{number}-corrected"
+    meant = MEANT.get(number, f"{number}-corrected")
+    corrected = None if claim.corrected is None else f"thesis-{meant}"
     return claim.printed_as(f"thesis-{number}", where, corrected=corrected, note=NOTES.get(number, claim.note))
 
 

@@ -1,0 +1,108 @@
+"""What the claims on steps of proofs and on sentences of the text compare."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from droptics.evidence.claims import Comparison, compare
+from droptics.linalg import equalizer, shrink
+from droptics.norms import nuclear
+from droptics.papers.instances import normal, tensor
+from droptics.papers.mianjy2018.checks import printed_eqz, tied_objective
+
+
+def column_norms(pairs: list[tuple[Tensor, Tensor]]) -> list[Comparison]:
+    """||u_i||^2 = ||v_i||^2 = ||U V^T||_* / r for pairs whose products ||u_i|| ||v_i|| all agree."""
+    found = []
+    for U, V in pairs:
+        level = nuclear(U @ V.mT) / U.shape[1]
+        found += [compare(factor.square().sum(0), "==", level, "squared column norms") for factor in (U, V)]
+    return found
+
+
+def weakly_equal() -> list[tuple[Tensor, Tensor]]:
+    """Equal products, product zero."""
+    return [(tensor([[1.0, 1.0]]), tensor([[1.0, -1.0]]))]
+
+
+def strongly_equal() -> list[tuple[Tensor, Tensor]]:
+    """Factors of the singular value decomposition, rotated until their columns agree."""
+    P, s, Rh = torch.linalg.svd(normal(1, 3, 4), full_matrices=False)
+    Q = equalizer(torch.diag(s))
+    return [(P * s.sqrt() @ Q, Rh.mT * s.sqrt() @ Q)]
+
+
+def inverse_of_ones(rank_one: bool) -> list[Comparison]:
+    """sigma^2 with sigma^2 + (lam/r) sum(sigma^2) = lambda: subtract lam/(r + lam r') times the SUM, or each value."""
+    found = []
+    for seed, (lam, r) in enumerate(((0.5, 3), (2.0, 4))):
+        values = normal(seed, 3).abs() + 1
+        share = lam / (r + lam * 3)
+        squared = values - share * (values.sum() if rank_one else values)
+        found.append(compare(squared + lam / r * squared.sum(), "==", values, f"lam={lam}, r={r}"))
+    return found
+
+
+def swap_curvature(at_zero: bool) -> list[Comparison]:
+    """Second derivative of f when column j of W turns to a better eigenvector: -4 sigma_j^2 (s' - s_j)."""
+    eigenvalues, lam, width = tensor([2.0, 1.0]), 0.5, 1
+    objective = tied_objective(torch.diag(eigenvalues), lam)
+    squared = float(eigenvalues[1]) * width / (width + lam)
+
+    def along(t: Tensor) -> Tensor:
+        direction = torch.stack([t, torch.sqrt(1 - t * t)])
+        return objective(squared**0.5 * direction[:, None])
+
+    printed = -4 * squared * float(eigenvalues[1] - eigenvalues[1])  # w_j(t) - w_j at t = 0
+    true = -4 * squared * float(eigenvalues[0] - eigenvalues[1])
+    curvature = torch.func.hessian(along)(tensor(0.0))
+    return [compare(curvature, "==", true if at_zero else printed, "second derivative at zero")]
+
+
+def score_variances(M: Tensor, U: Tensor, V: Tensor, lam: float, steps: int, rate: float) -> Tensor:
+    """Variance of ||u_i|| ||v_i|| along gradient descent on the explicit objective, the mean of Algorithm 1."""
+    found = []
+    for _ in range(steps):
+        u, v = U.square().sum(0), V.square().sum(0)
+        found.append((u * v).sqrt().var(correction=0))
+        error = U @ V.mT - M
+        U, V = U - 2 * rate * (error @ V + lam * U * v), V - 2 * rate * (error.mT @ U + lam * V * u)
+    return torch.stack(found)
+
+
+def never_rises(spectrum: tuple[float, ...], start: tuple[float, ...]) -> list[Comparison]:
+    """Each variance is at most the one before."""
+    M, U = torch.diag(tensor(spectrum)), torch.diag(tensor(start))
+    values = score_variances(M, U, U, 0.5, 400, 0.02)
+    return [compare(values[1:], "<=", values[:-1], "variance of the scores, step by step", precision=1e-12)]
+
+
+def rises_and_vanishes(lam: float) -> list[Comparison]:
+    """From small unequal weights the variance rises while two different values are learned, then goes to zero."""
+    M = torch.diag(tensor([2.0, 1.0]))
+    U, V = (0.1 * (torch.eye(2, dtype=torch.float64) + 0.3 * normal(seed, 2, 2)) for seed in (1, 2))
+    values = score_variances(M, U, V, lam, 1000, 0.1)
+    return [
+        compare(values.max(), ">", 2 * values[0], "largest variance against the first"),
+        compare(values[-1], "<=", 1e-10, "last variance", precision=1e-12),
+    ]
+
+
+def adaptive_rate(scaled: bool) -> list[Comparison]:
+    """With lam proportional to r the optimal spectrum is the same at every width that is large enough."""
+    s = tensor([3.0, 2.0, 0.4])
+    reference = shrink(s, 0.3 * 3, 3)
+    return [compare(shrink(s, 0.3 * (r if scaled else 3), r), "==", reference, f"width {r}") for r in (4, 8, 50)]
+
+
+def eigendecomposition_cost(order: int) -> list[Comparison]:
+    """Cubes of the sizes of all eigendecompositions of Algorithm 2, between r^order / 4 and r^order."""
+    found = []
+    for width in (4, 8, 16, 32):
+        sizes: list[int] = []
+        printed_eqz(normal(width, 3, width), count=sizes.append)
+        cost = sum(size**3 for size in sizes)
+        found.append(compare(cost, ">=", width**order / 4, f"from below, r={width}"))
+        found.append(compare(cost, "<=", 1.6 * width**order, f"from above, r={width}"))
+    return found
