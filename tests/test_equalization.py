@@ -13,11 +13,12 @@ from droptics.equalization import (
     balance,
     equalize,
     imbalance,
+    joint,
     joint_equalizer,
     rank_one_network,
     rescale,
 )
-from droptics.errors import NoClosedForm
+from droptics.errors import CertificateError, NoClosedForm
 from droptics.masks import Bernoulli, Block, Gaussian, Product, SlidingBlock
 from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, TwoLayerLinear
 from droptics.norms import nuclear
@@ -190,3 +191,12 @@ def test_rank_one_networks_are_equalized(widths):
     assert float(imbalance(network, data, masks)) < 1e-12
     with pytest.raises(ValueError, match="widths"):
         rank_one_network(normal(3), normal(4), ())
+
+
+def test_nothing_to_equalize_and_no_rotation_found(monkeypatch):
+    zero = torch.zeros(3, 4, dtype=torch.float64)
+    rotation = joint_equalizer(zero, normal(5, 4))
+    close(rotation.mT @ rotation, torch.eye(4, dtype=torch.float64), 1e-13)
+    monkeypatch.setattr(joint, "_solve", lambda U, V, rotation: (rotation, 0.25))
+    with pytest.raises(CertificateError, match=r"products still differ by 0\.25 relatively; try a seed"):
+        joint_equalizer(normal(3, 4), normal(5, 4))

@@ -1,6 +1,7 @@
 """Rotations, shrinkage and Krylov bounds against definitions, convex solvers and full decompositions."""
 
 import itertools
+import math
 
 import cvxpy
 import numpy as np
@@ -20,6 +21,7 @@ from droptics.linalg import (
     hadamard_equalizer,
     k_support_shrink,
     leading,
+    psd_inverse_root,
     psd_root,
     schur_horn,
     shrink,
@@ -441,3 +443,60 @@ class TestLeadingEigen:
         values, vectors = leading_eigen(matrix, 3)
         assert values.tolist() == [39.0, 38.0, 37.0]
         assert np.abs(matrix @ vectors - vectors * values).max() <= 40 * 40 * 2.3e-16
+
+
+@pytest.mark.parametrize("function", [psd_root, psd_inverse_root])
+@pytest.mark.parametrize("spectrum", [[3.0, 2.0, 0.5], [2.0, 2.0, 1.0], [1.0, 1.0, 1.0]])
+def test_roots_are_differentiable_where_values_coincide(function, spectrum):
+    basis = torch.linalg.qr(normal(3, 3)).Q
+    matrix = ((basis * torch.tensor(spectrum, dtype=torch.float64)) @ basis.mT).requires_grad_()
+    assert torch.autograd.gradcheck(lambda m: function((m + m.mT) / 2), (matrix,), atol=1e-6)
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_root_of_a_singular_matrix_moves_within_its_rank(inverse):
+    """Along U diag(s) U^T with U turned by a small angle: the derivative is that of the turned root."""
+    values = torch.tensor([4.0, 1.0, 0.0], dtype=torch.float64)
+    function = psd_inverse_root if inverse else psd_root
+    powers = torch.where(values > 0, values ** (-0.5 if inverse else 0.5), 0.0)
+    generator = normal(3, 3)
+    skew = generator - generator.mT
+
+    def turned(spectrum, angle):
+        rotation = torch.linalg.matrix_exp(angle * skew)
+        return (rotation * spectrum) @ rotation.mT
+
+    direction = (turned(values, 1e-6) - turned(values, -1e-6)) / 2e-6
+    expected = (turned(powers, 1e-6) - turned(powers, -1e-6)) / 2e-6
+    matrix = torch.diag(values).requires_grad_()
+    probe = normal(3, 3, seed=1)
+    probe = probe + probe.mT
+    (gradient,) = torch.autograd.grad((function(matrix) * probe).sum(), matrix)
+    close((gradient * direction).sum(), (expected * probe).sum(), relative=1e-7, scale=float(expected.norm()))
+
+
+def test_krylov_outgrows_the_room_it_was_given():
+    matrix = normal(60, 50)
+    run = Krylov(Operator.of(matrix), block=4)
+    while run.size < run.limit:
+        run.grow()
+    assert run.steps == 13
+    ritz = run.ritz()
+    close(ritz.basis.mT @ ritz.basis, torch.eye(run.size, dtype=torch.float64), relative=1e-12)
+    close(ritz.values, torch.linalg.svdvals(matrix), relative=1e-11)
+
+
+def test_energies_that_overflow_are_refused():
+    with pytest.raises(ValueError, match="finite squared norm, got inf; scale it down"):
+        Operator.of(torch.full((2, 2), 1e200, dtype=torch.float64))
+
+
+def test_in_place_rotation_refuses_what_it_would_break():
+    with pytest.raises(ValueError, match="must not require a gradient to be changed in place"):
+        equalize_columns_(normal(3, 2).requires_grad_())
+    with pytest.raises(ValueError, match="gram must be square"):
+        equalizer(normal(3, 2))
+    with pytest.raises(ValueError, match="must be a vector, got a number"):
+        k_support_shrink(torch.tensor(1.0), 0.5, 2)
+    with pytest.raises(ValueError, match="values must"):
+        k_support_shrink(torch.tensor([1.0, math.nan]), 0.5, 2)
