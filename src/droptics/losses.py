@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from droptics.checks import check_size
+
 
 class Loss(abc.ABC):
     """A loss of (outputs, targets) with outputs (..., n, outputs); the result has shape (..., n)."""
@@ -46,6 +48,7 @@ class Squared(Loss):
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         if not targets.is_floating_point():
             raise ValueError(f"targets must be floating point for the squared loss, got {targets.dtype}")
+        check_size("targets (last dimension)", targets.shape[-1], outputs.shape[-1], "one target per output")
         return (outputs - targets).square().sum(-1)
 
     def curvatures(self, outputs: Tensor, targets: Tensor, directions: Tensor) -> Tensor:

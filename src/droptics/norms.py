@@ -16,7 +16,7 @@ def path_norm(weights: Sequence[Tensor], power: float = 2.0) -> Tensor:
     psi_p^p = sum over paths of |product of weights|^p = 1^T |W_k1|^p ... |W_1|^p 1, in O(total weights) instead of
     a sum over paths. For a two-layer network U V^T pass [V.T, U].
     """
-    layers = _layers(weights)
+    layers = weight_matrices(weights)
     if not power > 0:
         raise ValueError(f"power must be positive, got {power}")
     flow = layers[0].abs().pow(power).sum(-1, keepdim=True)
@@ -25,14 +25,22 @@ def path_norm(weights: Sequence[Tensor], power: float = 2.0) -> Tensor:
     return flow.sum((-2, -1)).pow(1.0 / power)
 
 
-def _layers(weights: object) -> list[Tensor]:
+def weight_matrices(weights: object) -> list[Tensor]:
+    """The layers W_1, ..., W_k1 of a chain: a list of them, or those of a model with `weights` or factors U and V."""
     if hasattr(weights, "weights"):
         weights = weights.weights
     elif hasattr(weights, "U"):
         weights = [getattr(weights, "V", weights.U).mT, weights.U]
     if not isinstance(weights, Sequence) or not weights:
         raise ValueError(f"weights must be a model or a list of weight matrices, got {type(weights).__name__}")
-    return [as_float_tensor(layer, f"weights[{i}]") for i, layer in enumerate(weights)]
+    layers = [as_float_tensor(layer, f"weights[{i}]") for i, layer in enumerate(weights)]
+    for i, layer in enumerate(layers):
+        if layer.ndim < 2:
+            raise ValueError(f"weights[{i}] must be a matrix (outputs, inputs), got shape {tuple(layer.shape)}")
+        if i:
+            rows = layers[i - 1].shape[-2]
+            check_size(f"weights[{i}] (columns)", layer.shape[-1], rows, f"the rows of weights[{i - 1}]")
+    return layers
 
 
 def nuclear(matrix: Tensor) -> Tensor:

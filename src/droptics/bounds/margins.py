@@ -69,8 +69,8 @@ def gate_margin(data: Sample, width: int = 256, drop: float = 0.0, *, steps: int
         # margins lie in [-1, 1]; the step is that of multiplicative weights for that range
         logits = logits + scale / 2 * _gated(gates, points, answer)
     lower = float(_gated(gates, points, total / steps).min())
-    value = torch.tensor(keep * lower, dtype=points.dtype)
-    return Estimate(value, value, value.new_tensor(keep * upper), f"gates of {width} random units", steps)
+    value = points.new_tensor(keep * lower)
+    return Estimate(value, value, points.new_tensor(keep * upper), f"gates of {width} random units", steps)
 
 
 def _gated(gates: Tensor, points: Tensor, directions: Tensor) -> Tensor:

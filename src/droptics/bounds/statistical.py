@@ -15,6 +15,7 @@ from droptics.estimates import Bound
 from droptics.linalg import psd_eigen
 from droptics.models import Factorization, Model, ReLUNet
 from droptics.penalties.closed_form import feature_energies, feature_gram
+from droptics.penalties.evaluation import check_inputs
 
 # Ratio of neighboring values in the grid of alphas over which the union bound is taken.
 _GRID_RATIO = 2**0.25
@@ -218,6 +219,7 @@ def relu(
 def relu_alpha(model: ReLUNet, data: Sample, symmetrized: bool = False) -> float:
     """sum_k |u_k| a_k with a_k^2 = E relu(v_k.x)^2, or v_k^T C v_k / 2 for symmetrized data."""
     hidden, top = two_layers(model)
+    check_inputs(model, data)
     products = data.inputs @ hidden.mT
     energies = feature_energies(products, data) / 2 if symmetrized else feature_energies(torch.relu(products), data)
     return float((top.abs() * energies.sqrt()).sum())

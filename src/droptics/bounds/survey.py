@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from droptics.checks import as_float_tensor, check_positive
+from droptics.checks import check_positive
 from droptics.data import Sample
 from droptics.estimates import Bound
 from droptics.models import Model
-from droptics.norms import path_norm
+from droptics.norms import path_norm, weight_matrices
 
 
 def surveyed(
@@ -37,9 +37,11 @@ def surveyed(
     for the path norm, else 1). `vacuous` compares with a loss of at most 1; `needed` says how many examples would
     bring the expression to 1. Terms multiply to the value. Cost: one SVD per layer.
     """
-    layers = _matrices(model)
+    layers = [layer.detach() for layer in weight_matrices(model)]
     if len(layers) < 2:
         raise ValueError(f"model must have at least one hidden layer, got {len(layers)} weight matrix")
+    if any(layer.ndim != 2 for layer in layers):
+        raise ValueError("model must be one network, got a batch; ask for its members one by one")
     if examples is None:
         if data is None:
             raise ValueError("surveyed needs data or the number of examples")
@@ -84,15 +86,6 @@ def surveyed(
         value = math.prod(terms.values())
         result[name] = Bound(value, terms, f"thesis-eq1.{number}", 1.0, {"examples": examples * value**2})
     return result
-
-
-def _matrices(model: Model | Sequence[Tensor]) -> list[Tensor]:
-    weights = model if isinstance(model, Sequence) else getattr(model, "weights", None)
-    if weights is None and hasattr(model, "U") and hasattr(model, "V"):
-        weights = [model.V.mT, model.U]
-    if weights is None:
-        raise ValueError(f"model must have weight matrices (ReLUNet, DeepLinear, TwoLayerLinear), got {type(model)}")
-    return [as_float_tensor(layer, f"weights[{i}]", 2).detach() for i, layer in enumerate(weights)]
 
 
 def _input_sizes(data: Sample | None, given: float | None) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from torch import Tensor
 from droptics.data import Data, Moments, Sample
 from droptics.models import LastLayer, Model, ReLUNet
 from droptics.penalties.closed_form import feature_energies, unit_energies
+from droptics.penalties.evaluation import check_inputs
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,7 @@ def _(model: ReLUNet, data: Data, symmetrized: bool) -> Tensor:
         return outgoing * ((hidden @ data.xx) * hidden).sum(-1) / 2
     if not isinstance(data, Sample):
         raise ValueError(f"data for ReLUNet must be Sample, got {type(data).__name__}")
+    check_inputs(model, data)
     if symmetrized and plain:
         return outgoing * feature_energies(data.inputs @ model.weights[0].mT, data) / 2
     energies = feature_energies(hidden_features(model, data.inputs), data)

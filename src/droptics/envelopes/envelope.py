@@ -16,7 +16,7 @@ from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
 from droptics.masks import MaskLaw
 from droptics.models import Model
-from droptics.penalties.penalty import check_triple
+from droptics.penalties.evaluation import check_triple
 
 Value = tuple[Tensor, str]
 

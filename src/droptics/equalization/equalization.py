@@ -17,7 +17,7 @@ from droptics.errors import NoClosedForm
 from droptics.masks import MaskLaw
 from droptics.models import Model
 from droptics.penalties import penalty
-from droptics.penalties.penalty import check_triple
+from droptics.penalties.evaluation import check_triple
 
 M = TypeVar("M", bound=Model)
 

@@ -24,7 +24,7 @@ from droptics.errors import NoClosedForm
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
 from droptics.penalties.closed_form import layer_laws
-from droptics.penalties.penalty import check_triple
+from droptics.penalties.evaluation import check_triple
 
 Tensors = tuple[Tensor, ...]
 

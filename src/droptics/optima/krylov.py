@@ -14,8 +14,8 @@ from droptics.errors import CertificateError, NoClosedForm
 from droptics.linalg.krylov import Krylov, Operator, Ritz, upper_values
 from droptics.masks import MaskLaw
 from droptics.models import TwoLayerLinear
+from droptics.optima.independent import Shrinker, independent_factors, least_value, value_of_factors
 from droptics.optima.optimum import Optimum, check_certified, rounding
-from droptics.optima.two_layer import Shrinker, independent_factors, least_value, value_of_factors
 
 FIRST_CHECK = 4
 # Dense maps up to this size are decomposed: faster than any Krylov space.

@@ -24,7 +24,7 @@ from droptics.models.modules import linear_layer
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
 from droptics.optima.two_layer import two_layer_bound
 from droptics.penalties import criterion
-from droptics.penalties.penalty import check_triple
+from droptics.penalties.evaluation import check_triple
 
 HEAD = "droptics-head"
 CAPACITY = "pal2020-prop3.3"

@@ -17,7 +17,7 @@ from droptics.errors import CertificateError, NoClosedForm
 from droptics.masks import MaskLaw
 from droptics.models import Model
 from droptics.penalties import criterion
-from droptics.penalties.penalty import check_triple
+from droptics.penalties.evaluation import check_triple
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from droptics.checks import check_size
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.losses import Loss, Squared
-from droptics.models import Factorization, LinearModel, Model
+from droptics.masks import MaskLaw
+from droptics.models import Factorization, LinearModel, Model, ReLUNet
 
 # Elements of the largest intermediate tensor when many masks are evaluated at once: 32 MB in float64.
 CHUNK_ELEMENTS = 2**22
@@ -20,6 +22,7 @@ def risk(model: Model, data: Data, loss: Loss | None = None) -> Tensor:
 
     On `Moments`: tr(yy) - 2 tr(yx^T W) + tr(W xx W^T) for linear models and squared loss.
     """
+    check_shapes(model, data)
     loss = Squared() if loss is None else loss
     if isinstance(data, Moments):
         matrix = _linear(model, data, loss).matrix()
@@ -72,20 +75,43 @@ def _linear(model: Model, data: Moments, loss: Loss) -> LinearModel:
     return model
 
 
+def check_triple(model: Model, data: Data, masks: MaskLaw) -> None:
+    """Refuse a model, data and mask law that do not belong together."""
+    if not isinstance(masks, MaskLaw):
+        raise ValueError(f"masks must be a droptics MaskLaw, got {type(masks).__name__}")
+    check_shapes(model, data)
+    check_masks(model, masks)
+
+
+def check_masks(model: Model, masks: MaskLaw) -> None:
+    """Refuse a mask law that does not cover the units of the model."""
+    check_size("masks", masks.size, model.units, f"{type(model).__name__} has {model.units} maskable units")
+
+
 def check_shapes(model: Model, data: Data) -> None:
-    """Refuse data that do not fit the model: kind, sizes, dtype, device."""
+    """Refuse data that do not fit the model: kind, inputs, outputs, dtype, device."""
+    check_inputs(model, data)
+    if isinstance(model, (LinearModel, ReLUNet)):
+        outputs = data.yy if isinstance(data, Moments) else data_targets(data)
+        if outputs.is_floating_point() and outputs.shape[-1] != model.output_size:
+            raise ValueError(f"data have {outputs.shape[-1]} outputs but the model has {model.output_size}")
+
+
+def check_inputs(model: Model, data: Data) -> None:
+    """Refuse data on which the model cannot be evaluated; targets play no part."""
+    for name, value, kind in (("model", model, Model), ("data", data, Data)):
+        if not isinstance(value, kind):
+            raise ValueError(f"{name} must be a droptics {kind.__name__}, got {type(value).__name__}")
     if isinstance(model, Factorization):
         _check_matrix(model, data)
     elif not isinstance(data, (Sample, Moments)):
         raise ValueError(f"data for {type(model).__name__} must be Sample or Moments, got {type(data).__name__}")
-    if isinstance(model, LinearModel):
-        inputs, outputs = (data.xx, data.yy) if isinstance(data, Moments) else (data_inputs(data), data_targets(data))
-        if inputs.shape[-1] != model.input_size or (isinstance(data, Sample) and inputs.ndim != 2):
+    if isinstance(model, (LinearModel, ReLUNet)):
+        inputs = data.xx if isinstance(data, Moments) else data_inputs(data)
+        if inputs.shape[-1] != model.input_size or inputs.ndim != 2:
             raise ValueError(
                 f"data inputs have shape {tuple(inputs.shape)} but the model takes {model.input_size} features"
             )
-        if outputs.is_floating_point() and outputs.shape[-1] != model.output_size:
-            raise ValueError(f"data have {outputs.shape[-1]} outputs but the model has {model.output_size}")
     if data.dtype != model.dtype or data.device != model.device:
         raise ValueError(
             f"data are {data.dtype} on {data.device} but the model is {model.dtype} on {model.device}; "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from droptics.checks import check_size
 from droptics.data import Data, Sample, average
 from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
@@ -11,7 +10,7 @@ from droptics.masks import MaskLaw
 from droptics.models import DeepLinear, Model, ReLUNet
 from droptics.penalties.closed_form import deep_penalty, layer_laws, linear_penalty, unit_gram
 from droptics.penalties.enumeration import enumerated
-from droptics.penalties.evaluation import check_shapes, risk
+from droptics.penalties.evaluation import check_masks, check_triple, risk
 from droptics.penalties.methods import ClosedForm, Enumerate, Method, MonteCarlo, SecondOrder
 from droptics.penalties.monte_carlo import sampled
 from droptics.penalties.relu import network_laws, relu_cost, relu_criterion
@@ -87,6 +86,7 @@ def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = _SQUARED)
 
 def has_closed_form(model: Model, masks: MaskLaw, loss: Loss = _SQUARED) -> bool:
     """Whether ClosedForm covers this family, law and loss."""
+    check_masks(model, masks)
     if not isinstance(loss, Squared):
         return False
     if isinstance(model, (DeepLinear, ReLUNet)):
@@ -96,15 +96,6 @@ def has_closed_form(model: Model, masks: MaskLaw, loss: Loss = _SQUARED) -> bool
             return False
         return True
     return unit_gram.dispatch(type(model)) is not unit_gram.dispatch(Model)
-
-
-def check_triple(model: Model, data: Data, masks: MaskLaw) -> None:
-    """Refuse a model, data and mask law that do not belong together."""
-    for name, value, kind in (("model", model, Model), ("data", data, Data), ("masks", masks, MaskLaw)):
-        if not isinstance(value, kind):
-            raise ValueError(f"{name} must be a droptics {kind.__name__}, got {type(value).__name__}")
-    check_size("masks", masks.size, model.units, f"{type(model).__name__} has {model.units} maskable units")
-    check_shapes(model, data)
 
 
 def _affordable(model: Model, data: Data, masks: MaskLaw) -> bool:

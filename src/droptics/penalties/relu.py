@@ -23,6 +23,7 @@ from droptics.errors import NoClosedForm
 from droptics.losses import Loss, Squared
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import ReLUNet
+from droptics.penalties.evaluation import check_triple
 from droptics.penalties.methods import ClosedForm
 from droptics.penalties.relu_effort import Cost, descend, kernel_seconds, words
 from droptics.penalties.relu_moments import MomentLeaf
@@ -69,10 +70,7 @@ def relu_criterion(
     layer multiplies by the outcomes of its live units. Refused beforehand when the estimate exceeds
     `method.seconds`.
     """
-    laws = network_laws(model, masks)
-    _check_finite(laws if not isinstance(loss, Squared) else laws[:-1])
-    networks = _networks(model)
-    plans = [_Plan.of(network, laws, loss) for network in networks]
+    plans = _plans(model, sample, masks, loss)
     if sum(plan.most_outcomes() for plan in plans) * len(sample) <= _SURE_OUTCOMES:
         values = [plan.examples(sample, method.memory) for plan in plans]
         return torch.stack(values).reshape(*model.batch_shape, len(sample))
@@ -97,9 +95,15 @@ def relu_cost(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss = Squar
     Exact for depth 2; for deeper networks the number of outcomes is estimated by random descents (Knuth 1975), which
     is unbiased.
     """
+    return _cost(_plans(model, sample, masks, loss), sample)
+
+
+def _plans(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss) -> list[_Plan]:
+    """One plan per network of the batch, for data and masks that fit it."""
+    check_triple(model, sample, masks)
     laws = network_laws(model, masks)
     _check_finite(laws if not isinstance(loss, Squared) else laws[:-1])
-    return _cost([_Plan.of(network, laws, loss) for network in _networks(model)], sample)
+    return [_Plan.of(network, laws, loss) for network in _networks(model)]
 
 
 def _cost(plans: Sequence[_Plan], sample: Sample) -> Cost:

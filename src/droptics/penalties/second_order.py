@@ -19,7 +19,7 @@ from droptics.linalg import psd_eigen
 from droptics.losses import Loss
 from droptics.masks import MaskLaw
 from droptics.models import LastLayer, Model
-from droptics.penalties.evaluation import CHUNK_ELEMENTS, masked_risk
+from droptics.penalties.evaluation import CHUNK_ELEMENTS, check_triple, masked_risk
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +68,7 @@ def second_order(model: Model, data: Data, masks: MaskLaw, loss: Loss) -> Approx
     kink itself contributes nothing). Cost: a closed formula on a LastLayer; else a second directional derivative per
     unit (per eigenvector of Cbar for correlated units), in batches.
     """
+    check_triple(model, data, masks)
     if isinstance(model, LastLayer) and isinstance(data, Sample):
         return _last_layer(model, data, masks, loss)
     evaluate, room = masked_risk(model, data, loss)
