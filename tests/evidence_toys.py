@@ -11,6 +11,7 @@ import torch
 from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.figures import Cell, Expectation, Figure, column
+from droptics.evidence.provenance import hardware
 
 CELLS = 6
 
@@ -46,6 +47,7 @@ def pretend_gpu() -> None:
     """Make this process believe that it has a GPU."""
     torch.cuda.is_available = lambda: True
     torch.cuda.get_device_name = lambda *_: "pretended"
+    hardware.cache_clear()
 
 
 def failing_cell(*, number: int) -> list[dict]:

@@ -121,22 +121,18 @@ def test_a_killed_command_resumes_where_it_was(tmp_path, undisturbed):
 
 
 @pytest.mark.slow
-def test_worker_processes_give_the_same_table(tmp_path):
+def test_worker_processes_give_the_same_table_and_are_retried_once(tmp_path):
     here = reproduce([toys.figure()], "smoke", tmp_path / "a", Local())[0]
-    there = reproduce([toys.figure()], "smoke", tmp_path / "b", Processes(2))[0]
+    once = toys.figure("toy-fig2", run=toys.dying_cell, marker=str(tmp_path / "once"), always=False)
+    always = toys.figure("toy-fig3", run=toys.dying_cell, marker=str(tmp_path / "always"), always=True)
+    there, good, bad = reproduce([toys.figure(), once, always], "smoke", tmp_path / "b", Processes(2))
     assert there.table.read_bytes() == here.table.read_bytes()
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_is_retried_once_and_then_reported(tmp_path):
-    once = toys.figure(run=toys.dying_cell, marker=str(tmp_path / "once"), always=False)
-    always = toys.figure("toy-fig2", run=toys.dying_cell, marker=str(tmp_path / "always"), always=True)
-    good, bad = reproduce([once, always], "smoke", tmp_path / "out", Processes(2))
     assert good.outcome == "reproduced"
     assert not good.failures
     assert bad.outcome == "failed"
     assert len(bad.failures) == 1
     assert "died twice (exit code 3)" in next(iter(bad.failures.values()))
+    assert (tmp_path / "always").read_text() == "died\n" * 2
     assert len(bad.rows) == toys.CELLS - 1
 
 

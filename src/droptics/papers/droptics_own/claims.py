@@ -6,7 +6,7 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers.droptics_own import checks
-from droptics.papers.helmbold2017 import checks as relu_checks
+from droptics.papers.helmbold2017 import negative_checks
 from droptics.papers.thesis import chapter4_checks, chapter5_checks, chapter6_checks
 
 PROVED, SKETCHED, CHECKED = "Proved.", "Proof sketched, checked numerically.", "Checked numerically, not proved."
@@ -203,10 +203,10 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics, sharpens helmbold2017-lem16",
         "Networks with non-negative weights have criterion at least 1/(2(K+2)) on P_(1,1): every K, width, depth.",
         check=lambda: [
-            *relu_checks.nonnegative_bound(lambda K: 1 / (2 * (K + 2))),
-            *relu_checks.best_positive(1.0),
+            *negative_checks.nonnegative_bound(lambda K: 1 / (2 * (K + 2))),
+            *negative_checks.best_positive(1.0),
         ],
-        control=partial(relu_checks.nonnegative_bound, lambda K: 1 / (K + 2)),
+        control=partial(negative_checks.nonnegative_bound, lambda K: 1 / (K + 2)),
         objects=("penalties.criterion",),
         note=SKETCHED + " It is the exact infimum, approached as the width grows.",
     ),
@@ -215,7 +215,7 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics, sharpens helmbold2017-thm8",
         "n units that fire only when every input is gone beat all non-negative networks: drop 1/2, K >= 3, every n.",
         check=lambda: [
-            *relu_checks.nor_value(1.0),
+            *negative_checks.nor_value(1.0),
             *checks.nor_beats([(K, n) for K in (3, 4, 8, 64) for n in (1, 2, 3, 10, 200)], "<"),
         ],
         control=partial(checks.nor_beats, [(2, n) for n in (1, 2, 3, 4)], "<"),
@@ -230,5 +230,15 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(checks.exact_negative_minima, (1 / 6 + 0.01, 29 / 186, 11 / 74)),
         objects=("penalties.criterion",),
         note="The minima come from enumerating all activation types of the units (n <= 5).",
+    ),
+    Claim(
+        "droptics-gadget-widths",
+        "droptics, on helmbold2017-thm8 and helmbold2017-thm17",
+        "Gadgets beat every non-negative network from n = 27, 28, 72, 272, 4160 on for K = 3, 4, 8, 16, 64, and with "
+        "the best output bias from 12, 20, 64, 240, 4032 on.",
+        check=partial(negative_checks.gadget_widths, "<"),
+        control=partial(negative_checks.gadget_widths, ">="),
+        objects=("penalties.criterion",),
+        note="Depth 2, drop 1/2, n a multiple of K; from closed forms of both sides.",
     ),
 )

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 
 import torch
-from scipy.stats import binom
 from torch import Tensor
 
 from droptics.data import Sample
@@ -85,8 +84,11 @@ def centering(relation: Relation) -> list[Comparison]:
     ]
 
 
-def rescaled_layers(grow_bias: bool) -> list[Comparison]:
-    """Layer j times c_j and its bias times the product so far: every masked output is multiplied by the product."""
+def rescaled_layers(grow_bias: bool, swap: bool = False) -> list[Comparison]:
+    """Layer j times c_j and its bias times the product so far: every masked output is multiplied by the product.
+
+    With `swap` the other way round, as the printed proof has it.
+    """
     found = []
     scales = (2.0, 0.3, 1.7)
     model = random_net(3, (3, 2, 2, 1))
@@ -99,7 +101,8 @@ def rescaled_layers(grow_bias: bool) -> list[Comparison]:
     X = normal(4, 5, 3)
     for seed in range(4):
         mask = 2 * (uniform(seed, model.units) < 0.5).double()
-        found.append(compare(other.outputs(X, mask), "==", product * model.outputs(X, mask), "masked outputs"))
+        first, second = (model, other) if swap else (other, model)
+        found.append(compare(first.outputs(X, mask), "==", product * second.outputs(X, mask), "masked outputs"))
     return found
 
 
@@ -221,86 +224,6 @@ def gadget_is_concave() -> list[Comparison]:
     """Psi of the gadget network."""
     psi = mean_output_by_count(networks.gadget_network(4, 4, 2))
     return [compare(psi[2:] - 2 * psi[1:-1] + psi[:-2], ">=", 0.0, "second differences")]
-
-
-def binomial_tail(sizes: Sequence[int]) -> list[Comparison]:
-    """Pr(Bin(n, 1/2) < n/2 - sqrt(n)/4) >= 1/4."""
-    found = []
-    for n in sizes:
-        limit = n / 2 - math.sqrt(n) / 4
-        chance = float(binom.cdf(math.ceil(limit) - 1, n, 0.5))
-        found.append(compare(chance, ">=", 0.25, f"n={n}"))
-    return found
-
-
-def nonnegative_bound(bound: Callable[[int], float], relation: Relation = ">=") -> list[Comparison]:
-    """J_D of networks with non-negative weights on P_(1,1) against a lower bound, and the best ones of depth 2."""
-    found = []
-    for K in (1, 2, 3, 19):
-        for n in (1, 2, 50):
-            found.append(compare(networks.positive_minimum(K, n), relation, bound(K), f"best network, K={K} n={n}"))
-    for seed in range(6):
-        model = random_net(seed, (3, 3, 1), True)
-        value = exact(model, networks.two_points(torch.ones(3)))
-        found.append(compare(value, relation, bound(3), "random non-negative network"))
-    return found
-
-
-def best_positive(scale: float) -> list[Comparison]:
-    """The stated network attains J_pos, and its formula."""
-    found = []
-    for K, n, drop in ((2, 3, 0.5), (3, 2, 0.3), (4, 1, 0.6)):
-        model = networks.positive_network(K, n, drop)
-        value = exact(model, networks.two_points(torch.ones(K)), drop)
-        found.append(compare(value, "==", scale * networks.positive_minimum(K, n, drop), f"K={K} n={n}"))
-    found.append(compare(networks.positive_minimum(2, 3), "==", scale * 6 / (4 * 9), "K=2: (n+3)/(4(2n+3))"))
-    return found
-
-
-def negative_weights_win(cases: Sequence[tuple[int, int]], relation: Relation = "<") -> list[Comparison]:
-    """NOR network against the best non-negative network, drop 1/2."""
-    return [
-        compare(networks.nor_criterion(K, n), relation, networks.positive_minimum(K, n), f"K={K} n={n}")
-        for K, n in cases
-    ]
-
-
-def gadget_limit_wins(relation: Relation) -> list[Comparison]:
-    """N -> infinity: q^K/(2(1+q^K)) against q/(2(Kp+2q)) for every K >= 2."""
-    found = []
-    for K in (2, 3, 5, 18, 19, 64):
-        for drop in (0.2, 0.5, 0.8):
-            found.append(
-                compare(
-                    networks.gadget_limit(K, drop) / networks.positive_infimum(K, drop),
-                    relation,
-                    1.0,
-                    f"K={K} q={drop}",
-                )
-            )
-    return found
-
-
-def nor_value(scale: float) -> list[Comparison]:
-    """Criterion of the NOR network against its formula."""
-    found = []
-    for K, n, drop in ((2, 3, 0.5), (3, 2, 0.3), (2, 5, 0.7)):
-        value = exact(networks.nor_network(K, n, drop), networks.two_points(torch.ones(K)), drop)
-        found.append(compare(value, "==", scale * networks.nor_criterion(K, n, drop), f"K={K} n={n}"))
-    return found
-
-
-def unscaled_limit(limit: float) -> list[Comparison]:
-    """K = 2, bias 1/5, n -> infinity: criterion with output weights scaled by 4/5 (1/10) or not (.115)."""
-    n = 2**20
-    t = 2 * networks.gadget_criterion(2, n, 2)
-    scaled = networks.gadget_criterion(2, n, 2, bias=0.2)
-    # without the factor 4/5 the output is b + 1 when an input is kept, which has probability 1 - t
-    plain = (0.2**2 + (1 - t) * 0.2**2 + t * (1 - 0.2) ** 2) / 2
-    return [
-        compare(plain, "==", limit, "limit of the printed network", precision=1e-3),
-        compare(scaled, "==", 0.1, "limit with scaled output weights", precision=1e-3),
-    ]
 
 
 def growth(bound: Callable[[int], float], two_points: bool = False) -> list[Comparison]:

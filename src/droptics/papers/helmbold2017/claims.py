@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from droptics.evidence.claims import Claim
-from droptics.papers.helmbold2017 import checks
+from droptics.papers.helmbold2017 import checks, negative_checks
+from droptics.papers.helmbold2017.proof_claims import CLAIMS as PROOFS
 from droptics.papers.instances import tensor
 
 SOURCE = "Helmbold, Long 2017 (JMLR 18, arXiv 1602.04484)"
 EXAMPLE = tensor([1.0, -2.0, 0.5])
+ALL_BUT_FOUR = tuple(n for n in range(1, 3001) if n not in (5, 7, 16, 18))
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
@@ -28,13 +30,6 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(checks.mixture, 1.0),
         objects=("penalties.criterion",),
         note="Appendix A defines P_(x,y) as the single example; the constants differ by a factor of two.",
-    ),
-    Claim(
-        "helmbold2017-def2",
-        f"{SOURCE}, Definitions 2 and 3",
-        "Dropout aversion: risk of the dropout optimum beyond the least risk; A o P: the inputs multiplied by A.",
-        "not checked",
-        note="Definitions; they need minimizers to exist. The invariances that use them are Theorems 4 and 6.",
     ),
     Claim(
         "helmbold2017-thm4",
@@ -71,7 +66,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "helmbold2017-thm7",
-        f"{SOURCE}, Theorem 7 and Lemmas 22-33",
+        f"{SOURCE}, Theorem 7",
         "Weight-decay aversion on P_(x,1) is min(1/4, lam^2/x.x): it depends on the scale of the inputs.",
         "holds only if",
         check=partial(checks.weight_decay, EXAMPLE),
@@ -151,8 +146,8 @@ print(J(K / (2 * n * (1 + K / n))))""",
         f"{SOURCE}, Lemma 15",
         "Pr(Bin(n,1/2) < n/2 - sqrt(n)/4) >= 1/4 for all n.",
         "false as printed",
-        check=partial(checks.binomial_tail, (5, 7, 16, 18)),
-        control=partial(checks.binomial_tail, tuple(n for n in range(1, 400) if n not in (5, 7, 16, 18))),
+        check=partial(negative_checks.binomial_tail, (5, 7, 16, 18)),
+        control=partial(negative_checks.binomial_tail, ALL_BUT_FOUR),
         objects=("masks.Bernoulli",),
         note="Fails for n = 5, 7, 16, 18 and for no other n up to 3000.",
         corrected="helmbold2017-lem15-corrected",
@@ -166,16 +161,16 @@ print(sum(comb(n, k) for k in range(n + 1) if k < n / 2 - sqrt(n) / 4) / 2**n)""
         "helmbold2017-lem15-corrected",
         f"{SOURCE}, Lemma 15, corrected",
         "Pr(Bin(n,1/2) < n/2 - sqrt(n)/4) >= 1/4 for every n <= 3000 except 5, 7, 16, 18.",
-        check=partial(checks.binomial_tail, tuple(n for n in range(1, 601) if n not in (5, 7, 16, 18))),
-        control=partial(checks.binomial_tail, (5, 7, 16, 18)),
+        check=partial(negative_checks.binomial_tail, ALL_BUT_FOUR),
+        control=partial(negative_checks.binomial_tail, (5, 7, 16, 18)),
         objects=("masks.Bernoulli",),
     ),
     Claim(
         "helmbold2017-lem16",
         f"{SOURCE}, Lemma 16",
         "Networks with non-negative weights have criterion at least 1/(36K) on P_(1,1), K > 18.",
-        check=partial(checks.nonnegative_bound, lambda K: 1 / (36 * K)),
-        control=partial(checks.nonnegative_bound, lambda K: 1 / (K + 2)),
+        check=partial(negative_checks.nonnegative_bound, lambda K: 1 / (36 * K)),
+        control=partial(negative_checks.nonnegative_bound, lambda K: 1 / (K + 2)),
         objects=("penalties.criterion",),
         note="True, and 9 to 18 times too small: the exact infimum is 1/(2(K+2)) for every K, see "
         "droptics-nonnegative-infimum. The proof has K under a root where it belongs outside.",
@@ -184,8 +179,11 @@ print(sum(comb(n, k) for k in range(n + 1) if k < n / 2 - sqrt(n) / 4) / 2**n)""
         "helmbold2017-thm8",
         f"{SOURCE}, Theorem 8",
         "For K > 18 and large n every optimum of dropout on P_(1,1) has a negative weight.",
-        check=lambda: [*checks.gadget_limit_wins("<"), *checks.negative_weights_win(((19, 400), (64, 4000)))],
-        control=partial(checks.gadget_limit_wins, ">="),
+        check=lambda: [
+            *negative_checks.gadget_limit_wins("<"),
+            *negative_checks.negative_weights_win(((19, 400), (64, 4000))),
+        ],
+        control=partial(negative_checks.gadget_limit_wins, ">="),
         objects=("penalties.criterion",),
         note="K >= 2 and, at drop 1/2, K >= 3 for every width: see droptics-nor-network.",
     ),
@@ -193,8 +191,8 @@ print(sum(comb(n, k) for k in range(n + 1) if k < n / 2 - sqrt(n) / 4) / 2**n)""
         "helmbold2017-thm17",
         f"{SOURCE}, Theorem 17",
         "For K = 2 and large n every optimum has a negative weight.",
-        check=partial(checks.negative_weights_win, ((2, 5), (2, 8), (2, 100))),
-        control=partial(checks.negative_weights_win, ((2, 1), (2, 2))),
+        check=partial(negative_checks.negative_weights_win, ((2, 5), (2, 8), (2, 100))),
+        control=partial(negative_checks.negative_weights_win, ((2, 1), (2, 2))),
         objects=("penalties.criterion",),
         note="At drop 1/2: exactly from n = 3 on (n <= 5 by enumeration).",
     ),
@@ -203,8 +201,8 @@ print(sum(comb(n, k) for k in range(n + 1) if k < n / 2 - sqrt(n) / 4) / 2**n)""
         f"{SOURCE}, proof of Theorem 17",
         "With bias 1/5 and the weights of Lemma 10 the criterion tends to 1/10.",
         "false as printed",
-        check=partial(checks.unscaled_limit, 0.1),
-        control=partial(checks.unscaled_limit, 0.115),
+        check=partial(negative_checks.unscaled_limit, 0.1),
+        control=partial(negative_checks.unscaled_limit, 0.115),
         objects=("penalties.criterion",),
         note="The output weights must be scaled by 4/5; as printed the limit is .115, still below 1/8.",
         corrected="helmbold2017-thm17-proof-corrected",
@@ -282,9 +280,10 @@ print(single / 2)  # half weight by Definition 1""",
         "helmbold2017-sec4.3",
         f"{SOURCE}, Section 4.3, remark on zero embeddings",
         "Inputs that are zero contribute nothing: the results carry over to larger K.",
-        check=partial(checks.best_positive, 1.0),
-        control=partial(checks.best_positive, 1.1),
+        check=partial(negative_checks.best_positive, 1.0),
+        control=partial(negative_checks.best_positive, 1.1),
         objects=("penalties.criterion",),
         note="Checked: the best non-negative network of depth 2 attains its stated criterion.",
     ),
+    *PROOFS,
 )

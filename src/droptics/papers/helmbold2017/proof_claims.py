@@ -1,0 +1,118 @@
+"""Definitions, lemmas on weight decay and steps of proofs of Helmbold and Long, as claims."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from droptics.evidence.claims import Claim
+from droptics.papers.helmbold2017 import checks, decay_checks, negative_checks
+
+SOURCE = "Helmbold, Long 2017 (JMLR 18, arXiv 1602.04484)"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "helmbold2017-def2",
+        f"{SOURCE}, Definitions 2 and 3",
+        "Dropout aversion: risk of the dropout optimum beyond the least risk; A o P: the inputs multiplied by A.",
+        check=partial(decay_checks.aversion, -1),
+        control=partial(decay_checks.aversion, 1),
+        objects=("penalties.criterion", "penalties.risk"),
+        note="Evaluated where the optimum is known: two inputs, one unit, drop 1/2. The definition needs minimizers to "
+        "exist.",
+    ),
+    Claim(
+        "helmbold2017-thm5-proof",
+        f"{SOURCE}, proof of Theorem 5",
+        "D(W, x, R) = prod c_j D(W', x, R).",
+        "false as printed",
+        check=partial(checks.rescaled_layers, True, swap=True),
+        control=partial(checks.rescaled_layers, True),
+        objects=("models.ReLUNet",),
+        note="W and W' are interchanged; the theorem has them right.",
+        corrected="helmbold2017-thm5",
+        counterexample="""\
+W, c = 3.0, 2.0  # one weight, scaled by c
+print(c * (c * W))  # prod(c) D(W')
+print(W)  # D(W)""",
+    ),
+    Claim(
+        "helmbold2017-lem16-proof",
+        f"{SOURCE}, proof of Lemma 16",
+        "The slope of psi exceeds 1/sqrt(9/32K).",
+        "false as printed",
+        check=partial(negative_checks.slope_step, True),
+        control=partial(negative_checks.slope_step, False),
+        objects=("penalties.criterion",),
+        note="K stands outside the root: sqrt(32/9)/K.",
+        corrected="helmbold2017-lem16",
+        counterexample="""\
+K = 20  # the slope is at least (1 - sqrt(2/9K) - sqrt(1/18K)) / (K/2 - sqrt(K)/4)
+print((9 / 32 / K) ** -0.5)
+print((1 - (2 / 9 / K) ** 0.5 - (18 * K) ** -0.5) / (K / 2 - K**0.5 / 4))""",
+    ),
+    Claim(
+        "helmbold2017-lem22",
+        f"{SOURCE}, Lemma 22",
+        "Every hidden node may be taken to be zero on one of 0 and x.",
+        check=partial(decay_checks.hinges, lambda w, least: w * least),
+        control=partial(decay_checks.hinges, lambda w, least: least / w),
+        objects=("models.ReLUNet",),
+    ),
+    Claim(
+        "helmbold2017-lem22-proof",
+        f"{SOURCE}, proof of Lemma 22",
+        "Subtracting m = min{h(0), h(x)} from the node's bias and adding m/w to b changes no output.",
+        "false as printed",
+        check=partial(decay_checks.hinges, lambda w, least: least / w),
+        control=partial(decay_checks.hinges, lambda w, least: w * least),
+        objects=("models.ReLUNet",),
+        note="Add w m.",
+        corrected="helmbold2017-lem22",
+        counterexample="""\
+h, m, w, b = 3.0, 1.0, 2.0, 0.0  # a node of value 3 lowered by 1
+print(w * (h - m) + b + m / w)
+print(w * h + b)""",
+    ),
+    Claim(
+        "helmbold2017-lem23",
+        f"{SOURCE}, Lemmas 23, 25, 27, 28",
+        "At an optimum of weight decay on P_(x,1) every used node has its weights along x, |v.x| is its range, and the "
+        "output at x is at most 1.",
+        check=decay_checks.at_optimum,
+        control=partial(decay_checks.at_optimum, "<"),
+        objects=("models.ReLUNet",),
+        note="At an optimum that descent finds; nodes that are not used have no weights.",
+    ),
+    Claim(
+        "helmbold2017-lem24",
+        f"{SOURCE}, Lemma 24",
+        "Every hidden node may be taken to be zero at 0: turn it around and negate its output weight.",
+        check=partial(decay_checks.swapped, -1.0),
+        control=partial(decay_checks.swapped, 1.0),
+        objects=("models.ReLUNet",),
+    ),
+    Claim(
+        "helmbold2017-lem26",
+        f"{SOURCE}, Lemma 26, eq. (10)-(11)",
+        "The output bias of the weight-decay optimum is (1 - activation)/2, so its outputs at 0 and x sum to 1.",
+        check=decay_checks.at_optimum,
+        control=partial(decay_checks.at_optimum, ">"),
+        objects=("models.ReLUNet",),
+    ),
+    Claim(
+        "helmbold2017-lem32",
+        f"{SOURCE}, Definitions 30 and 31, Lemmas 29, 32 and 33",
+        "Squared weights of sum B reach an activation of at most B ||x||/2, attained at the optimum: A costs 2A/||x||.",
+        check=partial(decay_checks.budget, 1.0),
+        control=partial(decay_checks.budget, 0.5),
+        objects=("models.ReLUNet",),
+    ),
+    Claim(
+        "helmbold2017-misprints",
+        f"{SOURCE}, misprints",
+        "Lemma 9: x in {0,1}^K and the i-th input; Appendix A: P_(x,y) is the single example there; proof of Theorem "
+        "17: key nodes output 2.",
+        "not checked",
+        note="Slips of notation: the checks of these statements use what is meant.",
+    ),
+)
