@@ -20,7 +20,7 @@ _FAST = {"reassoc", "contract"}
 
 
 @numba.njit(cache=True, fastmath=_FAST)
-def _orthonormalize(rows: Array, k: int) -> bool:  # pragma: no cover
+def _orthonormalize(rows: Array, k: int) -> bool:
     """Make row k orthogonal to the rows before it, of unit length; False when nothing is left of it."""
     x, size = rows[k], rows.shape[1]
     for j in range(k):
@@ -41,7 +41,7 @@ def _orthonormalize(rows: Array, k: int) -> bool:  # pragma: no cover
 
 
 @numba.njit(cache=True)
-def _factor(diagonal: Array, beside: Array, value: float, least: float, parts: Array) -> None:  # pragma: no cover
+def _factor(diagonal: Array, beside: Array, value: float, least: float, parts: Array) -> None:
     """T - value I = L U with row exchanges; rows of `parts`: 1 / pivots, two superdiagonals, factors, exchanges."""
     size = diagonal.shape[0]
     pivot, upper, second, factor, swapped = parts[0], parts[1], parts[2], parts[3], parts[4]
@@ -64,7 +64,7 @@ def _factor(diagonal: Array, beside: Array, value: float, least: float, parts: A
 
 
 @numba.njit(cache=True)
-def _solve(parts: Array, x: Array) -> float:  # pragma: no cover
+def _solve(parts: Array, x: Array) -> float:
     """Solve in place and return the largest entry, to which x is scaled."""
     size = x.shape[0]
     pivot, upper, second, factor, swapped = parts[0], parts[1], parts[2], parts[3], parts[4]
@@ -83,7 +83,7 @@ def _solve(parts: Array, x: Array) -> float:  # pragma: no cover
 
 
 @numba.njit(cache=True)
-def _residual(diagonal: Array, beside: Array, value: float, x: Array) -> float:  # pragma: no cover
+def _residual(diagonal: Array, beside: Array, value: float, x: Array) -> float:
     """Largest entry of T x - value x."""
     error = (diagonal - value) * x
     error[1:] += beside * x[:-1]
@@ -92,7 +92,7 @@ def _residual(diagonal: Array, beside: Array, value: float, x: Array) -> float: 
 
 
 @numba.njit(cache=True)
-def _vectors(diagonal: Array, beside: Array, values: Array, out: Array) -> float:  # pragma: no cover
+def _vectors(diagonal: Array, beside: Array, values: Array, out: Array) -> float:
     """Eigenvectors of a tridiagonal matrix as rows of `out` by inverse iteration; returns the largest residual.
 
     Every vector is kept orthogonal to those before it, so that equal values get independent vectors. The residual is

@@ -7,7 +7,6 @@ inner product of the two columns is needed: O(d r) for U (d, r), no Gram matrix,
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numba
@@ -24,7 +23,7 @@ _FAST = {"reassoc", "contract"}
 
 
 @numba.njit(cache=True, inline="always")
-def _tangent(own: float, other: float, inner: float, target: float) -> tuple[float, float]:  # pragma: no cover
+def _tangent(own: float, other: float, inner: float, target: float) -> tuple[float, float]:
     """Cosine and sine with |cos a + sin b|^2 = target for |a|^2 = own, |b|^2 = other, <a, b> = inner.
 
     Smaller root of (other - target) t^2 + 2 inner t + (own - target) = 0, without cancellation.
@@ -44,7 +43,7 @@ def _tangent(own: float, other: float, inner: float, target: float) -> tuple[flo
 
 
 @numba.njit(cache=True, fastmath=_FAST)
-def _inner(first: Array, second: Array, size: int) -> float:  # pragma: no cover
+def _inner(first: Array, second: Array, size: int) -> float:
     total = 0.0
     for i in range(size):
         total += first[i] * second[i]
@@ -52,7 +51,7 @@ def _inner(first: Array, second: Array, size: int) -> float:  # pragma: no cover
 
 
 @numba.njit(cache=True, fastmath=_FAST)
-def _rotate(fresh: Array, carrier: Array, cosine: float, sine: float, size: int) -> float:  # pragma: no cover
+def _rotate(fresh: Array, carrier: Array, cosine: float, sine: float, size: int) -> float:
     """Rotate two columns in place and return the squared norm of the carrier over its first `size` entries."""
     total = 0.0
     for i in range(size):
@@ -71,7 +70,7 @@ def _rotate(fresh: Array, carrier: Array, cosine: float, sine: float, size: int)
 
 
 @numba.njit(cache=True)
-def _rest(norms: Array, order: Array, low: int, high: int) -> float:  # pragma: no cover
+def _rest(norms: Array, order: Array, low: int, high: int) -> float:
     """Sum of the norms not met yet, taken afresh from time to time so that no error is carried to the end."""
     total, lost = 0.0, 0.0
     for j in range(low, high + 1):
@@ -82,8 +81,31 @@ def _rest(norms: Array, order: Array, low: int, high: int) -> float:  # pragma: 
     return total
 
 
+@numba.njit(cache=True, inline="always")
+def _take(
+    norms: Array, order: Array, left: int, carried: float, low: int, high: int, rest: float, lost: float, renew: int
+) -> tuple[int, float, int, int, float, float, int]:  # pragma: no cover
+    """The next column to meet and the mean it is brought to: the smallest while the carrier has more than the mean.
+
+    `low` and `high` bound the columns not met yet in the order of their norms, `rest` - `lost` is the sum of those.
+    """
+    if left <= renew:
+        rest, lost, renew = _rest(norms, order, low, high), 0.0, left // 2
+    mean = (carried + (rest - lost)) / left
+    if carried >= mean:
+        fresh = order[low]
+        low += 1
+    else:
+        fresh = order[high]
+        high -= 1
+    change = -norms[fresh] - lost
+    updated = rest + change
+    lost = (updated - rest) - change
+    return fresh, mean, low, high, updated, lost, renew
+
+
 @numba.njit(cache=True)
-def _chain(columns: Array, size: int) -> None:  # pragma: no cover
+def _chain(columns: Array, size: int) -> None:
     """Equalize the norms over the first `size` entries of the rows of `columns` (one row per column of U)."""
     count = columns.shape[0]
     norms = np.empty(count)
@@ -92,61 +114,34 @@ def _chain(columns: Array, size: int) -> None:  # pragma: no cover
     order = np.argsort(norms)
     carrier = order[count - 1]
     carried = norms[carrier]
-    low, high = 0, count - 2  # the columns not met yet, the smallest and the largest of them
-    rest, lost, renew = 0.0, 0.0, count
+    low, high, rest, lost, renew = 0, count - 2, 0.0, 0.0, count
     for left in range(count, 1, -1):
-        if left <= renew:
-            rest, lost, renew = _rest(norms, order, low, high), 0.0, left // 2
-        mean = (carried + (rest - lost)) / left
-        if carried >= mean:
-            fresh = order[low]
-            low += 1
-        else:
-            fresh = order[high]
-            high -= 1
-        norm = norms[fresh]
-        change = -norm - lost
-        updated = rest + change
-        lost = (updated - rest) - change
-        rest = updated
-        if norm == mean:
+        fresh, mean, low, high, rest, lost, renew = _take(norms, order, left, carried, low, high, rest, lost, renew)
+        if norms[fresh] == mean:
             continue
         inner = _inner(columns[fresh], columns[carrier], size)
-        cosine, sine = _tangent(norm, carried, inner, mean)
+        cosine, sine = _tangent(norms[fresh], carried, inner, mean)
         carried = _rotate(columns[fresh], columns[carrier], cosine, sine, size)
 
 
 @numba.njit(cache=True)
-def _chain_batch(columns: Array, size: int) -> None:  # pragma: no cover
+def _chain_batch(columns: Array, size: int) -> None:
     for b in range(columns.shape[0]):
         _chain(columns[b], size)
 
 
 @numba.njit(cache=True)
-def _gram_chain(gram: Array, basis: Array) -> None:  # pragma: no cover
+def _gram_chain(gram: Array, basis: Array) -> None:
     """The same chain on a Gram matrix (overwritten); rows of `basis` become the columns of the rotation."""
     count = gram.shape[0]
     diagonal = np.diag(gram).copy()
     order = np.argsort(diagonal)
     carrier = order[count - 1]
     carried = diagonal[carrier]
-    low, high = 0, count - 2
-    rest, lost, renew = 0.0, 0.0, count
+    low, high, rest, lost, renew = 0, count - 2, 0.0, 0.0, count
     for left in range(count, 1, -1):
-        if left <= renew:
-            rest, lost, renew = _rest(diagonal, order, low, high), 0.0, left // 2
-        mean = (carried + (rest - lost)) / left
-        if carried >= mean:
-            fresh = order[low]
-            low += 1
-        else:
-            fresh = order[high]
-            high -= 1
+        fresh, mean, low, high, rest, lost, renew = _take(diagonal, order, left, carried, low, high, rest, lost, renew)
         own = diagonal[fresh]
-        change = -own - lost
-        updated = rest + change
-        lost = (updated - rest) - change
-        rest = updated
         if own == mean:
             continue
         inner = gram[carrier, fresh]
@@ -159,7 +154,7 @@ def _gram_chain(gram: Array, basis: Array) -> None:  # pragma: no cover
 
 
 @numba.njit(cache=True)
-def _schur_horn_plan(values: Array, targets: Array) -> tuple[Array, Array, Array, Array, Array]:  # pragma: no cover
+def _schur_horn_plan(values: Array, targets: Array) -> tuple[Array, Array, Array, Array, Array]:
     """Rotations (fresh, carrier, cos, sin) that bring diag(values) to the targets, both sorted in descending order.
 
     The largest target left is made from the two neighboring values around it; what remains of them lies between its
@@ -205,7 +200,7 @@ def _schur_horn_plan(values: Array, targets: Array) -> tuple[Array, Array, Array
 
 
 @numba.njit(cache=True)
-def _apply_plan(columns: Array, fresh: Array, carrier: Array, cosine: Array, sine: Array) -> None:  # pragma: no cover
+def _apply_plan(columns: Array, fresh: Array, carrier: Array, cosine: Array, sine: Array) -> None:
     for i in range(fresh.shape[0]):
         if fresh[i] != carrier[i]:
             _rotate(columns[fresh[i]], columns[carrier[i]], cosine[i], sine[i], 0)
@@ -256,9 +251,7 @@ def equalize_columns_(factor: Tensor) -> Tensor:
 def _check_factor(value: Tensor, name: str) -> None:
     if not isinstance(value, Tensor) or not value.is_floating_point() or value.ndim < 2:
         raise ValueError(f"{name} must be a floating-point matrix (features, width), got {value!r:.80}")
-    # one sum finds every NaN and infinity at a tenth of the cost of looking for them
-    if not math.isfinite(float(value.detach().sum())):
-        check_finite(value, name)
+    check_finite(value, name)
 
 
 def equalize_rows_(columns: Tensor, size: int) -> None:
@@ -274,8 +267,8 @@ def equalize_rows_(columns: Tensor, size: int) -> None:
 def equalizer(gram: Tensor) -> Tensor:
     """Orthogonal Q with constant diag(Q^T gram Q), for any symmetric gram (..., r, r) (mianjy2018-alg2).
 
-    r - 1 plane rotations, O(r^2), instead of r eigendecompositions. Computed on the CPU in the precision of the
-    input and returned on its device; without gradient.
+    r - 1 plane rotations, O(r^2), instead of r eigendecompositions. Computed on the CPU in float64 and returned in the
+    precision and on the device of the input; without gradient.
 
     >>> Q = equalizer(torch.diag(torch.tensor([3.0, 1.0, 2.0], dtype=torch.float64)))
     >>> torch.diagonal(Q.mT @ torch.diag(torch.tensor([3.0, 1.0, 2.0], dtype=torch.float64)) @ Q)

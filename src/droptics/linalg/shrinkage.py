@@ -50,7 +50,7 @@ def shrink(values: Tensor, strength: float | Tensor, width: int) -> Tensor:
 
 
 @numba.njit(cache=True)
-def threshold(ordered: Array, strength: float, width: int) -> tuple[int, float]:  # pragma: no cover
+def threshold(ordered: Array, strength: float, width: int) -> tuple[int, float]:
     """Rank and threshold of `shrink` for values in descending order: the top `rank` of them lose the threshold."""
     total, rank = 0.0, 0
     while rank < min(width, ordered.shape[0]):
@@ -195,7 +195,7 @@ def k_support_shrink(values: Tensor, strength: float | Tensor, k: int) -> Tensor
 
 
 @numba.njit(cache=True)
-def _k_support_piece(ordered: Array, beta: float, k: int) -> tuple[int, int]:  # pragma: no cover
+def _k_support_piece(ordered: Array, beta: float, k: int) -> tuple[int, int]:
     """How many of the sorted values have t = 1, and how many have 0 < t < 1.
 
     With `full` and `free` of them the sums fix a = (k - full + beta free) / (sum of the free). A free value whose t
@@ -224,7 +224,7 @@ def _k_support_piece(ordered: Array, beta: float, k: int) -> tuple[int, int]:  #
 
 
 @numba.njit(cache=True)
-def _k_support_apply(values: Array, order: Array, beta: float, k: int, out: Array) -> bool:  # pragma: no cover
+def _k_support_apply(values: Array, order: Array, beta: float, k: int, out: Array) -> bool:
     """Write the shrunk values; `order` sorts them by magnitude (empty: they are sorted). False if not all finite."""
     count = values.shape[0]
     ordered = np.empty(count)
