@@ -7,7 +7,7 @@ from droptics.training.lazy import LazyRun, lazy_norm, lazy_start, train_lazy
 from droptics.training.networks import ResNet, SmallCnn
 from droptics.training.objectives import Adversarial, Dropout, Objective, Penalized, Plain
 from droptics.training.records import Recording
-from droptics.training.schedules import Cosine, Inverse, Staircase, log_steps
+from droptics.training.schedules import Cosine, Inverse, Staircase, log_steps, with_previous
 from droptics.training.train import Iterate, Run, train
 
 __all__ = [
@@ -33,4 +33,5 @@ __all__ = [
     "log_steps",
     "train",
     "train_lazy",
+    "with_previous",
 ]

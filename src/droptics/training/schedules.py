@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from droptics.checks import check_positive
@@ -57,6 +57,17 @@ class Staircase:
 def constant(step: int) -> float:
     """No decay."""
     return 1.0
+
+
+def with_previous(steps: Iterable[int]) -> tuple[int, ...]:
+    """The given steps and those before them: at records one step apart "loss" is the loss of a single step.
+
+    Its mean over fresh masks and samples is the objective recorded one step before.
+
+    >>> with_previous([0, 5, 6])
+    (0, 4, 5, 6)
+    """
+    return tuple(sorted({max(step - back, 0) for step in steps for back in (0, 1)}))
 
 
 def log_steps(steps: int, count: int = 50) -> tuple[int, ...]:

@@ -78,6 +78,29 @@ class Run:
     iterates: tuple[Iterate, ...] = ()
     seconds: float = 0.0
 
+    def at(self, step: int) -> int:
+        """The place of a step among the records."""
+        found = (self.history["step"] == step).nonzero()
+        if not len(found):
+            raise ValueError(f"step {step} was not recorded; recorded are {self.history['step'].tolist()}")
+        return int(found[0])
+
+    def mean_loss(self, begin: int, end: int) -> Tensor:
+        """Mean loss of the steps between two recorded ones; for both 0 that of the first step."""
+        first, last = self.at(begin), self.at(end)
+        if first == last:
+            return self.history["loss"][last]
+        counts = self.history["step"].diff()[first:last].double()
+        return torch.tensordot(counts, self.history["loss"][first + 1 : last + 1], 1) / counts.sum()
+
+    def step_loss(self, step: int) -> tuple[Tensor, Tensor]:
+        """The loss of the step that ended at `step`, and the objective of the weights it started from: its mean.
+
+        Both steps have to be recorded, see `with_previous`. At 0 it is the step that starts there.
+        """
+        before = self.at(max(step - 1, 0))
+        return self.history["loss"][self.at(step)], self.history["objective"][before].double().cpu()
+
     def final(self, name: str) -> Tensor:
         """The last recorded value of a series."""
         return self.history[name][-1]

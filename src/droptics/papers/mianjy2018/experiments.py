@@ -16,7 +16,7 @@ from droptics.masks import Bernoulli
 from droptics.models import Autoencoder, TwoLayerLinear
 from droptics.optima import optimum
 from droptics.penalties import criterion
-from droptics.training import Dropout, Inverse, Recording, log_steps, train
+from droptics.training import Dropout, Inverse, Recording, log_steps, train, with_previous
 from droptics.training.schedules import constant
 
 Row = dict[str, Any]
@@ -121,7 +121,9 @@ def convergence_cell(
     M has singular values exp(-i / tau) in random subspaces; weights start as normal numbers of standard deviation
     `spread`; one fresh sample per step, printed step convention. `ratio` is the mean objective divided by the global
     optimum, `variance` the variance over units of |u_i| |v_i| (mean over runs), `spread` its root divided by the mean
-    score. A constant step leaves a floor above 1 that is proportional to it.
+    score. A constant step leaves a floor above 1 that is proportional to it. `step_loss` is the stochastic loss of the
+    last step before the record, `step_objective` the objective it is drawn from, means over runs, and `step_error` the
+    standard error of their difference.
     """
     generator = torch.Generator().manual_seed(seed)
     matrix = decaying_map(outputs, inputs, tau, generator)
@@ -130,6 +132,7 @@ def convergence_cell(
     data = Moments.of_map(matrix.float())
     U = spread * torch.randn(runs, outputs, width, generator=generator)
     V = spread * torch.randn(runs, inputs, width, generator=generator)
+    chosen = log_steps(steps, records)
     run = train(
         TwoLayerLinear(U, V),
         data,
@@ -141,7 +144,7 @@ def convergence_cell(
         seed=seed,
         record=Recording(
             ("objective", "importance_variance", "importance_spread", "distance"),
-            at=log_steps(steps, records),
+            at=with_previous(chosen),
             reference=best.model.matrix(),  # type: ignore[attr-defined]
         ),
         bound=best.bound,
@@ -151,7 +154,7 @@ def convergence_cell(
         {
             "width": width,
             "lam": lam,
-            "step": int(history["step"][i]),
+            "step": step,
             "objective": float(history["objective"][i].mean()),
             "objective_std": float(history["objective"][i].std(correction=0)),
             "optimum": best.objective,
@@ -160,8 +163,11 @@ def convergence_cell(
             "spread": float(history["importance_spread"][i].mean()),
             "distance": float(history["distance"][i].mean()),
             "runs": runs,
+            "step_loss": float(loss.mean()),
+            "step_objective": float(objective.mean()),
+            "step_error": float((loss - objective).std()) / runs**0.5,
         }
-        for i in range(len(history["step"]))
+        for step, i, (loss, objective) in ((step, run.at(step), run.step_loss(step)) for step in chosen)
     ]
 
 

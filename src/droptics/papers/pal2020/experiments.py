@@ -22,7 +22,7 @@ from droptics.models import Connections, LastLayer, TwoLayerLinear
 from droptics.norms import k_support
 from droptics.optima import optimum
 from droptics.penalties import criterion
-from droptics.training import Cosine, Dropout, Inverse, Recording, ResNet, SmallCnn, log_steps, train
+from droptics.training import Cosine, Dropout, Inverse, Recording, ResNet, SmallCnn, log_steps, train, with_previous
 
 Row = dict[str, Any]
 Scale = Literal["smoke", "paper"]
@@ -69,12 +69,14 @@ def dropblock_cell(
 
     The step is the printed one, smaller by ((1 - drop) / 0.5)^2 where more than half is dropped. `stochastic` is
     the mean loss of the steps since the last record, `deterministic` the objective of the current weights, `bound` the
-    corrected closed form of the global optimum at this width and rate.
+    corrected closed form of the global optimum at this width and rate. `step_loss` is the loss of the last step alone
+    and `step_objective` its mean, the objective of the weights it started from.
     """
     data, start = synthetic(**(size or {}), seed=seed)
     law = Block(drop, start.units, block)
     best = optimum(TwoLayerLinear, Moments.of_sample(data), law)
     smaller = min(1.0, ((1 - drop) / 0.5) ** 2)
+    chosen = log_steps(steps, records)
     run = train(
         start,
         data,
@@ -85,7 +87,7 @@ def dropblock_cell(
         convention="pal2020",
         schedule=Inverse(decay / smaller),
         seed=seed,
-        record=Recording(("objective",), at=log_steps(steps, records), data=Moments.of_sample(data)),
+        record=Recording(("objective",), at=with_previous(chosen), data=Moments.of_sample(data)),
         bound=best.bound,
     )
     history = run.history
@@ -93,13 +95,17 @@ def dropblock_cell(
         {
             "drop": drop,
             "block": block,
-            "step": int(history["step"][i]),
-            "stochastic": float(history["loss"][i]),
+            "step": step,
+            "stochastic": float(run.mean_loss(last, step)),
             "deterministic": float(history["objective"][i]),
             "bound": best.bound,
             "ratio": float(history["objective"][i]) / best.bound,
+            "step_loss": float(loss),
+            "step_objective": float(mean),
         }
-        for i in range(len(history["step"]))
+        for last, step, i, (loss, mean) in (
+            (last, step, run.at(step), run.step_loss(step)) for last, step in zip((0, *chosen), chosen, strict=False)
+        )
     ]
 
 
@@ -135,7 +141,8 @@ def dropconnect_cell(
         "schedule": Inverse(decay / smaller),
         "seed": seed,
     }
-    at = log_steps(steps, records)
+    chosen = log_steps(steps, records)
+    at = with_previous(chosen)
 
     def printed(model: Any) -> Tensor:
         return criterion(TwoLayerLinear(model.U, model.V), moments, units).value
@@ -143,13 +150,14 @@ def dropconnect_cell(
     def true(model: Any) -> Tensor:
         return criterion(model, moments, weights).value
 
-    connect = train(
+    run = train(
         Connections(start.U, start.V),
         data,
         Dropout(weights),
-        record=Recording({"deterministic": true, "printed": printed}, at=at),
+        record=Recording({"objective": true, "printed": printed}, at=at),
         **options,
-    ).history
+    )
+    connect = run.history
     dropout = train(
         start, data, Dropout(units), record=Recording(("objective",), at=at, data=moments), **options
     ).history
@@ -159,15 +167,19 @@ def dropconnect_cell(
         {
             "drop": drop,
             "correlation": correlation,
-            "step": int(connect["step"][i]),
-            "stochastic": float(connect["loss"][i]),
-            "deterministic": float(connect["deterministic"][i]),
+            "step": step,
+            "stochastic": float(run.mean_loss(last, step)),
+            "deterministic": float(connect["objective"][i]),
             "printed": float(connect["printed"][i]),
             "dropout": float(dropout["objective"][i]),
             "optimum_dropconnect": best_connect.objective,
             "optimum_dropout": best_dropout.objective,
+            "step_loss": float(loss),
+            "step_objective": float(mean),
         }
-        for i in range(len(at))
+        for last, step, i, (loss, mean) in (
+            (last, step, run.at(step), run.step_loss(step)) for last, step in zip((0, *chosen), chosen, strict=False)
+        )
     ]
 
 
@@ -202,7 +214,8 @@ def sliding_cell(
     smaller = min(1.0, (keep / 0.5) ** 2)
     moments = Moments.of_sample(data)
     best = optimum(TwoLayerLinear, moments, law)
-    history = train(
+    chosen = log_steps(steps, records)
+    run = train(
         start,
         data,
         Dropout(law),
@@ -212,11 +225,13 @@ def sliding_cell(
         convention="pal2020",
         schedule=Inverse(decay / smaller),
         seed=seed,
-        record=Recording(("objective",), at=log_steps(steps, records), data=moments),
-    ).history
-    smooth = float(history["objective"][0])
+        record=Recording(("objective",), at=with_previous(chosen), data=moments),
+    )
+    smooth = float(run.history["objective"][0])
     rows = []
-    for step, value in zip(history["step"].tolist(), history["objective"].tolist(), strict=True):
+    for step in chosen:
+        value = float(run.history["objective"][run.at(step)])
+        loss, mean = run.step_loss(step)
         smooth = 0.5 * smooth + 0.5 * value
         rows.append(
             {
@@ -227,6 +242,8 @@ def sliding_cell(
                 "smoothed": smooth,
                 "optimum": best.objective,
                 "bound": best.bound,
+                "step_loss": float(loss),
+                "step_objective": float(mean),
             }
         )
     return rows

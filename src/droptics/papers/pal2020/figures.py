@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,22 @@ def _late(rows: Sequence[Row], name: str, **where: Any) -> float:
     return float(sum(tail) / len(tail))
 
 
+def _score(rows: Sequence[Row], **where: Any) -> float:
+    """How far single-step losses are from their means along the path, in standard errors.
+
+    The loss of a step has the objective of the weights it starts from as its mean, so that relative differences are
+    fair bets: their sum over the root of the sum of their squares is close to standard normal.
+    """
+    pairs = zip(column(rows, "step_loss", **where), column(rows, "step_objective", **where), strict=True)
+    bets = [loss / mean - 1 for loss, mean in pairs]
+    return abs(sum(bets)) / math.sqrt(sum(bet * bet for bet in bets))
+
+
+def _on_average(rows: Sequence[Row], name: str, **where: Any) -> Expectation:
+    label = f"{name}: losses of single steps against their means, in standard errors"
+    return Expectation(compare(_score(rows, **where), "<=", 4.0, label))
+
+
 def dropblock_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
     """The stochastic loss follows the deterministic objective, which approaches the global minimum."""
     found = []
@@ -40,6 +57,7 @@ def dropblock_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
         last = column(rows, "ratio", drop=drop)[-1]
         found.append(Expectation(compare(last, "<=", limit, f"drop={drop:g}: objective over the global minimum")))
         found.append(Expectation(compare(last, ">=", 1.0, f"drop={drop:g}: never below it")))
+        found.append(_on_average(rows, f"drop={drop:g}", drop=drop))
     return found
 
 
@@ -69,6 +87,12 @@ def dropconnect_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
             noise = 0.25 if scale == "smoke" else 0.1
             stochastic = _late(rows, "stochastic", **where)
             found.append(Expectation(compare(stochastic, "==", exact, f"{name}: stochastic", precision=noise)))
+            found.append(_on_average(rows, name, **where))
+            limit = 1.1 if scale == "smoke" else 1.05
+            for trained in ("deterministic", "dropout"):
+                best = column(rows, "optimum_dropout" if trained == "dropout" else "optimum_dropconnect", **where)[0]
+                label = f"{name}: {'Dropout' if trained == 'dropout' else 'DropConnect'} over its optimum at the end"
+                found.append(Expectation(compare(column(rows, trained, **where)[-1], "<=", limit * best, label)))
             same = compare(printed, "==", exact, f"{name}: DropConnect is Dropout (printed formula)", precision=0.1)
             note = "The printed theorem is true only for uncorrelated inputs." if correlation else ""
             found.append(Expectation(same, reproduced=correlation == 0, note=note))
@@ -106,6 +130,18 @@ def sliding_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
             note="With theta' = theta^(1/r) in place of the printed formula.",
         ),
         Expectation(compare(best["uncorrected"], ">", 1.2 * best["grid"], "uncorrected rate: larger optimum")),
+        *(_on_average(rows, scheme, scheme=scheme) for scheme in last),
+        *(
+            Expectation(
+                compare(
+                    column(rows, "objective", scheme=scheme)[-1],
+                    "<=",
+                    (1.25 if scale == "smoke" else 1.05) * best[scheme],
+                    f"{scheme}: objective against the optimum at the end",
+                )
+            )
+            for scheme in last
+        ),
     ]
 
 
