@@ -51,6 +51,8 @@ class _DropoutLinear(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: 
                 f"block must divide the number of features, got block {self.block} and {X.shape[1]} features"
             )
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():  # scikit-learn before 1.8 lets this through
+            raise ValueError("sample_weight must contain at least one non-zero number")
         self._single_output = y.ndim == 1
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         return Whitened.of(X, targets, weights, self.block, self.fit_intercept)
