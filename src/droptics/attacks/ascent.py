@@ -260,7 +260,8 @@ class Ascent:
         """Whether a step asks nothing of the device, so that a graph of it does what the step does."""
         inner = self.method.loss.loss if isinstance(self.method.loss, Reflected) else self.method.loss
         known = isinstance(inner, (CrossEntropy, Logistic, Margin))
-        return known and self.tape.capturable and self.method.projection == "clip"
+        on_gpu = self.region.inputs.device.type == "cuda"
+        return on_gpu and known and self.tape.capturable and self.method.projection == "clip"
 
     def _store(self, now: _Climbers) -> None:
         self.value[now.rows] = now.value
