@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
 from droptics.evidence.figures import Cell, Expectation, Figure, Scale, column, curve, distinct, named_cells
+from droptics.papers.mianjy2018.figures import on_average
 from droptics.papers.pal2020 import experiments
 
 SOURCE = "Pal, Lane, Vidal, Haeffele 2020 (CVPR, with supplement)"
@@ -28,22 +28,6 @@ def _late(rows: Sequence[Row], name: str, **where: Any) -> float:
     return float(sum(tail) / len(tail))
 
 
-def _score(rows: Sequence[Row], **where: Any) -> float:
-    """How far single-step losses are from their means along the path, in standard errors.
-
-    The loss of a step has the objective of the weights it starts from as its mean, so that relative differences are
-    fair bets: their sum over the root of the sum of their squares is close to standard normal.
-    """
-    pairs = zip(column(rows, "step_loss", **where), column(rows, "step_objective", **where), strict=True)
-    bets = [loss / mean - 1 for loss, mean in pairs]
-    return abs(sum(bets)) / math.sqrt(sum(bet * bet for bet in bets))
-
-
-def _on_average(rows: Sequence[Row], name: str, **where: Any) -> Expectation:
-    label = f"{name}: losses of single steps against their means, in standard errors"
-    return Expectation(compare(_score(rows, **where), "<=", 4.0, label))
-
-
 def dropblock_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
     """The stochastic loss follows the deterministic objective, which approaches the global minimum."""
     found = []
@@ -57,7 +41,7 @@ def dropblock_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
         last = column(rows, "ratio", drop=drop)[-1]
         found.append(Expectation(compare(last, "<=", limit, f"drop={drop:g}: objective over the global minimum")))
         found.append(Expectation(compare(last, ">=", 1.0, f"drop={drop:g}: never below it")))
-        found.append(_on_average(rows, f"drop={drop:g}", drop=drop))
+        found.append(on_average(rows, f"drop={drop:g}", drop=drop))
     return found
 
 
@@ -87,7 +71,7 @@ def dropconnect_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
             noise = 0.25 if scale == "smoke" else 0.1
             stochastic = _late(rows, "stochastic", **where)
             found.append(Expectation(compare(stochastic, "==", exact, f"{name}: stochastic", precision=noise)))
-            found.append(_on_average(rows, name, **where))
+            found.append(on_average(rows, name, **where))
             limit = 1.1 if scale == "smoke" else 1.05
             for trained in ("deterministic", "dropout"):
                 best = column(rows, "optimum_dropout" if trained == "dropout" else "optimum_dropconnect", **where)[0]
@@ -130,7 +114,7 @@ def sliding_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
             note="With theta' = theta^(1/r) in place of the printed formula.",
         ),
         Expectation(compare(best["uncorrected"], ">", 1.2 * best["grid"], "uncorrected rate: larger optimum")),
-        *(_on_average(rows, scheme, scheme=scheme) for scheme in last),
+        *(on_average(rows, scheme, scheme=scheme) for scheme in last),
         *(
             Expectation(
                 compare(
