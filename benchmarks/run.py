@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from table import standings, text
+from standings import standings, text
 
 HERE = Path(__file__).parent
 ALTERNATIVES = {

@@ -43,4 +43,4 @@ def setup(app):
     """Write the generated pages before the sources are read, and read docstrings as plain text."""
     app.connect("autodoc-process-docstring", docstrings.process, priority=400)
     app.connect("autodoc-skip-member", docstrings.skip)
-    app.connect("builder-inited", lambda app: write_pages(HERE / "generated", HERE.parent / "benchmarks" / "results"))
+    app.connect("builder-inited", lambda app: write_pages(HERE / "generated", HERE.parent))

@@ -1,11 +1,12 @@
 """Draws the pictures of the pages under rooms/ into images/: `python docs/make_pictures.py` (a minute on one core).
 
-With `--gallery` it also reproduces a few quick figures of the works at smoke scale for the figures page.
+With `--gallery` it also computes, at smoke scale, those figures of the works that have no result at paper scale yet.
 """
 
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -21,8 +22,8 @@ from droptics.layers import realized_rates
 from droptics.losses import CrossEntropy
 from droptics.masks import Bernoulli, Block, SlidingBlock
 from droptics.models import ReLUNet, TwoLayerLinear
-from droptics.optima import optimum
-from droptics.papers import reproduce
+from droptics.optima import certify, optimum
+from droptics.papers import figures, reproduce
 from droptics.penalties import penalty
 from droptics.plots import Panel, as_png, bars, landscape, lines, panels
 from droptics.recommenders import DropoutCompletionCV
@@ -31,14 +32,6 @@ from droptics.training.records import Recording
 
 IMAGES = Path(__file__).parent / "images"
 RATES = [i / 50 for i in range(1, 46)]
-GALLERY = (
-    "mianjy2018-fig1",
-    "mianjy2018-fig2",
-    "thesis-fig5-1",
-    "thesis-fig6-1",
-    "pal2020-fig3",
-    "helmbold2017-fig1",
-)
 
 
 def save(name: str, figure) -> None:
@@ -79,6 +72,36 @@ def optima() -> None:
     rows = [torch.linalg.svdvals(optimum(TwoLayerLinear, data, Bernoulli(d, 4)).model.matrix()) for d in RATES]
     series = {f"singular value {s}": [float(row[i]) for row in rows] for i, s in enumerate((3, 2, 1))}
     save("optima", lines(RATES, series, xlabel="drop", ylabel="singular values of the optimum, width 4"))
+
+
+def predicted() -> None:
+    """The README's picture: algebra beside networks that were trained with dropout."""
+    data = diagonal(3.0, 2.0, 1.0)
+    found = [optimum(TwoLayerLinear, data, Bernoulli(drop, 4)) for drop in RATES]
+    spectra = [torch.linalg.svdvals(best.model.matrix()) for best in found]
+    curves = {f"singular value {s}": (RATES, [float(v[i]) for v in spectra]) for i, s in enumerate((3, 2, 1))}
+    rates = (0.1, 0.3, 0.5, 0.7, 0.85)
+    start = TwoLayerLinear(randn(3, 4) / 2, randn(3, 4, seed=1) / 2)
+    # the published algorithm: one fresh example a step, compiled
+    sampled = {
+        "batch_size": 1,
+        "convention": "mianjy2018",
+        "schedule": Inverse(5000),
+        "record": Recording(("objective",), at=()),
+    }
+    runs = [train(start, data, Dropout(Bernoulli(d, 4)), steps=100_000, step_size=0.01, **sampled) for d in rates]
+    spread = [torch.linalg.svdvals(run.model.matrix()) for run in runs]
+    dots = {"trained with dropout": (rates * 3, [float(value[i]) for i in range(3) for value in spread])}
+    left = Panel("What dropout learns", "drop", "singular values of the map", curves, marks=dots)
+    values = {"optimum, by algebra": (RATES, [best.objective for best in found])}
+    reached = {
+        "trained with dropout": (
+            rates,
+            [certify(r.model, data, Bernoulli(d, 4)).objective for r, d in zip(runs, rates, strict=True)],
+        )
+    }
+    right = Panel("What it costs", "drop", "expected loss under dropout", values, marks=reached)
+    save("predicted", panels([left, right]))
 
 
 def landscapes_picture() -> None:
@@ -154,15 +177,19 @@ def attacks() -> None:
 
 
 def gallery() -> None:
-    (IMAGES / "gallery").mkdir(exist_ok=True)
+    results = IMAGES.parents[1] / "results"
+    shutil.rmtree(IMAGES / "gallery", ignore_errors=True)
+    (IMAGES / "gallery").mkdir()
+    wanted = [f.id for f in figures() if "smoke" not in f.skip and not (results / f.id / "figure.png").exists()]
     with tempfile.TemporaryDirectory() as folder:
-        for artifact in reproduce(list(GALLERY), scale="smoke", out=folder):
-            write(IMAGES / "gallery" / f"{artifact.figure.id}.png", artifact.picture.read_bytes())
+        for artifact in reproduce(wanted, scale="smoke", out=folder):
+            if artifact.picture.exists():
+                write(IMAGES / "gallery" / f"{artifact.figure.id}.png", artifact.picture.read_bytes())
 
 
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
-    for draw in (penalties, optima, landscapes_picture, relu, layers, training, recommenders, attacks):
+    for draw in (predicted, penalties, optima, landscapes_picture, relu, layers, training, recommenders, attacks):
         draw()
     if "--gallery" in sys.argv:
         gallery()

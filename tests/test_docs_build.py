@@ -9,8 +9,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from typer.main import get_command
 
 import droptics
+from droptics.cli.app import app
 from droptics.papers import claims, figures
 
 ROOT = Path(__file__).parents[1]
@@ -26,15 +28,14 @@ ROOMS = (
     "attacks",
     "coadaptation",
 )
-GENERATED = ("claims", "errata", "figures", "benchmarks")
+GENERATED = ("claims", "errata", "figures", "benchmarks", "commands")
 
 
 def built(folder):
     """A strict build from a copy of the sources, so that the working tree stays as it is."""
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("_build", "generated"))
-    (folder / "benchmarks" / "results").mkdir(parents=True)
-    for file in (ROOT / "benchmarks" / "results").glob("*.json"):
-        shutil.copy(file, folder / "benchmarks" / "results")
+    for name in ("benchmarks", "results"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.tmp"))
     for name in ("CHANGELOG.md", "CITATION.cff"):
         shutil.copy(ROOT / name, folder)
     build = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "html"]
@@ -69,11 +70,28 @@ def check_errata_and_figures(site):
 
 def check_measurements(site):
     text = (site / "docs" / "generated" / "benchmarks.md").read_text()
-    files = sorted((site / "benchmarks" / "results").glob("*.json"))
-    assert sum(line.startswith("## ") for line in text.splitlines()) == len(files)
-    compared = [row for file in files for row in json.loads(file.read_text()).get("rows", []) if "ratio" in row]
+    files = [file for file in sorted((site / "benchmarks" / "results").glob("*.json")) if "ceilings" not in file.stem]
+    assert sum(line.startswith("### ") for line in text.splitlines()) == len(files) + 2
+    compared = [row for file in files for row in json.loads(file.read_text()).get("rows", []) if row.get("ratio")]
     assert compared
     assert sum(f"| {row['ratio']:.3g} |" in text for row in compared) == len(compared)
+
+
+def check_commands(site):
+    """Every command and every option that `--help` names is on the page."""
+    text = (site / "docs" / "generated" / "commands.md").read_text()
+    for name, command in get_command(app).commands.items():
+        assert f"\n## {name}\n" in text
+        for parameter in command.params:
+            assert all(f"{option}" in text for option in parameter.opts if option.startswith("--"))
+
+
+def check_pictures(site):
+    """A figure that was run at paper scale shows that picture, and no picture is missing."""
+    for folder in (site / "results").iterdir():
+        if (folder / "figure.png").exists():
+            shown = site / "docs" / "generated" / "pictures" / f"{folder.name}.png"
+            assert shown.read_bytes() == (folder / "figure.png").read_bytes()
 
 
 def check_reference(site):
@@ -92,4 +110,6 @@ def test_the_site_builds_without_a_warning_and_is_complete(tmp_path):
     check_claims(site)
     check_errata_and_figures(site)
     check_measurements(site)
+    check_commands(site)
+    check_pictures(site)
     check_reference(site)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,5 +117,41 @@ def text(found: list[Standing]) -> str:
     return "\n".join([*table, "", "Short of the moonshot:", *missed])
 
 
+# what the README shows: one line per kind of work
+README = (
+    ("global optimum of dropout training, 120 x 80, width 20", "optimum 120 x 80, width 20", "cvxpy, SCS"),
+    ("the same for a 500 x 400 map, width 100", "optimum 500 x 400, width 100", "L-BFGS to 1e-8"),
+    ("the same for a 5000 x 5000 map", "optimum 5000 x 5000, width 100, signal and noise", "randomized SVD"),
+    ("penalty of a linear network, depth 20, width 512", "penalty, depth 20, width 512, float32", "10^4 masks"),
+    ("exact criterion of a ReLU network", "exact ReLU criterion, K = 18", "batched enumeration"),
+    ("50 dropout runs of single-sample steps", "50 runs of single-sample steps", "torch modules, one by one"),
+    ("dropout matrix completion, one sweep", "sweep, ml-1m size, width 70", "cmfrec, CG"),
+    ("linear head to 1 % above its optimum", "1 % above the optimum, linear head", "dropout training, tuned"),
+    ("PGD attack, 40 steps, perceptron", "PGD, 40 steps, perceptron", "torchattacks"),
+    ("accuracies of 100 sub-networks", "100 sub-networks of width 10,000", "masked copies"),
+)
+
+
+def readme_table(results: Path = RESULTS) -> str:
+    """The README's table in Markdown, from what is recorded."""
+    known = {(standing.aim.task, standing.aim.against): standing for standing in standings(results)}
+    lines = ["| task | instead of | droptics | the alternative | ratio |", "| --- | --- | --- | --- | --- |"]
+    for label, task, against in README:
+        line = cells(known[task, against])
+        numbers = (line.get(name, "") for name in ("droptics", "alternative", "ratio"))
+        lines.append("| " + " | ".join((label, against, *numbers)) + " |")
+    return "\n".join(lines)
+
+
+def write_readme(file: Path = RESULTS.parents[1] / "README.md") -> None:
+    """Put the table of what is recorded in the place of the old one."""
+    old = file.read_text()
+    head, _, rest = old.partition("| task | instead of |")
+    _, _, tail = rest.partition("\n\n")
+    file.write_text(head + readme_table() + "\n\n" + tail)
+
+
 if __name__ == "__main__":
+    if "--readme" in sys.argv:
+        write_readme()
     print(text(list(standings())))

@@ -1,0 +1,78 @@
+"""The table of benchmarks: every aim has its row, promises are kept by what is recorded, floors are floors."""
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def table():
+    """benchmarks/standings.py, which is not part of the package."""
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        specification = importlib.util.spec_from_file_location("standings", BENCHMARKS / "standings.py")
+        module = importlib.util.module_from_spec(specification)
+        sys.modules["standings"] = module
+        specification.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+        for name in ("standings", "aims"):
+            sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def found(table):
+    return list(table.standings())
+
+
+def test_every_aim_on_the_cpu_is_measured(found):
+    missing = [f"{s.aim.task} / {s.aim.against}" for s in found if s.row is None and s.aim.device == "cpu"]
+    assert not missing
+
+
+def test_recorded_promises_are_kept(found):
+    assert not [f"{s.aim.task} / {s.aim.against}: {s.score}" for s in found if s.kept is False]
+
+
+def test_what_falls_short_says_why(found):
+    assert not [f"{s.aim.task} / {s.aim.against}" for s in found if s.short and not s.aim.why]
+
+
+def test_floors_are_below_the_times(found):
+    """Images that leave an attack early undercut the count of all steps."""
+    shares = {s.aim.task: s.share for s in found if s.share and "leave early" not in s.aim.work.text}
+    assert len(shares) > 10
+    assert max(shares.values()) <= 1.0, shares
+
+
+def test_result_files_are_tables(table):
+    for file in (BENCHMARKS / "results").glob("*.json"):
+        content = json.loads(file.read_text(), parse_constant=pytest.fail)  # no NaN, no infinity
+        for row in content.get("rows", []):
+            if "workload" in row and row["ratio"] is not None:
+                assert row["ratio"] > 0
+                assert row["ours"] > 0
+
+
+def test_a_row_that_was_not_measured_says_so(table, tmp_path):
+    lines = [table.cells(standing) for standing in table.standings(tmp_path)]
+    assert all(line["ratio"] == "not measured" for line in lines)
+    assert "not measured" in table.text(list(table.standings(tmp_path)))
+
+
+def test_the_readme_shows_what_is_recorded(table):
+    """Run `python benchmarks/standings.py --readme` after measuring again; small changes need no new table."""
+    readme = (BENCHMARKS.parent / "README.md").read_text()
+    for line in table.readme_table().splitlines()[2:]:
+        task, against, *_, ratio = (cell.strip() for cell in line.strip("|").split(" | "))
+        shown = re.search(rf"^\| {re.escape(task)} \| {re.escape(against)} \|.*\| ([\d.,]+)x \|$", readme, re.MULTILINE)
+        assert shown, task
+        recorded = float(ratio.rstrip("x ").replace(",", ""))
+        assert float(shown[1].replace(",", "")) == pytest.approx(recorded, rel=0.2), task
