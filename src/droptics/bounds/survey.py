@@ -49,15 +49,26 @@ def surveyed(
     check_positive("examples", examples)
     if not power >= 1:
         raise ValueError(f"power must be at least 1, got {power}")
-    largest_norm, largest_entry = _input_sizes(data, input_norm)
+    result = {}
+    expressions = _expressions(layers, power, *_input_sizes(data, input_norm))
+    for number, (name, terms) in enumerate(expressions.items(), start=1):
+        terms["1 / sqrt(examples)"] = 1 / math.sqrt(examples)
+        value = math.prod(terms.values())
+        result[name] = Bound(value, terms, f"thesis-eq1.{number}", 1.0, {"examples": examples * value**2})
+    return result
+
+
+def _expressions(
+    layers: list[Tensor], power: float, largest_norm: float, largest_entry: float
+) -> dict[str, dict[str, float]]:
+    """The factors of every expression but the number of examples."""
     hidden = len(layers) - 1
     width = max(layer.shape[0] for layer in layers[:-1])
     spectral = [float(torch.linalg.matrix_norm(layer, 2)) for layer in layers]
     frobenius = [float(layer.norm()) for layer in layers]
     rows = [float(layer.norm(dim=1).sum()) for layer in layers]
     dual_root = 0.0 if power == 1 else 1 - 1 / power
-    root = 1 / math.sqrt(examples)
-    expressions = {
+    return {
         "path norm": {
             "path norm": float(path_norm(layers, power)),
             "architecture": (2 * width**dual_root) ** hidden * math.sqrt(math.log(max(layers[0].shape[1], 2))),
@@ -80,12 +91,6 @@ def surveyed(
             "inputs": largest_norm,
         },
     }
-    result = {}
-    for number, (name, terms) in enumerate(expressions.items(), start=1):
-        terms["1 / sqrt(examples)"] = root
-        value = math.prod(terms.values())
-        result[name] = Bound(value, terms, f"thesis-eq1.{number}", 1.0, {"examples": examples * value**2})
-    return result
 
 
 def _input_sizes(data: Sample | None, given: float | None) -> tuple[float, float]:

@@ -111,9 +111,8 @@ def escape(model: Model, data: Data, masks: MaskLaw) -> Escape:
     Dense eigenvectors for up to 4,000 weights, Lanczos on the Hessian action beyond. Raises ValueError where no
     direction of negative curvature is found.
     """
-    vector, curvature = _least(model, data, masks)
-    scale = abs(curvature) if curvature else 1.0
-    if not curvature < -1e-9 * max(1.0, scale):
+    vector, curvature, largest = _least(model, data, masks)
+    if not curvature < -1e-9 * largest:
         raise ValueError(f"model is no strict saddle: its least curvature is {curvature:.3g}, nothing to escape along")
     direction = unflatten(model, vector)
     before = float(criterion(model, data, masks))
@@ -128,11 +127,12 @@ def escape(model: Model, data: Data, masks: MaskLaw) -> Escape:
     return Escape(direction, curvature, best, objective)
 
 
-def _least(model: Model, data: Data, masks: MaskLaw) -> tuple[Tensor, float]:
+def _least(model: Model, data: Data, masks: MaskLaw) -> tuple[Tensor, float, float]:
+    """Direction of least curvature, that curvature, and the largest one in absolute value."""
     total = _size(model)
     if total <= DENSE:
         values, vectors = torch.linalg.eigh(hessian(model, data, masks))
-        return vectors[:, 0], float(values[0])
+        return vectors[:, 0], float(values[0]), float(values.abs().max())
     chain = Chain.of(model, data, masks)
 
     def action(vector: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> object:
@@ -142,8 +142,9 @@ def _least(model: Model, data: Data, masks: MaskLaw) -> tuple[Tensor, float]:
 
     operator = LinearOperator((total, total), matvec=action, dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(total)
-    values_, vectors_ = eigsh(operator, k=1, which="SA", v0=start, tol=1e-6)
-    return torch.from_numpy(vectors_[:, 0]).to(model.tensors[0]), float(values_[0])
+    largest = abs(float(eigsh(operator, k=1, which="LM", v0=start, tol=1e-2, return_eigenvectors=False)[0]))
+    lowest, vectors_ = eigsh(operator, k=1, which="SA", v0=start, tol=1e-6)
+    return torch.from_numpy(vectors_[:, 0]).to(model.tensors[0]), float(lowest[0]), largest
 
 
 def _moved(model: Model, direction: tuple[Tensor, ...], step: float) -> Model:

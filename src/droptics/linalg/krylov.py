@@ -198,9 +198,7 @@ class Krylov:
 
     def project(self, block: Tensor) -> Tensor:
         """(I - Q Q^T) block, twice for orthogonality to rounding."""
-        for _ in range(2):
-            block = block - self._basis @ (self._basis.mT @ block)
-        return block
+        return self._project_once(self._project_once(block))
 
     def ritz(self) -> Ritz:
         """Singular values and vectors of M restricted to the basis, from W^T W."""

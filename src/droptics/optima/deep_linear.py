@@ -58,7 +58,7 @@ def deep_optimum(data: Data, masks: MaskLaw) -> Optimum:
     strengths = exact_strengths(laws).detach()
     white = whiten(data.to(torch.float64))
     left, values, right = _spectrum(white, min(law.size for law in laws))
-    found = allocate(values, strengths)
+    found = best_allocation(_array(values), _array(strengths))
     kept = torch.from_numpy((found.shares > 0).all(0)).to(values.device)
     shares = torch.from_numpy(found.shares).to(values)[:, kept]
     shrunk = values[kept] / (1 + strengths.to(values)[:, None] / shares).prod(0)
@@ -69,11 +69,6 @@ def deep_optimum(data: Data, masks: MaskLaw) -> Optimum:
     objective = float(criterion(model, data, masks))
     method = "closed form" if len(laws) == 1 else "comparison of supports"
     return Optimum(model, objective, bound, int(kept.sum()), CLAIM, total, rounding(data.dtype), method)
-
-
-def allocate(values: Tensor, strengths: Tensor) -> Allocation:
-    """`best_allocation` of tensors."""
-    return best_allocation(_array(values), _array(strengths))
 
 
 def gain_ceiling(values: Tensor, strengths: Tensor, found: Allocation) -> float:
@@ -107,4 +102,4 @@ def _(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[float, str]:
     _, values, _ = _spectrum(white, min(model.hidden_sizes))
     strengths = torch.stack([layer_strength(law) for law in laws]).detach()
     total = float(white.constant + white.target.square().sum())
-    return total - gain_ceiling(values, strengths, allocate(values, strengths)), CLAIM
+    return total - gain_ceiling(values, strengths, best_allocation(_array(values), _array(strengths))), CLAIM

@@ -136,8 +136,8 @@ def alternate(target: Tensor, characteristic: Tensor, seed: int = 0) -> tuple[Te
     product = np.linalg.svd(U[best] @ H[best].T, compute_uv=False)
     found = int((product > 1e-9 * max(product[0], 1e-300)).sum())
     method = f"alternating least squares, {STARTS} starts, {sweep} sweeps"
-    factors = (torch.from_numpy(part[best]).to(target) for part in (U, H))
-    return left @ next(factors), right @ next(factors), found, method
+    inner = [torch.from_numpy(part[best]).to(target) for part in (U, H)]
+    return left @ inner[0], right @ inner[1], found, method
 
 
 def _half_step(linear: Array, other: Array, second: Array) -> Array:

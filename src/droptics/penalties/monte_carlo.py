@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import singledispatch
 
 import torch
@@ -64,9 +65,8 @@ def sampled(model: Model, data: Data, masks: MaskLaw, method: MonteCarlo, loss: 
     )
 
 
-def _slope(evaluate: object, ones: Tensor, model: Model) -> Tensor:
+def _slope(evaluate: Callable[[Tensor], Tensor], ones: Tensor, model: Model) -> Tensor:
     """Gradient of the mean loss in the multipliers at one, (*batch, units); it carries no graph."""
-    assert callable(evaluate)
     if model.batch_shape:
         # one control per model of a batch would need one pass each; a batch goes without
         return ones.new_zeros(*model.batch_shape, ones.shape[-1])

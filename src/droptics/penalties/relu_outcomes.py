@@ -46,7 +46,7 @@ class Stage:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class OutcomeBlock:
     """Some states of one stage combined with some of its outcomes.
 
     Units with zero outgoing weights need no coin; they enter with their mean, which is zero but carries the gradient.
@@ -74,7 +74,7 @@ class Block:
         return torch.outer(chances[self.states], self.chances).flatten()
 
 
-def outcome_blocks(stage: Stage, states: Tensor, room: int) -> Iterator[Block]:
+def outcome_blocks(stage: Stage, states: Tensor, room: int) -> Iterator[OutcomeBlock]:
     """All outcomes of a stage in blocks of at most `room` rows; states alive in the same units go together."""
     if isinstance(stage.law, MaskLaw):
         everything = torch.arange(states.shape[1])
@@ -83,7 +83,7 @@ def outcome_blocks(stage: Stage, states: Tensor, room: int) -> Iterator[Block]:
             step = max(1, room // max(len(multipliers), 1))
             for start in range(0, len(states), step):
                 some = torch.arange(start, min(start + step, len(states)))
-                yield Block(some, everything, multipliers[possible].cpu(), chances[possible].cpu())
+                yield OutcomeBlock(some, everything, multipliers[possible].cpu(), chances[possible].cpu())
         return
     alive = ((states != 0) & (stage.weight != 0).any(0)).detach().numpy()
     patterns, members = np.unique(np.packbits(alive, axis=1), axis=0, return_inverse=True)
@@ -97,7 +97,7 @@ def outcome_blocks(stage: Stage, states: Tensor, room: int) -> Iterator[Block]:
             multipliers, chances = _outcomes(codes, stage.law.counts[units], stage.law.drop[units])
             step = max(1, room // len(codes))
             for first in range(0, len(chosen), step):
-                yield Block(
+                yield OutcomeBlock(
                     torch.from_numpy(chosen[first : first + step]), torch.from_numpy(units), multipliers, chances
                 )
 
@@ -168,7 +168,7 @@ class Walk:
         assert isinstance(total, Tensor)
         return total
 
-    def next_states(self, block: Block, stage: Stage, states: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:
+    def next_states(self, block: OutcomeBlock, stage: Stage, states: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:
         """Values of the next layer with their probabilities, equal ones joined."""
         return merged(torch.relu(block.values(stage, states)), block.probabilities(chances))
 
