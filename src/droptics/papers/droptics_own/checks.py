@@ -24,7 +24,7 @@ from droptics.optima.ridge import DropoutRidge, DropoutRidgeCV
 from droptics.optima.two_layer import optimal_factors
 from droptics.papers.helmbold2017 import networks
 from droptics.papers.instances import coin_masks, descend, moments, normal, sample, tensor, two_layer
-from droptics.papers.thesis import chapter3_checks
+from droptics.papers.thesis import chapter3_checks, chapter3_optimum_checks
 from droptics.penalties import criterion, penalty
 
 
@@ -70,7 +70,7 @@ def deep_optimum(scale: float) -> list[Comparison]:
     """Exact deep optimum against descent on the exact objective; the rank jump at lam = sqrt 2."""
     found = []
     for spectrum, widths, drop in (((1.0, 1.0), (2, 2), 1 / 3), ((2.0, 1.0), (2, 3), 0.3), ((1.0, 1.0), (2, 2), 0.7)):
-        best = chapter3_checks.deep_minimum(spectrum, widths, drop)
+        best = chapter3_optimum_checks.deep_minimum(spectrum, widths, drop)
         masks = Product([Bernoulli(drop, width) for width in widths])
         ours = optimum(DeepLinear, Moments.of_map(torch.diag(tensor(spectrum))), masks)
         found.append(compare(ours.objective, "<=", scale * best * (1 + 1e-7), f"not above descent, {widths}"))

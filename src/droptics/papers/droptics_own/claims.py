@@ -7,7 +7,7 @@ from functools import partial
 from droptics.evidence.claims import Claim
 from droptics.papers.droptics_own import checks
 from droptics.papers.helmbold2017 import negative_checks
-from droptics.papers.thesis import chapter4_checks, chapter5_checks, chapter6_checks
+from droptics.papers.thesis import chapter4_relu_checks, chapter5_checks, chapter6_checks
 
 PROVED, SKETCHED, CHECKED = "Proved.", "Proof sketched, checked numerically.", "Checked numerically, not proved."
 BENIGN = ("global minimum", "strict saddle", "local maximum")
@@ -171,8 +171,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-odd-widths",
         "droptics, on thesis-thm13",
         "The lower bound alpha ||X|| / (2n) holds for odd widths too: copies of the best unit stay in the class.",
-        check=partial(chapter4_checks.copies_stay_inside, 1.0),
-        control=partial(chapter4_checks.copies_stay_inside, 0.5),
+        check=partial(chapter4_relu_checks.copies_stay_inside, 1.0),
+        control=partial(chapter4_relu_checks.copies_stay_inside, 0.5),
         objects=("bounds.rademacher",),
         note=PROVED,
     ),

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from torch import Tensor
-
 from droptics.evidence.claims import Claim
-from droptics.linalg import k_support_shrink
 from droptics.masks import Bernoulli, Block
 from droptics.models import TwoLayerLinear
 from droptics.norms import k_support
 from droptics.papers.instances import tensor
-from droptics.papers.pal2020 import checks, optimum_checks
+from droptics.papers.pal2020 import checks, norm_checks
+from droptics.papers.pal2020.optimum_claims import CLAIMS as OPTIMA
 from droptics.penalties import penalty
 
 SOURCE = "Pal, Lane, Vidal, Haeffele 2020 (CVPR, with supplement)"
-
-
-def k_support_shrink_values(values: Tensor, r: int, beta: float) -> Tensor:
-    """The library's rule with the arguments of the checks."""
-    return k_support_shrink(values, beta, r)
 
 
 _KEPT = checks.library(Block)
@@ -122,8 +115,8 @@ print(float(penalty(net, Moments.of_map(torch.eye(1)), Block(0.5, size=2, block=
         f"{SOURCE}, Theorem 2.3",
         "The convex envelope is beta ||A||_(r)^2 with the index rho that maximizes expression (11).",
         "false as printed",
-        check=partial(checks.support_norm, checks.printed_norm),
-        control=partial(checks.support_norm, lambda a, k: k_support(a, k) ** 2),
+        check=partial(norm_checks.support_norm, norm_checks.printed_norm),
+        control=partial(norm_checks.support_norm, lambda a, k: k_support(a, k) ** 2),
         objects=("norms.k_support",),
         note="(11) never decreases in rho, so the printed rule always returns rho = r.",
         corrected="pal2020-thm2.3-corrected",
@@ -137,16 +130,16 @@ print(float(norms.k_support(torch.tensor(a).double(), r) ** 2))""",
         "pal2020-thm2.3-corrected",
         f"{SOURCE}, Theorem 2.3, corrected",
         "The squared r-support norm uses the LARGEST rho with a_{rho-1} >= T_rho/(r-rho+1).",
-        check=partial(checks.support_norm, lambda a, k: k_support(a, k) ** 2),
-        control=partial(checks.support_norm, lambda a, k: a.abs().sum() ** 2 / k),
+        check=partial(norm_checks.support_norm, lambda a, k: k_support(a, k) ** 2),
+        control=partial(norm_checks.support_norm, lambda a, k: a.abs().sum() ** 2 / k),
         objects=("norms.k_support",),
     ),
     Claim(
         "pal2020-thm2.3-conjugate",
         f"{SOURCE}, proof of Theorem 2.3",
         "The conjugate of the squared r-support norm is a quarter of the sum of the r largest squares.",
-        check=partial(checks.conjugate, 0.25),
-        control=partial(checks.conjugate, 0.5),
+        check=partial(norm_checks.conjugate, 0.25),
+        control=partial(norm_checks.conjugate, 0.5),
         objects=("norms.k_support",),
     ),
     Claim(
@@ -154,8 +147,8 @@ print(float(norms.k_support(torch.tensor(a).double(), r) ** 2))""",
         f"{SOURCE}, Theorem 2.7",
         "The optimal singular values are the best printed candidate with rho in {1, ..., r-1}.",
         "false as printed",
-        check=partial(checks.shrinkage, lambda m, r, beta: checks.printed_values(m, r, beta, max(1, r - 1))),
-        control=partial(checks.shrinkage, lambda m, r, beta: checks.printed_values(m, r, beta, r)),
+        check=partial(norm_checks.shrinkage, lambda m, r, beta: norm_checks.printed_values(m, r, beta, max(1, r - 1))),
+        control=partial(norm_checks.shrinkage, lambda m, r, beta: norm_checks.printed_values(m, r, beta, r)),
         objects=("norms.k_support",),
         note="rho = r must be allowed (for r = 1 the printed range is empty); F must use the corrected norm.",
         corrected="pal2020-thm2.7-corrected",
@@ -294,79 +287,5 @@ print(float(SlidingBlock.matching(0.5, size=2, block=2).mean[0]))""",
         control=partial(checks.sliding_moments, lambda distance, block: (distance < block).double()),
         objects=("masks.SlidingBlock",),
     ),
-    Claim(
-        "pal2020-sec2.3",
-        f"{SOURCE}, Section 2.3",
-        "The least penalty Lambda(A), with the width free, is not necessarily convex.",
-        "false as printed",
-        check=partial(optimum_checks.convexity_fails, 1.0),
-        control=partial(optimum_checks.convexity_fails, -1.0),
-        objects=("envelopes.induced", "norms.k_support"),
-        note="With the width free it IS convex and equals its envelope; only at a fixed width it need not be.",
-        corrected="pal2020-eq9",
-        counterexample="""\
-import torch; from droptics import norms
-A, B = torch.diag(torch.tensor([1.0, 0.0])), torch.diag(torch.tensor([0.0, 1.0]))
-L = lambda M: float(norms.k_support(torch.linalg.svdvals(M), 1) ** 2)
-print("midpoint above the mean")
-print(L((A + B) / 2), "<=", (L(A) + L(B)) / 2)""",
-    ),
-    Claim(
-        "pal2020-eq9",
-        f"{SOURCE}, eq. (9)-(10), corrected",
-        "With enough blocks the least penalty of A is (gamma/k) ||A||_(r)^2, its own convex envelope.",
-        check=partial(optimum_checks.free_width, "=="),
-        control=partial(optimum_checks.free_width, ">"),
-        objects=("envelopes.induced", "envelopes.envelope"),
-        note="By an explicit construction of balanced blocks.",
-    ),
-    Claim(
-        "pal2020-def2.4",
-        f"{SOURCE}, Definition 2.4",
-        "Balanced: all block products have the same norm; at an optimum it is ||A*||_(r)/k.",
-        check=partial(optimum_checks.balanced, True),
-        control=partial(optimum_checks.balanced, False),
-        objects=("optima.optimum",),
-    ),
-    Claim(
-        "pal2020-thm2.5",
-        f"{SOURCE}, Theorem 2.5",
-        "Every minimizer over (U, V, d) is balanced.",
-        check=partial(optimum_checks.balanced, True),
-        control=partial(optimum_checks.balanced, False),
-        objects=("optima.optimum",),
-        note="Minimizers at a fixed width were balanced in all 85 instances tried; proved only for r = 1.",
-    ),
-    Claim(
-        "pal2020-thm2.6",
-        f"{SOURCE}, Theorem 2.6",
-        "The least non-convex objective equals the least convex one.",
-        "holds only if",
-        check=partial(optimum_checks.tight, (1.0, 1.0, 1.0), 2, 3, 0.1),
-        control=partial(optimum_checks.tight, (1.0, 1.0, 1.0), 2, 2, 0.1),
-        outside=partial(optimum_checks.tight, (1.0, 1.0, 1.0), 2, 2, 0.1),
-        objects=("optima.optimum", "linalg.k_support_shrink"),
-        note="Only if the width is free, or k >= rank(A*) - rho* + 1 blocks. Y = I_3, r = 2, beta = .1: the bound is "
-        "9/23, width 4 reaches 14/33, width 6 reaches 9/23.",
-    ),
-    Claim(
-        "pal2020-cor2.8",
-        f"{SOURCE}, Corollary 2.8",
-        "The closed form is the global optimum of the DropBlock objective.",
-        "holds only if",
-        check=partial(optimum_checks.tight, (2.0, 1.0), 1, 2, 0.3),
-        control=partial(optimum_checks.tight, (2.0, 1.9), 1, 1, 0.1),
-        outside=partial(optimum_checks.tight, (2.0, 1.9), 1, 1, 0.1),
-        objects=("optima.optimum",),
-        note="Only if the width is free; for r = 1 exactly when d >= rank(A*).",
-    ),
-    Claim(
-        "pal2020-thm2.7-corrected",
-        f"{SOURCE}, Theorem 2.7, corrected",
-        "x_i = m_i t_i/(t_i + beta), t = clip(alpha m - beta, 0, 1) with sum r: rho ranges over {1, ..., r}.",
-        check=partial(checks.shrinkage, k_support_shrink_values),
-        control=partial(checks.shrinkage, lambda m, r, beta: checks.printed_values(m, r, beta, max(1, r - 1))),
-        objects=("linalg.k_support_shrink",),
-        note="For inputs without full column rank replace Y by Y X^+ X and add ||Y - Y X^+ X||^2.",
-    ),
+    *OPTIMA,
 )

@@ -77,3 +77,37 @@ def free_width(relation: Relation) -> list[Comparison]:
         )
         found.append(compare(envelope(model, data, masks), "==", stated, f"envelope, r={block}", precision=1e-7))
     return found
+
+
+def balanced_at_fixed_width(optimal: bool) -> list[Comparison]:
+    """Minimizers that descent finds at a fixed width have blocks of equal norm, too."""
+    found = []
+    for seed, (spectrum, block, blocks) in enumerate((((2.0, 1.5, 1.0), 2, 2), ((1.3, 1.2, 1.0, 0.9), 2, 2))):
+        s, lam = tensor(spectrum), 0.3
+
+        def objective(U: Tensor, V: Tensor, s: Tensor = s, block: int = block, lam: float = lam) -> Tensor:
+            parts = zip(U.split(block, -1), V.split(block, -1), strict=True)
+            added = sum(((A @ B.mT).square().sum() for A, B in parts), torch.zeros(()))
+            return (torch.diag(s) - U @ V.mT).square().sum() + lam * added
+
+        shapes = [(len(s), block * blocks)] * 2
+        U, V = descend(objective, shapes, starts=4, seed=seed)[1] if optimal else [normal(seed, *shapes[0])] * 2
+        norms = block_norms(TwoLayerLinear(U, V), block)
+        found.append(compare(norms, "==", norms.mean(), f"block norms, spectrum {spectrum}", precision=1e-3))
+    return found
+
+
+def rank_of_inputs(examples: int, projected: bool) -> list[Comparison]:
+    """Least dropout objective on real inputs against the closed form, from singular values of Y or of Y X^+ X."""
+    X, Y, width, gamma = normal(1, 3, examples), normal(2, 2, examples), 3, 0.8
+    P = torch.linalg.pinv(X) @ X if projected else torch.eye(examples, dtype=torch.float64)
+    m, beta = torch.linalg.svdvals(Y @ P), gamma / width
+    x = k_support_shrink(m, beta, 1)
+    stated = (m - x).square().sum() + beta * x.sum() ** 2 + (Y - Y @ P).square().sum()
+
+    def objective(U: Tensor, V: Tensor) -> Tensor:
+        hidden = V.mT @ X
+        return (Y - U @ hidden).square().sum() + gamma * (U.square().sum(0) * hidden.square().sum(1)).sum()
+
+    best, _ = descend(objective, [(2, width), (3, width)], starts=5)
+    return [compare(best, "==", stated, f"least objective, {examples} examples of 3 inputs", precision=1e-6)]

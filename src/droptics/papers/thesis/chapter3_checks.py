@@ -13,13 +13,12 @@ import torch
 from torch import Tensor
 
 from droptics.data import Moments
-from droptics.envelopes import induced
-from droptics.evidence.claims import Comparison, Relation, compare
-from droptics.linalg import psd_root, shrink
+from droptics.evidence.claims import Comparison, compare
+from droptics.linalg import psd_root
 from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear
 from droptics.norms import nuclear, path_norm
-from droptics.papers.instances import coin_masks, descend, expected_error, moments, normal, subsets, tensor
+from droptics.papers.instances import coin_masks, expected_error, moments, normal, subsets, tensor
 from droptics.penalties import effective_strength, penalty, sub_penalties
 
 Chain = Sequence[Tensor]
@@ -239,128 +238,4 @@ def rank_one(scale: float) -> list[Comparison]:
         norm = nuclear(torch.outer(u, v) @ psd_root(data.xx)) ** 2
         value = penalty(DeepLinear(weights), data, law(weights, drop))
         found.append(compare(value, "==", effective_strength(widths, drop) * norm, f"penalty, widths {widths}"))
-    return found
-
-
-def envelope_bound(share: float) -> list[Comparison]:
-    """Nu ||M C^1/2||_*^2 lies below every network of the map and is a mean of rank-one optima of the same norm."""
-    found = layer_bounds(share)
-    M, C, widths, drop = normal(1, 3, 4), moments(2, 3, 4).xx, (3, 2), 0.4
-    root = psd_root(C)
-    P, s, Rh = torch.linalg.svd(M @ root, full_matrices=False)
-    weights, mixed = s / s.sum(), torch.zeros_like(M)
-    nu = float(effective_strength(widths, drop))
-    for weight, p, r in zip(weights, P.mT, Rh, strict=True):
-        atom = s.sum() * torch.outer(p, torch.linalg.solve(root, r))
-        mixed = mixed + weight * atom
-        data = Moments(C, M @ C, M @ C @ M.mT)
-        layers = rank_one_network(s.sum() * p, torch.linalg.solve(root, r), widths)
-        value = penalty(DeepLinear(layers), data, law(layers, drop))
-        found.append(compare(value, "==", share * nu * s.sum() ** 2, "value of each rank-one atom"))
-    return [*found, compare(mixed, "==", M, "mean of the atoms")]
-
-
-def least_penalty(target: Tensor, widths: Sequence[int], drop: float, seed: int = 0) -> float:
-    """Least penalty over networks of a map, by descent with a high charge on the map's error."""
-    sizes = (target.shape[1], *widths, target.shape[0])
-    shapes = [(b, a) for a, b in itertools.pairwise(sizes)]
-    data = Moments.of_map(target)
-
-    def objective(*weights: Tensor) -> Tensor:
-        miss = (product(weights) - target).square().sum()
-        return penalty(DeepLinear(list(weights)), data, law(weights, drop)).value + 1e4 * miss
-
-    return descend(objective, shapes, starts=3, seed=seed, size=0.7)[0]
-
-
-def equalizable(target: Tensor, relation: Relation) -> list[Comparison]:
-    """Least penalty of I_2 (rank two) or of a rank-one map against the envelope, widths (2,2), lam = 1."""
-    least = least_penalty(target, (2, 2), 0.5)
-    bound = float(effective_strength((2, 2), 0.5) * nuclear(target) ** 2)
-    return [compare(least, relation, bound, "least penalty against the envelope", precision=1e-2)]
-
-
-def envelope_problem(rule: Callable[[Tensor, float, int], Tensor]) -> list[Comparison]:
-    """Min over rank <= min width of ||Mbar - W||^2 + nu ||W||_*^2 against descent over factors."""
-    found = []
-    for seed, (spectrum, widths, nu) in enumerate((((2.0, 1.0), (1, 3), 0.1), ((3.0, 2.0, 0.5), (2, 4), 0.3))):
-        s, rank = tensor(spectrum), min(widths)
-
-        def objective(U: Tensor, V: Tensor, s: Tensor = s, nu: float = nu) -> Tensor:
-            # ||W||_* = min over factors of (||U||^2 + ||V||^2) / 2
-            half = (U.square().sum() + V.square().sum()) / 2
-            return (torch.diag(s) - U @ V.mT).square().sum() + nu * half**2
-
-        best, _ = descend(objective, [(len(s), rank), (len(s), rank)], starts=3, seed=seed)
-        x = rule(s, nu, rank)
-        value = (s - x).square().sum() + nu * x.sum() ** 2
-        found.append(compare(value, "==", best, f"value, spectrum {spectrum}", precision=1e-7))
-        found.append(compare(float((x > 0).sum()), "<=", float(rank), "rank"))
-    return found
-
-
-def truncated(s: Tensor, nu: float, rank: int) -> Tensor:
-    """The corrected rule: at most `rank` values are kept."""
-    return shrink(s, nu * rank, rank)
-
-
-def untruncated(s: Tensor, nu: float, rank: int) -> Tensor:
-    """The printed rule: every value above the threshold of the top values is kept."""
-    kept = shrink(s, nu * rank, rank)
-    alpha = float((s - kept)[0])
-    return (s - alpha).clamp_min(0)
-
-
-def deep_minimum(
-    spectrum: Sequence[float], widths: Sequence[int], drop: float, seed: int = 0, starts: int = 4
-) -> float:
-    """Least deep dropout objective for y = M x, isotropic x, by descent on the exact objective."""
-    s = torch.diag(tensor(spectrum))
-    data = Moments.of_map(s)
-    shapes = [(b, a) for a, b in itertools.pairwise((len(spectrum), *widths, len(spectrum)))]
-
-    def objective(*weights: Tensor) -> Tensor:
-        error = (product(weights) - s).square().sum()
-        return error + penalty(DeepLinear(list(weights)), data, law(weights, drop)).value
-
-    return descend(objective, shapes, starts=4, seed=seed, size=0.8)[0]
-
-
-def gap_condition(spectrum: Sequence[float], widths: Sequence[int], drop: float) -> list[Comparison]:
-    """Under nu s_1/(1+nu) >= s_2 the deep optimum is tr Cyy - s_1^2/(1+nu)."""
-    nu = float(effective_strength(tuple(widths), drop))
-    value = sum(s * s for s in spectrum) - spectrum[0] ** 2 / (1 + nu)
-    return [compare(deep_minimum(spectrum, widths, drop), "==", value, "least objective", precision=1e-6)]
-
-
-def single_output(solution: Callable[[Moments, float], Tensor]) -> list[Comparison]:
-    """One output: W* = Cyx C^-1 / (1 + nu) and Theta(w) = nu w C w^T, against descent with C != I."""
-    found = []
-    for seed, widths in enumerate(((2, 2), (3,))):
-        data, drop = moments(seed, 1, 2), 0.4
-        nu = float(effective_strength(widths, drop))
-        shapes = [(b, a) for a, b in itertools.pairwise((2, *widths, 1))]
-
-        def objective(*weights: Tensor, data: Moments = data) -> Tensor:
-            W = product(weights)
-            error = data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum()
-            return error + penalty(DeepLinear(list(weights)), data, law(weights, 0.4)).value
-
-        best, weights = descend(objective, shapes, starts=2, seed=seed)
-        W = solution(data, nu)
-        found.append(compare(product(weights), "==", W, f"map, widths {widths}", precision=1e-4))
-        theta = nu * float((W @ data.xx * W).sum())
-        error = float(data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum())
-        found.append(compare(error + theta, "==", best, f"value, widths {widths}", precision=1e-7))
-    return found
-
-
-def shallow_induced(power: int) -> list[Comparison]:
-    """Least penalty of a two-layer network: lam ||W C^1/2||_*^2 / width^power, in the library."""
-    found = []
-    for seed, width in ((1, 3), (2, 5)):
-        weights, data = network(seed, (4, width, 3)), moments(seed, 3, 4)
-        least = induced(DeepLinear(weights), data, law(weights, 0.6))
-        stated = 1.5 * nuclear(product(weights) @ psd_root(data.xx)) ** 2 / width**power
-        found.append(compare(least, "==", stated, f"width {width}", precision=1e-8))
     return found

@@ -9,6 +9,7 @@ import torch
 from droptics.evidence.claims import Claim
 from droptics.papers.instances import tensor
 from droptics.papers.thesis import chapter3_checks as checks
+from droptics.papers.thesis import chapter3_optimum_checks as optimum_checks
 
 SOURCE = "Mianjy thesis (Johns Hopkins), chapter 3"
 RANK_ONE = torch.diag(tensor([1.0, 0.0]))
@@ -105,8 +106,8 @@ print(float(penalty(DeepLinear([W1, W2]), Moments.of_map(torch.eye(2)), Bernoull
         "thesis-eq2.7",
         "Mianjy thesis (Johns Hopkins), Problem 2.7 and Section 3.2",
         "The induced regularizer is the least penalty over all networks of a map; one hidden layer: (lam/d) ||.||_*^2.",
-        check=partial(checks.shallow_induced, 1),
-        control=partial(checks.shallow_induced, 0),
+        check=partial(optimum_checks.shallow_induced, 1),
+        control=partial(optimum_checks.shallow_induced, 0),
         objects=("envelopes.induced",),
     ),
     Claim(
@@ -146,16 +147,16 @@ print(float(penalty(DeepLinear([W1, W2]), Moments.of_map(torch.eye(2)), Bernoull
         "thesis-lem8",
         f"{SOURCE}, Lemma 8",
         "The convex envelope of the least penalty is at most nu ||M C^1/2||_*^2: a mean of rank-one maps.",
-        check=partial(checks.envelope_bound, 1.0),
-        control=partial(checks.envelope_bound, 0.5),
+        check=partial(optimum_checks.envelope_bound, 1.0),
+        control=partial(optimum_checks.envelope_bound, 0.5),
         objects=("envelopes.envelope",),
     ),
     Claim(
         "thesis-thm9",
         f"{SOURCE}, Theorem 9",
         "The convex envelope of the least penalty is nu ||M C^1/2||_*^2.",
-        check=partial(checks.envelope_bound, 1.0),
-        control=partial(checks.envelope_bound, 0.5),
+        check=partial(optimum_checks.envelope_bound, 1.0),
+        control=partial(optimum_checks.envelope_bound, 0.5),
         objects=("envelopes.envelope",),
     ),
     Claim(
@@ -163,9 +164,9 @@ print(float(penalty(DeepLinear([W1, W2]), Moments.of_map(torch.eye(2)), Bernoull
         f"{SOURCE}, Theorem 9, last sentence",
         "The least penalty equals its envelope (the network is equalized).",
         "holds only if",
-        check=partial(checks.equalizable, RANK_ONE, "=="),
-        control=partial(checks.equalizable, RANK_TWO, "=="),
-        outside=partial(checks.equalizable, RANK_TWO, "=="),
+        check=partial(optimum_checks.equalizable, RANK_ONE, "=="),
+        control=partial(optimum_checks.equalizable, RANK_TWO, "=="),
+        outside=partial(optimum_checks.equalizable, RANK_TWO, "=="),
         objects=("envelopes.induced", "envelopes.envelope"),
         note="Only if k = 1 or rank M <= 1: for k >= 2 no network of a map of rank two or more is equalized. "
         "I_2 at widths (2,2), lam = 1 costs 6, the envelope is 5.",
@@ -175,8 +176,8 @@ print(float(penalty(DeepLinear([W1, W2]), Moments.of_map(torch.eye(2)), Bernoull
         f"{SOURCE}, Lemma 9",
         "The envelope problem is solved by soft thresholding without truncation, r' = max{rank, r}.",
         "false as printed",
-        check=partial(checks.envelope_problem, checks.untruncated),
-        control=partial(checks.envelope_problem, checks.truncated),
+        check=partial(optimum_checks.envelope_problem, optimum_checks.untruncated),
+        control=partial(optimum_checks.envelope_problem, optimum_checks.truncated),
         objects=("linalg.shrink",),
         note="The rank is at most the least width: min, not max, and only the top values are kept.",
         corrected="thesis-lem9-corrected",
@@ -190,8 +191,8 @@ print(linalg.shrink(s, nu * width, width).tolist())""",
         "thesis-lem9-corrected",
         f"{SOURCE}, Lemma 9, corrected",
         "The envelope problem is solved by the top rho <= min width values, each lowered by alpha.",
-        check=partial(checks.envelope_problem, checks.truncated),
-        control=partial(checks.envelope_problem, checks.untruncated),
+        check=partial(optimum_checks.envelope_problem, optimum_checks.truncated),
+        control=partial(optimum_checks.envelope_problem, optimum_checks.untruncated),
         objects=("linalg.shrink",),
     ),
     Claim(
@@ -199,9 +200,9 @@ print(linalg.shrink(s, nu * width, width).tolist())""",
         f"{SOURCE}, Theorem 10",
         "If nu s_1/(1+nu) >= s_2 the deep optimum is the rank-one map of value tr Cyy - s_1^2/(1+nu).",
         "holds only if",
-        check=partial(checks.gap_condition, (2.0, 0.5), (2, 2), 0.5),
-        control=partial(checks.gap_condition, (1.0, 1.0), (2, 2), 0.2),
-        outside=partial(checks.gap_condition, (2.0, 1.5), (2, 2), 0.2),
+        check=partial(optimum_checks.gap_condition, (2.0, 0.5), (2, 2), 0.5),
+        control=partial(optimum_checks.gap_condition, (1.0, 1.0), (2, 2), 0.2),
+        outside=partial(optimum_checks.gap_condition, (2.0, 1.5), (2, 2), 0.2),
         objects=("optima.optimum",),
         note="The gap is sufficient, not necessary.",
     ),
@@ -210,8 +211,10 @@ print(linalg.shrink(s, nu * width, width).tolist())""",
         f"{SOURCE}, Corollary 1 (2)",
         "With one output W* = Cyx / (1 + nu).",
         "false as printed",
-        check=partial(checks.single_output, lambda data, nu: data.yx / (1 + nu)),
-        control=partial(checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)),
+        check=partial(optimum_checks.single_output, lambda data, nu: data.yx / (1 + nu)),
+        control=partial(
+            optimum_checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)
+        ),
         objects=("optima.optimum", "penalties.effective_strength"),
         note="C^-1 is missing.",
         corrected="thesis-cor1-corrected",
@@ -225,8 +228,10 @@ print(float(optimum(TwoLayerLinear, data, Bernoulli(0.5, 1)).model.matrix()))"""
         "thesis-cor1-corrected",
         f"{SOURCE}, Corollary 1, corrected",
         "With one output Theta(w) = nu w C w^T and W* = Cyx C^-1 / (1 + nu).",
-        check=partial(checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)),
-        control=partial(checks.single_output, lambda data, nu: data.yx / (1 + nu)),
+        check=partial(
+            optimum_checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)
+        ),
+        control=partial(optimum_checks.single_output, lambda data, nu: data.yx / (1 + nu)),
         objects=("optima.optimum", "penalties.effective_strength"),
         note="A rescaled least-squares solution; 'ridge' only when C is a multiple of I.",
     ),

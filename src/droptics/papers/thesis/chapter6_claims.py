@@ -10,6 +10,7 @@ import torch
 from droptics.evidence.claims import Claim
 from droptics.papers.instances import normal
 from droptics.papers.thesis import chapter6_checks as checks
+from droptics.papers.thesis import chapter6_class_checks as class_checks
 
 SOURCE = "Mianjy thesis (Johns Hopkins), chapter 6"
 TOP = torch.sign(normal(1, 6)) / math.sqrt(6)
@@ -209,8 +210,8 @@ print(8 * nu**2 * kappa_root_m**2 * W**2 / eps)  # 8 nu^2/(eta eps) of the theor
         f"{SOURCE}, Section 6.5.1",
         "delta = [-.501, .5, 0] has norm .7078 and is feasible.",
         "false as printed",
-        check=partial(checks.grid_point, 0.7078, "<="),
-        control=partial(checks.grid_point, 0.70782, "<="),
+        check=partial(class_checks.grid_point, 0.7078, "<="),
+        control=partial(class_checks.grid_point, 0.70782, "<="),
         objects=("attacks.LinearExact",),
         note="Its norm is .707814; flipping points do exist at radius .7078, by a margin of 9.8e-4.",
         corrected="thesis-sec6.5.1-corrected",
@@ -222,16 +223,16 @@ print((0.501**2 + 0.5**2) ** 0.5)""",
         "thesis-sec6.5.1-corrected",
         f"{SOURCE}, Section 6.5.1, corrected",
         "At radius .7078 the point (3,2,1) can be flipped: the best margin is 1 - sqrt(2) .7078 < 0.",
-        check=partial(checks.flips_exist, 0.7078),
-        control=partial(checks.flips_exist, 0.7071),
+        check=partial(class_checks.flips_exist, 0.7078),
+        control=partial(class_checks.flips_exist, 0.7071),
         objects=("attacks.LinearExact",),
     ),
     Claim(
         "thesis-rem6.5.3",
         f"{SOURCE}, Section 6.5.3",
         "Aiming at the most likely wrong class can fail where another class is within reach.",
-        check=lambda: [*checks.greedy_target("greedy", ">"), *checks.greedy_target("nearest", "<")],
-        control=partial(checks.greedy_target, "greedy", "<"),
+        check=lambda: [*class_checks.greedy_target("greedy", ">"), *class_checks.greedy_target("nearest", "<")],
+        control=partial(class_checks.greedy_target, "greedy", "<"),
         objects=("attacks.Reflected", "attacks.Pgd"),
         note="The class of smallest linearized distance is exact for linear models.",
     ),
@@ -239,8 +240,8 @@ print((0.501**2 + 0.5**2) ** 0.5)""",
         "thesis-sec6.6",
         f"{SOURCE}, Section 6.6, open question",
         "A multi-class reflected loss that bounds the 0-1 error from below: -log(1 + exp(z_y - max_j z_j)).",
-        check=partial(checks.multi_class_margin, 1.0),
-        control=partial(checks.multi_class_margin, -1.0),
+        check=partial(class_checks.multi_class_margin, 1.0),
+        control=partial(class_checks.multi_class_margin, -1.0),
         objects=("attacks.Reflected", "attacks.Margin"),
     ),
 )

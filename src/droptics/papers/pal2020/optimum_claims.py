@@ -1,0 +1,145 @@
+"""Optima, envelopes and the rest of Pal, Lane, Vidal and Haeffele 2020, as claims."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from torch import Tensor
+
+from droptics.evidence.claims import Claim
+from droptics.linalg import k_support_shrink
+from droptics.papers.pal2020 import norm_checks, optimum_checks
+
+SOURCE = "Pal, Lane, Vidal, Haeffele 2020 (CVPR, with supplement)"
+
+
+def k_support_shrink_values(values: Tensor, r: int, beta: float) -> Tensor:
+    """The library's rule with the arguments of the checks."""
+    return k_support_shrink(values, beta, r)
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "pal2020-sec2.3",
+        f"{SOURCE}, Section 2.3",
+        "The least penalty Lambda(A), with the width free, is not necessarily convex.",
+        "false as printed",
+        check=partial(optimum_checks.convexity_fails, 1.0),
+        control=partial(optimum_checks.convexity_fails, -1.0),
+        objects=("envelopes.induced", "norms.k_support"),
+        note="With the width free it IS convex and equals its envelope; only at a fixed width it need not be.",
+        corrected="pal2020-eq9",
+        counterexample="""\
+import torch; from droptics import norms
+A, B = torch.diag(torch.tensor([1.0, 0.0])), torch.diag(torch.tensor([0.0, 1.0]))
+L = lambda M: float(norms.k_support(torch.linalg.svdvals(M), 1) ** 2)
+print("midpoint above the mean")
+print(L((A + B) / 2), "<=", (L(A) + L(B)) / 2)""",
+    ),
+    Claim(
+        "pal2020-eq9",
+        f"{SOURCE}, eq. (9)-(10), corrected",
+        "With enough blocks the least penalty of A is (gamma/k) ||A||_(r)^2, its own convex envelope.",
+        check=partial(optimum_checks.free_width, "=="),
+        control=partial(optimum_checks.free_width, ">"),
+        objects=("envelopes.induced", "envelopes.envelope"),
+        note="By an explicit construction of balanced blocks.",
+    ),
+    Claim(
+        "pal2020-def2.4",
+        f"{SOURCE}, Definition 2.4",
+        "Balanced: all block products have the same norm; at an optimum it is ||A*||_(r)/k.",
+        check=partial(optimum_checks.balanced, True),
+        control=partial(optimum_checks.balanced, False),
+        objects=("optima.optimum",),
+    ),
+    Claim(
+        "pal2020-thm2.5",
+        f"{SOURCE}, Theorem 2.5",
+        "Every minimizer over (U, V, d) is balanced.",
+        check=partial(optimum_checks.balanced, True),
+        control=partial(optimum_checks.balanced, False),
+        objects=("optima.optimum",),
+        note="Minimizers at a fixed width were balanced in all 85 instances tried; proved only for r = 1.",
+    ),
+    Claim(
+        "pal2020-thm2.6",
+        f"{SOURCE}, Theorem 2.6",
+        "The least non-convex objective equals the least convex one.",
+        "holds only if",
+        check=partial(optimum_checks.tight, (1.0, 1.0, 1.0), 2, 3, 0.1),
+        control=partial(optimum_checks.tight, (1.0, 1.0, 1.0), 2, 2, 0.1),
+        outside=partial(optimum_checks.tight, (1.0, 1.0, 1.0), 2, 2, 0.1),
+        objects=("optima.optimum", "linalg.k_support_shrink"),
+        note="Only if the width is free, or k >= rank(A*) - rho* + 1 blocks. Y = I_3, r = 2, beta = .1: the bound is "
+        "9/23, width 4 reaches 14/33, width 6 reaches 9/23.",
+    ),
+    Claim(
+        "pal2020-cor2.8",
+        f"{SOURCE}, Corollary 2.8",
+        "The closed form is the global optimum of the DropBlock objective.",
+        "holds only if",
+        check=partial(optimum_checks.tight, (2.0, 1.0), 1, 2, 0.3),
+        control=partial(optimum_checks.tight, (2.0, 1.9), 1, 1, 0.1),
+        outside=partial(optimum_checks.tight, (2.0, 1.9), 1, 1, 0.1),
+        objects=("optima.optimum",),
+        note="Only if the width is free; for r = 1 exactly when d >= rank(A*).",
+    ),
+    Claim(
+        "pal2020-thm2.7-corrected",
+        f"{SOURCE}, Theorem 2.7, corrected",
+        "x_i = m_i t_i/(t_i + beta), t = clip(alpha m - beta, 0, 1) with sum r: rho ranges over {1, ..., r}.",
+        check=partial(norm_checks.shrinkage, k_support_shrink_values),
+        control=partial(
+            norm_checks.shrinkage, lambda m, r, beta: norm_checks.printed_values(m, r, beta, max(1, r - 1))
+        ),
+        objects=("linalg.k_support_shrink",),
+        note="For inputs without full column rank replace Y by Y X^+ X and add ||Y - Y X^+ X||^2.",
+    ),
+    Claim(
+        "pal2020-thm2.7-rank",
+        f"{SOURCE}, Theorems 2.3 and 2.7, assumption on X",
+        "The closed form on the singular values of Y is the least objective on the given inputs.",
+        "holds only if",
+        check=partial(optimum_checks.rank_of_inputs, 3, False),
+        control=partial(optimum_checks.rank_of_inputs, 5, False),
+        outside=partial(optimum_checks.rank_of_inputs, 5, False),
+        objects=("linalg.k_support_shrink",),
+        note="Only if X has full column rank, as assumed; their own data (1000 examples of 100 inputs) has not.",
+    ),
+    Claim(
+        "pal2020-thm2.7-projection",
+        f"{SOURCE}, Theorem 2.7, for every X",
+        "For inputs without full column rank: singular values of Y X^+ X, plus the constant ||Y - Y X^+ X||^2.",
+        check=partial(optimum_checks.rank_of_inputs, 5, True),
+        control=partial(optimum_checks.rank_of_inputs, 5, False),
+        objects=("linalg.k_support_shrink", "optima.optimum"),
+    ),
+    Claim(
+        "pal2020-thm2.3-properties",
+        f"{SOURCE}, after Theorem 2.3",
+        "The r-support norm falls with r, r times its square grows, and it lies between max(||a||_2, ||a||_1/sqrt r) "
+        "and sqrt 2 times that.",
+        check=partial(norm_checks.norm_facts, math.sqrt(2)),
+        control=partial(norm_checks.norm_facts, 1.0),
+        objects=("norms.k_support",),
+    ),
+    Claim(
+        "pal2020-thm2.3-cost",
+        f"{SOURCE}, after Theorem 2.3",
+        "Given the singular values, rho* is found in time d log d.",
+        check=partial(norm_checks.rule_cost, lambda size: 2 * size * math.log2(size)),
+        control=partial(norm_checks.rule_cost, lambda size: size),
+        objects=("norms.k_support",),
+        note="Counted on the corrected rule: one sort and at most r steps; d is the number of singular values.",
+    ),
+    Claim(
+        "pal2020-misprints",
+        f"{SOURCE}, misprints",
+        "(37): x_rho^2; 'evaluate rho = 1..d': 1..r; proof of Theorem 2.5: alpha in R^k and its number of blocks; KKT: "
+        "x_{lambda+1} = ... = 0; S_{0,2}; below Algorithm 1: steps 8 and 9 compute gradients.",
+        "not checked",
+        note="Slips of notation that change no statement: the checks of these statements use what is meant.",
+    ),
+)

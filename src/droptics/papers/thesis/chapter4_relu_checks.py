@@ -1,0 +1,273 @@
+"""What the claims of chapter 4 on two-layer ReLU networks compare: penalty, retentivity, capacity, flows.
+
+Letters: drop = p, lam = p / (1 - p), width d1, columns u_k and v_k, a_k the activation of unit k, beta the retentivity.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from droptics.bounds import (
+    data_norm,
+    measured_rademacher,
+    rademacher,
+    relu,
+)
+from droptics.coadaptation import flows, retentivity, split, symmetrize
+from droptics.data import Sample
+from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.linalg import psd_root
+from droptics.masks import Bernoulli
+from droptics.models import LastLayer, ReLUNet
+from droptics.norms import nuclear
+from droptics.papers.instances import coin_masks, normal, sample, tensor
+from droptics.penalties import penalty
+
+
+def relu_penalty(scale: Callable[[float], float]) -> list[Comparison]:
+    """Dropout on the hidden layer of U relu(V^T x), against all masks."""
+    found = []
+    for seed, drop in ((1, 0.4), (2, 0.8)):
+        data = sample(seed, 5, 3, 2)
+        V, U = normal(seed, 3, 4), normal(seed + 1, 2, 4)
+        module = nn.Sequential(nn.Linear(3, 4, bias=False), nn.ReLU(), nn.Linear(4, 2, bias=False)).double()
+        with torch.no_grad():
+            for parameter, value in zip(module.parameters(), (V.mT, U), strict=True):
+                parameter.copy_(value)
+        hidden = torch.relu(data.inputs @ V)
+        plain = (data.targets - hidden @ U.mT).square().sum(1).mean()
+        total = tensor(0.0)
+        for kept, chance in coin_masks([drop] * 4):
+            total += chance * (data.targets - (hidden * kept / (1 - drop)) @ U.mT).square().sum(1).mean()
+        formula = scale(drop) * (U.square().sum(0) * hidden.square().mean(0)).sum()
+        found.append(compare(formula, "==", total - plain, f"formula, p={drop}"))
+        ours = penalty(LastLayer.of(module), data, Bernoulli(drop, 4))
+        found.append(compare(ours, "==", total - plain, f"library, p={drop}"))
+    return found
+
+
+def _skewed(axis: Tensor) -> Tensor:
+    """Independent coordinates with mean 0 and variance 1 that are 2 with probability 1/5, else -1/2."""
+    points = list(itertools.product((2.0, -0.5, -0.5, -0.5, -0.5), repeat=len(axis)))
+    return tensor(points)
+
+
+def isotropic_regularizer(factor: float, symmetric: bool = True) -> list[Comparison]:
+    """E relu(v.x)^2 summed with ||u||^2 = factor sum ||u||^2 ||v||^2 for isotropic x."""
+    found = []
+    for seed in range(2):
+        U, V = normal(seed, 2, 4), normal(seed + 1, 3, 4)
+        axes = 3**0.5 * torch.eye(3, dtype=torch.float64)
+        points = torch.cat([axes, -axes]) if symmetric else _skewed(axes[0])
+        found.append(compare(points.mT @ points / len(points), "==", torch.eye(3, dtype=torch.float64), "isotropic"))
+        value = (U.square().sum(0) * torch.relu(points @ V).square().mean(0)).sum()
+        found.append(compare(value, "==", factor * (U.square().sum(0) * V.square().sum(0)).sum(), "regularizer"))
+    return found
+
+
+def unbounded_norm(delta: Callable[[float], float]) -> list[Comparison]:
+    """The three-point law: unit norms, mean zero, E relu(w.x)^2 = 1 and ||w|| = delta^-1/2 > C."""
+    found = []
+    for C in (2.0, 5.0):
+        d = delta(C)
+        if not 0 < d < 0.5:
+            found.append(compare(d, "<", 0.5, f"delta is a probability below 1/2, C={C}"))
+            continue
+        height = math.sqrt(1 - 2 * d) / (1 - d)
+        points = tensor([[1.0, 0.0], [-d / (1 - d), height], [-d / (1 - d), -height]])
+        chances = tensor([d, (1 - d) / 2, (1 - d) / 2])
+        w = tensor([d**-0.5, 0.0])
+        found.append(compare(points.norm(dim=1), "==", 1.0, "norms"))
+        found.append(compare(chances @ points, "==", 0.0, "mean"))
+        found.append(compare(chances @ torch.relu(points @ w).square(), "==", 1.0, "second moment of the unit"))
+        found.append(compare(w.norm(), ">", C, "norm of w"))
+    return found
+
+
+def retained(limit: float) -> list[Comparison]:
+    """Retentivity: at most `limit`; 1/2 with both signs, 0 for non-negative data, delta for the three-point law."""
+    found = []
+    for seed in range(3):
+        data = sample(seed, 40, 2, 1)
+        found.append(compare(float(retentivity(data)), "<=", limit, "at most 1/2"))
+        found.append(compare(float(retentivity(symmetrize(data))), "==", 0.5, "both signs"))
+        grid = torch.linspace(0, 2 * math.pi, 20001, dtype=torch.float64)
+        products = data.inputs @ torch.stack([grid.cos(), grid.sin()])
+        swept = (torch.relu(products).square().sum(0) / products.square().sum(0)).min()
+        found.append(compare(float(retentivity(data)), "==", swept, "angular sweep", precision=1e-5))
+    positive = Sample(normal(1, 30, 3).abs(), normal(2, 30, 1))
+    return [*found, compare(float(retentivity(positive)), "==", 0.0, "non-negative data")]
+
+
+def symmetrized_moments(half: float) -> list[Comparison]:
+    """E relu(+-v.x)^2 = v^T C v / 2, without drawing signs."""
+    data = sample(3, 9, 4, 1)
+    net = ReLUNet([normal(1, 5, 4), normal(2, 1, 5)])
+    both = flows(net, symmetrize(data))
+    C = data.inputs.mT @ data.inputs / len(data)
+    V, u = net.weights[0], net.weights[1][0]
+    formula = u.abs() * (half * torch.einsum("ki,ij,kj->k", V, C, V)).sqrt()
+    return [
+        compare(formula, "==", both, "flows of both signs"),
+        compare(flows(net, data, symmetrized=True), "==", both, "library"),
+    ]
+
+
+def _capacity_data() -> list[Sample]:
+    line, plane = normal(1, 8, 1), normal(2, 9, 2)
+    skewed = Sample(plane.exp() - 1.2, torch.zeros(9, 1, dtype=torch.float64))
+    return [symmetrize(Sample(line, 0 * line)), symmetrize(Sample(plane, plane[:, :1])), skewed]
+
+
+def rademacher_upper(constant: float) -> list[Comparison]:
+    """Measured complexity against (constant/2) times 2 alpha ||X|| / (n sqrt(beta))."""
+    found = []
+    for data in _capacity_data():
+        measured = measured_rademacher(data, alpha=1.5)
+        beta = float(retentivity(data))
+        bound = rademacher(alpha=1.5, norm=data_norm(data), examples=len(data), retentivity=beta)
+        found.append(compare(measured, "<=", constant / 2 * bound.value, f"beta={beta:.3f}, n={len(data)}"))
+    return found
+
+
+def rademacher_lower(constant: float) -> list[Comparison]:
+    """Measured complexity against constant alpha ||X|| / n from below, symmetric data."""
+    found = []
+    for data in _capacity_data()[:2]:
+        measured = measured_rademacher(data, alpha=1.5)
+        bound = constant * 1.5 * data_norm(data) / len(data)
+        found.append(compare(measured, ">=", bound, f"n={len(data)}"))
+    return found
+
+
+def linear_class_inside(factor: float) -> list[Comparison]:
+    """w.x as a ReLU network with units +-w: exact, with Rbar = (2/d1) E (w.x)^2."""
+    found = []
+    for width in (2, 6):
+        data, w = sample(1, 12, 3, 1), normal(2, 3)
+        signs = tensor([1.0, -1.0] * (width // 2))
+        V, u = signs[:, None] * w, 2 / width * signs
+        hidden = torch.relu(data.inputs @ V.mT)
+        found.append(compare(hidden @ u, "==", data.inputs @ w, f"outputs, width {width}"))
+        value = (u.square() * hidden.square().mean(0)).sum()
+        second = (data.inputs @ w).square().mean()
+        found.append(compare(value, "==", factor / width * second, f"regularizer, width {width}", precision=1e-9))
+    return found
+
+
+def generalization(symmetrized: bool, constant: float) -> list[Comparison]:
+    """The calculators add up to the stated terms: 16 (or 32 sqrt 2) alpha ||X|| / (n sqrt beta) + the tail."""
+    found = []
+    for alpha, norm, n, beta, risk in ((1.0, 30.0, 900, 0.5, 0.1), (2.5, 80.0, 4000, 0.2, 0.0)):
+        if symmetrized:
+            bound = relu(alpha=alpha, norm=norm, examples=n, risk=risk, symmetrized=True)
+            stated = 2 * risk + constant * alpha * norm / n + 24 * math.sqrt(math.log(40) / (2 * n))
+        else:
+            bound = relu(alpha=alpha, norm=norm, examples=n, retentivity=beta, risk=risk)
+            stated = risk + constant * alpha * norm / (math.sqrt(beta) * n) + 12 * math.sqrt(math.log(40) / (2 * n))
+        found.append(compare(bound.value, "==", stated, f"n={n}"))
+    return found
+
+
+def generalization_is_vacuous(symmetrized: bool) -> list[Comparison]:
+    """60,000 images of rank 561 with alpha = 1, the least a fitted +-1 problem allows: no better than predicting 0."""
+    norm = math.sqrt(60_000 * 561)
+    beta = None if symmetrized else 0.5
+    bound = relu(alpha=1.0, norm=norm, examples=60_000, risk=0.0, retentivity=beta, symmetrized=symmetrized)
+    return [compare(bound.value, ">=", 1.0, "bound on a loss that predicting 0 brings to 1")]
+
+
+def cauchy_schwarz(with_rate: bool) -> list[Comparison]:
+    """Sum |u_k| a_k <= sqrt(d1 R) with R without (or, as printed, with) the factor lam."""
+    found = []
+    for drop in (0.1, 0.3, 0.8):
+        u, a = tensor([1.0, 2.0, 1.5]), tensor([1.0, 0.5, 0.7])
+        R = (u.square() * a.square()).sum() * (drop / (1 - drop) if with_rate else 1.0)
+        found.append(compare((u * a).sum(), "<=", (3 * R).sqrt(), f"p={drop}"))
+    return found
+
+
+def flow_split(power: float) -> list[Comparison]:
+    """d1 Rbar = (alpha / phi)^power and phi between 1/sqrt(d1) and 1."""
+    data = sample(1, 9, 3, 1)
+    found = []
+    for seed in range(3):
+        net = ReLUNet([normal(seed, 6, 3), normal(seed + 1, 1, 6)])
+        hidden = torch.relu(data.inputs @ net.weights[0].mT)
+        psi = net.weights[1][0].abs() * hidden.square().mean(0).sqrt()
+        parts = split(net, data)
+        found.append(compare(6 * psi.square().sum(), "==", (parts.alpha / parts.coadaptation) ** power, "d1 Rbar"))
+        found.append(compare(parts.alpha, "==", psi.sum(), "alpha"))
+        found.append(compare(parts.coadaptation, "<=", 1.0, "phi at most 1"))
+        found.append(compare(parts.coadaptation, ">=", 6**-0.5, "phi at least 1/sqrt(d1)"))
+    return found
+
+
+def _best_sums(signs: Sequence[float], outputs: Sequence[Sequence[float]]) -> float:
+    return max(sum(s * v for s, v in zip(signs, values, strict=True)) for values in outputs)
+
+
+def _complexity(outputs: Sequence[Sequence[float]]) -> float:
+    n = len(outputs[0])
+    patterns = list(itertools.product((1.0, -1.0), repeat=n))
+    return sum(_best_sums(signs, outputs) for signs in patterns) / len(patterns) / n
+
+
+def loss_contraction(factor: float) -> list[Comparison]:
+    """R_S of the losses (1 - y g)^2 against factor R_S of g: two equal inputs with labels +1 and -1, g in [-1, 1]."""
+    members = [(g, g) for g in (-1.0, -0.5, 0.0, 0.5, 1.0)]
+    losses = [((1 - a) ** 2, (1 + b) ** 2) for a, b in members]
+    return [compare(_complexity(losses), "<=", factor * _complexity(members), "complexity of the losses")]
+
+
+def clipping(relation: Relation) -> list[Comparison]:
+    """Clipping to [-1, 1] does not increase R_S."""
+    found = []
+    for seed in range(5):
+        outputs = (2 * normal(seed, 6, 4)).tolist()
+        outputs += [[-v for v in row] for row in outputs]
+        clipped = [[max(-1.0, min(1.0, v)) for v in row] for row in outputs]
+        found.append(compare(_complexity(clipped), relation, _complexity(outputs), "complexity after clipping"))
+    return found
+
+
+def path_expression(scaled: bool) -> list[Comparison]:
+    """Expected regularizer (with lam) against 1/2 times the squared path norm, with or without lam."""
+    drop, U, V = 0.3, normal(1, 2, 4), normal(2, 3, 4)
+    axes = 3**0.5 * torch.eye(3, dtype=torch.float64)
+    points = torch.cat([axes, -axes])
+    lam = drop / (1 - drop)
+    value = lam * (U.square().sum(0) * torch.relu(points @ V).square().mean(0)).sum()
+    stated = 0.5 * (U.square().sum(0) * V.square().sum(0)).sum() * (lam if scaled else 1.0)
+    return [compare(value, "==", stated, "expected regularizer")]
+
+
+def weighted_norm_is_rank(factor: float) -> list[Comparison]:
+    """||X||_{C+} = sqrt(n rank C) when C is the second moment of the same examples."""
+    found = []
+    for data in (sample(1, 9, 3, 1), Sample(normal(2, 8, 1) @ normal(3, 1, 4), normal(4, 8, 1))):
+        C = data.inputs.mT @ data.inputs / len(data)
+        direct = torch.einsum("ni,ij,nj->", data.inputs, torch.linalg.pinv(C, rtol=1e-10), data.inputs).sqrt()
+        rank = int(torch.linalg.matrix_rank(C, rtol=1e-10))
+        found.append(compare(direct, "==", factor * math.sqrt(len(data) * rank), f"rank {rank}"))
+        found.append(compare(data_norm(data), "==", direct, "library"))
+        found.append(compare(nuclear(psd_root(C)), ">", 0.0, "C is not zero"))
+    return found
+
+
+def copies_stay_inside(share: float) -> list[Comparison]:
+    """D copies of one unit with the same map have d Rbar = (|u| a)^2 for every width, odd ones included."""
+    found = []
+    data, v, u = sample(2, 8, 3, 1), normal(3, 3), 1.7
+    alpha = u * float(torch.relu(data.inputs @ v).square().mean().sqrt())
+    for width in (1, 2, 3, 5):
+        net = ReLUNet([v.repeat(width, 1), torch.full((1, width), u / width, dtype=torch.float64)])
+        parts = split(net, data)
+        found.append(compare(parts.alpha, "==", share * alpha, f"alpha, width {width}"))
+        found.append(compare(width * parts.regularizer, "==", share * alpha**2, f"regularizer, width {width}"))
+    return found
