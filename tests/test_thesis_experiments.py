@@ -83,16 +83,17 @@ def test_networks_trained_together_equal_each_alone():
             assert torch.allclose(together.weights[layer][run], weights[run][layer], atol=1e-6)
 
 
-def test_convolutional_networks_trained_together_equal_each_alone():
-    """Runs as groups of one convolution, against autograd on each module with torch's own SGD."""
+@pytest.mark.parametrize("runs", [1, 3])
+def test_convolutional_networks_trained_together_equal_each_alone(runs):
+    """Runs as one product of stacked filters, against autograd on each module with torch's own SGD."""
     generator = torch.Generator().manual_seed(0)
     images, labels = torch.rand(9, 1, 28, 28, generator=generator), torch.arange(9) % 10
-    alone = [chapter5.LeNet(7, seed=i) for i in range(3)]
-    together = chapter5.Runs([chapter5.LeNet(7, seed=i) for i in range(3)], images, labels, 0.3)
+    alone = [chapter5.LeNet(7, seed=i) for i in range(runs)]
+    together = chapter5.Runs([chapter5.LeNet(7, seed=i) for i in range(runs)], images, labels, 0.3)
     optimizers = [torch.optim.SGD(net.parameters(), lr=0.3) for net in alone]
     for batch in (4, 4, 1):
-        chosen = torch.stack([torch.randperm(9, generator=generator)[:batch] for _ in range(3)])
-        multipliers = (torch.rand(3, 7, generator=generator) < 0.5) / 0.5
+        chosen = torch.stack([torch.randperm(9, generator=generator)[:batch] for _ in range(runs)])
+        multipliers = (torch.rand(runs, 7, generator=generator) < 0.5) / 0.5
         losses = together.step(chosen, multipliers)
         for run, (net, optimizer) in enumerate(zip(alone, optimizers, strict=True)):
             outputs = net.head(net.features(images[chosen[run]]) * multipliers[run])
@@ -169,6 +170,18 @@ def test_captured_steps_equal_single_ones_on_the_gpu():
         chosen, multipliers = torch.randint(0, 20, (2, batch), generator=generator), torch.ones(2, 7)
         left, right = here.step(chosen, multipliers), there.step(chosen.cuda(), multipliers.cuda())
         assert torch.allclose(left, right.cpu(), atol=1e-3)  # convolutions round to 10 bits there
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_captured_dropout_steps_equal_single_ones_on_the_gpu(monkeypatch):
+    data = chapter4.Sample(torch.rand(10, 5).cuda(), torch.ones(10, 1).cuda())
+    start = chapter4.ReLUNet([torch.rand(3, 6, 5).cuda(), torch.rand(3, 1, 6).cuda()])
+    options = {"epochs": 2, "rate": 0.1, "batch": 4}
+    moved = [chapter4.dropout_sgd(start, data, 0.4, generator=torch.Generator("cuda").manual_seed(1), **options)]
+    monkeypatch.setattr(chapter4, "captured", lambda advance, state: advance)
+    moved += [chapter4.dropout_sgd(start, data, 0.4, generator=torch.Generator("cuda").manual_seed(1), **options)]
+    for left, right in zip(moved[0].weights, moved[1].weights, strict=True):
+        assert torch.allclose(left, right, atol=1e-6)
 
 
 def test_network_leaves_the_global_generator_alone_and_is_reproducible():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from droptics.datasets import fashion_mnist, mnist
 from droptics.masks import Bernoulli
 from droptics.models import ReLUNet
 from droptics.optima.projection import variable_projection
+from droptics.papers.thesis.capture import captured
 
 Row = dict[str, Any]
 Folder = str | os.PathLike[str]
@@ -189,23 +191,39 @@ def dropout_sgd(
     """Dropout SGD on the mean squared loss, one mask per example, both layers trained, gradients written out.
 
     A batch of networks (runs first) is trained together, each in its own order and under its own masks; `signs`
-    (runs, examples) multiply the examples of each run. O(runs) kernels of one batched product each.
+    (runs, examples) multiply the examples of each run. On a GPU a step is recorded once and replayed.
     """
     hidden, top = (weight.clone() for weight in start.weights)
-    keep, size, where = 1 - drop, len(data), hidden.device
+    keep, runs = 1 - drop, start.batch_shape
+    steps: dict[int, tuple[Tensor, Tensor, Callable[[], Tensor]]] = {}
     for _ in range(epochs):
-        for chosen in _orders(start.batch_shape, size, generator).split(batch, dim=-1):
-            inputs, targets = data.inputs[chosen], data.targets[chosen]
-            if signs is not None:
-                inputs = inputs * signs.gather(-1, chosen)[..., None]
-            active = torch.relu(inputs @ hidden.mT)
-            mask = (torch.rand(active.shape, generator=generator, device=where) < keep).to(active) / keep
-            dropped = active * mask
-            error = 2 * (dropped @ top.mT - targets) / chosen.shape[-1]
-            slope = (error @ top) * mask * (active > 0)
-            top -= rate * error.mT @ dropped
-            hidden -= rate * slope.mT @ inputs
+        for chosen in _orders(runs, len(data), generator).split(batch, dim=-1):
+            count = chosen.shape[-1]
+            if count not in steps:
+                index, masks = torch.zeros_like(chosen), hidden.new_zeros(*runs, count, hidden.shape[-2])
+                advance = partial(_sgd_step, hidden, top, data, signs, index, masks, rate)
+                steps[count] = index, masks, captured(advance, (hidden, top))
+            index, masks, step = steps[count]
+            index.copy_(chosen)
+            masks.copy_((torch.rand(masks.shape, generator=generator, device=masks.device) < keep) / keep)
+            step()
     return ReLUNet([hidden, top])
+
+
+def _sgd_step(
+    hidden: Tensor, top: Tensor, data: Sample, signs: Tensor | None, index: Tensor, masks: Tensor, rate: float
+) -> Tensor:
+    """Move the weights, in place, along the gradient of the mean squared loss of the chosen examples; their errors."""
+    inputs, targets = data.inputs[index], data.targets[index]
+    if signs is not None:
+        inputs = inputs * signs.gather(-1, index)[..., None]
+    active = torch.relu(inputs @ hidden.mT)
+    dropped = active * masks
+    error = 2 * (dropped @ top.mT - targets) / index.shape[-1]
+    slope = (error @ top) * masks * (active > 0)
+    top -= rate * error.mT @ dropped
+    hidden -= rate * slope.mT @ inputs
+    return error
 
 
 def _orders(runs: Sequence[int], size: int, generator: torch.Generator) -> Tensor:

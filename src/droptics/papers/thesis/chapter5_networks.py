@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from droptics.papers.thesis.capture import captured
 
 
 class LeNet(nn.Module):
@@ -44,9 +47,8 @@ class LeNet(nn.Module):
 class Runs:
     """Networks of one width trained side by side by SGD, each on batches and masks of its own.
 
-    The weights of all runs lie stacked in one tensor per layer (runs as groups of the convolutions), and the networks
-    given become views of them. On a GPU a step is captured once per batch size and replayed: its fifty kernels take
-    microseconds each, less than it takes to launch them one by one.
+    The weights of all runs lie stacked in one tensor per layer, and the networks given become views of them. On a GPU
+    a step is recorded once per batch size and replayed.
     """
 
     def __init__(self, networks: Sequence[LeNet], images: Tensor, labels: Tensor, rate: float) -> None:
@@ -59,39 +61,48 @@ class Runs:
             for name, parameter in parameters.items():
                 parameter.data = self._weights[name].detach()[i]
         self._multipliers = torch.ones(len(networks), named[0]["head.weight"].shape[1], device=images.device)
-        self._captured: dict[int, tuple[Tensor, Tensor, torch.cuda.CUDAGraph]] = {}
+        self._steps: dict[int, tuple[Tensor, Callable[[], Tensor]]] = {}
 
     def step(self, chosen: Tensor, multipliers: Tensor) -> Tensor:
         """One step of every run on images `chosen` (runs, batch), top units times `multipliers` (runs, width).
 
         Returns the losses (runs,) before the step; the tensor is overwritten by later steps.
         """
-        self._multipliers.copy_(multipliers)
-        if chosen.device.type != "cuda":
-            return self._advance(chosen)
-        if chosen.shape[1] not in self._captured:
-            self._captured[chosen.shape[1]] = self._capture(torch.zeros_like(chosen))
-        index, losses, graph = self._captured[chosen.shape[1]]
+        size = chosen.shape[1]
+        if size not in self._steps:
+            index = torch.zeros_like(chosen)
+            self._steps[size] = index, captured(partial(self._advance, index), list(self._weights.values()))
+        index, advance = self._steps[size]
         index.copy_(chosen)
-        graph.replay()
-        return losses
+        self._multipliers.copy_(multipliers)
+        return advance()
 
     def outputs(self, images: Tensor) -> Tensor:
         """Logits (runs, n, 10) of images (runs, n, 1, 28, 28), each run on its own, under the current multipliers."""
-        runs, count = images.shape[:2]
-        value = images.transpose(0, 1).flatten(1, 2)
+        value = images
         for name, padding in (("first", 2), ("second", 0)):
-            weight, bias = (self._weights[f"{name}.{kind}"].flatten(0, 1) for kind in ("weight", "bias"))
-            value = functional.max_pool2d(
-                functional.relu(functional.conv2d(value, weight, bias, padding=padding, groups=runs)), 2
-            )
-        value = value.reshape(count, runs, -1).transpose(0, 1)
+            value = self._pooled(name, value, padding)
+        value = value.flatten(2)
         for name in ("lower", "upper"):
             weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
             value = functional.relu(torch.baddbmm(bias[:, None], value, weight.mT))
         # masking the last weights instead of the activations is the same and moves less memory
         top = self._weights["head.weight"] * self._multipliers[:, None]
         return torch.baddbmm(self._weights["head.bias"][:, None], value, top.mT)
+
+    def _pooled(self, name: str, value: Tensor, padding: int) -> Tensor:
+        """Convolution of each run by its own filters, relu and max-pooling; (runs, n, channels, rows, columns)."""
+        weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
+        runs, count = value.shape[:2]
+        side = value.shape[-1] + 2 * padding - 4
+        if runs == 1:
+            found = functional.conv2d(value[0], weight[0], bias[0], padding=padding)
+        else:  # patches and one product per run: grouped convolutions are several times slower
+            patches = functional.unfold(value.flatten(0, 1), 5, padding=padding)
+            filters = weight.flatten(2)[:, None].expand(runs, count, -1, -1).flatten(0, 1)
+            found = torch.bmm(filters, patches).unflatten(0, (runs, count)) + bias[:, None, :, None]
+            found = found.flatten(0, 1).unflatten(-1, (side, side))
+        return functional.max_pool2d(functional.relu(found), 2).unflatten(0, (runs, count))
 
     def _advance(self, chosen: Tensor) -> Tensor:
         outputs, labels = self.outputs(self._images[chosen]), self._labels[chosen]
@@ -102,20 +113,3 @@ class Runs:
             for weight, slope in zip(self._weights.values(), slopes, strict=True):
                 weight.sub_(slope, alpha=self._rate)
         return losses.detach()
-
-    def _capture(self, index: Tensor) -> tuple[Tensor, Tensor, torch.cuda.CUDAGraph]:
-        """Record a step as a graph that reads its images from `index`; the weights stay as they are."""
-        before = [weight.detach().clone() for weight in self._weights.values()]
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):  # libraries choose their kernels and workspaces before the recording
-                self._advance(index)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            losses = self._advance(index)
-        with torch.no_grad():
-            for weight, old in zip(self._weights.values(), before, strict=True):
-                weight.copy_(old)
-        return index, losses, graph
