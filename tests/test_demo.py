@@ -1,0 +1,57 @@
+"""The demo end to end, with fewer claims and figures than a person would be shown."""
+
+import contextlib
+import io
+import re
+import sys
+
+import pytest
+
+from droptics.cli import demo_sections, main
+from droptics.papers import verify
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """What the demo prints, and the folder it writes."""
+    out = tmp_path_factory.mktemp("demo") / "page"
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo_sections, "verify", lambda: verify(demo_sections.DEMO_CLAIMS))
+        patch.setattr(demo_sections, "DEMO_FIGURES", ("thesis-fig6-1", "helmbold2017-fig1"))
+        patch.setattr(sys, "argv", ["droptics", "demo", "--out", str(out)])
+        patch.setenv("COLUMNS", "240")
+        with contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as leaving:
+            main()
+    assert not leaving.value.code
+    return printed.getvalue(), out
+
+
+@pytest.mark.slow
+def test_the_demo_answers_every_question(shown):
+    printed, out = shown
+    assert printed.strip().splitlines()[-1].strip() == str((out / "index.html").resolve())
+    exact, listed = (re.search(rf"{name}\s+([\d.]+)", printed)[1] for name in ("closed form", "all masks"))
+    assert float(exact) == pytest.approx(float(listed), rel=1e-10)
+    for rate in ("0.0", "0.2", "0.5", "0.8"):
+        found = re.search(rf"rate {re.escape(rate)}: least training loss ([\d.]+), proved bound ([\d.]+)", printed)
+        assert found[1] == found[2]
+    above = [float(share) for share in re.findall(r"after 1500 steps ([\d.]+)% above the global optimum", printed)]
+    assert 0 < above[1] < above[0] < 10  # nobody beats the bound, and randomness costs something
+    error = float(re.search(r"test error ([\d.]+) \(no predictor gets below 0.8\)", printed)[1])
+    assert 0.8 < error < 0.95
+    assert len(re.findall(r"radius 0\.\d: error", printed)) == 5
+    assert "4 statements on structured dropout" in printed
+    assert "2 figures computed again: thesis-fig6-1, helmbold2017-fig1" in printed
+
+
+@pytest.mark.slow
+def test_the_page_holds_the_pictures_and_links_that_exist(shown):
+    _, out = shown
+    page = (out / "index.html").read_text()
+    assert page.count("data:image/png;base64,") == 5
+    links = re.findall(r'href="([^"#:]+)"', page)
+    assert "audit.html" in links
+    for link in links:
+        assert (out / link).is_file()
+    assert not [item for item in out.iterdir() if item.name.endswith(".partial")]
