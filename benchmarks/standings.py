@@ -88,8 +88,7 @@ def cells(standing: Standing) -> dict[str, str]:
         "ratio": aim.show(score) if score else "",
         "promised": aim.show(aim.promised) + ("" if standing.kept else " (missed)") if aim.promised else "",
         "moonshot": aim.show(aim.moonshot) + (" (reached)" if standing.reached else "") if aim.moonshot else "",
-        "floor": seconds(standing.floor) if standing.floor else "",
-        "our share of it": f"{share:.0%}" if share else "",
+        "floor, our share": f"{seconds(standing.floor)}, {share:.0%}" if standing.floor and share else "",
         "agreement": row["agreement"],
     }
 

@@ -29,9 +29,18 @@ html_title = "droptics"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["droptics.css"]
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "header_links_before_dropdown": 7}
+html_theme_options = {
+    "show_prev_next": False,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 7,
+    "navbar_persistent": ["search-button"],
+    # the wide table needs the room
+    "secondary_sidebar_items": {"**": ["page-toc", "sourcelink"], "generated/benchmarks": []},
+}
 # pages without siblings have nothing to show there
-html_sidebars = {name: [] for name in ("quickstart", "idea", "choose", "extend", "notation", "changelog", "cite")}
+ALONE = ("quickstart", "idea", "choose", "extend", "notation", "changelog", "cite", "generated/commands")
+html_sidebars = {name: [] for name in (*ALONE, "generated/benchmarks")}
+smartquotes_action = "qe"  # two dashes are an option of a command, not a long dash
 exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
