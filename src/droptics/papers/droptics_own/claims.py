@@ -7,6 +7,8 @@ from functools import partial
 from droptics.evidence.claims import Claim
 from droptics.papers.droptics_own import checks
 from droptics.papers.helmbold2017 import negative_checks
+from droptics.papers.pal2020 import checks as structured
+from droptics.papers.pal2020 import optimum_checks
 from droptics.papers.thesis import chapter4_relu_checks, chapter5_checks, chapter6_checks
 
 PROVED, SKETCHED, CHECKED = "Proved.", "Proof sketched, checked numerically.", "Checked numerically, not proved."
@@ -240,5 +242,24 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(negative_checks.gadget_widths, ">="),
         objects=("penalties.criterion",),
         note="Depth 2, drop 1/2, n a multiple of K; from closed forms of both sides.",
+    ),
+    Claim(
+        "droptics-dropconnect-ratio",
+        "droptics, on pal2020-thm4.1",
+        "Per unit, the dropout penalty over the DropConnect penalty lies between the extreme eigenvalues of the "
+        "correlation matrix of the inputs, both attained: neither dominates.",
+        check=partial(structured.per_unit_ratio, 1.0),
+        control=partial(structured.per_unit_ratio, 0.9),
+        objects=("models.Connections", "penalties.penalty"),
+        note="Proved: a Rayleigh quotient.",
+    ),
+    Claim(
+        "droptics-balanced",
+        "droptics, on pal2020-thm2.5",
+        "Minimizers of the DropBlock objective at a FIXED width are balanced, too.",
+        check=partial(optimum_checks.balanced_at_fixed_width, True),
+        control=partial(optimum_checks.balanced_at_fixed_width, False),
+        objects=("optima.optimum",),
+        note="Observed in every instance tried; proved only for blocks of one unit.",
     ),
 )

@@ -302,33 +302,6 @@ def joint_construction(pad: bool) -> list[Comparison]:
     return found
 
 
-def woodbury(denominator: Callable[[float, int, int], float]) -> list[Comparison]:
-    """(I + (lam/r) 1 1^T)^-1 = I - lam / (r + lam rho) 1 1^T."""
-    found = []
-    for lam, r, rho in ((0.7, 5, 3), (3.0, 2, 4), (0.0, 3, 2)):
-        ones, identity = torch.ones(rho, rho, dtype=torch.float64), torch.eye(rho, dtype=torch.float64)
-        inverse = identity - lam / denominator(lam, r, rho) * ones
-        found.append(compare((identity + lam / r * ones) @ inverse, "==", identity, f"lam={lam} r={r} rho={rho}"))
-    return found
-
-
-def decreasing_value(power: int) -> list[Comparison]:
-    """g(rho) - g(rho+1) = (lam h - (r + lam rho) a^power)^2 / ((r + lam rho)(r + lam rho + lam)) for any a."""
-    found = []
-    for seed, lam, r in ((1, 0.4, 3), (2, 2.0, 5)):
-        a = 1.5 * normal(seed, 5)
-
-        def g(rho: int, a: Tensor = a, lam: float = lam, r: int = r) -> float:
-            return lam * float(a[:rho].sum()) ** 2 / (r + lam * rho) + float(a[rho:].square().sum())
-
-        for rho in range(5):
-            below, top = r + lam * rho, lam * float(a[:rho].sum())
-            formula = (top - below * float(a[rho]) ** power) ** 2 / (below * (below + lam))
-            found.append(compare(g(rho) - g(rho + 1), "==", formula, f"rho={rho}"))
-            found.append(compare(g(rho), ">=", g(rho + 1), "never increases"))
-    return found
-
-
 def minimal_path_norm(share: float) -> list[Comparison]:
     """A global minimum has the least path norm among factorizations of its own product: psi^2 = ||.||_*^2 / r."""
     _, (U, V) = descend(untied_objective(tensor([[2.0, 0.3], [0.1, 1.0]]), 0.4), [(2, 2), (2, 2)], starts=3)

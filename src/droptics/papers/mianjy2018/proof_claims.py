@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from droptics.evidence.claims import Claim
-from droptics.papers.mianjy2018 import checks, landscape_checks, proof_checks
+from droptics.papers.mianjy2018 import landscape_checks, proof_checks
 
 SOURCE = "Mianjy, Arora, Vidal 2018 (ICML, with appendix)"
 
@@ -31,8 +31,8 @@ print(float(U[:, 0].square().sum()))""",
         f"{SOURCE}, proof of Lemma A.3, last line",
         "g(rho) - g(rho+1) has numerator (lam h - (r + lam rho) lambda_{rho+1}^2)^2.",
         "false as printed",
-        check=partial(checks.decreasing_value, 2),
-        control=partial(checks.decreasing_value, 1),
+        check=partial(proof_checks.decreasing_value, 2),
+        control=partial(proof_checks.decreasing_value, 1),
         objects=("linalg.shrink",),
         note="No inner square.",
         corrected="mianjy2018-lemA.3",

@@ -255,3 +255,20 @@ def zero_iff(threshold: float) -> list[Comparison]:
         value = penalty(TwoLayerLinear(tensor(U), tensor(V)), data, Block(0.5, 2, 2)).value
         found.append(compare(float(float(value) > 1e-12), "==", float(product > threshold), "vanish together"))
     return found
+
+
+def per_unit_ratio(share: float) -> list[Comparison]:
+    """Per unit, dropout over DropConnect penalty = v^T G v / v^T diag(G) v: a Rayleigh quotient of the correlations."""
+    found = []
+    data = sample(1, 9, 4, 2)
+    G = data.inputs.mT @ data.inputs / len(data)
+    scale = torch.diagonal(G).sqrt()
+    values, vectors = torch.linalg.eigh(G / torch.outer(scale, scale))
+    directions = torch.cat([normal(3, 4, 6), vectors / scale[:, None]], dim=1)
+    for v in directions.mT:
+        U, V = normal(5, 2, 1), v[:, None]
+        dropped = penalty(TwoLayerLinear(U, V), data, Bernoulli(0.3, 1)).value
+        cut = penalty(Connections(U, V), data, Bernoulli(0.3, 4)).value
+        found.append(compare(dropped / cut, "<=", share * values[-1], "at most the largest eigenvalue"))
+        found.append(compare(dropped / cut, ">=", values[0] / share, "at least the smallest"))
+    return found

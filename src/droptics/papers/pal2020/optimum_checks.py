@@ -91,7 +91,7 @@ def balanced_at_fixed_width(optimal: bool) -> list[Comparison]:
             return (torch.diag(s) - U @ V.mT).square().sum() + lam * added
 
         shapes = [(len(s), block * blocks)] * 2
-        U, V = descend(objective, shapes, starts=4, seed=seed)[1] if optimal else [normal(seed, *shapes[0])] * 2
+        U, V = descend(objective, shapes, starts=2, seed=seed)[1] if optimal else [normal(seed, *shapes[0])] * 2
         norms = block_norms(TwoLayerLinear(U, V), block)
         found.append(compare(norms, "==", norms.mean(), f"block norms, spectrum {spectrum}", precision=1e-3))
     return found

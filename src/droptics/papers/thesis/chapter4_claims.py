@@ -262,13 +262,6 @@ print((1 + nu) * 2 * u - 2)""",
         objects=("models.Factorization",),
     ),
     Claim(
-        "thesis-def6",
-        f"{SOURCE}, Definition 6",
-        "Predictions are clipped to [-1, 1]; the losses (1-yf)^2 and (y-g)^2 are used as one.",
-        "not checked",
-        note="A definition. It prints the interval [-1,-1]; the two losses agree only for y = +-1.",
-    ),
-    Claim(
         "thesis-lem10-clipping",
         f"{SOURCE}, Lemma 10 (1)",
         "Clipping does not increase the empirical Rademacher complexity.",

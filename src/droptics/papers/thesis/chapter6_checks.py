@@ -216,13 +216,18 @@ def _separable(seed: int, count: int) -> tuple[Tensor, Tensor]:
     return X + tensor([1.0, 0.0]) * y[:, None], y
 
 
-def training_run(a: Tensor, steps: int, attack_radius: float = 0.5) -> tuple[list[float], list[float], float]:
-    """Chances sigmoid(-y f) and squared norms along Algorithm 6 with a one-step attack, and the step size."""
+def training_run(
+    a: Tensor, steps: int, attack_radius: float = 0.5, rate: float = 1.0
+) -> tuple[list[float], list[float], float]:
+    """Chances sigmoid(-y f) and squared norms along Algorithm 6 with a one-step attack, and the step size.
+
+    The step is `rate` times 1/(m kappa^2 (R+nu)^2).
+    """
     alpha, m = 0.6, len(a)
     X, y = _separable(4, steps)
     reach = float(X.norm(dim=1).max())
     kappa = float(a.abs().max()) or 1.0
-    eta = 1 / (m * kappa**2 * (reach + attack_radius) ** 2)
+    eta = rate / (m * kappa**2 * (reach + attack_radius) ** 2)
     W = 0.3 * normal(7, m, 2)
     chances, norms = [], [float(W.square().sum())]
     for x, label in zip(X, y, strict=True):

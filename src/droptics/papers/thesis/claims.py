@@ -10,5 +10,15 @@ from droptics.papers.thesis.chapter3_claims import CLAIMS as CHAPTER_3
 from droptics.papers.thesis.chapter4_claims import CLAIMS as CHAPTER_4
 from droptics.papers.thesis.chapter5_claims import CLAIMS as CHAPTER_5
 from droptics.papers.thesis.chapter6_claims import CLAIMS as CHAPTER_6
+from droptics.papers.thesis.proof_claims import CLAIMS as PROOFS
 
-CLAIMS: tuple[Claim, ...] = (*CHAPTER_1, *CHAPTER_2, *CHAPTER_3, *CHAPTER_4, *CHAPTER_5, *CHAPTER_6, *APPENDIX)
+CLAIMS: tuple[Claim, ...] = (
+    *CHAPTER_1,
+    *CHAPTER_2,
+    *CHAPTER_3,
+    *CHAPTER_4,
+    *CHAPTER_5,
+    *CHAPTER_6,
+    *APPENDIX,
+    *PROOFS,
+)

@@ -1,0 +1,77 @@
+"""Statements of Mianjy, Arora and Vidal 2018 on the optimization landscape, as claims."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from droptics.evidence.claims import Claim
+from droptics.papers.mianjy2018 import landscape_checks
+
+SOURCE = "Mianjy, Arora, Vidal 2018 (ICML, with appendix)"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "mianjy2018-lem4.1",
+        f"{SOURCE}, Lemma 4.1",
+        "All local minima of the tied problem are equalized.",
+        "holds only if",
+        check=partial(landscape_checks.unequal_points, 0.6),
+        control=partial(landscape_checks.unequal_points, -0.5),
+        outside=partial(landscape_checks.unequal_points, 1e-12),
+        objects=("models.Autoencoder",),
+        note="Only if lam > 0; read 'local minima', since for M > 0 the origin is a strict local maximum.",
+    ),
+    Claim(
+        "mianjy2018-def4.2",
+        f"{SOURCE}, Definition 4.2",
+        "Strict saddle: a critical point with a negative eigenvalue of the Hessian.",
+        check=partial(landscape_checks.unequal_points, 1.0),
+        control=partial(landscape_checks.unequal_points, -0.5),
+        objects=("models.Autoencoder",),
+    ),
+    Claim(
+        "mianjy2018-lemD.1",
+        f"{SOURCE}, Lemma D.1",
+        "UU^T <= M at every critical point.",
+        "holds only if",
+        check=partial(landscape_checks.below_map, (2.0, 0.5)),
+        control=partial(landscape_checks.below_map, (2.0, -0.5)),
+        outside=partial(landscape_checks.below_map, (1.0, -1.0)),
+        objects=("models.Autoencoder",),
+        note="Only if M >= 0 (M = diag(1,-1), U = 0); in general UU^T <= PMP with P the projector on range U.",
+    ),
+    Claim(
+        "mianjy2018-lemD.1-corrected",
+        f"{SOURCE}, Lemma D.1, for every symmetric M",
+        "UU^T <= PMP at every critical point, P the projector on the range of U.",
+        check=partial(landscape_checks.range_is_positive, 1.0),
+        control=partial(landscape_checks.range_is_positive, -1.0),
+        objects=("models.Autoencoder",),
+    ),
+    Claim(
+        "mianjy2018-lemD.2",
+        f"{SOURCE}, Lemma D.2",
+        "Rotating two orthogonal columns has second derivative -4 lam (n_1-n_2)^2.",
+        check=partial(landscape_checks.rotation_curvature, lambda lam: lam),
+        control=partial(landscape_checks.rotation_curvature, lambda lam: 1.0),
+        objects=("models.Autoencoder",),
+        note="The printed proof loses the factor lam; for orthogonal columns any small angle does.",
+    ),
+    Claim(
+        "mianjy2018-lemD.3",
+        f"{SOURCE}, Lemma D.3",
+        "Equalized critical points that are not global minima are strict saddles.",
+        check=partial(landscape_checks.strict_saddles, 0.3),
+        control=partial(landscape_checks.strict_saddles, 0.3, ">="),
+        objects=("models.Autoencoder",),
+    ),
+    Claim(
+        "mianjy2018-thm4.3",
+        f"{SOURCE}, Theorem 4.3",
+        "For lam < r s_r / (s_1+...+s_r - r s_r) all local minima are global and all saddles are strict.",
+        check=partial(landscape_checks.strict_saddles, 0.5),
+        control=partial(landscape_checks.strict_saddles, 0.5, ">="),
+        objects=("models.Autoencoder",),
+        note="The threshold, which is the condition rho = r, is not needed: see droptics-benign-landscape.",
+    ),
+)

@@ -1,0 +1,199 @@
+"""What the claims on steps of proofs and on sentences of the thesis compare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from droptics.bounds import surveyed
+from droptics.data import Moments
+from droptics.evidence.claims import Comparison, compare
+from droptics.models import DeepLinear
+from droptics.norms import nuclear, path_norm
+from droptics.papers.instances import coin_masks, normal, sample, second_moment, tensor
+from droptics.papers.mianjy2018.landscape_checks import rotated_products
+from droptics.papers.mianjy2018.proof_checks import strongly_equal
+from droptics.papers.thesis import chapter3_checks as deep
+from droptics.papers.thesis.chapter6_checks import training_run
+from droptics.penalties import penalty
+
+
+def expression(name: str, scale: float) -> list[Comparison]:
+    """The path-norm and the spectral expression of chapter 1 against their formulas."""
+    found = []
+    for seed, sizes in enumerate(((4, 3, 2, 5), (3, 6, 2))):
+        weights, n = deep.network(seed, sizes), 50
+        if name == "path norm":
+            architecture = 2 ** (len(weights) - 1) * math.sqrt(math.log(sizes[0]))
+            stated = architecture * float(path_norm(weights, 1.0))
+        else:
+            spectral = [float(torch.linalg.matrix_norm(w, 2)) for w in weights]
+            groups = [float(w.norm(dim=1).sum()) for w in weights]
+            ratios = [(g / s) ** (2 / 3) for g, s in zip(groups, spectral, strict=True)]
+            stated = math.prod(spectral) * sum(ratios) ** 1.5
+        value = surveyed(weights, examples=n)[name].value
+        found.append(compare(value, "==", scale * stated / math.sqrt(n), f"sizes {sizes}"))
+    return found
+
+
+def group_norm(power: float) -> list[Comparison]:
+    """||X||_{p,q} from its definition for p = 2, q = 1, and ||v||_{2/3} <= count^power ||v||_2."""
+    found = []
+    for seed in range(3):
+        W, v = normal(seed, 3, 5), normal(seed + 9, 4).abs()
+        direct = sum(sum(float(W[i, j]) ** 2 for i in range(3)) ** 0.5 for j in range(5))
+        found.append(compare(W.norm(dim=0).sum(), "==", direct, "||W||_{2,1}"))
+        found.append(compare(v.pow(2 / 3).sum() ** 1.5, "<=", len(v) ** power * v.norm(), "||v||_{2/3}"))
+    return found
+
+
+def no_rotation(pairs: list[tuple[Tensor, Tensor]]) -> list[Comparison]:
+    """Over all angles some product ||u_i|| ||v_i|| stays away from ||UV^T||_*/r."""
+    found = []
+    for U, V in pairs:
+        level = nuclear(U @ V.mT) / 2
+        gaps = [float((rotated_products(U, V, math.pi * k / 720) - level).abs().max()) for k in range(720)]
+        found.append(compare(min(gaps), ">", 0.0, "least distance from joint equalization", precision=1e-2))
+    return found
+
+
+def unbalanced_pair() -> list[tuple[Tensor, Tensor]]:
+    """U = I, V = diag(1, 0)."""
+    return [(torch.eye(2, dtype=torch.float64), torch.diag(tensor([1.0, 0.0])))]
+
+
+def balanced_pair() -> list[tuple[Tensor, Tensor]]:
+    """An equalized pair of width two, rotated away."""
+    U, V = (factor[:, :2] for factor in strongly_equal()[0])
+    P, s, Rh = torch.linalg.svd(U @ V.mT)
+    return [(P[:, :2] * s[:2].sqrt(), Rh.mT[:, :2] * s[:2].sqrt())]
+
+
+def plain_sum(weighted: bool) -> list[Comparison]:
+    """R = sum_l R_l, or sum_l lam^l R_l, with R_l the sums over pivots."""
+    found = []
+    for seed, (sizes, drop) in enumerate((((3, 2, 2, 2), 0.3), ((2, 3, 2), 0.6))):
+        weights, data = deep.network(seed, sizes), Moments.of_map(normal(seed, sizes[-1], sizes[0]))
+        lam = drop / (1 - drop)
+        parts = deep.pivot_sums(weights, data.xx)
+        total = sum((lam**i if weighted else 1.0) * part for i, part in enumerate(parts, start=1))
+        ours = penalty(DeepLinear(weights), data, deep.law(weights, drop))
+        found.append(compare(ours, "==", total, f"sizes {sizes}"))
+    return found
+
+
+def without_root(scale: float) -> list[Comparison]:
+    """(3.14): R_1 >= e_1(1/d) ||W||_*^2 without C^1/2, inputs of second moment scale * I."""
+    weights = deep.network(1, (3, 4, 2))
+    C = scale * torch.eye(3, dtype=torch.float64)
+    least = nuclear(deep.product(weights)) ** 2 / 4
+    return [compare(deep.pivot_sums(weights, C)[0], ">=", least, f"R_1, C = {scale} I")]
+
+
+def factors_within(limit: Callable[[float], float]) -> list[Comparison]:
+    """Scalar map m = 1/2 as a product of two numbers, each at most `limit(m)` in size."""
+    m = 0.5
+    return [compare(limit(m) ** 2, ">=", m, "largest product")]
+
+
+def walk_sum(power: int) -> list[Comparison]:
+    """Sum over pairs of walks into a node = alpha^power, alpha = ||W_{j->1}(i,:)||_C."""
+    found = []
+    weights, C = deep.network(2, (3, 2, 2)), second_moment(1, 3)
+    row = deep.product(weights, 2)[0]
+    alpha = float((row @ C @ row) ** 0.5)
+    total = 0.0
+    for a in range(3):
+        for b in range(3):
+            for i in range(2):
+                for k in range(2):
+                    one = weights[1][0, i] * weights[0][i, a]
+                    other = weights[1][0, k] * weights[0][k, b]
+                    total += float(one * C[a, b] * other)
+    found.append(compare(total, "==", alpha**power, "walk sum"))
+    return found
+
+
+def conjugate_pair(factor: float) -> list[Comparison]:
+    """f(M) = beta ||M A||_2^2 has f*(Q) = ||Q A^-1||_*^2 / (factor beta): an upper bound, attained."""
+    found = []
+    for seed, beta in ((1, 0.7), (2, 2.0)):
+        A, Q = second_moment(seed, 3) + torch.eye(3, dtype=torch.float64), normal(seed, 2, 3)
+        inner = torch.linalg.solve(A, Q.mT).mT
+        value = nuclear(inner) ** 2 / (factor * beta)
+        P, _, Rh = torch.linalg.svd(inner, full_matrices=False)
+        best = nuclear(inner) / (2 * beta) * (P @ Rh) @ torch.linalg.inv(A)
+        reached = (best * Q).sum() - beta * torch.linalg.matrix_norm(best @ A, 2) ** 2
+        found.append(compare(reached, "==", value, "attained"))
+        for other in range(10):
+            M = normal(other, 2, 3)
+            found.append(
+                compare((M * Q).sum() - beta * torch.linalg.matrix_norm(M @ A, 2) ** 2, "<=", value, "never exceeded")
+            )
+    return found
+
+
+def two_losses(labels: tuple[float, ...]) -> list[Comparison]:
+    """(1 - y f)^2 = (y - f)^2."""
+    f = normal(1, 9)
+    return [compare((1 - y * f).square(), "==", (y - f).square(), f"y={y}") for y in labels]
+
+
+def inside_class(share: float) -> list[Comparison]:
+    """H_r lies in F_alpha with alpha = sqrt(d1 r): networks of regularizer r have flows of sum at most alpha."""
+    found = []
+    data = sample(1, 9, 2, 1)
+    for width, r in ((2, 0.5), (5, 2.0)):
+        alpha = math.sqrt(width * r)
+        for seed in range(5):
+            u, V = normal(seed, width), normal(seed + 1, width, 2)
+            flow = u.abs() * torch.relu(data.inputs @ V.mT).square().mean(0).sqrt()
+            flow = flow * math.sqrt(r / float(flow.square().sum()))
+            found.append(compare(flow.sum(), "<=", share * alpha, f"sum of flows, width {width}"))
+    return found
+
+
+def mean_gradient(scaled: bool) -> list[Comparison]:
+    """Mean over all masks of the dropout gradient = gradient of risk + penalty, both layers of a ReLU network."""
+    data, drop = sample(2, 5, 3, 2), 0.4
+    V, U = (normal(seed, *shape).requires_grad_() for seed, shape in ((1, (4, 3)), (2, (2, 4))))
+    hidden = torch.relu(data.inputs @ V.mT)
+    strength = drop / (1 - drop) if scaled else drop
+    explicit = (hidden @ U.mT - data.targets).square().sum(1).mean()
+    explicit = explicit + strength * (U.square().sum(0) * hidden.square().mean(0)).sum()
+    slopes = torch.autograd.grad(explicit, (V, U), retain_graph=True)
+    totals = [torch.zeros_like(V), torch.zeros_like(U)]
+    for kept, chance in coin_masks([drop] * 4):
+        loss = ((hidden * kept / (1 - drop)) @ U.mT - data.targets).square().sum(1).mean()
+        drawn = torch.autograd.grad(loss, (V, U), retain_graph=True)
+        totals = [total + chance * slope for total, slope in zip(totals, drawn, strict=True)]
+    return [compare(total, "==", slope.detach(), "mean gradient") for total, slope in zip(totals, slopes, strict=True)]
+
+
+def compression_constants(first: float, second: float) -> list[Comparison]:
+    """Theorem 22 with R = 1/ln 2 in the proof of Theorem 15: constants 4 ln 2/(3-e) and 2/(3-e)."""
+    return [
+        compare(4 * math.log(2) / (3 - math.e), "==", first, "factor of lam^2/(eta T)", precision=1e-3),
+        compare(2 / (3 - math.e), "==", second, "factor of ln(1/delta)/T", precision=1e-3),
+    ]
+
+
+def small_step(shrink: float) -> list[Comparison]:
+    """With steps `shrink` times the stated one, the number of steps of the theorem learns nothing."""
+    a = torch.sign(normal(1, 6)) / math.sqrt(6)
+    chances, norms, eta = training_run(a, 300, rate=shrink)
+    bound = norms[0] + 3 * eta * 300
+    return [
+        compare(norms[-1], "<=", bound, "squared norm of the weights"),
+        compare(sum(chances[-100:]) / 100, "<=", 0.3, "mean chance of a mistake at the end"),
+    ]
+
+
+def reflected_slope(constant: float) -> list[Comparison]:
+    """|l_-'(z)| = sigmoid(z) <= min{1, constant ln(1 + e^z)}."""
+    z = torch.linspace(-20, 20, 401, dtype=torch.float64)
+    limit = (constant * nn.functional.softplus(z)).clamp_max(1.0)
+    return [compare(torch.sigmoid(z), "<=", limit, "slope of the reflected loss")]

@@ -1,0 +1,202 @@
+"""Steps of proofs, expressions and sentences of the thesis that carry no number of their own, as claims."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from droptics.evidence.claims import Claim
+from droptics.papers.thesis import proof_checks as checks
+
+SOURCE = "Mianjy thesis (Johns Hopkins)"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "thesis-eq1.1",
+        f"{SOURCE}, eq. (1.1)",
+        "The path-norm expression (2 d^(1/p*))^k psi_p sqrt(log d0)/sqrt n.",
+        check=partial(checks.expression, "path norm", 1.0),
+        control=partial(checks.expression, "path norm", 2.0),
+        objects=("bounds.surveyed",),
+        note="(1.1) to (1.4) are expressions, not bounds: their sources leave the constants open.",
+    ),
+    Claim(
+        "thesis-eq1.2",
+        f"{SOURCE}, eq. (1.2)",
+        "The spectral expression prod ||W_i||_2 (sum_i (||W_i^T||_{2,1}/||W_i||_2)^(2/3))^(3/2)/sqrt n.",
+        check=partial(checks.expression, "spectral", 1.0),
+        control=partial(checks.expression, "spectral", 2.0),
+        objects=("bounds.surveyed",),
+    ),
+    Claim(
+        "thesis-sec1.1-norms",
+        f"{SOURCE}, notation and Section 1.1.1",
+        "||X||_{p,q} takes p-norms of columns and the q-norm of those; ||v||_{2/3} <= (k+1) ||v||_2 for k+1 entries.",
+        check=partial(checks.group_norm, 1.0),
+        control=partial(checks.group_norm, 0.0),
+        objects=("bounds.surveyed",),
+    ),
+    Claim(
+        "thesis-sec2.2",
+        f"{SOURCE}, Section 2.2",
+        "Some pairs cannot be jointly equalized (Definition 2) by a rotation.",
+        check=lambda: checks.no_rotation(checks.unbalanced_pair()),
+        control=lambda: checks.no_rotation(checks.balanced_pair()),
+        objects=("linalg.equalizer",),
+        note="Right with the definition of the thesis; wrong with that of the earlier paper: see mianjy2018-sec3.",
+    ),
+    Claim(
+        "thesis-lem6-proof",
+        f"{SOURCE}, proof of Lemma 6 (2)",
+        "Without loss of generality every layer satisfies ||W_i||_F <= ||M||_F.",
+        "false as printed",
+        check=partial(checks.factors_within, lambda m: m),
+        control=partial(checks.factors_within, lambda m: m**0.5),
+        objects=("envelopes.induced",),
+        note="No such network need exist. Rescale hidden nodes to unit C-norm instead: then ||W_{k+1}||_F^2 = R_k.",
+        corrected="thesis-lem6",
+        counterexample="""\
+m = 0.5  # a scalar map through one hidden node: w2 * w1 = m
+print(m)  # the product that is needed
+print(m * m)  # the largest product with |w1|, |w2| <= m""",
+    ),
+    Claim(
+        "thesis-lem7-proof",
+        f"{SOURCE}, proof of Lemma 7",
+        "The penalty is R_1 + ... + R_k with R_l as in Proposition 8.",
+        "false as printed",
+        check=partial(checks.plain_sum, False),
+        control=partial(checks.plain_sum, True),
+        objects=("penalties.sub_penalties",),
+        note="Proposition 8 has sum_l lam^l R_l: the proof moves lam^l into R_l.",
+        corrected="thesis-prop8",
+        counterexample="""\
+import torch; from droptics import Bernoulli, DeepLinear, Moments, penalty
+one = torch.ones(1, 1).double()  # two numbers in a chain: R_1 = 1
+print(1.0)
+print(float(penalty(DeepLinear([one, one]), Moments.of_map(one), Bernoulli(0.8, 1))))""",
+    ),
+    Claim(
+        "thesis-eq3.14",
+        f"{SOURCE}, eq. (3.14)-(3.15)",
+        "R_l >= e_l(1/d) ||W||_*^2 whatever the inputs.",
+        "false as printed",
+        check=partial(checks.without_root, 0.01),
+        control=partial(checks.without_root, 1.0),
+        objects=("penalties.sub_penalties",),
+        note="C^1/2 is missing; so it is in the last line of the proof of Theorem 9.",
+        corrected="thesis-lem7",
+        counterexample="""\
+w1, w2, C = 1.0, 1.0, 0.01  # one hidden node, E x^2 = C
+print((w2 * w1) ** 2)  # the bound as printed
+print(w1 * C * w1 * w2**2)  # R_1""",
+    ),
+    Claim(
+        "thesis-sec3.2-walks",
+        f"{SOURCE}, Section 3.2, walk sums",
+        "The sum over walks into a pivot is alpha (and beta between pivots).",
+        "false as printed",
+        check=partial(checks.walk_sum, 1),
+        control=partial(checks.walk_sum, 2),
+        objects=("penalties.sub_penalties",),
+        note="It is alpha^2, and beta^2.",
+        corrected="thesis-fig3-1",
+        counterexample="""\
+row = (3.0, 4.0)  # weights into a node of the first layer, isotropic inputs
+print(sum(w * w for w in row) ** 0.5)  # alpha
+print(sum(w * w for w in row))  # the sum over walks there and back""",
+    ),
+    Claim(
+        "thesis-thm9-conjugate",
+        f"{SOURCE}, proof of Theorem 9",
+        "beta ||MA||_2^2 and ||QA^-1||_*^2/(4 beta) are conjugate for symmetric A > 0.",
+        check=partial(checks.conjugate_pair, 4.0),
+        control=partial(checks.conjugate_pair, 2.0),
+        objects=("norms.nuclear",),
+    ),
+    Claim(
+        "thesis-prop5-gradient",
+        f"{SOURCE}, after Proposition 5",
+        "On any batch the dropout gradient, averaged over masks, is the gradient of loss plus explicit penalty.",
+        check=partial(checks.mean_gradient, True),
+        control=partial(checks.mean_gradient, False),
+        objects=("penalties.criterion",),
+    ),
+    Claim(
+        "thesis-sec4.3-class",
+        f"{SOURCE}, Section 4.3, before Theorem 13",
+        "Networks of regularizer at most r lie in F_alpha, alpha = sqrt(d1 r), so "
+        "R_S <= 2 sqrt(d1 r) ||X||/(n sqrt beta).",
+        check=partial(checks.inside_class, 1.0),
+        control=partial(checks.inside_class, 0.3),
+        objects=("coadaptation.flows", "bounds.rademacher"),
+        note="With Theorem 12; the regularizer is the one without lam.",
+    ),
+    Claim(
+        "thesis-def6",
+        f"{SOURCE}, Definition 6",
+        "The losses (1-yf)^2 and (y-g)^2 of the clipped prediction are one.",
+        "holds only if",
+        check=partial(checks.two_losses, (1.0, -1.0)),
+        control=partial(checks.two_losses, (0.5,)),
+        outside=partial(checks.two_losses, (0.5, 0.0)),
+        objects=("losses.Squared",),
+        note="Only if y is -1 or +1. The interval clipped to is printed [-1,-1]; [-1, 1] is meant.",
+    ),
+    Claim(
+        "thesis-thm15-constants",
+        f"{SOURCE}, proof of Theorem 15",
+        "The derivation gives 12 lam^2/(eta T) + 6 ln(1/delta)/T.",
+        "false as printed",
+        check=partial(checks.compression_constants, 12.0, 6.0),
+        control=partial(checks.compression_constants, 9.8417, 7.0993),
+        objects=("bounds.lazy",),
+        note="Logarithms of base 2 and e are mixed. The printed sum is still valid unless ln(1/delta) > 2.8 lam^2.",
+        corrected="thesis-thm15-constants-corrected",
+        counterexample="""\
+from math import e, log
+print((12, 6))
+print((round(4 * log(2) / (3 - e), 2), round(2 / (3 - e), 2)))""",
+    ),
+    Claim(
+        "thesis-thm15-constants-corrected",
+        f"{SOURCE}, proof of Theorem 15, corrected",
+        "The derivation gives 4 ln 2/(3-e) lam^2/(eta T) + 2/(3-e) ln(1/delta)/T, that is 9.84 and 7.10.",
+        check=partial(checks.compression_constants, 9.8417, 7.0993),
+        control=partial(checks.compression_constants, 12.0, 6.0),
+        objects=("bounds.lazy",),
+    ),
+    Claim(
+        "thesis-lem18-slope",
+        f"{SOURCE}, proof of Lemma 18",
+        "|l_-'| <= min{1, -l_-}.",
+        check=partial(checks.reflected_slope, 1.0),
+        control=partial(checks.reflected_slope, 0.5),
+        objects=("attacks.Reflected",),
+        note="The proof prints max; both terms of the minimum are used. Its sums run over j in I_t, not outside it.",
+    ),
+    Claim(
+        "thesis-thm16-rate",
+        f"{SOURCE}, Theorem 16 and Lemma 19",
+        "T_tr steps suffice for every step size eta_tr <= 1/(m kappa^2 (R+nu)^2).",
+        "false as printed",
+        check=partial(checks.small_step, 1e-4),
+        control=partial(checks.small_step, 1.0),
+        objects=("training.Adversarial",),
+        note="The stated T_tr belongs to equality; for smaller steps it grows as 1/eta_tr.",
+        corrected="thesis-thm16",
+        counterexample="""\
+from math import exp
+w, eta, T = 0.0, 1e-9, 10**6  # one weight, x = 1, y = 1; each step adds at most eta
+print("mean of -l' at most 0.3")
+print(1 / (1 + exp(w + eta * T)))""",
+    ),
+    Claim(
+        "thesis-misprints",
+        f"{SOURCE}, misprints",
+        "Lemma 8: i_{k+1} is not summed; chapter 3, third-order term: an exponent -k; Section 5.2: w_r is a row; "
+        "(5.4), (5.11), Lemma 17: grad g_t(W_1), a minus sign, g_t^(t)(U); Section 6.2: the gradient of l_-; Theorem 20: M is "
+        "d2 x d0, and what is said of it after Theorem 11 means Theorem 11; Lemma 14: |g_t| where g_t is used.",
+        "not checked",
+        note="Slips of notation that change no statement: the checks of these statements use what is meant.",
+    ),
+)
