@@ -16,6 +16,7 @@ from torch import nn
 from typer.testing import CliRunner
 
 from droptics.attacks import CrossEntropy, Pgd, Reflected, Threat, attack
+from droptics.cli.app import app as whole
 from droptics.cli.attack import attack_command
 from droptics.data import Sample
 
@@ -158,3 +159,24 @@ def test_a_model_that_does_not_fit_the_data(folder: Path, tmp_path: Path) -> Non
     result = run(tmp_path / "small.safetensors", "--data", folder / "images.npz")
     assert isinstance(result.exception, ValueError)
     assert "cannot be evaluated on inputs of shape (1, 3, 2, 2)" in str(result.exception)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_the_line_of_the_manual(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scripted model through the whole command line, as it is written in the help."""
+    net = nn.Sequential(nn.Flatten(), nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 3))
+    net.load_state_dict(load_file(folder / "state.safetensors"))
+    torch.jit.script(net.eval()).save(str(tmp_path / "model.pt"))
+    (tmp_path / "images.npz").write_bytes((folder / "images.npz").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    line = "attack model.pt --data images.npz --threat l2:0.5 --method pgd --reflected"
+    result = CliRunner().invoke(whole, line.split())
+    assert result.exit_code == 0, result.output
+    for words in ("clean accuracy", "robust accuracy", "robust accuracy interval"):
+        assert words in result.output
+    found = json.loads(CliRunner().invoke(whole, [*line.split(), "--out", "found.safetensors", "--json"]).output)
+    arrays = load_file("found.safetensors")
+    wrong = net(arrays["inputs"]).argmax(1) != torch.from_numpy(np.load("images.npz")["labels"])
+    assert torch.equal(wrong, arrays["success"])
+    assert found["robust_accuracy"] == pytest.approx(1 - float(wrong.double().mean()))
+    assert found["clean_accuracy_interval"][0] < found["clean_accuracy"] < found["clean_accuracy_interval"][1]

@@ -224,3 +224,21 @@ def test_beta_robust_error_by_attack_is_the_exact_one_for_linear_networks() -> N
             assert float((lowest < -beta).double().mean()) == pytest.approx(exact)
             assert float(effective(net, worst, signs, beta).double().mean()) == pytest.approx(exact)
             assert float(effective(net, climbed, signs, beta).double().mean()) == pytest.approx(exact)
+
+
+def test_margins_aim_as_they_are_told() -> None:
+    """The nearest class is the default of the margin too; its steepest steps are those of the reflected loss."""
+    net, points, labels = problem(6)
+    data, threat = Sample(points, labels), Threat("l2", 0.2, (0, 1))
+    found = {
+        target: attack(net, data, threat, Pgd(Margin(target), steps=20))  # type: ignore[arg-type]
+        for target in ("nearest", "greedy", "every")
+    }
+    reflected = attack(net, data, threat, Pgd(Reflected(CrossEntropy()), steps=20))
+    torch.testing.assert_close(found["nearest"].inputs, reflected.inputs, atol=1e-9, rtol=0)
+    assert int(found["every"].success.sum()) >= int(found["nearest"].success.sum())
+    assert Margin() == Margin("nearest")
+    with pytest.raises(ValueError, match="target must be"):
+        Margin("best")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="candidates must be"):
+        Margin(candidates=0)

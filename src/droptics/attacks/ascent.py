@@ -63,6 +63,7 @@ class _Climbers:
     settled: Tensor | None = None
     fresh: Tensor | None = None  # whose present point is the best and not yet copied
     before: Tensor | None = None  # where they stood one step earlier
+    best: Tensor | None = None  # their best points, where these are not kept in place
 
     def select(self, keep: Tensor) -> _Climbers:
         return _Climbers(
@@ -112,7 +113,7 @@ class Ascent:
         if method.start == "random":
             self.fooled |= wrong & self.leaves
             outputs = None
-        every = isinstance(loss, Reflected) and loss.target == "every"
+        every = isinstance(loss, (Margin, Reflected)) and loss.target == "every"
         climb = self._climb if self.region.inputs.device.type == "cpu" else self._climb_without_waiting
         for restart in range(method.restarts):
             for column in range(aims.shape[1]) if every and aims is not None else [restart]:
@@ -189,10 +190,11 @@ class Ascent:
         gone = count - len(now.rows)
         counts: list[tuple[Tensor, int]] = []
         pace = now.points.new_zeros(())
+        now.points = now.points.clone()  # written in place from here on
         step: Callable[[], object] | None = None
         for number in range(steps):
             if step is None:
-                now.points = now.points.clone()  # written in place from here on
+                now.best = self.best.index_select(0, now.rows)
                 step = self._step_of(now, pace)
                 fresh = True
             pace.fill_(self.sizes[number])
@@ -211,7 +213,9 @@ class Ascent:
                     if len(keep) == 0:
                         break
         if len(now.rows):
-            self._keep(now, self._judge(now, self.tape.scores(now.points))[0])
+            if now.best is None:
+                now.best = self.best.index_select(0, now.rows)
+            _keep(now, self._judge(now, self.tape.scores(now.points))[0])
             counts.append((now.fooled.sum(), gone))
         fooled = torch.stack([number for number, _ in counts]).tolist()
         self.rates += [(gone + wrong) / count for wrong, (_, gone) in zip(fooled, counts, strict=True)]
@@ -223,8 +227,10 @@ class Ascent:
 
         def step() -> None:
             better, slope = self._judge(now, self.tape.forward(now.points))
-            self._keep(now, better)
-            now.points.copy_(self._moved(now, self.tape.pull(slope), pace))
+            _keep(now, better)
+            near = self._moved(now, self.tape.pull(slope), pace)
+            if near.data_ptr() != now.points.data_ptr():
+                now.points.copy_(near)
 
         return step
 
@@ -241,17 +247,12 @@ class Ascent:
         now.fooled.logical_or_(wrong)
         return better, slope
 
-    def _keep(self, now: _Climbers, better: Tensor) -> None:
-        """Remember the points that are better, without asking which they are."""
-        wide = better.view(-1, *[1] * (now.points.ndim - 1))
-        self.best.index_copy_(0, now.rows, torch.where(wide, now.points, self.best.index_select(0, now.rows)))
-
     def _moved(self, now: _Climbers, gradient: Tensor, size: float | Tensor) -> Tensor:
         """The points one step further, inside the region."""
         raw = self.method.gradient == "raw"
         move = gradient if raw else now.region.threat.steepest(gradient, now.points)
         if isinstance(size, Tensor):
-            moved = torch.addcmul(now.points, move, size)
+            moved = now.points.addcmul_(move, size)
         else:
             moved = torch.add(now.points, move, alpha=size, out=None if raw else move)
         return now.region.retract_(moved) if self.method.projection == "clip" else now.region.project(moved)
@@ -266,23 +267,43 @@ class Ascent:
     def _store(self, now: _Climbers) -> None:
         self.value[now.rows] = now.value
         self.fooled[now.rows] = now.fooled
+        if now.best is not None:
+            self.best.index_copy_(0, now.rows, now.best)
 
     def _note_stuck(self, now: _Climbers) -> None:
         start = now.region.inputs if now.start is None else now.start
         self.stuck[now.rows] = stuck(now.region.threat, now.points, start)
 
 
+def _keep(now: _Climbers, better: Tensor) -> None:
+    """Remember the points that are better, without asking which they are."""
+    assert now.best is not None
+    torch.where(better.view(-1, *[1] * (now.points.ndim - 1)), now.points, now.best, out=now.best)
+
+
 def captured(step: Callable[[], object]) -> Callable[[], object] | None:
     """The step as a CUDA graph, without running it; None where it cannot be captured.
 
-    A graph repeats the same kernels on the same memory, which is all that a step without questions does.
+    A graph repeats the same kernels on the same memory, which is all that a step without questions does. The context
+    manager of torch collects garbage and empties the cache each time, which takes longer than a whole search.
     """
     graph = torch.cuda.CUDAGraph()
+    stream = torch.cuda.graph(graph).capture_stream
+    assert stream is not None
+    free, total = torch.cuda.mem_get_info()
+    if free < total / 2:
+        torch.cuda.empty_cache()  # memory of graphs that are gone is given back only here
+    stream.wait_stream(torch.cuda.current_stream())
     try:
-        with torch.cuda.graph(graph):
-            step()
+        with torch.cuda.stream(stream):
+            graph.capture_begin()
+            try:
+                step()
+            finally:
+                graph.capture_end()
     except RuntimeError:
         return None
+    torch.cuda.current_stream().wait_stream(stream)
     return graph.replay
 
 
@@ -295,7 +316,7 @@ def linearized_order(
     forward pass that the tape remembers. Examples that are already wrong keep the order of the logits.
     """
     classes = outputs.shape[-1]
-    if not isinstance(loss, Reflected) or loss.target == "greedy" or classes <= 2:
+    if not isinstance(loss, (Margin, Reflected)) or loss.target == "greedy" or classes <= 2:
         return None
     index = targets.unsqueeze(-1)
     others = outputs.scatter(-1, index, float("-inf"))

@@ -22,9 +22,23 @@ from droptics.losses import CrossEntropy, Logistic, Loss, binary_margin, check_l
 _SATURATED = math.log(0.999)
 
 
+Target = Literal["nearest", "greedy", "every"]
+
+
 @dataclass(frozen=True)
 class Margin(Loss):
-    """Minus the margin: max over wrong classes of z_j - z_y, or -y f for one output and labels y = -1 or +1."""
+    """Minus the margin: max over wrong classes of z_j - z_y, or -y f for one output and labels y = -1 or +1.
+
+    With several classes an attack aims at one wrong class as `target` and `candidates` say (see `Reflected`).
+    "greedy", the most likely wrong class of every iterate, is what other libraries do; it turns back and forth between
+    classes and then finds fewer examples than cross-entropy, which weighs all of them.
+    """
+
+    target: Target = "nearest"
+    candidates: int = 9
+
+    def __post_init__(self) -> None:
+        _check_target(self.target, self.candidates)
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return -margins(outputs, targets)
@@ -49,7 +63,7 @@ class Reflected(Loss):
     """
 
     loss: Loss
-    target: Literal["nearest", "greedy", "every"] = "nearest"
+    target: Target = "nearest"
     candidates: int = 9
 
     def __post_init__(self) -> None:
@@ -58,10 +72,7 @@ class Reflected(Loss):
                 f"loss must be a function of the margin (CrossEntropy, Logistic or Margin) to be reflected, "
                 f"got {type(self.loss).__name__}"
             )
-        if self.target not in ("nearest", "greedy", "every"):
-            raise ValueError(f"target must be 'nearest', 'greedy' or 'every', got {self.target!r}")
-        if isinstance(self.candidates, bool) or not isinstance(self.candidates, int) or self.candidates < 1:
-            raise ValueError(f"candidates must be a positive whole number, got {self.candidates!r}")
+        _check_target(self.target, self.candidates)
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         if isinstance(self.loss, Margin):
@@ -69,6 +80,13 @@ class Reflected(Loss):
         if isinstance(self.loss, Logistic):
             return -functional.softplus(binary_margin(outputs, targets))
         return -functional.softplus(margins(outputs, targets))
+
+
+def _check_target(target: str, candidates: int) -> None:
+    if target not in ("nearest", "greedy", "every"):
+        raise ValueError(f"target must be 'nearest', 'greedy' or 'every', got {target!r}")
+    if isinstance(candidates, bool) or not isinstance(candidates, int) or candidates < 1:
+        raise ValueError(f"candidates must be a positive whole number, got {candidates!r}")
 
 
 def margins(outputs: Tensor, targets: Tensor) -> Tensor:

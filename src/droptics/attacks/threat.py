@@ -83,8 +83,13 @@ class Threat:
             return gradients.sign()
         flat = gradients.flatten(1)
         if self.norm == "l2":
+            if flat.device.type != "cpu" and flat.dtype != torch.float64:
+                # Asking a GPU whether any is tiny would stall it; in double the squares of float32 do not underflow.
+                exact = torch.linalg.vector_norm(flat, dim=1, keepdim=True, dtype=torch.float64)
+                return (flat * exact.reciprocal().clamp_max(torch.finfo(flat.dtype).max).to(flat.dtype)).view_as(
+                    gradients
+                )
             norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True)
-            # Asking a GPU whether any is tiny costs more than treating all as if they were.
             if flat.device.type != "cpu" or bool((norms < 1e-12).any()):
                 # Dividing by the largest entry first keeps the squares of tiny gradients from underflowing.
                 flat = flat / _positive(flat.abs().amax(1, keepdim=True))

@@ -43,7 +43,7 @@ def attack_command(
         bool, typer.Option("--reflected", help="Reflect the loss about the origin: a lower bound of the error.")
     ] = False,
     target: Annotated[
-        str, typer.Option("--target", help="Wrong class a reflected loss aims at: nearest, greedy or every.")
+        str, typer.Option("--target", help="Wrong class a reflected or margin loss aims at: nearest, greedy or every.")
     ] = "nearest",
     steps: Annotated[int, typer.Option("--steps", help="Steps of bim and pgd.")] = 40,
     step: Annotated[
@@ -244,7 +244,7 @@ def _loss(name: str, reflected: bool, target: str, outputs: int) -> Any:
     if name not in ("cross-entropy", "margin"):
         raise ValueError(f"--loss must be cross-entropy or margin, got {name!r}")
     if name == "margin":
-        plain: Any = Margin()
+        plain: Any = Margin(target)  # type: ignore[arg-type]
     else:
         plain = Logistic() if outputs == 1 else CrossEntropy()
     return Reflected(plain, target) if reflected else plain  # type: ignore[arg-type]
