@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from droptics.data import Moments, Sample
-from droptics.masks import Bernoulli, Block, Gaussian
+from droptics.masks import Bernoulli, Block, Gaussian, Product
 from droptics.models import Autoencoder, DeepLinear, LastLayer, TwoLayerLinear
 from droptics.optima import optimum
 from droptics.training import (
@@ -200,7 +200,7 @@ def test_gpu_and_cpu_agree_in_the_mean_and_end_near_the_optimum():
     best = optimum(TwoLayerLinear, Moments.of_map(matrix.cpu()), law)
     start = TwoLayerLinear(0.3 * randn(runs, 12, 6, seed=2), 0.3 * randn(runs, 8, 6, seed=3))
     options = {
-        "steps": steps, "step_size": 0.02, "batch_size": 1, "schedule": Inverse(400),
+        "steps": steps, "step_size": 0.005, "batch_size": 1, "schedule": Inverse(2000),
         "record": Recording(("objective",), at=(0, 50, steps)),
     }  # fmt: skip
     device = train(start, Moments.of_map(matrix), Dropout(law), **options)
@@ -210,7 +210,7 @@ def test_gpu_and_cpu_agree_in_the_mean_and_end_near_the_optimum():
         ours, theirs = device.history["objective"][record].cpu(), host.history["objective"][record]
         error = ((ours.var() + theirs.var()) / runs).sqrt()
         assert float((ours.mean() - theirs.mean()).abs()) < 4 * float(error)
-    assert 1.0 <= float(device.final("objective").mean()) / best.objective < 1.02
+    assert 1.0 <= float(device.final("objective").mean()) / best.objective < 1.03
 
 
 @needs_triton
@@ -278,7 +278,7 @@ def test_other_families_train_on_the_gpu_as_on_the_cpu():
     torch.testing.assert_close(on_gpu.model.U.cpu(), on_cpu.model.U, rtol=1e-9, atol=1e-10)
     deep = [0.4 * randn(2, 4, 4, seed=i) for i in range(3)]
     data = Moments.of_map(randn(4, 4, seed=9))
-    masks = [Bernoulli(0.3, 8), Bernoulli(0.6, 8)]
+    masks = [Product([Bernoulli(drop, 4), Bernoulli(drop, 4)]) for drop in (0.3, 0.6)]
     for optimizer in (None, torch.optim.Adam):
         options = {"steps": 50, "step_size": [0.01, 0.02], "optimizer": optimizer}
         left = train(DeepLinear(deep), data, Penalized(masks), **options)

@@ -48,7 +48,9 @@ class MaxNorm:
 
 
 class Engine(abc.ABC):
-    """Takes steps on all runs at once."""
+    """Takes steps on all runs at once; step sizes come on `rates_on`."""
+
+    rates_on = torch.device("cpu")
 
     @abc.abstractmethod
     def advance(self, draws: Draws, first: int, rates: Tensor) -> Tensor:

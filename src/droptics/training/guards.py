@@ -49,12 +49,13 @@ class Guard:
 
     def check(self, engine: Engine, losses: Tensor, rates: Tensor, step: int, before: dict[str, Tensor] | None) -> None:
         """Look at the losses (steps, runs) that began at `step`, and at the weights they ended with."""
-        seen = losses.detach().double().cpu()
-        bad = ~(seen <= self._limit)  # true for NaN
+        limit = self._limit.to(losses.device)
+        bad = ~(losses.detach().double() <= limit)  # true for NaN
+        bad[-1] |= ~engine.sound().to(losses.device)
+        if not bool(bad.any()):  # the only thing that a GPU is waited for
+            return
+        bad = bad.cpu()
         bad[:, list(self.frozen)] = False
-        sound = engine.sound().cpu()
-        sound[list(self.frozen)] = True
-        bad[-1] |= ~sound
         runs = tuple(int(run) for run in bad.any(0).nonzero().flatten())
         if not runs:
             return

@@ -101,6 +101,7 @@ class Counted(Numbers):
 
     def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
         self._seeds = torch.tensor([seed % 2**63 for seed in seeds], device=device)
+        self._coins: tuple[Sequence[MaskLaw], Tensor] | None = None
 
     def normal(self, stream: int, first: int, steps: int, size: tuple[int, int], like: Tensor) -> Tensor:
         kind = torch.float64 if like.dtype == torch.float64 else torch.float32
@@ -117,7 +118,9 @@ class Counted(Numbers):
     def masks(
         self, laws: Sequence[MaskLaw], first: int, steps: int, count: int, scaled: bool, dtype: torch.dtype
     ) -> Tensor:
-        drops = torch.stack([law.drop.detach() for law in laws]).to(self._seeds.device)  # type: ignore[attr-defined]
+        if self._coins is None or self._coins[0] is not laws:
+            self._coins = (laws, _drops(laws).to(self._seeds.device))
+        drops = self._coins[1]
         kind = torch.float64 if dtype == torch.float64 else torch.float32
         coins = drops.shape[-1]
         uniform = philox.uniforms(self._seeds, MASKS, first, steps, count * coins, kind).unflatten(2, (count, coins))
@@ -132,6 +135,12 @@ def countable(laws: Sequence[MaskLaw]) -> bool:
     return all(type(law) is type(laws[0]) and type(law) in (Bernoulli, Block) for law in laws) and (
         len({law.drop.shape for law in laws}) <= 1  # type: ignore[attr-defined]
     )
+
+
+def _drops(laws: Sequence[MaskLaw]) -> Tensor:
+    """Rates of all coins, (runs, coins), or (1, coins) when the law is the same for all runs."""
+    different = laws[:1] if all(law is laws[0] for law in laws) else laws
+    return torch.stack([law.drop.detach() for law in different])  # type: ignore[attr-defined]
 
 
 def _plain(state: Any) -> dict[str, Any]:

@@ -31,6 +31,7 @@ class PersistentEngine(Engine):
 
     def __init__(self, model: TwoLayerLinear | Autoencoder) -> None:
         self._template = model
+        self.rates_on = model.device
         self._lead = bool(model.batch_shape)
         shape = model.batch_shape if self._lead else torch.Size([1])
         columns = triton_kernels.power_of_two(model.units)

@@ -23,6 +23,7 @@ class ProductsEngine(Engine):
 
     def __init__(self, model: TwoLayerLinear | Autoencoder) -> None:
         self._template = model
+        self.rates_on = model.device
         self._lead = bool(model.batch_shape)
         shape = model.batch_shape if self._lead else torch.Size([1])
         self._weights = [

@@ -98,6 +98,7 @@ class Recorder:
             raise ValueError(f"at must hold steps from 0 on, got {min(chosen)}")
         self.steps = tuple(sorted({int(step) for step in chosen if step <= steps} | {steps}))
         self.lead = runs is not None
+        self._device = model.device
         self._runs = runs or 1
         self._bound = None if bound is None else torch.as_tensor(bound, dtype=torch.float64).expand(self._runs)
         self._done: list[int] = []
@@ -135,7 +136,7 @@ class Recorder:
 
     def add(self, losses: Tensor) -> None:
         """Losses (steps, runs) of the steps just taken."""
-        self._sum += losses.double().cpu().sum(0)
+        self._sum += losses.double().sum(0).cpu()
         self._count += len(losses)
         if len(self._done) == 1 and self._done[0] == 0 and self._count == len(losses):
             self._rows["loss"][0] = losses[0].double().cpu()
@@ -177,7 +178,8 @@ class Recorder:
         """Take back what a checkpoint holds."""
         self._done = [int(step) for step in saved["at"]]
         self._sum, self._count = saved["sum"].clone(), int(saved["count"])
-        self._rows = {name: list(saved[name].unbind(0)) for name in self._rows}
+        places = {name: self._device if name in self.names else torch.device("cpu") for name in self._rows}
+        self._rows = {name: list(saved[name].to(place).unbind(0)) for name, place in places.items()}
 
 
 class _Known:

@@ -18,7 +18,7 @@ from droptics.training.objectives import Adversarial, Batch, Dropout, Objective
 # Numbers that one run draws ahead. It does not depend on how many runs there are, or batches would differ from runs;
 # counted numbers do not depend on how far ahead they are drawn, so there it is all runs together.
 AHEAD, LONGEST = 2**16, 256
-COUNTED_AHEAD, COUNTED_LONGEST = 2**27, 4096
+COUNTED_AHEAD, COUNTED_LONGEST = 2**27, 2**14
 
 
 @dataclass(frozen=True, eq=False)

@@ -266,8 +266,7 @@ def _loop(
                 if step in keep:
                     iterates.append(Iterate(step, engine.snapshot(), draws.masks(step - begin, recorder.lead)))
                 until = min([end, recorder.next_after(step), *(kept for kept in keep if kept > step)])
-                factors = torch.tensor([schedule(t) for t in range(step, until)], dtype=torch.float64)
-                rates = factors[:, None] * guard.rates
+                rates = _factors(schedule, step, until).to(engine.rates_on)[:, None] * guard.rates.to(engine.rates_on)
                 before = guard.remember(engine)
                 losses = engine.advance(draws, step - begin, rates)
                 guard.check(engine, losses, rates, step, before)
@@ -285,6 +284,12 @@ def _loop(
     if step in keep:
         iterates.append(Iterate(step, engine.snapshot(), None))
     return stopped
+
+
+def _factors(schedule: Schedule, begin: int, end: int) -> Tensor:
+    if schedule is constant:
+        return torch.ones(end - begin, dtype=torch.float64)
+    return torch.tensor([schedule(step) for step in range(begin, end)], dtype=torch.float64)
 
 
 def _chosen(engine: EngineName, model: Model, single: bool) -> EngineName:

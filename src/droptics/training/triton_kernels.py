@@ -77,9 +77,15 @@ def descend(
         steps, inputs, outputs, width,
         x.stride(0), x.stride(1), y.stride(0), y.stride(1), masks.stride(0), masks.stride(1), rates.stride(0),
         TIED=len(weights) == 1, MASKED=z is not None, SPARE=width < columns, BI=rows[0], BO=rows[1], BW=columns,
-        num_warps=warps or min(16, max(1, power_of_two(size // 2**12))),
+        num_warps=warps or _warps(size, runs, U.device),
     )  # fmt: skip
     return losses
+
+
+def _warps(size: int, runs: int, device: torch.device) -> int:
+    """Few runs are bound by the latency of a step, many by its instructions: fewer warps share more registers then."""
+    few = device.type != "cuda" or runs <= 2 * torch.cuda.get_device_properties(device).multi_processor_count
+    return min(16, power_of_two(max(1, size // (2**13 if few or size > 2**15 else 2**14))))
 
 
 def _descend(  # type: ignore[no-untyped-def]
@@ -123,12 +129,13 @@ def _descend(  # type: ignore[no-untyped-def]
         hidden = tl.sum(V * x[:, None], 0)
         if MASKED:
             hidden = hidden * z
-        residual = tl.sum(U * hidden[None, :], 1) - y
         if SPARE:
+            residual = tl.sum(tl.where(last[None, :], -y[:, None], U * hidden[None, :]), 1)
             back = tl.sum(tl.where(last[None, :], residual[:, None], U) * residual[:, None], 0)
-            tl.store(loss_row + t + 0 * w, back, mask=last)
+            tl.store(loss_row + t, tl.sum(tl.where(last, back, 0.0), 0))
             back = tl.where(last, 0.0, back)
         else:
+            residual = tl.sum(U * hidden[None, :], 1) - y
             back = tl.sum(U * residual[:, None], 0)
             tl.store(loss_row + t, tl.sum(residual * residual, 0))
         if MASKED:
