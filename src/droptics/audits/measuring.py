@@ -72,9 +72,7 @@ class Mean:
 
     def number(self, confidence: float, offset: float = 0.0) -> Number:
         """Value and Student interval, shifted by a known offset."""
-        freedom = self.draws - self.batches
-        if freedom < 1:
-            return Number.exact(self.value + offset, "one pass")
+        freedom = self.draws - self.batches  # at least two draws a batch, see `audit`
         width = float(student.ppf((1 + confidence) / 2, freedom)) * self.error
         value = self.value + offset
         return Number(value, value - width, value + width, f"Monte Carlo, {self.draws} draws")
