@@ -16,11 +16,13 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from droptics.evidence.claims import VERDICTS, Result
+from droptics.evidence.claims import VERDICTS, Comparison, Result
 from droptics.evidence.figures import Artifact
 from droptics.evidence.pages import shown_output
 from droptics.evidence.provenance import commit, hardware, versions
 from droptics.files import write_text
+
+SIGNS = {"==": "=", "<=": "≤", ">=": "≥", "<": "<", ">": ">", "!=": "≠"}
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,9 @@ def _card(artifact: Artifact, folder: Path) -> dict[str, Any]:
         "comparisons": [
             {
                 "label": item.comparison.label,
+                "printed": item.printed or _as_printed(item.comparison),
                 "ours": f"{item.comparison.left:.4g}",
-                "relation": item.comparison.relation,
-                "paper": f"{item.comparison.right:.4g}",
+                "test": f"{SIGNS[item.comparison.relation]} {item.comparison.right:.4g}",
                 "outcome": item.outcome,
                 "note": item.note,
             }
@@ -127,6 +129,11 @@ def _card(artifact: Artifact, folder: Path) -> dict[str, Any]:
         "cells": artifact.computed + artifact.resumed,
         "takes": figure.takes.get("paper", ""),
     }
+
+
+def _as_printed(comparison: Comparison) -> str:
+    """What the comparison itself says is printed: a number, or an ordering of two of ours."""
+    return f"{comparison.right:.4g}" if comparison.relation == "==" else "this ordering"
 
 
 def _row(result: Result) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from droptics.papers.mianjy2018.claims import CLAIMS as MIANJY
 from droptics.papers.mianjy2018.figures import FIGURES as MIANJY_FIGURES
 from droptics.papers.pal2020.claims import CLAIMS as PAL
 from droptics.papers.pal2020.figures import FIGURES as PAL_FIGURES
+from droptics.papers.printed import with_printed
 from droptics.papers.registry import Paper
 from droptics.papers.thesis.claims import CLAIMS as THESIS
 from droptics.papers.thesis.figures import FIGURES as THESIS_FIGURES
@@ -72,8 +73,8 @@ def claims() -> list[Claim]:
 
 
 def figures() -> list[Figure]:
-    """Every figure and table, in the order of the works."""
-    return [figure for paper in PAPERS for figure in paper.figures]
+    """Every figure and table, in the order of the works, each comparison with what is printed."""
+    return [with_printed(figure) for paper in PAPERS for figure in paper.figures]
 
 
 def verify(ids: Sequence[str] | str | None = None, paper: str | None = None) -> list[Result]:

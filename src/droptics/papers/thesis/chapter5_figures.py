@@ -188,7 +188,7 @@ FIGURES: tuple[Figure, ...] = (
         visited_expects,
         visited_draw,
         needs=("mnist",),
-        takes={"paper": "Paper scale: 29 networks up to width 250,000 on MNIST, some minutes on a GPU."},
+        takes={"paper": "Paper scale: 17 networks up to width 250,000 on MNIST, some minutes on a GPU."},
         objects=("coadaptation.evaluate", "coadaptation.draw"),
     ),
     Figure(
@@ -201,7 +201,7 @@ FIGURES: tuple[Figure, ...] = (
         unvisited_expects,
         unvisited_draw,
         needs=("mnist",),
-        takes={"paper": "Paper scale: 46 networks up to width 100,000 on MNIST, some minutes on a GPU."},
+        takes={"paper": "Paper scale: 24 networks up to width 100,000 on MNIST, some minutes on a GPU."},
         objects=("coadaptation.evaluate", "coadaptation.draw"),
     ),
 )
