@@ -204,6 +204,23 @@ def test_lazy_training_learns_and_rescaling_changes_no_sign():
         train_lazy(ReLUNet([torch.ones(2, 3), torch.ones(2, 2), torch.ones(1, 2)]), data, 0.5, steps=1)
 
 
+def test_a_batch_of_lazy_runs_equals_separate_runs():
+    data = sphere(40)
+    starts = [lazy_start(6, 30, seed=seed) for seed in (1, 2)]
+    both = ReLUNet([torch.stack([start.weights[i] for start in starts]) for i in range(2)])
+    options = {"steps": 60, "step_size": 0.5, "keep": (0, 10, 60)}
+    together = train_lazy(both, data, 0.4, seed=(7, 3), **options)
+    assert together.drift.shape == (3, 2)
+    for run, (start, seed) in enumerate(zip(starts, (7, 3), strict=True)):
+        alone = train_lazy(start, data, 0.4, seed=seed, **options)
+        torch.testing.assert_close(together.model.weights[0][run], alone.model.weights[0], rtol=1e-12, atol=1e-13)
+        torch.testing.assert_close(together.drift[:, run], alone.drift, rtol=1e-10, atol=1e-13)
+        assert len(together.subnetworks) == len(alone.subnetworks) == 2
+        for ours, theirs in zip(together.subnetworks, alone.subnetworks, strict=True):
+            single = ReLUNet([weight[run] for weight in ours.weights])
+            torch.testing.assert_close(single.outputs(data.inputs), theirs.outputs(data.inputs), rtol=1e-10, atol=1e-12)
+
+
 # --- adversarial training -------------------------------------------------------------------------------------------
 
 

@@ -29,8 +29,9 @@ class LazyRun:
         model: The final network with its first layer multiplied by the keep probability.
         run: The training itself, with weights that are not re-scaled.
         subnetworks: For each kept step, the network of the units that its mask keeps: the iterates g(W_t; x, B_t).
+            Runs of a batch keep different units, so that there the others stay, with zeros for what they pass on.
         steps: The kept steps.
-        drift: Largest distance of a unit's weights from where they started, at each kept step.
+        drift: Largest distance of a unit's weights from where they started, (kept steps,) or (kept steps, runs).
     """
 
     model: ReLUNet
@@ -64,18 +65,19 @@ def train_lazy(
     step_size: float = 1.0,
     max_norm: float | None = None,
     keep: Sequence[int] | None = None,
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
 ) -> LazyRun:
     """Single-sample dropout SGD on the first layer of a two-layer ReLU network (thesis-alg4).
 
     Masks are raw zeros and ones during training; every row of the first layer is kept within `max_norm` (by default
     `lazy_norm`); at the end the first layer is multiplied by the keep probability. Labels are -1 and +1, the loss is
-    the natural-log logistic loss: step_size <= 1 here is step size <= ln 2 for logarithms to base two.
+    the natural-log logistic loss: step_size <= 1 here is step size <= ln 2 for logarithms to base two. A leading
+    dimension of the weights is a batch of runs.
     """
-    if len(start.weights) != 2 or start.output_size != 1 or start.batch_shape:
+    if len(start.weights) != 2 or start.output_size != 1:
         raise ValueError("start must be a two-layer ReLUNet with one output; lazy_start makes one")
     rate = float(as_drop(drop))
-    width, inputs = start.weights[0].shape
+    width, inputs = start.weights[0].shape[-2:]
     radius = lazy_norm(inputs, width) if max_norm is None else max_norm
     steps_kept = tuple(log_steps(steps, 20)) if keep is None else tuple(sorted(set(keep)))
     run = train(
@@ -95,8 +97,10 @@ def train_lazy(
     for iterate in run.iterates:
         assert isinstance(iterate.model, ReLUNet)
         first, top = iterate.model.weights
-        drift.append((first - start.weights[0]).norm(dim=1).max())
-        if iterate.multipliers is not None:
+        drift.append((first - start.weights[0]).norm(dim=-1).amax(-1))
+        if iterate.multipliers is not None and start.batch_shape:
+            subnetworks.append(ReLUNet([first, top * iterate.multipliers[..., inputs:]]))
+        elif iterate.multipliers is not None:
             alive = iterate.multipliers.flatten()[inputs:] > 0
             if bool(alive.any()):
                 subnetworks.append(ReLUNet([first[alive], top[:, alive]]))
