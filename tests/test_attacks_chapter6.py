@@ -13,6 +13,7 @@ from sklearn.datasets import load_digits
 
 from droptics.data import Sample
 from droptics.datasets import cifar10
+from droptics.papers.thesis import chapter6_curves
 from droptics.papers.thesis import chapter6_experiments as chapter6
 from droptics.papers.thesis.chapter6_networks import preact_resnet18, small_cnn
 
@@ -157,3 +158,25 @@ def test_cifar_smoke() -> None:
     result = chapter6.cifar_run(train, test, reflected=True, seed=0, restarts=1, **options)
     assert 0 <= result["robust accuracy"] <= result["standard accuracy"]
     assert result["standard accuracy"] > 0.1  # a tenth by chance
+
+
+def test_robustness_curves_are_a_figure(tmp_path: Path) -> None:
+    """Rows of a made-up run: the comparisons see a curve that falls and a weak attack that leads."""
+    (figure,) = chapter6_curves.FIGURES
+    radii, good = [0.0, 1.0, 2.0], [0.0, 0.2, 0.5]
+
+    def rows(normalized: list[float], raw: list[float]) -> list[dict[str, object]]:
+        curves = {"normalized": normalized, "raw": raw, "raw, reflected": normalized}
+        return [
+            {"training": training, "attack": attack, "radius": radius, "error": error * scale}
+            for training, scale in (("standard", 1.0), ("PGD-2", 0.5), ("R-PGD-2", 0.5))
+            for attack, errors in curves.items()
+            for radius, error in zip(radii, errors, strict=True)
+        ]
+
+    assert all(item.comparison.holds for item in figure.expects(rows(good, [0.0, 0.0, 0.1]), "paper"))
+    assert not all(item.comparison.holds for item in figure.expects(rows(good, [0.0, 0.4, 0.5]), "paper"))
+    assert not all(item.comparison.holds for item in figure.expects(rows([0.0, 0.5, 0.2], good), "paper"))
+    figure.draw(rows(good, good), tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").stat().st_size > 5_000
+    assert [cell.parameters["training"] for cell in figure.cells("paper")] == ["standard", "PGD-2", "R-PGD-2"]
