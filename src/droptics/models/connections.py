@@ -4,49 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from droptics.models.model import LinearModel, check_multipliers
-from droptics.models.two_layer import check_factors
+from droptics.models.two_layer import Factors
 
 
 @dataclass(frozen=True, eq=False)
-class Connections(LinearModel):
+class Connections(Factors, LinearModel):
     """x -> U (Z o V)^T x: DropConnect on V (inputs, width); unit (i, k) stands at index i * width + k of a mask."""
-
-    U: Tensor
-    V: Tensor
-
-    def __post_init__(self) -> None:
-        U, V = check_factors(U=self.U, V=self.V)
-        object.__setattr__(self, "U", U)
-        object.__setattr__(self, "V", V)
-
-    @property
-    def width(self) -> int:
-        """Number of hidden units."""
-        return self.V.shape[-1]
 
     @property
     def units(self) -> int:
-        return self.V.shape[-2] * self.V.shape[-1]
-
-    @property
-    def input_size(self) -> int:
-        return self.V.shape[-2]
-
-    @property
-    def output_size(self) -> int:
-        return self.U.shape[-2]
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return self.U, self.V
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        return torch.broadcast_shapes(self.U.shape[:-2], self.V.shape[:-2])
+        return self.input_size * self.width
 
     def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
         if multipliers is None:
@@ -61,6 +31,3 @@ class Connections(LinearModel):
         else:
             hidden = (inputs.unsqueeze(-2) @ masked).squeeze(-2)
         return hidden @ self.U.mT
-
-    def matrix(self) -> Tensor:
-        return self.U @ self.V.mT

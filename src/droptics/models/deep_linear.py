@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,11 +10,40 @@ import torch
 from torch import Tensor
 
 from droptics.checks import as_float_tensor, check_same_kind, check_size
-from droptics.models.model import LinearModel, check_multipliers
+from droptics.models.model import LinearModel, Model, check_multipliers
+
+
+class Layered(Model):
+    """What chains of weights W_i (width_i, width_{i-1}) share, masks on their layers."""
+
+    weights: tuple[Tensor, ...]
+
+    @property
+    @abc.abstractmethod
+    def layer_units(self) -> tuple[int, ...]:
+        """Sizes of the masked layers, in the order in which a mask covers them."""
+
+    @property
+    def units(self) -> int:
+        return sum(self.layer_units)
+
+    @property
+    def input_size(self) -> int:
+        """Number of input features."""
+        return self.weights[0].shape[-1]
+
+    @property
+    def output_size(self) -> int:
+        """Number of outputs."""
+        return self.weights[-1].shape[-2]
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return torch.broadcast_shapes(*(weight.shape[:-2] for weight in self.weights))
 
 
 @dataclass(frozen=True, eq=False)
-class DeepLinear(LinearModel):
+class DeepLinear(Layered, LinearModel):
     """x -> W_{k+1} diag(z_k) W_k ... diag(z_1) W_1 x with W_i (width_i, width_{i-1}).
 
     Masks cover the hidden layers in order; with `mask_inputs=True` they cover the inputs first. Leading dimensions of
@@ -35,28 +65,11 @@ class DeepLinear(LinearModel):
 
     @property
     def layer_units(self) -> tuple[int, ...]:
-        """Sizes of the masked layers, in the order in which a mask covers them."""
         return (self.input_size, *self.hidden_sizes) if self.mask_inputs else self.hidden_sizes
-
-    @property
-    def units(self) -> int:
-        return sum(self.layer_units)
-
-    @property
-    def input_size(self) -> int:
-        return self.weights[0].shape[-1]
-
-    @property
-    def output_size(self) -> int:
-        return self.weights[-1].shape[-2]
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         return self.weights
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        return torch.broadcast_shapes(*(weight.shape[:-2] for weight in self.weights))
 
     def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
         masks: list[Tensor | None] = [None] * len(self.weights)

@@ -4,55 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from droptics.models.model import Model, check_multipliers
-from droptics.models.two_layer import check_factors
+from droptics.models.model import check_multipliers
+from droptics.models.two_layer import Factors
 
 
 @dataclass(frozen=True, eq=False)
-class Factorization(Model):
+class Factorization(Factors):
     """The matrix U diag(z) V^T with U (rows, width) and V (columns, width).
 
     `outputs` takes index pairs (n, 2) of whole numbers, or measurement matrices (n, rows, columns), and returns one
     output column: the entries, or the inner products with the measurement matrices.
     """
 
-    U: Tensor
-    V: Tensor
-
-    def __post_init__(self) -> None:
-        U, V = check_factors(U=self.U, V=self.V)
-        object.__setattr__(self, "U", U)
-        object.__setattr__(self, "V", V)
-
     @property
     def units(self) -> int:
-        return self.U.shape[-1]
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return self.U, self.V
+        return self.width
 
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of the matrix."""
-        return self.U.shape[-2], self.V.shape[-2]
-
-    def matrix(self) -> Tensor:
-        """The matrix itself."""
-        return self.U @ self.V.mT
+        return self.output_size, self.input_size
 
     def unit_outputs(self, inputs: Tensor) -> Tensor:
         """What each unit contributes to each observation, (..., n, width)."""
         if not inputs.is_floating_point():
             return self.U[..., inputs[:, 0], :] * self.V[..., inputs[:, 1], :]
         return ((inputs @ self.V.unsqueeze(-3)) * self.U.unsqueeze(-3)).sum(-2)
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        return torch.broadcast_shapes(self.U.shape[:-2], self.V.shape[:-2])
 
     def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
         contributions = self.unit_outputs(inputs)

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from droptics.checks import as_float_tensor, check_same_kind, check_size
-from droptics.models.deep_linear import check_layers
-from droptics.models.model import Model, check_multipliers
+from droptics.models.deep_linear import Layered, check_layers
+from droptics.models.model import check_multipliers
 
 
 @dataclass(frozen=True, eq=False)
-class ReLUNet(Model):
+class ReLUNet(Layered):
     """x -> W_d diag(z) relu(W_{d-1} ... relu(W_1 diag(z) x + b_1) ...) + b_d.
 
     Masks cover the inputs and then the hidden layers; outputs and biases are never dropped. `biases` may be None
@@ -41,30 +41,11 @@ class ReLUNet(Model):
 
     @property
     def layer_units(self) -> tuple[int, ...]:
-        """Sizes of the masked layers: inputs, then hidden layers."""
         return tuple(weight.shape[-1] for weight in self.weights)
-
-    @property
-    def units(self) -> int:
-        return sum(self.layer_units)
-
-    @property
-    def input_size(self) -> int:
-        """Number of input features."""
-        return self.weights[0].shape[-1]
-
-    @property
-    def output_size(self) -> int:
-        """Number of outputs."""
-        return self.weights[-1].shape[-2]
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         return (*self.weights, *self.biases)
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        return torch.broadcast_shapes(*(weight.shape[:-2] for weight in self.weights))
 
     def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
         masks: Sequence[Tensor | None] = [None] * len(self.weights)

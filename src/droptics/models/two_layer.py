@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from droptics.checks import as_float_tensor, check_same_kind, check_size
-from droptics.models.model import LinearModel, check_multipliers
+from droptics.models.model import LinearModel, Model, check_multipliers
 
 
 @dataclass(frozen=True, eq=False)
-class TwoLayerLinear(LinearModel):
-    """x -> U diag(z) V^T x with U (outputs, width), V (inputs, width); leading dimensions are a batch of networks."""
+class Factors(Model):
+    """What models of the matrix U V^T share, U (outputs, width) and V (inputs, width), whatever their masks fall on."""
 
     U: Tensor
     V: Tensor
@@ -24,18 +24,6 @@ class TwoLayerLinear(LinearModel):
         object.__setattr__(self, "V", V)
 
     @property
-    def units(self) -> int:
-        return self.U.shape[-1]
-
-    @property
-    def input_size(self) -> int:
-        return self.V.shape[-2]
-
-    @property
-    def output_size(self) -> int:
-        return self.U.shape[-2]
-
-    @property
     def tensors(self) -> tuple[Tensor, ...]:
         return self.U, self.V
 
@@ -43,15 +31,40 @@ class TwoLayerLinear(LinearModel):
     def batch_shape(self) -> torch.Size:
         return torch.broadcast_shapes(self.U.shape[:-2], self.V.shape[:-2])
 
+    @property
+    def width(self) -> int:
+        """Number of hidden units."""
+        return self.U.shape[-1]
+
+    @property
+    def input_size(self) -> int:
+        """Number of rows of V."""
+        return self.V.shape[-2]
+
+    @property
+    def output_size(self) -> int:
+        """Number of rows of U."""
+        return self.U.shape[-2]
+
+    def matrix(self) -> Tensor:
+        """U V^T, (..., outputs, inputs)."""
+        return self.U @ self.V.mT
+
+
+@dataclass(frozen=True, eq=False)
+class TwoLayerLinear(Factors, LinearModel):
+    """x -> U diag(z) V^T x with U (outputs, width), V (inputs, width); leading dimensions are a batch of networks."""
+
+    @property
+    def units(self) -> int:
+        return self.width
+
     def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
         hidden = inputs @ self.V
         if multipliers is not None:
             check_multipliers(multipliers, self.units)
             hidden = hidden * multipliers
         return hidden @ self.U.mT
-
-    def matrix(self) -> Tensor:
-        return self.U @ self.V.mT
 
 
 @dataclass(frozen=True, eq=False)
