@@ -28,6 +28,8 @@ from droptics.penalties.evaluation import check_triple
 
 HEAD = "droptics-head"
 CAPACITY = "pal2020-prop3.3"
+# Cholesky pivots closer together than this leave half of the digits of a float64 beyond doubt.
+SAFE = 1e-4
 
 
 def solve_head(features: Tensor, sample: Sample, masks: MaskLaw, bias: bool) -> tuple[Tensor, Tensor, float]:
@@ -37,17 +39,26 @@ def solve_head(features: Tensor, sample: Sample, masks: MaskLaw, bias: bool) -> 
     """
     h = features.detach().double()
     y, share = _targets(sample)
-    gram = (h * share).mT @ h
     h_mean = (share * h).sum(0) if bias else torch.zeros_like(h[0])
     y_mean = (share * y).sum(0) if bias else torch.zeros_like(y[0])
     centered = h - h_mean
-    quadratic = (centered * share).mT @ centered + masks.characteristic.detach().to(gram) * gram
+    spread = (centered * share).mT @ centered
+    gram = spread + torch.outer(h_mean, h_mean)
     linear = ((y - y_mean) * share).mT @ centered
-    values, vectors = psd_eigen(quadratic)
-    inverse = torch.where(values > 0, 1 / torch.where(values > 0, values, torch.ones_like(values)), 0.0)
-    weight = (linear @ vectors * inverse) @ vectors.mT
+    weight = _solved(spread + masks.characteristic.detach().to(gram) * gram, linear)
     least = (share * (y - y_mean).square()).sum() - (weight * linear).sum()
     return weight, y_mean - weight @ h_mean, float(least)
+
+
+def _solved(quadratic: Tensor, linear: Tensor) -> Tensor:
+    """The product linear quadratic^+, quadratic positive semidefinite: by Cholesky where safe, else by eigenvectors."""
+    factor, failed = torch.linalg.cholesky_ex(quadratic)
+    pivots = factor.diagonal()
+    if not failed and bool(pivots.min() > SAFE * pivots.max()):
+        return torch.cholesky_solve(linear.mT, factor).mT
+    values, vectors = psd_eigen(quadratic)
+    inverse = torch.where(values > 0, 1 / torch.where(values > 0, values, torch.ones_like(values)), 0.0)
+    return (linear @ vectors * inverse) @ vectors.mT
 
 
 def _targets(sample: Sample) -> tuple[Tensor, Tensor]:
