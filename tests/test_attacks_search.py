@@ -13,8 +13,10 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 from droptics.attacks import (
+    Bim,
     CrossEntropy,
     Decay,
+    Fgsm,
     LinearExact,
     Logistic,
     Margin,
@@ -242,3 +244,16 @@ def test_margins_aim_as_they_are_told() -> None:
         Margin("best")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="candidates must be"):
         Margin(candidates=0)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_textbook_methods_round_like_the_module(norm: str) -> None:
+    """In float32 a confident network turns one rounding into many; Fgsm and Bim take none of their own."""
+    net, points, labels = problem(7, 300)
+    net, points = net.float(), points.float()
+    net[2].weight.data *= 30
+    threat = Threat(norm, 0.1 if norm == "linf" else 0.5, (0, 1))
+    for method in (Fgsm(), Bim(steps=10)):
+        closed = perturb(net, points, labels, threat, method)
+        by_autograd = perturb(lambda x: net(x), points, labels, threat, method)  # noqa: PLW0108 - hides the layers
+        torch.testing.assert_close(closed, by_autograd, atol=1e-6, rtol=0)

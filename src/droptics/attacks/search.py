@@ -55,7 +55,8 @@ def search(
     if isinstance(method, LinearExact):
         points = linear_attack(model, centers, targets, threat)
         return Trail(points, nothing, nothing, gradients=centers.shape[0])
-    tape = differentiable(model)
+    # The textbook methods are compared with other libraries image by image: no rounding of our own.
+    tape = differentiable(model, faithful=not isinstance(method, Pgd))
     region = threat.around(centers)
     match method:
         case Fgsm():

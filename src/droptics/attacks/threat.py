@@ -94,7 +94,7 @@ class Threat:
                 # Dividing by the largest entry first keeps the squares of tiny gradients from underflowing.
                 flat = flat / _positive(flat.abs().amax(1, keepdim=True))
                 norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True)
-            return (flat / _positive(norms)).view_as(gradients)
+            return (flat * (1 / _positive(norms))).view_as(gradients)
         size = flat.abs()
         if points is not None and self.box is not None:
             at = points.flatten(1)
