@@ -39,7 +39,13 @@ for _library in ("hypothesis", "cvxpy"):  # loaded once, before the forks; not n
         importlib.import_module(_library)
 
 ROOT = Path(__file__).resolve().parent.parent
-EXACT = ("test_fit.py", "test_derivatives.py", "test_penalties_more.py", "test_penalties.py")
+EXACT = (
+    "test_fit.py",
+    "test_penalties_pieces.py",
+    "test_derivatives.py",
+    "test_penalties_more.py",
+    "test_penalties.py",
+)
 SECOND = ("test_fit.py", "test_derivatives.py", "test_second_order.py", "test_penalties.py")
 RELU = ("test_fit.py", "test_relu.py", "test_kernels.py")
 BLOCK = ("test_optima_block.py", "test_optima_more.py")
