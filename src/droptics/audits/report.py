@@ -12,6 +12,7 @@ from typing import Any
 from droptics.audits.discovery import Finding, Site
 from droptics.audits.measuring import Number
 from droptics.audits.rendering import terminal_text, write_html
+from droptics.optima import Certificate
 
 SCHEMA_VERSION = 1
 
@@ -56,20 +57,6 @@ class Spectrum:
 
 
 @dataclass(frozen=True)
-class Gap:
-    """Certificate of a last layer with squared loss: no network of this width has a training loss below `bound`."""
-
-    objective: float
-    bound: float
-    claim: str
-
-    @property
-    def gap(self) -> float:
-        """How much training loss any other weights could gain at most."""
-        return self.objective - self.bound
-
-
-@dataclass(frozen=True)
 class RateChoice:
     """Exact leave-one-out error of the refitted head at each rate, features fixed, and the best of them."""
 
@@ -101,7 +88,7 @@ class SiteReport:
     curve: Sequence[CurvePoint] = ()
     units: Units | None = None
     spectrum: Spectrum | None = None
-    certificate: Gap | None = None
+    certificate: Certificate | None = None
     rate_choice: RateChoice | None = None
     subnetworks: SubnetworkSummary | None = None
     claim: str | None = None

@@ -9,12 +9,13 @@ from torch import Tensor
 
 from droptics.audits.heads import Head
 from droptics.audits.measuring import Plan
-from droptics.audits.report import Gap, RateChoice, SiteReport, Spectrum, SubnetworkSummary
+from droptics.audits.report import RateChoice, SiteReport, Spectrum, SubnetworkSummary
 from droptics.coadaptation import draw, evaluate, smallest
 from droptics.data import Sample
 from droptics.linalg import psd_root, shrink
 from droptics.losses import CrossEntropy, Squared
 from droptics.masks import Bernoulli
+from droptics.optima import Certificate
 from droptics.optima.ridge import DropoutRidgeCV
 from droptics.penalties import penalty
 from droptics.penalties.methods import SecondOrder
@@ -66,7 +67,7 @@ def _effective_rank(values: Tensor) -> float:
     return float(torch.exp(-(shares * shares.log()).sum()))
 
 
-def _certificate(head: Head, rate: float) -> Gap:
+def _certificate(head: Head, rate: float) -> Certificate:
     """Training loss of the site alone against the least one that any features of this width allow (pal2020-prop3.3).
 
     The bound is min_A mean ||y - b - A||^2 + (lambda / width) ||A||_*^2 over all predictions A, with this bias b.
@@ -79,7 +80,7 @@ def _certificate(head: Head, rate: float) -> Gap:
     spectrum = _target_spectrum(head)
     best = shrink(spectrum, strength, width)
     bound = float((spectrum - best).square().sum()) + strength / width * float(best.sum()) ** 2
-    return Gap(risk + head.penalty(rate), bound, "pal2020-prop3.3")
+    return Certificate(risk + head.penalty(rate), bound, "pal2020-prop3.3")
 
 
 def _rate_choice(head: Head) -> RateChoice | None:
