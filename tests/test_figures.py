@@ -202,6 +202,16 @@ def test_a_failing_cell_is_reported_and_the_others_finish(tmp_path):
     assert not artifact.picture.exists()
 
 
+def test_rows_that_cannot_be_compared_fail_their_figure_alone(tmp_path):
+    reproduce([toys.figure()], "smoke", tmp_path)
+    for path in (tmp_path / "cells").glob("*.json"):
+        path.write_text(path.read_text().replace('"square"', '"cube"'))
+    old, fresh = reproduce([toys.figure(), toys.figure("toy-fig2", seconds=0.001)], "smoke", tmp_path)
+    assert old.outcome == "failed"
+    assert "rows of an older version?" in old.failures["comparison"]
+    assert fresh.outcome == "reproduced in part"
+
+
 def test_an_interrupt_leaves_finished_cells(tmp_path):
     class Interrupted(Engine):
         def run(self, tasks):

@@ -113,6 +113,7 @@ def _card(artifact: Artifact, folder: Path) -> dict[str, Any]:
         "height": height,
         "skipped": artifact.skipped,
         "failures": artifact.failures,
+        "met": sum(item.comparison.holds for item in artifact.expectations),
         "comparisons": [
             {
                 "label": item.comparison.label,
@@ -177,14 +178,14 @@ def _figures_said(cards: Sequence[Mapping[str, Any]]) -> str:
     if not cards:
         return ""
     counts = Counter(card["outcome"] for card in cards)
-    return f"{len(cards)} figures and tables: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
+    return f"{len(cards)} figures and tables: " + ", ".join(f"{name} {count}" for name, count in counts.items()) + "."
 
 
 def _claims_said(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     counts = Counter(row["verdict"] for row in rows)
-    return f"{len(rows)} statements: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
+    return f"{len(rows)} statements: " + ", ".join(f"{name} {count}" for name, count in counts.items()) + "."
 
 
 def png_size(path: Path) -> tuple[int, int]:
