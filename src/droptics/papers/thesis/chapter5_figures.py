@@ -42,7 +42,7 @@ def line_draw(rows: Sequence[Row], path: Path) -> None:
     plots.save(plots.panels([plots.Panel("Linear upper bound", "z", "loss", series)]), path)
 
 
-# width, drop and how many of the thesis' 50 runs, as many as a few minutes on a GPU allow; those of a cell go side by side
+# width, drop and how many of the thesis' 50 runs, as many as some minutes on a GPU allow; those of a cell side by side
 VISITED = (
     (100, 0.5, 10),
     (10_000, 0.5, 3),
