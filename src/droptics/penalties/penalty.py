@@ -17,15 +17,13 @@ from droptics.penalties.relu import network_laws, relu_cost, relu_criterion
 from droptics.penalties.relu_sampling import sampled_relu, separable
 from droptics.penalties.second_order import second_order
 
-_SQUARED = Squared()
-
 
 def penalty(
     model: Model,
     data: Data,
     masks: MaskLaw,
     method: Method = ClosedForm(),  # noqa: B008 - a frozen value
-    loss: Loss = _SQUARED,
+    loss: Loss = Squared(),  # noqa: B008
 ) -> Estimate:
     """What the mask law adds to the loss: E_z risk(model under z) - risk(model), with z the mask divided by its mean.
 
@@ -68,13 +66,13 @@ def criterion(
     data: Data,
     masks: MaskLaw,
     method: Method = ClosedForm(),  # noqa: B008
-    loss: Loss = _SQUARED,
+    loss: Loss = Squared(),  # noqa: B008
 ) -> Estimate:
     """The expected training loss under dropout: risk + penalty."""
     return penalty(model, data, masks, method, loss).shift(risk(model, data, loss))
 
 
-def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = _SQUARED) -> Method:
+def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = Squared()) -> Method:  # noqa: B008
     """The most exact method that applies: ClosedForm, else Enumerate within its default limit, else MonteCarlo."""
     check_triple(model, data, masks)
     if has_closed_form(model, masks, loss) and _affordable(model, data, masks):
@@ -84,7 +82,7 @@ def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = _SQUARED)
     return fallback if count is not None and count <= fallback.limit else MonteCarlo()
 
 
-def has_closed_form(model: Model, masks: MaskLaw, loss: Loss = _SQUARED) -> bool:
+def has_closed_form(model: Model, masks: MaskLaw, loss: Loss = Squared()) -> bool:  # noqa: B008
     """Whether ClosedForm covers this family, law and loss."""
     check_masks(model, masks)
     if not isinstance(loss, Squared):
