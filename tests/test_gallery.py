@@ -12,7 +12,10 @@ from droptics.evidence.figures import reproduce, unavailable
 from droptics.evidence.gallery import Work, build_gallery
 from droptics.papers import verify
 
-CLAIMS = ["pal2020-eq3", "pal2020-eq3-corrected", "pal2020-eq7", "mianjy2018-rem5.1", "pal2020-lem2.2", "thesis-def4"]
+CLAIMS = [
+    *("pal2020-eq3", "pal2020-eq3-corrected", "pal2020-eq7", "mianjy2018-misprints"),
+    *("pal2020-lem2.2", "thesis-def4"),
+]
 WORKS = [
     Work("toy", "Toy paper", "A. Toy: On toys."),
     Work("pal2020", "Structured dropout", "Pal et al. 2020"),
@@ -50,6 +53,9 @@ def test_the_site_is_self_contained(site):
     assert "Skipped:" in index
     assert "not reproduced, as recorded" in index
     assert "droptics reproduce toy-fig1 --scale smoke" in index
+    assert "25 in all" in index  # what is printed, where a figure says it
+    assert '<td data-name="Printed">1</td>' in index  # else the number compared with
+    assert "1 of 2 comparisons hold" in index
     errata = (site.parent / "errata.html").read_text()
     assert "kron I_r" in errata
 

@@ -22,6 +22,8 @@ MIANJY_3 = (
     ("spread of the scores", "the variance goes to zero very quickly"),
     ("larger lambda equalizes", "the larger lambda, the faster the weights become equalized"),
     ("variance of the scores rises", "the measure decreases monotonically"),
+    ("standard errors", "not printed: Algorithm 1 against the objective it descends"),
+    ("never below it", "the red line is the optimal value"),
 )
 STRUCTURED = (
     ("standard errors", "stochastic and deterministic curves coincide (no number)"),
