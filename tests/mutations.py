@@ -49,7 +49,13 @@ EXACT = (
 SECOND = ("test_fit.py", "test_derivatives.py", "test_second_order.py", "test_penalties.py")
 RELU = ("test_fit.py", "test_relu.py", "test_kernels.py")
 BLOCK = ("test_optima_block.py", "test_optima_more.py")
-TWO_LAYER = ("test_fit.py", "test_optima_two_layer.py", "test_optima_more.py", "test_certify.py")
+TWO_LAYER = (
+    "test_optima_pieces.py",
+    "test_fit.py",
+    "test_optima_two_layer.py",
+    "test_optima_more.py",
+    "test_certify.py",
+)
 DEEP = ("test_optima_deep.py", "test_optima_more.py", "test_certify.py")
 # the tests of every module, the quickest first: a mutant is dead when the first of them fails
 ROOMS: dict[str, tuple[str, ...]] = {

@@ -1,0 +1,199 @@
+"""The optimum worked out by hand: values, ranks, claims and scales of two-layer and tied networks, piece by piece."""
+
+import numpy as np
+import pytest
+import torch
+
+from cases import normal, sample, weighted_sample
+from compare import close
+from droptics.data import Moments, Sample
+from droptics.envelopes.whitening import whiten
+from droptics.masks import Bernoulli, Block, SlidingBlock
+from droptics.models import Autoencoder, Factorization, TwoLayerLinear
+from droptics.optima import certify, optimal_factors, optimum
+from droptics.optima.independent import Shrinker, independent_factors, least_value, shrunk_svd, value_of_factors
+from droptics.optima.optimum import Certificate, Optimum, certify_bound, check_certified, rounding
+from droptics.optima.two_layer import two_layer_bound
+from droptics.penalties import criterion
+
+HALF = Bernoulli(0.5, 2)  # lambda = 1
+UNEQUAL = Bernoulli(torch.tensor([0.5, 0.75], dtype=torch.float64), 2)  # lambda = 1 and 3
+MAP = torch.diag(torch.tensor([3.0, 1.0], dtype=torch.float64))
+
+
+def by_hand(matrix, scale=1.0, noise=0.0):
+    """Isotropic inputs E x x^T = scale I and y = matrix x + noise of the given energy."""
+    outputs = len(matrix)
+    identity = torch.eye(matrix.shape[1], dtype=torch.float64)
+    extra = noise / outputs * torch.eye(outputs, dtype=torch.float64)
+    return Moments(scale * identity, scale * matrix, scale * matrix @ matrix.mT + extra)
+
+
+@pytest.mark.parametrize(("scale", "noise"), [(1.0, 0.0), (2.0, 0.5)])
+def test_two_layers_by_hand(scale, noise):
+    # lambda = 1, width 2: the second value is shrunk away, the first loses alpha = 3 / (2 + 1) = 1
+    found = optimum(TwoLayerLinear, by_hand(MAP, scale, noise), HALF)
+    assert (found.rank, found.claim, found.method) == (1, "mianjy2018-thm3.6", "closed form")
+    close(found.objective, scale * (1 + 1 + 4 / 2) + noise, relative=1e-13)
+    close(found.bound, found.objective, relative=1e-13)
+    close(found.scale, scale * 10 + noise, relative=1e-13)
+    close(found.model.matrix(), torch.diag(torch.tensor([2.0, 0.0], dtype=torch.float64)), relative=1e-13)
+    assert found.tolerance == 1e-9
+    assert optimum(TwoLayerLinear, by_hand(MAP, scale, noise).to(torch.float32), HALF).tolerance == 1e-4
+
+
+@pytest.mark.parametrize("skew", [0.0, 1.0])
+def test_tied_networks_by_hand(skew):
+    turned = MAP + skew * torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
+    data = by_hand(turned, 2.0, 0.25)
+    found = optimum(Autoencoder, data, HALF)
+    assert (found.rank, found.claim, found.method) == (1, "mianjy2018-thm2.4", "closed form")
+    energy = 2 * (10 + 2 * skew) + 0.25
+    close(found.objective, energy - 2 * (9 - 1) + 2 * 2, relative=1e-13)
+    close(found.bound, found.objective, relative=1e-13)
+    close(found.scale, energy + 2 * 10, relative=1e-13)
+    close(found.model.U.square().sum(0), [1.0, 1.0], relative=1e-12)
+    certificate = certify(found.model, data, HALF)
+    assert certificate.claim == "mianjy2018-thm2.4"
+    close(certificate.bound, found.bound, relative=1e-13)
+
+
+def test_tied_networks_of_unequal_rates_are_certified_by_their_own_claim():
+    data = by_hand(MAP, 2.0)
+    found = optimum(Autoencoder, data, UNEQUAL)
+    assert found.claim == "droptics-unequal-rates"
+    assert certify(found.model, data, UNEQUAL).claim == "droptics-unequal-rates"
+    # one value: it loses mu with sum of mu / lambda = x, mu (1 + 1/3) = 3 - mu; the second value stays below mu
+    mu = 3 / (1 + 1 + 1 / 3)
+    close(found.model.matrix(), torch.diag(torch.tensor([3 - mu, 0.0], dtype=torch.float64)), relative=1e-12)
+    close(found.model.U.square().sum(0), [mu, mu / 3], relative=1e-12)
+    close(found.objective, 2 * (mu**2 + 1 + mu**2 * (1 + 1 / 3)), relative=1e-12)
+
+
+def test_tied_networks_fall_back_on_the_bound_of_untied_ones():
+    model, data = Autoencoder(normal(4, 3)), Sample(normal(9, 4), normal(9, 4))
+    for law in (Bernoulli(0.3, 3), SlidingBlock(0.3, 3, 2)):
+        bound, claim = certify_bound(model, data, law)
+        assert (bound, claim) == two_layer_bound(whiten(data), law)
+        assert float(criterion(model, data, law)) >= bound
+
+
+@pytest.mark.parametrize("law", [HALF, UNEQUAL])
+def test_shrinkers_give_the_minimum_and_its_penalty(law):
+    shrinking = Shrinker.of(law)
+    strengths = law.relative_variance.numpy()
+    assert shrinking.width == 2
+    assert (shrinking.common is None) == (law is UNEQUAL)
+    values = np.array([3.0, 1.0, 0.5])
+    kept, penalty = shrinking(values)
+    # two units of norms n_1 + n_2 = the kept value: the best split is n proportional to 1 / lambda
+    weight = 1 / (1 / strengths).sum()
+    mu = 3 * weight / (1 + weight)
+    close(kept, [3 - mu], relative=1e-13)
+    close(penalty, weight * (3 - mu) ** 2, relative=1e-13)
+    close(least_value(10.25, values, kept, penalty), mu**2 + 1.25 + penalty, relative=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4)])
+@pytest.mark.parametrize("law", [Bernoulli(0.2, 3), Bernoulli(torch.tensor([0.1, 0.3, 0.2]).double(), 3)])
+def test_leading_triples_of_tall_and_wide_targets(shape, law):
+    target = normal(*shape)
+    left, values, right, least = shrunk_svd(target, Shrinker.of(law))
+    U, s, Vt = np.linalg.svd(target.numpy(), full_matrices=False)
+    kept, penalty = Shrinker.of(law)(s)
+    close(values, kept, relative=1e-12)
+    close((left * values) @ right.mT, (U[:, : len(kept)] * kept) @ Vt[: len(kept)], relative=1e-11)
+    close(least, ((s[: len(kept)] - kept) ** 2).sum() + (s[len(kept) :] ** 2).sum() + penalty, relative=1e-11)
+    A, H, rank, again = independent_factors(target, law, Shrinker.of(law))
+    assert rank == len(kept)
+    assert A.shape == (shape[0], 3)
+    assert H.shape == (shape[1], 3)
+    close(A @ H.mT, (left * values) @ right.mT, relative=1e-11)
+    close(again, least, relative=1e-12)
+
+
+def test_tiny_values_that_are_kept_have_accurate_vectors():
+    left, right = torch.linalg.qr(normal(6, 2)).Q, torch.linalg.qr(normal(5, 2)).Q
+    target = (left * torch.tensor([1.0, 1e-6], dtype=torch.float64)) @ right.mT
+    found, values, other, _ = shrunk_svd(target, Shrinker.of(Bernoulli(1e-9, 2)))
+    assert len(values) == 2
+    close(found.mT @ found, torch.eye(2), relative=1e-9)
+    close(other.mT @ other, torch.eye(2), relative=1e-9)
+
+
+@pytest.mark.parametrize("isotropic", [True, False])
+@pytest.mark.parametrize("law", [Bernoulli(0.4, 5), Bernoulli(torch.linspace(0.1, 0.5, 5).double(), 5)])
+def test_the_value_of_factors_is_their_criterion(isotropic, law):
+    model = TwoLayerLinear(normal(3, 5), normal(4, 5))
+    data = Moments.of_map(normal(3, 4)) if isotropic else Moments.of_sample(weighted_sample())
+    moment = None if isotropic else data.xx
+    energy = float(data.yy.trace())
+    value = value_of_factors(model.U, model.V, data.yx, moment, energy, Shrinker.of(law))
+    close(value, float(criterion(model, data, law)), relative=1e-12)
+
+
+def test_bounds_of_other_laws_are_those_of_their_kind():
+    white = whiten(sample())
+    assert two_layer_bound(white, Bernoulli(0.3, 4))[1] == "mianjy2018-thm3.6"
+    assert two_layer_bound(white, Block(0.3, 4, 2))[1] == "pal2020-thm2.6"
+    assert two_layer_bound(white, SlidingBlock(0.3, 4, 2))[1] == "droptics-mask-bounds"
+    free = float(white.constant)
+    for law in (Bernoulli(0.3, 4), Block(0.3, 4, 2), SlidingBlock(0.3, 4, 2)):
+        bound, _ = two_layer_bound(white, law)
+        assert free < bound < free + float(white.target.square().sum())
+        assert optimum(TwoLayerLinear, sample(), law).bound == pytest.approx(bound, rel=1e-12)
+
+
+def test_a_search_that_is_not_closed_form_is_returned_with_its_gap():
+    found = optimum(TwoLayerLinear, sample(), SlidingBlock(0.3, 4, 2))
+    assert found.method.startswith("alternating least squares")
+    assert found.gap >= -1e-9 * found.scale
+    close(found.objective, float(criterion(found.model, sample(), SlidingBlock(0.3, 4, 2))), relative=1e-13)
+
+
+def test_gaps_scales_and_what_counts_as_rounding():
+    model = TwoLayerLinear(normal(2, 1), normal(2, 1))
+    assert rounding(torch.float64) == 1e-9
+    assert rounding(torch.float32) == 1e-4
+    for objective, bound, certified in ((4.0, 1.0, False), (1.0 + 9e-9, 1.0, True), (1.0 + 1.1e-8, 1.0, False)):
+        found = Optimum(model, objective, bound, 1, "x", scale=10.0)
+        assert found.gap == objective - bound
+        assert found.certified is certified
+    # a large objective widens what counts as rounding; a bound above the objective by more is refused
+    assert Optimum(model, 100.0 + 9e-8, 100.0, 1, "x", scale=1.0).certified
+    with pytest.raises(ArithmeticError, match="more than rounding at scale 10;"):
+        check_certified(Optimum(model, 1.0, 1.0 + 1.1e-8, 1, "x", scale=10.0))
+    assert check_certified(Optimum(model, 1.0, 1.0 + 9e-9, 1, "x", scale=10.0)).bound > 1
+
+
+@pytest.mark.parametrize(
+    ("objective", "bound", "relative"),
+    [(3.0, 2.0, 0.5), (2.0, 2.0, 0.0), (1.0, 2.0, 0.0), (1.0, 0.0, float("inf")), (0.0, 0.0, 0.0)],
+)
+def test_relative_gaps(objective, bound, relative):
+    assert Certificate(objective, bound, "x").relative_gap == relative
+
+
+def test_other_optimal_factors_and_what_is_refused():
+    found = optimum(TwoLayerLinear, by_hand(MAP), HALF)
+    turn = torch.linalg.qr(normal(2, 2)).Q
+    scales = torch.tensor([2.0, -0.5], dtype=torch.float64)
+    other = optimal_factors(found, turn, scales)
+    close(other.matrix(), found.model.matrix(), relative=1e-12)
+    close(float(criterion(other, by_hand(MAP), HALF)), 4.0, relative=1e-12)
+    close((other.U.norm(dim=0) / other.V.norm(dim=0)), scales.abs() ** 2, relative=1e-10)
+    same = optimal_factors(found)
+    close(same.matrix(), found.model.matrix(), relative=1e-12)
+    tied = optimum(Autoencoder, by_hand(MAP), HALF)
+    flipped = optimal_factors(tied, scales=torch.tensor([1.0, -1.0], dtype=torch.float64))
+    close(flipped.matrix(), tied.model.matrix(), relative=1e-12)
+    with pytest.raises(ValueError, match="must be \\+1 or -1"):
+        optimal_factors(tied, scales=scales)
+    with pytest.raises(ValueError, match="must not contain zeros"):
+        optimal_factors(found, scales=torch.zeros(2, dtype=torch.float64))
+    with pytest.raises(ValueError, match="rotation must be orthogonal"):
+        optimal_factors(found, rotation=turn * (1 + 1e-12))
+    with pytest.raises(ValueError, match="one rate"):
+        optimal_factors(optimum(TwoLayerLinear, by_hand(MAP), UNEQUAL))
+    with pytest.raises(ValueError, match="two-layer or tied"):
+        optimal_factors(Optimum(Factorization(normal(2, 2), normal(2, 2)), 1.0, 1.0, 1, "mianjy2018-thm3.6"))
