@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from droptics.evidence.figures import Figure
 
+SPECIAL = re.compile(r"([\\`*_\[\]<>$#{}~|])")  # what Markdown would not show as it is
 HEAD = """# Figures at paper scale
 
 Tables, pictures and manifests written by `droptics reproduce <id> --scale paper`, one folder a figure. Each manifest
@@ -91,10 +93,10 @@ def standing_page(lines: Sequence[Standing]) -> str:
     table = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for line in lines:
         cells = (line.id, line.printed, line.ours, line.reproduced, line.scale, line.hardware, line.time)
-        table.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
+        table.append("| " + " | ".join(SPECIAL.sub(r"\\\1", cell).replace("\n", " ") for cell in cells) + " |")
     counts = [sum(line.reproduced == word for line in lines) for word in ("yes", "partly", "no")]
     rest = len(lines) - sum(counts)
     said = (
         f"{len(lines)} figures and tables: {counts[0]} reproduced, {counts[1]} partly, {counts[2]} not, {rest} not run."
     )
-    return HEAD + said + "\n\n" + "\n".join(table) + "\n"
+    return HEAD + "<!-- table -->\n\n" + said + "\n\n" + "\n".join(table) + "\n"
