@@ -29,6 +29,7 @@ from droptics.linalg import (
 )
 from droptics.linalg.krylov import Krylov, Operator, upper_values
 from droptics.linalg.leading import leading_eigen
+from droptics.linalg.shrinkage import threshold
 from droptics.norms import k_support
 
 EPS = 2.0**-52
@@ -500,3 +501,30 @@ def test_in_place_rotation_refuses_what_it_would_break():
         k_support_shrink(torch.tensor(1.0), 0.5, 2)
     with pytest.raises(ValueError, match="values must"):
         k_support_shrink(torch.tensor([1.0, math.nan]), 0.5, 2)
+
+
+def test_columns_of_the_wanted_norm_are_exchanged_or_left_alone():
+    """The mean is met on the way by the carrier (which takes another's place) and by a column (which is skipped)."""
+    for diagonal in ([0.0, 1.0, 3.0, 4.0], [1.0, 2.0, 3.0], [2.0, 2.0, 2.0]):
+        gram = torch.diag(torch.tensor(diagonal, dtype=torch.float64))
+        rotation = equalizer(gram)
+        close(rotation.mT @ rotation, torch.eye(len(diagonal), dtype=torch.float64), relative=1e-15 * 4)
+        close(torch.diagonal(rotation.mT @ gram @ rotation), torch.full((len(diagonal),), 2.0), relative=1e-15 * 4)
+        close(equalize_columns(gram.sqrt())[0].square().sum(0), torch.full((len(diagonal),), 2.0), relative=1e-15 * 4)
+
+
+@given(st.lists(st.floats(-2, 5), min_size=1, max_size=8), st.floats(0, 20), st.integers(1, 9))
+@settings(max_examples=60, deadline=None)
+def test_threshold_is_that_of_shrink(values, strength, width):
+    ordered = np.sort(np.array(values))[::-1].copy()
+    rank, level = threshold(ordered, strength, width)
+    shrunk = shrink(torch.from_numpy(ordered), strength, width).numpy()
+    np.testing.assert_allclose(np.r_[ordered[:rank] - level, np.zeros(len(ordered) - rank)], shrunk, atol=1e-12)
+
+
+def test_vectors_that_are_lost_are_reported():
+    rows = np.zeros((2, 4))
+    rows[:, 0] = 1.0
+    assert not leading._orthonormalize(rows, 1)  # the second row is the first one again
+    lost = np.full(5, np.nan)
+    assert leading._vectors(lost, lost[1:], np.zeros(1), np.empty((1, 5))) == np.inf

@@ -28,10 +28,8 @@ def _tangent(own: float, other: float, inner: float, target: float) -> tuple[flo
 
     Smaller root of (other - target) t^2 + 2 inner t + (own - target) = 0, without cancellation.
     """
-    below = own - target
+    below = own - target  # not zero: a column that has the wanted norm is left alone
     above = other - target
-    if below == 0.0:
-        return 1.0, 0.0
     discriminant = inner * inner - above * below
     root = np.sqrt(discriminant) if discriminant > 0.0 else 0.0
     pivot = -(inner + root) if inner >= 0.0 else -(inner - root)
