@@ -154,7 +154,7 @@ class Ascent:
             now.fresh = better
             done = now.fooled if now.settled is None else now.fooled | now.settled
             climbing = len(now.rows) - int(done.sum()) if self.leaves else len(now.rows)
-            right = len(now.rows) - int(now.fooled.sum())
+            right = climbing if done is now.fooled and self.leaves else len(now.rows) - int(now.fooled.sum())
             self.rates.append(1.0 - (right + still) / count)
             if last or climbing == 0:
                 break

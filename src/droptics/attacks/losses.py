@@ -170,13 +170,11 @@ def _cross_entropy(outputs: Tensor, targets: Tensor, scaled: bool) -> tuple[Tens
     logs = functional.log_softmax(outputs, -1)
     right = logs.gather(-1, index)
     slope = logs.exp()
-    slope.scatter_(-1, index, slope.gather(-1, index) - 1.0)
-    if not scaled:
-        saturated = right > _SATURATED
-        # Asking a GPU whether there are any costs more than doing it for all.
-        if outputs.device.type != "cpu" or bool(saturated.any()):
-            others = functional.softmax(_wrong(outputs, index), -1).scatter_(-1, index, -1.0)
-            slope = torch.where(saturated, others, slope)
+    slope.scatter_(-1, index, right.exp() - 1.0)
+    # Asking a GPU whether any is saturated costs more than treating all as if they were.
+    if not scaled and (outputs.device.type != "cpu" or float(right.max()) > _SATURATED):
+        others = functional.softmax(_wrong(outputs, index), -1).scatter_(-1, index, -1.0)
+        slope = torch.where(right > _SATURATED, others, slope)
     return -right.squeeze(-1), slope
 
 

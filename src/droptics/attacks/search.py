@@ -19,8 +19,8 @@ from droptics.attacks.threat import Region, Threat
 from droptics.losses import CrossEntropy, Loss
 from droptics.models import Model
 
-# Numbers per block of examples on the CPU: a block takes all its steps while it is in the second-level cache.
-_BLOCK = 2**18
+# Numbers per block of examples on the CPU: a block takes all its steps while most of it is in the cache.
+_BLOCK = 2**19
 
 
 def perturb(
@@ -105,9 +105,10 @@ def _ascend(
         return Ascent(tape, region, targets, method, generator).run()
     if generator is None:
         generator = torch.Generator(region.inputs.device).manual_seed(method.seed)
-    blocks = -(-count // rows)
-    parts = torch.arange(count, device=targets.device).tensor_split(blocks)
-    return joined([Ascent(tape, region.select(part), targets[part], method, generator).run() for part in parts])
+    size = -(-count // -(-count // rows))  # blocks of about equal size
+    starts = range(0, count, size)
+    parts = [(region.slice(begin, begin + size), targets[begin : begin + size]) for begin in starts]
+    return joined([Ascent(tape, part, labels, method, generator).run() for part, labels in parts])
 
 
 def joined(trails: Sequence[Trail]) -> Trail:
