@@ -398,7 +398,7 @@ def test_parquet(tmp_path):
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     (tmp_path / "r.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ValueError, match="pip install pyarrow"):
+    with pytest.raises(ValueError, match=r"pip install droptics\[parquet\]"):
         joined(tmp_path / "r.parquet")
 
 
@@ -546,7 +546,9 @@ def test_jester_as_a_spreadsheet(tmp_path, monkeypatch, server):
     assert ratings.items.tolist() == [0, 2, 2]
     assert ratings.values.tolist() == pytest.approx([-7.82, 8.5, 0.0])
     monkeypatch.setitem(sys.modules, "xlrd", None)
-    with pytest.raises(ValueError, match="needs xlrd; install it, or save the sheet as csv"):
+    with pytest.raises(
+        ValueError, match=r"needs xlrd; install it with `pip install droptics\[xls\]`, or save the sheet as csv"
+    ):
         datasets.jester(tmp_path)
 
 

@@ -21,6 +21,12 @@ def run(*arguments: object):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    """Models without a name of their own are written to the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     ratings = planted_ratings((60, 40, 900), rank=2, noise=0.3, seed=2)
@@ -36,6 +42,22 @@ def test_prints_errors_and_progress(table):
     assert "RMSE" in found.stdout
     assert "MAE" in found.stdout
     assert "sweep   1  objective" in found.stderr
+
+
+def test_model_is_written_unless_told_otherwise(table, tmp_path):
+    options = ("--width", 3, "--sweeps", 2, "--json")
+    assert run(table, *options, "--no-save").exit_code == 0
+    assert not list(tmp_path.iterdir())
+    found = json.loads(run(table, *options).stdout)
+    assert found["model"] == "ratings-model.safetensors"
+    assert DropoutCompletion.load(tmp_path / found["model"]).objective_ == pytest.approx(found["objective"])
+
+
+def test_absent_set_names_the_options(tmp_path):
+    found = run("ml-10m", "--folder", tmp_path)
+    assert found.exit_code != 0
+    assert "--folder" in str(found.exception)
+    assert "--download" in str(found.exception)
 
 
 def test_json_model_and_recommendations(table, tmp_path):

@@ -45,7 +45,11 @@ def complete_command(
         str | None,
         typer.Option("--columns", help="Names or positions of user, item and rating, with commas: who,what,stars."),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write the model to this .safetensors file.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="File of the model; by default RATINGS-model.safetensors in the current folder."),
+    ] = None,
+    save: Annotated[bool, typer.Option("--save/--no-save", help="Write the model.")] = True,
     recommend: Annotated[
         list[str] | None, typer.Option("--recommend", help="Recommend items to this user; may be repeated.")
     ] = None,
@@ -66,6 +70,7 @@ def complete_command(
     Reads the ratings, holds a share of them out, fits mean + user bias + item bias + <u, v>, and prints the root mean
     square and mean absolute error on the held-out part, which the fit never saw. There is nothing to tune at first:
     the default rate follows the width and the number of ratings. Each sweep shows the objective, which only falls.
+    The model is written to a safetensors file, which `DropoutCompletion.load` reads.
 
     Ids may be numbers or text. A line that cannot be read is named; pairs rated twice are averaged.
 
@@ -115,23 +120,29 @@ def complete_command(
         }
     if notes:
         rows["note"] = notes[0]
-    if out is not None:
-        model.save(out)
-        rows["model"] = str(out)
+    if save:
+        file = Path(f"{Path(ratings).name.split('.')[0]}-model.safetensors") if out is None else out
+        model.save(file)
+        rows["model"] = str(file)
     for user in recommend or []:
         rows[f"for {user}"] = _recommended(model, user, count, as_json)
     show(f"{ratings}: dropout matrix completion", rows, as_json)
 
 
 def _load(ratings: str, columns: str | None, folder: Path | None, download: bool) -> Any:
-    from droptics.datasets import Ratings, jester, movielens, read_chunks
+    from droptics.datasets import DatasetMissing, Ratings, jester, movielens, read_chunks
     from droptics.recommenders.ratings import triple
 
     if not Path(ratings).is_file():
-        if ratings in ("ml-100k", "ml-1m", "ml-10m"):
-            return movielens(ratings, folder, download)
-        if ratings == "jester":
-            return jester(folder, download)
+        try:
+            if ratings in ("ml-100k", "ml-1m", "ml-10m"):
+                return movielens(ratings, folder, download)
+            if ratings == "jester":
+                return jester(folder, download)
+        except DatasetMissing as error:
+            raise ValueError(
+                str(error).replace("folder=...", "--folder").replace("pass download=True", "say --download")
+            ) from error
         raise ValueError(f"ratings: no file {ratings}, and no set of that name (ml-100k, ml-1m, ml-10m, jester)")
     if columns is None:
         return Ratings(*triple(ratings))

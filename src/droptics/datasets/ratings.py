@@ -122,7 +122,8 @@ def jester(folder: Folder | None = None, download: bool = False) -> Ratings:
 
     Reads the first found of `jester-1.npz` (arrays users, items, ratings) and the original table as text or as a
     spreadsheet (`jester-data-1.csv`, `jester-data-1.xls`: a line per user, the number of ratings and then the 100
-    ratings, 99 where there is none), in `folder/jester` or in `folder` itself. The spreadsheet needs xlrd.
+    ratings, 99 where there is none), in `folder/jester` or in `folder` itself. The spreadsheet needs the
+    extra `xls` (xlrd).
     """
     names = ("jester-1.npz", "jester-data-1.csv", "jester-data-1.xls")
     path = locate(places(folder, ("jester", "Jester")), names)
@@ -229,6 +230,9 @@ def _read_jester_sheet(path: Path) -> NDArray[np.float64]:
     try:
         import xlrd  # type: ignore[import-untyped]  # noqa: PLC0415 - optional
     except ImportError as error:
-        raise ValueError(f"{path}: reading a spreadsheet needs xlrd; install it, or save the sheet as csv") from error
+        raise ValueError(
+            f"{path}: reading a spreadsheet needs xlrd; install it with `pip install droptics[xls]`, or save the "
+            "sheet as csv"
+        ) from error
     sheet = xlrd.open_workbook(path).sheet_by_index(0)
     return np.array([sheet.row_values(row) for row in range(sheet.nrows)], np.float64)

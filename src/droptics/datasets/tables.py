@@ -243,7 +243,9 @@ def _parquet_chunks(path: Path, columns: Sequence[str | int], rows: int) -> Iter
     try:
         from pyarrow import parquet  # noqa: PLC0415 - optional
     except ImportError as error:
-        raise ValueError(f"{path}: reading Parquet needs pyarrow; install it with `pip install pyarrow`") from error
+        raise ValueError(
+            f"{path}: reading Parquet needs pyarrow; install it with `pip install droptics[parquet]`"
+        ) from error
     with parquet.ParquetFile(path) as file:
         names = file.schema_arrow.names
         picked = [names[c] if isinstance(c, int) and c < len(names) else c for c in columns]
