@@ -11,7 +11,7 @@ from droptics.data import Moments, Sample
 from droptics.errors import CertificateError, NoClosedForm
 from droptics.masks import Bernoulli, Block, Product, SlidingBlock
 from droptics.models import Autoencoder, DeepLinear, Factorization, Model, TwoLayerLinear
-from droptics.optima import Optimum, certify, optimum
+from droptics.optima import Optimum, certify, optimum, optimum_of_map
 from droptics.optima.optimum import Certificate, check_certified
 from droptics.penalties import criterion
 
@@ -188,3 +188,23 @@ class Unknown(Model):
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_maps_that_cannot_be_decomposed():
+    masks = Bernoulli(0.3, 2)
+    with pytest.raises(ValueError, match="finite squared norm, got inf; scale it down"):
+        optimum_of_map(torch.full((3, 3), 1e200, dtype=torch.float64), masks)
+    with pytest.raises(ValueError, match="matrix must be floating point"):
+        optimum_of_map(torch.ones(3, 3, dtype=torch.long), masks)
+    with pytest.raises(NoClosedForm, match="needs independent units, got Block"):
+        optimum_of_map(normal(3, 3), Block(0.3, 4, 2))
+
+
+def test_nothing_to_fit_under_correlated_masks():
+    """Targets that are zero: the best network is zero, whatever the law."""
+    zero = Sample(sample().inputs, torch.zeros(len(sample()), OUTPUTS).double())
+    for law in (SlidingBlock(0.3, 4, 2), Block(0.5, 4, 2), Bernoulli(0.5, 4)):
+        best = optimum(TwoLayerLinear, zero, law)
+        assert best.objective == 0.0
+        assert best.rank == 0
+        assert not best.model.matrix().any()

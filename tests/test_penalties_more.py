@@ -12,8 +12,17 @@ from compare import close
 from droptics.data import Moments, Sample
 from droptics.errors import NoClosedForm
 from droptics.losses import CrossEntropy
-from droptics.masks import Bernoulli, Block, Gaussian, Product
-from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, LastLayer, Model, TwoLayerLinear
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, Product
+from droptics.models import (
+    Autoencoder,
+    Connections,
+    DeepLinear,
+    Factorization,
+    LastLayer,
+    Model,
+    ReLUNet,
+    TwoLayerLinear,
+)
 from droptics.penalties import (
     ClosedForm,
     Enumerate,
@@ -28,6 +37,8 @@ from droptics.penalties import (
 )
 from droptics.penalties.closed_form import unit_energies, unit_gram
 from droptics.penalties.penalty import has_closed_form
+from droptics.penalties.relu import relu_cost
+from droptics.penalties.relu_effort import words
 
 
 def two_layer(width=5):
@@ -258,3 +269,31 @@ def test_batches_of_dropconnect_networks_and_batches_of_one():
     exact = penalty(single, sample(), Bernoulli(0.4, 5)).value
     assert estimate.value.shape == exact.shape == (1,)
     assert bool(estimate.lower <= exact <= estimate.upper)
+
+
+def test_laws_that_cannot_be_listed_are_sampled():
+    net = relu_network()
+    early = [Gaussian(0.5, size) for size in net.layer_units[:-1]]
+    masks = Product([*early, Bernoulli(0.3, net.layer_units[-1])])
+    assert isinstance(best_method(net, sample(), masks), MonteCarlo)
+    assert isinstance(best_method(net, sample(), Bernoulli(0.3, net.units)), ClosedForm)
+
+
+def test_outcomes_of_listed_laws_are_counted():
+    """Early masks given as a list: the product of its length and of the coins of the last listed layer."""
+    net = ReLUNet([normal(3, 2).abs(), normal(2, 3, seed=1).abs(), normal(1, 2, seed=2)])
+    listed = Discrete(torch.tensor([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0]]), torch.tensor([0.5, 0.25, 0.25]))
+    data = Sample(torch.ones(1, 2).double(), torch.ones(1, 1).double())
+    masks = Product([listed, Bernoulli(0.5, 3), Bernoulli(0.5, 2)])
+    cost = relu_cost(net, data, masks)
+    # all weights and inputs are positive, so that every hidden unit is alive under every listed mask
+    assert cost.outcomes == pytest.approx(3 * 2**3)
+    assert cost.seconds > 0
+    close(penalty(net, data, masks).value, penalty(net, data, masks, Enumerate()).value, 1e-11)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(3.0, "3 s"), (3 * 3600.0, "3 hours"), (4 * 86400.0, "4 days"), (9.6e7, "3 years")]
+)
+def test_durations_for_people(seconds, text):
+    assert words(seconds) == text
