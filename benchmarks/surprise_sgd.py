@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+State = tuple[Array, Array, Array, Array, Array]
 
 
 def fit(
@@ -36,17 +37,36 @@ def fit(
     `starts` bounds each user's ratings, `count` is the number of items, `values` are ratings minus their mean;
     `implicit` makes it SVD++.
     """
-    generator = np.random.RandomState(seed)  # what scikit-surprise draws from, in its order
-    users = len(starts) - 1
-    p, q = (generator.normal(0, 0.1, (rows, width)) for rows in (users, count))
-    y = generator.normal(0, 0.1, (count, width)) if implicit else np.zeros((count, width))
-    b, c = np.zeros(users), np.zeros(count)
-    for _ in range(epochs):
-        _epoch(starts, items, values, b, c, p, q, y, rate, regularization, implicit)
-    for user in range(users if implicit else 0):
+    state = begin(len(starts) - 1, count, width, implicit, seed)
+    advance(state, starts, items, values, epochs, rate, regularization, implicit)
+    b, c, p, q, y = state
+    for user in range(len(p) if implicit else 0):
         rated = items[starts[user] : starts[user + 1]]
         p[user] += y[rated].sum(0) / np.sqrt(max(len(rated), 1))
     return b, c, p, q
+
+
+def begin(users: int, items: int, width: int, implicit: bool, seed: int = 0) -> State:
+    """Biases, user and item factors, implicit factors (zero for SVD) before the first epoch."""
+    generator = np.random.RandomState(seed)  # what scikit-surprise draws from, in its order
+    p, q = (generator.normal(0, 0.1, (rows, width)) for rows in (users, items))
+    y = generator.normal(0, 0.1, (items, width)) if implicit else np.zeros((items, width))
+    return np.zeros(users), np.zeros(items), p, q, y
+
+
+def advance(
+    state: State,
+    starts: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: Array,
+    epochs: int,
+    rate: float,
+    regularization: float,
+    implicit: bool,
+) -> None:
+    """So many epochs, in place."""
+    for _ in range(epochs):
+        _epoch(starts, items, values, *state, rate, regularization, implicit)
 
 
 @numba.njit(cache=True, fastmath={"reassoc", "contract", "arcp", "nsz"})
@@ -103,7 +123,7 @@ def compare() -> None:
     for name, theirs in (("SVD", SVD(**options)), ("SVD++", SVDpp(**options, cache_ratings=True))):
         implicit = name == "SVD++"
         fit(starts, items, values, trainset.n_items, 20, 1, 0.01, 0.05, implicit)  # compile
-        begin = time.process_time()
+        first = time.process_time()
         theirs.fit(trainset)
         middle = time.process_time()
         ours = fit(starts, items, values, trainset.n_items, 20, 5, 0.01, 0.05, implicit)
@@ -113,7 +133,7 @@ def compare() -> None:
             factors[user] += theirs.yj[[item for item, _ in rated]].sum(0) / np.sqrt(len(rated))
         both = zip(ours, (theirs.bu, theirs.bi, factors, theirs.qi), strict=True)
         gap = max(float(np.abs(mine - other).max()) for mine, other in both)
-        print(f"{name}: largest difference {gap:.1e}; {middle - begin:.2f} s there, {end - middle:.2f} s here")
+        print(f"{name}: largest difference {gap:.1e}; {middle - first:.2f} s there, {end - middle:.2f} s here")
 
 
 if __name__ == "__main__":
