@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.data import Data, Moments
@@ -17,8 +19,12 @@ from droptics.norms import k_support
 
 def common_strength(masks: MaskLaw) -> float | None:
     """The relative variance that all units share, up to rounding; None when they differ."""
-    variance = masks.relative_variance.detach().cpu().numpy()
-    low, high = float(variance.min()), float(variance.max())
+    return shared_value(masks.relative_variance.detach().cpu().numpy())
+
+
+def shared_value(strengths: NDArray[np.float64]) -> float | None:
+    """The number that all entries are, up to rounding; None when they differ."""
+    low, high = float(strengths.min()), float(strengths.max())
     return high if high - low <= 1e-12 * high else None
 
 

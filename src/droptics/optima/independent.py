@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from droptics.envelopes.two_layer import common_strength
+from droptics.envelopes.two_layer import shared_value
 from droptics.equalization.two_layer import spread
 from droptics.linalg import shrink_unequal
 from droptics.linalg.leading import leading_eigen
@@ -46,7 +46,8 @@ class Shrinker:
     @staticmethod
     def of(masks: MaskLaw) -> Shrinker:
         """The shrinkage under a law with independent units."""
-        return Shrinker(masks.relative_variance.detach().cpu().numpy(), common_strength(masks))
+        strengths = masks.relative_variance.detach().cpu().numpy()
+        return Shrinker(strengths, shared_value(strengths))
 
     @property
     def width(self) -> int:
