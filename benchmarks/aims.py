@@ -95,6 +95,7 @@ SWEEP_WHY = "Compiled by numba, without the register tiles of hand-written C++; 
 SWEEP_GPU_WHY = "Heavy rows take several passes, and gathers from the cache are not the only traffic."
 PGD_GPU_WHY = "Small kernels one after another: a step is bound by launches, not by arithmetic."
 PGD_WHY = "Fooled images leave the batch; what remains is the matrix products that every library needs."
+ROBUST_WHY = "Two thirds of the images are never fooled and take every step; the products are then all there is."
 HEAD_WHY = "The Gram matrix is a general product, twice the work of a symmetric one; tuned SGD needs few epochs."
 CHAIN = "The columns are read twice: a second pass brings the error from 1e-12 to 1e-15."
 
@@ -180,6 +181,10 @@ AIMS = (
         4, PGD, PGD_WHY, promised=2.3),
     Aim("PGD, 40 steps, perceptron", "ART", "attacks", r"^standard MLP PGD-linf equal steps vs ART",
         7, PGD, PGD_WHY, promised=2.3),
+    Aim("PGD, 40 steps, robust perceptron", "torchattacks", "attacks", r"^robust MLP PGD-linf equal .* torchattacks",
+        None, PGD, ROBUST_WHY, promised=1.25),
+    Aim("PGD, 40 steps, robust perceptron", "foolbox", "attacks", r"^robust MLP PGD-linf equal steps vs foolbox",
+        None, PGD, ROBUST_WHY, promised=1.25),
     Aim("PGD, 40 steps, perceptron, GPU", "torchattacks, same GPU", "attacks_gpu", r"MLP PGD-linf.*torchattacks",
         20, Work("weights read again from the cache, 5 microseconds a step", seconds=2e-4), PGD_GPU_WHY, device="cuda"),
     Aim("exact penalty in a ResNet-50 step, GPU", "the plain step", "step_gpu", r"ExplicitDropout, compiled / plain",

@@ -147,7 +147,7 @@ def write_readme(file: Path = RESULTS.parents[1] / "README.md") -> None:
     old = file.read_text()
     head, _, rest = old.partition("| task | instead of |")
     _, _, tail = rest.partition("\n\n")
-    file.write_text(head + readme_table() + "\n\n" + tail)
+    file.write_text(head + readme_table() + "\n\n" + tail.lstrip("\n"))
 
 
 if __name__ == "__main__":

@@ -104,6 +104,9 @@ def shortfalls(found: Sequence[Standing]) -> list[str]:
         if standing.short:
             share = f" Our share of the floor is {standing.share:.0%}." if standing.share else ""
             lines.append(f"- {label}: **{escape(standing.short)}**.{share} {escape(aim.why)}".rstrip())
+        elif standing.kept is False:
+            missed = f"{aim.show(standing.score)} of the promised {aim.show(aim.promised)}"
+            lines.append(f"- {label}: **{escape(missed)}**. {escape(aim.why)}".rstrip())
         elif standing.row is None and aim.moonshot:
             lines.append(f"- {label}: not measured. {escape(aim.why)}".rstrip())
     return lines
