@@ -126,3 +126,15 @@ def aversion(power: int) -> list[Comparison]:
         compare(risk(moved, networks.two_points(A)), "==", risk(model, data), "aversion on A o P"),
         compare(risk(model, data), ">", 0.0, "aversion"),
     ]
+
+
+def witness(factor: float) -> list[Comparison]:
+    """Definition 21: the risk of the weight-decay optimum, lam^2/x.x, the same for widths one and two."""
+    x, zero = tensor(INPUT), torch.zeros(3, dtype=torch.float64)
+    found = []
+    for width in (1, 2):
+        net = decay_optimum(width)
+        error = ((output(net, x) - 1) ** 2 + output(net, zero) ** 2) / 2
+        stated = factor * networks.weight_decay_aversion(x, STRENGTH)
+        found.append(compare(error, "==", stated, f"risk, width {width}", precision=1e-5))
+    return found

@@ -9,10 +9,10 @@ from droptics.papers.helmbold2017 import checks, decay_checks, negative_checks
 
 SOURCE = "Helmbold, Long 2017 (JMLR 18, arXiv 1602.04484)"
 
-CLAIMS: tuple[Claim, ...] = (
+STATED: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-def2",
-        f"{SOURCE}, Definitions 2 and 3",
+        f"{SOURCE}, Definition 2",
         "Dropout aversion: risk of the dropout optimum beyond the least risk; A o P: the inputs multiplied by A.",
         check=partial(decay_checks.aversion, -1),
         control=partial(decay_checks.aversion, 1),
@@ -51,6 +51,14 @@ print((9 / 32 / K) ** -0.5)
 print((1 - (2 / 9 / K) ** 0.5 - (18 * K) ** -0.5) / (K / 2 - K**0.5 / 4))""",
     ),
     Claim(
+        "helmbold2017-def21",
+        f"{SOURCE}, Definition 21",
+        "Aversion witness: the minimizer of risk plus weight decay of largest risk; on P_(x,1) its risk is lam^2/x.x.",
+        check=partial(decay_checks.witness, 1.0),
+        control=partial(decay_checks.witness, 1.2),
+        objects=("penalties.risk",),
+    ),
+    Claim(
         "helmbold2017-lem22",
         f"{SOURCE}, Lemma 22",
         "Every hidden node may be taken to be zero on one of 0 and x.",
@@ -75,7 +83,7 @@ print(w * h + b)""",
     ),
     Claim(
         "helmbold2017-lem23",
-        f"{SOURCE}, Lemmas 23, 25, 27, 28",
+        f"{SOURCE}, Lemma 23",
         "At an optimum of weight decay on P_(x,1) every used node has its weights along x, |v.x| is its range, and the "
         "output at x is at most 1.",
         check=decay_checks.at_optimum,
@@ -101,7 +109,7 @@ print(w * h + b)""",
     ),
     Claim(
         "helmbold2017-lem32",
-        f"{SOURCE}, Definitions 30 and 31, Lemmas 29, 32 and 33",
+        f"{SOURCE}, Lemma 32",
         "Squared weights of sum B reach an activation of at most B ||x||/2, attained at the optimum: A costs 2A/||x||.",
         check=partial(decay_checks.budget, 1.0),
         control=partial(decay_checks.budget, 0.5),
@@ -115,4 +123,21 @@ print(w * h + b)""",
         "not checked",
         note="Slips of notation: the checks of these statements use what is meant.",
     ),
+)
+# statements that one check shows together: number -> the one above that carries it
+TOGETHER = {
+    "def3": ("def2", "Definition 3"),
+    "lem25": ("lem23", "Lemma 25"),
+    "lem27": ("lem23", "Lemma 27"),
+    "lem28": ("lem23", "Lemma 28"),
+    "lem29": ("lem32", "Lemma 29"),
+    "def30": ("lem32", "Definition 30"),
+    "def31": ("lem32", "Definition 31"),
+    "lem33": ("lem32", "Lemma 33"),
+}
+CLAIMS: tuple[Claim, ...] = STATED + tuple(
+    next(claim for claim in STATED if claim.id == f"helmbold2017-{other}").printed_as(
+        f"helmbold2017-{number}", f"{SOURCE}, {where}"
+    )
+    for number, (other, where) in TOGETHER.items()
 )

@@ -197,3 +197,20 @@ def reflected_slope(constant: float) -> list[Comparison]:
     z = torch.linspace(-20, 20, 401, dtype=torch.float64)
     limit = (constant * nn.functional.softplus(z)).clamp_max(1.0)
     return [compare(torch.sigmoid(z), "<=", limit, "slope of the reflected loss")]
+
+
+def separable(radius: float) -> list[Comparison]:
+    """Margins y v.x >= gamma leave y v.x' >= gamma - radius within the ball, attained by stepping against y v."""
+    found = []
+    angle = torch.linspace(0.1, 3.0, 15, dtype=torch.float64)
+    X = torch.stack([angle.sin() + 0.5, angle.cos()], 1)
+    y = torch.ones(15, dtype=torch.float64)
+    v = tensor([1.0, 0.0])
+    gamma = float((y * (X @ v)).min())
+    for seed in range(5):
+        step = nn.functional.normalize(normal(seed, 15, 2), dim=1)
+        found.append(compare(y * ((X + radius * step) @ v), ">=", gamma - radius, "any step"))
+    worst = (y * ((X - radius * y[:, None] * v) @ v)).min()
+    found.append(compare(worst, "==", gamma - radius, "the worst step"))
+    found.append(compare(worst, ">", 0.0, "still classified right"))
+    return found
