@@ -166,7 +166,9 @@ FIGURES: tuple[Figure, ...] = (
         color_expects,
         color_draw,
         needs=("cifar10",),
-        takes={"paper": "Eight trainings of a PreAct ResNet-18, six epochs each: minutes on an H200, not the thesis' full length."},
+        takes={
+            "paper": "Eight trainings of a PreAct ResNet-18 of six epochs each, shorter than the thesis': minutes on an H200."
+        },
         objects=("attacks.Pgd", "attacks.Reflected"),
     ),
 )
