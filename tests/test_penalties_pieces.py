@@ -31,6 +31,15 @@ def test_as_many_masks_at_a_time_as_fit_into_the_chunk(model, data, elements):
     close(values[1], risk(model, data), relative=1e-13)
 
 
+@pytest.mark.parametrize("data", [sample(), weighted_sample()])
+@pytest.mark.parametrize("batch", [(), (2, 1)])
+def test_second_moments_determine_the_risk_of_linear_networks(data, batch):
+    model = TwoLayerLinear(normal(*batch, 3, 5), normal(*batch[:-1], 4, 5))
+    errors = (data.inputs @ model.matrix().mT - data.targets).square().sum(-1)
+    close(risk(model, data), (errors * data.shares).sum(-1), relative=1e-13)
+    close(risk(model, Moments.of_sample(data)), (errors * data.shares).sum(-1), relative=1e-12)
+
+
 def test_one_mask_at_a_time_when_even_that_is_too_much(monkeypatch):
     model, data = TwoLayerLinear(normal(3, 4), normal(4, 4)), sample()
     together = penalty(model, data, Bernoulli(0.3, 4), Enumerate()).value
