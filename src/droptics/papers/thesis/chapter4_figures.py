@@ -23,7 +23,7 @@ def completion_cell(*, method: str, **parameters: Any) -> list[Row]:
     """One curve of plain or dropout SGD, or one row of alternating least squares; printed numbers (ml-10m) beside."""
     rows = completion.als_row(**parameters) if method == "als" else completion.sgd_curve(**parameters)
     last, best = rows[-1], min(rows, key=lambda row: row["test_rmse"])
-    found = []
+    found: list[Row] = []
     for row in rows:
         iterate = "last" if row is last else "best" if row is best else ""
         printed = completion.printed_value(row["method"], row["width"], row["drop"], iterate)
