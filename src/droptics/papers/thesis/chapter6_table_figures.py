@@ -167,7 +167,7 @@ FIGURES: tuple[Figure, ...] = (
         color_draw,
         needs=("cifar10",),
         takes={
-            "paper": "Eight trainings of a PreAct ResNet-18 of three epochs each, far fewer than usual: minutes on a GPU."
+            "paper": "Eight trainings of a PreAct ResNet-18 of three epochs, far fewer than usual: minutes on a GPU."
         },
         objects=("attacks.Pgd", "attacks.Reflected"),
     ),
