@@ -60,7 +60,7 @@ def standings(results: Path = RESULTS) -> Iterator[Standing]:
     """Every aim beside the row that measures it."""
     ceilings = {"cpu": rates(results / "ceilings.json"), "cuda": rates(results / "ceilings_gpu.json")}
     for aim in AIMS:
-        row = _found(results / f"{aim.file}.json", aim.row)
+        row = aim.find(results) if aim.find else _found(results / f"{aim.file}.json", aim.row)
         floor = aim.work.floor(ceilings[aim.device]) if aim.work else None
         yield Standing(aim, row, row["floor"] if row and row.get("floor") else floor)
 
