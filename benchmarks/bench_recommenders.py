@@ -210,11 +210,11 @@ def to_error(label: str, ours: Curve, theirs: Curve) -> Row:
 def to_equal_error() -> list[Row]:
     train, test = movielens("ml-1m").split(0.1, seed=0)
     drop = default_drop(WIDTH, len(train))
-    ours = own_curve(train, test, Strengths(WIDTH, expected=1.2 * drop / (1 - drop), bias=2.0, smoothing=0.35), 15)
+    ours = own_curve(train, test, Strengths(WIDTH, expected=1.35 * drop / (1 - drop), bias=2.0, smoothing=0.5), 15)
     print("ours, ml-1m:", [(round(s, 2), round(e, 4)) for s, e in ours])
     rows = []
     for name, run in (
-        ("cmfrec ALS with biases", lambda: cmfrec_curve(train, test, 0.06 * 1.12, (4, 8), biases=True)),
+        ("cmfrec ALS with biases", lambda: cmfrec_curve(train, test, 0.07 * 1.12, (4, 8), biases=True)),
         ("surprise SVD", lambda: surprise_curve(train, test, 0.06, (20, 30))),
     ):
         try:

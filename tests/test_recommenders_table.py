@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -106,3 +107,18 @@ def test_movielens_smoke():
     found = {(row["method"], row["iterate"]): row["test_rmse"] for row in chapter.table_rows(curves)}
     assert found["ALS with biases", "last"] < found["ALS", "last"] < found["plain SGD", "best"]
     assert np.isfinite(found["dropout SGD", "last"])
+
+
+def test_the_page_shows_the_recorded_accuracies():
+    root = Path(__file__).parents[1]
+    recorded = json.loads((root / "benchmarks/results/recommenders_accuracy.json").read_text())
+    page = (root / "docs/rooms/recommenders.md").read_text()
+    assert len(recorded["summary"]) == 3 * (6 + 1)
+    for row in recorded["summary"]:
+        error = f"{abs(row['rmse']):.4f} ± {row['standard_error']:.4f}"
+        assert error in page, row
+    for settings in recorded["grids"].values():
+        assert len(settings) == 16  # the same budget for every method
+    for row in recorded["summary"]:  # not worse than the best alternative by more than a standard error
+        if "minus" in row["method"]:
+            assert row["rmse"] <= row["standard_error"]

@@ -141,9 +141,7 @@ class DropoutCompletionCV(BaseEstimator):  # type: ignore[misc]
             series[f"width {width}, held out"] = [point.holdout_rmse for point in mine]
             series[f"width {width}, training"] = [point.train_rmse for point in mine]
         label = "drop" if by_rate else "lam / width"
-        return lines(
-            axis, series, xlabel=label, ylabel="RMSE", title="Error along the path", log="" if by_rate else "x"
-        )
+        return lines(axis, series, xlabel=label, ylabel="RMSE", title="Error along the path")
 
 
 def _point(model: DropoutCompletion, held: Ratings) -> PathPoint:
