@@ -154,7 +154,7 @@ def recommenders() -> None:
     for width in (5, 10, 20):
         points = [point for point in search.points_ if point.width == width]
         series[f"width {width}"] = ([point.strength for point in points], [point.holdout_rmse for point in points])
-    panel = Panel("Planted ratings", "strength divided by width", "held-out RMSE", series, {"noise": 0.8}, log="x")
+    panel = Panel("Planted ratings", "strength divided by width", "held-out RMSE", series, {"noise": 0.8})
     save("recommenders", panels([panel]))
 
 
