@@ -47,13 +47,16 @@ def curves_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
         strong = errors["normalized"]
         fall = max(before - after for before, after in pairwise(strong))
         found.append(Expectation(compare(fall, "<=", 0.005, f"{training}: largest fall of the curve")))
-        for weak in ("raw", "raw, reflected"):
-            lead = max(a - b for a, b in zip(errors[weak], strong, strict=True))
-            label = f"{training}: largest lead of the {weak} attack over the normalized one"
+        for strongest in ("normalized", "raw, reflected"):
+            lead = max(a - b for a, b in zip(errors["raw"], errors[strongest], strict=True))
+            label = f"{training}: largest lead of the raw attack over the one that is {strongest}"
             found.append(Expectation(compare(lead, "<=", 0.01, label)))
     if scale == "paper":
         at = {"radius": 2.0, "attack": "normalized"}
         (plain,) = column(rows, "error", training="standard", **at)
+        flat = column(rows, "error", training="standard", attack="raw")[-1]
+        steep = column(rows, "error", training="standard", attack="normalized")[-1]
+        found.append(Expectation(compare(flat, "<", steep / 10, "standard, largest radius: raw against normalized")))
         for training in ("PGD-2", "R-PGD-2"):
             (hardened,) = column(rows, "error", training=training, **at)
             found.append(Expectation(compare(hardened, "<", plain, f"error at radius 2: {training} against standard")))
