@@ -46,9 +46,9 @@ EXACT = (
     "test_penalties_more.py",
     "test_penalties.py",
 )
-SECOND = ("test_fit.py", "test_derivatives.py", "test_second_order.py", "test_penalties.py")
-RELU = ("test_fit.py", "test_relu.py", "test_kernels.py")
-BLOCK = ("test_optima_block.py", "test_optima_more.py")
+SECOND = ("test_fit.py", "test_penalties_pieces.py", "test_derivatives.py", "test_second_order.py", "test_penalties.py")
+RELU = ("test_fit.py", "test_penalties_pieces.py", "test_relu.py", "test_kernels.py")
+BLOCK = ("test_optima_pieces.py", "test_optima_block.py", "test_optima_more.py")
 TWO_LAYER = (
     "test_optima_pieces.py",
     "test_fit.py",
@@ -71,8 +71,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "droptics.optima.block": BLOCK,
     "droptics.optima.optimum": TWO_LAYER,
     "droptics.penalties.second_order": SECOND,
-    "droptics.optima.last_layer": ("test_certify.py", "test_optima_more.py"),
-    "droptics.optima.connections": ("test_certify.py", "test_optima_more.py"),
+    "droptics.optima.last_layer": ("test_heads.py", "test_certify.py", "test_ridge.py"),
+    "droptics.optima.connections": ("test_optima_pieces.py", "test_certify.py", "test_optima_more.py"),
     "droptics.optima.general": BLOCK,
     "droptics.penalties.relu": RELU,
     "droptics.penalties.relu_sampling": RELU,
@@ -81,7 +81,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "droptics.penalties.relu_effort": RELU,
     "droptics.optima.allocations": DEEP,
     "droptics.optima.krylov": TWO_LAYER,
-    "droptics.optima.projection": ("test_projection.py",),
+    "droptics.optima.projection": ("test_optima_pieces.py", "test_projection.py"),
     "droptics.optima.ridge": ("test_ridge.py",),
     "droptics.penalties.relu_kernels": ("test_kernels.py", "test_relu.py"),
     "droptics.penalties.relu_sweeps": ("test_kernels.py", "test_relu.py"),

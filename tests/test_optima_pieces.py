@@ -1,5 +1,7 @@
 """The optimum worked out by hand: values, ranks, claims and scales of two-layer and tied networks, piece by piece."""
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -9,10 +11,20 @@ from compare import close
 from droptics.data import Moments, Sample
 from droptics.envelopes.whitening import whiten
 from droptics.masks import Bernoulli, Block, SlidingBlock
-from droptics.models import Autoencoder, Factorization, TwoLayerLinear
-from droptics.optima import certify, optimal_factors, optimum
-from droptics.optima.independent import Shrinker, independent_factors, least_value, shrunk_svd, value_of_factors
+from droptics.models import Autoencoder, Connections, Factorization, TwoLayerLinear
+from droptics.optima import certify, optimal_factors, optimum, optimum_of_map
+from droptics.optima.independent import (
+    Shrinker,
+    _shrunk_array,
+    _shrunk_tensor,
+    _tensor_products,
+    independent_factors,
+    least_value,
+    shrunk_svd,
+    value_of_factors,
+)
 from droptics.optima.optimum import Certificate, Optimum, certify_bound, check_certified, rounding
+from droptics.optima.projection import variable_projection
 from droptics.optima.two_layer import two_layer_bound
 from droptics.penalties import criterion
 
@@ -197,3 +209,98 @@ def test_other_optimal_factors_and_what_is_refused():
         optimal_factors(optimum(TwoLayerLinear, by_hand(MAP), UNEQUAL))
     with pytest.raises(ValueError, match="two-layer or tied"):
         optimal_factors(Optimum(Factorization(normal(2, 2), normal(2, 2)), 1.0, 1.0, 1, "mianjy2018-thm3.6"))
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4)])
+@pytest.mark.parametrize("rate", [0.2, 1e-9])
+def test_what_runs_on_other_devices_is_what_runs_here(shape, rate):
+    left, right = torch.linalg.qr(normal(shape[0], 2)).Q, torch.linalg.qr(normal(shape[1], 2)).Q
+    # at the small rate the second value is kept and too small for the Gram matrix
+    target = (left * torch.tensor([1.0, 1e-6], dtype=torch.float64)) @ right.mT
+    shrinking = Shrinker.of(Bernoulli(rate, 2))
+    here, there = _shrunk_array(target.numpy(), shrinking), _shrunk_tensor(target, shrinking)
+    close(there[1], here[1], relative=1e-12)
+    close((there[0] * there[1]) @ there[2].mT, (here[0] * here[1]) @ here[2].T, relative=1e-13)
+    close(there[3], here[3], relative=1e-12, scale=1.0)
+    for vectors in (there[0], there[2]):
+        close(vectors.mT @ vectors, torch.eye(len(there[1])), relative=1e-9)
+
+
+@pytest.mark.parametrize("moment", [None, Moments.of_sample(weighted_sample()).xx])
+def test_products_of_factors_on_other_devices(moment):
+    U, V, cross = normal(3, 5), normal(4, 5), normal(3, 4)
+    inner, products = _tensor_products(U, V, cross, moment)
+    close(inner, (cross * (U @ V.mT)).sum(), relative=1e-13)
+    hidden = V if moment is None else moment @ V
+    close(products, (U.mT @ U) * (V.mT @ hidden), relative=1e-13)
+
+
+@pytest.mark.parametrize("law", [SlidingBlock(0.3, 4, 2), Block(0.3, 4, 2), Bernoulli(0.3, 4)])
+def test_a_map_that_is_zero_and_maps_that_are_tiny_or_huge(law):
+    found = optimum(TwoLayerLinear, Moments.of_map(torch.zeros(2, 3, dtype=torch.float64)), law)
+    assert (found.rank, found.objective, found.method) == (0, 0.0, "closed form")
+    assert (found.model.U.shape, found.model.V.shape) == ((2, 4), (3, 4))
+    matrix = normal(2, 3)
+    plain = optimum(TwoLayerLinear, Moments.of_map(matrix), law)
+    for scale in (1e-6, 1e6):
+        other = optimum(TwoLayerLinear, Moments.of_map(scale * matrix), law)
+        close(other.objective, scale**2 * plain.objective, relative=1e-9)
+        close(other.bound, scale**2 * plain.bound, relative=1e-9)
+
+
+def test_dropconnect_on_uncorrelated_inputs_is_dropout():
+    scales = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+    matrix = normal(2, 3)
+    data = Moments(scales.diag(), matrix * scales, matrix @ scales.diag() @ matrix.mT + torch.eye(2).double())
+    for width in (1, 2, 4):
+        found = optimum(Connections, data, Bernoulli(0.4, 3 * width))
+        plain = optimum(TwoLayerLinear, data, Bernoulli(0.4, width))
+        close(found.objective, plain.objective, relative=1e-9)
+        close(found.model.matrix(), plain.model.matrix(), relative=1e-6)
+        assert found.rank == plain.rank
+        assert found.model.units == 3 * width
+        close(certify(found.model, data, Bernoulli(0.4, 3 * width)).bound, found.bound, relative=1e-12)
+
+
+@pytest.mark.parametrize(("width", "certified"), [(1, False), (3, True)])
+def test_dropconnect_on_correlated_inputs_is_not_improved_by_descent(width, certified):
+    data, law = Sample(normal(9, 3), normal(9, 3)), Bernoulli(0.2, 3 * width)
+    found = optimum(Connections, data, law)
+    assert found.certified is certified
+    assert found.bound <= found.objective * (1 + 1e-12)
+    start = [
+        tensor.detach().clone(memory_format=torch.contiguous_format).requires_grad_(True)
+        for tensor in found.model.tensors
+    ]
+    descent = torch.optim.LBFGS(start, max_iter=300, tolerance_grad=1e-12, line_search_fn="strong_wolfe")
+
+    def closure():
+        descent.zero_grad()
+        value = criterion(Connections(*start), data, law).value
+        value.backward()
+        return value
+
+    descent.step(closure)
+    reached = float(criterion(Connections(*start), data, law))
+    close(found.objective, reached, relative=1e-8 if certified else 0.02)
+    least = certify_bound(found.model, data, law)[0]
+    assert least <= reached * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("dtype", "allowed"), [(torch.float64, 1e-9), (torch.float32, 1e-4)])
+def test_large_maps_say_what_counts_as_rounding(dtype, allowed):
+    matrix = (normal(450, 2) @ normal(2, 420)).to(dtype) * 3
+    found = optimum_of_map(matrix, Bernoulli(0.5, 3), tolerance=1e-12)
+    assert found.tolerance == allowed
+    assert found.certified
+    assert optimum_of_map(matrix, Bernoulli(0.5, 3), tolerance=1e-3).tolerance == 1e-3
+
+
+def test_the_history_of_variable_projection_counts_its_own_seconds():
+    began = time.process_time()
+    found = variable_projection(Sample(normal(20, 3), normal(20, 2)), Bernoulli(0.3, 4), iterations=5)
+    elapsed = time.process_time() - began
+    seconds = [second for second, _ in found.history]
+    assert seconds[0] == 0.0
+    assert seconds == sorted(seconds)
+    assert seconds[-1] <= elapsed

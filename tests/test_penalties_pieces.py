@@ -1,5 +1,7 @@
 """The pieces that the generic methods share: how many masks fit, what a batch looks like, what is refused."""
 
+import importlib
+
 import pytest
 import torch
 
@@ -7,11 +9,27 @@ from cases import entries, normal, sample, weighted_sample
 from compare import close
 from droptics.data import Measurements, Moments, Sample
 from droptics.losses import CrossEntropy, Squared
-from droptics.masks import Bernoulli
-from droptics.models import Factorization, LastLayer, ReLUNet, TwoLayerLinear
-from droptics.penalties import Enumerate, evaluation, penalty, risk
+from droptics.masks import Bernoulli, Block, Product
+from droptics.models import Factorization, LastLayer, Model, ReLUNet, TwoLayerLinear
+from droptics.penalties import (
+    ClosedForm,
+    Enumerate,
+    MonteCarlo,
+    SecondOrder,
+    best_method,
+    effective_strength,
+    evaluation,
+    penalty,
+    risk,
+    second_order,
+)
 from droptics.penalties.closed_form import feature_energies, feature_gram, input_moment
 from droptics.penalties.evaluation import CHUNK_ELEMENTS, check_inputs, check_shapes, masked_risk
+from droptics.penalties.monte_carlo import _regress_out
+from droptics.penalties.relu_sampling import _residuals
+
+# the function of the same name hides the module
+second_order_module = importlib.import_module("droptics.penalties.second_order")
 
 
 @pytest.mark.parametrize(
@@ -100,3 +118,113 @@ def test_a_matrix_is_read_at_entries_or_through_measurements_of_its_shape():
         check_inputs(model, Measurements(normal(4, 5, 6), normal(4)))
     with pytest.raises(ValueError, match="data for Factorization must be Entries or Measurements, got Sample"):
         check_inputs(model, sample())
+
+
+def test_the_defaults_are_those_of_the_documentation():
+    assert (ClosedForm().seconds, ClosedForm().memory) == (120.0, 2**30)
+    assert Enumerate().limit == 2**16
+    assert MonteCarlo() == MonteCarlo(samples=1_000, seed=0, confidence=0.99)
+    assert SecondOrder().check == MonteCarlo(samples=400)
+
+
+def test_the_least_that_options_accept():
+    assert ClosedForm(seconds=1e-3, memory=1).seconds == 1e-3
+    assert MonteCarlo(samples=4).samples == 4
+    for call in (lambda: MonteCarlo(samples=3), lambda: ClosedForm(seconds=0.0), lambda: Enumerate(limit=0)):
+        with pytest.raises(ValueError, match=r"samples|seconds|limit"):
+            call()
+
+
+def test_the_longest_list_of_masks_is_enumerated_and_no_longer_one():
+    def best(width):
+        model = Custom(torch.ones(width, dtype=torch.float64))
+        return best_method(model, Sample(normal(2, width), normal(2, 1)), Bernoulli(0.5, width))
+
+    assert best(16) == Enumerate()
+    assert best(17) == MonteCarlo()
+
+
+class Custom(Model):
+    """A family without a rule: the product of the masked inputs' sums."""
+
+    def __init__(self, weight):
+        self.weight = weight
+
+    @property
+    def units(self):
+        return len(self.weight)
+
+    @property
+    def tensors(self):
+        return (self.weight,)
+
+    def outputs(self, inputs, multipliers=None):
+        return (inputs * (1 if multipliers is None else multipliers)).sum(-1, keepdim=True).square()
+
+
+@pytest.mark.parametrize("law", [Bernoulli(0.3, 7), Product([Bernoulli(0.2, 4), Block(0.4, 3, 3)])])
+def test_networks_with_relu_equal_the_list_of_their_masks(law):
+    network, data = (
+        ReLUNet([normal(3, 4), normal(2, 3)]),
+        Sample(normal(5, 4), normal(5, 2), torch.linspace(0.5, 2.0, 5).double()),
+    )
+    exact = penalty(network, data, law)
+    close(exact.value, penalty(network, data, law, Enumerate()).value, relative=1e-11)
+    labels = Sample(data.inputs, torch.tensor([0, 1, 1, 0, 1]))
+    left = penalty(network, labels, law, ClosedForm(), CrossEntropy()).value
+    close(left, penalty(network, labels, law, Enumerate(), CrossEntropy()).value, relative=1e-11)
+
+
+def test_strengths_of_deep_envelopes_by_hand():
+    close(effective_strength((4, 5), 0.5), (1 + 1 / 4) * (1 + 1 / 5) - 1, relative=1e-14)
+    rates = torch.tensor([0.5, 0.75], dtype=torch.float64)
+    close(effective_strength([4, 5], rates), (1 + 1 / 4) * (1 + 3 / 5) - 1, relative=1e-14)
+    batch = effective_strength((4, 5), rates.expand(3, 2))
+    close(batch, [(1 + 1 / 4) * (1 + 3 / 5) - 1] * 3, relative=1e-14)
+
+
+def test_a_fitted_control_variate_counts_even_when_it_explains_nothing():
+    value = torch.tensor([1.0, -1.0, -1.0, 1.0], dtype=torch.float64)
+    control = torch.tensor([1.0, -1.0, 1.0, -1.0], dtype=torch.float64)
+    adjusted, share = _regress_out(value, control)
+    assert torch.equal(adjusted, value)
+    assert share == 1 - 1e-9
+    assert _regress_out(value, torch.zeros(4, dtype=torch.float64)) == (value, 1.0)
+    adjusted, share = _regress_out(3 * control + 5, control)
+    close(adjusted, torch.full((4,), 5.0), relative=1e-14)
+    assert share <= 1e-15
+
+
+def test_controls_are_removed_by_a_regression_with_an_intercept():
+    control, value = normal(40, 3) + 1.0, normal(40)
+    adjusted, left, used = _residuals(value, control)
+    design = torch.cat([torch.ones(40, 1, dtype=torch.float64), control], 1)
+    slopes = torch.linalg.lstsq(design, value[:, None]).solution[1:, 0]
+    close(adjusted, value - control @ slopes, relative=1e-11)
+    close(left, float(adjusted.var() / value.var()), relative=1e-11)
+    assert used == 3
+    assert _residuals(value[:32], control[:32])[2] == 3  # eight samples per coefficient, the mean included
+    assert _residuals(value[:31], control[:31])[2] == 0
+    assert _residuals(value, control[:, :0]) == (value, 1.0, 0)
+
+
+def test_second_order_on_a_last_layer_in_pieces(monkeypatch):
+    model, law = LastLayer.of(torch.nn.Linear(4, 3).double()), Block(0.3, 4, 2)
+    data = Sample(normal(6, 4), torch.tensor([0, 1, 2, 0, 1, 2]))
+    whole = second_order(model, data, law, CrossEntropy())
+    assert whole.cost == 1
+    monkeypatch.setattr(second_order_module, "CHUNK_ELEMENTS", 24)  # two examples at a time
+    close(second_order(model, data, law, CrossEntropy()).value, whole.value, relative=1e-13)
+
+
+def test_the_measured_error_of_second_order_is_told_with_its_interval():
+    model, data = ReLUNet([normal(3, 4), normal(2, 3)]), Sample(normal(5, 4), normal(5, 2))
+    check = MonteCarlo(samples=50)
+    answer = penalty(model, data, Bernoulli(0.3, 7), SecondOrder(check=check))
+    truth = penalty(model, data, Bernoulli(0.3, 7), check)
+    half = float(truth.upper - truth.lower) / 2
+    error = float(answer) - float(truth)
+    assert f"Monte Carlo says {float(truth):.6g} +- {half:.2g}, so its error is {error:+.3g}" in answer.method
+    assert f"{error / abs(float(truth)):+.1%}" in answer.method
+    assert (answer.lower, answer.upper, answer.confidence) == (truth.lower, truth.upper, 0.99)
+    assert answer.cost == 4 * 7 + 50

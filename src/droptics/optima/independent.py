@@ -79,8 +79,13 @@ def shrunk_svd(target: Tensor, shrinking: Shrinker) -> tuple[Tensor, Tensor, Ten
     if work.device.type == "cpu":
         left, shrunk, right, least = _shrunk_array(work.numpy(), shrinking)
         return _tensor(left), _tensor(shrunk), _tensor(right), least
-    flip = work.shape[0] < work.shape[1]
-    tall = work.mT if flip else work
+    return _shrunk_tensor(work, shrinking)
+
+
+def _shrunk_tensor(target: Tensor, shrinking: Shrinker) -> tuple[Tensor, Tensor, Tensor, float]:
+    """`shrunk_svd` of a float64 tensor where it is."""
+    flip = target.shape[0] < target.shape[1]
+    tall = target.mT if flip else target
     squares, vectors = torch.linalg.eigh(tall.mT @ tall)
     values = np.sqrt(squares.cpu().numpy()[::-1].clip(min=0))
     kept, penalty = shrinking(values)
@@ -96,7 +101,7 @@ def shrunk_svd(target: Tensor, shrinking: Shrinker) -> tuple[Tensor, Tensor, Ten
         first = tall @ second
         first = first / torch.linalg.vector_norm(first, dim=0)
     least = least_value(float(squares.sum()), values, kept, penalty)
-    return (second if flip else first), _tensor(kept).to(work.device), (first if flip else second), least
+    return (second if flip else first), _tensor(kept).to(target.device), (first if flip else second), least
 
 
 def _shrunk_array(target: Array, shrinking: Shrinker) -> tuple[Array, Array, Array, float]:
@@ -150,6 +155,12 @@ def independent_factors(target: Tensor, masks: MaskLaw, shrinking: Shrinker) -> 
     return stacked[:, :rows].mT, stacked[:, rows:].mT, rank, least
 
 
+def _tensor_products(U: Tensor, V: Tensor, cross: Tensor, moment: Tensor | None) -> tuple[float, Array]:
+    """<E[y x^T], U V^T> and G by torch, on the device of the factors."""
+    hidden = V if moment is None else moment @ V
+    return float((U * (cross @ V)).sum()), ((U.mT @ U) * (V.mT @ hidden)).cpu().numpy()
+
+
 def value_of_factors(
     U: Tensor, V: Tensor, cross: Tensor, moment: Tensor | None, energy: float, shrinking: Shrinker
 ) -> float:
@@ -161,9 +172,7 @@ def value_of_factors(
     U, V, cross = U.detach(), V.detach(), cross.detach()
     moment = None if moment is None else moment.detach()
     if U.device.type != "cpu":
-        inner = float((U * (cross @ V)).sum())
-        grams = [(part.mT @ other).cpu() for part, other in ((U, U), (V, V if moment is None else moment @ V))]
-        products = (grams[0] * grams[1]).numpy()
+        inner, products = _tensor_products(U, V, cross, moment)
     else:
         out, into, mixed = U.numpy(), V.numpy(), cross.numpy()
         inner = float(np.vdot(out, mixed @ into))

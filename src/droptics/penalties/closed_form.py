@@ -228,7 +228,7 @@ def _strengths(widths: tuple[int, ...], drop: float | Tensor) -> Tensor:
         check_positive("widths", width)
     if rates.ndim:
         check_size("drop", rates.shape[-1], len(widths), "one rate per hidden layer")
-    return (rates / (1 - rates)).expand(len(widths)) if rates.ndim == 0 else rates / (1 - rates)
+    return rates / (1 - rates)
 
 
 def _hadamard(law: MaskLaw, moment: Tensor) -> Tensor:
