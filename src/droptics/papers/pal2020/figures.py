@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
@@ -72,7 +74,8 @@ def dropconnect_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
             stochastic = _late(rows, "stochastic", **where)
             found.append(Expectation(compare(stochastic, "==", exact, f"{name}: stochastic", precision=noise)))
             found.append(on_average(rows, name, **where))
-            limit = 1.1 if scale == "smoke" else 1.05
+            # correlated inputs have directions of little variance, which are learned late
+            limit = 1.1 if scale == "smoke" or correlation else 1.05
             for trained in ("deterministic", "dropout"):
                 best = column(rows, "optimum_dropout" if trained == "dropout" else "optimum_dropconnect", **where)[0]
                 label = f"{name}: {'Dropout' if trained == 'dropout' else 'DropConnect'} over its optimum at the end"
@@ -107,6 +110,8 @@ def sliding_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
     best = {scheme: column(rows, "optimum", scheme=scheme)[0] for scheme in last}
     keep = column(rows, "keep", scheme="sliding")[0]
     noise = 0.3 if scale == "smoke" else 0.1
+    # the uncorrected rate keeps a unit in 32, so that its steps are smallest and it is farthest from its end
+    limits = {scheme: 1.25 if scale == "smoke" else 1.1 if scheme == "uncorrected" else 1.05 for scheme in last}
     return [
         Expectation(compare(keep, "==", 0.5, "share of units that the corrected rate keeps")),
         Expectation(
@@ -120,7 +125,7 @@ def sliding_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
                 compare(
                     column(rows, "objective", scheme=scheme)[-1],
                     "<=",
-                    (1.25 if scale == "smoke" else 1.05) * best[scheme],
+                    limits[scheme] * best[scheme],
                     f"{scheme}: objective against the optimum at the end",
                 )
             )
@@ -146,7 +151,7 @@ def last_layer_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
         found.append(Expectation(compare(values[-1], "<", values[0], f"{dataset}: the objective falls")))
         found.append(Expectation(compare(min(values), ">=", bound, f"{dataset}: the lower bound holds")))
         if scale == "paper":
-            found.append(Expectation(compare(values[-1], "<=", 1.5 * bound, f"{dataset}: close to the bound")))
+            found.append(Expectation(compare(values[-1], "<=", 1.05 * bound, f"{dataset}: close to the bound")))
             trained, predicted = (
                 column(rows, name, dataset=dataset, kind="spectrum") for name in ("trained", "predicted")
             )
@@ -187,12 +192,12 @@ FIGURES: tuple[Figure, ...] = (
         f"{SOURCE}, Figure 2",
         "A network's last layer against the lower bound",
         "On MNIST and CIFAR-10 the objective of a ResNet approaches the lower bound, its spectrum the predicted one.",
-        lambda scale: named_cells(experiments.last_layer_cells(scale)),
+        lambda scale: named_cells(experiments.last_layer_cells(scale), gpu=torch.cuda.is_available()),
         experiments.last_layer_cell,
         last_layer_expects,
         last_layer_draw,
         needs=("mnist", "cifar10"),
-        takes={"paper": "Paper scale: 6,000 steps of a ResNet with 20 layers, a minute on a GPU, hours on two cores."},
+        takes={"paper": "Paper scale: 6,000 steps of a ResNet with 20 layers, minutes on a GPU, hours on two cores."},
         objects=("models.LastLayer", "training.train"),
     ),
     Figure(

@@ -55,8 +55,11 @@ def gap_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
         name = "total gap" if order == 0 else f"gap of order {order}"
         found.append(Expectation(compare(values[-1], "<", 0.2 * values[0], f"{name}: end against start")))
     if scale == "paper":
-        last = [column(rows, "gap", order=order, exact=True)[-1] for order in orders[1:]]
-        found.append(Expectation(compare(last[-1], ">", last[0], "the highest order is the slowest", precision=1e-12)))
+        # on the way: at the end all of them are zero up to rounding
+        first, highest = (column(rows, "gap", order=order, exact=True) for order in (orders[1], orders[-1]))
+        small = next(i for i, gap in enumerate(first) if gap < 1e-3)
+        label = "the highest order is the slowest: its gap when that of order 1 is below 0.001"
+        found.append(Expectation(compare(highest[small], ">", 10 * first[small], label)))
         norm, best = column(rows, "map_norm", exact=True)[-1], column(rows, "map_norm_optimum", exact=True)[-1]
         found.append(Expectation(compare(norm, "==", best, "norm of the map", precision=1e-2)))
     return found
