@@ -174,7 +174,7 @@ def test_robustness_curves_are_a_figure(tmp_path: Path) -> None:
             for radius, error in zip(radii, errors, strict=True)
         ]
 
-    assert all(item.comparison.holds for item in figure.expects(rows(good, [0.0, 0.0, 0.1]), "paper"))
+    assert all(item.comparison.holds for item in figure.expects(rows(good, [0.0, 0.0, 0.02]), "paper"))
     assert not all(item.comparison.holds for item in figure.expects(rows(good, [0.0, 0.4, 0.5]), "paper"))
     assert not all(item.comparison.holds for item in figure.expects(rows([0.0, 0.5, 0.2], good), "paper"))
     figure.draw(rows(good, good), tmp_path / "curves.png")
