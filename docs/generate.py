@@ -97,10 +97,11 @@ def outcome(manifest: Mapping[str, Any]) -> list[str]:
     hardware = manifest["hardware"]
     verdict = manifest["outcome"][:1].upper() + manifest["outcome"][1:]
     where = hardware.get("gpu") or f"{hardware.get('cores')} cores ({hardware.get('machine')})"
-    lines = [
-        f"**{escape(verdict)}**: {held} of {len(compared)} comparisons with the print hold. "
-        f"{manifest['cells']} cells, {spent(manifest['seconds'])} on {escape(str(where))}."
-    ]
+    ran = f"{count(manifest['cells'], 'cell')}, {spent(manifest['seconds'])} on {escape(str(where))}."
+    if not compared:
+        reason = manifest.get("skipped") or "nothing to compare"
+        return [f"**{escape(verdict)}**: {escape(reason)}. {ran}"]
+    lines = [f"**{escape(verdict)}**: {held} of {count(len(compared), 'comparison')} with the print hold. {ran}"]
     others = [found for found in compared if found["holds"] is not True]
     if others:
         lines.append("")
@@ -108,6 +109,11 @@ def outcome(manifest: Mapping[str, Any]) -> list[str]:
         note = f": {escape(found['note'])}" if found.get("note") else ""
         lines.append(f"- {escape(found['label'])} ({escape(str(found['outcome']))}){note}")
     return lines
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def spent(seconds: float) -> str:
