@@ -242,7 +242,7 @@ def test_a_map_that_is_zero_and_maps_that_are_tiny_or_huge(law):
     assert (found.model.U.shape, found.model.V.shape) == ((2, 4), (3, 4))
     matrix = normal(2, 3)
     plain = optimum(TwoLayerLinear, Moments.of_map(matrix), law)
-    for scale in (1e-6, 1e6):
+    for scale in (1e-9, 1e9):
         other = optimum(TwoLayerLinear, Moments.of_map(scale * matrix), law)
         close(other.objective, scale**2 * plain.objective, relative=1e-9)
         close(other.bound, scale**2 * plain.bound, relative=1e-9)
@@ -262,7 +262,7 @@ def test_dropconnect_on_uncorrelated_inputs_is_dropout():
         close(certify(found.model, data, Bernoulli(0.4, 3 * width)).bound, found.bound, relative=1e-12)
 
 
-@pytest.mark.parametrize(("width", "certified"), [(1, False), (3, True)])
+@pytest.mark.parametrize(("width", "certified"), [(1, False), (2, False), (3, True)])
 def test_dropconnect_on_correlated_inputs_is_not_improved_by_descent(width, certified):
     data, law = Sample(normal(9, 3), normal(9, 3)), Bernoulli(0.2, 3 * width)
     found = optimum(Connections, data, law)
