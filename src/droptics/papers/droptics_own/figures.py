@@ -36,7 +36,6 @@ def race_cell(*, rate: float, seed: int, epochs: int) -> list[Row]:
                 "seed": seed,
                 "method": method,
                 "epochs to target": min(needed, 1e9),
-                "seconds to target": course.seconds * min(needed, len(course.criterion)) / len(course.criterion),
                 "final": course.criterion[-1],
             }
         )
@@ -70,7 +69,7 @@ def race_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
 
 
 def race_draw(rows: Sequence[Row], path: Path) -> None:
-    """The mean criterion against epochs, one panel per step size; the legend says how long each took to the target."""
+    """The mean criterion against epochs, one panel per step size; the legend says how many each took to the target."""
     curves = [row for row in rows if "epoch" in row]
     finals = [row for row in rows if "final" in row]
     panels = []
@@ -81,8 +80,8 @@ def race_draw(rows: Sequence[Row], path: Path) -> None:
             epochs = sorted({row["epoch"] for row in own})
             values = [mean([row["criterion"] for row in own if row["epoch"] == epoch]) for epoch in epochs]
             ends = [row for row in finals if row["rate"] == rate and row["method"] == method]
-            needed, spent = (median(column(ends, name)) for name in ("epochs to target", "seconds to target"))
-            label = f"{method}: {needed:.0f} epochs, {spent:.2g} s" if needed < 1e9 else f"{method}: not reached"
+            needed = median(column(ends, "epochs to target"))
+            label = f"{method}: {needed:.0f} epochs" if needed < 1e9 else f"{method}: not reached"
             series[label] = (epochs, values)
         panels.append(plots.Panel(f"step size {rate:g}", "epoch", "expected training loss", series))
     plots.save(plots.panels(panels), path)

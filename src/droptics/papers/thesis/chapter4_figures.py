@@ -204,7 +204,10 @@ def _with_width(rows: Sequence[Row]) -> list[Expectation]:
             name = f"drop {drop:g}, {'symmetrized' if kind else 'raw'}, width 1024 against 16"
             phi, gap = ([mean(column(rows, n, width=w, **where)) for w in (1024, 16)] for n in ("phi", "gap"))
             found.append(Expectation(compare(gap[0], ">", gap[1], f"{name}: generalization gap")))
-            found.append(Expectation(compare(phi[0], "<", phi[1], f"{name}: phi")))
+            # without dropout and without symmetrization the wider networks have the more equal flows
+            as_said = drop > 0 or kind
+            note = "" if as_said else "The other way round without dropout on raw images."
+            found.append(Expectation(compare(phi[0], "<", phi[1], f"{name}: phi"), as_said, note))
     return found
 
 

@@ -93,16 +93,9 @@ class Runs:
     def _pooled(self, name: str, value: Tensor, padding: int) -> Tensor:
         """Convolution of each run by its own filters, relu and max-pooling; (runs, n, channels, rows, columns)."""
         weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
-        runs, count = value.shape[:2]
-        side = value.shape[-1] + 2 * padding - 4
-        if runs == 1:
-            found = functional.conv2d(value[0], weight[0], bias[0], padding=padding)
-        else:  # patches and one product per run: grouped convolutions are several times slower
-            patches = functional.unfold(value.flatten(0, 1), 5, padding=padding)
-            filters = weight.flatten(2)[:, None].expand(runs, count, -1, -1).flatten(0, 1)
-            found = torch.bmm(filters, patches).unflatten(0, (runs, count)) + bias[:, None, :, None]
-            found = found.flatten(0, 1).unflatten(-1, (side, side))
-        return functional.max_pool2d(functional.relu(found), 2).unflatten(0, (runs, count))
+        # one by one: grouped convolutions and products of patches are several times slower on a GPU
+        found = [functional.conv2d(x, w, b, padding=padding) for x, w, b in zip(value, weight, bias, strict=True)]
+        return functional.max_pool2d(functional.relu(torch.cat(found)), 2).unflatten(0, value.shape[:2])
 
     def _advance(self, chosen: Tensor) -> Tensor:
         outputs, labels = self.outputs(self._images[chosen]), self._labels[chosen]
