@@ -11,6 +11,7 @@ from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
 from droptics.evidence.figures import Cell, Expectation, Figure, Scale, column, distinct, mean
 from droptics.papers.droptics_own.explicit_training import Race, deterministic, stochastic
+from droptics.papers.thesis.chapter6_curves import FIGURES as CURVES
 
 SLACK = 0.02  # the target is the criterion nn.Dropout ends with, and this much more
 
@@ -101,4 +102,5 @@ FIGURES: tuple[Figure, ...] = (
         takes={"paper": "Paper scale: 45 trainings of 200 epochs, about two minutes on one core."},
         objects=("layers.ExplicitDropout", "penalties.criterion"),
     ),
+    *CURVES,
 )
