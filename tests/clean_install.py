@@ -31,10 +31,10 @@ wrong: int = penalty(network, Moments.of_map(torch.eye(2)), Bernoulli(drop=0.5, 
 )
 
 
-def run(*command: object, fails: bool = False) -> str:
+def run(*command: object, fails: bool = False, folder: Path | None = None) -> str:
     """Output of a command that must succeed, or must fail."""
     print("$", *command, flush=True)
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, cwd=folder)
     if (done.returncode != 0) != fails:
         raise SystemExit(f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
     return done.stdout
@@ -73,7 +73,9 @@ def use(home: Path, folder: Path) -> None:
         script.write_text(text)
         if not wrong:
             run(python, script)
-        told = run(sys.executable, "-m", "mypy", "--strict", "--python-executable", python, script, fails=wrong)
+        # away from our own settings, which would show it our sources instead of what is installed
+        mypy = (sys.executable, "-m", "mypy", "--config-file=", "--strict", "--python-executable", python)
+        told = run(*mypy, script, fails=wrong, folder=folder)
         assert wrong == ("Incompatible types in assignment" in told), told
 
 
