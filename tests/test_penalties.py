@@ -31,6 +31,7 @@ from droptics.models import (
     DeepLinear,
     Factorization,
     LastLayer,
+    LinearModel,
     Model,
     TwoLayerLinear,
 )
@@ -306,7 +307,7 @@ def test_closed_form_refuses_what_it_does_not_cover():
     with pytest.raises(NoClosedForm, match=r"may correlate layers; use Enumerate\(limit=64\) or MonteCarlo"):
         penalty(deep, sample(), SlidingBlock(0.5, 5, 2))
 
-    class Unknown(TwoLayerLinear.__base__):
+    class Unknown(LinearModel):
         units, tensors, input_size, output_size = 3, (normal(2, 2),), INPUTS, OUTPUTS
 
         def outputs(self, inputs, multipliers=None):
