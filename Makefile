@@ -11,12 +11,12 @@ CORE := $(addsuffix .py,$(addprefix tests/test_,attacks_command cli data dataset
 	masks models penalties plots recommenders_use ridge gallery))
 MIXED := -m "not slow" -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning
 
-.PHONY: demo test quick test-minimal test-newest package lint types docs bench mutate clean
+.PHONY: demo test quick test-minimal test-newest coverage package lint types docs bench mutate clean
 
 demo: $(READY)
 	$(BIN)/droptics demo --out droptics-demo
 
-test quick test-minimal test-newest mutate: export OMP_NUM_THREADS := 1
+test quick test-minimal test-newest coverage mutate: export OMP_NUM_THREADS := 1
 
 test: lint types
 	$(BIN)/python $(PYTEST)
@@ -30,6 +30,14 @@ test-minimal: .venv-minimal/.ready
 
 test-newest: .venv-newest/.ready
 	.venv-newest/bin/python $(PYTEST) $(MIXED) tests
+
+# compiled loops are measured by running them once more as Python
+coverage: $(READY)
+	rm -f .coverage .coverage.*
+	$(BIN)/python $(PYTEST) --cov=droptics --cov-report= --cov-fail-under=0
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_kernels.py tests/test_linalg.py --cov=droptics --cov-append \
+		--cov-report= --cov-fail-under=0
+	$(BIN)/python -m coverage report
 
 # sdist and wheel, the wheel alone in a fresh environment, and its types seen from outside
 package: $(READY)

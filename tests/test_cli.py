@@ -142,6 +142,7 @@ def test_optimum_certifies_a_given_network(files):
         (["penalty", "net.npz", "--data", "empty.npz", "--drop", "0.5"], "lacks the array(s) ['inputs', 'targets']"),
         (["penalty", "net.npz", "--data", "data.npz", "--drop", "1.5"], "drop is the probability of dropping"),
         (["penalty", "net.npz", "--data", "data.npz", "--drop", "0.5", "--block", "4"], "block must divide size"),
+        (["penalty", "net.npz", "--data", "data.npz", "--drop", "0.5", "--block", "0"], "block must be a positive"),
         (["optimum", "--data", "data.npz", "--drop", "0.5", "--width", "0"], "size must be a positive whole number"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import importlib.metadata
 import json
 import os
 import signal
@@ -41,7 +42,7 @@ def test_a_figure_leaves_table_picture_and_manifest(tmp_path):
     manifest = json.loads(artifact.manifest.read_text())
     assert manifest["command"] == "droptics reproduce toy-fig1 --scale smoke"
     assert {"versions", "commit", "hardware", "seconds", "comparisons", "finished"} <= set(manifest)
-    assert manifest["versions"]["torch"] == torch.__version__
+    assert manifest["versions"]["torch"] == importlib.metadata.version("torch")
     outcomes = [line["outcome"] for line in manifest["comparisons"]]
     assert outcomes == ["reproduced", "not reproduced, as recorded"]
     assert artifact.outcome == "reproduced in part"

@@ -322,7 +322,7 @@ def test_directions_the_data_leave_free_stay_finite():
     """No penalty and fewer ratings than unknowns; a regressor that is zero everywhere."""
     starts, columns, values, regressors, offsets = ratings_problem([2], 4)
     regressors[:, 3] = 0.0
-    for steps in (0, 2):
+    for steps in (0, 20):
         solution = np.zeros((1, 4))
         _, plain = solve_rows(starts, columns, values, regressors, offsets, solution, np.zeros((3, 4)), steps)
         assert np.isfinite(solution).all()

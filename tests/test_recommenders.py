@@ -315,6 +315,17 @@ def test_exact_solves_survive_singular_systems():
         assert model.history_[-1].rmse < 1e-6
 
 
+@pytest.mark.parametrize("device", [None, "cpu"])
+@pytest.mark.parametrize("steps", [3, 30, None])
+def test_rows_with_fewer_ratings_than_units_do_not_run_away(steps, device):
+    # Without a penalty directions are free; steps along the rounding of a solved row must not add up.
+    table = ratings(4, users=60, items=40, share=0.17)
+    model = DropoutCompletion(30, 0.0, biases=False, sweeps=30, cg_steps=steps, device=device).fit(table)
+    assert model.objective_ > -1e-6
+    assert model.history_[-1].rmse < 1e-3
+    assert np.abs(model.predict(*table[:2]) - table[2]).max() < 1e-2
+
+
 def test_large_rates_shrink_the_factors_away():
     table = ratings(9)
     model = DropoutCompletion(3, 1 - 1e-9, dtype="float64", sweeps=30).fit(table)

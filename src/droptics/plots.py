@@ -196,7 +196,8 @@ def contours(
         for color, (name, points) in zip((COLORS[2], COLORS[1], COLORS[0]), marks.get(title, {}).items(), strict=False):
             axes.plot(points[0], points[1], "o", color=color, label=name, markersize=5)
         axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
-        axes.legend(frameon=False, fontsize=7, loc="upper right")
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(frameon=False, fontsize=7, loc="upper right")
     return figure
 
 

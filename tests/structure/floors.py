@@ -20,7 +20,7 @@ FLOORS = [
 ARROWS = {3: ["envelopes", "equalization", "optima", "landscapes", "bounds"], 4: ["attacks", "training", "layers"]}
 GROUND_ARROWS = {"norms": {"checks", "linalg"}, "linalg": {"checks"}, "losses": {"checks"}, "estimates": {"checks"}}
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
-PLOTTING = {"matplotlib", "plotly"}
+PLOTTING = {"matplotlib"}
 
 
 def violations(package: Path) -> list[str]:

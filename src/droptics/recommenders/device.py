@@ -215,9 +215,13 @@ def _direct(system: Tensor, r: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
     diagonal += (diagonal == 0).double()
     factor, info = torch.linalg.cholesky_ex(full)
     move = torch.cholesky_solve(r.double()[..., None], factor)[..., 0]
-    singular = (info > 0) | ~torch.isfinite(move).all(-1)
+    # the Gram matrix was formed in the precision of the factors: smaller pivots are its rounding
+    pivots = factor.diagonal(dim1=-2, dim2=-1).square() / diagonal
+    lost = (pivots <= full.shape[-1] * torch.finfo(start.dtype).eps).any(-1)
+    singular = (info > 0) | lost | ~torch.isfinite(move).all(-1)
     if bool(singular.any()):
-        inverse = torch.linalg.pinv(full[singular], hermitian=True)
+        rounding = full.shape[-1] * torch.finfo(start.dtype).eps
+        inverse = torch.linalg.pinv(full[singular], rtol=rounding, hermitian=True)
         move[singular] = torch.bmm(inverse, r[singular].double()[..., None])[..., 0]
     return (start + move.to(start.dtype)), (move * r.double()).sum(1)
 
@@ -228,11 +232,14 @@ def _conjugate_gradients(system: Tensor, r: Tensor, start: Tensor, steps: int) -
     inverse = torch.where(scale > 0, 1 / scale.clamp_min(tiny), 0)
     x, p = start, inverse * r
     rho = (p * r).sum(1)
+    # Below this the residual is rounding; where the data leave directions free, steps along it have any length.
+    seen = rho + (inverse * torch.bmm(system, start[..., None])[..., 0].square()).sum(1)
+    settled = seen * (x.shape[1] * torch.finfo(x.dtype).eps) ** 2
     decrease = torch.zeros(len(x), dtype=torch.float64, device=x.device)
     for step in range(steps):
         q = torch.bmm(system, p[..., None])[..., 0]
         curvature, slope = (p * q).sum(1), (p * r).sum(1)
-        alpha = torch.where(curvature > 0, slope / curvature.clamp_min(tiny), 0)
+        alpha = torch.where((curvature > 0) & (rho > settled), slope / curvature.clamp_min(tiny), 0)
         decrease = decrease + (alpha * slope).double()
         x = torch.addcmul(x, alpha[:, None], p)
         if step + 1 < steps:

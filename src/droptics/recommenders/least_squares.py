@@ -177,6 +177,8 @@ def _conjugate_gradients(
     rho, decrease = 0.0, 0.0
     for k in range(width):
         rho += p[k] * r[k]
+    # Below this the residual is rounding; where the data leave directions free, steps along it have any length.
+    settled = rho * (len(columns) * np.finfo(regressors.dtype).eps) ** 2
     for _ in range(steps):
         direction[:] = p
         q[:] = 0
@@ -190,7 +192,7 @@ def _conjugate_gradients(
             q[k] += d[k] * p[k]
             curvature += p[k] * q[k]
             slope += p[k] * r[k]
-        if not curvature > 0 or not rho > 0:
+        if not curvature > 0 or not rho > settled:
             break
         alpha = slope / curvature
         decrease += alpha * slope

@@ -145,6 +145,9 @@ def _solve(  # type: ignore[no-untyped-def]  # noqa: PLR0915 - one kernel
     r -= d * x
     p = weight * r
     rho = tl.sum(p * r, 0)
+    # As in least_squares.solve_rows: below this the residual is rounding (1.2e-7 is that of float32).
+    rounding = (end - begin).to(tl.float32) * 1.1920929e-7
+    settled = rho * rounding * rounding
     for _ in tl.static_range(STEPS):
         q = d * p
         if HELD:
@@ -158,7 +161,7 @@ def _solve(  # type: ignore[no-untyped-def]  # noqa: PLR0915 - one kernel
                 )
                 q += tl.sum(part * tl.sum(part * p[None, :], 1)[:, None], 0)
         curvature, slope = tl.sum(p * q, 0), tl.sum(p * r, 0)
-        good = (curvature > 0) & (rho > 0)
+        good = (curvature > 0) & (rho > settled)
         alpha = tl.where(good, slope / tl.where(good, curvature, 1.0), 0.0)
         penalized -= (alpha * slope).to(tl.float64)
         x += alpha * p

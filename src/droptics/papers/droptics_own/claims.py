@@ -140,7 +140,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.deep_induced, 1.0),
         control=partial(checks.deep_induced, 1.1),
         objects=("envelopes.induced", "equalization.equalize"),
-        note=SKETCHED,
+        note=PROVED,
     ),
     Claim(
         "droptics-rank-one",
