@@ -13,7 +13,7 @@ so a handful of steps reaches rounding (droptics-loo).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,7 +141,7 @@ class DropoutRidgeCV(_DropoutLinear):
         """Fit to examples X (n, features) and targets y (n,) or (n, outputs), n >= 2."""
         rates = np.linspace(0.05, 0.95, 19) if self.drops is None else _rates(self.drops, "drops")
         whitened = self._read(X, y, sample_weight, 2)
-        errors = [whitened.leave_one_out(rate / (1 - rate)) for rate in rates]
+        errors = whitened.leave_one_out([rate / (1 - rate) for rate in rates])
         self.drops_ = rates
         self.loo_errors_ = np.array([whitened.weights @ (error**2).mean(1) for error in errors])
         best = min(range(len(rates)), key=lambda i: (self.loo_errors_[i], rates[i]))
@@ -221,11 +221,24 @@ class Whitened:
         total = float(self.weights @ (self.residual**2).sum(1))
         return total - float(((self.values**2 / (self.values**2 + strength)) @ (self.loadings**2)).sum())
 
-    def leave_one_out(self, strength: float) -> Array:
-        """Error at every example of the model fitted without it, (n, outputs); no refits but for isolated examples."""
-        copies = self.copies
-        if copies.max() >= 1:
+    def leave_one_out(self, strengths: Sequence[float]) -> list[Array]:
+        """Errors (n, outputs) at every example of the models fitted without it, at every lambda of `strengths`.
+
+        Only isolated examples are left out by fitting again, and once for all strengths.
+        """
+        if self.copies.max() >= 1:
             raise ValueError("sample_weight leaves one example only; leaving it out leaves none")
+        found = [self._left_out(strength) for strength in strengths]
+        for i in np.flatnonzero(np.any([alone for _, alone in found], axis=0)):
+            refit = self._without(int(i))
+            for strength, (errors, alone) in zip(strengths, found, strict=True):
+                if alone[i]:
+                    errors[i] = refit.error(self.raw[0][i], self.raw[1][i], strength)
+        return [errors for errors, _ in found]
+
+    def _left_out(self, strength: float) -> tuple[Array, NDArray[np.bool_]]:
+        """Leave-one-out errors by algebra, and the examples too isolated for it."""
+        copies = self.copies
         left = 1 - copies if self.raw[4] else np.ones_like(copies)
         energy = np.square(self.rows).reshape(len(copies), len(self.maps), -1).sum(2)
         energy = (copies[:, None] * energy).max(1, initial=0.0)
@@ -240,9 +253,7 @@ class Whitened:
         fitted = solved @ (self.right.T * self.values) @ self.loadings
         alone |= slack < 1e-7
         errors = (self.residual - fitted) / np.where(alone, 1.0, slack * left)[:, None]
-        for i in np.flatnonzero(alone):
-            errors[i] = self._refitted(int(i), strength)
-        return np.asarray(errors)
+        return errors, alone
 
     def _iterate(self, strength: float, index: Index, rate: float, inverse: Solver, solution: Array) -> None:
         """Rows h_i with (B - lambda w_i blocks(x_i)) h_i = d_i by h <- B^-1 (d + lambda w blocks(x) h).
@@ -315,13 +326,17 @@ class Whitened:
         dense = inside @ self.right + (np.eye(size) - self.right.T @ self.right) / strength
         return lambda rows: rows @ dense
 
-    def _refitted(self, i: int, strength: float) -> Array:
+    def _without(self, i: int) -> Whitened:
+        """The examples but one copy of example i."""
         X, Y, counts, block, intercept = self.raw
         others = counts.copy()
         others[i] -= min(counts[i], 1.0)
         kept = others > 0
-        refit = Whitened.of(X[kept], Y[kept], others[kept], block, intercept)
-        return np.asarray(Y[i] - refit.target_mean - refit.coefficients(strength) @ (X[i] - refit.input_mean))
+        return Whitened.of(X[kept], Y[kept], others[kept], block, intercept)
+
+    def error(self, x: Array, y: Array, strength: float) -> Array:
+        """Error at an example that was not among the fitted ones, (outputs,)."""
+        return np.asarray(y - self.target_mean - self.coefficients(strength) @ (x - self.input_mean))
 
 
 def _inverse_roots(X: Array, weights: Array, block: int) -> Array:
