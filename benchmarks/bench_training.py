@@ -41,9 +41,13 @@ def start(runs: int | None) -> TwoLayerLinear:
 
 
 def ours(steps: int, runs: int, engine: str = "auto") -> torch.Tensor:
+    return descend(start(runs), Moments.of_map(population()), steps, engine)
+
+
+def descend(model: TwoLayerLinear, data: Moments, steps: int, engine: str) -> torch.Tensor:
     run = train(
-        start(runs),
-        Moments.of_map(population()),
+        model,
+        data,
         Dropout(Bernoulli(DROP, WIDTH)),
         steps=steps,
         step_size=ETA,

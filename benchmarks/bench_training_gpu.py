@@ -19,7 +19,7 @@ from harness import Row, clock, report  # isort: skip  (sets the number of threa
 
 import torch
 
-from bench_training import DROP, ETA, INPUTS, LAM, OUTPUTS, RUNS, WIDTH, ours, population, start
+from bench_training import DROP, ETA, INPUTS, LAM, OUTPUTS, RUNS, WIDTH, descend, ours, population, start
 from droptics.data import Moments
 from droptics.masks import Bernoulli
 from droptics.models import TwoLayerLinear
@@ -51,19 +51,7 @@ def problem() -> tuple[TwoLayerLinear, Moments]:
 
 
 def on_gpu(steps: int, engine: str) -> torch.Tensor:
-    model, data = problem()
-    run = train(
-        model,
-        data,
-        Dropout(Bernoulli(DROP, WIDTH)),
-        steps=steps,
-        step_size=ETA,
-        batch_size=1,
-        convention="mianjy2018",
-        record=Recording(("objective",), at=()),
-        engine=engine,  # type: ignore[arg-type]
-    )
-    return run.final("objective")
+    return descend(*problem(), steps, engine)
 
 
 def modules(steps: int) -> None:

@@ -357,6 +357,11 @@ def test_the_command_writes_the_table_of_results(tmp_path):
 
 
 def test_the_command_refuses_nonsense(tmp_path):
-    for arguments in (("--scale", "tiny", "thesis-fig5-1"), (), ("thesis-fig5-1", "--all")):
+    for arguments, message in (
+        (("--scale", "tiny", "thesis-fig5-1"), "tiny"),
+        ((), "name figures or say --all"),
+        (("thesis-fig5-1", "--all"), "name figures or say --all"),
+    ):
         result = run_command(*arguments)
         assert isinstance(result.exception, ValueError)
+        assert message in str(result.exception)

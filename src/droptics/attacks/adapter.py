@@ -14,13 +14,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from droptics.attacks.gradients import Function, differentiable, evaluating
+from droptics.attacks.gradients import Function, differentiable
 from droptics.attacks.losses import mistaken
 from droptics.attacks.methods import Bim, Fgsm, Method, Pgd
 from droptics.attacks.search import perturb
 from droptics.attacks.threat import Threat
 from droptics.checks import check_finite
 from droptics.losses import CrossEntropy, Loss
+from droptics.models.modules import evaluating
 
 
 class Adapter:

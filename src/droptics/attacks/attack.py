@@ -11,7 +11,7 @@ from scipy.stats import beta as beta_law
 from torch import Tensor
 
 from droptics.attacks.ascent import Trail
-from droptics.attacks.gradients import Function, differentiable, evaluating
+from droptics.attacks.gradients import Function, differentiable
 from droptics.attacks.losses import check_problem, margins, mistaken
 from droptics.attacks.methods import LinearExact, Method
 from droptics.attacks.search import joined, search
@@ -22,6 +22,7 @@ from droptics.errors import CertificateError
 from droptics.estimates import Estimate
 from droptics.losses import CrossEntropy, Logistic
 from droptics.models import Model
+from droptics.models.modules import evaluating
 
 _MANY = 0.1  # share of the attacked examples from which an observation is worth a warning
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 
 import torch
 from torch import Tensor, nn
@@ -205,20 +204,3 @@ def as_columns(outputs: Tensor, count: int) -> Tensor:
         shown = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
         raise ValueError(f"model must return one row of outputs per input, got {shown} for {count} inputs")
     return outputs[:, None] if outputs.ndim == 1 else outputs
-
-
-@contextmanager
-def evaluating(model: object) -> Iterator[None]:
-    """Put a module into eval mode, and every part of it back into its own mode afterwards."""
-    if not isinstance(model, nn.Module):
-        yield
-        return
-    modes = {part: part.training for part in model.modules()}
-    try:
-        # Exported programs have one fixed mode and refuse to change it.
-        with suppress(NotImplementedError):
-            model.eval()
-        yield
-    finally:
-        for part, training in modes.items():
-            part.training = training

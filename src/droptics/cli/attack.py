@@ -224,7 +224,8 @@ def _outputs(model: Any, sample: Sample) -> int:
     """How many outputs the model has; a first evaluation that turns the model's own errors into one line."""
     import torch
 
-    from droptics.attacks.gradients import as_columns, evaluating
+    from droptics.attacks.gradients import as_columns
+    from droptics.models.modules import evaluating
 
     try:
         with evaluating(model), torch.no_grad():

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import torch
 from torch import Tensor, nn
 
 
 @contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode for a while; every sub-module's own flag is restored, also after an exception."""
-    flags = [(part, part.training) for part in module.modules()]
-    module.eval()
+def evaluating(model: object) -> Iterator[None]:
+    """Evaluation mode for a while; every sub-module's own flag is restored, also after an exception.
+
+    What is not a module has no mode and stays as it is.
+    """
+    flags = [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []
     try:
+        if isinstance(model, nn.Module):
+            # Exported programs have one fixed mode and refuse to change it.
+            with suppress(NotImplementedError):
+                model.eval()
         yield
     finally:
         for part, flag in flags:

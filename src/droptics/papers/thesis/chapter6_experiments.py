@@ -29,8 +29,8 @@ from droptics.attacks import (
     perturb,
     smallest_margins,
 )
-from droptics.attacks.gradients import evaluating
 from droptics.data import Sample
+from droptics.models.modules import evaluating
 from droptics.papers.thesis.chapter6_grid import grid_search
 from droptics.papers.thesis.chapter6_networks import preact_resnet18, small_cnn
 
