@@ -22,7 +22,7 @@ from droptics.landscapes import gradient
 from droptics.masks import Bernoulli, Block, Gaussian, Product, SlidingBlock
 from droptics.models import DeepLinear, TwoLayerLinear
 from droptics.optima import certify, optimum
-from droptics.optima.allocations import best_allocation, gain_bound, sigmoid_maximum, support_gains, water_fill
+from droptics.optima.allocations import best_allocation, gain_bound, sigmoid_maximum, water_fill
 from droptics.penalties import criterion, effective_strength, penalty
 
 FULL = {"sample": sample(), "weighted": weighted_sample(), "moments": Moments.of_sample(sample())}
@@ -245,8 +245,6 @@ class TestOptimum:
         # thesis-thm10 needs nu s_1 / (1 + nu) >= s_2, which fails here: it is sufficient, not necessary
         nu = float(effective_strength((3, 3), 0.5))
         assert nu * 3 / (1 + nu) < 2
-        gains = support_gains(np.array([3.0, 2.0, 1.0]), np.array([1 / 3, 1 / 3]))
-        assert gains.argmax() == 0
 
     @pytest.mark.parametrize(
         ("widths", "label"),

@@ -24,7 +24,6 @@ def test_pictures_have_ink_and_pyplot_knows_nothing_of_them():
             [1, 2], {"a": [1, 2], "b": [2, 1]}, xlabel="x", ylabel="y", log="xy", bands=band, levels={"l": 1.5}
         ),
         plots.bars({"a": [1, 2], "b": [3, 4]}, ["p", "q"], ylabel="y"),
-        plots.heatmap([[1, 2], [3, 4]]),
     ]
     for figure in figures:
         image = read(plots.as_png(figure))
@@ -131,10 +130,3 @@ def test_contours_stand_side_by_side_with_their_marks(tmp_path):
     assert [text.get_text() for text in right.get_legend().get_texts()] == ["saddle"]
     plots.save(figure, tmp_path / "picture.png")
     assert np.ptp(read((tmp_path / "picture.png").read_bytes())) > 0.5
-
-
-def test_a_heatmap_shows_its_cells():
-    figure = plots.heatmap([[1, 2, 3], [4, 5, 6]], title="t", xlabel="x", ylabel="y")
-    axes, scale = figure.axes
-    assert axes.images[0].get_array().tolist() == [[1, 2, 3], [4, 5, 6]]
-    assert scale.get_ylim() == (1, 6)

@@ -86,17 +86,6 @@ def bars(groups: Mapping[str, Sequence[float]], labels: Sequence[str], *, ylabel
     return figure
 
 
-def heatmap(matrix: Sequence[Sequence[float]], *, title: str = "", xlabel: str = "", ylabel: str = "") -> Figure:
-    """A matrix as colored cells with a color bar."""
-    figure = new_figure(4.2, 3.6)
-    axes = figure.axes[0]
-    axes.grid(False)
-    image = axes.imshow(matrix, cmap="viridis", interpolation="nearest")
-    figure.colorbar(image, ax=axes, shrink=0.85)
-    axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
-    return figure
-
-
 def landscape(
     axis: Sequence[float],
     values: Sequence[Sequence[float]],

@@ -57,12 +57,6 @@ def best_allocation(values: Array, strengths: Array) -> Allocation:
     return Allocation(shares, gain, max(gain, gain_bound(power, inner, polished[0])))
 
 
-def support_gains(values: Array, strengths: Array) -> Array:
-    """The gain reached from each support {1..rho}, rho = 1..n; which one is largest decides the rank."""
-    starts = np.tril(np.ones((len(values), len(values))))
-    return _gain(values**2, strengths, _climb(values**2, strengths, starts, 1e-9))
-
-
 def _gains(x: Array, strengths: Array) -> Array:
     return x / (x + strengths[:, None])
 

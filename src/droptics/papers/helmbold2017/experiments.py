@@ -275,12 +275,3 @@ def scale_experiment(
             row[f"{method}, standard error"] = float(np.std(errors, ddof=1) / math.sqrt(data_sets))
         rows.append(row)
     return rows
-
-
-def scale_optimum(data_set: int, scale: float, starts: int = 12, seed: int = 0) -> float:
-    """Least exact criterion found for a training set of Section 6; the theory says that it ignores the scale."""
-    rng = np.random.default_rng([seed, data_set])
-    inputs = torch.from_numpy(rng.uniform(-1, 1, (10, 5)))
-    return least_criterion(
-        Sample(scale * inputs, inputs.sign().prod(1)[:, None]), 5, 0.5, False, starts, seed
-    ).criterion
