@@ -8,6 +8,7 @@ import torch
 from droptics.models import DeepLinear
 from droptics.papers.mianjy2018 import experiments as shallow
 from droptics.papers.pal2020 import experiments as structured
+from droptics.papers.pal2020.image_experiments import prediction_bound
 from droptics.papers.thesis import chapter3_experiments as deep
 from droptics.penalties import effective_strength, sub_penalties
 
@@ -138,7 +139,7 @@ def test_sliding_dropblock_matches_the_grid_only_with_the_corrected_rate():
 
 def test_prediction_bound_is_a_lower_bound_of_any_features():
     targets = torch.eye(3).double().repeat(4, 1)[:10]
-    bound, spectrum = structured.prediction_bound(targets, 0.5, width=6, block=2)
+    bound, spectrum = prediction_bound(targets, 0.5, width=6, block=2)
     assert 0 < bound < float(targets.square().sum(1).mean())
     assert all(a >= b - 1e-12 for a, b in zip(torch.linalg.svdvals(targets), spectrum, strict=True))
     generator = torch.Generator().manual_seed(0)

@@ -276,7 +276,7 @@ def test_a_batch_of_adversarial_runs_equals_separate_runs(batch_size, stop):
 @pytest.mark.skipif(not os.environ.get("DROPTICS_DATA"), reason="needs the image files named by DROPTICS_DATA")
 @pytest.mark.parametrize("dataset", ["mnist", "cifar10"])
 def test_last_layer_experiment_on_images_stays_above_its_bound(dataset):
-    from droptics.papers.pal2020.experiments import last_layer_cell, last_layer_cells
+    from droptics.papers.pal2020.image_experiments import last_layer_cell, last_layer_cells
 
     rows = last_layer_cell(**last_layer_cells("smoke")[dataset])
     values = [row["objective"] for row in rows if row["kind"] == "objective"]

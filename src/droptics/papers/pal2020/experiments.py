@@ -1,4 +1,4 @@
-"""The experiments of the structured-dropout paper: DropBlock, DropConnect, sliding DropBlock, last layers of networks.
+"""The synthetic experiments of the structured-dropout paper: DropBlock, DropConnect, sliding DropBlock.
 
 Each cell is a pure function of plain parameters and a seed and returns plain rows. The synthetic set is the paper's:
 1000 inputs x ~ N(0, I_100), targets y = U V^T x with 80 outputs and inner dimension 50, all weights N(0, 1).
@@ -6,27 +6,21 @@ Each cell is a pure function of plain parameters and a seed and returns plain ro
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from droptics.data import Moments, Sample
-from droptics.datasets import cifar10, mnist
-from droptics.linalg import k_support_shrink
 from droptics.masks import Bernoulli, Block, MaskLaw, SlidingBlock
-from droptics.models import Connections, LastLayer, TwoLayerLinear
-from droptics.norms import k_support
+from droptics.models import Connections, TwoLayerLinear
 from droptics.optima import optimum
 from droptics.penalties import criterion
-from droptics.training import Cosine, Dropout, Inverse, Recording, ResNet, SmallCnn, log_steps, train, with_previous
+from droptics.training import Dropout, Inverse, Recording, Run, log_steps, train, with_previous
 
 Row = dict[str, Any]
 Scale = Literal["smoke", "paper"]
-Folder = str | os.PathLike[str]
 
 
 def synthetic(
@@ -54,6 +48,19 @@ def synthetic(
     return Sample(x, x @ V @ U.mT), start
 
 
+def published_steps(step_size: float, decay: float, keep: float) -> dict[str, Any]:
+    """The printed steps, smaller by (keep / 0.5)^2 where less than half of the units is kept."""
+    smaller = min(1.0, (keep / 0.5) ** 2)
+    return {"step_size": step_size * smaller, "schedule": Inverse(decay / smaller), "convention": "pal2020"}
+
+
+def recorded(run: Run, chosen: Sequence[int]) -> Iterator[tuple[int, int, Row]]:
+    """For every chosen step: its place in the history, the chosen step before it, and what the rows share."""
+    for last, step in zip((0, *chosen), chosen, strict=False):
+        loss, mean = run.step_loss(step)
+        yield run.at(step), last, {"step": step, "step_loss": float(loss), "step_objective": float(mean)}
+
+
 def dropblock_cell(
     *,
     drop: float = 0.5,
@@ -75,37 +82,30 @@ def dropblock_cell(
     data, start = synthetic(**(size or {}), seed=seed)
     law = Block(drop, start.units, block)
     best = optimum(TwoLayerLinear, Moments.of_sample(data), law)
-    smaller = min(1.0, ((1 - drop) / 0.5) ** 2)
     chosen = log_steps(steps, records)
     run = train(
         start,
         data,
         Dropout(law),
         steps=steps,
-        step_size=step_size * smaller,
         batch_size=1,
-        convention="pal2020",
-        schedule=Inverse(decay / smaller),
         seed=seed,
         record=Recording(("objective",), at=with_previous(chosen), data=Moments.of_sample(data)),
         bound=best.bound,
+        **published_steps(step_size, decay, 1 - drop),
     )
-    history = run.history
+    objective = run.history["objective"]
     return [
         {
             "drop": drop,
             "block": block,
-            "step": step,
-            "stochastic": float(run.mean_loss(last, step)),
-            "deterministic": float(history["objective"][i]),
+            "stochastic": float(run.mean_loss(last, row["step"])),
+            "deterministic": float(objective[i]),
             "bound": best.bound,
-            "ratio": float(history["objective"][i]) / best.bound,
-            "step_loss": float(loss),
-            "step_objective": float(mean),
+            "ratio": float(objective[i]) / best.bound,
         }
-        for last, step, i, (loss, mean) in (
-            (last, step, run.at(step), run.step_loss(step)) for last, step in zip((0, *chosen), chosen, strict=False)
-        )
+        | row
+        for i, last, row in recorded(run, chosen)
     ]
 
 
@@ -132,15 +132,8 @@ def dropconnect_cell(
     moments = Moments.of_sample(data)
     units = Bernoulli(drop, start.units)
     weights = Bernoulli(drop, start.V.numel())
-    smaller = min(1.0, ((1 - drop) / 0.5) ** 2)
-    options: dict[str, Any] = {
-        "steps": steps,
-        "step_size": step_size * smaller,
-        "batch_size": batch_size,
-        "convention": "pal2020",
-        "schedule": Inverse(decay / smaller),
-        "seed": seed,
-    }
+    options = published_steps(step_size, decay, 1 - drop)
+    options |= {"steps": steps, "batch_size": batch_size, "seed": seed}
     chosen = log_steps(steps, records)
     at = with_previous(chosen)
 
@@ -167,19 +160,15 @@ def dropconnect_cell(
         {
             "drop": drop,
             "correlation": correlation,
-            "step": step,
-            "stochastic": float(run.mean_loss(last, step)),
+            "stochastic": float(run.mean_loss(last, row["step"])),
             "deterministic": float(connect["objective"][i]),
             "printed": float(connect["printed"][i]),
             "dropout": float(dropout["objective"][i]),
             "optimum_dropconnect": best_connect.objective,
             "optimum_dropout": best_dropout.objective,
-            "step_loss": float(loss),
-            "step_objective": float(mean),
         }
-        for last, step, i, (loss, mean) in (
-            (last, step, run.at(step), run.step_loss(step)) for last, step in zip((0, *chosen), chosen, strict=False)
-        )
+        | row
+        for i, last, row in recorded(run, chosen)
     ]
 
 
@@ -211,7 +200,6 @@ def sliding_cell(
         raise ValueError(f"scheme must be one of {sorted(laws)}, got {scheme!r}")
     law = laws[scheme]
     keep = float(law.mean.mean())
-    smaller = min(1.0, (keep / 0.5) ** 2)
     moments = Moments.of_sample(data)
     best = optimum(TwoLayerLinear, moments, law)
     chosen = log_steps(steps, records)
@@ -220,114 +208,28 @@ def sliding_cell(
         data,
         Dropout(law),
         steps=steps,
-        step_size=step_size * smaller,
         batch_size=1,
-        convention="pal2020",
-        schedule=Inverse(decay / smaller),
         seed=seed,
         record=Recording(("objective",), at=with_previous(chosen), data=moments),
+        **published_steps(step_size, decay, keep),
     )
     smooth = float(run.history["objective"][0])
     rows = []
-    for step in chosen:
-        value = float(run.history["objective"][run.at(step)])
-        loss, mean = run.step_loss(step)
+    for i, _, row in recorded(run, chosen):
+        value = float(run.history["objective"][i])
         smooth = 0.5 * smooth + 0.5 * value
         rows.append(
             {
                 "scheme": scheme,
                 "keep": keep,
-                "step": step,
                 "objective": value,
                 "smoothed": smooth,
                 "optimum": best.objective,
                 "bound": best.bound,
-                "step_loss": float(loss),
-                "step_objective": float(mean),
             }
+            | row
         )
     return rows
-
-
-def last_layer_cell(
-    *,
-    dataset: Literal["mnist", "cifar10"] = "mnist",
-    network: Literal["cnn", "resnet"] = "resnet",
-    blocks: Sequence[int] = (3, 3, 3),
-    examples: int = 1000,
-    width: int = 80,
-    block: int = 5,
-    drop: float = 0.5,
-    steps: int = 6000,
-    step_size: float = 2e-3,
-    batch_size: int = 100,
-    folder: Folder | None = None,
-    device: str = "auto",
-    seed: int = 0,
-    records: int = 30,
-) -> list[Row]:
-    """A network with a reduced last layer, trained with DropBlock on images, against the lower bound (pal2020-fig2).
-
-    Targets are one-hot labels and the loss is squared. Rows of kind "objective" hold the deterministic objective along
-    training and the bound min_A ||Y - A||^2 + beta ||A||_(r)^2 with beta = (block / width) drop / (1 - drop), per
-    example; rows of kind "spectrum" the singular values of the final predictions beside those of the bound.
-    `blocks` are residual blocks per stage, (3, 3, 3) 20 layers in all; `device` "auto" is a GPU where there is one.
-    """
-    place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
-    data = images(dataset, examples, folder, seed).to(place)
-    channels = data.inputs.shape[1]
-    net = (
-        SmallCnn(channels=channels, width=width, seed=seed)
-        if network == "cnn"
-        else ResNet(channels=channels, width=width, blocks=tuple(blocks), seed=seed)
-    ).to(place)
-    law = Block(drop, width, block)
-    run = train(
-        LastLayer.of(net, "head"),
-        data,
-        Dropout(law),
-        steps=steps,
-        step_size=step_size,
-        batch_size=batch_size,
-        optimizer=torch.optim.Adam,
-        schedule=Cosine(steps),
-        seed=seed,
-        record=Recording(("objective", "risk", "penalty", "singular_values"), at=log_steps(steps, records)),
-    )
-    bound, spectrum = prediction_bound(data.targets, drop, width, block)
-    head = {"dataset": dataset, "network": network, "bound": bound}
-    rows: list[Row] = [
-        head | {"kind": "objective", "step": int(step), "objective": float(value), "stochastic": float(loss)}
-        for step, value, loss in zip(run.history["step"], run.history["objective"], run.history["loss"], strict=True)
-    ]
-    return rows + [
-        head | {"kind": "spectrum", "index": i + 1, "trained": float(trained), "predicted": float(predicted)}
-        for i, (trained, predicted) in enumerate(zip(run.final("singular_values"), spectrum, strict=True))
-    ]
-
-
-def prediction_bound(targets: Tensor, drop: float, width: int, block: int) -> tuple[float, Tensor]:
-    """The least DropBlock objective of any features, per example, and the singular values of its predictions.
-
-    min_A ||Y - A||_F^2 + beta ||A||_(block)^2 with beta = (block / width) drop / (1 - drop) (pal2020-thm2.7).
-    """
-    values = torch.linalg.svdvals(targets.double())
-    beta = block / width * drop / (1 - drop)
-    shrunk = k_support_shrink(values, beta, block)
-    total = (values - shrunk).square().sum() + beta * k_support(shrunk, block).square()
-    return float(total) / len(targets), shrunk
-
-
-def images(dataset: str, examples: int, folder: Folder | None, seed: int) -> Sample:
-    """A random subset of a data set: images in [0, 1] minus their mean, one-hot targets, float32."""
-    readers = {"mnist": mnist, "cifar10": cifar10}
-    if dataset not in readers:
-        raise ValueError(f"dataset must be one of {sorted(readers)}, got {dataset!r}")
-    pixels, labels = readers[dataset](folder)
-    chosen = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))[:examples]
-    inputs = pixels[chosen].float() / 255
-    inputs = inputs[:, None] if inputs.ndim == 3 else inputs
-    return Sample(inputs - inputs.mean(), functional.one_hot(labels[chosen], 10).float())
 
 
 SMALL = {"examples": 200, "inputs": 20, "outputs": 16, "inner": 10, "width": 10}
@@ -357,9 +259,3 @@ def sliding_cells(scale: Scale) -> dict[str, dict[str, Any]]:
     small: dict[str, Any] = {"size": SMALL, "steps": 4000, "step_size": 1e-3, "decay": 500.0, "records": 30}
     schemes = ("grid", "sliding", "uncorrected", "dropout")
     return {scheme: {"scheme": scheme} | (small if scale == "smoke" else {}) for scheme in schemes}
-
-
-def last_layer_cells(scale: Scale) -> dict[str, dict[str, Any]]:
-    """Cells of figure 2; they need the image files."""
-    small: dict[str, Any] = {"network": "cnn", "examples": 60, "steps": 60, "batch_size": 20, "records": 6}
-    return {dataset: {"dataset": dataset} | (small if scale == "smoke" else {}) for dataset in ("mnist", "cifar10")}

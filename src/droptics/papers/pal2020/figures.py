@@ -13,7 +13,7 @@ from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
 from droptics.evidence.figures import Cell, Expectation, Figure, Scale, column, curve, distinct, named_cells
 from droptics.papers.mianjy2018.figures import on_average
-from droptics.papers.pal2020 import experiments
+from droptics.papers.pal2020 import experiments, image_experiments
 
 SOURCE = "Pal, Lane, Vidal, Haeffele 2020 (CVPR, with supplement)"
 
@@ -192,8 +192,8 @@ FIGURES: tuple[Figure, ...] = (
         f"{SOURCE}, Figure 2",
         "A network's last layer against the lower bound",
         "On MNIST and CIFAR-10 the objective of a ResNet approaches the lower bound, its spectrum the predicted one.",
-        lambda scale: named_cells(experiments.last_layer_cells(scale), gpu=torch.cuda.is_available()),
-        experiments.last_layer_cell,
+        lambda scale: named_cells(image_experiments.last_layer_cells(scale), gpu=torch.cuda.is_available()),
+        image_experiments.last_layer_cell,
         last_layer_expects,
         last_layer_draw,
         needs=("mnist", "cifar10"),
