@@ -11,7 +11,7 @@ from droptics.data import Sample
 from droptics.masks import Bernoulli, Block, Discrete
 from droptics.models import LastLayer, ReLUNet
 from droptics.optima import certify, optimal_head, optimum
-from droptics.optima.last_layer import solve_head
+from droptics.optima.last_layer import HeadProblem
 from droptics.penalties import criterion
 
 LAWS = {
@@ -43,11 +43,12 @@ def listed(features, sample, law, bias):
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_the_best_head_is_least_squares_over_all_masks(law, bias, weights):
     sample = Sample(FEATURES, TARGETS, weights)
-    weight, offset, least = solve_head(FEATURES, sample, law, bias)
+    problem = HeadProblem.of(FEATURES, sample, law, bias)
+    weight, offset = problem.solve()
     expected = listed(FEATURES, sample, law, bias)
     close(weight, expected[0], relative=1e-11)
     close(offset, expected[1], relative=1e-11, scale=1.0)
-    close(least, expected[2], relative=1e-11)
+    close(problem.value(weight, offset if bias else None), expected[2], relative=1e-11)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -57,8 +58,9 @@ def test_dead_and_repeated_features_get_the_weights_of_least_norm(bias):
     features[:, 3] = features[:, 2]
     law = Discrete(torch.ones(1, 4, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
     sample = Sample(features, TARGETS)
-    weight, _, least = solve_head(features, sample, law, bias)
-    close(least, listed(features, sample, law, bias)[2], relative=1e-11)
+    problem = HeadProblem.of(features, sample, law, bias)
+    weight, offset = problem.solve()
+    close(problem.value(weight, offset), listed(features, sample, law, bias)[2], relative=1e-11)
     close(weight[:, 1], [0.0, 0.0], relative=1e-10, scale=1.0)
     close(weight[:, 2], weight[:, 3], relative=1e-10)
 
@@ -122,3 +124,29 @@ def test_no_features_at_all_beat_the_bound_of_the_width(bias):
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_value_of_any_head_is_its_criterion_also_after_rounding():
+    data, law = Sample(FEATURES, TARGETS, WEIGHTS), Block(0.3, 4, 2)
+    head = nn.Linear(4, 2).double()
+    problem = HeadProblem.of(FEATURES, data, law, True)
+    close(problem.value(head.weight, head.bias), float(criterion(LastLayer(head, head), data, law)), relative=1e-13)
+    single = data.to(torch.float32)
+    found = optimum(LastLayer, single, law)
+    exact = LastLayer.of(found.model.module.double())
+    close(found.objective, float(criterion(exact, single.to(torch.float64), law)), relative=1e-12)
+    assert 0 <= found.gap <= 1e-12  # squared rounding of float32 weights
+
+
+@pytest.mark.parametrize(
+    ("targets", "rank"),
+    [(TARGETS, 2), (TARGETS[:, :1].expand(-1, 3), 1), (torch.zeros_like(TARGETS), 0), (normal(11, 6), 4)],
+    ids=["independent", "repeated", "zero", "more than features"],
+)
+def test_the_rank_of_the_best_head(targets, rank):
+    assert optimum(LastLayer, Sample(FEATURES, targets.contiguous()), Bernoulli(0.4, 4)).rank == rank
+
+
+def test_features_and_masks_must_agree():
+    with pytest.raises(ValueError, match="masks has size 3, expected 4"):
+        optimum(LastLayer, Sample(FEATURES, TARGETS), Bernoulli(0.4, 3))

@@ -18,6 +18,7 @@ from droptics.linalg import (
     equalize_columns,
     equalize_columns_,
     equalizer,
+    gram,
     hadamard_equalizer,
     k_support_shrink,
     leading,
@@ -528,3 +529,12 @@ def test_vectors_that_are_lost_are_reported():
     assert not leading._orthonormalize(rows, 1)  # the second row is the first one again
     lost = np.full(5, np.nan)
     assert leading._vectors(lost, lost[1:], np.zeros(1), np.empty((1, 5))) == np.inf
+
+
+@pytest.mark.parametrize("shape", [(7, 1), (3, 5), (40, 9)])
+@pytest.mark.parametrize("way", [gram.gram, gram._by_panels])
+def test_gram_matrices_by_symmetry(shape, way):
+    rows = normal(*shape)
+    found = way(rows)
+    close(found, rows.mT @ rows, relative=1e-14, scale=float(rows.square().sum()))
+    assert torch.equal(found, found.mT)

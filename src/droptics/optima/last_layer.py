@@ -10,20 +10,22 @@ is attained when the body has the capacity to produce that H; features that end 
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from droptics.checks import check_size
 from droptics.data import Data, Sample
 from droptics.envelopes.whitening import Root, White
 from droptics.errors import NoClosedForm
 from droptics.linalg import psd_eigen
+from droptics.linalg.gram import gram
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import LastLayer, ReLUNet
 from droptics.models.modules import linear_layer
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
 from droptics.optima.two_layer import two_layer_bound
-from droptics.penalties import criterion
 from droptics.penalties.evaluation import check_triple
 
 HEAD = "droptics-head"
@@ -32,46 +34,109 @@ CAPACITY = "pal2020-prop3.3"
 SAFE = 1e-4
 
 
-def solve_head(features: Tensor, sample: Sample, masks: MaskLaw, bias: bool) -> tuple[Tensor, Tensor, float]:
-    """Weights (outputs, units), bias (outputs,) and criterion of the best head on features (n, units), in float64.
+@dataclass(frozen=True, eq=False)
+class HeadProblem:
+    """The criterion of a head W, b on fixed features as the quadratic that it is, in float64 (droptics-head).
 
-    Directions without energy get no weight. Exact for every mask law; O(n units^2 + units^3).
+    It is energy - 2 <W, linear> + <W quadratic, W> + |b + W input_mean - target_mean|^2 for every mask law.
+
+    Attributes:
+        quadratic: C + Cbar o G, (units, units).
+        linear: E y h^T, both centered when there is a bias, (outputs, units).
+        energy: E |y|^2, likewise.
+        input_mean: Mean of the features, zero without a bias.
+        target_mean: Mean of the targets, zero without a bias.
     """
-    h = features.detach().double()
-    y, share = _targets(sample)
-    h_mean = (share * h).sum(0) if bias else torch.zeros_like(h[0])
-    y_mean = (share * y).sum(0) if bias else torch.zeros_like(y[0])
-    centered = h - h_mean
-    spread = (centered * share).mT @ centered
-    gram = spread + torch.outer(h_mean, h_mean)
-    linear = ((y - y_mean) * share).mT @ centered
-    weight = _solved(spread + masks.characteristic.detach().to(gram) * gram, linear)
-    least = (share * (y - y_mean).square()).sum() - (weight * linear).sum()
-    return weight, y_mean - weight @ h_mean, float(least)
+
+    quadratic: Tensor
+    linear: Tensor
+    energy: Tensor
+    input_mean: Tensor
+    target_mean: Tensor
+
+    @staticmethod
+    def of(features: Tensor, sample: Sample, masks: MaskLaw, bias: bool) -> HeadProblem:
+        """The problem for features (n, units) of the examples of a sample; one pass over them, O(n units^2)."""
+        h, (y, share) = features.detach().double(), _targets(sample)
+        # as products with a vector: torch adds rows of a matrix ten times slower
+        h_mean, y_mean = (share @ h, share @ y) if bias else (torch.zeros_like(h[0]), torch.zeros_like(y[0]))
+        h, y, count = h - h_mean, y - y_mean, len(sample)
+        if sample.weights is not None:
+            root = (share * count).sqrt()[:, None]
+            h, y = h * root, y * root
+        quadratic = gram(h) / count
+        if masks.independent:
+            second = quadratic.diagonal() + h_mean.square()
+            quadratic.diagonal().add_(masks.relative_variance.detach().to(second) * second)
+        else:
+            second = quadratic + torch.outer(h_mean, h_mean)
+            quadratic += masks.characteristic.detach().to(second) * second
+        return HeadProblem(quadratic, y.mT @ h / count, y.square().sum() / count, h_mean, y_mean)
+
+    def solve(self) -> tuple[Tensor, Tensor]:
+        """Best weights (outputs, units) and bias (outputs,); directions without energy get no weight. O(units^3)."""
+        weight = _solved(self.quadratic, self.linear)
+        return weight, self.target_mean - weight @ self.input_mean
+
+    def value(self, weight: Tensor, bias: Tensor | None) -> float:
+        """The criterion of any head, O(outputs units^2)."""
+        W = weight.detach().double()
+        shift = W @ self.input_mean - self.target_mean
+        shift = shift if bias is None else shift + bias.detach().double()
+        return float(self.energy + (W * (W @ self.quadratic - 2 * self.linear)).sum() + shift.square().sum())
+
+    def optimum(self, module: nn.Module, head: nn.Linear, dtype: torch.dtype) -> Optimum:
+        """Write the best weights into the head of the module and say what they reach, after rounding to its dtype."""
+        weight, bias = self.solve()
+        with torch.no_grad():
+            head.weight.copy_(weight)
+            if head.bias is not None:
+                head.bias.copy_(bias)
+        least = float(self.energy - (weight * self.linear).sum())
+        scale = float(self.energy + self.target_mean.square().sum())
+        found = self.value(head.weight, head.bias)
+        return Optimum(LastLayer(module, head), found, least, _rank(weight), HEAD, scale, rounding(dtype))
 
 
 def _solved(quadratic: Tensor, linear: Tensor) -> Tensor:
     """The product linear quadratic^+, quadratic positive semidefinite: by Cholesky where safe, else by eigenvectors."""
-    factor, failed = torch.linalg.cholesky_ex(quadratic)
-    pivots = factor.diagonal()
-    if not failed and bool(pivots.min() > SAFE * pivots.max()):
+    factor = _safe_factor(quadratic)
+    if factor is not None:
         return torch.cholesky_solve(linear.mT, factor).mT
     values, vectors = psd_eigen(quadratic)
     inverse = torch.where(values > 0, 1 / torch.where(values > 0, values, torch.ones_like(values)), 0.0)
     return (linear @ vectors * inverse) @ vectors.mT
 
 
+def _safe_factor(matrix: Tensor) -> Tensor | None:
+    """The Cholesky factor of a matrix that is positive definite beyond doubt, else None."""
+    factor, failed = torch.linalg.cholesky_ex(matrix)
+    pivots = factor.diagonal()
+    return factor if bool((failed == 0) & (pivots.min() > SAFE * pivots.max())) else None
+
+
+def _rank(weight: Tensor) -> int:
+    """Rank of a matrix; singular values are looked at only where its rows may depend on each other."""
+    rows = weight if weight.shape[0] <= weight.shape[1] else weight.mT
+    return len(rows) if _safe_factor(rows @ rows.mT) is not None else int(torch.linalg.matrix_rank(weight))
+
+
 def _targets(sample: Sample) -> tuple[Tensor, Tensor]:
-    """Targets in float64 and the share of every example, (n, 1)."""
+    """Targets and the share of every example, in float64."""
     if not sample.targets.is_floating_point():
         raise ValueError("data must have floating-point targets for a squared loss; one-hot encode class labels")
-    moved = sample.to(torch.float64)
-    return moved.targets.detach(), moved.shares.detach()[:, None]
+    weights = None if sample.weights is None else sample.weights.detach().double()
+    targets = sample.targets.detach().double()
+    if weights is None:
+        return targets, targets.new_full((len(sample),), 1.0 / len(sample))
+    return targets, weights / weights.sum()
 
 
 @optimum_rule(LastLayer)
 def head_optimum(data: Data, masks: MaskLaw) -> Optimum:
     """The best linear head with bias on features that are given as the inputs of a Sample (droptics-head).
+
+    Cost: one Gram matrix of the features and its Cholesky factor.
 
     >>> from droptics.masks import Bernoulli
     >>> data = Sample(torch.ones(2, 1, dtype=torch.float64), torch.tensor([1.0, 3.0], dtype=torch.float64))
@@ -80,9 +145,10 @@ def head_optimum(data: Data, masks: MaskLaw) -> Optimum:
     """
     if not isinstance(data, Sample) or data.inputs.ndim != 2:
         raise ValueError(f"data for LastLayer must be a Sample of feature vectors, got {type(data).__name__}")
-    outputs = data.targets.shape[1] if data.targets.ndim == 2 else 1
-    head = linear_layer(data.inputs.new_zeros(outputs, data.inputs.shape[1]), data.inputs.new_zeros(outputs))
-    return optimal_head(LastLayer.of(head), data, masks)
+    check_size("masks", masks.size, data.inputs.shape[1], "one unit per feature")
+    problem = HeadProblem.of(data.inputs, data, masks, True)
+    head = linear_layer(problem.linear.to(data.dtype), problem.target_mean.to(data.dtype))
+    return problem.optimum(head, head, data.dtype)
 
 
 def optimal_head(model: LastLayer, data: Data, masks: MaskLaw) -> Optimum:
@@ -95,18 +161,10 @@ def optimal_head(model: LastLayer, data: Data, masks: MaskLaw) -> Optimum:
         raise ValueError(f"data for LastLayer must be a Sample, got {type(data).__name__}")
     with torch.no_grad():
         features = model.features(data.inputs)
-    weight, bias, least = solve_head(features, data, masks, model.head.bias is not None)
+    problem = HeadProblem.of(features, data, masks, model.head.bias is not None)
     name = next(name for name, layer in model.module.named_modules() if layer is model.head)
     best = LastLayer.of(copy.deepcopy(model.module), name)
-    with torch.no_grad():
-        best.head.weight.copy_(weight)
-        if best.head.bias is not None:
-            best.head.bias.copy_(bias)
-    y, share = _targets(data)
-    scale = float((share * y.square()).sum())
-    rank = int(torch.linalg.matrix_rank(weight))
-    objective = float(criterion(best, data, masks))
-    return Optimum(best, objective, least, rank, HEAD, scale, rounding(data.dtype))
+    return problem.optimum(best.module, best.head, data.dtype)
 
 
 def capacity_bound(sample: Sample, masks: MaskLaw, bias: bool) -> float:
@@ -117,8 +175,8 @@ def capacity_bound(sample: Sample, masks: MaskLaw, bias: bool) -> float:
     """
     y, share = _targets(sample)
     if bias:
-        y = y - (share * y).sum(0)
-    triangle = torch.linalg.qr(share.sqrt() * y).R
+        y = y - share @ y
+    triangle = torch.linalg.qr(share.sqrt()[:, None] * y).R
     white = White(triangle.mT, triangle.new_zeros(()), Root.identity(triangle.mT), Root.identity(triangle))
     return two_layer_bound(white, masks)[0]
 
