@@ -10,8 +10,9 @@ import torch
 
 from droptics import plots
 from droptics.evidence.claims import compare
-from droptics.evidence.figures import Cell, Expectation, Figure, column
+from droptics.evidence.figures import Cell, Expectation, Figure
 from droptics.evidence.provenance import hardware
+from droptics.evidence.rows import column
 
 CELLS = 6
 

@@ -6,11 +6,8 @@ number or ordering compares with ours).
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +20,7 @@ from tqdm import tqdm
 from droptics.evidence.claims import Comparison, comparison_dict
 from droptics.evidence.engines import Done, Engine, Function, Local, Row, Task
 from droptics.evidence.provenance import commit, places
+from droptics.evidence.rows import as_csv, plain_value
 from droptics.files import replacing, write_text
 
 Scale = Literal["smoke", "paper"]
@@ -286,27 +284,6 @@ def read_record(file: Path) -> dict[str, Any] | None:
     return record if isinstance(record, dict) and {"rows", "seconds"} <= set(record) else None
 
 
-def plain_value(value: Any) -> Any:
-    """A number, string or None for a row: tensors and NumPy scalars become Python numbers."""
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, (list, tuple)):
-        return [plain_value(item) for item in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise ValueError(f"a row may hold numbers, strings, lists of them and None, got {type(value).__name__}")
-
-
-def as_csv(rows: Sequence[Row]) -> str:
-    """Rows as CSV with the union of their columns, in order of first appearance."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
 def manifest(artifact: Artifact, command: str = "") -> dict[str, Any]:
     """What ran, where, how long, with which outcome; plain values.
 
@@ -350,24 +327,3 @@ def unavailable(id: str, source: str, title: str, statement: str, reason: str) -
 
     skip: dict[Scale, str] = dict.fromkeys(SCALES, reason)
     return Figure(id, source, title, statement, nothing, nothing, nothing, lambda rows, path: None, skip=skip)
-
-
-def mean(values: Sequence[float]) -> float:
-    """Mean of the values that are numbers; NaN when there are none."""
-    good = [float(value) for value in values if value is not None and not math.isnan(float(value))]
-    return sum(good) / len(good) if good else math.nan
-
-
-def column(rows: Sequence[Row], name: str, **where: Any) -> list[Any]:
-    """The values of a column in the rows that match."""
-    return [row[name] for row in rows if name in row and all(row.get(key) == value for key, value in where.items())]
-
-
-def distinct(rows: Sequence[Row], name: str, **where: Any) -> list[Any]:
-    """The different values of a column, in order of appearance."""
-    return list(dict.fromkeys(column(rows, name, **where)))
-
-
-def curve(rows: Sequence[Row], x: str, y: str, **where: Any) -> tuple[list[float], list[float]]:
-    """Two columns of the rows that match, for drawing."""
-    return column(rows, x, **where), column(rows, y, **where)

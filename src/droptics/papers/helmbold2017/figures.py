@@ -8,7 +8,8 @@ from pathlib import Path
 from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
-from droptics.evidence.figures import Cell, Expectation, Figure, Scale, column, curve, distinct, mean
+from droptics.evidence.figures import Cell, Expectation, Figure, Scale
+from droptics.evidence.rows import column, curve, distinct, mean
 from droptics.masks import Bernoulli
 from droptics.papers.helmbold2017 import experiments, networks
 from droptics.penalties import criterion, risk

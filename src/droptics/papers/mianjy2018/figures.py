@@ -11,7 +11,8 @@ from typing import Any
 from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
-from droptics.evidence.figures import Expectation, Figure, Scale, column, curve, distinct, named_cells
+from droptics.evidence.figures import Expectation, Figure, Scale, named_cells
+from droptics.evidence.rows import column, curve, distinct
 from droptics.papers.mianjy2018 import experiments
 
 SOURCE = "Mianjy, Arora, Vidal 2018 (ICML)"

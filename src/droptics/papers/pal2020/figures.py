@@ -11,7 +11,8 @@ import torch
 from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
-from droptics.evidence.figures import Cell, Expectation, Figure, Scale, column, curve, distinct, named_cells
+from droptics.evidence.figures import Cell, Expectation, Figure, Scale, named_cells
+from droptics.evidence.rows import column, curve, distinct
 from droptics.papers.mianjy2018.figures import on_average
 from droptics.papers.pal2020 import experiments, image_experiments
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
-from droptics.evidence.figures import Expectation, Figure, Scale, column, curve, distinct, named_cells
+from droptics.evidence.figures import Expectation, Figure, Scale, named_cells
+from droptics.evidence.rows import column, curve, distinct
 from droptics.papers.thesis import chapter3_experiments as experiments
 
 SOURCE = "Mianjy thesis"

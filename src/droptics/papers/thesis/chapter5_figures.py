@@ -12,7 +12,8 @@ from typing import Any
 from droptics import plots
 from droptics.evidence.claims import Relation, compare
 from droptics.evidence.engines import Row
-from droptics.evidence.figures import Cell, Expectation, Figure, Scale, column, curve, distinct
+from droptics.evidence.figures import Cell, Expectation, Figure, Scale
+from droptics.evidence.rows import column, curve, distinct
 from droptics.papers.thesis import chapter5_experiments as experiments
 
 SOURCE = "Mianjy thesis"

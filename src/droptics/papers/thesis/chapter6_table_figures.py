@@ -13,7 +13,8 @@ from droptics.data import Sample
 from droptics.datasets import cifar10
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
-from droptics.evidence.figures import Cell, Expectation, Figure, Scale, column, distinct, mean
+from droptics.evidence.figures import Cell, Expectation, Figure, Scale
+from droptics.evidence.rows import column, distinct, mean
 from droptics.papers.thesis import chapter6_experiments as experiments
 from droptics.papers.thesis.chapter4_experiments import two_classes
 
