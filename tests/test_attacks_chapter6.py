@@ -15,6 +15,7 @@ from droptics.data import Sample
 from droptics.datasets import cifar10
 from droptics.papers.thesis import chapter6_curves
 from droptics.papers.thesis import chapter6_experiments as chapter6
+from droptics.papers.thesis.chapter6_color import cifar_run
 from droptics.papers.thesis.chapter6_networks import preact_resnet18, small_cnn
 
 
@@ -140,10 +141,10 @@ def test_color_images_smoke() -> None:
     images[labels == 1, 0] += 0.5
     train, test = Sample(images[:160], labels[:160]), Sample(images[160:], labels[160:])
     options = {"radius": 0.05, "steps": 2, "network": "small", "epochs": 2, "batch": 20, "test_steps": 4, "restarts": 2}
-    result = chapter6.cifar_run(train, test, reflected=True, seed=0, **options)
+    result = cifar_run(train, test, reflected=True, seed=0, **options)
     assert result["standard accuracy"] > 0.9
     assert 0.8 < result["robust accuracy"] <= result["standard accuracy"]
-    assert result == chapter6.cifar_run(train, test, reflected=True, seed=0, **options)
+    assert result == cifar_run(train, test, reflected=True, seed=0, **options)
 
 
 @pytest.mark.slow
@@ -155,7 +156,7 @@ def test_cifar_smoke() -> None:
     inputs = images[:500].float() / 255
     train, test = Sample(inputs[:400], labels[:400]), Sample(inputs[400:], labels[400:500])
     options = {"radius": 2 / 255, "steps": 2, "network": "small", "epochs": 2, "batch": 50, "test_steps": 5}
-    result = chapter6.cifar_run(train, test, reflected=True, seed=0, restarts=1, **options)
+    result = cifar_run(train, test, reflected=True, seed=0, restarts=1, **options)
     assert 0 <= result["robust accuracy"] <= result["standard accuracy"]
     assert result["standard accuracy"] > 0.1  # a tenth by chance
 

@@ -17,6 +17,7 @@ from droptics.evidence.figures import Cell, Expectation, Figure, Scale
 from droptics.evidence.rows import column, distinct, mean
 from droptics.papers.thesis import chapter6_experiments as experiments
 from droptics.papers.thesis.chapter4_experiments import two_classes
+from droptics.papers.thesis.chapter6_color import cifar_run
 
 SOURCE = "Mianjy thesis"
 
@@ -93,7 +94,7 @@ def color_cell(
     for split, count in (("train", examples), ("test", tests)):
         images, labels = cifar10(split=split)
         parts.append(Sample((images[:count].float() / 255).to(device), labels[:count].to(device)))
-    result = experiments.cifar_run(*parts, reflected=reflected, radius=radius, steps=steps, seed=seed, **options)
+    result = cifar_run(*parts, reflected=reflected, radius=radius, steps=steps, seed=seed, **options)
     return [
         {
             "training": "R-PGD" if reflected else "PGD",
