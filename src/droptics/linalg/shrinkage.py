@@ -195,27 +195,30 @@ def k_support_shrink(values: Tensor, strength: float | Tensor, k: int) -> Tensor
 
 
 @numba.njit(cache=True)
-def _k_support_piece(ordered: Array, beta: float, k: int) -> tuple[int, int]:
-    """How many of the sorted values have t = 1, and how many have 0 < t < 1.
+def _k_support_piece(values: Array, beta: float, k: int) -> tuple[int, int]:
+    """How many of the values, sorted by magnitude, have t = 1, and how many have 0 < t < 1.
 
     With `full` and `free` of them the sums fix a = (k - full + beta free) / (sum of the free). A free value whose t
     reaches 1 becomes full; the next value with a m > beta becomes free. Both only move forward.
     """
-    count = ordered.shape[0]
-    support = 0
-    while support < count and ordered[support] > 0.0:
-        support += 1
+    support, beyond = 0, values.shape[0]  # the first zero lies in between
+    while support < beyond:
+        middle = (support + beyond) // 2
+        if values[middle] != 0.0:
+            support = middle + 1
+        else:
+            beyond = middle
     if support <= k:
         return support, 0
     full, last, total = 0, 0, 0.0
     while True:
         # grow the free set while the next value would have positive t: a m_next > beta
-        while last < support and (k - full + beta * (last - full)) * ordered[last] > beta * total:
-            total += ordered[last]
+        while last < support and (k - full + beta * (last - full)) * abs(values[last]) > beta * total:
+            total += abs(values[last])
             last += 1
         # the largest free value has t >= 1: a m >= 1 + beta
-        if full < k and full < last and (k - full + beta * (last - full)) * ordered[full] >= (1.0 + beta) * total:
-            total -= ordered[full]
+        if full < k and full < last and (k - full + beta * (last - full)) * abs(values[full]) >= (1.0 + beta) * total:
+            total -= abs(values[full])
             full += 1
             if full == last:
                 total = 0.0
@@ -224,35 +227,36 @@ def _k_support_piece(ordered: Array, beta: float, k: int) -> tuple[int, int]:
 
 
 @numba.njit(cache=True)
-def _k_support_apply(values: Array, order: Array, beta: float, k: int, out: Array) -> bool:
-    """Write the shrunk values; `order` sorts them by magnitude (empty: they are sorted). False if not all finite."""
+def _k_support_sorted(values: Array, beta: float, k: int, out: Array) -> bool:
+    """Write the shrunk values; False when these are not finite and sorted by magnitude, the largest first."""
     count = values.shape[0]
-    ordered = np.empty(count)
-    total = 0.0
-    for i in range(count):
-        ordered[i] = abs(values[order[i]] if order.shape[0] else values[i])
-        total += ordered[i]
-    if not np.isfinite(total):
+    in_order = count == 0 or np.isfinite(values[0])
+    for i in range(count - 1):
+        in_order &= abs(values[i]) >= abs(values[i + 1])  # never true of a NaN
+    if not in_order:
         return False
-    full, free = _k_support_piece(ordered, beta, k)
+    full, free = _k_support_piece(values, beta, k)
     total = 0.0
     for i in range(full, full + free):
-        total += ordered[i]
+        total += abs(values[i])
     # m t / (t + beta) with t + beta = a m is m - beta / a
     level = beta * total / (k - full + beta * free) if free > 0 else 0.0
-    for i in range(full + free):
-        place = order[i] if order.shape[0] else i
-        size = ordered[i] / (1.0 + beta) if i < full else max(ordered[i] - level, 0.0)
-        out[place] = size if values[place] >= 0.0 else -size
+    for i in range(full):
+        out[i] = values[i] / (1.0 + beta)
+    for i in range(full, full + free):
+        size = max(abs(values[i]) - level, 0.0)
+        out[i] = size if values[i] >= 0.0 else -size
+    out[full + free :] = 0.0
     return True
 
 
-_SORTED = np.empty(0, np.int64)
-
-
 def _k_support_direct(values: Array, beta: float, k: int) -> Array | None:
-    magnitudes = np.abs(values)
-    in_order = len(values) < 2 or bool((magnitudes[:-1] >= magnitudes[1:]).all())
-    order = _SORTED if in_order else np.argsort(-magnitudes, kind="stable")
-    out = np.zeros_like(values)
-    return out if _k_support_apply(values, order, beta, k, out) else None
+    """The shrunk values, None when some are not finite; sorted ones, as spectra are, cost no copy."""
+    out = np.empty_like(values)
+    if not _k_support_sorted(values, beta, k, out):
+        order = np.argsort(-np.abs(values), kind="stable")
+        shrunk = np.empty_like(values)
+        if not _k_support_sorted(values[order], beta, k, shrunk):
+            return None
+        out[order] = shrunk
+    return out
