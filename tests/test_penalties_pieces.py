@@ -1,6 +1,7 @@
 """The pieces that the generic methods share: how many masks fit, what a batch looks like, what is refused."""
 
 import importlib
+import itertools
 
 import pytest
 import torch
@@ -10,13 +11,14 @@ from compare import close
 from droptics.data import Measurements, Moments, Sample
 from droptics.losses import CrossEntropy, Squared
 from droptics.masks import Bernoulli, Block, Product
-from droptics.models import Factorization, LastLayer, Model, ReLUNet, TwoLayerLinear
+from droptics.models import DeepLinear, Factorization, LastLayer, Model, ReLUNet, TwoLayerLinear
 from droptics.penalties import (
     ClosedForm,
     Enumerate,
     MonteCarlo,
     SecondOrder,
     best_method,
+    closed_form,
     effective_strength,
     evaluation,
     penalty,
@@ -230,3 +232,28 @@ def test_the_measured_error_of_second_order_is_told_with_its_interval():
     close(answer.upper, truth.upper, relative=1e-12)
     assert answer.confidence == 0.99
     assert answer.cost == 4 * 7 + 50
+
+
+@pytest.mark.parametrize("mask_inputs", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_small_and_large_networks_are_propagated_alike(mask_inputs, dtype, weighted):
+    """Small ones without gradient go through NumPy; a gradient, a batch or a wide layer asks for torch."""
+    inputs, width = sample().inputs.shape[1], closed_form.TINY + 1
+    sizes = (inputs, 3, 2, 3)
+    weights = [normal(b, a, seed=i).to(dtype) for i, (a, b) in enumerate(itertools.pairwise(sizes))]
+    masked = sizes[:-1] if mask_inputs else sizes[1:-1]
+    law = Product([Bernoulli(0.1 * (i + 1), size) for i, size in enumerate(masked)])
+    data = (weighted_sample() if weighted else sample()).to(dtype)
+    small = penalty(DeepLinear(weights, mask_inputs), data, law).value
+    assert (small.dtype, small.shape, small.requires_grad) == (dtype, (), False)
+    tolerance = 20 * torch.finfo(dtype).eps
+    wanted = penalty(DeepLinear([weight.requires_grad_() for weight in weights], mask_inputs), data, law).value
+    assert wanted.requires_grad
+    close(small, wanted, relative=tolerance)
+    plain = [weight.detach() for weight in weights]
+    close(penalty(DeepLinear([plain[0][None], *plain[1:]], mask_inputs), data, law).value, small[None], tolerance)
+    wide = [plain[0], torch.cat([plain[1], plain[1].new_zeros(width - 2, 3)]), plain[2].new_zeros(3, width)]
+    wide[2][:, :2] = plain[2]
+    laws = [*law.laws[:-1], Bernoulli(float(law.laws[-1].drop[0]), width)]
+    close(penalty(DeepLinear(wide, mask_inputs), data, Product(laws)).value, small, tolerance)
