@@ -4,8 +4,9 @@
     python tests/mutations.py --module droptics.penalties.penalty --count 1000 --seed 1
     python tests/mutations.py --count 1000 --processes 14 --budget 600 --report mutations.json
 
-A mutant that its tests let live is printed as a survivor: a missing test, or a change without effect. The sources stay
-as they are; every mutant is compiled in memory, in a fork of a process that has loaded the libraries already.
+A mutant that its tests let live is printed as a survivor: a missing test, or a change without effect. One run of the
+unchanged tests records which of them execute which line; a mutant meets only those, the quickest first, until one
+fails. The sources stay as they are: a mutant is compiled in memory, in a fork of a process that holds the tests.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import importlib
+import gc
+import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import io
 import json
 import os
 import random
+import resource
 import signal
 import sys
 import tempfile
@@ -28,64 +30,37 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
 
+import hypothesis
 import pytest
-import scipy.optimize
 import torch
 
-for _library in ("hypothesis", "cvxpy"):  # loaded once, before the forks; not needed by all rooms
-    with contextlib.suppress(ImportError):
-        importlib.import_module(_library)
-
 ROOT = Path(__file__).resolve().parent.parent
-EXACT = (
-    "test_fit.py",
-    "test_penalties_pieces.py",
-    "test_derivatives.py",
-    "test_penalties_more.py",
-    "test_penalties.py",
-)
-SECOND = ("test_fit.py", "test_penalties_pieces.py", "test_derivatives.py", "test_second_order.py", "test_penalties.py")
-RELU = ("test_fit.py", "test_penalties_pieces.py", "test_relu.py", "test_kernels.py")
-BLOCK = ("test_optima_pieces.py", "test_optima_block.py", "test_optima_more.py")
-TWO_LAYER = (
-    "test_optima_pieces.py",
-    "test_fit.py",
-    "test_optima_two_layer.py",
-    "test_optima_more.py",
-    "test_certify.py",
-)
-DEEP = ("test_optima_deep.py", "test_optima_more.py", "test_certify.py")
-# the tests of every module, the quickest first: a mutant is dead when the first of them fails
-ROOMS: dict[str, tuple[str, ...]] = {
-    "droptics.penalties.evaluation": EXACT,
-    "droptics.optima.two_layer": TWO_LAYER,
-    "droptics.penalties.penalty": EXACT,
-    "droptics.penalties.closed_form": EXACT,
-    "droptics.penalties.monte_carlo": EXACT,
-    "droptics.optima.deep_linear": DEEP,
-    "droptics.optima.independent": TWO_LAYER,
-    "droptics.penalties.enumeration": EXACT,
-    "droptics.penalties.methods": EXACT,
-    "droptics.optima.block": BLOCK,
-    "droptics.optima.optimum": TWO_LAYER,
-    "droptics.penalties.second_order": SECOND,
-    "droptics.optima.last_layer": ("test_heads.py", "test_certify.py", "test_ridge.py"),
-    "droptics.optima.connections": ("test_optima_pieces.py", "test_certify.py", "test_optima_more.py"),
-    "droptics.optima.general": BLOCK,
-    "droptics.penalties.relu": RELU,
-    "droptics.penalties.relu_sampling": RELU,
-    "droptics.penalties.relu_outcomes": RELU,
-    "droptics.penalties.relu_moments": RELU,
-    "droptics.penalties.relu_effort": RELU,
-    "droptics.optima.allocations": DEEP,
-    "droptics.optima.krylov": TWO_LAYER,
-    "droptics.optima.projection": ("test_optima_pieces.py", "test_projection.py"),
-    "droptics.optima.ridge": ("test_ridge.py",),
-    "droptics.penalties.relu_kernels": ("test_kernels.py", "test_relu.py"),
-    "droptics.penalties.relu_sweeps": ("test_kernels.py", "test_relu.py"),
+MODULES = {
+    f"droptics.{room}.{path.stem}": path
+    for room in ("penalties", "optima")
+    for path in sorted((ROOT / "src" / "droptics" / room).glob("[!_]*.py"))
 }
+SOURCES = {name: path.read_text() for name, path in MODULES.items()}
+TESTS: tuple[str, ...] = ("penalties*", "fit", "second_order", "derivatives", "relu*", "kernels")
+TESTS += ("optima*", "certify", "heads", "ridge", "projection")
+OPTIONS = [
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "-p",
+    "no:cov",
+    "--assert=plain",
+    "--tb=no",
+    "-m",
+    "not slow",
+]
+OPTIONS += ["-o", "addopts=--import-mode=importlib", "--rootdir", str(ROOT)]
+MEMORY = 8 * 2**30  # bytes that a mutant may ask for
 OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -111,23 +86,58 @@ COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed place of a module."""
+    """One changed place of a module: the way to it in the tree, and which of its variants is meant.
 
-    line: int
-    before: str
-    after: str
-    tree: ast.Module
+    `lines` are those of its statement, None for what runs at import.
+    """
+
+    module: str
+    path: tuple[str | int, ...]
+    variant: int
+    lines: range | None
+    name: str
+
+    def tree(self) -> ast.Module:
+        """The module with the change; without one when the path is empty."""
+        tree = ast.parse(SOURCES[self.module])
+        if not self.path:
+            return tree
+        parent: Any = tree
+        for step in self.path[:-1]:
+            parent = parent[step] if isinstance(step, int) else getattr(parent, step)
+        last = self.path[-1]
+        node = parent[last] if isinstance(last, int) else getattr(parent, str(last))
+        changed = ast.copy_location(list(_variants(node))[self.variant], node)
+        if isinstance(last, int):
+            parent[last] = changed
+        else:
+            setattr(parent, last, changed)
+        return ast.fix_missing_locations(tree)
 
 
-def _places(node: ast.AST, path: tuple[str | int, ...] = ()) -> Iterator[tuple[ast.AST, tuple[str | int, ...]]]:
+Place = tuple[ast.AST, tuple[str | int, ...], range | None]
+
+
+def _places(
+    node: ast.AST, path: tuple[str | int, ...] = (), within: bool = False, lines: range = range(0)
+) -> Iterator[Place]:
     """Every expression that computes something, with the way to it from the root; no types, messages, decorators."""
-    yield node, path
+    if isinstance(node, ast.stmt):
+        body = getattr(node, "body", None) or getattr(node, "cases", None)
+        end = getattr(body[0], "lineno", node.lineno + 1) - 1 if body else node.end_lineno or node.lineno
+        lines = range(node.lineno, max(end, node.lineno) + 1)
+    yield node, path, lines if within else None
     for part, value in ast.iter_fields(node):
         if part in ("annotation", "returns", "decorator_list", "type_params"):
             continue
+        inner = within or (isinstance(node, ast.FunctionDef) and part == "body" and not _compiled(node))
         for index, child in enumerate(value) if isinstance(value, list) else [(-1, value)]:
             if isinstance(child, ast.AST) and not isinstance(child, (ast.Raise, ast.JoinedStr, ast.ImportFrom)):
-                yield from _places(child, (*path, part, index) if index >= 0 else (*path, part))
+                yield from _places(child, (*path, part, index) if index >= 0 else (*path, part), inner, lines)
+
+
+def _compiled(function: ast.FunctionDef) -> bool:
+    return any("njit" in ast.unparse(decorator) for decorator in function.decorator_list)
 
 
 def _variants(node: ast.AST) -> Iterator[ast.AST]:
@@ -153,203 +163,310 @@ def _variants(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.Constant(not value)
 
 
-def mutants(source: str) -> Iterator[Mutant]:
+def mutants(module: str) -> Iterator[Mutant]:
     """All mutants of a module, in the order of the source."""
-    for node, path in _places(ast.parse(source)):
-        for variant in _variants(node):
-            tree = ast.parse(source)
-            parent: ast.AST | list[ast.AST] = tree
-            for step in path[:-1]:
-                parent = parent[step] if isinstance(step, int) else getattr(parent, step)  # type: ignore[index]
-            ast.copy_location(variant, node)
-            if isinstance(path[-1], int):
-                parent[path[-1]] = variant  # type: ignore[index]
-            else:
-                setattr(parent, path[-1], variant)
-            ast.fix_missing_locations(tree)
-            yield Mutant(getattr(node, "lineno", 0), ast.unparse(node), ast.unparse(variant), tree)
+    for node, path, lines in _places(ast.parse(SOURCES[module])):
+        for number, variant in enumerate(_variants(node)):
+            place = f"{getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)}"
+            yield Mutant(module, path, number, lines, f"{place}: {ast.unparse(node)}  ->  {ast.unparse(variant)}")
 
 
-class _Changed(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):
+class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports one module from a given tree and leaves all others to the usual import."""
 
-    def __init__(self, name: str, path: str, tree: ast.Module) -> None:
-        super().__init__(name, path)
-        self.tree = tree
+    def __init__(self, name: str, tree: ast.Module) -> None:
+        self.name, self.path, self.tree = name, str(MODULES[name]), tree
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
-        return importlib.util.spec_from_loader(fullname, self, origin=self.path) if fullname == self.name else None
+        return (
+            importlib.util.spec_from_file_location(fullname, self.path, loader=self) if fullname == self.name else None
+        )
 
-    def get_code(self, fullname: str) -> CodeType:
-        return compile(self.tree, self.path, "exec")
+    def exec_module(self, module: ModuleType) -> None:
+        exec(compile(self.tree, self.path, "exec"), module.__dict__)
 
 
 def _start(work: Callable[[], int]) -> int:
     """Begin `work` in a child process and return its id; the child ends with the status of the work."""
     child = os.fork()
     if child == 0:
-        try:
-            with (
-                open(os.devnull, "w") as null,
-                contextlib.redirect_stdout(null),
-                contextlib.redirect_stderr(io.StringIO()),
-            ):
-                status = int(work())
-        except BaseException:
-            status = 99
+        status = 99
+        with contextlib.suppress(BaseException):
+            for stream in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+            resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+            status = int(work())
         os._exit(status)
     return child
 
 
-OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "--assert=plain", "-m", "not slow"]
-OPTIONS += ["-o", "addopts=--import-mode=importlib", "--rootdir", str(ROOT)]
+@dataclass(frozen=True)
+class Run:
+    """What one test did without any change: the lines that it executed, by file, and its seconds."""
+
+    item: pytest.Item
+    seconds: float
+    lines: dict[str, set[int]]
 
 
-def _files(tests: tuple[str, ...]) -> list[str]:
-    return [str(ROOT / "tests" / test) for test in tests if (ROOT / "tests" / test).exists()]
+def _passes(item: pytest.Item) -> bool:
+    failed = item.session.testsfailed
+    item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+    return item.session.testsfailed == failed
 
 
-class _Failures:
-    """Writes down what fails without any change, as options that leave it out."""
+def record(items: list[pytest.Item], path: Path) -> int:
+    """Run tests and write down, for those that pass, their seconds and the lines that they execute."""
+    files = {str(file): name for name, file in MODULES.items()}
+    seen: dict[str, set[int]] = {}
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.write_text("")
+    def enter(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        return line if frame.f_code.co_filename in files else None
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self._leave_out(f"--deselect={report.nodeid}")
+    def line(frame: FrameType, event: str, _: object) -> Callable[..., Any]:
+        seen[files[frame.f_code.co_filename]].add(frame.f_lineno)
+        return line
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self._leave_out(f"--ignore={ROOT / report.nodeid}")
+    found = {}
+    for item in items:
+        seen = {name: set() for name in MODULES}
+        start = time.process_time()
+        sys.settrace(enter)
+        good = _passes(item)
+        sys.settrace(None)
+        if good:
+            lines = {name: sorted(numbers) for name, numbers in seen.items() if numbers}
+            found[item.nodeid] = (time.process_time() - start, lines)
+    path.write_text(json.dumps(found))
+    return 0
 
-    def _leave_out(self, option: str) -> None:
-        with self.path.open("a") as lines:
-            lines.write(option + "\n")
+
+def unchanged(items: list[pytest.Item], processes: int) -> list[Run]:
+    """The runs of all tests that pass before anything is changed, the quickest first."""
+    found: dict[str, tuple[float, dict[str, list[int]]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{number}.json" for number in range(processes)]
+        parts = [(items[number::processes], path) for number, path in enumerate(paths)]
+        for child in [_start(lambda part=part: record(*part)) for part in parts]:  # type: ignore[misc]
+            os.waitpid(child, 0)
+        for path in paths:
+            found |= json.loads(path.read_text())
+    for item in items:
+        if item.nodeid not in found:
+            print(f"left out because it fails without any change: {item.nodeid}", flush=True)
+    runs = [
+        Run(item, found[item.nodeid][0], {name: set(lines) for name, lines in found[item.nodeid][1].items()})
+        for item in items
+        if item.nodeid in found
+    ]
+    return sorted(runs, key=lambda run: run.seconds)
 
 
-def unchanged(sets: set[tuple[str, ...]], extra: list[str], folder: Path) -> dict[tuple[str, ...], list[str]]:
-    """For every set of test files the options that leave out what fails before anything is changed."""
-    places = {tests: folder / f"{number}.txt" for number, tests in enumerate(sorted(sets))}
+class Runner:
+    """Tries mutants on the tests that reach them."""
 
-    def work(tests: tuple[str, ...]) -> Callable[[], int]:
-        return lambda: int(pytest.main([*OPTIONS, *extra, *_files(tests)], plugins=[_Failures(places[tests])]))
+    def __init__(self, runs: list[Run], seconds: float, extra: list[str]) -> None:
+        self.runs, self.seconds, self.extra = runs, seconds, extra
+        self.functions: dict[str, list[FunctionType]] = {str(path): [] for path in MODULES.values()}
+        for value in gc.get_objects():
+            if type(value) is FunctionType and value.__code__.co_filename in self.functions:
+                self.functions[value.__code__.co_filename].append(value)
+        gc.freeze()  # children share these objects
 
-    for child in [_start(work(tests)) for tests in sets]:
-        os.waitpid(child, 0)
-    left_out = {tests: places[tests].read_text().splitlines() for tests in sets}
-    for option in sorted({option for options in left_out.values() for option in options}):
-        print(f"left out because it fails without any change: {option}", flush=True)
-    return {tests: [*extra, *options] for tests, options in left_out.items()}
+    def reaching(self, mutant: Mutant) -> list[Run]:
+        """The quickest tests that execute the changed statement, within the seconds."""
+        chosen: list[Run] = []
+        total = 0.0
+        for run in self.runs:
+            lines = run.lines.get(mutant.module, set())
+            if lines if mutant.lines is None else any(line in lines for line in mutant.lines):
+                total += run.seconds
+                if total > self.seconds and chosen:
+                    break
+                chosen.append(run)
+        return chosen
+
+    def lives(self, mutant: Mutant, chosen: list[Run]) -> bool:
+        """Whether all chosen tests pass; to be called in a child process, which a hanging test ends."""
+        if not chosen:
+            return True
+        tree = mutant.tree()
+        if mutant.lines is None or not self._swap(mutant.module, tree):
+            return self._reimported(mutant.module, tree, chosen)
+        for run in chosen:
+            _limit(20 + 10 * run.seconds)
+            if not _passes(run.item):
+                return False
+        return True
+
+    def _swap(self, module: str, tree: ast.Module) -> bool:
+        """Give every function of the module its new code where it is; False when that is impossible."""
+        path = str(MODULES[module])
+        fresh = {(code.co_name, code.co_firstlineno): code for code in _codes(compile(tree, path, "exec"))}
+        try:
+            for function in self.functions[path]:
+                if function.__name__ != "<lambda>":
+                    function.__code__ = fresh[function.__code__.co_name, function.__code__.co_firstlineno]
+        except (KeyError, ValueError):  # a change removed the use of an enclosing variable
+            return False
+        return True
+
+    def _reimported(self, module: str, tree: ast.Module, chosen: list[Run]) -> bool:
+        """Import everything again, with the change."""
+        _limit(30 + 10 * sum(run.seconds for run in chosen))
+        for name, loaded in list(sys.modules.items()):
+            if name.startswith("droptics") or str(getattr(loaded, "__file__", "")).startswith(str(ROOT / "tests")):
+                del sys.modules[name]
+        sys.meta_path.insert(0, _Changed(module, tree))
+        return int(pytest.main(["-x", *OPTIONS, *self.extra, *(f"{ROOT}/{run.item.nodeid}" for run in chosen)])) == 0
+
+
+def _limit(seconds: float) -> None:
+    """End this process after so many seconds of work, or many times as many of waiting."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 10 * seconds)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield value
+            yield from _codes(value)
 
 
 @dataclass
-class _Module:
-    """A module under test: its mutants in the order in which they are tried, and what became of them."""
+class Module:
+    """A module under test: its mutants in the order in which they are tried, and what became of them by name."""
 
     name: str
-    tests: tuple[str, ...]
     found: list[Mutant]
-    chosen: list[int]
-    tried: int = 0
-    lived: list[Mutant] = field(default_factory=list)
-    late: int = 0
-
-    @property
-    def path(self) -> Path:
-        return ROOT / "src" / Path(*self.name.split(".")).with_suffix(".py")
+    chosen: list[Mutant]
+    dead: dict[str, str] = field(default_factory=dict)
+    lived: dict[str, str] = field(default_factory=dict)
 
     @staticmethod
-    def of(name: str, count: int, seed: int) -> _Module:
-        module = _Module(name, ROOMS[name], [], [])
-        module.found = list(mutants(module.path.read_text()))
-        module.chosen = random.Random(seed).sample(range(len(module.found)), min(count, len(module.found)))
-        return module
+    def of(name: str, count: int, seed: int) -> Module:
+        found = list(mutants(name))
+        return Module(name, found, random.Random(seed).sample(found, min(count, len(found))))
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(SOURCES[self.name].encode()).hexdigest()[:16]
+
+    def recall(self, report: dict[str, Any], again: bool) -> None:
+        """Take over what a report says of the same source; with `again` only its survivors are tried."""
+        known = report.get(self.name, {})
+        if known.get("source") != self.digest:
+            self.chosen = [] if again else self.chosen
+            return
+        self.dead, self.lived = known["dead"], known["lived"]
+        if again:
+            self.chosen, self.lived = [mutant for mutant in self.found if mutant.name in self.lived], {}
+        self.chosen = [mutant for mutant in self.chosen if mutant.name not in {**self.dead, **self.lived}]
 
     def line(self) -> str:
-        late = f", {self.late} of the dead ran out of time" if self.late else ""
-        return f"{self.name}: {self.tried} of {len(self.found)} mutants tried, {len(self.lived)} lived{late}"
+        tried = len(self.dead) + len(self.lived)
+        return f"{self.name}: {tried} of {len(self.found)} mutants tried, {len(self.lived)} lived"
+
+    def content(self) -> dict[str, Any]:
+        return {"source": self.digest, "mutants": len(self.found), "dead": self.dead, "lived": self.lived}
 
 
-def _queue(modules: list[_Module]) -> Iterator[tuple[_Module, Mutant]]:
+def _queue(modules: list[Module]) -> Iterator[tuple[Module, Mutant]]:
     """One mutant of every module after the other."""
     for turn in range(max((len(module.chosen) for module in modules), default=0)):
         for module in modules:
             if turn < len(module.chosen):
-                yield module, module.found[module.chosen[turn]]
+                yield module, module.chosen[turn]
 
 
-def _work(module: _Module, mutant: Mutant, extra: list[str]) -> Callable[[], int]:
-    def work() -> int:
-        sys.meta_path.insert(0, _Changed(module.name, str(module.path), mutant.tree))
-        return int(pytest.main(["-x", *OPTIONS, *extra, *_files(module.tests)]))
-
-    return work
-
-
-def check(
-    modules: list[_Module], processes: int, seconds: float, budget: float, extra: dict[tuple[str, ...], list[str]]
-) -> None:
+def check(modules: list[Module], runner: Runner, processes: int, budget: float, save: Callable[[], None]) -> None:
     """Try the mutants of all modules, `processes` at a time, until they or the budget of seconds are used up."""
     end, queue = time.monotonic() + budget, _queue(modules)
-    running: dict[int, tuple[_Module, Mutant, float]] = {}
-    more = True
+    running: dict[int, tuple[Module, Mutant, int]] = {}
+    more, saved = True, time.monotonic()
     while running or more:
         while more and len(running) < processes:
             following = next(queue, None) if time.monotonic() < end else None
             more = following is not None
             if following is not None:
                 module, mutant = following
-                running[_start(_work(module, mutant, extra[module.tests]))] = (module, mutant, time.monotonic())
-        for child, (module, mutant, start) in list(running.items()):
-            done, status = os.waitpid(child, os.WNOHANG)
-            if not done and time.monotonic() - start < seconds:
-                continue
-            if not done:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-            del running[child]
-            module.tried += 1
-            module.late += not done
-            if done and os.waitstatus_to_exitcode(status) == 0:
-                module.lived.append(mutant)
-                print(f"{module.name}:{mutant.line}: lived: {mutant.before}  ->  {mutant.after}", flush=True)
-        time.sleep(0.02)
+                chosen = runner.reaching(mutant)
+                child = _start(lambda mutant=mutant, chosen=chosen: 0 if runner.lives(mutant, chosen) else 1)  # type: ignore[misc]
+                running[child] = (module, mutant, len(chosen))
+        if running:
+            child, status = os.wait()
+            module, mutant, tests = running.pop(child)
+            if status == 0:
+                module.lived[mutant.name] = f"{tests} tests"
+                print(f"{module.name}:{mutant.name}  lived {tests} tests", flush=True)
+            else:
+                module.dead[mutant.name] = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else ""
+        if time.monotonic() > saved + 10:
+            save()
+            saved = time.monotonic()
+    save()
+
+
+class Plugin:
+    """Replaces the run of the collected tests by the check."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.modules: list[Module] = []
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        options, start = self.options, time.monotonic()
+        self.modules = [Module.of(name, options.count, options.seed) for name in options.module or MODULES]
+        if options.report and options.report.exists():
+            known = json.loads(options.report.read_text())
+            for module in self.modules:
+                module.recall(known, options.again)
+        extra = ["-o", "filterwarnings=ignore"] if options.warnings else []
+        runs = unchanged(session.items, options.processes)
+        print(f"{len(runs)} tests pass without any change, {time.monotonic() - start:.0f} s", flush=True)
+        runner = Runner(runs, options.seconds, extra)
+        same = Mutant(next(iter(runs[-1].lines)), (), 0, None, "unchanged")
+        _, status = os.waitpid(_start(lambda: 0 if runner.lives(same, runs[-1:]) else 1), 0)
+        assert status == 0, "a test fails when its modules are imported again"
+        check(self.modules, runner, options.processes, options.budget, self.save)
+        return True
+
+    def save(self) -> None:
+        path = self.options.report
+        if path:
+            old = json.loads(path.read_text()) if path.exists() else {}
+            fresh = path.with_suffix(".part")
+            fresh.write_text(json.dumps(old | {module.name: module.content() for module in self.modules}, indent=1))
+            fresh.replace(path)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--module", action="append", choices=ROOMS, help="module(s) to change; all by default")
+    parser.add_argument("tests", nargs="*", help="test files; those of both rooms by default")
+    parser.add_argument("--module", action="append", choices=MODULES, help="module(s) to change; all by default")
     parser.add_argument("--count", type=int, default=40, help="mutants per module")
     parser.add_argument("--seed", type=int, default=0, help="which mutants")
-    parser.add_argument("--seconds", type=float, default=300.0, help="longest time of one mutant; beyond it is caught")
+    parser.add_argument("--seconds", type=float, default=20.0, help="longest time of the tests of one mutant")
     parser.add_argument("--processes", type=int, default=1, help="mutants at a time")
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no more are started")
     parser.add_argument("--warnings", action="store_true", help="let warnings pass (libraries of other versions)")
-    parser.add_argument("--report", type=Path, help="file for the numbers and the survivors, as JSON")
+    parser.add_argument("--report", type=Path, help="JSON file of what was found; what it holds is not tried again")
+    parser.add_argument("--again", action="store_true", help="try the survivors of the report and nothing else")
     options = parser.parse_args()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     torch.set_num_threads(1)
-    print(f"loaded torch {torch.__version__}, scipy {scipy.__version__}", flush=True)
-    modules = [_Module.of(name, options.count, options.seed) for name in options.module or ROOMS]
-    with tempfile.TemporaryDirectory() as folder:
-        extra = ["-o", "filterwarnings=ignore"] if options.warnings else []
-        left_out = unchanged({module.tests for module in modules}, extra, Path(folder))
-    check(modules, options.processes, options.seconds, options.budget, left_out)
-    for module in modules:
+    quick = hypothesis.settings(
+        phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate), database=None, derandomize=True, deadline=None
+    )
+    hypothesis.settings.register_profile("mutations", quick)
+    hypothesis.settings.load_profile("mutations")
+    files = options.tests or [str(path) for test in TESTS for path in sorted((ROOT / "tests").glob(f"test_{test}.py"))]
+    plugin = Plugin(options)
+    extra = ["-o", "filterwarnings=ignore"] if options.warnings else []
+    pytest.main([*OPTIONS, "-s", *extra, *files], plugins=[plugin])
+    for module in plugin.modules:
         print(module.line(), flush=True)
-    if options.report:
-        content = {
-            module.name: {
-                "mutants": len(module.found),
-                "tried": module.tried,
-                "lived": [f"{mutant.line}: {mutant.before} -> {mutant.after}" for mutant in module.lived],
-            }
-            for module in modules
-        }
-        options.report.write_text(json.dumps(content, indent=1))
-    return 1 if any(module.lived for module in modules) else 0
+    return 1 if any(module.lived for module in plugin.modules) else 0
 
 
 if __name__ == "__main__":

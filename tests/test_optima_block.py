@@ -1,6 +1,5 @@
 """DropBlock and general laws: the k-support bound, factors that attain it, and honesty where nothing does."""
 
-import cvxpy
 import numpy as np
 import pytest
 import torch
@@ -73,6 +72,7 @@ def test_constructed_factors_attain_the_bound(block, blocks, rows, columns, rate
 
 
 def test_bound_agrees_with_a_convex_solver():
+    cvxpy = pytest.importorskip("cvxpy")
     M = normal(4, 3)
     block, beta = 2, 0.3
     found = optimum(TwoLayerLinear, Moments.of_map(M), block_law(beta, 16, block))

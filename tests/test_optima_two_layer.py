@@ -1,6 +1,5 @@
 """Closed-form optima: against a convex solver, against descent from 50 starts, and on every edge case."""
 
-import cvxpy
 import numpy as np
 import pytest
 import scipy.sparse
@@ -73,6 +72,7 @@ def test_never_beaten_from_fifty_starts(name, data, masks):
 
 
 def test_agrees_with_a_convex_solver():
+    cvxpy = pytest.importorskip("cvxpy")
     for width, rate in ((6, 1.0), (4, 3.0)):
         data = sample()
         moments = Moments.of_sample(data)
