@@ -538,3 +538,19 @@ def test_gram_matrices_by_symmetry(shape, way):
     found = way(rows)
     close(found, rows.mT @ rows, relative=1e-14, scale=float(rows.square().sum()))
     assert torch.equal(found, found.mT)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_what_cannot_be_equalized_is_refused_untouched(bad, batch):
+    factor = normal(*batch, 4, 3)
+    factor[..., 2, 1] = bad
+    before = factor.clone()
+    for call in (equalize_columns, equalize_columns_, lambda U: equalize_columns(U.clone().requires_grad_())):
+        with pytest.raises(ValueError, match=r"factor must be finite.*\(.*2, 1\)"):
+            call(factor)
+    torch.testing.assert_close(factor, before, rtol=0, atol=0, equal_nan=True)
+    with pytest.raises(ValueError, match=r"companions\[0\] must be finite"):
+        equalize_columns(normal(*batch, 4, 3), factor)
+    with pytest.raises(ValueError, match="factor is too large"):
+        equalize_columns(normal(*batch, 4, 3) * 1e200)

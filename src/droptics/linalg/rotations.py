@@ -49,9 +49,11 @@ def _inner(first: Array, second: Array, size: int) -> float:
 
 
 @numba.njit(cache=True, fastmath=_FAST)
-def _rotate(fresh: Array, carrier: Array, cosine: float, sine: float, size: int) -> float:
-    """Rotate two columns in place and return the squared norm of the carrier over its first `size` entries."""
-    total = 0.0
+def _rotate(
+    fresh: Array, carrier: Array, following: Array, cosine: float, sine: float, size: int
+) -> tuple[float, float]:
+    """Rotate two columns in place; squared norm of the carrier and its product with a third, over `size` entries."""
+    total, inner = 0.0, 0.0
     for i in range(size):
         a = fresh[i]
         b = carrier[i]
@@ -59,12 +61,13 @@ def _rotate(fresh: Array, carrier: Array, cosine: float, sine: float, size: int)
         moved = cosine * b - sine * a
         carrier[i] = moved
         total += moved * moved
+        inner += moved * following[i]
     for i in range(size, fresh.shape[0]):
         a = fresh[i]
         b = carrier[i]
         fresh[i] = cosine * a + sine * b
         carrier[i] = cosine * b - sine * a
-    return total
+    return total, inner
 
 
 @numba.njit(cache=True)
@@ -83,14 +86,14 @@ def _rest(norms: Array, order: Array, low: int, high: int) -> float:
 def _take(
     norms: Array, order: Array, left: int, carried: float, low: int, high: int, rest: float, lost: float, renew: int
 ) -> tuple[int, float, int, int, float, float, int]:  # pragma: no cover
-    """The next column to meet and the mean it is brought to: the smallest while the carrier has more than the mean.
+    """The next column to meet, the smallest while the carrier has more than the mean, and the sum of all not met yet.
 
     `low` and `high` bound the columns not met yet in the order of their norms, `rest` - `lost` is the sum of those.
     """
     if left <= renew:
         rest, lost, renew = _rest(norms, order, low, high), 0.0, left // 2
-    mean = (carried + (rest - lost)) / left
-    if carried >= mean:
+    others = rest - lost
+    if carried * (left - 1) >= others:
         fresh = order[low]
         low += 1
     else:
@@ -99,33 +102,41 @@ def _take(
     change = -norms[fresh] - lost
     updated = rest + change
     lost = (updated - rest) - change
-    return fresh, mean, low, high, updated, lost, renew
+    return fresh, others, low, high, updated, lost, renew
 
 
 @numba.njit(cache=True)
-def _chain(columns: Array, size: int) -> None:
-    """Equalize the norms over the first `size` entries of the rows of `columns` (one row per column of U)."""
+def _chain(columns: Array, size: int) -> bool:
+    """Equalize the norms over the first `size` entries of the rows of `columns` (one row per column of U).
+
+    False, and nothing is done, when some norm is not finite. The product of the carrier with the column that it meets
+    next is taken while it is rotated, so that every column is read once for its norm and once for its rotation.
+    """
     count = columns.shape[0]
     norms = np.empty(count)
     for j in range(count):
         norms[j] = _inner(columns[j], columns[j], size)
+    if not np.isfinite(norms.sum()):
+        return False
     order = np.argsort(norms)
     carrier = order[count - 1]
     carried = norms[carrier]
-    low, high, rest, lost, renew = 0, count - 2, 0.0, 0.0, count
+    fresh, others, low, high, rest, lost, renew = carrier, 0.0, 0, count - 2, 0.0, 0.0, count
+    if count > 1:
+        fresh, others, low, high, rest, lost, renew = _take(norms, order, count, carried, low, high, rest, lost, renew)
+    inner = _inner(columns[fresh], columns[carrier], size)
     for left in range(count, 1, -1):
-        fresh, mean, low, high, rest, lost, renew = _take(norms, order, left, carried, low, high, rest, lost, renew)
-        if norms[fresh] == mean:
-            continue
-        inner = _inner(columns[fresh], columns[carrier], size)
-        cosine, sine = _tangent(norms[fresh], carried, inner, mean)
-        carried = _rotate(columns[fresh], columns[carrier], cosine, sine, size)
-
-
-@numba.njit(cache=True)
-def _chain_batch(columns: Array, size: int) -> None:
-    for b in range(columns.shape[0]):
-        _chain(columns[b], size)
+        met, own, mean = fresh, norms[fresh], (carried + others) / left
+        if left > 2:  # the norm that the carrier is about to have decides what it meets next
+            fresh, others, low, high, rest, lost, renew = _take(
+                norms, order, left - 1, carried + (own - mean), low, high, rest, lost, renew
+            )
+        if own == mean:
+            inner = _inner(columns[fresh], columns[carrier], size)
+        else:
+            cosine, sine = _tangent(own, carried, inner, mean)
+            carried, inner = _rotate(columns[met], columns[carrier], columns[fresh], cosine, sine, size)
+    return True
 
 
 @numba.njit(cache=True)
@@ -138,8 +149,10 @@ def _gram_chain(gram: Array, basis: Array) -> None:
     carried = diagonal[carrier]
     low, high, rest, lost, renew = 0, count - 2, 0.0, 0.0, count
     for left in range(count, 1, -1):
-        fresh, mean, low, high, rest, lost, renew = _take(diagonal, order, left, carried, low, high, rest, lost, renew)
-        own = diagonal[fresh]
+        fresh, others, low, high, rest, lost, renew = _take(
+            diagonal, order, left, carried, low, high, rest, lost, renew
+        )
+        own, mean = diagonal[fresh], (carried + others) / left
         if own == mean:
             continue
         inner = gram[carrier, fresh]
@@ -148,7 +161,7 @@ def _gram_chain(gram: Array, basis: Array) -> None:
         carried = cosine * cosine * carried - 2.0 * cosine * sine * inner + sine * sine * own
         for i in range(count):
             gram[carrier, i] = cosine * gram[carrier, i] - sine * gram[fresh, i]
-        _rotate(basis[fresh], basis[carrier], cosine, sine, 0)
+        _rotate(basis[fresh], basis[carrier], basis[carrier], cosine, sine, 0)
 
 
 @numba.njit(cache=True)
@@ -201,7 +214,8 @@ def _schur_horn_plan(values: Array, targets: Array) -> tuple[Array, Array, Array
 def _apply_plan(columns: Array, fresh: Array, carrier: Array, cosine: Array, sine: Array) -> None:
     for i in range(fresh.shape[0]):
         if fresh[i] != carrier[i]:
-            _rotate(columns[fresh[i]], columns[carrier[i]], cosine[i], sine[i], 0)
+            first, second = columns[fresh[i]], columns[carrier[i]]
+            _rotate(first, second, second, cosine[i], sine[i], 0)
 
 
 def equalize_columns(factor: Tensor, *companions: Tensor) -> tuple[Tensor, ...]:
@@ -219,7 +233,10 @@ def equalize_columns(factor: Tensor, *companions: Tensor) -> tuple[Tensor, ...]:
     for position, value in enumerate(everything):
         _check_factor(value, "factor" if position == 0 else f"companions[{position - 1}]")
         check_size("companions (columns)", value.shape[-1], factor.shape[-1], "they share the columns of the factor")
+        if position:
+            check_finite(value, f"companions[{position - 1}]")
     if factor.device.type != "cpu" or any(value.requires_grad for value in everything):
+        check_finite(factor, "factor")
         rotation = equalizer(factor.detach().mT @ factor.detach())
         return tuple(value @ rotation for value in everything)
     stacked = torch.cat(everything, dim=-2) if companions else factor
@@ -236,7 +253,7 @@ def equalize_columns_(factor: Tensor) -> Tensor:
     Nothing else is allocated when U is stored by columns (U.mT contiguous), one transposed copy of U otherwise; never
     a Gram matrix.
     """
-    _check_factor(factor, "factor")
+    _check_factor(factor, "factor")  # the chain refuses what is not finite
     if factor.requires_grad:
         raise ValueError("factor must not require a gradient to be changed in place; use equalize_columns")
     if factor.device.type != "cpu":
@@ -249,17 +266,19 @@ def equalize_columns_(factor: Tensor) -> Tensor:
 def _check_factor(value: Tensor, name: str) -> None:
     if not isinstance(value, Tensor) or not value.is_floating_point() or value.ndim < 2:
         raise ValueError(f"{name} must be a floating-point matrix (features, width), got {value!r:.80}")
-    check_finite(value, name)
 
 
 def equalize_rows_(columns: Tensor, size: int) -> None:
-    """The chain on the CPU, in place: rows of `columns` (..., width, length) get equal norms over `size` entries."""
+    """The chain on the CPU, in place: rows of `columns` (..., width, length) get equal norms over `size` entries.
+
+    Numbers that are not finite, or whose squares are not, are refused, and a matrix that holds some stays as it is.
+    """
     if columns.numel() == 0:
         return
-    if columns.ndim == 2:
-        _chain(columns.numpy(), size)
-    else:
-        _chain_batch(columns.flatten(0, -3).numpy(), size)
+    for matrix in columns.flatten(0, -3).numpy() if columns.ndim > 2 else (columns.numpy(),):
+        if not _chain(matrix, size):
+            check_finite(columns[..., :size].mT, "factor")
+            raise ValueError("factor is too large: the squares of its entries overflow; rescale it")
 
 
 def equalizer(gram: Tensor) -> Tensor:
