@@ -158,6 +158,46 @@ def test_operators_without_forward_derivatives() -> None:
     close(found, torch.tensor([[6.0, 0.0], [12.0, 0.0]]).double(), 1e-14)
 
 
+class _Twice(torch.autograd.Function):
+    """2 x with a backward pass only."""
+
+    @staticmethod
+    def forward(ctx, x):  # type: ignore[no-untyped-def]
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, upstream):  # type: ignore[no-untyped-def]
+        return 2 * upstream
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_linear_functions_without_forward_derivatives_have_no_curvature(trained: bool) -> None:
+    weight = torch.tensor([1.0, 3.0], dtype=torch.float64, requires_grad=trained)
+    point = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    found = second_derivatives(lambda z: (weight * _Twice.apply(z)).sum(), point, torch.eye(2).double(), 2)
+    assert found.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("law", "rank"),
+    [
+        (Bernoulli(torch.tensor([0.3, 0.0, 0.5, 0.0, 0.2]).double(), 5), 3),
+        (Block(0.3, 5, 5), 1),
+        (Bernoulli(0.0, 5), 0),
+    ],
+)
+def test_one_derivative_per_direction_of_the_noise(law: MaskLaw, rank: int) -> None:
+    data = labeled()
+    found = second_order(Site.of(body(), "4", data.inputs), data, law, CrossEntropy())
+    assert found.cost == 4 * rank
+    assert found.how.startswith(f"{rank} second derivatives")
+
+
+def test_no_directions_no_derivatives() -> None:
+    found = second_derivatives(lambda z: torch.stack([z.sum(), z.prod()]), normal(3), torch.zeros(0, 3).double(), 1)
+    assert found.shape == (0, 2)
+
+
 def test_site_masks_the_named_layer_and_restores_everything() -> None:
     module, data = body(), labeled()
     module.train()

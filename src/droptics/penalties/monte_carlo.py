@@ -82,9 +82,9 @@ def _regress_out(value: Tensor, control: Tensor) -> tuple[Tensor, float]:
     centered = control - control.mean(0)
     power = centered.square().sum(0)
     variance = (fixed - fixed.mean(0)).square().sum(0)
-    if not bool((power > 0).any()):
+    if not bool((power > 0).all()):  # batches come without a control
         return value, 1.0
-    weight = (centered * fixed).sum(0) / torch.where(power > 0, power, torch.ones_like(power))
+    weight = (centered * fixed).sum(0) / power
     left = variance - weight.square() * power
     share = float((left.clamp_min(0).sum() / variance.sum().clamp_min(torch.finfo(value.dtype).tiny)).clamp(0, 1))
     return value - weight * control, min(share, 1 - 1e-9)

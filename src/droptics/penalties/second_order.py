@@ -112,8 +112,11 @@ def _twice_backward(function: Callable[[Tensor], Tensor], point: Tensor, directi
         results = []
         for part in value.reshape(-1):
             (slope,) = torch.autograd.grad(part, step, create_graph=True)
-            (curvature,) = torch.autograd.grad(slope, step, create_graph=True, allow_unused=True)
-            results.append(torch.zeros_like(slope) if curvature is None else curvature)
+            if slope.requires_grad:  # else the function is linear
+                (curvature,) = torch.autograd.grad(slope, step, create_graph=True, materialize_grads=True)
+            else:
+                curvature = torch.zeros_like(slope)
+            results.append(curvature)
     return torch.stack(results).reshape(value.shape)
 
 
