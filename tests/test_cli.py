@@ -137,13 +137,17 @@ def test_optimum_certifies_a_given_network(files):
     ("arguments", "message"),
     [
         (["penalty", "absent.npz", "--data", "data.npz", "--drop", "0.5"], "absent.npz does not exist"),
-        (["penalty", "broken.npz", "--data", "data.npz", "--drop", "0.5"], "broken.npz cannot be read"),
+        (["penalty", "broken.npz", "--data", "data.npz", "--drop", "0.5"], "cannot be read: it is not an archive"),
         (["penalty", "empty.npz", "--data", "data.npz", "--drop", "0.5"], "must hold the arrays U and V"),
         (["penalty", "net.npz", "--data", "empty.npz", "--drop", "0.5"], "lacks the array(s) ['inputs', 'targets']"),
         (["penalty", "net.npz", "--data", "data.npz", "--drop", "1.5"], "drop is the probability of dropping"),
         (["penalty", "net.npz", "--data", "data.npz", "--drop", "0.5", "--block", "4"], "block must divide size"),
         (["penalty", "net.npz", "--data", "data.npz", "--drop", "0.5", "--block", "0"], "block must be a positive"),
-        (["optimum", "--data", "data.npz", "--drop", "0.5", "--width", "0"], "size must be a positive whole number"),
+        (["optimum", "--data", "data.npz", "--drop", "0.5", "--width", "0"], "--width must be a positive whole number"),
+        (
+            ["optimum", "--data", "data.npz", "--drop", "0.5", "--width", "5", "--model", "net.npz"],
+            "compare it with --width 6",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(files, arguments, message):

@@ -41,7 +41,7 @@ def test_the_demo_answers_every_question(shown):
     error = float(re.search(r"test error ([\d.]+) \(no predictor gets below 0.8\)", printed)[1])
     assert 0.8 < error < 0.95
     assert len(re.findall(r"radius 0\.\d: error", printed)) == 5
-    assert "4 statements on structured dropout" in printed
+    assert "4 statements of four works" in printed
     assert "2 figures computed again: thesis-fig6-1, helmbold2017-fig1" in printed
 
 

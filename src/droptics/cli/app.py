@@ -5,7 +5,9 @@ Modules of this room import nothing heavy at the top, so that `droptics --help` 
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Annotated
 
@@ -27,14 +29,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo_command)
-app.command("penalty")(penalty_command)
-app.command("optimum")(optimum_command)
-app.command("audit")(audit_command)
-app.command("verify")(verify_command)
-app.command("reproduce")(reproduce_command)
-app.command("complete")(complete_command)
-app.command("attack")(attack_command)
+
+
+def _flowing(text: str) -> str:
+    """A docstring whose paragraphs break where the terminal does; examples keep their lines."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(part if part.startswith("Example") else " ".join(part.split()) for part in paragraphs)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo_command,
+    "penalty": penalty_command,
+    "optimum": optimum_command,
+    "audit": audit_command,
+    "verify": verify_command,
+    "reproduce": reproduce_command,
+    "complete": complete_command,
+    "attack": attack_command,
+}
+for _name, _command in COMMANDS.items():
+    app.command(_name, help=_flowing(_command.__doc__ or ""))(_command)
 
 
 def _show_version(value: bool) -> None:

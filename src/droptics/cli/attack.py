@@ -80,12 +80,14 @@ def attack_command(
     import warnings
 
     from droptics.attacks import Threat, WeakAttackWarning, attack
+    from droptics.cli.modules import check_device, like_weights
     from droptics.cli.tables import show
 
     limits = None if box.strip().lower() == "none" else _box(box)
     danger = Threat.parse(threat, limits)
-    sample = _sample(data, count, device)
+    sample = _sample(data, count, check_device(device))
     network = _model(model, device)
+    sample = sample.to(like_weights(network, sample.inputs).dtype)
     outputs = _outputs(network, sample)
     how = _method(method, _loss(loss, reflected, target, outputs), steps, step, restarts, seed)
     with warnings.catch_warnings():

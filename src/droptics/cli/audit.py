@@ -60,14 +60,20 @@ def audit_command(
     import json
 
     from droptics.audits import audit
-    from droptics.cli.modules import load_module
+    from droptics.cli.modules import like_weights, load_module
 
     def run(source: str, weights: Path | None) -> Report:
+        network = load_module(source, weights)
+
+        def read(path: Path) -> tuple[Tensor, Tensor]:
+            inputs, targets = _read(path)
+            return like_weights(network, inputs), like_weights(network, targets)
+
         return audit(
-            load_module(source, weights),
-            _read(data),
+            network,
+            read(data),
             loss,
-            validation=None if validation is None else _read(validation),
+            validation=None if validation is None else read(validation),
             draws=draws,
             batch_size=batch_size,
             seed=seed,

@@ -79,11 +79,14 @@ def complete_command(
       droptics complete ml-1m --width 70 --download --out model.safetensors
       droptics complete ratings.csv --choose --recommend alice --recommend bob --count 5
     """
+    from droptics.cli.modules import check_device
     from droptics.cli.tables import show
     from droptics.recommenders import DropoutCompletion
 
     if not 0 <= holdout < 1:
         raise ValueError(f"--holdout must lie in [0, 1), got {holdout}")
+    if device is not None:
+        check_device(device)
     table = _load(ratings, columns, folder, download)
     train, test = table.split(holdout, seed) if holdout > 0 else (table, None)
     model = DropoutCompletion(
@@ -142,6 +145,13 @@ def _load(ratings: str, columns: str | None, folder: Path | None, download: bool
         except DatasetMissing as error:
             raise ValueError(
                 str(error).replace("folder=...", "--folder").replace("pass download=True", "say --download")
+            ) from error
+        except OSError as error:
+            if not download:
+                raise
+            raise ValueError(
+                f"{ratings} cannot be downloaded: {str(error).rpartition('Caused by ')[2]}; without a network, "
+                "bring the set to this machine and name its folder with --folder or the variable DROPTICS_DATA"
             ) from error
         raise ValueError(f"ratings: no file {ratings}, and no set of that name (ml-100k, ml-1m, ml-10m, jester)")
     if columns is None:

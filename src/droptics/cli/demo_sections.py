@@ -55,7 +55,8 @@ def exact_penalty(out: Path) -> Section:
         spent = 1e3 * (time.perf_counter() - start)
         width = float(estimate.upper - estimate.lower) / 2
         error = f" ± {width:.2g}" if width else ""
-        rows.append(f"{name:<13} {float(estimate):.12g}{error}   ({estimate.cost} evaluations, {spent:.1f} ms)")
+        passes = "1 evaluation" if estimate.cost == 1 else f"{estimate.cost} evaluations"
+        rows.append(f"{name:<13} {float(estimate):.12g}{error}   ({passes}, {spent:.1f} ms)")
     base = float(risk(network, sample))
     added = float(penalty(network, sample, masks)) / base
     rows.append(f"the loss without dropout is {base:.4g}: at rate 0.5 dropout adds {added:.0%} to it")
@@ -222,8 +223,8 @@ def evidence(out: Path) -> Section:
     results = verify()
     counts = Counter(result.verdict for result in results)
     rows = [
-        f"{len(results)} statements on structured dropout: "
-        + ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+        f"{len(results)} statements of four works: "
+        + ", ".join(f"{verdict}: {number}" for verdict, number in counts.items())
     ]
     shown = {result.claim.id: result for result in results}
     rows += [f"{name}: {shown[name].verdict}. {shown[name].claim.statement}" for name in DEMO_CLAIMS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,8 @@ def read_arrays(path: Path) -> dict[str, Tensor]:
     try:
         if path.suffix == ".safetensors":
             return dict(load_file(path))
+        if not zipfile.is_zipfile(path):  # NumPy would advise to unpickle it
+            raise ValueError("it is not an archive of arrays, such as numpy.savez writes")
         with np.load(path, allow_pickle=False) as archive:
             return {name: torch.from_numpy(archive[name]) for name in archive.files}
     except Exception as problem:  # zipfile and safetensors raise error types of their own

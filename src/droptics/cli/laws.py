@@ -19,5 +19,7 @@ def law_for(model: Model, drop: float, block: int, sliding: bool) -> MaskLaw:
 
 def law_for_widths(widths: Sequence[int], drop: float, block: int) -> MaskLaw:
     """Dropout, or DropBlock on a grid, on layers of the given widths."""
+    if min(widths) < 1:
+        raise ValueError(f"--width must be a positive whole number, got {min(widths)}")
     laws: list[MaskLaw] = [Bernoulli(drop, width) if block == 1 else Block(drop, width, block) for width in widths]
     return laws[0] if len(laws) == 1 else Product(laws)

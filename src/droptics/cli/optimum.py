@@ -53,6 +53,10 @@ def optimum_command(
     }
     if model is not None:
         network = read_model(model)
+        widths = network.layer_units if isinstance(network, DeepLinear) else (network.units,)
+        if tuple(width) != tuple(widths):
+            options = " ".join(f"--width {units}" for units in widths)
+            raise ValueError(f"--model {model} is of another width than asked for; compare it with {options}")
         certificate = certify(network, sample.to(network.dtype), law_for(network, drop, block, sliding=False))
         rows |= {
             "your training loss": certificate.objective,

@@ -81,7 +81,9 @@ def print_outcomes(artifacts: Sequence[Artifact], scale: str) -> None:
         table.add_column(name, overflow="fold")
     for artifact in artifacts:
         met = sum(item.comparison.holds for item in artifact.expectations)
-        where = artifact.skipped or "; ".join(artifact.failures.values()) or str(artifact.folder)
+        reason = artifact.skipped.replace("folder=...", "--data")
+        reason = reason.replace("pass download=True", "download it with droptics.datasets")
+        where = reason or "; ".join(artifact.failures.values()) or str(artifact.folder)
         counted = f"{met} of {len(artifact.expectations)}" if artifact.expectations else ""
         table.add_row(artifact.figure.id, artifact.outcome, counted, f"{artifact.seconds:.1f}", where)
     console = Console()

@@ -57,7 +57,7 @@ def verify_command(
         }
         spent = sum(result.seconds for result in results)
         console.print(
-            f"{len(results)} claims in {spent:.1f} s: " + ", ".join(f"{n} {name}" for name, n in counts.items())
+            f"claims: {len(results)}, in {spent:.1f} s; " + ", ".join(f"{name}: {n}" for name, n in counts.items())
         )
         for result in differing:
             console.print(f"[bold]{result.claim.id}[/bold]: {result.verdict}, on record is {result.claim.verdict}")
