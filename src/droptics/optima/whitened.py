@@ -1,0 +1,233 @@
+"""Examples in coordinates where dropout is plain ridge: one factorization for every rate, and exact leave-one-out.
+
+For fixed features x the criterion of y ~ W x + b under masks is  E |y - W x - b|^2 + tr W (Cbar o E x x^T) W^T. Dropout
+and DropBlock have Cbar = lambda times ones on blocks, so in coordinates that whiten every block of E x x^T the penalty
+is lambda |W|^2: one singular value decomposition of the whitened examples solves the problem for every rate
+(droptics-head).
+
+Leave-one-out is exact in the strict sense: example i leaves the risk AND the penalty. In whitened coordinates the
+matrix of example i is  B - lambda w_i blocks(x_i) - c_i d_i d_i^T  with B common to all. The last term is handled in
+closed form, the one before iteratively with B as preconditioner, all examples at once: the spectrum clusters at one,
+so a handful of steps reaches rounding (droptics-loo).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import svd
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Solver = Callable[[Array], Array]
+
+MAX_STEPS = 500
+# Examples that hold nearly all the energy of a block are refitted instead: without them the block is empty.
+ALONE = 1 - 1e-6
+# Below this share of the energy a fixed-point iteration is as fast as conjugate gradients, and simpler per step.
+SMALL = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """Examples in coordinates where the penalty at rate lambda is lambda |W|^2, and their one factorization.
+
+    Attributes:
+        raw: The data as given: inputs, targets, weights, block size, with intercept or not.
+        rows: Whitened inputs (n, features); directions without energy are zero.
+        centered: `rows` minus their mean when there is an intercept.
+        residual: Targets minus their mean when there is an intercept.
+        maps: Inverse roots of the blocks of E x x^T, (blocks, block, block).
+        values: Singular values of the weighted centered rows.
+        right: Their right singular vectors (rank, features).
+        loadings: What the targets load on them, (rank, outputs).
+    """
+
+    raw: tuple[Array, Array, Array, int, bool]
+    rows: Array
+    centered: Array
+    residual: Array
+    maps: Array
+    values: Array
+    right: Array
+    loadings: Array
+    input_mean: Array
+    target_mean: Array
+
+    @staticmethod
+    def of(X: Array, Y: Array, counts: Array, block: int, intercept: bool) -> Whitened:
+        """Whiten every block, center, and factorize."""
+        weights = counts / counts.sum()
+        maps = _inverse_roots(X, weights, block)
+        rows = _apply(X, maps)
+        zero_x, zero_y = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
+        input_mean, target_mean = (weights @ X, weights @ Y) if intercept else (zero_x, zero_y)
+        centered = rows - _apply(input_mean[None], maps)
+        residual = Y - target_mean
+        roots = np.sqrt(weights)[:, None]
+        left, values, right = svd(roots * centered, full_matrices=False, check_finite=False)
+        kept = values > max(X.shape) * np.finfo(np.float64).eps * (values[0] if len(values) else 0.0)
+        loadings = (left[:, kept] * roots).T @ residual
+        raw = (X, Y, counts, block, intercept)
+        return Whitened(
+            raw, rows, centered, residual, maps, values[kept], right[kept], loadings, input_mean, target_mean
+        )
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the examples, summing to one."""
+        return self.raw[2] / self.raw[2].sum()
+
+    @property
+    def copies(self) -> Array:
+        """The part of every weight that is left out: one copy, or all of a weight below one."""
+        return np.minimum(self.raw[2], 1.0) / self.raw[2].sum()
+
+    def coefficients(self, strength: float) -> Array:
+        """Weights W (outputs, features) at lambda = strength."""
+        white = (self.values / (self.values**2 + strength))[:, None] * self.loadings
+        return _apply(white.T @ self.right, self.maps)
+
+    def objective(self, strength: float) -> float:
+        """The least criterion: E |y|^2 minus what the weights gain."""
+        total = float(self.weights @ (self.residual**2).sum(1))
+        return total - float(((self.values**2 / (self.values**2 + strength)) @ (self.loadings**2)).sum())
+
+    def leave_one_out(self, strengths: Sequence[float]) -> list[Array]:
+        """Errors (n, outputs) at every example of the models fitted without it, at every lambda of `strengths`.
+
+        Only isolated examples are left out by fitting again, and once for all strengths.
+        """
+        if self.copies.max() >= 1:
+            raise ValueError("sample_weight leaves one example only; leaving it out leaves none")
+        found = [self._left_out(strength) for strength in strengths]
+        for i in np.flatnonzero(np.any([alone for _, alone in found], axis=0)):
+            refit = self._without(int(i))
+            for strength, (errors, alone) in zip(strengths, found, strict=True):
+                if alone[i]:
+                    errors[i] = refit.error(self.raw[0][i], self.raw[1][i], strength)
+        return [errors for errors, _ in found]
+
+    def _left_out(self, strength: float) -> tuple[Array, NDArray[np.bool_]]:
+        """Leave-one-out errors by algebra, and the examples too isolated for it."""
+        copies = self.copies
+        left = 1 - copies if self.raw[4] else np.ones_like(copies)
+        energy = np.square(self.rows).reshape(len(copies), len(self.maps), -1).sum(2)
+        energy = (copies[:, None] * energy).max(1, initial=0.0)
+        alone = energy >= ALONE
+        solved = np.zeros_like(self.centered)
+        inverse = self._inverse(strength)
+        small = energy <= SMALL
+        self._iterate(strength, np.flatnonzero(small), float(energy[small].max(initial=0.0)), inverse, solved)
+        self._conjugate(strength, np.flatnonzero(~small & ~alone), inverse, solved)
+        share = copies / left
+        slack = 1 - share * (self.centered * solved).sum(1)
+        fitted = solved @ (self.right.T * self.values) @ self.loadings
+        alone |= slack < 1e-7
+        errors = (self.residual - fitted) / np.where(alone, 1.0, slack * left)[:, None]
+        return errors, alone
+
+    def _iterate(self, strength: float, index: Index, rate: float, inverse: Solver, solution: Array) -> None:
+        """Rows h_i with (B - lambda w_i blocks(x_i)) h_i = d_i by h <- B^-1 (d + lambda w blocks(x) h).
+
+        The error shrinks by the largest share of energy that one of these examples has in a block.
+        """
+        if not len(index):
+            return
+        rows = self.centered[index]
+        found = inverse(rows)
+        if strength > 0 and rate > 0:
+            shares = strength * self.copies[index, None]
+            single = shares * self.rows[index] ** 2 if len(self.maps) == rows.shape[1] else None
+            for _ in range(int(np.ceil(np.log(1e-16) / np.log(rate)))):
+                change = single * found if single is not None else shares * self._blocks(index, found)
+                change += rows
+                fresh = inverse(change)
+                found -= fresh
+                settled = np.abs(found).max() <= 1e-14 * np.abs(fresh).max()  # the next change is ten times smaller
+                found = fresh
+                if settled:
+                    break
+        solution[index] = found
+
+    def _conjugate(self, strength: float, index: Index, inverse: Solver, solution: Array) -> None:
+        """The same rows by conjugate gradients preconditioned with B, for examples with much energy in a block."""
+        residual = self.centered[index]
+        z = inverse(residual)
+        if strength == 0:
+            solution[index] = z
+            return
+        direction, image = z, residual
+        power = (residual * z).sum(1)
+        stop = power * 1e-27  # squared energy norm of the error
+        copies = self.copies
+        for _ in range(MAX_STEPS):
+            active = power > stop
+            if not active.any():
+                break
+            if not active.all():
+                index, residual, direction, image, power, stop = (
+                    part[active] for part in (index, residual, direction, image, power, stop)
+                )
+            moved = image - strength * copies[index, None] * self._blocks(index, direction)
+            curvature = (direction * moved).sum(1)
+            step = (power / curvature)[:, None]
+            solution[index] += step * direction
+            residual = residual - step * moved
+            z = inverse(residual)
+            fresh = (residual * z).sum(1)
+            ratio = (fresh / power)[:, None]
+            direction, image, power = z + ratio * direction, residual + ratio * image, fresh
+
+    def _blocks(self, index: Index, vectors: Array) -> Array:
+        """blocks(x_i) v_i: the projection of v_i on x_i inside every block."""
+        shape = (len(index), len(self.maps), -1)
+        rows = self.rows[index].reshape(shape)
+        inner = (rows * vectors.reshape(shape)).sum(2, keepdims=True)
+        return (rows * inner).reshape(vectors.shape)
+
+    def _inverse(self, strength: float) -> Solver:
+        """B^-1 for rows, B = E d d^T + lambda: a dense product, or a low-rank one when examples are few."""
+        inside = self.right.T / (self.values**2 + strength)
+        rank, size = self.right.shape
+        if rank == size or strength == 0:
+            dense = inside @ self.right
+            return lambda rows: rows @ dense
+        if 2 * rank < size:
+            return lambda rows: (rows @ inside + (rows @ self.right.T) / -strength) @ self.right + rows / strength
+        dense = inside @ self.right + (np.eye(size) - self.right.T @ self.right) / strength
+        return lambda rows: rows @ dense
+
+    def _without(self, i: int) -> Whitened:
+        """The examples but one copy of example i."""
+        X, Y, counts, block, intercept = self.raw
+        others = counts.copy()
+        others[i] -= min(counts[i], 1.0)
+        kept = others > 0
+        return Whitened.of(X[kept], Y[kept], others[kept], block, intercept)
+
+    def error(self, x: Array, y: Array, strength: float) -> Array:
+        """Error at an example that was not among the fitted ones, (outputs,)."""
+        return np.asarray(y - self.target_mean - self.coefficients(strength) @ (x - self.input_mean))
+
+
+def _inverse_roots(X: Array, weights: Array, block: int) -> Array:
+    """Inverse roots of the diagonal blocks of E x x^T, zero on directions without energy."""
+    blocks = X.reshape(len(X), -1, block)
+    gram = np.einsum("n,nbi,nbj->bij", weights, blocks, blocks, optimize=True)
+    values, vectors = np.linalg.eigh(gram)
+    level = block * np.finfo(np.float64).eps * values[:, -1:]
+    alive = values > level
+    inverse = np.where(alive, 1 / np.sqrt(np.where(alive, values, 1.0)), 0.0)
+    return np.asarray((vectors * inverse[:, None, :]) @ vectors.transpose(0, 2, 1))
+
+
+def _apply(rows: Array, maps: Array) -> Array:
+    """Every block of every row times its own symmetric matrix."""
+    if maps.shape[1] == 1:
+        return np.asarray(rows * maps[:, 0, 0])
+    split = rows.reshape(len(rows), len(maps), -1).transpose(1, 0, 2)
+    return np.asarray((split @ maps).transpose(1, 0, 2).reshape(rows.shape))
