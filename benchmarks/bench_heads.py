@@ -9,7 +9,7 @@ optimizer. Its settings are tuned on a grid, and only its fastest run counts; ch
 
 from __future__ import annotations
 
-from harness import Row, clock, report, seconds_of  # first: it sets the number of threads before torch loads
+from harness import Row, clock, report, seconds_of, several  # first: it sets the number of threads before torch loads
 
 # isort: split
 import math
@@ -109,7 +109,7 @@ def factor_row() -> Row:
     matrix = decaying_map(outputs, inputs, 10.0, torch.Generator().manual_seed(0))
     masks = Bernoulli(1 / 3, width)
     answer = optimum(TwoLayerLinear, Moments.of_map(matrix), masks)
-    ours = statistics.median(seconds_of(lambda: [optimum_of_map(matrix, masks) for _ in range(10)], matrix.device, 9))
+    ours = statistics.median(seconds_of(several(lambda: optimum_of_map(matrix, masks), 10), matrix.device, 9))
     single = matrix.float()
 
     def trial(setting: tuple[str, float], steps: int) -> tuple[float, int]:

@@ -8,7 +8,7 @@ by one by name; their rows then replace those of the same name in the recorded t
 
 from __future__ import annotations
 
-from harness import Row, compare, merge, report  # first: it sets the number of threads before NumPy loads
+from harness import Row, compare, merge, report, several  # first: it sets the number of threads before NumPy loads
 
 # isort: split
 import contextlib
@@ -153,9 +153,7 @@ def tight_rows(quick: bool) -> list[Row]:
     (M, values), width = decaying_map(120, 80), 20
     masks, truth = Bernoulli(LAMBDA / (1 + LAMBDA), width), least(values, width)
     other = conic(M, width, eps=1e-7)
-    first, second, ratio = compare(
-        lambda: [optimum_of_map(M, masks) for _ in range(10)], lambda: conic(M, width, eps=1e-7), 3
-    )
+    first, second, ratio = compare(several(lambda: optimum_of_map(M, masks), 10), lambda: conic(M, width, eps=1e-7), 3)
     gap = f"ours gap {abs(optimum_of_map(M, masks).objective / truth - 1):.0e}, solver gap {abs(other / truth - 1):.0e}"
     return [Row("optimum 120x80 width 20 / conic solver (SCS, 1e-7)", first / 10, second, 10 * ratio, gap)]
 
@@ -197,9 +195,8 @@ def equalizer_rows(quick: bool) -> list[Row]:
         agreement = f"{error}, UU^T kept to {kept:.0e}"
 
         stored = tensor.mT.contiguous().mT  # by columns
-
-        def ours(stored=stored) -> object:
-            return [equalize_columns_(stored.clone()) for _ in range(10)]  # timed together
+        work = stored.clone()
+        ours = several(lambda work=work, stored=stored: equalize_columns_(work.copy_(stored)), 10)
 
         if width == 128 or (width == 512 and not quick):
             first, second, ratio = compare(ours, lambda U=U: published_equalizer(U), 3 if width == 128 else 1)
@@ -224,7 +221,8 @@ def wide_equalizer_rows(quick: bool) -> list[Row]:
     width = 2048
     U = np.random.default_rng(0).normal(size=(width, width))
     stored = torch.from_numpy(U).mT.contiguous().mT
-    ours = compare(lambda: [equalize_columns_(stored.clone()) for _ in range(10)], lambda: None, 5)[0] / 10
+    work = stored.clone()
+    ours = compare(several(lambda: equalize_columns_(work.copy_(stored)), 10), lambda: None, 5)[0] / 10
     start = time.process_time()
     vectors = np.linalg.eigh(U.T @ U)[1]
     basis = qr(vectors.sum(1)[:, None] / np.sqrt(width), mode="full")[0]

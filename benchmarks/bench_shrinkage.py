@@ -6,7 +6,7 @@ Foygel and Srebro (a bisection per k), a compiled search over all pairs, and a c
 
 from __future__ import annotations
 
-from harness import Row, compare, report  # first: it sets the number of threads before NumPy loads
+from harness import Row, compare, report, several  # first: it sets the number of threads before NumPy loads
 
 # isort: split
 import sys
@@ -125,7 +125,7 @@ def row(values: Array, k: int, name: str, other: object, repeats: int, truth: Ar
     tensor, calls = torch.from_numpy(values), 100  # short calls are timed together
     error = np.abs(k_support_shrink(tensor, BETA, k).numpy() - truth).max()
     first, second, ratio = compare(
-        lambda: [k_support_shrink(tensor, BETA, k) for _ in range(calls)], lambda: other(values, BETA, k), repeats
+        several(lambda: k_support_shrink(tensor, BETA, k), calls), lambda: other(values, BETA, k), repeats
     )
     label = f"k-support shrinkage d={len(values)} k={k} / {name}"
     return Row(label, first / calls, second, calls * ratio, f"max difference {error:.0e}")
