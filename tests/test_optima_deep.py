@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from droptics.envelopes.deep_linear import induced_spectrum
 from droptics.equalization import equalize
 from droptics.errors import NoClosedForm
 from droptics.landscapes import gradient
-from droptics.masks import Bernoulli, Block, Gaussian, Product, SlidingBlock
+from droptics.masks import Bernoulli, Block, Gaussian, MaskLaw, Product, SlidingBlock
 from droptics.models import DeepLinear, TwoLayerLinear
 from droptics.optima import certify, optimum
 from droptics.optima.allocations import best_allocation, gain_bound, sigmoid_maximum, water_fill
@@ -54,6 +55,35 @@ def descended(model: DeepLinear, data: Sample | Moments, masks: Product) -> floa
     start = torch.cat([weight.flatten() for weight in model.weights]).numpy()
     options = {"maxiter": 400, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-10}
     return float(minimize(evaluate, start, jac=True, method="L-BFGS-B", options=options).fun)
+
+
+def simplex_maximum(gains: list[Callable[[np.ndarray], np.ndarray]], steps: int = 240) -> float:
+    """Maximum over the simplex of a sum of functions of one share each: dynamic programming, then a local search."""
+    grid = np.linspace(0, 1, steps + 1)
+    best, choices = np.where(grid == 0, 0.0, -np.inf), []
+    split = np.arange(steps + 1)[:, None] - np.arange(steps + 1)  # what is left of i steps when j are taken
+    for gain in gains:
+        table = np.where(split >= 0, best[split], -np.inf) + gain(grid)
+        choices.append(table.argmax(1))
+        best = table.max(1)
+    left, shares = steps, []
+    for choice in reversed(choices):
+        shares.append(grid[choice[left]])
+        left -= choice[left]
+
+    def loss(x: np.ndarray) -> float:
+        return -sum(float(gain(share)) for gain, share in zip(gains, np.maximum(x, 0), strict=True))
+
+    polished = minimize(
+        loss,
+        np.array(shares[::-1]),
+        method="SLSQP",
+        bounds=[(0, 1)] * len(gains),
+        constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
+        options={"ftol": 1e-14},
+    )
+    reached = -loss(polished.x / polished.x.sum())
+    return max(float(best[-1]), reached)
 
 
 class TestInduced:
@@ -184,21 +214,28 @@ class TestAllocation:
         value = sum(root**2 * part / (part + 0.4) for root, part in zip(roots, parts, strict=True))
         assert (roots**2 * x / (x + 0.4)).sum() >= value.max()
 
-    @given(st.integers(1, 3), st.floats(0.02, 2.0), st.floats(1.0, 5.0), st.integers(0, 10_000))
+    @given(st.integers(1, 4), st.floats(0.02, 2.0), st.floats(1.0, 5.0), st.integers(0, 10_000))
     @settings(max_examples=20, deadline=None)
-    def test_sigmoid_maximum_against_scan(self, count: int, a: float, k: float, seed: int) -> None:
+    def test_sigmoid_maximum_of_random_weights(self, count: int, a: float, k: float, seed: int) -> None:
         b = np.random.default_rng(seed).exponential(size=count) + 1e-3
+        scanned = simplex_maximum([lambda x, weight=weight: weight * (x / (x + a)) ** k for weight in b])
         found = sigmoid_maximum(np.log(b), a, k)
-        grid = np.linspace(0, 1, 101)
-        combinations = list(itertools.product(grid, repeat=count - 1))
-        shares = np.array(combinations).reshape(len(combinations), count - 1)
-        shares = np.concatenate([shares, 1 - shares.sum(1, keepdims=True)], 1)
-        shares = shares[shares[:, -1] >= 0]
-        scanned = (b * (shares / (shares + a)) ** k).sum(1).max()
-        # a maximum off the grid by at most one step in each share
-        slope = (b * k / a).sum() * 1.0
-        assert scanned <= found * (1 + 1e-12)
-        assert found <= scanned + slope * count / 100
+        assert scanned * (1 - 1e-9) <= found <= scanned * (1 + 1e-5)  # two maxima may tie within the steps of the grid
+
+    @pytest.mark.parametrize("count", [1, 2, 3, 5])
+    @pytest.mark.parametrize(
+        ("a", "k"), [(1.0, 1.68), (0.3, 2.0), (0.05, 3.0), (0.02, 4.0), (0.1, 1.2), (1.5, 3.5), (0.01, 2.0), (0.2, 1.0)]
+    )
+    @pytest.mark.parametrize("weights", ["equal", "close", "falling", "random"])
+    def test_sigmoid_maximum_against_dynamic_programming(self, count: int, a: float, k: float, weights: str) -> None:
+        b = {
+            "equal": np.ones(count),
+            "close": 1 - 0.01 * np.arange(count),
+            "falling": 0.5 ** np.arange(count),
+            "random": np.random.default_rng(count).exponential(size=count),
+        }[weights]
+        scanned = simplex_maximum([lambda x, weight=weight: weight * (x / (x + a)) ** k for weight in b])
+        close(sigmoid_maximum(np.log(b), a, k), scanned, 1e-8)
 
     @given(st.integers(1, 4), st.integers(1, 5), st.booleans(), st.integers(0, 10_000))
     @settings(max_examples=12, deadline=None)
@@ -321,6 +358,25 @@ class TestOptimum:
             assert certificate.gap > 0, name
             if name.endswith("/sample"):
                 assert descended(model, data, masks) >= certificate.bound - 1e-9 * certificate.objective, name
+
+    @pytest.mark.parametrize("law", [Bernoulli(0.3, 4), SlidingBlock(0.2, 4, 2)])
+    @pytest.mark.parametrize("noise", [0.0, 2.0])
+    def test_bound_with_masked_inputs_is_that_of_ridge_regression(self, law: MaskLaw, noise: float) -> None:
+        plain = Moments.of_sample(weighted_sample())
+        data = Moments(plain.xx, plain.yx, plain.yy + noise * torch.eye(3, dtype=torch.float64))
+        model = DeepLinear(random_network((4, 4), 4, 3).weights, mask_inputs=True)
+        second = data.xx * (1 + law.characteristic)
+        explained = data.yx @ torch.linalg.solve(second, data.yx.mT)
+        silent = certify(model, data, Product([law, Bernoulli(0.0, 4), Bernoulli(0.0, 4)]))
+        close(silent.bound, (data.yy - explained).trace(), 1e-12)
+        # a masked hidden layer sees inputs whose second moments are those of the masked ones
+        hidden = Bernoulli(0.4, 4)
+        masked = certify(model, data, Product([law, hidden, Bernoulli(0.0, 4)]))
+        close(masked.bound, optimum(TwoLayerLinear, Moments(second, data.yx, data.yy), hidden).objective, 1e-11)
+
+    def test_how_it_was_found(self) -> None:
+        assert optimum(DeepLinear, sample(), Bernoulli(0.4, 3)).method == "closed form"
+        assert optimum(DeepLinear, sample(), masks_of((0.4, 0.2), (3, 3))).method == "comparison of supports"
 
     @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
     def test_on_the_device(self) -> None:
