@@ -87,7 +87,7 @@ def _of_tensor(matrix: Tensor, energy: float | None) -> Operator:
         flipped = matrix.mT.coalesce()
     entries = matrix.values()[None] if sparse else matrix
     if energy is None:
-        energy = float(torch.linalg.vecdot(entries.double(), entries.double()).sum())
+        energy = float(torch.linalg.vector_norm(entries, dim=1, dtype=torch.float64).square().sum())
     if not math.isfinite(energy):
         check_finite(entries, "matrix")
         raise ValueError(f"matrix must have a finite squared norm, got {energy}; scale it down")
