@@ -82,10 +82,11 @@ def test_outcomes_are_sorted_unit_by_unit(counts):
     chosen = np.arange(4)
     columns = np.round(drawn(3, 4) * 2)  # ties
     table, _ = half_table(columns, counts, np.full(4, 0.5), chosen, np.zeros(3))
-    order = sorted_outcomes(table, counts, chosen)
-    for row, found in zip(table, order, strict=True):
+    sums, order = sorted_outcomes(table, counts, chosen)
+    for row, rising, found in zip(table, sums, order, strict=True):
         assert sorted(found) == list(range(table.shape[1]))
         np.testing.assert_array_equal(row[found], np.sort(row))
+        np.testing.assert_array_equal(rising, np.sort(row))
 
 
 def test_direct_moments_and_gradients():

@@ -190,7 +190,9 @@ class _Plan:
 
     def leaf(self, sample: Sample, position: int) -> Leaf:
         target = sample.targets[position : position + 1].cpu()
-        return MomentLeaf() if isinstance(self.loss, Squared) else LossLeaf(self.loss, _doubled(target))
+        if not isinstance(self.loss, Squared):
+            return LossLeaf(self.loss, _doubled(target))
+        return MomentLeaf(self.device if self.device.type == "cuda" else None)
 
     def most_outcomes(self) -> float:
         """An upper bound on the outcomes of one example."""

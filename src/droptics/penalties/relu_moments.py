@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 import math
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from droptics.penalties.relu_device import device_bytes, device_moments, padded_size
 from droptics.penalties.relu_kernels import coin_gradient, direct_gradient, direct_moments, half_table, split_coins
 from droptics.penalties.relu_outcomes import Advance, Coins, Leaf, Stage, Walk
-from droptics.penalties.relu_sweeps import Half, ranks, sorted_outcomes, sweep_row
+from droptics.penalties.relu_sweeps import Half, merged_halves, sorted_outcomes, sweep_row
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+T = TypeVar("T")
 
 # Up to this many outcomes (log2) visiting them all is faster than sorting.
 DIRECT_BITS = 16.0
-# Rows of one half table; beyond it coins are enumerated outside (2^20 rows of 10 units need some 0.5 GB with ranks).
-_BYTES_PER_UNIT_AND_ROW = 56
+# Up to this many a CPU is done before a GPU has been told what to do.
+DEVICE_BITS = 28.0
+# Lists so long are worth a second thread.
+_SHARED = 1 << 16
+# Of one half table; beyond the memory coins are enumerated outside (2^20 rows of 10 units take 0.9 GB).
+_BYTES_PER_UNIT_AND_ROW, _BYTES_PER_ROW = 64, 280
 
 
+@dataclass(frozen=True, eq=False)
 class MomentLeaf(Leaf):
-    """Mean and second moment of the rectified values, flattened: all that squared loss needs of the last layer."""
+    """Mean and second moment of the rectified values, flattened: all that squared loss needs of the last layer.
+
+    Values of many outcomes are summed on `device`, if there is one; gradients always by compiled loops on the CPU.
+    """
+
+    device: torch.device | None = None
 
     def block_value(self, values: Tensor, chances: Tensor) -> Tensor:
         hidden = torch.relu(values)
@@ -41,7 +58,8 @@ class MomentLeaf(Leaf):
         mean, second = direct_moments(fixed[small], chances.numpy()[small], weight, bias, alive, counts, drop)
         for s in np.flatnonzero(~small):
             columns, base, chosen = _single(weight, bias, alive, fixed[s], stage.law)
-            part = Dominance(columns, base, stage.law, chosen, walk)
+            remote = self.device is not None and bits[s] > DEVICE_BITS
+            part = Dominance(columns, base, stage.law, chosen, walk, self.device if remote else None)
             more = part.moments()
             mean += float(chances[s]) * more[0]
             second += float(chances[s]) * more[1]
@@ -92,12 +110,12 @@ class Dominance:
         law: Coins,
         chosen: Index,
         walk: Walk,
+        device: torch.device | None = None,
     ) -> None:
-        self.columns, self.base, self.law, self.advance = columns, base, law, walk.advance
-        limit = table_rows(len(base), walk.memory)
+        self.columns, self.base, self.law, self.advance, self.device = columns, base, law, walk.advance, device
         inner = list(chosen)
         outer: list[int] = []
-        while len(inner) > 1 and half_rows(law.counts[inner]) > limit:
+        while len(inner) > 1 and not _fits(law.counts[inner], len(base), walk.memory, device):
             outer.append(inner.pop())
         self.outer = np.array(outer, dtype=np.int64)
         self.halves = split_coins(law.counts, np.array(inner, dtype=np.int64))
@@ -105,28 +123,47 @@ class Dominance:
     def _half(self, base: Array, chosen: Index) -> Half:
         """All outcomes of the chosen coins, starting from `base`."""
         sums, chances = half_table(self.columns, self.law.counts, self.law.drop, chosen, base)
-        return Half(sums, chances, sorted_outcomes(sums, self.law.counts, chosen))
+        return Half(*sorted_outcomes(sums, self.law.counts, chosen), chances)
+
+    def _outside(self) -> tuple[Array, Array]:
+        """Bases (units, outcomes) and probabilities of the outer coins."""
+        return half_table(self.columns, self.law.counts, self.law.drop, self.outer, self.base)
 
     def moments(self) -> tuple[Array, Array]:
         """Mean and second moment."""
         units = len(self.base)
         mean, second = np.zeros(units), np.zeros((units, units))
-        outside = self._half(self.base, self.outer)
-        right = self._half(np.zeros(units), self.halves[1])
-        for offset, chance in zip(outside.sums.T, outside.chances, strict=True):
-            part = _sweep(self._half(offset.copy(), self.halves[0]), right, self.advance, None)
+        bases, chances = self._outside()
+        right = self._half(np.zeros(units), self.halves[1]) if self.device is None else None
+        for base, chance in zip(np.ascontiguousarray(bases.T), chances, strict=True):
+            if right is None:
+                part = self._remote(base)
+            else:
+                part = _sweep(self._half(base, self.halves[0]), right, self.advance, None)[:2]
             mean += chance * part[0]
             second += chance * part[1]
+        return mean, second
+
+    def _remote(self, base: Array) -> tuple[Array, Array]:
+        """Mean and second moment with `base` for the outer coins, summed on the device."""
+        assert self.device is not None
+        units = len(base)
+        mean, second = np.zeros(units), np.zeros((units, units))
+        size = padded_size(self.law.counts, self.halves)
+        rows = device_moments(self.columns, base, self.law.counts, self.law.drop, self.halves, self.device)
+        for i, (mean[i], row) in enumerate(rows):
+            second[i, : i + 1] = second[: i + 1, i] = row
+            self.advance((i + 1) * sweep_work(size, size) / 2)
         return mean, second
 
     def slopes(self, linear: Array, quadratic: Array) -> tuple[Array, Array]:
         """Gradients of <linear, mean> + <quadratic, second> in the columns and in the base."""
         result = np.zeros(self.columns.shape)
-        outside = self._half(self.base, self.outer)
-        outer_slopes = np.zeros(outside.sums.shape)
+        bases, chances = self._outside()
+        outer_slopes = np.zeros(bases.shape)
         right = self._half(np.zeros(len(self.base)), self.halves[1])
-        for o, chance in enumerate(outside.chances):
-            left = self._half(outside.sums[:, o].copy(), self.halves[0])
+        for o, chance in enumerate(chances):
+            left = self._half(bases[:, o].copy(), self.halves[0])
             weights = (chance * linear, chance * quadratic)
             for pair, half in (((left, right), self.halves[0]), ((right, left), self.halves[1])):
                 slopes = _sweep(*pair, self.advance, weights)[2]
@@ -144,17 +181,46 @@ class Dominance:
 def _sweep(
     left: Half, right: Half, advance: Advance, weights: tuple[Array, Array] | None
 ) -> tuple[Array, Array, Array]:
-    """All single and pair sums of two half tables; slopes per outcome of the left one when weights are given."""
+    """All single and pair sums of two half tables; slopes per outcome of the left one when weights are given.
+
+    Long rows are shared out to two threads where torch uses as many. Each row is summed by one of them, and the slopes
+    are added in a fixed order, so that the number of threads does not change the result.
+    """
     units = len(left.sums)
-    rank, cut = ranks(left, right)
-    linear, quadratic = (np.zeros(units), np.zeros((units, units))) if weights is None else weights
-    slopes = np.zeros((0, 0)) if weights is None else np.zeros(left.sums.shape)
+    merged = merged_halves(left, right)
+    size = len(merged.weights)
+    wanted = weights is not None
+    linear, quadratic = weights if weights is not None else (np.zeros(units), np.zeros((units, units)))
+    room: queue.SimpleQueue[tuple[Array, Array]] = queue.SimpleQueue()
+    workers = 2 if torch.get_num_threads() > 1 and size >= _SHARED and units > 1 else 1
+    for _ in range(workers):
+        room.put((np.empty((size, 6 if wanted else 4)), np.empty((size, 6 if wanted else 4))))
+
+    def row(i: int) -> tuple[float, Array, Array]:
+        lists = room.get()
+        found, gained = np.empty(i + 1), np.zeros((i + 1, left.sums.shape[1]) if wanted else (0, 0))
+        average = sweep_row(i, merged, *lists, linear, quadratic, gained, found)
+        room.put(lists)
+        return average, found, gained
+
     mean, second = np.zeros(units), np.zeros((units, units))
-    tree = np.empty((right.sums.shape[1] + 1, 4))
-    for i in range(units):
-        sweep_row(i, left, right, rank, cut, tree, linear, quadratic, slopes, mean, second)
-        advance((i + 1) * sweep_work(left.sums.shape[1], right.sums.shape[1]))
+    slopes = np.zeros(left.sums.shape if wanted else (0, 0))
+    # the longest row first, so that the threads end together
+    downwards = range(units - 1, -1, -1)
+    for i, (mean[i], found, gained) in zip(downwards, _in_order(row, downwards, workers), strict=True):
+        second[i, : i + 1] = second[: i + 1, i] = found
+        slopes[: len(gained)] += gained
+        advance((i + 1) * sweep_work(size, size) / 2)
     return mean, second, slopes
+
+
+def _in_order(call: Callable[[int], T], arguments: Sequence[int], workers: int) -> Iterator[T]:
+    """The results in the order of the arguments, computed by so many threads."""
+    if workers == 1:
+        yield from map(call, arguments)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(call, arguments)
 
 
 def sweep_work(left: int, right: int) -> float:
@@ -176,7 +242,16 @@ def half_rows(counts: Index) -> float:
 
 def table_rows(units: int, memory: int) -> float:
     """Most rows of a half table within the memory."""
-    return max(memory / (2 * _BYTES_PER_UNIT_AND_ROW * units + 64), 16.0)
+    return max(memory / (_BYTES_PER_UNIT_AND_ROW * units + _BYTES_PER_ROW), 16.0)
+
+
+def _fits(counts: Index, units: int, memory: int, device: torch.device | None) -> bool:
+    """Whether the halves of these coins stay within the memory."""
+    if device is None:
+        return half_rows(counts) <= table_rows(units, memory)
+    if half_rows(counts) > 2**31:
+        return False
+    return padded_size(counts, split_coins(counts, np.arange(len(counts)))) * device_bytes(units) <= memory
 
 
 def _arrays(stage: Stage) -> tuple[Array, Array, NDArray[np.bool_]]:

@@ -1,7 +1,10 @@
 """Compiled dominance sums: moments of relu(L + R) over all pairs of columns of two tables, without visiting the pairs.
 
-The sum over all pairs with L_i + R_i > 0 and L_j + R_j > 0 is a two-dimensional dominance sum, swept along unit i
-with a Fenwick tree over unit j: O(2^(coins/2) coins) a pair of units where `relu_kernels` takes O(2^coins).
+The outcomes of both tables stand in one list, the left ones with their sums negated: a pair counts where its right
+outcome comes first in unit i and in unit j. The list is sorted along unit i and split by the bits of its ranks along
+unit j, highest bit first: where right outcomes of the first half of a block precede left ones of the second, running
+sums give what they add. Every level reads and writes the list in order, without a table to jump about in, and blocks
+that fit into the cache are finished there: O(2^(coins/2) coins) a pair of units where `relu_kernels` takes O(2^coins).
 """
 
 from __future__ import annotations
@@ -14,156 +17,286 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+Short = NDArray[np.int32]
+
+# Blocks so long fit into the second-level cache, twice; blocks so short are summed pair by pair.
+_CACHED, _SHORT = 1 << 13, 64
+# Products and sums may be fused; in short blocks sums may be reordered as well, for vector units.
+_FUSED = {"contract"}
+_FREE = {"contract", "reassoc", "nsz"}
 
 
 class Half(NamedTuple):
-    """The outcomes of half of the coins: sums (units, outcomes), probabilities, and the order of the sums per unit."""
+    """The outcomes of half of the coins: sorted sums per unit (units, outcomes), whose they are, and probabilities."""
 
     sums: Array
+    order: Short
     chances: Array
-    order: Index
 
 
-@njit(cache=True)
-def sorted_outcomes(table: Array, counts: Index, chosen: Index) -> Index:
-    """For every unit the order of its column sums.
+class Merged(NamedTuple):
+    """Both halves in one list: values (-L, R) and ranks per unit (units, outcomes), signed weights, orders per unit.
+
+    Lists run downwards; left outcomes have negative weights. `spots` holds value and rank beside each other.
+    """
+
+    spots: Array
+    weights: Array
+    order: Short
+
+
+@njit(cache=True, nogil=True)
+def sorted_outcomes(table: Array, counts: Index, chosen: Index) -> tuple[Array, Short]:
+    """For every unit its column sums in rising order, and their order.
 
     A coin without copies repeats the sorted list so far with a shift, so that one merge per coin sorts all; binomial
     counts are left to a general sort.
     """
     units, size = table.shape
-    order = np.zeros((units, size), np.int64)
-    merged = np.empty(size, np.int64)
+    order, sums = np.zeros((units, size), np.int32), np.empty((units, size))
+    other, merged = np.empty(size, np.int32), np.empty(size)
     binary = True
     for g in chosen:
         binary = binary and counts[g] == 1
     for i in range(units):
         if not binary:
-            order[i] = np.argsort(table[i])
+            order[i] = np.argsort(table[i]).astype(np.int32)
+            sums[i] = table[i][order[i]]
             continue
+        sums[i, 0] = table[i, 0]
         filled = 1
         while filled < size:
             first, second = 0, 0
             for place in range(2 * filled):
                 take = second == filled
-                if not take and first < filled:
-                    take = table[i, order[i, first]] <= table[i, order[i, second] + filled]
+                if not take:
+                    shifted = table[i, order[i, second] + filled]
+                    take = first < filled and sums[i, first] <= shifted
                 if take:
-                    merged[place] = order[i, first]
+                    merged[place] = sums[i, first]
+                    other[place] = order[i, first]
                     first += 1
                 else:
-                    merged[place] = order[i, second] + filled
+                    merged[place] = shifted
+                    other[place] = order[i, second] + filled
                     second += 1
             filled *= 2
-            order[i, :filled] = merged[:filled]
-    return order
+            sums[i, :filled] = merged[:filled]
+            order[i, :filled] = other[:filled]
+    return sums, order
 
 
-@njit(cache=True)
-def ranks(left: Half, right: Half) -> tuple[Index, Index]:
-    """For every unit: ranks of the right sums, and how many of them stay <= minus each left sum."""
-    units, size = right.sums.shape
-    rank = np.empty((units, size), np.int64)
-    cut = np.empty(left.sums.shape, np.int64)
+@njit(cache=True, nogil=True)
+def merged_halves(left: Half, right: Half) -> Merged:
+    """One list of both halves, sorted downwards along every unit."""
+    units, many = left.sums.shape
+    more = right.sums.shape[1]
+    size = many + more
+    spots = np.empty((units, size, 2))
+    order = np.empty((units, size), np.int32)
+    weights = np.empty(size)
+    weights[:many] = -left.chances
+    weights[many:] = right.chances
+    ranks = spots.view(np.int64)
     for i in range(units):
-        for position in range(size):
-            rank[i, right.order[i, position]] = position
-        below = size
-        for a in left.order[i]:
-            while below > 0 and right.sums[i, right.order[i, below - 1]] > -left.sums[i, a]:
-                below -= 1
-            cut[i, a] = below
-    return rank, cut
+        # minus the left sums fall where the sums rise
+        a, b = 0, more - 1
+        for place in range(size):
+            take = b < 0 or (a < many and -left.sums[i, a] >= right.sums[i, b])
+            if take:
+                value, outcome = -left.sums[i, a], left.order[i, a]
+                a += 1
+            else:
+                value, outcome = right.sums[i, b], right.order[i, b] + many
+                b -= 1
+            order[i, place] = outcome
+            spots[i, outcome, 0] = value
+            ranks[i, outcome, 1] = place
+    return Merged(spots, weights, order)
 
 
-@njit(cache=True)
-def _sweep_single(
-    i: int, left: Half, right: Half, cut: Index, linear: Array, quadratic: Array, slopes: Array
-) -> tuple[float, float]:
+@njit(cache=True, nogil=True)
+def _sweep_single(i: int, merged: Merged, linear: float, quadratic: float, slopes: Array) -> tuple[float, float]:
     """Mean and second moment of one unit; adds its slopes when `slopes` is not empty."""
-    size = right.sums.shape[1]
-    tails = np.zeros((size + 1, 3))
-    for position in range(size - 1, -1, -1):
-        b = right.order[i, position]
-        value, weight = right.sums[i, b], right.chances[b]
-        tails[position, 0] = tails[position + 1, 0] + weight
-        tails[position, 1] = tails[position + 1, 1] + weight * value
-        tails[position, 2] = tails[position + 1, 2] + weight * value * value
+    none, one, two = 0.0, 0.0, 0.0
     mean, second = 0.0, 0.0
-    for a in range(left.sums.shape[1]):
-        none, one, two = tails[cut[i, a], 0], tails[cut[i, a], 1], tails[cut[i, a], 2]
-        value, weight = left.sums[i, a], left.chances[a]
-        mean += weight * (value * none + one)
-        second += weight * (value * (value * none + 2.0 * one) + two)
+    for outcome in merged.order[i]:
+        value, weight = merged.spots[i, outcome, 0], merged.weights[outcome]
+        if weight > 0.0:
+            none += weight
+            one += weight * value
+            two += weight * value * value
+            continue
+        mean -= weight * (one - value * none)
+        second -= weight * (two - value * (2.0 * one - value * none))
         if slopes.size:
-            slopes[i, a] += weight * (linear[i] * none + 2.0 * quadratic[i, i] * (value * none + one))
+            slopes[i, outcome] -= weight * (linear * none + 2.0 * quadratic * (one - value * none))
     return mean, second
 
 
-@njit(cache=True)
-def _sweep_pair(
-    i: int,
-    j: int,
-    left: Half,
-    right: Half,
-    rank: Index,
-    cut: Index,
-    tree: Array,
-    quadratic: Array,
-    slopes: Array,
-) -> float:
-    """E relu(p_i) relu(p_j) by a sweep over unit i and a Fenwick tree over unit j; adds slopes when wanted."""
-    size = right.sums.shape[1]
-    tree[:] = 0.0
-    pointer = size
+@njit(cache=True, nogil=True, fastmath=_FUSED)
+def _split(begin: int, end: int, half: int, source: Array, from_rank: Index, target: Array, to_rank: Index) -> float:
+    """Cut a block in two by rank; returns what right outcomes of the first half and left ones of the second add."""
+    none, one, two, both = 0.0, 0.0, 0.0, 0.0
     total = 0.0
-    factor = quadratic[i, j] + quadratic[j, i] if slopes.size else 0.0
-    for a in left.order[i]:
-        while pointer > cut[i, a]:
-            pointer -= 1
-            b = right.order[i, pointer]
-            first, other, weight = right.sums[i, b], right.sums[j, b], right.chances[b]
-            node = size - rank[j, b]
-            while node <= size:
-                tree[node, 0] += weight
-                tree[node, 1] += weight * first
-                tree[node, 2] += weight * other
-                tree[node, 3] += weight * first * other
-                node += node & -node
-        if pointer == size or cut[j, a] == size:
-            continue
-        none, one, two, both = 0.0, 0.0, 0.0, 0.0
-        node = size - cut[j, a]
-        while node > 0:
-            none += tree[node, 0]
-            one += tree[node, 1]
-            two += tree[node, 2]
-            both += tree[node, 3]
-            node -= node & -node
-        first, other, weight = left.sums[i, a], left.sums[j, a], left.chances[a]
-        total += weight * (first * (other * none + two) + other * one + both)
-        if slopes.size:
-            slopes[i, a] += factor * weight * (other * none + two)
-            slopes[j, a] += factor * weight * (first * none + one)
+    # unsigned, because a sign would be tested before every access
+    unit, zero = np.uint64(1), np.uint64(0)
+    low, high = np.uint64(begin), np.uint64(begin + half)
+    bit = np.int64(half)
+    for t in range(np.uint64(begin), np.uint64(end)):
+        x, y, weight, rank = source[t, 0], source[t, 1], source[t, 2], from_rank[t, 3]
+        early = (rank & bit) == 0
+        to = low if early else high
+        low += unit if early else zero
+        high += zero if early else unit
+        target[to, 0] = x
+        target[to, 1] = y
+        target[to, 2] = weight
+        to_rank[to, 3] = rank
+        right = weight if early & (weight > 0.0) else 0.0
+        left = weight if (not early) & (weight < 0.0) else 0.0
+        none += right
+        one += right * x
+        two += right * y
+        both += right * x * y
+        total -= left * (both - x * two - y * (one - x * none))
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True, fastmath=_FUSED)
+def _split_slopes(
+    begin: int, end: int, half: int, source: Array, from_rank: Index, target: Array, to_rank: Index
+) -> float:
+    """The same with slopes: entries 4 and 5 of left outcomes gain the derivatives in the values of both units."""
+    none, one, two, both = 0.0, 0.0, 0.0, 0.0
+    total = 0.0
+    unit, zero = np.uint64(1), np.uint64(0)
+    low, high = np.uint64(begin), np.uint64(begin + half)
+    bit = np.int64(half)
+    for t in range(np.uint64(begin), np.uint64(end)):
+        x, y, weight, rank = source[t, 0], source[t, 1], source[t, 2], from_rank[t, 3]
+        early = (rank & bit) == 0
+        to = low if early else high
+        low += unit if early else zero
+        high += zero if early else unit
+        right = weight if early & (weight > 0.0) else 0.0
+        left = weight if (not early) & (weight < 0.0) else 0.0
+        none += right
+        one += right * x
+        two += right * y
+        both += right * x * y
+        total -= left * (both - x * two - y * (one - x * none))
+        target[to, 0] = x
+        target[to, 1] = y
+        target[to, 2] = weight
+        to_rank[to, 3] = rank
+        target[to, 4] = source[t, 4] - left * (two - y * none)
+        target[to, 5] = source[t, 5] - left * (one - x * none)
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=_FREE)
+def _pairs(begin: int, end: int, source: Array, room: Array, spots: Index) -> float:
+    """The sum over all pairs of a short block, with slopes where there is room for them.
+
+    Right and left outcomes are taken apart first, so that the loop over pairs has no branches. `spots` (2, short)
+    says where left outcomes stood and how many right ones precede them.
+    """
+    many, few = 0, 0
+    for t in range(np.uint64(begin), np.uint64(end)):
+        x, y, weight = source[t, 0], source[t, 1], source[t, 2]
+        room[0, many], room[1, many], room[2, many] = x, y, weight
+        room[3, few], room[4, few], room[5, few] = x, y, weight
+        spots[0, few], spots[1, few] = t, many
+        many += 1 if weight > 0.0 else 0
+        few += 1 if weight < 0.0 else 0
+    # loops of whole vectors: what follows has smaller x or no weight
+    room[:3, many : many + 3] = 0.0
+    total = 0.0
+    for q in range(few):
+        x, y, weight = room[3, q], room[4, q], room[5, q]
+        stop = (spots[1, q] + 3) & -4
+        both, one, two = 0.0, 0.0, 0.0
+        for k in range(stop):
+            across, along = room[0, k] - x, room[1, k] - y
+            across = across if across > 0.0 else 0.0
+            along = along if along > 0.0 else 0.0
+            both += room[2, k] * (across * along)
+        total -= weight * both
+        if source.shape[1] > 4:
+            for k in range(stop):
+                right = room[2, k] if (room[0, k] > x) & (room[1, k] > y) else 0.0
+                one += right * (room[0, k] - x)
+                two += right * (room[1, k] - y)
+            source[spots[0, q], 4] -= weight * two
+            source[spots[0, q], 5] -= weight * one
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _levels(start: int, stop: int, length: int, last: int, source: Array, target: Array) -> tuple[float, Array, Array]:
+    """Split blocks of `length` until they are no longer than `last`; also returns (where they are, the spare list)."""
+    total = 0.0
+    from_rank, to_rank = source.view(np.int64), target.view(np.int64)
+    while length > last:
+        half = length // 2
+        for begin in range(start, stop, length):
+            end = min(begin + length, stop)
+            if source.shape[1] > 4:
+                total += _split_slopes(begin, end, half, source, from_rank, target, to_rank)
+            else:
+                total += _split(begin, end, half, source, from_rank, target, to_rank)
+        source, target = target, source
+        from_rank, to_rank = to_rank, from_rank
+        length = half
+    return total, source, target
+
+
+@njit(cache=True, nogil=True)
+def _sweep_pair(i: int, j: int, merged: Merged, source: Array, target: Array, factor: float, slopes: Array) -> float:
+    """E relu(p_i) relu(p_j); adds slopes of `factor` times it when `slopes` is not empty."""
+    size = merged.weights.shape[0]
+    ranks, places = source.view(np.int64), merged.spots.view(np.int64)
+    for t in range(size):
+        outcome = merged.order[i, t]
+        source[t, 0] = merged.spots[i, outcome, 0]
+        source[t, 1] = merged.spots[j, outcome, 0]
+        source[t, 2] = merged.weights[outcome]
+        ranks[t, 3] = places[j, outcome, 1]
+        source[t, 4:] = 0.0
+    length = 1
+    while length < size:
+        length *= 2
+    room, spots = np.empty((6, _SHORT + 4)), np.empty((2, _SHORT + 4), np.int64)
+    total, source, target = _levels(0, size, length, _CACHED, source, target)
+    length = min(length, _CACHED)
+    for start in range(0, size, length):
+        stop = min(start + length, size)
+        part, block, _ = _levels(start, stop, length, _SHORT, source, target)
+        total += part
+        for begin in range(start, stop, _SHORT):
+            total += _pairs(begin, min(begin + _SHORT, stop), block, room, spots)
+        if slopes.size:
+            final = block.view(np.int64)
+            for t in range(start, stop):
+                if block[t, 2] < 0.0:
+                    outcome = merged.order[j, final[t, 3]]
+                    slopes[i, outcome] += factor * block[t, 4]
+                    slopes[j, outcome] += factor * block[t, 5]
+    return total
+
+
+@njit(cache=True, nogil=True)
 def sweep_row(
-    i: int,
-    left: Half,
-    right: Half,
-    rank: Index,
-    cut: Index,
-    tree: Array,
-    linear: Array,
-    quadratic: Array,
-    slopes: Array,
-    mean: Array,
-    second: Array,
-) -> None:
-    """Fill mean[i] and second[i, :i + 1] (and the mirror image); add slopes when `slopes` is not empty."""
-    mean[i], second[i, i] = _sweep_single(i, left, right, cut, linear, quadratic, slopes)
+    i: int, merged: Merged, source: Array, target: Array, linear: Array, quadratic: Array, slopes: Array, found: Array
+) -> float:
+    """Fill found with E relu(p_i) relu(p_j) for j <= i and return E relu(p_i).
+
+    `source` and `target` are room for the list, (outcomes, 4); with `slopes` (units, left outcomes), to which the
+    derivatives of linear_i E relu(p_i) + sum_j <= i (q_ij + q_ji) E relu(p_i) relu(p_j) are added (once for j = i),
+    they are (outcomes, 6).
+    """
     for j in range(i):
-        second[i, j] = _sweep_pair(i, j, left, right, rank, cut, tree, quadratic, slopes)
-        second[j, i] = second[i, j]
+        found[j] = _sweep_pair(i, j, merged, source, target, quadratic[i, j] + quadratic[j, i], slopes)
+    mean, found[i] = _sweep_single(i, merged, linear[i], quadratic[i, i], slopes)
+    return mean
