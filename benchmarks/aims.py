@@ -178,8 +178,8 @@ AIMS = (
     Aim("k-support shrinkage, d = 10,000", "cvxpy, Clarabel", "shrinkage", r"d=10000 .*Clarabel",
         20_000, SHRINK, SEARCH),
     Aim("penalty, depth 9, width 5", "the printed sum", "penalties", r"^depth 9, width 5: sum", 30_000, None,
-        "Of 0.6 ms eight layers of NumPy arithmetic take 0.13, more than the 0.10 that 30,000 times needs; rates of eight "
-        "laws take 0.15, reading tensors and checks 0.1."),
+        "Of 0.6 ms eight layers of NumPy arithmetic take 0.13, more than the 0.10 that 30,000 times needs; rates of "
+        "eight laws take 0.15, reading tensors and checks 0.1."),
     Aim("penalty, six layers of width 20", "the printed sum", "penalties", r"^six layers of width 20: sum",
         promised=1000),
     Aim("penalty, depth 20, width 512, float32", "10^4 masks", "penalties", r"width 512, float32: 10", 25, DEEP,
