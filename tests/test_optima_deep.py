@@ -20,10 +20,12 @@ from droptics.envelopes.deep_linear import induced_spectrum
 from droptics.equalization import equalize
 from droptics.errors import NoClosedForm
 from droptics.landscapes import gradient
+from droptics.linalg import shrink
 from droptics.masks import Bernoulli, Block, Gaussian, MaskLaw, Product, SlidingBlock
 from droptics.models import DeepLinear, TwoLayerLinear
 from droptics.optima import certify, optimum
-from droptics.optima.allocations import best_allocation, gain_bound, sigmoid_maximum, water_fill
+from droptics.optima.allocations import Allocation, best_allocation, gain_bound, sigmoid_maximum, water_fill
+from droptics.optima.deep_linear import gain_ceiling
 from droptics.penalties import criterion, effective_strength, penalty
 
 FULL = {"sample": sample(), "weighted": weighted_sample(), "moments": Moments.of_sample(sample())}
@@ -255,6 +257,47 @@ class TestAllocation:
             assert value <= found.gain * (1 + 1e-12)
         # a bound whatever the shares that it is built on
         assert gain_bound(s**2, a, np.maximum(x, 1e-6)) >= found.gain * (1 - 1e-9)
+
+    @pytest.mark.parametrize("seed", [82, 96, 109, 121, 173, 197, 240, 268, 316, 331])
+    def test_unequal_layers_are_certified_with_directions_left_out(self, seed: int) -> None:
+        """Problems close to a jump in rank, on which a bound from other weights or shares is not tight."""
+        rng = np.random.default_rng(seed)
+        depth, count = rng.integers(2, 4), rng.integers(2, 6)
+        s = np.sort(rng.exponential(size=count))[::-1] + 1e-3
+        found = best_allocation(s, 0.3 * rng.exponential(size=depth) + 1e-3)
+        assert found.rank < count
+        close(found.bound, found.gain, 1e-11)
+
+    @pytest.mark.parametrize("a", [(0.1, 0.1), (0.05, 0.4), (0.4, 0.05), (1.5, 0.01)])
+    @pytest.mark.parametrize("s", [(1.0, 1.0), (2.0, 1.0), (1.0, 0.6)])
+    def test_two_directions_in_two_layers_against_a_fine_scan(
+        self, s: tuple[float, float], a: tuple[float, float]
+    ) -> None:
+        x = np.linspace(0, 1, 2001)
+        first, second = x / (x + a[0]), x / (x + a[1])
+        scanned = s[0] ** 2 * np.outer(first, second) + s[1] ** 2 * np.outer(first[::-1], second[::-1])
+        found = best_allocation(np.array(s), np.array(a))
+        close(found.gain, scanned.max(), 1e-5)
+        assert found.gain >= scanned.max() * (1 - 1e-14)
+        assert found.rank == 1 + int(scanned.max() > s[0] ** 2 * first[-1] * second[-1] * (1 + 1e-9))
+
+    @pytest.mark.parametrize("rates", [(0.2, 0.5), (0.05, 0.9), (0.5,)])
+    def test_ceiling_of_the_nuclear_norm(self, rates: tuple[float, ...]) -> None:
+        # alone, without the bound of an allocation: nu ||A||_*^2 instead of the deep penalty (thesis-lem9)
+        values = torch.tensor([3.0, 2.5, 0.1], dtype=torch.float64)
+        strengths = torch.tensor(rates, dtype=torch.float64)
+        nu = float(torch.prod(1 + strengths) - 1)
+        nothing = Allocation(np.zeros((len(rates), 3)), 0.0, np.inf)
+        shrunk = shrink(values, 3 * nu, 3)
+        least = (values - shrunk).square().sum() + nu * shrunk.sum().square()
+        close(gain_ceiling(values, strengths, nothing), values.square().sum() - least, 1e-13)
+        # the smaller of both
+        for bound in (1.0, 100.0):
+            assert gain_ceiling(values, strengths, Allocation(nothing.shares, 0.0, bound)) == pytest.approx(
+                min(bound, float(values.square().sum() - least)), rel=1e-13
+            )
+        assert gain_ceiling(values, 0 * strengths, Allocation(nothing.shares, 0.0, 7.0)) == 7.0
+        assert gain_ceiling(values[:0], strengths, Allocation(nothing.shares[:, :0], 0.0, 0.0)) == 0.0
 
     def test_no_masks(self) -> None:
         found = best_allocation(np.array([2.0, 1.0]), np.zeros(3))
