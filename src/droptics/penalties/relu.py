@@ -25,7 +25,8 @@ from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import ReLUNet
 from droptics.penalties.evaluation import check_triple
 from droptics.penalties.methods import ClosedForm
-from droptics.penalties.relu_effort import Cost, descend, kernel_seconds, words
+from droptics.penalties.relu_clock import kernel_seconds
+from droptics.penalties.relu_effort import Cost, Place, descend, words
 from droptics.penalties.relu_moments import MomentLeaf
 from droptics.penalties.relu_outcomes import Advance, Coins, Leaf, LossLeaf, Stage, Walk, silent
 
@@ -74,7 +75,7 @@ def relu_criterion(
     if sum(plan.most_outcomes() for plan in plans) * len(sample) <= _SURE_OUTCOMES:
         values = [plan.examples(sample, method.memory) for plan in plans]
         return torch.stack(values).reshape(*model.batch_shape, len(sample))
-    cost = _cost(plans, sample)
+    cost = _cost(plans, sample, method.memory)
     if cost.seconds > method.seconds:
         raise NoClosedForm(
             f"the exact criterion would sum {cost.outcomes:.3g} mask outcomes, about {words(cost.seconds)}, more than "
@@ -95,7 +96,7 @@ def relu_cost(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss = Squar
     Exact for depth 2; for deeper networks the number of outcomes is estimated by random descents (Knuth 1975), which
     is unbiased.
     """
-    return _cost(_plans(model, sample, masks, loss), sample)
+    return _cost(_plans(model, sample, masks, loss), sample, ClosedForm().memory)
 
 
 def _plans(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss) -> list[_Plan]:
@@ -106,8 +107,8 @@ def _plans(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss) -> list[_
     return [_Plan.of(network, laws, loss) for network in _networks(model)]
 
 
-def _cost(plans: Sequence[_Plan], sample: Sample) -> Cost:
-    parts = [plan.cost(sample) for plan in plans]
+def _cost(plans: Sequence[_Plan], sample: Sample, memory: int) -> Cost:
+    parts = [plan.cost(sample, memory) for plan in plans]
     return Cost(sum(part.outcomes for part in parts), sum(part.seconds for part in parts))
 
 
@@ -192,7 +193,12 @@ class _Plan:
         target = sample.targets[position : position + 1].cpu()
         if not isinstance(self.loss, Squared):
             return LossLeaf(self.loss, _doubled(target))
-        return MomentLeaf(self.device if self.device.type == "cuda" else None)
+        return MomentLeaf(self._accelerator)
+
+    @property
+    def _accelerator(self) -> torch.device | None:
+        """Where the weights are, if that is not the CPU."""
+        return self.device if self.device.type == "cuda" else None
 
     def most_outcomes(self) -> float:
         """An upper bound on the outcomes of one example."""
@@ -231,17 +237,18 @@ class _Plan:
             quadratic = quadratic + self.last_law.characteristic.cpu() * (self.last_weight.mT @ self.last_weight)
         return offset.square().sum() + 2 * (offset @ (summed @ mean)) + (quadratic * second).sum()
 
-    def cost(self, sample: Sample) -> Cost:
+    def cost(self, sample: Sample, memory: int) -> Cost:
         """Outcomes and seconds over all examples, probing a few of them."""
         generator = np.random.default_rng(0)
+        place = Place(isinstance(self.loss, Squared), memory, self._accelerator)
         probed = np.unique(np.linspace(0, len(sample) - 1, min(len(sample), _MOST_PROBED_EXAMPLES)).astype(int))
-        single = len(self.weights) == 2 and isinstance(self.loss, Squared)
+        single = len(self.weights) == 2 and place.squared
         probes = 1 if single else -(-_PROBES // len(probed))
         outcomes, work = 0.0, 0.0
         for position in probed:
             stages = self.stages(sample.inputs[position].detach())
             for _ in range(probes):
-                found = descend(stages, isinstance(self.loss, Squared), generator)
+                found = descend(stages, place, generator)
                 outcomes += found[0]
                 work += found[1]
         share = len(sample) / (len(probed) * probes)

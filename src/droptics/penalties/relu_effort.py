@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import torch
 
 from droptics.masks import MaskLaw
-from droptics.penalties.methods import ClosedForm
-from droptics.penalties.relu_kernels import direct_moments
-from droptics.penalties.relu_moments import DIRECT_BITS, sweep_work, table_rows
+from droptics.penalties.relu_moments import DIRECT_BITS, most_rows, place_of_sum, sweep_work
 from droptics.penalties.relu_outcomes import Stage
 
 
@@ -31,7 +27,16 @@ class Cost:
     seconds: float
 
 
-def descend(stages: Sequence[Stage], squared: bool, generator: np.random.Generator) -> tuple[float, float]:
+@dataclass(frozen=True)
+class Place:
+    """Where and within how much memory the last layer is summed; `squared` says whether its moments are enough."""
+
+    squared: bool
+    memory: int
+    device: torch.device | None = None
+
+
+def descend(stages: Sequence[Stage], place: Place, generator: np.random.Generator) -> tuple[float, float]:
     """One random descent: an unbiased estimate of the number of outcomes and of the work (kernel steps)."""
     state = np.ones(stages[0].weight.shape[1])
     outcomes, work = 1.0, 0.0
@@ -51,8 +56,8 @@ def descend(stages: Sequence[Stage], squared: bool, generator: np.random.Generat
             branches = 2.0 ** min(bits, 1000.0)
             kept = np.where(radix > 1, generator.integers(radix), stage.law.counts)
             multipliers = kept / np.where(radix > 1, 1 - stage.law.drop, 1.0)
-        if last and squared and coins:
-            work += outcomes * _leaf_work(units, bits)
+        if last and place.squared and coins:
+            work += outcomes * _leaf_work(units, bits, place)
         else:
             work += outcomes * branches * (200.0 + weight.size)
         outcomes *= branches
@@ -60,36 +65,14 @@ def descend(stages: Sequence[Stage], squared: bool, generator: np.random.Generat
     return outcomes, work
 
 
-def _leaf_work(units: int, bits: float) -> float:
+def _leaf_work(units: int, bits: float, place: Place) -> float:
     """Kernel steps of one state at the last stage."""
     if bits <= DIRECT_BITS:
         return 2.0**bits * (units * units / 2 + 2 * units) * 0.25 + 400.0
-    rows = 2.0 ** (bits / 2)
-    limit = min(rows, table_rows(units, ClosedForm().memory))
+    device = place_of_sum(bits, place.device)
+    limit = min(2.0 ** (bits / 2), most_rows(units, place.memory, device))
     repeats = 2.0 ** (bits - 2 * math.log2(limit))
-    # random access beyond the cache makes a step of a long table dearer
-    dear = 2.0 + max(0.0, math.log2(limit) - 13.0)
-    return repeats * units * (units + 1) / 2 * sweep_work(int(limit), int(limit)) * dear
-
-
-@lru_cache(maxsize=1)
-def kernel_seconds() -> float:
-    """Seconds of one kernel step on this machine, measured once on a small direct sum."""
-    columns = np.linspace(-1, 1, 8 * 12).reshape(8, 12)
-    arguments = (
-        np.ones((1, 12)),
-        np.ones(1),
-        columns,
-        np.zeros(8),
-        np.ones(12, dtype=bool),
-        np.ones(12, dtype=np.int64),
-        np.full(12, 0.5),
-    )
-    direct_moments(*arguments)
-    start = time.perf_counter()
-    for _ in range(4):
-        direct_moments(*arguments)
-    return (time.perf_counter() - start) / (4 * 2**12 * (8 * 8 / 2 + 16) * 0.25)
+    return repeats * units * (units + 1) / 2 * sweep_work(2 * limit, device)
 
 
 def words(seconds: float) -> str:

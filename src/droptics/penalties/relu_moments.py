@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from droptics.penalties.relu_clock import split_steps
 from droptics.penalties.relu_device import device_bytes, device_moments, padded_size
 from droptics.penalties.relu_kernels import coin_gradient, direct_gradient, direct_moments, half_table, split_coins
 from droptics.penalties.relu_outcomes import Advance, Coins, Leaf, Stage, Walk
@@ -55,11 +56,12 @@ class MomentLeaf(Leaf):
         bits = outcome_bits(stage, states)
         small = bits <= DIRECT_BITS
         fixed = states.detach().numpy()
-        mean, second = direct_moments(fixed[small], chances.numpy()[small], weight, bias, alive, counts, drop)
+        mean, second = np.zeros(len(bias)), np.zeros((len(bias), len(bias)))
+        if small.any():
+            mean, second = direct_moments(fixed[small], chances.numpy()[small], weight, bias, alive, counts, drop)
         for s in np.flatnonzero(~small):
             columns, base, chosen = _single(weight, bias, alive, fixed[s], stage.law)
-            remote = self.device is not None and bits[s] > DEVICE_BITS
-            part = Dominance(columns, base, stage.law, chosen, walk, self.device if remote else None)
+            part = Dominance(columns, base, stage.law, chosen, walk, place_of_sum(bits[s], self.device))
             more = part.moments()
             mean += float(chances[s]) * more[0]
             second += float(chances[s]) * more[1]
@@ -113,9 +115,10 @@ class Dominance:
         device: torch.device | None = None,
     ) -> None:
         self.columns, self.base, self.law, self.advance, self.device = columns, base, law, walk.advance, device
+        limit = most_rows(len(base), walk.memory, device)
         inner = list(chosen)
         outer: list[int] = []
-        while len(inner) > 1 and not _fits(law.counts[inner], len(base), walk.memory, device):
+        while len(inner) > 1 and half_rows(law.counts[inner]) > limit:
             outer.append(inner.pop())
         self.outer = np.array(outer, dtype=np.int64)
         self.halves = split_coins(law.counts, np.array(inner, dtype=np.int64))
@@ -153,7 +156,7 @@ class Dominance:
         rows = device_moments(self.columns, base, self.law.counts, self.law.drop, self.halves, self.device)
         for i, (mean[i], row) in enumerate(rows):
             second[i, : i + 1] = second[: i + 1, i] = row
-            self.advance((i + 1) * sweep_work(size, size) / 2)
+            self.advance((i + 1) * sweep_work(size, self.device))
         return mean, second
 
     def slopes(self, linear: Array, quadratic: Array) -> tuple[Array, Array]:
@@ -210,7 +213,7 @@ def _sweep(
     for i, (mean[i], found, gained) in zip(downwards, _in_order(row, downwards, workers), strict=True):
         second[i, : i + 1] = second[: i + 1, i] = found
         slopes[: len(gained)] += gained
-        advance((i + 1) * sweep_work(size, size) / 2)
+        advance((i + 1) * sweep_work(size))
     return mean, second, slopes
 
 
@@ -223,9 +226,14 @@ def _in_order(call: Callable[[int], T], arguments: Sequence[int], workers: int) 
         yield from pool.map(call, arguments)
 
 
-def sweep_work(left: int, right: int) -> float:
-    """Steps of one pair of units in a sweep."""
-    return (left + right) * max(math.log2(right), 1.0)
+def place_of_sum(bits: float, device: torch.device | None) -> torch.device | None:
+    """The device, where there are so many outcomes (log2) that it is worth the trouble; None is the CPU."""
+    return device if bits > DEVICE_BITS else None
+
+
+def sweep_work(size: float, device: torch.device | None = None) -> float:
+    """Kernel steps of one pair of units, for a list of so many outcomes."""
+    return split_steps(device) * size * max(math.log2(size), 1.0)
 
 
 def outcome_bits(stage: Stage, states: Tensor) -> Array:
@@ -240,18 +248,10 @@ def half_rows(counts: Index) -> float:
     return 2.0 ** (np.log2(counts + 1.0).sum() / 2)
 
 
-def table_rows(units: int, memory: int) -> float:
+def most_rows(units: int, memory: int, device: torch.device | None = None) -> float:
     """Most rows of a half table within the memory."""
-    return max(memory / (_BYTES_PER_UNIT_AND_ROW * units + _BYTES_PER_ROW), 16.0)
-
-
-def _fits(counts: Index, units: int, memory: int, device: torch.device | None) -> bool:
-    """Whether the halves of these coins stay within the memory."""
-    if device is None:
-        return half_rows(counts) <= table_rows(units, memory)
-    if half_rows(counts) > 2**31:
-        return False
-    return padded_size(counts, split_coins(counts, np.arange(len(counts)))) * device_bytes(units) <= memory
+    bytes_per_row = _BYTES_PER_UNIT_AND_ROW * units + _BYTES_PER_ROW
+    return max(memory / (bytes_per_row if device is None else 2 * device_bytes(units)), 16.0)
 
 
 def _arrays(stage: Stage) -> tuple[Array, Array, NDArray[np.bool_]]:
