@@ -1,4 +1,8 @@
-"""Deterministic dropout: the same expected loss as nn.Dropout before a linear layer, without random numbers."""
+"""Deterministic dropout: ExplicitDropout minimizes the mean of the noisy loss of nn.Dropout, without the noise.
+
+Both networks start alike and take 200 steps. Compared is the loss under dropout, averaged over all masks: the smaller
+the better either reached it.
+"""
 
 import torch
 from torch import nn
@@ -33,4 +37,4 @@ for name, explicit in (("nn.Dropout", False), ("ExplicitDropout", True)):
         weight = network[3].weight
         clean = (network[3](features) - targets).square().sum(1).mean()
         expected = clean + (features.square().mean(0) * weight.square().sum(0)).sum()
-    print(f"{name:<16} expected training loss at rate 0.5: {float(expected):.4f}")
+    print(f"trained with {name:<16} mean loss under dropout, rate 0.5: {float(expected):.4f}")

@@ -42,4 +42,4 @@ for _ in range(5):
 report = audit(network, (inputs[:split], labels[:split]), validation=(inputs[split:], labels[split:]))
 print(report)
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "droptics-out")
-print(report.to_html(out / "audit_mlp.html"))
+print("the page with the pictures:", report.to_html(out / "audit_mlp.html"))

@@ -35,4 +35,4 @@ for _ in range(8):
 report = audit(network, (images[:split], labels[:split]), validation=(images[split:], labels[split:]))
 print(report)
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "droptics-out")
-print(report.to_html(out / "audit_cnn.html"))
+print("the page with the pictures:", report.to_html(out / "audit_cnn.html"))

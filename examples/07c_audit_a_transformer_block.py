@@ -37,4 +37,4 @@ for _ in range(8):
 report = audit(network, (inputs[:1200], labels[:1200]), validation=(inputs[1200:], labels[1200:]))
 print(report)
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "droptics-out")
-print(report.to_html(out / "audit_transformer.html"))
+print("the page with the pictures:", report.to_html(out / "audit_transformer.html"))

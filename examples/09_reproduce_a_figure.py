@@ -6,8 +6,8 @@ from droptics import reproduce, verify
 
 out = sys.argv[1] if len(sys.argv) > 1 else "droptics-out"
 (artifact,) = reproduce("mianjy2018-fig1", scale="smoke", out=out)
-print(artifact.table)
+print("table, picture and manifest:", artifact.folder)
 for expectation in artifact.expectations:
     print("reproduced:" if expectation.reproduced else "not reproduced:", expectation.comparison)
 for result in verify(["mianjy2018-lemA.1", "pal2020-thm4.1"]):
-    print(result.claim.id, result.verdict)
+    print(f"{result.claim.id}: {result.verdict}. {result.claim.statement}")

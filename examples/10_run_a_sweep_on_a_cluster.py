@@ -1,6 +1,9 @@
 """Run a sweep on a cluster: the same cells in this process, in worker processes, or on a Dask cluster by address.
 
-python examples/10_run_a_sweep_on_a_cluster.py out dask://scheduler:8786
+    python examples/10_run_a_sweep_on_a_cluster.py                              # two worker processes
+    python examples/10_run_a_sweep_on_a_cluster.py out dask://127.0.0.1:8786    # a cluster; needs droptics[dask]
+
+A cluster on one machine, for a try: `dask scheduler` in one terminal, `dask worker tcp://127.0.0.1:8786` in another.
 """
 
 import sys
