@@ -2,12 +2,14 @@
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 from cases import normal
 from compare import close
 from droptics.data import Moments
 from droptics.envelopes import envelope, induced
-from droptics.linalg import psd_inverse_root, psd_root
+from droptics.linalg import k_support_shrink, psd_inverse_root, psd_root
+from droptics.linalg.rotations import equalize_columns
 from droptics.masks import Bernoulli, Product
 from droptics.models import Connections, DeepLinear, TwoLayerLinear
 from droptics.penalties import penalty
@@ -76,3 +78,26 @@ def test_the_deep_penalty_is_linear_in_the_moment_and_its_derivative_says_so_at_
         slopes.append(symmetric(slope))
     close(slopes[1], slopes[0], relative=1e-12)
     close(slopes[2], slopes[0], relative=1e-12)
+
+
+DEEP = [normal(4, 5), normal(4, 4), normal(3, 4)]
+POPULATION = Moments.of_map(normal(3, 5))
+LAYERS = Product([Bernoulli(0.3, 4), Bernoulli(0.4, 4)])
+
+
+@pytest.mark.parametrize(
+    ("question", "point"),
+    [
+        (lambda first: penalty(DeepLinear([first, *DEEP[1:]]), POPULATION, LAYERS).value, DEEP[0]),
+        (lambda values: k_support_shrink(values, 0.7, 2), torch.tensor([3.0, 2.0, 1.0, 0.5], dtype=torch.float64)),
+        (lambda factor: equalize_columns(factor)[0].square().sum(0), normal(3, 4)),
+    ],
+    ids=["penalty", "shrinkage", "equalized norms"],
+)
+def test_forward_derivatives_are_not_lost_where_numbers_take_a_shorter_way(question, point):
+    direction = normal(*point.shape)
+    with forward_ad.dual_level():
+        forward = forward_ad.unpack_dual(question(forward_ad.make_dual(point, direction))).tangent
+    backward = torch.autograd.functional.jvp(question, point, direction)[1]
+    assert forward is not None
+    close(forward, backward, 1e-12)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 
 
 def as_float_tensor(value: object, name: str, ndim: int | Sequence[int] | None = None) -> Tensor:
@@ -94,3 +95,8 @@ def check_same_kind(tensors: dict[str, Tensor]) -> None:
                 f"{name} is {other.dtype} on {other.device} but {name0} is {first.dtype} on {first.device}; "
                 "convert one of them with .to(dtype, device)"
             )
+
+
+def wants_derivative(*tensors: Tensor) -> bool:
+    """Whether a derivative is asked for, backward or forward, so that the numbers alone are not enough."""
+    return any(value.requires_grad or unpack_dual(value).tangent is not None for value in tensors)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.checks import wants_derivative
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm
 from droptics.linalg import psd_eigen, psd_inverse_root, psd_root
@@ -46,11 +47,11 @@ class Root:
 
         Where a derivative in the moment is wanted it is the symmetric root, differentiable at equal eigenvalues too.
         """
-        diagonal = torch.diagonal(moment)
-        if not moment.requires_grad and torch.count_nonzero(moment) == torch.count_nonzero(diagonal):
+        diagonal, varies = torch.diagonal(moment), wants_derivative(moment)
+        if not varies and torch.count_nonzero(moment) == torch.count_nonzero(diagonal):
             return Root.identity(moment) if bool((diagonal == 1).all()) else Root.diagonal(diagonal)
         values, vectors = psd_eigen(moment)
-        if moment.requires_grad and bool((values > 0).all()):
+        if varies and bool((values > 0).all()):
             return Root(psd_root(moment), psd_inverse_root(moment))
         kept = values > 0
         roots, vectors = values[kept].sqrt(), vectors[:, kept]

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from droptics.checks import as_float_tensor, check_finite, check_positive, check_size
+from droptics.checks import as_float_tensor, check_finite, check_positive, check_size, wants_derivative
 
 Array = NDArray[Any]
 # Sums may be reassociated so that they vectorize; nothing else of the arithmetic is relaxed.
@@ -235,7 +235,7 @@ def equalize_columns(factor: Tensor, *companions: Tensor) -> tuple[Tensor, ...]:
         check_size("companions (columns)", value.shape[-1], factor.shape[-1], "they share the columns of the factor")
         if position:
             check_finite(value, f"companions[{position - 1}]")
-    if factor.device.type != "cpu" or any(value.requires_grad for value in everything):
+    if factor.device.type != "cpu" or wants_derivative(*everything):
         check_finite(factor, "factor")
         rotation = equalizer(factor.detach().mT @ factor.detach())
         return tuple(value @ rotation for value in everything)
@@ -254,7 +254,7 @@ def equalize_columns_(factor: Tensor) -> Tensor:
     a Gram matrix.
     """
     _check_factor(factor, "factor")  # the chain refuses what is not finite
-    if factor.requires_grad:
+    if wants_derivative(factor):
         raise ValueError("factor must not require a gradient to be changed in place; use equalize_columns")
     if factor.device.type != "cpu":
         return factor.copy_(equalize_columns(factor)[0])

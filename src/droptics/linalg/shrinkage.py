@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from droptics.checks import as_float_tensor, check_positive
+from droptics.checks import as_float_tensor, check_positive, wants_derivative
 
 Array = NDArray[Any]
 
@@ -168,7 +168,8 @@ def k_support_shrink(values: Tensor, strength: float | Tensor, k: int) -> Tensor
     tensor([1.5000, 0.5000], dtype=torch.float64)
     """
     check_positive("k", k)
-    plain = isinstance(values, Tensor) and values.ndim == 1 and values.device.type == "cpu" and not values.requires_grad
+    plain = isinstance(values, Tensor) and values.ndim == 1 and values.device.type == "cpu"
+    plain = plain and not wants_derivative(values)
     if plain and isinstance(strength, float) and 0 <= strength < math.inf and values.is_floating_point():
         shrunk = _k_support_direct(values.numpy(), strength, k)
         if shrunk is not None:

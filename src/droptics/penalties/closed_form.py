@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from droptics.checks import as_drop, check_positive, check_size
+from droptics.checks import as_drop, check_positive, check_size, wants_derivative
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.errors import NoClosedForm
 from droptics.linalg import psd_root
@@ -179,7 +179,8 @@ def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
     if masks.independent and factor.device.type == "cpu":
         first = [torch.eye(len(factor), dtype=factor.dtype)] if model.mask_inputs else []
         layers, strengths = [*first, *model.weights, factor], [law.relative_variance for law in laws]
-        if all(part.shape[0] <= TINY and part.ndim < 3 and not part.requires_grad for part in layers + strengths):
+        parts = layers + strengths
+        if all(part.shape[0] <= TINY and part.ndim < 3 for part in parts) and not wants_derivative(*parts):
             arrays, rates = ([part.numpy() for part in parts] for parts in (layers, strengths))
             return factor.new_tensor(_tiny_penalty(arrays[:-1], arrays[-1], rates))
     excess: Tensor | None = None
@@ -282,7 +283,7 @@ def _input_factor(model: DeepLinear, data: Data) -> Tensor | None:
     lower, info = torch.linalg.cholesky_ex(moment)
     if int(info) == 0:
         return lower
-    return None if moment.requires_grad else psd_root(moment)
+    return None if wants_derivative(moment) else psd_root(moment)
 
 
 def input_moment(model: Model, data: Data) -> Tensor:
