@@ -44,6 +44,7 @@ smartquotes_action = "qe"  # two dashes are an option of a command, not a long d
 exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}  # else NumPy's union of ten types is spelled out
 python_use_unqualified_type_names = True
 default_role = "code"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,8 @@ browse. Pictures below are of paper scale, from the `results` folder, unless the
 def write_pages(folder: Path, root: Path) -> None:
     """Write all generated pages into a folder; `root` is the repository, with its results and benchmarks."""
     plain = [literal(claim) for claim in claims()]
-    recorded = [Result(claim, claim.verdict) for claim in plain]
     pages = {
-        "claims": claims_page(recorded).replace("# Claims\n", RECORDED, 1),
+        "claims": recorded_page(plain),
         "errata": errata_page(plain),
         "figures": figures_page(folder, root / "results"),
         "benchmarks": benchmarks_page(root / "benchmarks" / "results"),
@@ -47,6 +46,15 @@ def write_pages(folder: Path, root: Path) -> None:
         # an unchanged file keeps its date, so that a second build has nothing to do
         if not file.exists() or file.read_text() != text:
             write_text(file, text)
+
+
+def recorded_page(plain: Sequence[Claim]) -> str:
+    """The table of claims; a work is cited once below its heading and not in each of its rows."""
+    short = [replace(claim, source=claim.source.partition("), ")[2] or claim.source) for claim in plain]
+    text = claims_page([Result(claim, claim.verdict) for claim in short]).replace("# Claims\n", RECORDED, 1)
+    for paper in PAPERS:
+        text = text.replace(f"\n## {paper.key}\n", f"\n## {paper.key}\n\n{escape(paper.citation)}\n", 1)
+    return text
 
 
 def literal(claim: Claim) -> Claim:

@@ -23,7 +23,7 @@ def write_pages(results: Sequence[Result], folder: str | Path) -> tuple[Path, Pa
 def claims_page(results: Sequence[Result]) -> str:
     """The verdict table as Markdown, one section per work."""
     counts = Counter(result.verdict for result in results)
-    total = ", ".join(f"{count} {name}" for name, count in counts.items())
+    total = ", ".join(f"{name}: {count}" for name, count in counts.items())
     lines = [
         "# Claims",
         "",
@@ -31,7 +31,7 @@ def claims_page(results: Sequence[Result]) -> str:
         "A check passes only together with its control, the same comparison with one thing changed, which must come "
         "out the other way.",
         "",
-        f"{len(results)} statements: {total}.",
+        f"{len(results)} statements; {total}.",
     ]
     for paper in dict.fromkeys(result.claim.paper for result in results):
         lines += ["", f"## {paper}", "", "| id | where | verdict | statement |", "|---|---|---|---|"]
