@@ -17,14 +17,13 @@ from torch import Tensor
 
 from droptics.penalties import relu_triton
 from droptics.penalties.relu_kernels import half_table
+from droptics.penalties.relu_lists import running
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # Blocks so short are summed pair by pair.
 _SHORT = 16
-# Running sums of long blocks are those of pieces of this length, joined.
-_PIECE = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +102,7 @@ def _single(first: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and second moment of one unit from its sorted outcomes."""
     right = weight.clamp_min(0.0)
     left = weight.clamp_max(0.0).neg()
-    none, one, two = (_running(part[None])[0] for part in (right, right * first, right * first * first))
+    none, one, two = (running(part[None])[0] for part in (right, right * first, right * first * first))
     return (left * (one - first * none)).sum(), (left * (two - first * (2 * one - first * none))).sum()
 
 
@@ -128,7 +127,7 @@ def _split(blocks: Outcomes) -> tuple[Tensor, Outcomes]:
     early = (blocks.rank & half) == 0
     right = torch.where(early, weight, 0.0).clamp_min(0.0)
     left = torch.where(early, 0.0, weight).clamp_max(0.0).neg()
-    none, one, two, both = (_running(part) for part in (right, right * x, right * y, right * x * y))
+    none, one, two, both = (running(part) for part in (right, right * x, right * y, right * x * y))
     part = (left * (both - x * two - y * (one - x * none))).sum()
     before = early.int().cumsum(1)
     place = torch.arange(2 * half, device=x.device)
@@ -143,13 +142,3 @@ def _pairs(blocks: Outcomes) -> Tensor:
     ordered = ordered & (blocks.rank[:, None, :] < blocks.rank[:, :, None])
     right, left = blocks.weight.clamp_min(0.0)[:, None, :], blocks.weight.clamp_max(0.0).neg()[:, :, None]
     return torch.where(ordered, right * left * x * y, 0.0).sum()
-
-
-def _running(values: Tensor) -> Tensor:
-    """Running sums along rows; long rows in pieces, because few long rows would keep few processors busy."""
-    rows, length = values.shape
-    if length <= _PIECE:
-        return values.cumsum(1)
-    inner = values.reshape(rows, -1, _PIECE).cumsum(2)
-    before = torch.nn.functional.pad(_running(inner[:, :, -1])[:, :-1], (1, 0))
-    return (inner + before[:, :, None]).reshape(rows, length)
