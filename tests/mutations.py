@@ -30,7 +30,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import hypothesis
@@ -137,6 +137,9 @@ def _places(
 
 
 def _compiled(function: ast.FunctionDef) -> bool:
+    """Whether numba compiles a function, and keeps it: set NUMBA_DISABLE_JIT=1 to change such functions."""
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        return False
     return any("njit" in ast.unparse(decorator) for decorator in function.decorator_list)
 
 
@@ -208,6 +211,10 @@ class Run:
     seconds: float
     lines: dict[str, set[int]]
 
+    def reach(self) -> int:
+        """Number of lines that the test executes."""
+        return sum(map(len, self.lines.values()))
+
 
 def _passes(item: pytest.Item) -> bool:
     failed = item.session.testsfailed
@@ -215,28 +222,65 @@ def _passes(item: pytest.Item) -> bool:
     return item.session.testsfailed == failed
 
 
+def live_functions() -> dict[str, list[FunctionType]]:
+    """The functions of every module, wherever they are used."""
+    names = {str(path): name for name, path in MODULES.items()}
+    found: dict[str, list[FunctionType]] = {name: [] for name in MODULES}
+    for value in gc.get_objects():
+        if type(value) is FunctionType and value.__code__.co_filename in names and value.__name__ != "<lambda>":
+            found[names[value.__code__.co_filename]].append(value)
+    return found
+
+
+def swap(module: str, functions: list[FunctionType], tree: ast.Module) -> bool:
+    """Give functions of a module their code in another tree, where they are; False when that is impossible."""
+    codes = _codes(compile(tree, str(MODULES[module]), "exec"))
+    fresh = {(code.co_name, code.co_firstlineno): code for code in codes}
+    try:
+        for function in functions:
+            function.__code__ = fresh[function.__code__.co_name, function.__code__.co_firstlineno]
+    except (KeyError, ValueError):  # a change removed the use of an enclosing variable
+        return False
+    return True
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield value
+            yield from _codes(value)
+
+
+def _marked(source: str) -> ast.Module:
+    """A module whose functions call _mark_ with the line of every statement before they execute it."""
+    tree = ast.parse(source)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and not _compiled(node)]
+    for node in {id(node): node for function in functions for node in ast.walk(function)}.values():
+        for part in ("body", "orelse", "finalbody"):
+            block = getattr(node, part, None)
+            if isinstance(block, list):
+                calls = [ast.parse(f"_mark_({statement.lineno})").body[0] for statement in block]
+                pairs = [(ast.copy_location(call, line), line) for call, line in zip(calls, block, strict=True)]
+                setattr(node, part, [statement for pair in pairs for statement in pair])
+    return ast.fix_missing_locations(tree)
+
+
 def record(items: list[pytest.Item], path: Path) -> int:
     """Run tests and write down, for those that pass, their seconds and the lines that they execute."""
-    files = {str(file): name for name, file in MODULES.items()}
     seen: dict[str, set[int]] = {}
-
-    def enter(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-        return line if frame.f_code.co_filename in files else None
-
-    def line(frame: FrameType, event: str, _: object) -> Callable[..., Any]:
-        seen[files[frame.f_code.co_filename]].add(frame.f_lineno)
-        return line
-
+    for name, functions in live_functions().items():
+        if functions:
+            assert swap(name, functions, _marked(SOURCES[name]))
+            seen[name] = set()
+            functions[0].__globals__["_mark_"] = seen[name].add
     found = {}
     for item in items:
-        seen = {name: set() for name in MODULES}
+        for lines in seen.values():
+            lines.clear()
         start = time.process_time()
-        sys.settrace(enter)
-        good = _passes(item)
-        sys.settrace(None)
-        if good:
-            lines = {name: sorted(numbers) for name, numbers in seen.items() if numbers}
-            found[item.nodeid] = (time.process_time() - start, lines)
+        if _passes(item):
+            reached = {name: sorted(lines) for name, lines in seen.items() if lines}
+            found[item.nodeid] = (time.process_time() - start, reached)
     path.write_text(json.dumps(found))
     return 0
 
@@ -267,10 +311,7 @@ class Runner:
 
     def __init__(self, runs: list[Run], seconds: float, extra: list[str]) -> None:
         self.runs, self.seconds, self.extra = runs, seconds, extra
-        self.functions: dict[str, list[FunctionType]] = {str(path): [] for path in MODULES.values()}
-        for value in gc.get_objects():
-            if type(value) is FunctionType and value.__code__.co_filename in self.functions:
-                self.functions[value.__code__.co_filename].append(value)
+        self.functions = live_functions()
         gc.freeze()  # children share these objects
 
     def reaching(self, mutant: Mutant) -> list[Run]:
@@ -291,24 +332,12 @@ class Runner:
         if not chosen:
             return True
         tree = mutant.tree()
-        if mutant.lines is None or not self._swap(mutant.module, tree):
+        if mutant.lines is None or not swap(mutant.module, self.functions[mutant.module], tree):
             return self._reimported(mutant.module, tree, chosen)
         for run in chosen:
             _limit(20 + 10 * run.seconds)
             if not _passes(run.item):
                 return False
-        return True
-
-    def _swap(self, module: str, tree: ast.Module) -> bool:
-        """Give every function of the module its new code where it is; False when that is impossible."""
-        path = str(MODULES[module])
-        fresh = {(code.co_name, code.co_firstlineno): code for code in _codes(compile(tree, path, "exec"))}
-        try:
-            for function in self.functions[path]:
-                if function.__name__ != "<lambda>":
-                    function.__code__ = fresh[function.__code__.co_name, function.__code__.co_firstlineno]
-        except (KeyError, ValueError):  # a change removed the use of an enclosing variable
-            return False
         return True
 
     def _reimported(self, module: str, tree: ast.Module, chosen: list[Run]) -> bool:
@@ -325,13 +354,6 @@ def _limit(seconds: float) -> None:
     """End this process after so many seconds of work, or many times as many of waiting."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.setitimer(signal.ITIMER_REAL, 10 * seconds)
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    for value in code.co_consts:
-        if isinstance(value, CodeType):
-            yield value
-            yield from _codes(value)
 
 
 @dataclass
@@ -425,6 +447,8 @@ class Plugin:
         extra = ["-o", "filterwarnings=ignore"] if options.warnings else []
         runs = unchanged(session.items, options.processes)
         print(f"{len(runs)} tests pass without any change, {time.monotonic() - start:.0f} s", flush=True)
+        for file in sorted({run.item.path for run in runs}):  # what is loaded or compiled late is shared by the forks
+            _passes(max((run for run in runs if run.item.path == file), key=Run.reach).item)
         runner = Runner(runs, options.seconds, extra)
         same = Mutant(next(iter(runs[-1].lines)), (), 0, None, "unchanged")
         _, status = os.waitpid(_start(lambda: 0 if runner.lives(same, runs[-1:]) else 1), 0)

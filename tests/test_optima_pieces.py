@@ -5,11 +5,13 @@ import time
 import numpy as np
 import pytest
 import torch
+from scipy.sparse.linalg import LinearOperator
 
 from cases import normal, sample, weighted_sample
 from compare import close
 from droptics.data import Moments, Sample
 from droptics.envelopes.whitening import whiten
+from droptics.linalg.krylov import Krylov, Operator
 from droptics.masks import Bernoulli, Block, SlidingBlock
 from droptics.models import Autoencoder, Connections, Factorization, TwoLayerLinear
 from droptics.optima import certify, optimal_factors, optimum, optimum_of_map
@@ -23,6 +25,7 @@ from droptics.optima.independent import (
     shrunk_svd,
     value_of_factors,
 )
+from droptics.optima.krylov import _bound, _estimated
 from droptics.optima.optimum import Certificate, Optimum, certify_bound, check_certified, rounding
 from droptics.optima.projection import variable_projection
 from droptics.optima.two_layer import two_layer_bound
@@ -294,6 +297,62 @@ def test_large_maps_say_what_counts_as_rounding(dtype, allowed):
     assert found.tolerance == allowed
     assert found.certified
     assert optimum_of_map(matrix, Bernoulli(0.5, 3), tolerance=1e-3).tolerance == 1e-3
+
+
+SPECTRA = {
+    "power": 1 / np.arange(1.0, 31),
+    "exponential": 0.7 ** np.arange(30),
+    "flat": np.ones(30),
+    "step": np.where(np.arange(30) < 6, 1.0, 0.3),
+    "low rank": np.where(np.arange(30) < 3, 1.0, 0.0),
+}
+
+
+@pytest.mark.parametrize(
+    "law", [Bernoulli(0.5, 5), Bernoulli(0.02, 5), Bernoulli(torch.linspace(0.1, 0.6, 5).double(), 5)]
+)
+@pytest.mark.parametrize("spectrum", SPECTRA)
+def test_bounds_of_an_unfinished_basis_stay_below_the_least_value(spectrum, law):
+    values = torch.from_numpy(SPECTRA[spectrum])
+    M = (torch.linalg.qr(normal(40, 30)).Q * values) @ torch.linalg.qr(normal(30, 30)).Q.mT
+    run, shrinking = Krylov(Operator.of(M), 3), Shrinker.of(law)
+    energy = float(M.square().sum())
+    kept, penalty = shrinking(SPECTRA[spectrum])
+    least = least_value(energy, SPECTRA[spectrum], kept, penalty)
+    bounds = []
+    while run.size < run.limit:
+        run.grow()
+        ritz = run.ritz()
+        bounds.append(_bound(run, ritz, shrinking, 5, energy))
+        assert bounds[-1] <= least + 1e-12 * energy
+        # what is hoped for before a bound is computed: never less than nothing, or not to be known yet
+        found = least_value(energy, ritz.values, *shrinking(ritz.values))
+        assert found >= least - 1e-12 * energy
+        assert _estimated(ritz, shrinking, 5, found, energy) >= -1e-12 * energy
+    close(bounds[-1], least, relative=1e-11, scale=energy)
+    if spectrum in ("exponential", "step"):  # long before the basis is complete, the bound is tight
+        close(bounds[5], least, relative=1e-3, scale=energy)
+
+
+def test_large_maps_need_few_products():
+    """A decaying spectrum and a width of four: far fewer products than the map has columns."""
+    values = torch.from_numpy(0.8 ** np.arange(420.0))
+    M = ((torch.linalg.qr(normal(430, 420)).Q * values) @ torch.linalg.qr(normal(420, 420)).Q.mT).numpy()
+    applied = []
+
+    def times(block):
+        applied.append(1 if block.ndim == 1 else block.shape[1])
+        return M @ block
+
+    operator = LinearOperator(M.shape, matvec=times, matmat=times, rmatvec=lambda block: M.T @ block, dtype=M.dtype)
+    found = optimum_of_map(operator, Bernoulli(0.5, 4), energy=float((M**2).sum()))
+    assert found.certified
+    close(
+        found.objective,
+        optimum(TwoLayerLinear, Moments.of_map(torch.from_numpy(M)), Bernoulli(0.5, 4)).objective,
+        relative=1e-11,
+    )
+    assert sum(applied) < 420
 
 
 def test_the_history_of_variable_projection_counts_its_own_seconds():
