@@ -24,7 +24,8 @@ test: lint types
 quick: $(READY)
 	$(BIN)/python $(PYTEST) -m "not slow"
 
-# the lowest versions that are declared, and whatever is newest today
+# the lowest versions that are declared, and whatever is newest today: on Linux the newest torch brings CUDA along, 6.5 GB
+# on disk, GPU or not
 test-minimal: .venv-minimal/.ready
 	.venv-minimal/bin/python $(PYTEST) $(MIXED) $(CORE)
 
