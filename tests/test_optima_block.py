@@ -8,11 +8,12 @@ from cases import GAUSSIAN, laws, normal, sample, singular_moments
 from compare import close
 from descent import descend_two_layer
 from droptics.data import Moments, Sample
+from droptics.envelopes.whitening import whiten
 from droptics.masks import Bernoulli, Block, Discrete, SlidingBlock, drop_for_width
 from droptics.models import TwoLayerLinear
 from droptics.norms import k_support
 from droptics.optima import certify, optimum
-from droptics.optima.general import frobenius_strength, interval_weights, nuclear_strength
+from droptics.optima.general import _mixed, frobenius_strength, general_bound, interval_weights, nuclear_strength
 from droptics.penalties import penalty
 
 
@@ -200,3 +201,79 @@ def test_strengths_of_known_laws():
     assert frobenius_strength(antithetic.characteristic) == 0.0
     assert nuclear_strength(antithetic.characteristic) <= 1e-12
     assert np.isfinite(optimum(TwoLayerLinear, sample(), antithetic).bound)
+
+
+def ones_form(matrix):
+    """1 / (1^T matrix^+ 1), zero when the vector of ones is not in the range."""
+    inverse = np.linalg.pinv(matrix, rcond=1e-10, hermitian=True)
+    ones = np.ones(len(matrix))
+    return 1 / (ones @ inverse @ ones) if np.allclose(matrix @ inverse @ ones, ones, atol=1e-6) else 0.0
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [
+        SlidingBlock(0.2, 6, 3),
+        SlidingBlock.matching(0.3, 7, 2, "valid"),
+        Block(torch.tensor([0.2, 0.6]).double(), 6, 3),
+        Bernoulli(torch.linspace(0.1, 0.7, 5).double(), 5),
+        Bernoulli(torch.tensor([0.0, 0.5, 0.3]).double(), 3),
+        Discrete(normal(9, 4, seed=13) + 2, torch.arange(1, 10).double() / 45),
+        Bernoulli(0.5, 1),
+    ],
+    ids=["clipped", "valid", "blocks", "rates", "one-free", "discrete", "one"],
+)
+def test_strengths_are_those_of_their_formulas(masks):
+    C = masks.characteristic.numpy()
+    size = len(C)
+    assert frobenius_strength(masks.characteristic) == pytest.approx(ones_form(C), rel=1e-9)
+    # (b): the weights of intervals by inclusion and exclusion, each divided by its length
+    entry = lambda i, j: C[i, j] if 0 <= i <= j < size else 0.0  # noqa: E731
+    covering, negative = np.zeros((size, size)), False
+    for first in range(size):
+        for last in range(first, size):
+            corners = entry(first, last) - entry(first - 1, last) - entry(first, last + 1) + entry(first - 1, last + 1)
+            negative |= corners < -1e-12 * abs(C).max()
+            covering[first : last + 1, first : last + 1] += max(corners, 0.0) / (last - first + 1)
+    assert (interval_weights(masks.characteristic) is None) == negative
+    expected = 0.0 if negative else ones_form(covering)
+    # (c): the largest multiple of the diagonal below C
+    diagonal = np.diag(C)
+    if diagonal.min() > 0:
+        lowest = np.linalg.eigvalsh(C / np.sqrt(np.outer(diagonal, diagonal)))[0]
+        expected = max(expected, lowest / (1 / diagonal).sum())
+    assert nuclear_strength(masks.characteristic) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def least_of_mixture(values, plain, nuclear, width):
+    """Least of |s - x|^2 + plain |x|^2 + nuclear (sum x)^2 over x >= 0 of at most `width` entries, by all supports."""
+    best = (values**2).sum()
+    for rank in range(1, min(width, len(values)) + 1):
+        x = np.linalg.solve((1 + plain) * np.eye(rank) + nuclear, values[:rank])
+        if x.min() >= 0:
+            lost = ((values[:rank] - x) ** 2).sum() + (values[rank:] ** 2).sum()
+            best = min(best, lost + plain * (x**2).sum() + nuclear * x.sum() ** 2)
+    return best
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize(("plain", "nuclear"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.3, 0.2), (4.0, 0.01)])
+def test_least_value_under_a_mixture_of_norms(plain, nuclear, width):
+    values = np.array([3.0, 2.0, 1.9, 0.1])
+    found = _mixed(torch.from_numpy(values), plain, nuclear, width)
+    assert found == pytest.approx(least_of_mixture(values, plain, nuclear, width), rel=1e-13)
+
+
+@pytest.mark.parametrize("masks", [SlidingBlock(0.2, 6, 3), SlidingBlock(0.4, 3, 2, "valid"), laws(4)["discrete"]])
+def test_the_bound_is_the_best_mixture(masks):
+    white = whiten(sample())
+    values = torch.linalg.svdvals(white.target).numpy()
+    plain, nuclear = frobenius_strength(masks.characteristic), nuclear_strength(masks.characteristic)
+    mixtures = [
+        least_of_mixture(values, (1 - w) * plain, w * nuclear, masks.size) + float(white.constant)
+        for w in np.linspace(0, 1, 201)
+    ]
+    bound, claim = general_bound(white, masks)
+    assert claim == "droptics-mask-bounds"
+    assert max(mixtures[0], mixtures[-1]) * (1 - 1e-12) <= bound <= max(mixtures) * (1 + 1e-12)
+    assert bound == pytest.approx(max(mixtures), rel=1e-3)

@@ -10,7 +10,7 @@ from compare import close
 from droptics.data import Moments, Sample
 from droptics.errors import CertificateError, NoClosedForm
 from droptics.masks import Bernoulli, Block, Product, SlidingBlock
-from droptics.models import Autoencoder, DeepLinear, Factorization, Model, TwoLayerLinear
+from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, Model, TwoLayerLinear
 from droptics.optima import Optimum, certify, optimum, optimum_of_map
 from droptics.optima.optimum import Certificate, check_certified
 from droptics.penalties import criterion
@@ -64,8 +64,9 @@ def test_rank_one_maps_under_blocks(blocks):
         (TwoLayerLinear, Bernoulli(0.3, 3)),
         (TwoLayerLinear, Bernoulli(torch.tensor([0.1, 0.5, 0.8]).double(), 3)),
         (DeepLinear, deep_law(4, 3)),
+        (Connections, Bernoulli(0.3, 8)),
     ],
-    ids=["block", "one-rate", "rates", "deep"],
+    ids=["block", "one-rate", "rates", "deep", "connections"],
 )
 def test_the_optimum_scales_with_the_targets(family, law, factor):
     """Targets c y: the best map is c times the best map, its value c^2 times the value, of the same rank."""
@@ -130,6 +131,8 @@ def test_certificates():
     assert Optimum(model, 100.0, 100.0 - 9e-8, 1, "c").certified
     assert not Optimum(model, 100.0, 100.0 - 2e-7, 1, "c").certified
     assert Optimum(model, 1.0, 1.0 - 9e-8, 1, "c", scale=100.0).certified
+    assert Optimum(model, 0.0, -9e-10, 1, "c").certified
+    assert not Optimum(model, 0.0, -1.1e-9, 1, "c").certified
     with pytest.raises(CertificateError):
         check_certified(Optimum(model, 1.0, 1.1, 1, "c"))
 

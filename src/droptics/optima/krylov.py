@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,15 @@ def optimum_of_map(
     if isinstance(matrix, torch.Tensor) and matrix.layout == torch.strided and min(matrix.shape) <= DENSE:
         return _dense(matrix, masks)
     operator = Operator.of(matrix, energy)
+    tall = operator.shape[0] > operator.shape[1]
+    if tall:  # only on the shorter side does a complete basis hold the range of every map; the criterion is symmetric
+        operator = replace(
+            operator,
+            shape=operator.shape[::-1],
+            times=operator.transposed,
+            transposed=operator.times,
+            rough=operator.rough[::-1],
+        )
     run = Krylov(operator, block, seed)
     shrinking = Shrinker.of(masks)
     aim = tolerance * operator.energy
@@ -70,7 +80,9 @@ def optimum_of_map(
             if done or found - best <= aim:
                 break
         check = max(check + 1, int(1.2 * check))
-    return _answer(operator, ritz, kept, masks, best, run.steps, tolerance)
+    answer = _answer(operator, ritz, kept, masks, best, run.steps, tolerance)
+    U, V = answer.model.tensors
+    return replace(answer, model=TwoLayerLinear(V, U)) if tall else answer
 
 
 def _dense(matrix: torch.Tensor, masks: MaskLaw) -> Optimum:
