@@ -30,8 +30,8 @@ DIRECT_BITS = 16.0
 DEVICE_BITS = 28.0
 # Lists so long are worth a second thread.
 _SHARED = 1 << 16
-# Of one half table; beyond the memory coins are enumerated outside (2^20 rows of 10 units take 0.9 GB).
-_BYTES_PER_UNIT_AND_ROW, _BYTES_PER_ROW = 64, 280
+# Of one half table; beyond the memory coins are enumerated outside (2^20 rows of 10 units take 1 GB).
+_BYTES_PER_UNIT_AND_ROW, _BYTES_PER_ROW = 64, 344
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,12 +116,26 @@ def merged_halves(left: Half, right: Half) -> Merged:
 
 
 @njit(cache=True, nogil=True)
-def _sweep_single(i: int, merged: Merged, linear: float, quadratic: float, slopes: Array) -> tuple[float, float]:
+def _lead(i: int, merged: Merged) -> Array:
+    """Values and weights in the order of unit i (outcomes, 2), gathered once for all its pairs."""
+    size = merged.weights.shape[0]
+    lead = np.empty((size, 2))
+    for t in range(size):
+        outcome = merged.order[i, t]
+        lead[t, 0] = merged.spots[i, outcome, 0]
+        lead[t, 1] = merged.weights[outcome]
+    return lead
+
+
+@njit(cache=True, nogil=True)
+def _sweep_single(
+    i: int, order: Short, lead: Array, linear: float, quadratic: float, slopes: Array
+) -> tuple[float, float]:
     """Mean and second moment of one unit; adds its slopes when `slopes` is not empty."""
     none, one, two = 0.0, 0.0, 0.0
     mean, second = 0.0, 0.0
-    for outcome in merged.order[i]:
-        value, weight = merged.spots[i, outcome, 0], merged.weights[outcome]
+    for t in range(lead.shape[0]):
+        value, weight = lead[t, 0], lead[t, 1]
         if weight > 0.0:
             none += weight
             one += weight * value
@@ -130,7 +144,7 @@ def _sweep_single(i: int, merged: Merged, linear: float, quadratic: float, slope
         mean -= weight * (one - value * none)
         second -= weight * (two - value * (2.0 * one - value * none))
         if slopes.size:
-            slopes[i, outcome] -= weight * (linear * none + 2.0 * quadratic * (one - value * none))
+            slopes[i, order[t]] -= weight * (linear * none + 2.0 * quadratic * (one - value * none))
     return mean, second
 
 
@@ -253,16 +267,16 @@ def _levels(start: int, stop: int, length: int, last: int, source: Array, target
 
 
 @njit(cache=True, nogil=True)
-def _sweep_pair(i: int, j: int, merged: Merged, source: Array, target: Array, factor: float, slopes: Array) -> float:
+def _sweep_pair(
+    i: int, j: int, merged: Merged, lead: Array, source: Array, target: Array, factor: float, slopes: Array
+) -> float:
     """E relu(p_i) relu(p_j); adds slopes of `factor` times it when `slopes` is not empty."""
     size = merged.weights.shape[0]
-    ranks, places = source.view(np.int64), merged.spots.view(np.int64)
+    order, others = merged.order[i], merged.spots[j]
+    ranks, places = source.view(np.int64), others.view(np.int64)
     for t in range(size):
-        outcome = merged.order[i, t]
-        source[t, 0] = merged.spots[i, outcome, 0]
-        source[t, 1] = merged.spots[j, outcome, 0]
-        source[t, 2] = merged.weights[outcome]
-        ranks[t, 3] = places[j, outcome, 1]
+        source[t, 0], source[t, 2] = lead[t, 0], lead[t, 1]
+        source[t, 1], ranks[t, 3] = others[order[t], 0], places[order[t], 1]
         source[t, 4:] = 0.0
     length = 1
     while length < size:
@@ -296,7 +310,8 @@ def sweep_row(
     derivatives of linear_i E relu(p_i) + sum_j <= i (q_ij + q_ji) E relu(p_i) relu(p_j) are added (once for j = i),
     they are (outcomes, 6).
     """
+    lead = _lead(i, merged)
     for j in range(i):
-        found[j] = _sweep_pair(i, j, merged, source, target, quadratic[i, j] + quadratic[j, i], slopes)
-    mean, found[i] = _sweep_single(i, merged, linear[i], quadratic[i, i], slopes)
+        found[j] = _sweep_pair(i, j, merged, lead, source, target, quadratic[i, j] + quadratic[j, i], slopes)
+    mean, found[i] = _sweep_single(i, merged.order[i], lead, linear[i], quadratic[i, i], slopes)
     return mean
