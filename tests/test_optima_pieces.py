@@ -220,13 +220,13 @@ def test_other_optimal_factors_and_what_is_refused():
 def test_what_runs_on_other_devices_is_what_runs_here(shape, rate):
     left, right = torch.linalg.qr(normal(shape[0], 2)).Q, torch.linalg.qr(normal(shape[1], 2)).Q
     # at the small rate the second value is kept and too small for the Gram matrix
-    target = (left * torch.tensor([1.0, 1e-6], dtype=torch.float64)) @ right.mT
+    target = (left * torch.tensor([3.0, 3e-6], dtype=torch.float64)) @ right.mT
     shrinking = Shrinker.of(Bernoulli(rate, 2))
     here, there = _shrunk_array(target.numpy(), shrinking), _shrunk_tensor(target, shrinking)
     close(there[1], here[1], relative=1e-12)
     close((there[0] * there[1]) @ there[2].mT, (here[0] * here[1]) @ here[2].T, relative=1e-13)
-    close(there[3], here[3], relative=1e-12, scale=1.0)
-    for vectors in (there[0], there[2]):
+    close(there[3], here[3], relative=1e-12, scale=9.0)
+    for vectors in (there[0], there[2], torch.from_numpy(here[0].copy()), torch.from_numpy(here[2].copy())):
         close(vectors.mT @ vectors, torch.eye(len(there[1])), relative=1e-9)
 
 
