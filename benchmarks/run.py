@@ -1,6 +1,6 @@
 """Run every benchmark, each in a process of its own on one thread, and print the one table; `make bench` calls this.
 
-    python benchmarks/run.py                 all of them: about an hour on one core
+    python benchmarks/run.py                 all of them: about 40 minutes on one core
     python benchmarks/run.py optima heads    some of them
     python benchmarks/run.py --list          what there is, and which alternatives are installed
 
