@@ -1,5 +1,6 @@
 """The table of benchmarks: every aim has its row, promises are kept by what is recorded, floors are floors."""
 
+import importlib
 import importlib.util
 import json
 import re
@@ -23,7 +24,7 @@ def table():
         yield module
     finally:
         sys.path.remove(str(BENCHMARKS))
-        for name in ("standings", "aims"):
+        for name in ("standings", "aims", "harness"):
             sys.modules.pop(name, None)
 
 
@@ -78,3 +79,21 @@ def test_the_readme_shows_what_is_recorded(table):
         assert shown, task
         recorded = float(ratio.rstrip("x ").replace(",", ""))
         assert float(shown[1].replace(",", "")) == pytest.approx(recorded, rel=0.2), task
+
+
+@pytest.mark.parametrize(("repeats", "ours", "theirs"), [(1, 1 + 3, 1), (3, 1 + 3, 1 + 3)])
+def test_what_is_timed_once_is_run_once(table, monkeypatch, repeats, ours, theirs):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")  # taken back afterwards; the module sets those that are missing for good
+    harness = importlib.import_module("harness")
+    calls = {"ours": 0, "theirs": 0}
+
+    def count(name):
+        calls[name] += 1
+        return sum(range(2000))
+
+    mine, other, ratio = harness.compare(
+        harness.several(lambda: count("ours"), 2), lambda: count("theirs"), repeats=repeats
+    )
+    assert calls == {"ours": 2 * ours, "theirs": theirs}
+    assert min(mine, other, ratio) > 0
