@@ -7,7 +7,7 @@ from pathlib import Path
 
 # A room imports only from lower floors, or from the left on floors where an arrow stands (ARROWS).
 FLOORS = [
-    ["errors", "checks", "files", "linalg", "norms", "estimates", "losses", "plots"],
+    ["errors", "checks", "files", "linalg", "norms", "estimates", "losses", "plots", "graphs", "kernels"],
     ["data", "masks", "models"],
     ["penalties", "datasets"],
     ["envelopes", "equalization", "optima", "landscapes", "bounds", "coadaptation"],

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.kernels import load_triton, missing
 from droptics.recommenders.ratings import Compressed
+
+__all__ = ["HELD", "TILE", "WIDEST", "Rows", "load", "missing", "solve"]
 
 tl: Any = None
 
@@ -24,23 +26,9 @@ HELD, TILE = 1 << 14, 1 << 13
 WIDEST = 1 << 10
 
 
-def missing() -> str:
-    """Why the kernel cannot run here; empty when it can."""
-    if find_spec("triton") is None:
-        return "triton is not installed (pip install triton)"
-    return ""
-
-
 @cache
 def _compiled() -> Any:
-    global tl  # noqa: PLW0603  (the compiled function finds it among its globals)
-    try:
-        import triton  # noqa: PLC0415
-        import triton.language  # noqa: PLC0415
-    except ImportError as error:
-        raise ImportError("the row kernel needs triton: pip install triton") from error
-    tl = triton.language
-    return triton.jit(_solve, do_not_specialize=["first"])
+    return load_triton(globals(), "the row kernel").jit(_solve, do_not_specialize=["first"])
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,12 @@ launch of a captured graph takes the place of some ten launches per step.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
+from droptics.graphs import captured
 from droptics.models import Autoencoder, Model, TwoLayerLinear
 from droptics.training.engines import Engine
 from droptics.training.streams import Draws
@@ -93,24 +96,17 @@ class _Graph:
         self._buffers = [x.new_zeros(UNROLL, runs, part.shape[-1]) for part in (x, y, z)]
         self._rates = x.new_zeros(UNROLL, runs)
         self._losses = x.new_zeros(UNROLL, runs)
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):  # at rate zero nothing moves; the libraries set themselves up before the capture
-                self._steps(engine, 1)
-        torch.cuda.current_stream().wait_stream(side)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
-            self._steps(engine, UNROLL)
+        # at rate zero nothing moves in the rehearsal
+        self._launch = captured(partial(self._steps, engine), x.device, rehearsals=1)
 
-    def _steps(self, engine: ProductsEngine, count: int) -> None:
+    def _steps(self, engine: ProductsEngine) -> None:
         x, y, z = self._buffers
-        for t in range(count):
+        for t in range(UNROLL):
             engine.step(x[t], y[t], z[t], self._rates[t], self._losses[t])
 
     def replay(self, x: Tensor, y: Tensor, z: Tensor, rates: Tensor) -> Tensor:
         """Take UNROLL steps; returns the losses, in a buffer that the next replay overwrites."""
         for buffer, part in zip([*self._buffers, self._rates], (x, y, z, rates), strict=True):
             buffer.copy_(part)
-        self._graph.replay()
+        self._launch()
         return self._losses

@@ -8,11 +8,14 @@ the steps, `philox.bits` for the random numbers.
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from droptics.kernels import load_triton, missing
+
+__all__ = ["descend", "fill", "fits", "missing", "power_of_two"]
 
 tl: Any = None
 
@@ -20,22 +23,9 @@ tl: Any = None
 LARGEST = 2**17
 
 
-def missing() -> str:
-    """Why the kernels cannot run here; empty when they can."""
-    if find_spec("triton") is None:
-        return "triton is not installed (pip install triton)"
-    return ""
-
-
 @cache
 def _compiled() -> tuple[Any, Any]:
-    global tl  # noqa: PLW0603  (the compiled functions find it among their globals)
-    try:
-        import triton  # noqa: PLC0415
-        import triton.language  # noqa: PLC0415
-    except ImportError as error:
-        raise ImportError("engine='persistent' needs triton: pip install triton, or use engine='products'") from error
-    tl = triton.language
+    triton = load_triton(globals(), "engine='persistent'")
     # numbers that change from launch to launch must not be compiled in
     return (
         triton.jit(_descend, do_not_specialize=["steps"]),
