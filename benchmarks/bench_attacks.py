@@ -216,7 +216,7 @@ def main() -> None:
     rows: list[Row] = []
     for name in names or NETWORKS:
         build, epochs, method, repeats = NETWORKS[name]
-        repeats = repeats if device == "cpu" else 7
+        repeats = repeats if device == "cpu" else 5
         torch.manual_seed(0)
         net = trained(build().to(device), inputs, labels, epochs, method)
         if build is mlp and not method:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -23,13 +22,11 @@ from droptics.attacks import (
     Pgd,
     Reflected,
     Threat,
-    ascent,
     attack,
     perturb,
     search,
 )
-from droptics.attacks.ascent import Ascent
-from droptics.attacks.gradients import Autograd, differentiable
+from droptics.attacks.gradients import Autograd
 from droptics.attacks.leaky import LeakyNet, beta_robust_error, effective, smallest_score
 from droptics.attacks.losses import beaten, mistaken
 from droptics.data import Sample
@@ -117,42 +114,6 @@ def test_blocks_do_not_change_the_result(method: Pgd, monkeypatch: pytest.Monkey
         assert parts.rates == pytest.approx(whole.rates)
     assert parts.clean is not None
     torch.testing.assert_close(parts.clean, whole.clean)
-
-
-@pytest.mark.parametrize("norm", ["linf", "l2"])
-@pytest.mark.parametrize("method", METHODS)
-def test_the_search_without_questions_finds_the_same(method: Pgd, norm: str) -> None:
-    """The loop for devices that must not be asked is run here on the CPU, against the loop for the CPU."""
-    net, points, labels = problem(3)
-    threat = Threat(norm, 0.1 if norm == "linf" else 0.3, (0, 1))
-    trails = []
-    for name in ("_climb", "_climb_without_waiting"):
-        run = Ascent(differentiable(net), threat.around(points), labels, method, None)
-        run._climb = getattr(run, name)  # type: ignore[method-assign]
-        trails.append(run.run())
-    torch.testing.assert_close(trails[0].inputs, trails[1].inputs, atol=1e-10, rtol=0)
-    assert torch.equal(trails[0].fooled, trails[1].fooled)
-    assert torch.equal(trails[0].stuck, trails[1].stuck)
-    assert trails[1].rates[-1] == pytest.approx(trails[0].rates[-1])
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("method", METHODS)
-def test_a_captured_step_is_the_step(method: Pgd, monkeypatch: pytest.MonkeyPatch) -> None:
-    net, points, labels = problem(4)
-    original, captures = ascent.captured, []
-
-    def capture(step: Callable[[], object]) -> object:
-        captures.append(original(step))
-        return captures[-1]
-
-    for model in (net.cuda(), nn.Sequential(net, nn.Identity(), nn.Tanh()).cuda()):
-        found = []
-        for way in (capture, lambda step: None):
-            monkeypatch.setattr(ascent, "captured", way)
-            found.append(perturb(model, points.cuda(), labels.cuda(), Threat("l2", 0.3, (0, 1)), method))
-        torch.testing.assert_close(*found, atol=1e-9, rtol=0)
-    assert all(captures)
 
 
 def test_gradients_of_a_few_rows_are_those_of_all() -> None:

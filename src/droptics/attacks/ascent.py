@@ -1,14 +1,13 @@
 """Projected gradient ascent over a batch: keep the best point of every example, let the fooled ones leave.
 
-On the CPU an example leaves as soon as it is fooled, between the forward pass that shows it and the backward pass that
-it no longer needs. On a GPU asking how many are left would stall the device, so examples leave every tenth step only,
-and the steps between are one captured graph where the model allows it.
+An example leaves as soon as it is fooled, between the forward pass that shows it and the backward pass that it no
+longer needs. That asks after every step who is left; `DeviceAscent` does the same on a GPU, where asking is dear.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -17,14 +16,12 @@ from droptics.attacks.gradients import Differentiable
 from droptics.attacks.losses import Margin, Reflected, beaten, check_problem, mistaken, value_and_slope
 from droptics.attacks.methods import Pgd, step_sizes
 from droptics.attacks.threat import Region, Threat
-from droptics.losses import CrossEntropy, Logistic, Loss
+from droptics.losses import Loss
 
 # Fooled examples leave when the share of the others falls below this: taking rows out costs a copy of the batch.
 _CROWDED = 0.92
+_AT_ONCE = 2**18  # gradients of all examples held at a time on a GPU
 _LOOK = 4  # steps between two looks at which examples stopped moving
-_HALF_EMPTY = 0.5
-_STRETCH = 10  # steps on a GPU between two looks at how many examples are left
-_WORTH_CAPTURING = 16  # steps; capturing a graph takes about as long as four steps without it
 
 
 @dataclass(eq=False)
@@ -35,21 +32,35 @@ class Trail:
         inputs: The perturbed inputs.
         fooled: Which of them the model got wrong when the search saw them (never evaluated: False).
         stuck: Which examples ended within a hundredth of the radius of where they started: no gradient there.
-        rates: Share of examples that are wrong at the iterate that would be returned, one number per step.
-        gradients: How many input gradients were computed, summed over the examples.
+        tally: How many examples are wrong at the iterate that would be returned, one number per step, and last how
+            many input gradients were computed, summed over the examples. On a GPU it waits there to be asked for.
         clean: Outputs at the unperturbed inputs, where the search came across them.
     """
 
     inputs: Tensor
     fooled: Tensor
     stuck: Tensor
-    rates: list[float] = field(default_factory=list)
-    gradients: int = 0
+    tally: Tensor
     clean: Tensor | None = None
+
+    @property
+    def rates(self) -> list[float]:
+        """Share of examples that are wrong at the iterate that would be returned, one number per step."""
+        return rates_of(self.tally.tolist(), len(self.inputs))
+
+    @property
+    def gradients(self) -> int:
+        """How many input gradients were computed, summed over the examples."""
+        return int(self.tally[-1])
+
+
+def rates_of(tally: list[float], count: int) -> list[float]:
+    """The shares that a tally over this many examples says."""
+    return [number / count for number in tally[:-1]]
 
 
 @dataclass(eq=False)
-class _Climbers:
+class Climbers:
     """The examples that still climb: which they are, where they stand, and how well their best point does."""
 
     rows: Tensor
@@ -64,9 +75,10 @@ class _Climbers:
     fresh: Tensor | None = None  # whose present point is the best and not yet copied
     before: Tensor | None = None  # where they stood one step earlier
     best: Tensor | None = None  # their best points, where these are not kept in place
+    whole: bool = False  # whether they are all examples, their values those of the search itself
 
-    def select(self, keep: Tensor) -> _Climbers:
-        return _Climbers(
+    def select(self, keep: Tensor) -> Climbers:
+        return Climbers(
             self.rows[keep],
             self.targets[keep],
             None if self.aim is None else self.aim[keep],
@@ -81,11 +93,21 @@ class _Climbers:
 
 
 class Ascent:
-    """One run of Pgd over a batch; the state is the best point so far of every example."""
+    """One run of Pgd over a batch; the state is the best point so far of every example.
+
+    `ends` are the smallest and the largest label where the caller knows them.
+    """
 
     def __init__(
-        self, tape: Differentiable, region: Region, targets: Tensor, method: Pgd, generator: torch.Generator | None
+        self,
+        tape: Differentiable,
+        region: Region,
+        targets: Tensor,
+        method: Pgd,
+        generator: torch.Generator | None,
+        ends: tuple[float, float] | None = None,
     ) -> None:
+        self.ends = ends
         self.tape, self.region, self.targets, self.method = tape, region, targets, method
         self.leaves = method.stop == "fooled"
         # A sign step that ends where it began does so again, with the same or a smaller size: that search is over.
@@ -94,27 +116,29 @@ class Ascent:
         if generator is None:
             generator = torch.Generator(region.inputs.device).manual_seed(method.seed)
         self.generator = generator
-        self.best = region.inputs.clone()
+        self.best = region.inputs.clone(memory_format=torch.contiguous_format)
         self.value = region.inputs.new_full((len(targets),), -torch.inf)
         self.fooled = torch.zeros(len(targets), dtype=torch.bool, device=targets.device)
         self.stuck = self.fooled.clone()
-        self.rates: list[float] = []
-        self.gradients = 0
+        self.counts: list[Tensor] = []  # of the fooled examples, after each step
+        self.gradients: int | Tensor = 0
 
     def run(self) -> Trail:
         """All restarts, and all targets of a loss that aims at each in turn."""
         method, loss = self.method, self.method.loss
         clean = self.tape.forward(self.region.inputs)
         outputs: Tensor | None = clean
-        check_problem(loss, clean, self.targets)
-        wrong = mistaken(clean, self.targets)
-        aims = linearized_order(self.tape, clean, self.targets, loss, self.region.threat, wrong)
-        self.gradients += 0 if aims is None else aims.shape[1] * int((~wrong).sum())
+        check_problem(loss, clean, self.targets, self.ends)
+        aims = None
+        if chooses(loss, clean):
+            wrong = mistaken(clean, self.targets)
+            aims = linearized_order(self.tape, clean, self.targets, loss, self.region.threat, wrong)
+            self.gradients = self.gradients + aims.shape[1] * (~wrong).sum()
         if method.start == "random":
-            self.fooled |= wrong & self.leaves
+            if self.leaves:
+                self.fooled |= mistaken(clean, self.targets)
             outputs = None
         every = isinstance(loss, (Margin, Reflected)) and loss.target == "every"
-        climb = self._climb if self.region.inputs.device.type == "cpu" else self._climb_without_waiting
         for restart in range(method.restarts):
             for column in range(aims.shape[1]) if every and aims is not None else [restart]:
                 climbers = self._climbers(
@@ -122,27 +146,34 @@ class Ascent:
                 )
                 if len(climbers.rows) == 0:
                     break
-                climb(climbers, outputs)
+                self._climb(climbers, outputs)
                 outputs = None
-        return Trail(self.best, self.fooled, self.stuck & ~self.fooled, self.rates, self.gradients, clean)
+        gradients = self.gradients
+        last = torch.full((1,), gradients, device=clean.device) if isinstance(gradients, int) else gradients.view(1)
+        tally = torch.cat([*self.counts, last])
+        return Trail(self.best, self.fooled, self.stuck & ~self.fooled, tally, clean)
 
-    def _climbers(self, aim: Tensor | None, random: bool) -> _Climbers:
+    def _climbers(self, aim: Tensor | None, random: bool) -> Climbers:
         """The examples not yet fooled, or all of them, at the inputs or at random points."""
         count, device = len(self.targets), self.targets.device
-        rows = (~self.fooled).nonzero().squeeze(1) if self.leaves else torch.arange(count, device=device)
+        everyone = not self.leaves or not (random or self.counts)
+        rows = torch.arange(count, device=device) if everyone else (~self.fooled).nonzero().squeeze(1)
         region = self.region if len(rows) == count else self.region.select(rows)
         points = region.random(self.generator) if random else region.inputs
-        aim = None if aim is None else aim[rows]
         start = points if random else None
-        return _Climbers(rows, self.targets[rows], aim, region, points, start, self.value[rows], self.fooled[rows])
+        if everyone:
+            return Climbers(rows, self.targets, aim, region, points, start, self.value, self.fooled, whole=True)
+        aim = None if aim is None else aim[rows]
+        return Climbers(rows, self.targets[rows], aim, region, points, start, self.value[rows], self.fooled[rows])
 
-    def _climb(self, now: _Climbers, outputs: Tensor | None) -> None:
+    def _climb(self, now: Climbers, outputs: Tensor | None) -> None:
         """Climb once; `outputs` are those at the starting points if already known.
 
         A point is copied when the next one is not better: while an example climbs nothing has to be kept.
         """
         method, count = self.method, len(self.targets)
         still = 0
+        counts: list[int] = []
         for number in range(method.steps + 1):
             last = number == method.steps
             if outputs is None:
@@ -155,7 +186,7 @@ class Ascent:
             done = now.fooled if now.settled is None else now.fooled | now.settled
             climbing = len(now.rows) - int(done.sum()) if self.leaves else len(now.rows)
             right = climbing if done is now.fooled and self.leaves else len(now.rows) - int(now.fooled.sum())
-            self.rates.append(1.0 - (right + still) / count)
+            counts.append(count - right - still)
             if last or climbing == 0:
                 break
             keep: Tensor | None = None
@@ -174,6 +205,7 @@ class Ascent:
                 now.settled = (now.points == now.before).flatten(1).all(1)
         if now.fresh is not None:
             self._copy(now.rows, now.points, now.fresh)
+        self.counts.append(torch.tensor(counts))
         self._store(now)
         self._note_stuck(now)
 
@@ -184,57 +216,7 @@ class Ascent:
         elif len(which):
             self.best.index_copy_(0, rows[which], points.index_select(0, which))
 
-    def _climb_without_waiting(self, now: _Climbers, outputs: Tensor | None) -> None:
-        """The same without a question to the device between two looks at how many are left."""
-        steps, count = self.method.steps, len(self.targets)
-        gone = count - len(now.rows)
-        counts: list[tuple[Tensor, int]] = []
-        pace = now.points.new_zeros(())
-        now.points = now.points.clone()  # written in place from here on
-        step: Callable[[], object] | None = None
-        for number in range(steps):
-            if step is None:
-                now.best = self.best.index_select(0, now.rows)
-                step = self._step_of(now, pace)
-                fresh = True
-            pace.fill_(self.sizes[number])
-            step()
-            counts.append((now.fooled.sum(), gone))
-            self.gradients += len(now.rows)
-            if fresh and steps - number > _WORTH_CAPTURING and self._capturable():
-                step = captured(step) or step
-            fresh = False
-            if self.leaves and number % _STRETCH == _STRETCH - 1:
-                keep = (~now.fooled).nonzero().squeeze(1)
-                if len(keep) < _HALF_EMPTY * len(now.rows):
-                    self._store(now)
-                    gone += len(now.rows) - len(keep)
-                    now, step = now.select(keep), None
-                    if len(keep) == 0:
-                        break
-        if len(now.rows):
-            if now.best is None:
-                now.best = self.best.index_select(0, now.rows)
-            _keep(now, self._judge(now, self.tape.scores(now.points))[0])
-            counts.append((now.fooled.sum(), gone))
-        fooled = torch.stack([number for number, _ in counts]).tolist()
-        self.rates += [(gone + wrong) / count for wrong, (_, gone) in zip(fooled, counts, strict=True)]
-        self._store(now)
-        self._note_stuck(now)
-
-    def _step_of(self, now: _Climbers, pace: Tensor) -> Callable[[], object]:
-        """One step as a function that reads and writes the same tensors every time it is called."""
-
-        def step() -> None:
-            better, slope = self._judge(now, self.tape.forward(now.points))
-            _keep(now, better)
-            near = self._moved(now, self.tape.pull(slope), pace)
-            if near.data_ptr() != now.points.data_ptr():
-                now.points.copy_(near)
-
-        return step
-
-    def _judge(self, now: _Climbers, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    def _judge(self, now: Climbers, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Which points are better than any before, and the slope of the loss there."""
         wrong = beaten(outputs, now.targets)
         raw = self.method.gradient == "raw"
@@ -247,7 +229,7 @@ class Ascent:
         now.fooled.logical_or_(wrong)
         return better, slope
 
-    def _moved(self, now: _Climbers, gradient: Tensor, size: float | Tensor) -> Tensor:
+    def _moved(self, now: Climbers, gradient: Tensor, size: float | Tensor) -> Tensor:
         """The points one step further, inside the region."""
         raw = self.method.gradient == "raw"
         move = gradient if raw else now.region.threat.steepest(gradient, now.points)
@@ -257,70 +239,43 @@ class Ascent:
             moved = torch.add(now.points, move, alpha=size, out=None if raw else move)
         return now.region.retract_(moved) if self.method.projection == "clip" else now.region.project(moved)
 
-    def _capturable(self) -> bool:
-        """Whether a step asks nothing of the device, so that a graph of it does what the step does."""
-        inner = self.method.loss.loss if isinstance(self.method.loss, Reflected) else self.method.loss
-        known = isinstance(inner, (CrossEntropy, Logistic, Margin))
-        on_gpu = self.region.inputs.device.type == "cuda"
-        return on_gpu and known and self.tape.capturable and self.method.projection == "clip"
-
-    def _store(self, now: _Climbers) -> None:
+    def _store(self, now: Climbers) -> None:
+        if now.whole:
+            return
         self.value[now.rows] = now.value
         self.fooled[now.rows] = now.fooled
         if now.best is not None:
             self.best.index_copy_(0, now.rows, now.best)
 
-    def _note_stuck(self, now: _Climbers) -> None:
+    def _note_stuck(self, now: Climbers) -> None:
         start = now.region.inputs if now.start is None else now.start
-        self.stuck[now.rows] = stuck(now.region.threat, now.points, start)
+        found = stuck(now.region.threat, now.points, start)
+        if now.whole:
+            self.stuck = found
+        else:
+            self.stuck[now.rows] = found
 
 
-def _keep(now: _Climbers, better: Tensor) -> None:
-    """Remember the points that are better, without asking which they are."""
-    assert now.best is not None
-    torch.where(better.view(-1, *[1] * (now.points.ndim - 1)), now.points, now.best, out=now.best)
-
-
-def captured(step: Callable[[], object]) -> Callable[[], object] | None:
-    """The step as a CUDA graph, without running it; None where it cannot be captured.
-
-    A graph repeats the same kernels on the same memory, which is all that a step without questions does. The context
-    manager of torch collects garbage and empties the cache each time, which takes longer than a whole search.
-    """
-    graph = torch.cuda.CUDAGraph()
-    stream = torch.cuda.graph(graph).capture_stream
-    assert stream is not None
-    free, total = torch.cuda.mem_get_info()
-    if free < total / 2:
-        torch.cuda.empty_cache()  # memory of graphs that are gone is given back only here
-    stream.wait_stream(torch.cuda.current_stream())
-    try:
-        with torch.cuda.stream(stream):
-            graph.capture_begin()
-            try:
-                step()
-            finally:
-                graph.capture_end()
-    except RuntimeError:
-        return None
-    torch.cuda.current_stream().wait_stream(stream)
-    return graph.replay
+def chooses(loss: Loss, outputs: Tensor) -> TypeGuard[Margin | Reflected]:
+    """Whether an attack on this loss has to choose at which wrong class to aim."""
+    return isinstance(loss, (Margin, Reflected)) and loss.target != "greedy" and outputs.shape[-1] > 2
 
 
 def linearized_order(
-    tape: Differentiable, outputs: Tensor, targets: Tensor, loss: Loss, threat: Threat, wrong: Tensor
-) -> Tensor | None:
-    """Wrong classes (n, candidates) in the order of their linearized distance; None when there is no choice to make.
+    tape: Differentiable, outputs: Tensor, targets: Tensor, loss: Margin | Reflected, threat: Threat, wrong: Tensor
+) -> Tensor:
+    """Wrong classes (n, candidates) in the order of their linearized distance.
 
     The distance to the boundary with class j is (z_y - z_j) / ||grad z_y - grad z_j|| in the dual norm, from the
     forward pass that the tape remembers. Examples that are already wrong keep the order of the logits.
     """
     classes = outputs.shape[-1]
-    if not isinstance(loss, (Margin, Reflected)) or loss.target == "greedy" or classes <= 2:
-        return None
     index = targets.unsqueeze(-1)
     others = outputs.scatter(-1, index, float("-inf"))
     aims = others.topk(min(loss.candidates, classes - 1), dim=-1).indices
+    if tape.stackable and outputs.device.type != "cpu":
+        order = _order_of_all(tape, outputs, index, aims, threat)
+        return torch.where(wrong[:, None], aims, aims.gather(-1, order))
     rows = (~wrong).nonzero().squeeze(1)
     if rows.numel() == 0:
         return aims
@@ -334,6 +289,16 @@ def linearized_order(
     order = torch.stack(distances, -1).nan_to_num(nan=torch.inf).argsort(dim=-1, stable=True)
     aims[rows] = aims[rows].gather(-1, order)
     return aims
+
+
+def _order_of_all(tape: Differentiable, outputs: Tensor, index: Tensor, aims: Tensor, threat: Threat) -> Tensor:
+    """The same order for all examples, many classes at a time: the device is asked nothing and launches little."""
+    slopes = outputs.new_zeros(aims.shape[1], *outputs.shape)
+    slopes.scatter_(-1, aims.mT[..., None], 1.0).scatter_(-1, index.expand(aims.shape[1], *index.shape), -1.0)
+    some = max(1, _AT_ONCE // max(1, len(outputs)))
+    speeds = [threat.dual_norm(tape.pull(part, again=True)).view(len(part), -1) for part in slopes.split(some)]
+    distances = (outputs.gather(-1, index) - outputs.gather(-1, aims)) / torch.cat(speeds).mT
+    return distances.nan_to_num(nan=torch.inf).argsort(dim=-1, stable=True)
 
 
 def stuck(threat: Threat, points: Tensor, start: Tensor) -> Tensor:

@@ -10,9 +10,9 @@ import torch
 from scipy.stats import beta as beta_law
 from torch import Tensor
 
-from droptics.attacks.ascent import Trail
-from droptics.attacks.gradients import Function, differentiable
-from droptics.attacks.losses import check_problem, margins, mistaken
+from droptics.attacks.ascent import Trail, rates_of
+from droptics.attacks.gradients import Differentiable, Function, PlainMlp, differentiable
+from droptics.attacks.losses import check_problem, label_range, mistaken, values
 from droptics.attacks.methods import LinearExact, Method
 from droptics.attacks.search import joined, search
 from droptics.attacks.threat import Region, Threat
@@ -105,44 +105,53 @@ def attack(
         CertificateError: If a method returned a point that is not reachable.
     """
     check_positive("batch", batch)
-    _check_data(data, threat)
+    ends = _check_data(data, threat)
     inputs, targets = data.inputs.detach(), data.targets
     trails: list[Trail] = []
     with evaluating(model), torch.inference_mode(False):
-        scores = differentiable(model).scores
-        steady = _is_deterministic(scores, inputs[: min(64, batch)])
+        tape = differentiable(model)
+        scores = tape.scores
+        unsteady = _changes(tape, inputs[: min(64, batch)])
         if generator is None and getattr(method, "seed", None) is not None:
             generator = torch.Generator(inputs.device).manual_seed(method.seed)  # type: ignore[union-attr]
         for begin in range(0, len(data), batch):
             part = slice(begin, begin + batch)
-            trails.append(search(model, inputs[part], targets[part], threat, method, generator))
+            trails.append(search(model, inputs[part], targets[part], threat, method, generator, ends))
         trail = joined(trails)
         points = trail.inputs
         clean = _in_batches(scores, inputs, batch) if trail.clean is None else trail.clean
         outputs = _in_batches(scores, points, batch)
-    check_problem(_loss_of(method, clean), clean, targets)
-    if not bool(torch.isfinite(clean).all()):
-        raise ValueError("model returns NaN or infinity on the unperturbed inputs; there is nothing to attack")
-    reachable = Region(threat, inputs, None, None).contains(points)
-    if not bool(reachable.all()):
-        raise CertificateError(f"{int((~reachable).sum())} perturbed inputs lie outside the threat or are not finite")
-    success = mistaken(outputs, targets)
-    right = ~mistaken(clean, targets)
-    doubts = _doubts(steady, success, right, trail, threat)
+    loss = _loss_of(method, clean)
+    check_problem(loss, clean, targets, ends)
+    distances = threat.distance(points, inputs)
+    success, right = mistaken(outputs, targets), ~mistaken(clean, targets)
+    held = ~success
+    counts = (
+        (~torch.isfinite(clean)).sum(),
+        (~Region(threat, inputs, None, None).contains(points, distances)).sum(),
+        unsteady,
+        (trail.fooled & held).sum(),
+        right.sum(),
+        (trail.stuck & right & held).sum(),
+    )
+    losses, margin = values(loss, outputs, targets)
+    # All questions at once: on a GPU each answer waits for everything that was asked before.
+    asked = torch.cat([torch.stack(counts), trail.tally.to(inputs.device, torch.int64, non_blocking=True)]).tolist()
+    doubts = _verdict(asked[: len(counts)], rates_of(asked[len(counts) :], len(data)), len(data), threat)
     for doubt in doubts:
         python_warnings.warn(doubt, WeakAttackWarning, stacklevel=2)
     return Attack(
         inputs=points,
         success=success,
-        losses=_loss_of(method, outputs)(outputs, targets),
-        margins=margins(outputs, targets),
+        losses=losses,
+        margins=margin,
         clean_correct=right,
-        radius=threat.distance(points, inputs),
+        radius=distances,
         threat=threat,
         method=method,
         warnings=tuple(doubts),
-        rates=tuple(trail.rates),
-        gradients=trail.gradients,
+        rates=tuple(rates_of(asked[len(counts) :], len(data))),
+        gradients=asked[-1],
     )
 
 
@@ -185,18 +194,24 @@ def proportion(count: int, total: int, confidence: float = 0.95) -> Estimate:
     return Estimate(value, lower, upper, "binomial proportion", 1, confidence)
 
 
-def _check_data(data: Sample, threat: Threat) -> None:
+def _check_data(data: Sample, threat: Threat) -> tuple[float, float] | None:
+    """Refuse what cannot be attacked; returns the smallest and the largest class label where there are any."""
     if not isinstance(data, Sample):
         raise ValueError(f"data must be a Sample(inputs, targets), got {type(data).__name__}")
     if data.weights is not None:
         raise ValueError("data must not have weights: an attack counts every example once")
+    asked = [] if threat.box is None else list(data.inputs.aminmax())
+    asked += label_range(data.targets) or ()
+    ends = torch.stack([end.double() for end in asked]).tolist() if asked else []
     if threat.box is not None:
-        low, high = (float(end) for end in data.inputs.aminmax())
+        low, high = ends[:2]
         if low < threat.box[0] or high > threat.box[1]:
             raise ValueError(
                 f"inputs must lie in the box [{threat.box[0]}, {threat.box[1]}], got values from {low} to {high}; "
                 "clip them or give the box of your data"
             )
+        ends = ends[2:]
+    return (ends[0], ends[1]) if ends else None
 
 
 def _loss_of(method: Method, outputs: Tensor) -> CrossEntropy | Logistic:
@@ -210,34 +225,39 @@ def _in_batches(scores: Function, inputs: Tensor, batch: int) -> Tensor:
     return torch.cat([scores(inputs[i : i + batch]).detach() for i in range(0, len(inputs), batch)])
 
 
-def _is_deterministic(scores: Function, inputs: Tensor) -> bool:
-    first, second = scores(inputs).detach(), scores(inputs).detach()
-    tolerance = 100 * torch.finfo(first.dtype).eps * float(first.abs().max().nan_to_num())
-    return bool(((first - second).abs() <= tolerance).all())
+def _changes(tape: Differentiable, inputs: Tensor) -> Tensor:
+    """How many outputs differ between two evaluations of the same inputs by more than rounding."""
+    if isinstance(tape, PlainMlp):
+        return torch.zeros((), dtype=torch.int64, device=inputs.device)
+    first, second = tape.scores(inputs).detach(), tape.scores(inputs).detach()
+    tolerance = 100 * torch.finfo(first.dtype).eps * first.abs().amax().nan_to_num()
+    return (~((first - second).abs() <= tolerance)).sum()
 
 
-def _doubts(steady: bool, success: Tensor, right: Tensor, trail: Trail, threat: Threat) -> list[str]:
-    """Reasons to think that the attack is weaker than it looks."""
+def _verdict(counts: list[int], rates: list[float], total: int, threat: Threat) -> list[str]:
+    """Raise if the result is not sound; reasons to think that the attack is weaker than it looks."""
+    unfinite, outside, unsteady, lost, attacked, blocked = counts
+    if unfinite:
+        raise ValueError("model returns NaN or infinity on the unperturbed inputs; there is nothing to attack")
+    if outside:
+        raise CertificateError(f"{outside} perturbed inputs lie outside the threat or are not finite")
     doubts = []
-    rates = trail.rates
-    attacked = int(right.sum())
-    if not steady:
+    if unsteady:
         doubts.append(
             "the model is not deterministic in eval mode: two evaluations of the same inputs differ, so success is a "
             "matter of luck; average the model's randomness out before attacking it"
         )
-    elif bool((trail.fooled & ~success).any()):
+    elif lost:
         doubts.append(
-            f"{int((trail.fooled & ~success).sum())} examples were fooled in the search but not when evaluated again: "
+            f"{lost} examples were fooled in the search but not when evaluated again: "
             "the outputs of the model depend on the rest of the batch or on rounding"
         )
-    blocked = int((trail.stuck & right & ~success).sum())
     if threat.radius > 0 and attacked and blocked > _MANY * attacked:
         doubts.append(
             f"gradients vanish on {blocked} of {attacked} attacked examples, which did not move: the loss is saturated "
             "or the model hides its gradients; use steepest steps, a reflected loss or a margin loss"
         )
-    if rates and max(rates) - rates[-1] > max(0.02, 2 / len(success) ** 0.5 * (max(rates) * (1 - max(rates))) ** 0.5):
+    if rates and max(rates) - rates[-1] > max(0.02, 2 / total**0.5 * (max(rates) * (1 - max(rates))) ** 0.5):
         doubts.append(
             f"success falls as the steps grow, from {max(rates):.1%} to {rates[-1]:.1%}: the step is too large or the "
             "gradients point the wrong way; use a smaller or decaying step"

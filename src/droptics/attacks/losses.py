@@ -94,12 +94,38 @@ def margins(outputs: Tensor, targets: Tensor) -> Tensor:
     if outputs.shape[-1] == 1:
         return binary_margin(outputs, targets)
     check_labels(targets, outputs.shape[-1])
-    index = targets.expand(outputs.shape[:-1]).unsqueeze(-1)
+    return _margins(outputs, targets.expand(outputs.shape[:-1]))
+
+
+def values(loss: Loss, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Loss and margin per example, for labels that were checked before."""
+    if outputs.shape[-1] == 1:
+        return loss(outputs, targets), margins(outputs, targets)
+    margin = _margins(outputs, targets)
+    if type(loss) is CrossEntropy:
+        return functional.cross_entropy(outputs, targets, reduction="none"), margin
+    if isinstance(loss, Margin) or (isinstance(loss, Reflected) and isinstance(loss.loss, Margin)):
+        return -margin, margin
+    return -functional.softplus(margin) if isinstance(loss, Reflected) else loss(outputs, targets), margin
+
+
+def _margins(outputs: Tensor, targets: Tensor) -> Tensor:
+    index = targets.unsqueeze(-1)
     return outputs.gather(-1, index).squeeze(-1) - _wrong(outputs, index).amax(-1)
 
 
-def check_problem(loss: Loss, outputs: Tensor, targets: Tensor) -> None:
-    """Refuse a loss that does not fit the outputs, or labels that are not classes of them."""
+def label_range(targets: Tensor) -> tuple[Tensor, Tensor] | None:
+    """The smallest and the largest label, still on their device; None where there are no class labels."""
+    if targets.is_floating_point() or targets.dtype == torch.bool or targets.ndim != 1 or targets.numel() == 0:
+        return None
+    return tuple(targets.aminmax())  # type: ignore[return-value]
+
+
+def check_problem(loss: Loss, outputs: Tensor, targets: Tensor, ends: tuple[float, float] | None = None) -> None:
+    """Refuse a loss that does not fit the outputs, or labels that are not classes of them.
+
+    `ends` are the smallest and the largest label where they are known: asking a GPU for them stalls it.
+    """
     inner = loss.loss if isinstance(loss, Reflected) else loss
     if outputs.shape[-1] == 1:
         if isinstance(inner, CrossEntropy):
@@ -108,7 +134,11 @@ def check_problem(loss: Loss, outputs: Tensor, targets: Tensor) -> None:
         return
     if isinstance(inner, Logistic):
         raise ValueError(f"loss is Logistic but the model has {outputs.shape[-1]} outputs; use CrossEntropy")
-    check_labels(targets, outputs.shape[-1])
+    if ends is None:
+        found = label_range(targets)
+        ends = None if found is None else tuple(torch.stack(found).tolist())
+    if ends is None or ends[0] < 0 or ends[1] >= outputs.shape[-1]:
+        check_labels(targets, outputs.shape[-1])
 
 
 def mistaken(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -118,7 +148,8 @@ def mistaken(outputs: Tensor, targets: Tensor) -> Tensor:
     """
     if outputs.shape[-1] == 1:
         return ~(outputs.squeeze(-1) * targets.reshape(-1) > 0)
-    return (outputs.argmax(-1) != targets) | ~torch.isfinite(outputs).all(-1)
+    # Zero times what is not finite is no number, and differs from zero.
+    return (outputs.argmax(-1) != targets) | ((outputs * 0).sum(-1) != 0)
 
 
 def beaten(outputs: Tensor, targets: Tensor) -> Tensor:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from droptics.attacks.ascent import Ascent, Trail, linearized_order, stuck
+from droptics.attacks.ascent import Ascent, Trail, chooses, linearized_order, stuck
 from droptics.attacks.closed_form import linear_attack
+from droptics.attacks.device import DeviceAscent
 from droptics.attacks.gradients import Differentiable, Function, differentiable
 from droptics.attacks.losses import check_problem, mistaken, value_and_slope
 from droptics.attacks.methods import Bim, Fgsm, LinearExact, Method, Pgd, step_sizes
@@ -46,88 +47,100 @@ def search(
     threat: Threat,
     method: Method,
     generator: torch.Generator | None = None,
+    ends: tuple[float, float] | None = None,
 ) -> Trail:
-    """Run a method on a batch."""
+    """Run a method on a batch; `ends` are the smallest and the largest label where the caller knows them."""
     centers = inputs.detach()
     nothing = torch.zeros(centers.shape[0], dtype=torch.bool, device=centers.device)
     if centers.shape[0] == 0:
-        return Trail(centers.clone(), nothing, nothing)
+        return Trail(centers.clone(), nothing, nothing, torch.zeros(1))
     if isinstance(method, LinearExact):
         points = linear_attack(model, centers, targets, threat)
-        return Trail(points, nothing, nothing, gradients=centers.shape[0])
+        return Trail(points, nothing, nothing, torch.full((1,), len(points), device=points.device))
     # The textbook methods are compared with other libraries image by image: no rounding of our own.
     tape = differentiable(model, faithful=not isinstance(method, Pgd))
     region = threat.around(centers)
     match method:
         case Fgsm():
-            return _walk(tape, region, targets, method.loss, [threat.radius])
+            return _walk(tape, region, targets, method.loss, [threat.radius], ends)
         case Bim():
             sizes = step_sizes(method.step, method.steps, threat.radius, "fixed")
-            return _walk(tape, region, targets, method.loss, sizes)
+            return _walk(tape, region, targets, method.loss, sizes, ends)
         case Pgd():
-            return _ascend(tape, region, targets, method, generator)
+            return _ascend(tape, region, targets, method, generator, ends)
     raise ValueError(f"method must be Fgsm, Bim, Pgd or LinearExact, got {type(method).__name__}")
 
 
-def _walk(tape: Differentiable, region: Region, targets: Tensor, loss: Loss, sizes: list[float]) -> Trail:
+def _walk(
+    tape: Differentiable,
+    region: Region,
+    targets: Tensor,
+    loss: Loss,
+    sizes: list[float],
+    ends: tuple[float, float] | None,
+) -> Trail:
     """All examples take all steps and the last iterate counts.
 
     Cross-entropy is taken as it is, saturation included, so that the examples are those of the textbook method.
     """
     textbook = isinstance(loss, CrossEntropy)
     points = region.inputs
-    rates: list[float] = []
+    counts: list[Tensor] = []
     aims: Tensor | None = None
     clean: Tensor | None = None
     for number, size in enumerate(sizes):
         outputs = tape.forward(points)
         wrong = mistaken(outputs, targets)
-        rates.append(float(wrong.double().mean()))
+        counts.append(wrong.sum())
         if number == 0:
-            check_problem(loss, outputs, targets)
+            check_problem(loss, outputs, targets, ends)
             clean = outputs
-            aims = linearized_order(tape, outputs, targets, loss, region.threat, wrong)
+            if chooses(loss, outputs):
+                aims = linearized_order(tape, outputs, targets, loss, region.threat, wrong)
         _, slope = value_and_slope(loss, outputs, targets, None if aims is None else aims[:, 0], scaled=textbook)
         points = region.retract_(points + size * region.threat.steepest(tape.pull(slope), points))
     fooled = mistaken(tape.scores(points), targets)
-    rates.append(float(fooled.double().mean()))
+    counts.append(fooled.sum())
     still = stuck(region.threat, points, region.inputs)
-    return Trail(points, fooled, still, rates, len(sizes) * points.shape[0], clean)
+    counts.append(torch.full((), len(sizes) * len(points), device=points.device))
+    return Trail(points, fooled, still, torch.stack(counts), clean)
 
 
 def _ascend(
-    tape: Differentiable, region: Region, targets: Tensor, method: Pgd, generator: torch.Generator | None
+    tape: Differentiable,
+    region: Region,
+    targets: Tensor,
+    method: Pgd,
+    generator: torch.Generator | None,
+    ends: tuple[float, float] | None,
 ) -> Trail:
     """Pgd, block by block where the gradients of a block do not depend on the rest of the batch."""
     count = len(targets)
     rows = max(_BLOCK // max(region.inputs[0].numel(), 1), 64)
-    if not tape.separable or region.inputs.device.type != "cpu" or count <= rows:
-        return Ascent(tape, region, targets, method, generator).run()
+    if region.inputs.device.type != "cpu":
+        return DeviceAscent(tape, region, targets, method, generator, ends).run()
+    if not tape.separable or count <= rows:
+        return Ascent(tape, region, targets, method, generator, ends).run()
     if generator is None:
         generator = torch.Generator(region.inputs.device).manual_seed(method.seed)
     size = -(-count // -(-count // rows))  # blocks of about equal size
     starts = range(0, count, size)
     parts = [(region.slice(begin, begin + size), targets[begin : begin + size]) for begin in starts]
-    return joined([Ascent(tape, part, labels, method, generator).run() for part, labels in parts])
+    return joined([Ascent(tape, part, labels, method, generator, ends).run() for part, labels in parts])
 
 
 def joined(trails: Sequence[Trail]) -> Trail:
     """The trails of several batches as one; a batch that ended early stays at its last rate."""
     if len(trails) == 1:
         return trails[0]
-    counts = [len(trail.inputs) for trail in trails]
-    length = max(len(trail.rates) for trail in trails)
-    rates = [
-        sum(n * trail.rates[min(i, len(trail.rates) - 1)] for trail, n in zip(trails, counts, strict=True))
-        / sum(counts)
-        for i in range(length)
-    ]
+    tallies = [trail.tally.tolist() for trail in trails]
+    length = max(len(tally) for tally in tallies)
+    tally = [sum(counts[min(i, len(counts) - 2)] for counts in tallies) for i in range(length - 1)]
     clean = [trail.clean for trail in trails if trail.clean is not None]
     return Trail(
         torch.cat([trail.inputs for trail in trails]),
         torch.cat([trail.fooled for trail in trails]),
         torch.cat([trail.stuck for trail in trails]),
-        rates,
-        sum(trail.gradients for trail in trails),
+        torch.tensor([*tally, sum(counts[-1] for counts in tallies)]),
         torch.cat(clean) if len(clean) == len(trails) else None,
     )

@@ -221,17 +221,22 @@ class Region:
             moves = moves / _positive(length) * uniform(shape[0], 1) ** (1.0 / max(shape[1], 1))
         return self.retract(self.inputs + (self.threat.radius * moves).view_as(self.inputs))
 
-    def contains(self, points: Tensor) -> Tensor:
-        """Which points (n,) are finite and reachable, up to the rounding of the sums that put them there."""
+    def contains(self, points: Tensor, distances: Tensor | None = None) -> Tensor:
+        """Which points (n,) are finite and reachable, up to the rounding of the sums that put them there.
+
+        `distances` are those of the points from the inputs, where they are known.
+        """
         eps = torch.finfo(points.dtype).eps
         flat = self.inputs.flatten(1)
         count = max(flat.shape[1], 1)
         # One rounding per coordinate, of the size of the coordinate, gathered by the norm.
         spread = {"linf": 1.0, "l2": math.sqrt(count), "l1": float(count)}[self.threat.norm]
         largest = flat.abs().amax(1) if flat.shape[1] else flat.new_zeros(len(flat))
-        slack = 4 * eps * (spread * (largest + self.threat.radius) + count**0.5 * self.threat.radius)
+        radius = self.threat.radius
+        limit = largest * (4 * eps * spread) + (radius + 4 * eps * (spread + count**0.5) * radius)
         # The distance of a point with a NaN or an infinity is not below anything.
-        inside = self.threat.distance(points, self.inputs) <= self.threat.radius + slack
+        distances = self.threat.distance(points, self.inputs) if distances is None else distances
+        inside = distances <= limit
         if self.threat.box is not None and flat.shape[1]:
             low, high = points.flatten(1).amin(1), points.flatten(1).amax(1)
             inside &= (low >= self.threat.box[0]) & (high <= self.threat.box[1])
