@@ -13,7 +13,8 @@ def demo_command(
 ) -> None:
     """Show the main job on small problems: exact penalty, optimum, certificate, verified claims, pictures.
 
-    Takes less than three minutes, needs no data and no network, and prints the path of the HTML page last.
+    Takes about a minute, up to three the first time, when loops are compiled; needs no data and no network, and prints
+    the path of the HTML page last.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -54,9 +54,9 @@ def exact_penalty(out: Path) -> Section:
         estimate = penalty(network, sample, masks, method)
         spent = 1e3 * (time.perf_counter() - start)
         width = float(estimate.upper - estimate.lower) / 2
-        error = f" ± {width:.2g}" if width else ""
+        value = f"{float(estimate):.4g} ± {width:.2g}" if width else f"{float(estimate):.12g}"
         passes = "1 evaluation" if estimate.cost == 1 else f"{estimate.cost} evaluations"
-        rows.append(f"{name:<13} {float(estimate):.12g}{error}   ({passes}, {spent:.1f} ms)")
+        rows.append(f"{name:<13} {value}   ({passes}, {spent:.1f} ms)")
     base = float(risk(network, sample))
     added = float(penalty(network, sample, masks)) / base
     rows.append(f"the loss without dropout is {base:.4g}: at rate 0.5 dropout adds {added:.0%} to it")
