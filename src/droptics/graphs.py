@@ -58,6 +58,7 @@ def _recorded(step: Callable[[], object], rehearsals: int) -> Callable[[], objec
                 step()
             studio.record(graph, step)
     except RuntimeError:
+        _known().clear()  # the memory of a recording that broke off takes no other
         return None
     finally:
         here.wait_stream(studio.stream)
@@ -85,14 +86,17 @@ class _Studio:
 _studios = threading.local()
 
 
+def _known() -> dict[tuple[int, int], _Studio]:
+    return _studios.__dict__.setdefault("known", {})
+
+
 def _studio(here: torch.cuda.Stream) -> _Studio:
     """That of this thread and stream, so that no two replays at a time use the same memory."""
-    known: dict[tuple[int, int], _Studio] = _studios.__dict__.setdefault("known", {})
+    known, key = _known(), (here.device_index, here.cuda_stream)
     free, total = torch.cuda.mem_get_info()
     if free < (1 - _FULL) * total:
         known.clear()
         torch.cuda.empty_cache()
-    key = (here.device_index, here.cuda_stream)
     if key not in known:
         known[key] = _Studio()
     return known[key]
