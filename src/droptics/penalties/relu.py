@@ -70,6 +70,10 @@ def relu_criterion(
     earlier layers count as constants. Depth 2 with K inputs and n units costs O(n^2 2^(K/2) K); every earlier
     layer multiplies by the outcomes of its live units. Refused beforehand when the estimate exceeds
     `method.seconds`.
+
+    The sums are float64 whatever the network is. Long ones use two threads where torch has them, with the same
+    result. For a network on a GPU the moments of the last layer are summed there once there are enough outcomes;
+    everything else, gradients included, is computed on the CPU.
     """
     plans = _plans(model, sample, masks, loss)
     if sum(plan.most_outcomes() for plan in plans) * len(sample) <= _SURE_OUTCOMES:
