@@ -23,6 +23,7 @@ from droptics.attacks import (
     Reflected,
     Threat,
     WeakAttackWarning,
+    ascent,
     attack,
     device,
     perturb,
@@ -91,6 +92,22 @@ def test_the_search_without_questions_finds_the_same(
     assert torch.equal(here.stuck, there.stuck)
     assert there.rates[-1] == pytest.approx(here.rates[-1])
     assert there.gradients >= here.gradients
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
+@pytest.mark.parametrize("at_once", [1, 10**6])
+def test_all_classes_at_once_come_in_the_order_of_one_by_one(
+    norm: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ascent, "_AT_ONCE", at_once)
+    net, points, labels = problem(9, 40, (10, 24, 6))
+    tape, threat = differentiable(net), Threat(norm, 0.1)
+    outputs = tape.forward(points)
+    one_by_one = ascent.linearized_order(tape, outputs, labels, Margin(), threat, labels < 0)
+    aims = outputs.scatter(-1, labels[:, None], -torch.inf).topk(5).indices
+    order = ascent._order_of_all(tape, outputs, labels[:, None], aims, threat)
+    right = net(points).argmax(1) == labels  # elsewhere distances are negative or infinite
+    assert torch.equal(aims.gather(-1, order)[right], one_by_one[right])
 
 
 @needs_gpu

@@ -18,6 +18,7 @@ from droptics.attacks import (
     Fgsm,
     LinearExact,
     Logistic,
+    Loss,
     Margin,
     Pgd,
     Reflected,
@@ -28,7 +29,7 @@ from droptics.attacks import (
 )
 from droptics.attacks.gradients import Autograd
 from droptics.attacks.leaky import LeakyNet, beta_robust_error, effective, smallest_score
-from droptics.attacks.losses import beaten, mistaken
+from droptics.attacks.losses import beaten, margins, mistaken, values
 from droptics.data import Sample
 from droptics.models import ReLUNet
 from droptics.training import Adversarial, Plain, train
@@ -137,6 +138,24 @@ def test_beaten_is_mistaken_except_for_ties(rows: list[list[float]]) -> None:
         assert bool((judged | ~sure).all())
         tied = (outputs == outputs[:, label, None]).sum(1) > 1
         assert torch.equal(sure[~tied], judged[~tied])
+
+
+@pytest.mark.parametrize("odd", [math.inf, -math.inf, math.nan, 3e38])
+def test_outputs_that_are_not_finite_predict_nothing(odd: float) -> None:
+    outputs = torch.tensor([[0.0, 1.0, 0.5], [odd, 1.0, 0.0], [3e38, 3e38, 0.0]])
+    assert mistaken(outputs, torch.tensor([1, 1 if odd < 0 else 0, 0])).tolist() == [False, odd != 3e38, False]
+
+
+BINARY = (Logistic(), Reflected(Logistic()))
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(), Margin(), Reflected(CrossEntropy()), Reflected(Margin()), *BINARY])
+def test_values_are_the_loss_and_the_margin(loss: Loss) -> None:
+    binary = loss in BINARY
+    outputs = torch.randn(20, 1 if binary else 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    targets = torch.arange(20) % 2 * 2 - 1 if binary else torch.arange(20) % 4
+    found = values(loss, outputs, targets)
+    torch.testing.assert_close(found, (loss(outputs, targets), margins(outputs, targets)))
 
 
 def digits() -> tuple[Sample, Sample]:
