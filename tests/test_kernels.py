@@ -9,6 +9,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from numba import config
 from scipy import stats
 
 from droptics.papers.helmbold2017.kernels import shallow_objective, train_run
@@ -139,6 +140,22 @@ def test_sorted_sums_and_slopes(memory):
     slopes, offset = part.slopes(linear, quadratic)
     np.testing.assert_allclose(slopes, wanted[0], rtol=1e-10, atol=1e-11)
     np.testing.assert_allclose(offset, wanted[1], rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="takes minutes in plain Python")
+def test_long_lists_equal_many_short_ones():
+    """A list that outgrows the cache, of a length that is no power of two, against coins enumerated outside."""
+    rng = np.random.default_rng(0)
+    law = Coins(np.ones(27, np.int64), rng.uniform(0.1, 0.9, 27))
+    weights, bias = rng.standard_normal((2, 27)), rng.standard_normal(2)
+    found = []
+    for memory in (1 << 30, 1 << 18):
+        walk = Walk([Stage(law, torch.from_numpy(weights), torch.from_numpy(bias))], MomentLeaf(), memory)
+        part = Dominance(weights, bias, law, np.arange(27), walk)
+        found.append([*part.moments(), *part.slopes(np.ones(2), weights[:, :2].copy())])
+    assert len(part.outer) > 5
+    for whole, pieces in zip(*found, strict=True):
+        np.testing.assert_allclose(whole, pieces, rtol=1e-11, atol=1e-12)
 
 
 # --- single-sample training -----------------------------------------------------------------------------------------
