@@ -1,0 +1,187 @@
+"""Mutants of a module: where it can be changed, and how a changed module takes the place of the one in memory."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiled functions cannot be changed; they run as they are written instead
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = {
+    f"droptics.{room}.{path.stem}": path
+    for room in ("penalties", "optima")
+    for path in sorted((ROOT / "src" / "droptics" / room).glob("[!_]*.py"))
+}
+SOURCES = {name: path.read_text() for name, path in MODULES.items()}
+OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.MatMult: ast.Mult,
+}
+COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One changed place of a module: the way to it in the tree, and which of its variants is meant.
+
+    `lines` are those of its statement, None for what runs at import.
+    """
+
+    module: str
+    path: tuple[str | int, ...]
+    variant: int
+    lines: range | None
+    name: str
+
+    def tree(self) -> ast.Module:
+        """The module with the change; without one when the path is empty."""
+        tree = ast.parse(SOURCES[self.module])
+        if not self.path:
+            return tree
+        parent: Any = tree
+        for step in self.path[:-1]:
+            parent = parent[step] if isinstance(step, int) else getattr(parent, step)
+        last = self.path[-1]
+        node = parent[last] if isinstance(last, int) else getattr(parent, str(last))
+        changed = ast.copy_location(list(_variants(node))[self.variant], node)
+        if isinstance(last, int):
+            parent[last] = changed
+        else:
+            setattr(parent, last, changed)
+        return ast.fix_missing_locations(tree)
+
+
+Place = tuple[ast.AST, tuple[str | int, ...], range | None]
+
+
+def _places(
+    node: ast.AST, path: tuple[str | int, ...] = (), within: bool = False, lines: range = range(0)
+) -> Iterator[Place]:
+    """Every expression that computes something, with the way to it from the root; no types, messages, decorators."""
+    if isinstance(node, ast.stmt):
+        body = getattr(node, "body", None) or getattr(node, "cases", None)
+        end = getattr(body[0], "lineno", node.lineno + 1) - 1 if body else node.end_lineno or node.lineno
+        lines = range(node.lineno, max(end, node.lineno) + 1)
+    yield node, path, lines if within else None
+    for part, value in ast.iter_fields(node):
+        if part in ("annotation", "returns", "decorator_list", "type_params"):
+            continue
+        inner = within or (isinstance(node, ast.FunctionDef) and part == "body")
+        for index, child in enumerate(value) if isinstance(value, list) else [(-1, value)]:
+            if isinstance(child, ast.AST) and not isinstance(child, (ast.Raise, ast.JoinedStr, ast.ImportFrom)):
+                yield from _places(child, (*path, part, index) if index >= 0 else (*path, part), inner, lines)
+
+
+def _variants(node: ast.AST) -> Iterator[ast.AST]:
+    match node:
+        case ast.BinOp(left, op, right):
+            if type(op) in OPERATORS:
+                yield ast.BinOp(left, OPERATORS[type(op)](), right)
+            if isinstance(op, (ast.Add, ast.Sub)):
+                yield left
+                yield right
+        case ast.Compare(left, [op], right):
+            for other in COMPARISONS[type(op)]:
+                yield ast.Compare(left, [other()], right)
+        case ast.BoolOp(op, values):
+            yield ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), values)
+        case ast.UnaryOp(ast.Not(), operand):
+            yield operand
+        case ast.IfExp(test, body, orelse):
+            yield ast.IfExp(test, orelse, body)
+        case ast.Constant(value) if isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield ast.Constant(value + 1 if isinstance(value, int) else 2 * value + (value == 0))
+        case ast.Constant(bool() as value):
+            yield ast.Constant(not value)
+
+
+def mutants(module: str) -> Iterator[Mutant]:
+    """All mutants of a module, in the order of the source."""
+    for node, path, lines in _places(ast.parse(SOURCES[module])):
+        for number, variant in enumerate(_variants(node)):
+            place = f"{getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)}"
+            yield Mutant(module, path, number, lines, f"{place}: {ast.unparse(node)}  ->  {ast.unparse(variant)}")
+
+
+class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports one module from a given tree and leaves all others to the usual import."""
+
+    def __init__(self, name: str, tree: ast.Module) -> None:
+        self.name, self.path, self.tree = name, str(MODULES[name]), tree
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
+        return (
+            importlib.util.spec_from_file_location(fullname, self.path, loader=self) if fullname == self.name else None
+        )
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(compile(self.tree, self.path, "exec"), module.__dict__)
+
+
+def live_functions() -> dict[str, list[FunctionType]]:
+    """The functions of every module, wherever they are used."""
+    names = {str(path): name for name, path in MODULES.items()}
+    found: dict[str, list[FunctionType]] = {name: [] for name in MODULES}
+    for value in gc.get_objects():
+        if type(value) is FunctionType and value.__code__.co_filename in names and value.__name__ != "<lambda>":
+            found[names[value.__code__.co_filename]].append(value)
+    return found
+
+
+def swap(module: str, functions: list[FunctionType], tree: ast.Module) -> bool:
+    """Give functions of a module their code in another tree, where they are; False when that is impossible."""
+    codes = _codes(compile(tree, str(MODULES[module]), "exec"))
+    fresh = {(code.co_name, code.co_firstlineno): code for code in codes}
+    try:
+        for function in functions:
+            function.__code__ = fresh[function.__code__.co_name, function.__code__.co_firstlineno]
+    except (KeyError, ValueError):  # a change removed the use of an enclosing variable
+        return False
+    return True
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield value
+            yield from _codes(value)
+
+
+def marked(source: str) -> ast.Module:
+    """A module whose functions call _mark_ with the line of every statement before they execute it."""
+    tree = ast.parse(source)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    for node in {id(node): node for function in functions for node in ast.walk(function)}.values():
+        for part in ("body", "orelse", "finalbody"):
+            block = getattr(node, part, None)
+            if isinstance(block, list):
+                calls = [ast.parse(f"_mark_({statement.lineno})").body[0] for statement in block]
+                pairs = [(ast.copy_location(call, line), line) for call, line in zip(calls, block, strict=True)]
+                setattr(node, part, [statement for pair in pairs for statement in pair])
+    return ast.fix_missing_locations(tree)
