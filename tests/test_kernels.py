@@ -14,6 +14,7 @@ from scipy import stats
 
 from droptics.papers.helmbold2017.kernels import shallow_objective, train_run
 from droptics.papers.thesis.chapter6_grid import FORMS, grid_search
+from droptics.penalties import relu_moments
 from droptics.penalties.relu_kernels import direct_gradient, direct_moments, half_table, split_coins
 from droptics.penalties.relu_moments import Dominance, MomentLeaf
 from droptics.penalties.relu_outcomes import Coins, Stage, Walk
@@ -113,8 +114,10 @@ def test_direct_moments_and_gradients():
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 1])
-def test_sorted_sums_and_slopes(memory):
-    """Half tables that fit, and so little memory that coins are enumerated outside."""
+@pytest.mark.parametrize("longest_tree", [1 << 13, 0])
+def test_sorted_sums_and_slopes(memory, longest_tree, monkeypatch):
+    """Half tables that fit, and so little memory that coins are enumerated outside; by a tree and by splitting."""
+    monkeypatch.setattr(relu_moments, "_TREE", longest_tree)
     # 12 coins in all, so that a half table of 16 rows is too short for its half
     counts, drop = np.r_[COUNTS, np.ones(6, np.int64)], np.r_[DROP, np.linspace(0.1, 0.8, 6)]
     weights, bias = np.c_[layer(2)[0], drawn(2, 6, seed=3)], layer(2)[1]
@@ -140,6 +143,23 @@ def test_sorted_sums_and_slopes(memory):
     slopes, offset = part.slopes(linear, quadratic)
     np.testing.assert_allclose(slopes, wanted[0], rtol=1e-10, atol=1e-11)
     np.testing.assert_allclose(offset, wanted[1], rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("longest_tree", [1 << 13, 0])
+def test_outcomes_too_rare_for_a_number(longest_tree, monkeypatch):
+    """All of 1500 copies fall with a probability that is zero in floating point, on the left and on the right."""
+    monkeypatch.setattr(relu_moments, "_TREE", longest_tree)
+    law = Coins(np.array([1500, 1, 2, 1]), np.array([0.5, 0.3, 0.6, 0.2]))
+    weights, bias = drawn(2, 4) / np.array([1500, 1, 1, 1]), drawn(2, seed=1)
+    walk = Walk([Stage(law, torch.from_numpy(weights), torch.from_numpy(bias))], MomentLeaf(), 1 << 30)
+    part = Dominance(weights, bias, law, np.arange(4), walk)
+    linear, quadratic = drawn(2, seed=7), drawn(2, 2, seed=8)
+    common = np.ones((1, 4)), np.ones(1), weights, bias, np.ones(4, dtype=bool), law.counts, law.drop
+    for found, wanted in zip(part.moments(), direct_moments(*common), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-11)
+    _, slopes, offset = direct_gradient(*common, linear, quadratic)
+    for found, wanted in zip(part.slopes(linear, quadratic), (slopes, offset), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-10)
 
 
 @pytest.mark.skipif(config.DISABLE_JIT, reason="takes minutes in plain Python")

@@ -49,11 +49,13 @@ def rates(sizes: tuple[int, ...], seed: int = 2) -> Product:
     return Product([Bernoulli(0.9 * torch.rand(size, generator=generator).double(), size) for size in sizes[:-1]])
 
 
-@pytest.fixture(params=["direct", "sorted"])
+@pytest.fixture(params=["direct", "tree", "split"])
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways to sum; 'sorted' is used for any number of coins, also for none."""
-    if request.param == "sorted":
+    """All ways to sum; 'tree' and 'split' are used for any number of coins, also for none."""
+    if request.param != "direct":
         monkeypatch.setattr(moments, "DIRECT_BITS", -1.0)
+    if request.param == "split":
+        monkeypatch.setattr(moments, "_TREE", 0)
     return str(request.param)
 
 

@@ -28,6 +28,8 @@ T = TypeVar("T")
 DIRECT_BITS = 16.0
 # Up to this many a CPU is done before a GPU has been told what to do.
 DEVICE_BITS = 28.0
+# Lists so short are summed by a tree.
+_TREE = 1 << 13
 # Lists so long are worth a second thread.
 _SHARED = 1 << 16
 # Of one half table; beyond the memory coins are enumerated outside (2^20 rows of 10 units take 1 GB).
@@ -190,8 +192,9 @@ def _sweep(
     are added in a fixed order, so that the number of threads does not change the result.
     """
     units = len(left.sums)
-    merged = merged_halves(left, right)
-    size = len(merged.weights)
+    size = left.sums.shape[1] + right.sums.shape[1]
+    tree = size <= _TREE
+    merged = merged_halves(left, right, tree)
     wanted = weights is not None
     linear, quadratic = weights if weights is not None else (np.zeros(units), np.zeros((units, units)))
     room: queue.SimpleQueue[tuple[Array, Array]] = queue.SimpleQueue()
@@ -202,7 +205,7 @@ def _sweep(
     def row(i: int) -> tuple[float, Array, Array]:
         lists = room.get()
         found, gained = np.empty(i + 1), np.zeros((i + 1, left.sums.shape[1]) if wanted else (0, 0))
-        average = sweep_row(i, merged, *lists, linear, quadratic, gained, found)
+        average = sweep_row(i, merged, tree, *lists, linear, quadratic, gained, found)
         room.put(lists)
         return average, found, gained
 

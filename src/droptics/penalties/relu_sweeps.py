@@ -35,14 +35,20 @@ class Half(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """Both halves in one list: values (-L, R) and ranks per unit (units, outcomes), signed weights, orders per unit.
+    """Both halves in one list, which runs downwards.
 
-    Lists run downwards; left outcomes have negative weights. `spots` holds value and rank beside each other.
+    Attributes:
+        spots: Values (-L, R) of every outcome and their places, beside each other, per unit (units, outcomes, 2). A
+            place is the rank or, for a tree, the number of right outcomes before it.
+        weights: Probabilities, negative for left outcomes, which come first.
+        order: The outcomes in falling order, per unit (units, outcomes).
+        right: How many of them are right ones.
     """
 
     spots: Array
     weights: Array
     order: Short
+    right: int
 
 
 @njit(cache=True, nogil=True)
@@ -87,7 +93,7 @@ def sorted_outcomes(table: Array, counts: Index, chosen: Index) -> tuple[Array, 
 
 
 @njit(cache=True, nogil=True)
-def merged_halves(left: Half, right: Half) -> Merged:
+def merged_halves(left: Half, right: Half, tree: bool) -> Merged:
     """One list of both halves, sorted downwards along every unit."""
     units, many = left.sums.shape
     more = right.sums.shape[1]
@@ -102,6 +108,7 @@ def merged_halves(left: Half, right: Half) -> Merged:
         # minus the left sums fall where the sums rise
         a, b = 0, more - 1
         for place in range(size):
+            before = more - 1 - b
             take = b < 0 or (a < many and -left.sums[i, a] >= right.sums[i, b])
             if take:
                 value, outcome = -left.sums[i, a], left.order[i, a]
@@ -111,8 +118,8 @@ def merged_halves(left: Half, right: Half) -> Merged:
                 b -= 1
             order[i, place] = outcome
             spots[i, outcome, 0] = value
-            ranks[i, outcome, 1] = place
-    return Merged(spots, weights, order)
+            ranks[i, outcome, 1] = before if tree else place
+    return Merged(spots, weights, order, more)
 
 
 @njit(cache=True, nogil=True)
@@ -140,6 +147,8 @@ def _sweep_single(
             none += weight
             one += weight * value
             two += weight * value * value
+        # so rare that the probability is zero: neither adds anything
+        if not weight < 0.0:
             continue
         mean -= weight * (one - value * none)
         second -= weight * (two - value * (2.0 * one - value * none))
@@ -301,17 +310,64 @@ def _sweep_pair(
 
 
 @njit(cache=True, nogil=True)
+def _tree_pair(i: int, j: int, merged: Merged, lead: Array, tree: Array, factor: float, slopes: Array) -> float:
+    """The same by a Fenwick tree over the right outcomes along unit j, filled in the order of unit i."""
+    order, others = merged.order[i], merged.spots[j]
+    places = others.view(np.int64)
+    size = merged.right
+    tree[: size + 1] = 0.0
+    total = 0.0
+    for t in range(lead.shape[0]):
+        x, weight, y, node = lead[t, 0], lead[t, 1], others[order[t], 0], places[order[t], 1]
+        if weight > 0.0:
+            node += 1
+            while node <= size:
+                tree[node, 0] += weight
+                tree[node, 1] += weight * x
+                tree[node, 2] += weight * y
+                tree[node, 3] += weight * x * y
+                node += node & -node
+        if not weight < 0.0:
+            continue
+        none, one, two, both = 0.0, 0.0, 0.0, 0.0
+        while node > 0:
+            none += tree[node, 0]
+            one += tree[node, 1]
+            two += tree[node, 2]
+            both += tree[node, 3]
+            node -= node & -node
+        total -= weight * (both - x * two - y * (one - x * none))
+        if slopes.size:
+            slopes[i, order[t]] -= factor * weight * (two - y * none)
+            slopes[j, order[t]] -= factor * weight * (one - x * none)
+    return total
+
+
+@njit(cache=True, nogil=True)
 def sweep_row(
-    i: int, merged: Merged, source: Array, target: Array, linear: Array, quadratic: Array, slopes: Array, found: Array
+    i: int,
+    merged: Merged,
+    tree: bool,
+    source: Array,
+    target: Array,
+    linear: Array,
+    quadratic: Array,
+    slopes: Array,
+    found: Array,
 ) -> float:
     """Fill found with E relu(p_i) relu(p_j) for j <= i and return E relu(p_i).
 
+    Short lists are best summed by a `tree`, which stays in the cache; `merged` must have been made for it.
     `source` and `target` are room for the list, (outcomes, 4); with `slopes` (units, left outcomes), to which the
     derivatives of linear_i E relu(p_i) + sum_j <= i (q_ij + q_ji) E relu(p_i) relu(p_j) are added (once for j = i),
     they are (outcomes, 6).
     """
     lead = _lead(i, merged)
     for j in range(i):
-        found[j] = _sweep_pair(i, j, merged, lead, source, target, quadratic[i, j] + quadratic[j, i], slopes)
+        factor = quadratic[i, j] + quadratic[j, i]
+        if tree:
+            found[j] = _tree_pair(i, j, merged, lead, target, factor, slopes)
+        else:
+            found[j] = _sweep_pair(i, j, merged, lead, source, target, factor, slopes)
     mean, found[i] = _sweep_single(i, merged.order[i], lead, linear[i], quadratic[i, i], slopes)
     return mean
