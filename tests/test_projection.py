@@ -118,6 +118,15 @@ def test_descends_reports_truthfully_and_is_reproducible():
     assert longer.gradient_norm < found.gradient_norm
 
 
+def test_the_start_is_gaussian_of_variance_two_over_the_inputs():
+    data, law = teacher(d=5), Bernoulli(0.5, 8)
+    drawn = torch.randn(8, 5, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+    given = variable_projection(data, law, drawn * (2 / 5) ** 0.5, iterations=1)
+    found = variable_projection(data, law, iterations=1, seed=7)
+    assert found.history[0][1] == pytest.approx(given.history[0][1], rel=1e-12)
+    assert torch.allclose(found.model.weights[0], given.model.weights[0], rtol=1e-10)
+
+
 def sgd(data, drop, width, epochs, rate, seed):
     """Plain dropout SGD on the same architecture."""
     generator = torch.Generator().manual_seed(seed)
