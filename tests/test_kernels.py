@@ -18,7 +18,7 @@ from droptics.penalties import relu_moments
 from droptics.penalties.relu_kernels import direct_gradient, direct_moments, half_table, split_coins
 from droptics.penalties.relu_moments import Dominance, MomentLeaf
 from droptics.penalties.relu_outcomes import Coins, Stage, Walk
-from droptics.penalties.relu_sweeps import sorted_outcomes
+from droptics.penalties.relu_sorting import sorted_outcomes
 from droptics.recommenders.least_squares import solve_rows
 from droptics.recommenders.ratings import DuplicateRatings, observations
 from droptics.training import kernels as training_kernels

@@ -18,7 +18,8 @@ from droptics.penalties.relu_clock import split_steps
 from droptics.penalties.relu_device import device_bytes, device_moments, padded_size
 from droptics.penalties.relu_kernels import coin_gradient, direct_gradient, direct_moments, half_table, split_coins
 from droptics.penalties.relu_outcomes import Advance, Coins, Leaf, Stage, Walk
-from droptics.penalties.relu_sweeps import Half, merged_halves, sorted_outcomes, sweep_row
+from droptics.penalties.relu_sorting import Half, merged_halves, sorted_outcomes
+from droptics.penalties.relu_sweeps import sweep_row
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
