@@ -133,7 +133,7 @@ HEAD_WHY = (
     "a fifth of the floor, because tuned SGD is there after 15 epochs."
 )
 HEAD_GPU_WHY = (
-    "Of 10.7 ms half a Gram matrix takes 4.8, Cholesky factor and solves 2.3, conversion, means and centering 1.2, "
+    "Of 10.4 ms half a Gram matrix takes 4.8, Cholesky factor and solves 2.3, conversion, means and centering 1.2, "
     "targets 0.7; 150 times needs 2.1, less than the floor, because tuned SGD is there after 7 epochs."
 )
 
@@ -231,8 +231,9 @@ AIMS = (
         20, Work("weights read again from the cache, 5 microseconds a step", seconds=2e-4), PGD_GPU_WHY, device="cuda"),
     Aim("exact penalty in a ResNet-50 step, GPU", "the plain step", "step_gpu", r"ExplicitDropout, compiled / plain",
         1 / 1.0005, None,
-        "Some ten small kernels forward and back, and the gradient of the head is added to once more; one fused kernel "
-        "would move 25 MB, 0.02 % of the step. The repeats scatter by a percent, more than what is measured.",
+        "Repeats scatter by one to two per cent either way, more than what is measured; counted, some 20 small kernels "
+        "and 65 MB are 0.2 % of the step, and one fused kernel would move 25 MB, 0.02 %. A derivative by hand would "
+        "halve the kernels, but took 40 % longer in small networks on the CPU and had no forward mode.",
         show=percent, device="cuda"),
     Aim("ExplicitDropout in a step of a small CNN", "nn.Dropout", "layers", r"step of a small CNN, Squared",
         promised=1 / 1.2, show=percent),

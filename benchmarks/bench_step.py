@@ -4,8 +4,6 @@
 - GPU: ResNet-50 on 224 x 224 images in bfloat16, batches of 128.
 
 All variants of a network are stepped in turns; the number is the median over the repeats of (step with) / (plain step).
-On the GPU the steps are also recorded as CUDA graphs and replayed: then the host, whose launches scatter by more than
-a penalty costs, plays no part.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from harness import Row, clock, report  # first: it sets the number of threads b
 # isort: split
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -102,20 +100,6 @@ def variants(
     return {name: build(name) for name in names}
 
 
-def recorded(step: Step) -> Step:
-    """The same step, replayed from a CUDA graph."""
-    aside = torch.cuda.Stream()
-    aside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(aside):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(aside)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
-
-
 def rows(label: str, steps: dict[str, Step], device: torch.device, repeats: int, number: int) -> list[Row]:
     for step in steps.values():
         for _ in range(5):
@@ -152,17 +136,12 @@ def cpu_rows() -> list[Row]:
     return rows("step of a 784-1024-10 perceptron, CPU", steps, inputs.device, repeats=41, number=2)
 
 
-def gpu_rows() -> Iterator[list[Row]]:
-    """The table with launched steps, then with recorded ones before them."""
+def gpu_rows() -> list[Row]:
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(1)
     inputs = torch.randn(128, 3, 224, 224, device="cuda").to(memory_format=torch.channels_last)
     steps = variants(resnet50_body, 2048, 1000, inputs, compiled=True)
-    label = "step of ResNet-50, bfloat16, batch 128, GPU"
-    launched = rows(label, steps, inputs.device, repeats=8, number=4)
-    yield launched
-    graphs = {name: recorded(step) for name, step in steps.items()}
-    yield [*rows(f"{label}, as a graph", graphs, inputs.device, repeats=40, number=2), *launched]
+    return rows("step of ResNet-50, bfloat16, batch 128, GPU", steps, inputs.device, repeats=24, number=8)
 
 
 if __name__ == "__main__":
@@ -170,5 +149,4 @@ if __name__ == "__main__":
     if "--gpu" not in sys.argv:
         report("step", cpu_rows())
     if torch.cuda.is_available():
-        for found in gpu_rows():
-            report("step_gpu", found, "cuda")
+        report("step_gpu", gpu_rows(), "cuda")
