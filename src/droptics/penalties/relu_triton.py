@@ -19,9 +19,9 @@ tl: Any = None
 _add: Any = None
 _add_blocks: Any = None
 
-# Outcomes of one program at most, and the warps of the three kernels; blocks of SHORT are summed pair by pair.
-TILE, SHORT = 512, 8
-WARPS = (4, 4, 4)
+# Outcomes of one program at most, and its warps: few, so that many programs hide each other's barriers. Blocks of SHORT
+# are summed pair by pair.
+TILE, SHORT, WARPS = 512, 8, 2
 
 
 def missing() -> str:
@@ -65,15 +65,15 @@ def dominance_sum(rank: Tensor, first: Tensor, other: Tensor, weight: Tensor) ->
     turn = 0
     while length > tile:
         shift = length.bit_length() - 3
-        tally[(tiles,)](*lists, sums, shift, tiles, TILE=tile, num_warps=WARPS[0])
+        tally[(tiles,)](*lists, sums, shift, tiles, TILE=tile, num_warps=WARPS)
         before = running(sums.view(-1, length // tile)).view(15, tiles) - sums
-        split[(tiles,)](*lists, *spare[turn], before, total, shift, tiles, TILE=tile, num_warps=WARPS[1])
+        split[(tiles,)](*lists, *spare[turn], before, total, shift, tiles, TILE=tile, num_warps=WARPS)
         lists, turn = spare[turn], 1 - turn
         length //= 4
     levels = max(0, (tile // SHORT).bit_length() - 1)
     finish[(tiles,)](
         *lists, *spare[turn], *spare[1 - turn], total,
-        TILE=tile, SHORT=min(SHORT, tile), LEVELS=levels, num_warps=WARPS[2],
+        TILE=tile, SHORT=min(SHORT, tile), LEVELS=levels, num_warps=WARPS,
     )  # fmt: skip
     return total.sum()
 
