@@ -179,6 +179,15 @@ def test_masks_in_pieces_are_the_masks_together(monkeypatch):
     estimate = penalty(two_layer(), sample(), Bernoulli(0.4, 5), MonteCarlo(100, confidence=0.9999))
     assert bool(estimate.lower <= whole.value <= estimate.upper)
     assert estimate.cost == 100
+    drawn = []
+
+    class Counted(Bernoulli):
+        def multipliers(self, count, generator=None):
+            drawn.append(count)
+            return super().multipliers(count, generator)
+
+    penalty(two_layer(), sample(), Counted(0.4, 5), MonteCarlo(100))
+    assert drawn == [3] * 33 + [1]
 
 
 @pytest.mark.parametrize("weights", [None, torch.tensor([0.2, 1.0, 3.0]).double()])

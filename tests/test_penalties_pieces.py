@@ -27,7 +27,7 @@ from droptics.penalties import (
 )
 from droptics.penalties.closed_form import feature_energies, feature_gram, input_moment
 from droptics.penalties.evaluation import CHUNK_ELEMENTS, check_inputs, check_shapes, masked_risk
-from droptics.penalties.monte_carlo import _regress_out
+from droptics.penalties.monte_carlo import _regress_out, output_bound
 from droptics.penalties.relu_sampling import _residuals
 
 # the function of the same name hides the module
@@ -257,3 +257,33 @@ def test_small_and_large_networks_are_propagated_alike(mask_inputs, dtype, weigh
     wide[2][:, :2] = plain[2]
     laws = [*law.laws[:-1], Bernoulli(float(law.laws[-1].drop[0]), width)]
     close(penalty(DeepLinear(wide, mask_inputs), data, Product(laws)).value, small, tolerance)
+
+
+def test_largest_outputs_of_factorizations_and_last_layers():
+    matrices, bound = normal(5, 6, 4), torch.linspace(0.5, 2.0, 3, dtype=torch.float64)
+    factors = Factorization(normal(6, 3), normal(4, 3))
+    worst = torch.einsum("nij,ik,jk,k->n", matrices.abs(), factors.U.abs(), factors.V.abs(), bound)
+    close(output_bound(factors, matrices, bound).reshape(-1), worst, relative=1e-13)
+    for bias in (False, True):
+        layer = torch.nn.Linear(3, 2, bias=bias).double()
+        inputs = normal(7, 3)
+        offset = layer.bias.abs() if bias else 0.0
+        worst = (inputs.abs() * bound) @ layer.weight.abs().mT + offset
+        close(output_bound(LastLayer(layer, layer), inputs, bound), worst, relative=1e-13)
+
+
+def test_controls_of_any_size_are_used():
+    value, control = normal(9), 1e-9 * normal(9, seed=1)
+    adjusted, share = _regress_out(value, control)
+    expected, same = _regress_out(value, 1e9 * control)
+    close(adjusted, expected, relative=1e-12)
+    assert share == pytest.approx(same, rel=1e-9)
+    assert share < 1
+
+
+def test_second_order_beside_a_penalty_of_zero():
+    layer = torch.nn.Linear(3, 2).double()
+    data = Sample(normal(5, 3), normal(5, 2))
+    found = penalty(LastLayer(layer, layer), data, Bernoulli(0.0, 3), SecondOrder(MonteCarlo(10)))
+    assert float(found.value.detach()) == 0.0
+    assert "%" not in found.method
