@@ -50,7 +50,8 @@ def test_every_recorded_promise_is_kept(found):
 
 def test_floors_are_below_the_times(found):
     """Images that leave an attack early undercut the count of all steps."""
-    shares = {s.aim.task: s.share for s in found if s.share and "leave early" not in s.aim.work.text}
+    early = {s.aim.task for s in found if s.aim.work and "leave early" in s.aim.work.text}
+    shares = {s.aim.task: s.share for s in found if s.share and s.aim.task not in early}
     assert len(shares) > 10
     assert max(shares.values()) <= 1.0, shares
 
