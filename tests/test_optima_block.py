@@ -277,3 +277,12 @@ def test_the_bound_is_the_best_mixture(masks):
     assert claim == "droptics-mask-bounds"
     assert max(mixtures[0], mixtures[-1]) * (1 - 1e-12) <= bound <= max(mixtures) * (1 + 1e-12)
     assert bound == pytest.approx(max(mixtures), rel=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_the_rank_of_what_a_search_finds(scale):
+    matrix = scale * torch.outer(normal(3), normal(4))
+    found = optimum(TwoLayerLinear, Moments.of_map(matrix), SlidingBlock(0.3, 4, 2))
+    assert found.rank == 1
+    plain = optimum(TwoLayerLinear, Moments.of_map(scale * normal(3, 4)), SlidingBlock(0.05, 4, 2))
+    assert plain.rank == int(torch.linalg.matrix_rank(plain.model.matrix(), rtol=1e-8))

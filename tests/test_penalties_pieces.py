@@ -6,7 +6,7 @@ import itertools
 import pytest
 import torch
 
-from cases import entries, normal, sample, weighted_sample
+from cases import deep_pairs, entries, normal, sample, weighted_sample
 from compare import close
 from droptics.data import Measurements, Moments, Sample
 from droptics.losses import CrossEntropy, Squared
@@ -24,6 +24,7 @@ from droptics.penalties import (
     penalty,
     risk,
     second_order,
+    sub_penalties,
 )
 from droptics.penalties.closed_form import feature_energies, feature_gram, input_moment
 from droptics.penalties.evaluation import CHUNK_ELEMENTS, check_inputs, check_shapes, masked_risk
@@ -287,3 +288,9 @@ def test_second_order_beside_a_penalty_of_zero():
     found = penalty(LastLayer(layer, layer), data, Bernoulli(0.0, 3), SecondOrder(MonteCarlo(10)))
     assert float(found.value.detach()) == 0.0
     assert "%" not in found.method
+
+
+def test_sub_penalties_of_correlated_laws_sum_to_the_penalty():
+    for name, model, data, masks in deep_pairs():
+        if name.startswith("deep-correlated"):
+            close(sub_penalties(model, data, masks).sum(), penalty(model, data, masks).value, relative=1e-12)

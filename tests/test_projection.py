@@ -125,6 +125,8 @@ def test_the_start_is_gaussian_of_variance_two_over_the_inputs():
     found = variable_projection(data, law, iterations=1, seed=7)
     assert found.history[0][1] == pytest.approx(given.history[0][1], rel=1e-12)
     assert torch.allclose(found.model.weights[0], given.model.weights[0], rtol=1e-10)
+    assert not found.converged
+    assert variable_projection(data, law, iterations=2000, tolerance=1e-3, seed=7).converged
 
 
 def sgd(data, drop, width, epochs, rate, seed):

@@ -166,3 +166,9 @@ def test_head_optimum_edges() -> None:
         optimum(LastLayer, Moments.of_map(normal(3, 4)), Bernoulli(0.5, 4))
     with pytest.raises(ValueError, match="one-hot"):
         optimum(LastLayer, Sample(features, torch.arange(EXAMPLES)), Bernoulli(0.5, 3))
+
+
+def test_default_rates_and_the_fewest_examples():
+    found = DropoutRidgeCV().fit(np.array([[1.0], [2.0]]), np.array([1.0, 3.0]))
+    assert np.allclose(found.drops_, np.arange(1, 20) / 20, rtol=1e-14)
+    assert found.drop_ in found.drops_
