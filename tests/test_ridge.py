@@ -177,5 +177,5 @@ def test_default_rates_and_the_fewest_examples():
 def test_one_example_is_enough_and_negative_weights_are_refused():
     alone = DropoutRidge(drop=0.5, fit_intercept=False).fit([[2.0]], [4.0])
     assert alone.coef_[0] == pytest.approx(1.0, rel=1e-14)  # x y / (x^2 (1 + lambda)), lambda = 1
-    with pytest.raises(ValueError, match="[Nn]egative"):
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
         DropoutRidge().fit([[1.0], [2.0]], [1.0, 2.0], sample_weight=[1.0, -1.0])
