@@ -20,7 +20,7 @@ class Cost:
 
     Attributes:
         outcomes: Number of mask outcomes that are summed over, all examples together (estimated for depth above 2).
-        seconds: Estimated time on this machine, one thread.
+        seconds: Estimated time of the value on this machine: one thread, or the GPU that the network lies on.
     """
 
     outcomes: float
