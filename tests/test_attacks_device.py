@@ -211,6 +211,21 @@ class TestKernelEdges:
         assert 0 <= fast.gradients <= method.steps * len(points)
 
 
+class TestKernelRounding:
+    pytestmark = needs_kernel
+
+    @pytest.mark.parametrize(("lead", "wrong"), [(1e-6, False), (1e-4, True), (-1e-4, False)])
+    def test_only_what_beats_rounding_is_fooled(
+        self, lead: float, wrong: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Another order of summation must not turn a fooled example back."""
+        net, points, _ = problem(0, 5, (6, 4, 3), torch.float32)
+        net[2].weight.zero_()
+        net[2].bias.copy_(torch.tensor([1.0, 1.0 + lead, 0.0]))
+        fast, _ = both(net, points, torch.zeros(5, dtype=torch.int64), Threat("linf", 0.1), Pgd(steps=2), monkeypatch)
+        assert fast.fooled.tolist() == [wrong] * 5
+
+
 def test_examples_leave_only_where_it_saves_time(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([0.0, 1.0, 11.0, 11.0])
     monkeypatch.setattr(device, "perf_counter", lambda: next(times))

@@ -126,15 +126,16 @@ def attack(
     distances = threat.distance(points, inputs)
     success, right = mistaken(outputs, targets), ~mistaken(clean, targets)
     held = ~success
+    losses, margin = values(loss, outputs, targets)
+    rounding = 100 * torch.finfo(outputs.dtype).eps * outputs.abs().amax(-1)
     counts = (
         (~torch.isfinite(clean)).sum(),
         (~Region(threat, inputs, None, None).contains(points, distances)).sum(),
         unsteady,
-        (trail.fooled & held).sum(),
+        (trail.fooled & held & (margin > rounding)).sum(),
         right.sum(),
         (trail.stuck & right & held).sum(),
     )
-    losses, margin = values(loss, outputs, targets)
     # All questions at once: on a GPU each answer waits for everything that was asked before.
     asked = torch.cat([torch.stack(counts), trail.tally.to(inputs.device, torch.int64, non_blocking=True)]).tolist()
     doubts = _verdict(asked[: len(counts)], rates_of(asked[len(counts) :], len(data)), len(data), threat)
