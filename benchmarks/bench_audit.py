@@ -46,7 +46,7 @@ def resnet18() -> nn.Module:
 def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     # one batch is the hardest case: the discovery of the sites runs on the first batch only
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else (1000 if device == "cuda" else 100)
     torch.manual_seed(0)
     network = resnet18().to(device)
     images = torch.randn(count, 3, 32, 32, device=device)
