@@ -120,8 +120,8 @@ COLUMNS = (
     "Of 9.3 ms at width 2048 the copy takes 2.1; norms and rotations pass the columns at 14 of the 31 GB/s of a copy."
 )
 SEARCH = (
-    "Of 42 µs the compiled loop takes 29, half of it a search in which every step waits for the one before; the torch "
-    "calls around it take 13."
+    "Of 45 to 55 µs the compiled loop takes 29, half of it a search in which every step waits for the one before; the "
+    "checks and torch calls around it take the rest."
 )
 SWEEP_WHY = "Compiled by numba, without the register tiles of hand-written C++; factors are gathered row by row."
 SWEEP_GPU_WHY = "Heavy rows take several passes, and gathers from the cache are not the only traffic."
