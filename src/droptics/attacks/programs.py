@@ -1,0 +1,278 @@
+"""The programs of the search on a GPU, as Triton compiles them; `triton_kernels` launches them.
+
+A program of `_climb` takes a block of examples through every step. Per step it reads the first layer once: a tile of it
+gives the gradient of some coordinates, which move at once, and the same tile their share of the next hidden layer.
+`_judge` and `_move` are what surrounds the passes of any other network. Their twin in plain torch is `Ascent`, which
+they are tested against.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from droptics.kernels import load_triton
+
+tl: Any = None
+
+
+@cache
+def compiled() -> tuple[Any, Any, Any]:
+    """The compiled `_climb`, `_judge` and `_move`."""
+    global _judged, _lengths, _stepped  # compiled functions call compiled ones only
+    triton = load_triton(globals(), "the search in one launch")
+    _judged, _lengths, _stepped = triton.jit(_judged), triton.jit(_lengths), triton.jit(_stepped)
+    # numbers that change from launch to launch must not be compiled in, nor where a stretch begins
+    numbers, places = ["count", "steps", "width", "classes"], ["sizes_at", "counts_at", "pulled_at"]
+    return (
+        triton.jit(_climb, do_not_specialize=numbers, do_not_specialize_on_alignment=places),
+        triton.jit(_judge, do_not_specialize=["count"]),
+        triton.jit(_move),
+    )
+
+
+def _judged(  # type: ignore[no-untyped-def]
+    outputs, is_target, is_aim, value, fooled,
+    LOSS: tl.constexpr, AIMED: tl.constexpr, LEAVES: tl.constexpr, SLACK: tl.constexpr, BC: tl.constexpr,
+):  # fmt: skip
+    """Which points are better than any before, the slope of the loss there, and what is known of them from now on.
+
+    Outputs beyond the classes are minus infinity. A point counts as fooled when the right output is beaten by more
+    than SLACK times the largest, so that another order of summation agrees. Else as `losses.beaten`,
+    `losses.value_and_slope` and `Ascent._judge`.
+    """
+    top = tl.max(outputs, 1)
+    right = tl.sum(tl.where(is_target, outputs, 0.0), 1)
+    # An output that is no number is a mistake; a maximum does not see it.
+    odd = tl.sum(((outputs >= 0) | (outputs < 0)).to(tl.int32), 1) < BC
+    scale = tl.max(tl.where(outputs > float("-inf"), tl.abs(outputs), 0.0), 1)
+    wrong = (top - right > SLACK * scale) | odd | ((top == float("inf")) & (right < top))
+    others = tl.where(is_target, float("-inf"), outputs)
+    rival = tl.max(others, 1)
+    if LOSS == 0:
+        powers = tl.exp(outputs - top[:, None])
+        total = tl.sum(powers, 1)
+        logarithm = right - top - tl.log(total)
+        now = -logarithm
+        slope = tl.where(is_target, tl.exp(logarithm)[:, None] - 1.0, powers / total[:, None])
+        # Beyond this confidence p - 1 has lost its digits.
+        powers = tl.exp(others - rival[:, None])
+        sure = logarithm > -0.0010005003335835335
+        slope = tl.where(sure[:, None], tl.where(is_target, -1.0, powers / tl.sum(powers, 1)[:, None]), slope)
+    else:
+        margin = right - rival
+        now = -margin
+        if LOSS == 2:
+            now = -(tl.maximum(margin, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(margin))))
+        if AIMED:
+            slope = tl.where(is_aim, 1.0, 0.0)
+        else:
+            likely = tl.argmax(others, 1)
+            slope = tl.where(tl.arange(0, BC)[None, :] == likely[:, None], 1.0, 0.0)
+        slope = tl.where(is_target, -1.0, slope)
+    if LEAVES:
+        better = (fooled == 0) & (wrong | (now > value))
+    else:
+        better = (wrong & (fooled == 0)) | ((wrong == (fooled != 0)) & (now > value))
+    fresh = (wrong & (fooled == 0)).to(tl.int32)
+    return better, slope, tl.where(better, now, value), fooled | fresh, fresh
+
+
+def _lengths(squares, away, along, size, radius):  # type: ignore[no-untyped-def]
+    """What an l2 step multiplies the gradient by, and what pulls the point it leads to back onto the ball.
+
+    squares: of the gradient, in double, where those of small gradients do not underflow; away: square of the distance
+    from the input; along: product of gradient and displacement. The gradient zero stays zero.
+    """
+    length = tl.sqrt(squares)
+    scale = tl.where(length > 0, 1.0 / tl.where(length > 0, length, 1.0), 0.0)
+    scale = tl.minimum(scale, 3.4028234663852886e38).to(tl.float32) * size
+    reach = away + 2.0 * along * scale + tl.where(length > 0, size * size, 0.0)
+    return scale, tl.minimum(radius / tl.sqrt(tl.maximum(reach, 1.1754943508222875e-38)), 1.0)
+
+
+def _stepped(  # type: ignore[no-untyped-def]
+    x, x0, g, scale, pulled, radius, low, high, L2: tl.constexpr, BOXED: tl.constexpr
+):  # fmt: skip
+    """The point one step further, inside ball and box."""
+    if L2:
+        x = x0 + (x - x0 + g * scale) * pulled
+        if BOXED:
+            x = tl.minimum(tl.maximum(x, low), high)
+    else:
+        x += scale * ((g > 0).to(tl.float32) - (g < 0).to(tl.float32))
+        lower, upper = x0 - radius, x0 + radius
+        if BOXED:
+            lower, upper = tl.maximum(lower, low), tl.minimum(upper, high)
+        x = tl.minimum(tl.maximum(x, lower), upper)
+    return x
+
+
+def _judge(  # type: ignore[no-untyped-def]
+    outputs_at, targets_at, aims_at, value_at, fooled_at, better_at, slopes_at, counts_at, number_at, count, classes,
+    LOSS: tl.constexpr, AIMED: tl.constexpr, LEAVES: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
+):  # fmt: skip
+    """Judge a block of examples by their outputs."""
+    row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    c = tl.arange(0, BC)
+    real = row < count
+    inside = real[:, None] & (c < classes)[None, :]
+    place = row[:, None] * classes + c[None, :]
+    outputs = tl.load(outputs_at + place, mask=inside, other=float("-inf"))
+    outputs = tl.where(real[:, None], outputs, 0.0)
+    is_target = c[None, :] == tl.load(targets_at + row, mask=real, other=0)[:, None]
+    is_aim = is_target
+    if AIMED:
+        is_aim = c[None, :] == tl.load(aims_at + row, mask=real, other=0)[:, None]
+    value = tl.load(value_at + row, mask=real, other=0.0)
+    fooled = tl.load(fooled_at + row, mask=real, other=0).to(tl.int32)
+    better, slope, value, fooled, _ = _judged(outputs, is_target, is_aim, value, fooled, LOSS, AIMED, LEAVES, 0.0, BC)
+    tl.store(slopes_at + place, slope, mask=inside)
+    tl.store(value_at + row, value, mask=real)
+    tl.store(fooled_at + row, fooled.to(tl.uint8), mask=real)
+    tl.store(better_at + row, better.to(tl.uint8), mask=real)
+    found = tl.sum(tl.where(real, fooled, 0), 0)
+    tl.atomic_add(counts_at + tl.load(number_at), found.to(tl.int64))
+
+
+def _move(  # type: ignore[no-untyped-def]
+    points_at, best_at, inputs_at, gradients_at, better_at, sizes_at, number_at, features, radius, low, high,
+    L2: tl.constexpr, BOXED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Move one example, and remember where it stood if that was better than any point before."""
+    row = tl.program_id(0).to(tl.int64)
+    start = row * features
+    k = tl.arange(0, BLOCK)
+    size = tl.load(sizes_at + tl.load(number_at))
+    better = tl.load(better_at + row) != 0
+    scale, pulled = size, 1.0
+    if L2:
+        squares, away, along = (
+            tl.zeros([BLOCK], tl.float64),
+            tl.zeros([BLOCK], tl.float32),
+            tl.zeros([BLOCK], tl.float32),
+        )
+        for at in tl.range(0, features, BLOCK):
+            inside = at + k < features
+            g = tl.load(gradients_at + start + at + k, mask=inside, other=0.0)
+            m = tl.load(points_at + start + at + k, mask=inside, other=0.0)
+            m -= tl.load(inputs_at + start + at + k, mask=inside, other=0.0)
+            squares += g.to(tl.float64) * g.to(tl.float64)
+            away += m * m
+            along += m * g
+        squares, away, along = tl.sum(squares, 0), tl.sum(away, 0), tl.sum(along, 0)
+        scale, pulled = _lengths(squares, away, along, size, radius)  # type: ignore[no-untyped-call]
+    for at in tl.range(0, features, BLOCK):
+        inside = at + k < features
+        g = tl.load(gradients_at + start + at + k, mask=inside, other=0.0)
+        x = tl.load(points_at + start + at + k, mask=inside, other=0.0)
+        x0 = tl.load(inputs_at + start + at + k, mask=inside, other=0.0)
+        tl.store(best_at + start + at + k, x, mask=inside & better)
+        x = _stepped(x, x0, g, scale, pulled, radius, low, high, L2, BOXED)
+        tl.store(points_at + start + at + k, x, mask=inside)
+
+
+def _climb(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915 - one kernel
+    points_at, best_at, inputs_at, order_at, targets_at, aims_at, value_at, fooled_at, sizes_at, counts_at, pulled_at,
+    first_at, first_bias_at, second_at, second_bias_at,
+    count, features, width, classes, steps, radius, low, high,
+    LOSS: tl.constexpr, AIMED: tl.constexpr, L2: tl.constexpr, BOXED: tl.constexpr, LEAVES: tl.constexpr,
+    SORTED: tl.constexpr, PRECISION: tl.constexpr, SLACK: tl.constexpr,
+    BM: tl.constexpr, BK: tl.constexpr, BH: tl.constexpr, BC: tl.constexpr,
+):  # fmt: skip
+    """One block of examples: judge where they stand, remember what is better, move, until no step is left."""
+    place = tl.program_id(0) * BM + tl.arange(0, BM)
+    real = place < count
+    row = place.to(tl.int64)
+    if SORTED:
+        row = tl.load(order_at + place, mask=real, other=0)
+    k, h, c = tl.arange(0, BK), tl.arange(0, BH), tl.arange(0, BC)
+    in_h, in_c = h < width, c < classes
+    start = row[:, None] * features
+    target = tl.load(targets_at + row, mask=real, other=0)
+    is_target = c[None, :] == target[:, None]
+    value = tl.load(value_at + row, mask=real, other=0.0)
+    fooled = tl.load(fooled_at + row, mask=real, other=1).to(tl.int32)
+    first_bias = tl.load(first_bias_at + h, mask=in_h, other=0.0)
+    second_bias = tl.load(second_bias_at + c, mask=in_c, other=0.0)
+    second = tl.load(second_at + c[:, None] * width + h[None, :], mask=in_c[:, None] & in_h[None, :], other=0.0)
+    is_aim = is_target
+    if AIMED:
+        is_aim = c[None, :] == tl.load(aims_at + row, mask=real, other=0)[:, None]
+    going = steps >= 0
+    if LEAVES:
+        going = tl.sum(fooled, 0) < BM
+    acc = tl.zeros([BM, BH], tl.float32)
+    if going:
+        for at in tl.range(0, features, BK):
+            d = at + k
+            inside = real[:, None] & (d < features)[None, :]
+            x = tl.load(points_at + start + d[None, :], mask=inside, other=0.0)
+            w = tl.load(
+                first_at + h[:, None] * features + d[None, :], mask=in_h[:, None] & (d < features)[None, :], other=0.0
+            )
+            acc = tl.dot(x, tl.trans(w), acc, input_precision=PRECISION)
+    number = 0
+    while going:
+        hidden = acc + first_bias[None, :]
+        active = hidden > 0
+        outputs = tl.dot(tl.where(active, hidden, 0.0), tl.trans(second), input_precision="ieee")
+        outputs = tl.where(in_c[None, :], outputs + second_bias[None, :], float("-inf"))
+        better, slope, value, fooled, fresh = _judged(
+            outputs, is_target, is_aim, value, fooled, LOSS, AIMED, LEAVES, SLACK, BC
+        )
+        better = better & real
+        tl.atomic_add(counts_at + number, tl.sum(fresh, 0).to(tl.int64))
+        going = number < steps
+        if LEAVES:
+            going = going & (tl.sum(fooled, 0) < BM)
+        tl.atomic_add(pulled_at, tl.where(going, tl.sum(real.to(tl.int64), 0), 0))
+        back = tl.where(active, tl.dot(slope, second, input_precision="ieee"), 0.0)
+        size = tl.load(sizes_at + number, mask=going, other=0.0)
+        scale, pulled = size, 1.0
+        if L2:
+            squares = tl.zeros([BM], tl.float64)
+            away, along = tl.zeros([BM], tl.float32), tl.zeros([BM], tl.float32)
+            if going:
+                for at in tl.range(0, features, BK):
+                    d = at + k
+                    inside = real[:, None] & (d < features)[None, :]
+                    w = tl.load(
+                        first_at + h[:, None] * features + d[None, :],
+                        mask=in_h[:, None] & (d < features)[None, :], other=0.0,
+                    )  # fmt: skip
+                    g = tl.dot(back, w, input_precision=PRECISION)
+                    x = tl.load(points_at + start + d[None, :], mask=inside, other=0.0)
+                    m = x - tl.load(inputs_at + start + d[None, :], mask=inside, other=0.0)
+                    squares += tl.sum(g.to(tl.float64) * g.to(tl.float64), 1)
+                    away += tl.sum(m * m, 1)
+                    along += tl.sum(m * g, 1)
+            scale, pulled = _lengths(squares, away, along, size, radius)  # type: ignore[no-untyped-call]
+            scale, pulled = scale[:, None], pulled[:, None]
+        acc = tl.zeros([BM, BH], tl.float32)
+        if going:
+            for at in tl.range(0, features, BK):
+                d = at + k
+                inside = real[:, None] & (d < features)[None, :]
+                w = tl.load(
+                    first_at + h[:, None] * features + d[None, :],
+                    mask=in_h[:, None] & (d < features)[None, :], other=0.0,
+                )  # fmt: skip
+                g = tl.dot(back, w, input_precision=PRECISION)
+                x = tl.load(points_at + start + d[None, :], mask=inside, other=0.0)
+                x0 = tl.load(inputs_at + start + d[None, :], mask=inside, other=0.0)
+                tl.store(best_at + start + d[None, :], x, mask=inside & better[:, None])
+                x = _stepped(x, x0, g, scale, pulled, radius, low, high, L2, BOXED)
+                x = tl.where(inside, x, 0.0)
+                tl.store(points_at + start + d[None, :], x, mask=inside)
+                acc = tl.dot(x, tl.trans(w), acc, input_precision=PRECISION)
+        else:
+            for at in tl.range(0, features, BK):
+                d = at + k
+                inside = better[:, None] & (d < features)[None, :]
+                x = tl.load(points_at + start + d[None, :], mask=inside, other=0.0)
+                tl.store(best_at + start + d[None, :], x, mask=inside)
+        number += 1
+        tl.debug_barrier()  # what one thread stored another reads in the next step
+    tl.store(value_at + row, value, mask=real)
+    tl.store(fooled_at + row, fooled.to(tl.uint8), mask=real)
