@@ -1,4 +1,4 @@
-"""Steps of a search on a GPU in few launches: one for all of them where one hidden layer is all there is, else two each."""
+"""Steps of a search on a GPU in few launches: one for all where one hidden layer is all there is, else two for each."""
 
 from __future__ import annotations
 
