@@ -39,6 +39,8 @@ class Layered(Model):
 
     @property
     def batch_shape(self) -> torch.Size:
+        if all(weight.ndim == 2 for weight in self.weights):
+            return torch.Size()
         return torch.broadcast_shapes(*(weight.shape[:-2] for weight in self.weights))
 
 

@@ -230,13 +230,11 @@ class _Plan:
         units = self.weights[-1].shape[1]
         mean, second = moments[:units], moments[units:].reshape(units, units)
         offset = self.biases[-1] - target
-        summed = self.last_weight.new_zeros(self.last_weight.shape[0], units).index_add(
-            1, self.members, self.last_weight
-        )
+        summed = _summed(self.last_weight, self.members, units)
         quadratic = summed.mT @ summed
         if self.last_law.independent:
             energies = self.last_weight.square().sum(0) * self.last_law.relative_variance.cpu()
-            quadratic = quadratic + torch.diag(energies.new_zeros(units).index_add(0, self.members, energies))
+            quadratic = quadratic + torch.diag(_summed(energies, self.members, units))
         else:
             quadratic = quadratic + self.last_law.characteristic.cpu() * (self.last_weight.mT @ self.last_weight)
         return offset.square().sum() + 2 * (offset @ (summed @ mean)) + (quadratic * second).sum()
@@ -295,6 +293,13 @@ def _groups(rows: Tensor) -> Tensor:
     seen: dict[bytes, int] = {}
     # adding zero turns -0.0 into 0.0, which has the same value but other bytes
     return torch.tensor([seen.setdefault(row.tobytes(), len(seen)) for row in rows.numpy() + 0.0], dtype=torch.long)
+
+
+def _summed(tensor: Tensor, group: Tensor, groups: int) -> Tensor:
+    """Sums over copies along the last dimension."""
+    if groups == len(group):
+        return tensor
+    return tensor.new_zeros(*tensor.shape[:-1], groups).index_add(-1, group, tensor)
 
 
 def _averaged(tensor: Tensor, group: Tensor, dim: int) -> Tensor:
