@@ -21,7 +21,7 @@ _add_blocks: Any = None
 
 # Outcomes of one program at most, and its warps: few, so that many programs hide each other's barriers. Blocks of SHORT
 # are summed pair by pair.
-TILE, SHORT, WARPS = 512, 8, 2
+TILE, SHORT, WARPS = 512, 8, 4
 
 
 def missing() -> str:
