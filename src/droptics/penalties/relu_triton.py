@@ -7,13 +7,15 @@ refer to `tl`, which is set then. Their twin in plain torch is `relu_device`.
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from droptics.kernels import load_triton, missing
 from droptics.penalties.relu_lists import running
+
+__all__ = ["dominance_sum", "missing", "tile_of"]
 
 tl: Any = None
 _add: Any = None
@@ -24,22 +26,10 @@ _add_blocks: Any = None
 TILE, SHORT, WARPS = 512, 8, 4
 
 
-def missing() -> str:
-    """Why the kernels cannot run here; empty when they can."""
-    if find_spec("triton") is None:
-        return "triton is not installed (pip install triton)"
-    return ""
-
-
 @cache
 def _compiled() -> tuple[Any, ...]:
-    global tl, _add, _add_blocks  # noqa: PLW0603  (the compiled functions find them among their globals)
-    try:
-        import triton  # noqa: PLC0415
-        import triton.language  # noqa: PLC0415
-    except ImportError as error:
-        raise ImportError("sums over a list on a GPU need triton: pip install triton") from error
-    tl = triton.language
+    global _add, _add_blocks  # the compiled functions find them among their globals
+    triton = load_triton(globals(), "the sum over a list on a GPU")
     _add, _add_blocks = triton.jit(_joined), triton.jit(_joined_blocks)
     free = ["shift", "tiles"]
     return (
