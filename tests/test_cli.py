@@ -139,7 +139,10 @@ def test_optimum_certifies_a_given_network(files):
         (["penalty", "absent.npz", "--data", "data.npz", "--drop", "0.5"], "absent.npz does not exist"),
         (["penalty", "broken.npz", "--data", "data.npz", "--drop", "0.5"], "cannot be read: it is not an archive"),
         (["penalty", "empty.npz", "--data", "data.npz", "--drop", "0.5"], "must hold the arrays U and V"),
-        (["penalty", "net.npz", "--data", "empty.npz", "--drop", "0.5"], "lacks the array(s) ['inputs', 'targets']"),
+        (
+            ["penalty", "net.npz", "--data", "empty.npz", "--drop", "0.5"],
+            "must hold an array named inputs or images or x",
+        ),
         (["penalty", "net.npz", "--data", "data.npz", "--drop", "1.5"], "drop is the probability of dropping"),
         (["penalty", "net.npz", "--data", "data.npz", "--drop", "0.5", "--block", "4"], "block must divide size"),
         (["penalty", "net.npz", "--data", "data.npz", "--drop", "0.5", "--block", "0"], "block must be a positive"),

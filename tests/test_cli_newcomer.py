@@ -9,8 +9,10 @@ import torch
 from torch import nn
 
 from droptics.cli.app import COMMANDS
+from droptics.cli.audit import _read
 from droptics.cli.complete import _load
 from droptics.cli.modules import check_device, like_weights
+from droptics.datasets import DatasetMissing, movielens
 from test_cli import droptics
 
 
@@ -58,14 +60,24 @@ def test_a_device_that_is_not_there_is_one_clear_error():
 
 
 def test_a_download_without_a_network_says_what_to_do(monkeypatch, tmp_path):
-    def refuse(*arguments):
+    def refuse(*arguments, **options):
         raise ConnectionError("pool: too many retries (Caused by no route to host)")
 
-    monkeypatch.setattr("droptics.datasets.movielens", refuse)
-    with pytest.raises(ValueError, match=r"ml-1m cannot be downloaded: no route to host\); without a network"):
+    monkeypatch.setattr("pooch.retrieve", refuse)
+    with pytest.raises(ValueError, match=r"zip cannot be downloaded: no route to host\); without a network.*--folder"):
         _load("ml-1m", None, tmp_path, True)
-    with pytest.raises(ConnectionError):
-        _load("ml-1m", None, tmp_path, False)
+    with pytest.raises(DatasetMissing, match=r"name its folder with folder=\.\.\. or the environment variable"):
+        movielens("ml-1m", tmp_path, True)
+
+
+def test_an_audit_reads_the_names_that_an_attack_reads(tmp_path):
+    np.savez(tmp_path / "data.npz", images=np.ones((3, 2), np.float32), labels=np.array([0, 1, 1]))
+    inputs, targets = _read(tmp_path / "data.npz")
+    assert inputs.shape == (3, 2)
+    assert targets.tolist() == [0, 1, 1]
+    np.savez(tmp_path / "other.npz", images=np.ones(3))
+    with pytest.raises(ValueError, match="must hold an array named targets or labels or y"):
+        _read(tmp_path / "other.npz")
 
 
 def test_skipped_figures_name_the_options_of_the_command(tmp_path, monkeypatch):

@@ -72,7 +72,7 @@ def _site(report: SiteReport) -> list[Finding]:
         found.append(Finding("note", name, text, f"rate {best:g}"))
     if report.subnetworks is not None and report.subnetworks.smallest is not None and report.units is not None:
         small, count = report.subnetworks.smallest, report.units.count
-        if small < 0.5 * count:
+        if 0 < small < 0.5 * count:  # none at all: the accuracy is that of guessing
             text = f"{small} of {count} units keep the accuracy within {report.subnetworks.tolerance:.0%}"
             found.append(Finding("note", name, text, "export the smaller network"))
     return found

@@ -125,12 +125,10 @@ def _box(text: str) -> tuple[float, float]:
 
 
 def _sample(path: Path, count: int | None, device: str) -> Sample:
-    from droptics.cli.files import read_arrays
+    from droptics.cli.files import examples_of, read_arrays
     from droptics.data import Sample
 
-    arrays = read_arrays(path)
-    inputs = _one_of(arrays, ("inputs", "images", "x"), path)
-    targets = _one_of(arrays, ("targets", "labels", "y"), path)
+    inputs, targets = examples_of(read_arrays(path), path)
     if not inputs.is_floating_point():
         if inputs.element_size() != 1 or bool((inputs.long() < 0).any()):
             raise ValueError(f"{path}: inputs must be floating point or bytes 0..255, got {inputs.dtype}")
@@ -144,13 +142,6 @@ def _sample(path: Path, count: int | None, device: str) -> Sample:
     if targets.is_floating_point():
         targets = targets.to(inputs.dtype)
     return Sample(inputs.to(device), targets.to(device))
-
-
-def _one_of(arrays: dict[str, Tensor], names: tuple[str, ...], path: Path) -> Tensor:
-    for name in names:
-        if name in arrays:
-            return arrays[name]
-    raise ValueError(f"{path} must hold an array named {' or '.join(names)}; it has {sorted(arrays)}")
 
 
 def _model(path: Path, device: str) -> Any:

@@ -24,7 +24,9 @@ def audit_command(
     data: Annotated[
         Path,
         typer.Option(
-            "--data", help="A .npz or .safetensors file with arrays inputs and targets, or a folder of such files."
+            "--data",
+            help="A .npz or .safetensors file with the arrays inputs (or images) and targets (or labels), or a folder "
+            "of such files.",
         ),
     ],
     loss: Annotated[
@@ -101,20 +103,14 @@ def _read(path: Path) -> tuple[Tensor, Tensor]:
     """Inputs and targets of a file, or of all files of a folder in the order of their names."""
     import torch
 
-    from droptics.cli.files import read_arrays
+    from droptics.cli.files import examples_of, read_arrays
 
     files = (
         sorted(item for item in path.iterdir() if item.suffix in (".npz", ".safetensors")) if path.is_dir() else [path]
     )
     if not files:
         raise ValueError(f"{path} holds no .npz or .safetensors files")
-    parts = []
-    for file in files:
-        arrays = read_arrays(file)
-        missing = {"inputs", "targets"} - set(arrays)
-        if missing:
-            raise ValueError(f"{file} lacks the array(s) {sorted(missing)}; it has {sorted(arrays)}")
-        parts.append((arrays["inputs"], arrays["targets"]))
+    parts = [examples_of(read_arrays(file), file) for file in files]
     inputs, targets = (torch.cat(column) for column in zip(*parts, strict=True))
     return inputs, targets if targets.is_floating_point() else targets.long()
 

@@ -146,13 +146,6 @@ def _load(ratings: str, columns: str | None, folder: Path | None, download: bool
             raise ValueError(
                 str(error).replace("folder=...", "--folder").replace("pass download=True", "say --download")
             ) from error
-        except OSError as error:
-            if not download:
-                raise
-            raise ValueError(
-                f"{ratings} cannot be downloaded: {str(error).rpartition('Caused by ')[2]}; without a network, "
-                "bring the set to this machine and name its folder with --folder or the variable DROPTICS_DATA"
-            ) from error
         raise ValueError(f"ratings: no file {ratings}, and no set of that name (ml-100k, ml-1m, ml-10m, jester)")
     if columns is None:
         return Ratings(*triple(ratings))

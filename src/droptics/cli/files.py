@@ -33,13 +33,25 @@ def read_arrays(path: Path) -> dict[str, Tensor]:
         raise ValueError(f"{path} cannot be read: {problem}") from problem
 
 
+def examples_of(arrays: dict[str, Tensor], path: Path) -> tuple[Tensor, Tensor]:
+    """The inputs and the targets among the arrays of a file, under any of the names in use."""
+
+    def one_of(*names: str) -> Tensor:
+        for name in names:
+            if name in arrays:
+                return arrays[name]
+        raise ValueError(f"{path} must hold an array named {' or '.join(names)}; it has {sorted(arrays)}")
+
+    return one_of("inputs", "images", "x"), one_of("targets", "labels", "y")
+
+
 def read_sample(path: Path) -> Sample:
-    """Arrays `inputs`, `targets` and optionally `weights`, whole numbers converted to float64."""
+    """Inputs, targets and optionally `weights`, whole numbers converted to float64."""
     arrays = read_arrays(path)
-    missing = {"inputs", "targets"} - set(arrays)
-    if missing:
-        raise ValueError(f"{path} lacks the array(s) {sorted(missing)}; it has {sorted(arrays)}")
-    wanted = {name: arrays[name] for name in ("inputs", "targets", "weights") if name in arrays}
+    inputs, targets = examples_of(arrays, path)
+    wanted = {"inputs": inputs, "targets": targets}
+    if "weights" in arrays:
+        wanted["weights"] = arrays["weights"]
     return Sample(**{name: value if value.is_floating_point() else value.double() for name, value in wanted.items()})
 
 

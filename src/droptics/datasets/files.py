@@ -78,9 +78,17 @@ def missing(title: str, folder: str | os.PathLike[str] | None, file: str, downlo
 def download(remote: Remote, folder: Path) -> Path:
     """Fetch a file into the folder; kept only when its checksum is right, so a broken download never stays."""
     folder.mkdir(parents=True, exist_ok=True)
-    return Path(
-        pooch.retrieve(remote.url, known_hash=remote.checksum, fname=remote.name, path=folder, progressbar=False)
-    )
+    try:
+        found = pooch.retrieve(
+            remote.url, known_hash=remote.checksum, fname=remote.name, path=folder, progressbar=False
+        )
+    except OSError as problem:
+        reason = str(problem).rpartition("Caused by ")[2]  # what stands before is about connection pools
+        raise DatasetMissing(
+            f"{remote.url} cannot be downloaded: {reason}; without a network, bring the set to this machine and name "
+            f"its folder with folder=... or the environment variable {VARIABLE}"
+        ) from problem
+    return Path(found)
 
 
 def unpack(archive: Path, folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
