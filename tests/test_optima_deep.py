@@ -239,6 +239,28 @@ class TestAllocation:
         scanned = simplex_maximum([lambda x, weight=weight: weight * (x / (x + a)) ** k for weight in b])
         close(sigmoid_maximum(np.log(b), a, k), scanned, 1e-8)
 
+    @pytest.mark.parametrize(
+        ("a", "k", "weights"),
+        [
+            (1.05, 1.4, (0.433, 0.2873)),
+            (0.229, 4.524, (0.6827, 0.6204)),
+            (0.6386, 1.3584, (1.65, 0.6414, 0.3445, 0.02342)),
+            (1.8074, 1.179, (2.577, 1.8078, 0.6154)),
+        ],
+    )
+    def test_peaks_with_a_share_in_the_convex_part_are_not_the_highest(
+        self, a: float, k: float, weights: tuple[float, ...]
+    ) -> None:
+        scanned = simplex_maximum([lambda x, weight=weight: weight * (x / (x + a)) ** k for weight in weights])
+        close(sigmoid_maximum(np.log(weights), a, k), scanned, 1e-8)
+        # whatever the shares t <= turn <= x of equal slope: x alone would gain more from t
+        rng = np.random.default_rng(0)
+        turn = a * (k - 1) / 2
+        t, x = turn * rng.random(1000), turn * (1 + rng.exponential(3.0, 1000))
+        slopes = [k * a * y ** (k - 1) / (y + a) ** (k + 1) for y in (t, x)]
+        small, large, both = ((y / (y + a)) ** k for y in (t, x, x + t))
+        assert (slopes[1] / slopes[0] * small <= (both - large) * (1 + 1e-9)).all()
+
     @given(st.integers(1, 4), st.integers(1, 5), st.booleans(), st.integers(0, 10_000))
     @settings(max_examples=12, deadline=None)
     def test_never_beaten_and_bounded(self, depth: int, count: int, equal: bool, seed: int) -> None:

@@ -18,7 +18,6 @@ Array = NDArray[np.float64]
 
 SWEEPS = 5_000
 NEWTON = 60
-GRID = 48
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,19 +37,20 @@ class Allocation:
 def best_allocation(values: Array, strengths: Array) -> Allocation:
     """The best shares over all supports {1..rho}, and a bound that certifies them (droptics-deep-optimum).
 
+    `values` are positive and fall.
     Every support is climbed by exact block ascent: with the other layers fixed the problem is concave and solved by
     water-filling, x_i(j) + a_i proportional to sqrt(s_j^2 prod_{l != i} g_l). Layers without masks take no part.
     """
     active = strengths > 0
     power = values**2
-    shares = np.where(values > 0, 1.0, 0.0)[None].repeat(len(strengths), 0)
-    if not active.any() or not (values > 0).any():
+    shares = np.ones((len(strengths), len(values)))
+    if not active.any() or not len(values):
         return Allocation(shares, float(power.sum()), float(power.sum()))
     inner = strengths[active]
-    starts = np.tril(np.ones((len(values), len(values))))
-    climbed = _climb(power, inner, starts, 1e-9)
+    uniform = np.tril(np.ones((len(values), len(values)))) / np.arange(1, len(values) + 1)[:, None]
+    climbed = _climb(power, inner, uniform[:, None].repeat(len(inner), 1), 1e-9)
     best = int(_gain(power, inner, climbed).argmax())
-    polished = _climb(power, inner, starts[best : best + 1], 1e-13, climbed[best : best + 1])
+    polished = _climb(power, inner, climbed[best : best + 1], 1e-13)
     shares[active] = polished[0]
     shares[~active] = (polished[0] > 0).all(0)
     gain = float(_gain(power, inner, polished)[0])
@@ -65,11 +65,9 @@ def _gain(power: Array, strengths: Array, x: Array) -> Array:
     return np.asarray((power * _gains(x, strengths).prod(-2)).sum(-1))
 
 
-def _climb(power: Array, strengths: Array, starts: Array, tolerance: float, x: Array | None = None) -> Array:
-    """Block ascent from uniform shares on each row of `starts` (or from x), all at once: (starts, k, n)."""
+def _climb(power: Array, strengths: Array, x: Array, tolerance: float) -> Array:
+    """Block ascent from all shares x (starts, k, n) at once."""
     layers = len(strengths)
-    if x is None:
-        x = np.repeat((starts / starts.sum(1, keepdims=True))[:, None], layers, axis=1)
     for _ in range(SWEEPS):
         before = x
         x = x.copy()
@@ -136,27 +134,23 @@ def _extended(power: Array, strengths: Array, x: Array) -> Array:
 def sigmoid_maximum(log_weights: Array, a: float, k: float) -> float:
     """Global maximum over the simplex of sum_j exp(log_weights_j) h(x_j), h(x) = (x / (x + a))^k.
 
-    h is convex up to x = a (k - 1) / 2 and concave beyond. At a maximum the shares are ordered like the weights and at
-    most one, the last, lies in the convex part. So the candidates are, for every m: the first m shares in the concave
-    part (unique), or the first m - 1 there and the m-th in the convex part (a scan of one variable).
+    h is convex up to x = a (k - 1) / 2 and concave beyond. At a maximum all shares lie in the concave part, unless one
+    takes everything, and are ordered like the weights: so the candidates are, for every m, the first m of them there
+    (unique). Two shares in the convex part gain by moving apart. One, t, beside x in the concave part gains nothing by
+    its place: b_t h(t) = b_x h'(x) t (t + a) / (k a) <= b_x (h(x + t) - h(x)), as equal slopes, Bernoulli's inequality
+    for h(x + t) / h(x) = (1 + a t / (x (x + t + a)))^k, and t <= a (k - 1) / 2 <= x show.
     """
     log_weights = np.sort(log_weights)[::-1]
     if k <= 1:
         x = water_fill(np.exp(log_weights / 2)[None], a)[0]
         return float((np.exp(log_weights) * x / (x + a)).sum())
     best = float(np.exp(log_weights[0] - k * np.log1p(a)))
-    turn = a * (k - 1) / 2
-    steepest = _log_slope(np.log(turn), a, k)
+    steepest = _log_slope(np.log(a * (k - 1) / 2), a, k)
     for m in range(2, len(log_weights) + 1):
-        if (m - 1) * turn > 1:
-            break
         log_b = log_weights[:m]
-        full = _large(log_b[-1] + steepest - log_b, a, k)
-        if full[:-1].sum() > 1:
-            break  # not even the first m - 1 fit into the concave part, and more never will
-        if full.sum() < 1:
-            best = max(best, _concave_value(log_b, a, k, steepest))
-        best = max(best, _mixed_value(log_b, a, k, turn))
+        if _large(log_b[-1] + steepest - log_b, a, k).sum() >= 1:
+            break  # m shares do not fit into the concave part, and more never will
+        best = max(best, _concave_value(log_b, a, k, steepest))
     return best
 
 
@@ -165,7 +159,7 @@ def _log_slope(y: Array | float, a: float, k: float) -> Array:
     return np.asarray(np.log(k * a) + (k - 1) * y - (k + 1) * np.log(np.exp(y) + a))
 
 
-def _large(log_slope: Array, a: float, k: float, tolerance: float = 1e-14) -> Array:
+def _large(log_slope: Array, a: float, k: float) -> Array:
     """The x in the concave part with log h'(x) = log_slope: Newton from the right, monotone as log h' is concave."""
     log_slope = np.maximum(log_slope, _log_slope(np.log(1e3 * (1 + a * k)), a, k))  # far beyond any feasible share
     turn = np.log(a * (k - 1) / 2)
@@ -175,7 +169,7 @@ def _large(log_slope: Array, a: float, k: float, tolerance: float = 1e-14) -> Ar
         slope = (k - 1) - (k + 1) * x / (x + a)
         step = (_log_slope(y, a, k) - log_slope) / np.minimum(slope, -1e-8)  # a double root at the turn itself
         y = np.maximum(y - step, turn)
-        if np.abs(step).max() < tolerance:
+        if np.abs(step).max() < 1e-14:
             break
     return np.asarray(np.exp(y))
 
@@ -193,23 +187,3 @@ def _concave_value(log_b: Array, a: float, k: float, steepest: Array) -> float:
     root = brentq(lambda log_slope: _large(log_slope - log_b, a, k).sum() - 1, low, high, xtol=1e-14)
     x = _large(root - log_b, a, k)
     return _value(log_b, x / x.sum(), a, k)
-
-
-def _mixed_value(log_b: Array, a: float, k: float, turn: float) -> float:
-    """The last share t in the convex part: every t whose multiplier makes the shares sum to one.
-
-    The sum as a function of t increases where the point is a maximum and decreases where it is a saddle.
-    """
-
-    def shares(t: float | Array, tolerance: float = 1e-14) -> Array:
-        log_slope = log_b[-1] + _log_slope(np.log(t), a, k)
-        large = _large(log_slope[..., None] - log_b[:-1], a, k, tolerance)
-        return np.concatenate([large, np.asarray(t)[..., None]], -1)
-
-    grid = turn * np.linspace(0, 1, GRID + 1)[1:]
-    level = shares(grid, 1e-6).sum(-1) - 1
-    best = 0.0
-    for i in np.flatnonzero((level[:-1] < 0) & (level[1:] > 0)):
-        t = brentq(lambda t: shares(t).sum() - 1, grid[i], grid[i + 1], xtol=1e-15)
-        best = max(best, _value(log_b, shares(t) / shares(t).sum(), a, k))
-    return best
