@@ -98,7 +98,7 @@ def relu_cost(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss = Squar
     """Outcomes and seconds that `relu_criterion` would take.
 
     Exact for depth 2; for deeper networks the number of outcomes is estimated by random descents (Knuth 1975), which
-    is unbiased.
+    is unbiased for independent coins.
     """
     return _cost(_plans(model, sample, masks, loss), sample, ClosedForm().memory)
 

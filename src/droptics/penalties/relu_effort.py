@@ -37,7 +37,11 @@ class Place:
 
 
 def descend(stages: Sequence[Stage], place: Place, generator: np.random.Generator) -> tuple[float, float]:
-    """One random descent: an unbiased estimate of the number of outcomes and of the work (kernel steps)."""
+    """One random descent: an estimate of the number of outcomes and of the work (kernel steps).
+
+    Unbiased for coins, whose outcomes are drawn uniformly; other laws draw their masks by their own probabilities, so
+    that deeper layers are counted as a likely mask leaves them.
+    """
     state = np.ones(stages[0].weight.shape[1])
     outcomes, work = 1.0, 0.0
     for level, stage in enumerate(stages):
@@ -55,7 +59,7 @@ def descend(stages: Sequence[Stage], place: Place, generator: np.random.Generato
             bits, coins = float(np.log2(radix).sum()), True
             branches = 2.0 ** min(bits, 1000.0)
             kept = np.where(radix > 1, generator.integers(radix), stage.law.counts)
-            multipliers = kept / np.where(radix > 1, 1 - stage.law.drop, 1.0)
+            multipliers = kept / (1 - stage.law.drop)
         if last and place.squared and coins:
             work += outcomes * _leaf_work(units, bits, place)
         else:

@@ -80,7 +80,7 @@ def outcome_blocks(stage: Stage, states: Tensor, room: int) -> Iterator[OutcomeB
         everything = torch.arange(states.shape[1])
         for multipliers, chances in stage.law.atom_batches(room):
             possible = chances > 0
-            step = max(1, room // max(len(multipliers), 1))
+            step = max(1, room // len(multipliers))
             for start in range(0, len(states), step):
                 some = torch.arange(start, min(start + step, len(states)))
                 yield OutcomeBlock(some, everything, multipliers[possible].cpu(), chances[possible].cpu())

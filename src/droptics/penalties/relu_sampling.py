@@ -93,7 +93,7 @@ def _residuals(value: Tensor, control: Tensor) -> tuple[Tensor, float, int]:
         return value, 1.0, 0
     fixed = value.detach().reshape(len(value), -1)
     centered = control - control.mean(0)
-    weight = torch.linalg.lstsq(centered, fixed - fixed.mean(0)).solution
+    weight = torch.linalg.lstsq(centered, fixed).solution
     adjusted = value - (control @ weight).reshape(value.shape)
     before = fixed.var(0).sum().clamp_min(torch.finfo(value.dtype).tiny)
     return adjusted, float(adjusted.detach().reshape(len(value), -1).var(0).sum() / before), used
