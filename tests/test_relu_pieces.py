@@ -10,8 +10,9 @@ from scipy import stats
 from cases import normal
 from compare import close
 from droptics.data import Sample
+from droptics.errors import NoClosedForm
 from droptics.losses import CrossEntropy, Squared
-from droptics.masks import Bernoulli, Block, Product
+from droptics.masks import Bernoulli, Block, Gaussian, Product
 from droptics.models import ReLUNet
 from droptics.penalties import ClosedForm, Enumerate, MonteCarlo, criterion, penalty, relu_cost, relu_sampling
 from droptics.penalties import relu as walks
@@ -159,6 +160,12 @@ def test_every_example_counts():
     ]
     assert deep[1].outcomes / deep[0].outcomes == pytest.approx(4)
     assert deep[1].seconds / deep[0].seconds == pytest.approx(4)
+    # units that live whatever falls: every descent counts all
+    living = ReLUNet(
+        [normal(b, a).abs() for a, b in ((5, 3), (3, 2), (2, 1))], [torch.ones(n).double() for n in (3, 2, 1)]
+    )
+    positive = Sample(inputs[:1].abs().expand(20, 5), normal(20, 1))
+    assert relu_cost(living, positive, Bernoulli(0.5, 10)).outcomes == pytest.approx(20 * 2 ** (5 + 3))
 
 
 @pytest.mark.parametrize(
@@ -175,6 +182,7 @@ def test_bound_on_the_outcomes_of_an_example(masks, loss, bound):
     targets = normal(1, 2) if isinstance(loss, Squared) else torch.tensor([1])
     (plan,) = walks._plans(network(sizes), Sample(normal(1, 4), targets), masks, loss)
     assert plan.most_outcomes() == pytest.approx(bound)
+    assert plan._accelerator is None
 
 
 def test_progress_adds_up_to_the_estimate(monkeypatch):
@@ -253,6 +261,20 @@ def test_zeros_of_either_sign_are_one_value():
     assert relu_cost(model, data, Bernoulli(0.5, 5)).outcomes == pytest.approx(3)
     (plan,) = walks._plans(model, data, Bernoulli(0.5, 5), Squared())
     assert len(plan.weights[0]) == 1
+
+
+def test_values_too_small_to_add_are_not_one():
+    assert walks._groups(tensor([1e-20, 1.0], [2e-20, 1.0], [1e-20, 1.0])).tolist() == [0, 1, 0]
+
+
+def test_a_correlated_last_law_and_two_outputs():
+    data = Sample(normal(2, 3), normal(2, 2))
+    alike(network((3, 3, 2)), data, Product([Bernoulli(0.4, 3), Block(0.3, 3, 3)]))
+    # a last law that cannot be listed is integrated for squared loss only
+    normally = Product([Bernoulli(0.4, 3), Gaussian(0.5, 3)])
+    assert torch.isfinite(criterion(network((3, 3, 2)), data, normally).value)
+    with pytest.raises(NoClosedForm, match=r"Gaussian.*MonteCarlo\(\)"):
+        criterion(network((3, 3, 2)), Sample(data.inputs, torch.tensor([0, 1])), normally, ClosedForm(), CrossEntropy())
 
 
 def test_rates_of_copies_must_agree():

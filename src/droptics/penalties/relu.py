@@ -186,9 +186,7 @@ class _Plan:
             # inputs that do nothing need no coin at all, whatever their rate
             key[(fixed == 0).all(0)] = 0.0
             group = _groups(key)
-            if int(group.max()) + 1 < len(group):
-                first = _coins(self.first, group)
-                columns = _averaged(columns, group, 1)
+            first, columns = _coins(self.first, group), _averaged(columns, group, 1)
         stages = [Stage(first, columns, self.biases[0])]
         stages += [Stage(*stage) for stage in zip(self.laws[1:], self.weights[1:], self.biases[1:], strict=True)]
         return stages if not isinstance(self.loss, Squared) else stages[:-1]
