@@ -241,17 +241,21 @@ def with_copies():
     return ReLUNet([first, second, last], biases)
 
 
-RATES = Bernoulli(tensor(0.5, 0.2, 0.4, 0.1, 0.3, 0.3, 0.6, 0.2, 0.5, 0.7, 0.7), 11)
+def rates(copies):
+    return Bernoulli(tensor(0.5, 0.2, 0.4, 0.1, copies, copies, 0.6, 0.2, 0.5, 0.7, 0.7), 11)
 
 
+@pytest.mark.parametrize(("copies", "outcomes"), [(0.3, 3), (0.0, 1)])
 @pytest.mark.parametrize("bits", [16.0, -1.0])
-def test_copies_in_every_layer(bits, monkeypatch):
+def test_copies_in_every_layer(bits, copies, outcomes, monkeypatch):
+    """Some of them never fall; sums by listing and by sorting."""
+    masks = rates(copies)
     monkeypatch.setattr(moments, "DIRECT_BITS", bits)
     model, inputs = with_copies(), tensor([1.0, -0.5, 2.0, 0.7], [0.4, 0.0, 1.0, -1.0])
-    alike(model, Sample(inputs, normal(2, 2)), RATES)
-    alike(model, Sample(inputs, torch.tensor([0, 1])), RATES, CrossEntropy())
-    (plan,) = walks._plans(model, Sample(inputs, normal(2, 2)), RATES, CrossEntropy())
-    assert plan.most_outcomes() == pytest.approx(2**4 * 3 * 2 * 2 * 2 * 3)
+    alike(model, Sample(inputs, normal(2, 2)), masks)
+    alike(model, Sample(inputs[:1], torch.tensor([1])), masks, CrossEntropy())
+    (plan,) = walks._plans(model, Sample(inputs, normal(2, 2)), masks, CrossEntropy())
+    assert plan.most_outcomes() == pytest.approx(2**4 * outcomes * 2 * 2 * 2 * 3)
 
 
 def test_zeros_of_either_sign_are_one_value():
@@ -270,6 +274,7 @@ def test_values_too_small_to_add_are_not_one():
 def test_a_correlated_last_law_and_two_outputs():
     data = Sample(normal(2, 3), normal(2, 2))
     alike(network((3, 3, 2)), data, Product([Bernoulli(0.4, 3), Block(0.3, 3, 3)]))
+    alike(network((3, 3, 2)), data, Product([Block(0.4, 3, 1), Block(0.3, 3, 3)]))
     # a last law that cannot be listed is integrated for squared loss only
     normally = Product([Bernoulli(0.4, 3), Gaussian(0.5, 3)])
     assert torch.isfinite(criterion(network((3, 3, 2)), data, normally).value)
