@@ -18,7 +18,7 @@ from droptics.penalties import relu_moments
 from droptics.penalties.relu_kernels import direct_gradient, direct_moments, half_table, split_coins
 from droptics.penalties.relu_moments import Dominance, MomentLeaf
 from droptics.penalties.relu_outcomes import Coins, Stage, Walk
-from droptics.penalties.relu_sorting import sorted_outcomes
+from droptics.penalties.relu_sorting import Half, sorted_outcomes
 from droptics.recommenders.least_squares import solve_rows
 from droptics.recommenders.ratings import DuplicateRatings, observations
 from droptics.training import kernels as training_kernels
@@ -59,7 +59,7 @@ def layer(units=3, seed=0):
     return weights, bias
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 40])
+@pytest.mark.parametrize("count", [1, 2, 7, 40, 4000])
 @pytest.mark.parametrize("drop", [0.01, 0.5, 0.97])
 def test_copies_survive_in_binomial_numbers(count, drop):
     arguments = np.array([[2.0]]), np.array([count]), np.array([drop]), np.array([0]), np.array([1.0])
@@ -143,6 +143,32 @@ def test_sorted_sums_and_slopes(memory, longest_tree, monkeypatch):
     slopes, offset = part.slopes(linear, quadratic)
     np.testing.assert_allclose(slopes, wanted[0], rtol=1e-10, atol=1e-11)
     np.testing.assert_allclose(offset, wanted[1], rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("longest_tree", [1 << 13, 0])
+@pytest.mark.parametrize("ties", [False, True])
+def test_any_two_tables(longest_tree, ties, monkeypatch):
+    """Lists that are split more than once, of lengths that are no powers of two; a unit has no slope at zero."""
+    monkeypatch.setattr(relu_moments, "_TREE", longest_tree)
+    left, right = drawn(3, 190) * np.array([[1.0], [2.0], [0.5]]) + 0.5, drawn(3, 117, seed=1)
+    if ties:
+        left, right = np.round(left), np.round(right)
+    odds = [weights / weights.sum() for weights in (drawn(190, seed=2) ** 2, drawn(117, seed=3) ** 2)]
+    order = [np.argsort(table, axis=1).astype(np.int32) for table in (left, right)]
+    halves = [
+        Half(np.take_along_axis(table, places, 1), places, chances)
+        for table, places, chances in zip((left, right), order, odds, strict=True)
+    ]
+    linear, quadratic = drawn(3, seed=7), drawn(3, 3, seed=8)
+    hidden = np.maximum(left[:, :, None] + right[:, None, :], 0.0)
+    weighted = hidden * np.outer(*odds)
+    pull = linear[:, None, None] + np.einsum("ij,jab->iab", quadratic + quadratic.T, hidden)
+    slopes = (np.where(hidden > 0, pull, 0.0) * np.outer(*odds)).sum(2)
+    for weights in (None, (linear, quadratic)):
+        mean, second, found = relu_moments._sweep(*halves, lambda work: None, weights)
+        np.testing.assert_allclose(mean, weighted.sum((1, 2)), rtol=1e-11)
+        np.testing.assert_allclose(second, np.einsum("iab,jab->ij", weighted, hidden), rtol=1e-11)
+    np.testing.assert_allclose(found, slopes, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("longest_tree", [1 << 13, 0])
