@@ -14,7 +14,7 @@ from scipy import stats
 
 from droptics.papers.helmbold2017.kernels import shallow_objective, train_run
 from droptics.papers.thesis.chapter6_grid import FORMS, grid_search
-from droptics.penalties import relu_moments
+from droptics.penalties import relu_moments, relu_sweeps
 from droptics.penalties.relu_kernels import direct_gradient, direct_moments, half_table, split_coins
 from droptics.penalties.relu_moments import Dominance, MomentLeaf
 from droptics.penalties.relu_outcomes import Coins, Stage, Walk
@@ -150,6 +150,8 @@ def test_sorted_sums_and_slopes(memory, longest_tree, monkeypatch):
 def test_any_two_tables(longest_tree, ties, monkeypatch):
     """Lists that are split more than once, of lengths that are no powers of two; a unit has no slope at zero."""
     monkeypatch.setattr(relu_moments, "_TREE", longest_tree)
+    if config.DISABLE_JIT:  # compiled loops keep the size that they were compiled with
+        monkeypatch.setattr(relu_sweeps, "_CACHED", 128)
     left, right = drawn(3, 190) * np.array([[1.0], [2.0], [0.5]]) + 0.5, drawn(3, 117, seed=1)
     if ties:
         left, right = np.round(left), np.round(right)

@@ -198,6 +198,42 @@ def test_a_fitted_control_variate_counts_even_when_it_explains_nothing():
     assert share <= 1e-15
 
 
+def test_masks_are_drawn_in_pieces_that_fit(monkeypatch):
+    model, law = TwoLayerLinear(normal(3, 5), normal(4, 5)), Bernoulli(0.3, 5)
+    whole = penalty(model, sample(), law, MonteCarlo(samples=30))
+    monkeypatch.setattr(evaluation, "CHUNK_ELEMENTS", 8 * len(sample()) * 5)  # eight masks at a time, then six
+    found = penalty(model, sample(), law, MonteCarlo(samples=30))
+    close(found.value, whole.value, relative=1e-12)
+    close(found.upper, whole.upper, relative=1e-12)
+
+
+def test_a_loss_that_ignores_the_masks():
+    class Deaf(Custom):
+        def outputs(self, inputs, multipliers=None):
+            count = () if multipliers is None else multipliers.shape[:-2]
+            return inputs.sum(-1, keepdim=True).expand(*count, len(inputs), 1)
+
+    found = penalty(Deaf(torch.ones(4).double()), Sample(normal(2, 4), normal(2, 1)), Bernoulli(0.5, 4), MonteCarlo(20))
+    assert float(found.value) == 0.0
+    assert "control" not in found.method
+
+
+def test_energies_of_a_family_of_your_own_are_the_diagonal_of_its_gram():
+    class Family(Custom):
+        pass
+
+    gram = normal(2, 3, 4, 4)
+    closed_form.unit_gram.register(Family)(lambda model, data: gram)
+    found = closed_form.unit_energies(Family(torch.ones(4).double()), sample())
+    assert torch.equal(found, torch.einsum("abii->abi", gram))
+
+
+def test_one_hidden_layer_takes_any_law_on_its_units():
+    model, law = DeepLinear([normal(3, 4), normal(3, 3)]), Product([Bernoulli(0.2, 2), Bernoulli(0.5, 1)])
+    assert closed_form.layer_laws(model, law) == (law,)
+    close(penalty(model, sample(), law).value, penalty(model, sample(), law, Enumerate()).value, relative=1e-12)
+
+
 def test_controls_are_removed_by_a_regression_with_an_intercept():
     control, value = normal(40, 3) + 1.0, normal(40)
     adjusted, left, used = _residuals(value, control)

@@ -72,8 +72,9 @@ def _slope(evaluate: Callable[[Tensor], Tensor], ones: Tensor, model: Model) -> 
         return ones.new_zeros(*model.batch_shape, ones.shape[-1])
     with torch.enable_grad():
         point = ones.clone().requires_grad_(True)
-        (gradient,) = torch.autograd.grad(evaluate(point).sum(), point, allow_unused=True)
-    return torch.zeros_like(ones[0]) if gradient is None else gradient[0]
+        # a loss that ignores the masks has the slope zero, not none
+        (gradient,) = torch.autograd.grad(evaluate(point).sum() + 0 * point.sum(), point)
+    return gradient[0]
 
 
 def _regress_out(value: Tensor, control: Tensor) -> tuple[Tensor, float]:
