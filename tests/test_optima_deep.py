@@ -324,7 +324,24 @@ class TestAllocation:
     def test_no_masks(self) -> None:
         found = best_allocation(np.array([2.0, 1.0]), np.zeros(3))
         assert (found.gain, found.bound, found.rank) == (5.0, 5.0, 2)
-        assert best_allocation(np.array([]), np.array([0.5])).gain == 0.0
+        empty = best_allocation(np.array([]), np.array([0.5]))
+        assert (empty.gain, empty.rank) == (0.0, 0)
+
+    def test_layers_without_masks_share_the_directions_of_the_others(self) -> None:
+        values = np.array([2.0, 1.0, 0.1])
+        found = best_allocation(values, np.array([0.0, 0.5, 0.0]))
+        # water-filling by hand: x_j + 1/2 in proportion to s_j while that is enough for a share
+        close(found.shares, [[1, 1, 0], [5 / 6, 1 / 6, 0], [1, 1, 0]], 1e-12)
+        close(found.gain, 4 * (5 / 8) + 1 / 4, 1e-14)
+        close(found.bound, found.gain, 1e-13)
+        assert found.rank == 2
+
+    @pytest.mark.parametrize("weak", [1e-5, 1e-6])
+    @pytest.mark.parametrize("s", [(1.0,), (2.0, 1.0), (1.0, 0.9, 0.3)])
+    def test_a_layer_that_hardly_matters_leaves_the_bound_tight(self, s: tuple[float, ...], weak: float) -> None:
+        found = best_allocation(np.array(s), np.array([weak, 0.4]))
+        close(found.bound, found.gain, 1e-6)
+        assert found.bound >= found.gain
 
 
 class TestOptimum:
