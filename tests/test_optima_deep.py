@@ -290,6 +290,15 @@ class TestAllocation:
         assert found.rank < count
         close(found.bound, found.gain, 1e-11)
 
+    @pytest.mark.parametrize("seed", [35, 259, 853])
+    def test_the_bound_needs_the_elasticities(self, seed: int) -> None:
+        """Strong layers, on which weights from the strengths alone leave a gap of one percent and more."""
+        rng = np.random.default_rng(seed)
+        depth, count = rng.integers(2, 4), rng.integers(2, 5)
+        s = np.sort(rng.exponential(size=count))[::-1] + 1e-3
+        found = best_allocation(s, rng.choice([0.1, 0.3, 1.0, 3.0]) * rng.exponential(size=depth) + 1e-3)
+        close(found.bound, found.gain, 1e-11)
+
     @pytest.mark.parametrize("a", [(0.1, 0.1), (0.05, 0.4), (0.4, 0.05), (1.5, 0.01)])
     @pytest.mark.parametrize("s", [(1.0, 1.0), (2.0, 1.0), (1.0, 0.6)])
     def test_two_directions_in_two_layers_against_a_fine_scan(
