@@ -199,7 +199,7 @@ AIMS = (
     Aim("exact ReLU criterion, GPU", "batched enumeration, same GPU, extrapolated", "relu_gpu", r"masks", 54,
         score=mask_exponent, show=masks, device="cuda"),
     Aim("exact ReLU criterion, K = 18", "batched enumeration", "relu", r"^K=18 n=10, against batched .* integrated",
-        promised=10),
+        promised=9),
     Aim("50 runs of single-sample steps", "torch modules, one by one", "training", r"steps vs torch modules",
         400, STEP, "Vectors of 20 and 80 entries: loads and random numbers take as long as the arithmetic.",
         promised=150),
