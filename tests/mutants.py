@@ -7,14 +7,11 @@ import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
-
-os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiled functions cannot be changed; they run as they are written instead
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = {

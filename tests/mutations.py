@@ -301,6 +301,8 @@ def main() -> int:
     parser.add_argument("--report", type=Path, help="JSON file of what was found; what it holds is not tried again")
     parser.add_argument("--again", action="store_true", help="try the survivors of the report and nothing else")
     options = parser.parse_args()
+    # compiled functions cannot be changed; they run as they are written instead. Before anything loads the compiler
+    os.environ["NUMBA_DISABLE_JIT"] = "1"
     torch.set_num_threads(1)
     quick = hypothesis.settings(
         phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate), database=None, derandomize=True, deadline=None
