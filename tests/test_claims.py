@@ -277,7 +277,7 @@ def test_the_command(monkeypatch):
     result = run_command("pal2020-eq7", "pal2020-eq3", "--json")
     assert result.exit_code == 0
     assert [item["verdict"] for item in json.loads(result.output)] == ["holds", "false as printed"]
-    assert "2 claims" in run_command("pal2020-eq7", "pal2020-eq3").output
+    assert "claims: 2, in" in run_command("pal2020-eq7", "pal2020-eq3").output
     monkeypatch.setattr("droptics.papers.pal2020.checks.drop_for_width", lambda *_: 0.3)
     broken = run_command("pal2020-eq7")
     assert broken.exit_code == 1
