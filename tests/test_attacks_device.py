@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from droptics.attacks import (
     CrossEntropy,
-    Decay,
     Logistic,
     Loss,
     Margin,
@@ -36,16 +35,8 @@ from droptics.attacks.losses import value_and_slope
 from droptics.data import Sample
 from droptics.graphs import captured
 from droptics.kernels import missing
+from test_attacks_search import METHODS
 
-METHODS = (
-    Pgd(steps=20),
-    Pgd(steps=20, step=0.03, stop="never"),
-    Pgd(Reflected(CrossEntropy()), steps=20, restarts=2),
-    Pgd(Reflected(CrossEntropy(), "every"), steps=6),
-    Pgd(Margin(), steps=20, projection="exact"),
-    Pgd(steps=20, step=Decay(5.0), gradient="raw"),
-    Pgd(steps=20, step=lambda i: 0.0 if i < 8 else 0.03),
-)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 PLACE = "cuda" if torch.cuda.is_available() and not INTERPRETED else "cpu"
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
