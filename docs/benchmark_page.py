@@ -45,7 +45,8 @@ INTRODUCTION = """# Benchmarks
 `make bench` installs the alternatives into an environment of its own, runs every script in `benchmarks/` and prints the
 table below; this page is made from the files it writes. Times on the CPU are CPU seconds on one thread, both sides
 warmed up and run in turns; the ratio is the median of the ratios of the repeats, above 1 where droptics is faster and
-below 1 where it is slower. Times on a GPU are wall seconds with synchronization, and both sides ran in one call.
+below 1 where it is slower. Times on a GPU and on two threads are wall seconds; on a GPU both sides ran in one call,
+except where a row names another machine or "such a GPU": there the alternative's time comes from another run.
 
 ## The one table
 
