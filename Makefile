@@ -7,8 +7,10 @@ OLDEST ?= $(shell for p in python3.10 python3.11 $(PYTHON); do $$p -c "" 2>/dev/
 PYTEST := -m pytest -n 2 --dist worksteal
 # libraries of different age warn about each other; only with our own pinned set is every warning an error
 # one file per room: what touches the libraries
-CORE := $(addsuffix .py,$(addprefix tests/test_,attacks_command cli data datasets equalization files layers linalg losses \
-	masks models penalties plots recommenders_use ridge gallery))
+CORE := $(addsuffix .py,$(addprefix tests/,cli/test_attack cli/test_commands datasets/test_datasets \
+	equalization/test_equalize evidence/test_gallery heads/test_ridge layers/test_layers linalg/test_linalg \
+	masks/test_laws models/test_models penalties/test_penalty recommenders/test_use test_data test_files test_losses \
+	test_plots))
 MIXED := -m "not slow" -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning
 
 .PHONY: demo test quick test-minimal test-newest coverage package lint types docs bench mutate clean
@@ -36,7 +38,7 @@ test-newest: .venv-newest/.ready
 coverage: $(READY)
 	rm -f .coverage .coverage.*
 	$(BIN)/python $(PYTEST) --cov=droptics --cov-report= --cov-fail-under=0
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_kernels.py tests/test_linalg.py --cov=droptics --cov-append \
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/penalties/relu/test_kernels.py tests/linalg/test_linalg.py --cov=droptics --cov-append \
 		--cov-report= --cov-fail-under=0
 	$(BIN)/python -m coverage report
 

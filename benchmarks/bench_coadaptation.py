@@ -10,9 +10,9 @@ from torch import nn
 
 from droptics.coadaptation import coadaptation, draw, evaluate
 from droptics.data import Sample
+from droptics.heads.projection import variable_projection
 from droptics.masks import Bernoulli
 from droptics.models import LastLayer, ReLUNet
-from droptics.optima.projection import variable_projection
 from harness import Row, compare, report
 
 DROP = 0.5

@@ -17,7 +17,8 @@ from droptics.data import Sample
 from droptics.masks import Bernoulli
 from droptics.models import ReLUNet
 from droptics.papers.helmbold2017.networks import gadget_criterion, gadget_network, two_points
-from droptics.penalties import ClosedForm, MonteCarlo, penalty, relu_criterion, relu_triton
+from droptics.penalties import ClosedForm, MonteCarlo, penalty, relu_criterion
+from droptics.penalties.relu import triton_sums
 from harness import Row, clock, compare, report
 from standings import RESULTS, rates
 
@@ -200,14 +201,14 @@ def gadget_row() -> Row:
 
 
 def list_bytes(inputs: int, units: int) -> float:
-    """Bytes that the lists of all pairs of units must move on a GPU, see droptics.penalties.relu_triton.
+    """Bytes that the lists of all pairs of units must move on a GPU, see droptics.penalties.relu.triton_sums.
 
     An outcome has 28 bytes. Each pass over two bits reads them for its sums, reads them again and writes them; the
     levels of short blocks together read them once. A pair gathers a rank and a value and writes them; sorting is eight
     passes that read and write 16 bytes, once a unit.
     """
     size = 2 ** (inputs // 2 + 1)
-    passes = math.log2(size / relu_triton.tile_of(size)) / 2
+    passes = math.log2(size / triton_sums.tile_of(size)) / 2
     return size * (units * (units - 1) / 2 * (84 * passes + 28 + 36) + units * 8 * 32)
 
 

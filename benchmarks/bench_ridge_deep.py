@@ -9,11 +9,11 @@ from sklearn.linear_model import RidgeCV
 
 from droptics.data import Moments
 from droptics.envelopes.deep_linear import induced_spectrum
+from droptics.heads.ridge import DropoutRidgeCV
 from droptics.landscapes import gradient, hessian
 from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear
 from droptics.optima import optimum
-from droptics.optima.ridge import DropoutRidgeCV
 from droptics.penalties import criterion, penalty
 from harness import Row, compare, report
 

@@ -17,8 +17,8 @@ from droptics import bounds
 from droptics.coadaptation import retentivity
 from droptics.data import Sample
 from droptics.datasets import DatasetMissing
+from droptics.heads.projection import variable_projection
 from droptics.masks import Bernoulli
-from droptics.optima.projection import variable_projection
 from droptics.papers.thesis.chapter4_experiments import coadaptation_cell
 from droptics.plots import Panel, as_png, panels
 

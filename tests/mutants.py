@@ -15,9 +15,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = {
-    f"droptics.{room}.{path.stem}": path
-    for room in ("penalties", "optima")
-    for path in sorted((ROOT / "src" / "droptics" / room).glob("[!_]*.py"))
+    ".".join(path.relative_to(ROOT / "src").with_suffix("").parts): path
+    for room in ("penalties", "optima", "heads")
+    for path in sorted((ROOT / "src" / "droptics" / room).rglob("[!_]*.py"))
 }
 SOURCES = {name: path.read_text() for name, path in MODULES.items()}
 OPERATORS: dict[type[ast.operator], type[ast.operator]] = {

@@ -35,8 +35,7 @@ import torch
 
 from mutants import MODULES, ROOT, SOURCES, Changed, Mutant, live_functions, marked, mutants, swap
 
-TESTS: tuple[str, ...] = ("penalties*", "fit", "second_order", "derivatives", "relu*", "kernels")
-TESTS += ("optima*", "certify", "heads", "ridge", "projection")
+TESTS = ("penalties", "optima", "heads")
 OPTIONS = [
     "-q",
     "-p",
@@ -309,7 +308,9 @@ def main() -> int:
     )
     hypothesis.settings.register_profile("mutations", quick)
     hypothesis.settings.load_profile("mutations")
-    files = options.tests or [str(path) for test in TESTS for path in sorted((ROOT / "tests").glob(f"test_{test}.py"))]
+    files = options.tests or [
+        str(path) for test in TESTS for path in sorted((ROOT / "tests" / test).rglob("test_*.py"))
+    ]
     plugin = Plugin(options)
     extra = ["-o", "filterwarnings=ignore"] if options.warnings else []
     pytest.main([*OPTIONS, "-s", *extra, *files], plugins=[plugin])

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import torch
+from cases import entries, measurements, normal, sample, singular_moments, weighted_sample
+from compare import close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import entries, measurements, normal, sample, singular_moments, weighted_sample
-from compare import close
 from droptics.data import Entries, Measurements, Moments, Sample
 
 

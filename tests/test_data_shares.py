@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-
 from cases import entries, normal, sample, weighted_sample
 from compare import close
+
 from droptics.data import Moments, Sample
 
 

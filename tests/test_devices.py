@@ -8,10 +8,10 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 import torch
+from cases import GAUSSIAN, deep_pairs, laws, linear_pairs, normal, relu_network, sample, small_network
 from torch import Tensor, nn
 
 import droptics as dx
-from cases import GAUSSIAN, deep_pairs, laws, linear_pairs, normal, relu_network, sample, small_network
 from droptics.models import DeepLinear, LastLayer, Model, ReLUNet
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")

@@ -1,9 +1,9 @@
 import pytest
 import torch
-from torch.nn import functional
-
 from cases import normal
 from compare import close
+from torch.nn import functional
+
 from droptics.losses import CrossEntropy, Logistic, Loss, Squared
 
 

@@ -6,11 +6,11 @@ import cvxpy
 import numpy as np
 import pytest
 import torch
+from cases import normal
+from compare import close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import normal
-from compare import close
 from droptics.models import Autoencoder, DeepLinear, TwoLayerLinear
 from droptics.norms import k_support, nuclear, path_norm, weighted_trace
 

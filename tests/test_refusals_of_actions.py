@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 import typer
+from cases import normal
 from safetensors.torch import save_file
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 from typer.testing import CliRunner
 
-from cases import normal
 from droptics.attacks import Pgd, Threat, WeakAttackWarning, attack
 from droptics.attacks.adapter import PGD
 from droptics.attacks.leaky import LeakyNet, reflected_pgd

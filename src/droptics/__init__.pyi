@@ -20,12 +20,12 @@ from .envelopes import envelope, induced
 from .equalization import balance, equalize, imbalance, joint_equalizer, rank_one_network, rescale
 from .errors import CertificateError, NoClosedForm, NoFiniteSupport
 from .estimates import Bound, Estimate
+from .heads.ridge import DropoutRidge, DropoutRidgeCV
 from .layers import DropBlock, DropConnect, ExplicitDropout, explicit_penalty
 from .losses import CrossEntropy, Logistic, Squared
 from .masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock, drop_for_width
 from .models import Autoencoder, Connections, DeepLinear, Factorization, LastLayer, Model, ReLUNet, Site, TwoLayerLinear
 from .optima import Certificate, Optimum, certify, optimal_factors, optimal_head, optimum, optimum_of_map
-from .optima.ridge import DropoutRidge, DropoutRidgeCV
 from .papers import reproduce, verify
 from .penalties import (
     ClosedForm,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 # A room imports only from lower floors, or from the left on floors where an arrow stands (ARROWS).
 FLOORS = [
-    ["errors", "checks", "files", "linalg", "norms", "estimates", "losses", "plots", "graphs", "kernels"],
+    ["errors", "checks", "files", "linalg", "norms", "estimates", "losses", "plots", "gpu"],
     ["data", "masks", "models"],
     ["penalties", "datasets"],
-    ["envelopes", "equalization", "optima", "landscapes", "bounds", "coadaptation"],
+    ["envelopes", "equalization", "optima", "landscapes", "bounds", "coadaptation", "heads"],
     ["attacks", "training", "layers", "recommenders"],
     ["audits"],
     ["evidence"],

@@ -16,7 +16,7 @@ from droptics.attacks import triton_kernels
 from droptics.attacks.ascent import Ascent, Climbers
 from droptics.attacks.gradients import PlainMlp
 from droptics.attacks.losses import Margin, Reflected, values
-from droptics.graphs import captured
+from droptics.gpu.graphs import captured
 from droptics.losses import CrossEntropy, Logistic
 
 _STRETCH = 5  # steps between two looks at how many examples are left

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from droptics.kernels import load_triton
+from droptics.gpu.triton import load_triton
 
 tl: Any = None
 

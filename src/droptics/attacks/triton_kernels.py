@@ -10,7 +10,7 @@ from torch import Tensor
 
 from droptics.attacks.programs import compiled
 from droptics.attacks.threat import Region
-from droptics.kernels import missing
+from droptics.gpu.triton import missing
 
 WIDEST, MOST_CLASSES = 128, 16  # beyond, a block does not fit into the registers of a program
 # What the kernel climbs.

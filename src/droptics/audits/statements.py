@@ -12,11 +12,11 @@ from droptics.audits.measuring import Plan
 from droptics.audits.report import RateChoice, SiteReport, Spectrum, SubnetworkSummary
 from droptics.coadaptation import draw, evaluate, smallest
 from droptics.data import Sample
+from droptics.heads.ridge import DropoutRidgeCV
 from droptics.linalg import psd_root, shrink
 from droptics.losses import CrossEntropy, Squared
 from droptics.masks import Bernoulli
 from droptics.optima import Certificate
-from droptics.optima.ridge import DropoutRidgeCV
 from droptics.penalties import penalty
 from droptics.penalties.methods import SecondOrder
 

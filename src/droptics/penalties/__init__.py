@@ -4,8 +4,8 @@ from droptics.penalties.closed_form import effective_strength, sub_penalties, un
 from droptics.penalties.evaluation import risk
 from droptics.penalties.methods import ClosedForm, Enumerate, Method, MonteCarlo, SecondOrder
 from droptics.penalties.penalty import best_method, criterion, has_closed_form, penalty
-from droptics.penalties.relu import relu_cost, relu_criterion
-from droptics.penalties.relu_effort import Cost
+from droptics.penalties.relu.criterion import relu_cost, relu_criterion
+from droptics.penalties.relu.effort import Cost
 from droptics.penalties.second_order import Approximation, second_order
 
 __all__ = [

@@ -13,8 +13,8 @@ from droptics.penalties.enumeration import enumerated
 from droptics.penalties.evaluation import check_masks, check_triple, risk
 from droptics.penalties.methods import ClosedForm, Enumerate, Method, MonteCarlo, SecondOrder
 from droptics.penalties.monte_carlo import sampled
-from droptics.penalties.relu import network_laws, relu_cost, relu_criterion
-from droptics.penalties.relu_sampling import sampled_relu, separable
+from droptics.penalties.relu.criterion import network_laws, relu_cost, relu_criterion
+from droptics.penalties.relu.sampling import sampled_relu, separable
 from droptics.penalties.second_order import second_order
 
 

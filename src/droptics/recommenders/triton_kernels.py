@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.kernels import load_triton, missing
+from droptics.gpu.triton import load_triton, missing
 from droptics.recommenders.ratings import Compressed
 
 __all__ = ["HELD", "TILE", "WIDEST", "Rows", "load", "missing", "solve"]

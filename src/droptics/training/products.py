@@ -11,7 +11,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from droptics.graphs import captured
+from droptics.gpu.graphs import captured
 from droptics.models import Autoencoder, Model, TwoLayerLinear
 from droptics.training.engines import Engine
 from droptics.training.streams import Draws

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from droptics.kernels import load_triton, missing
+from droptics.gpu.triton import load_triton, missing
 
 __all__ = ["descend", "fill", "fits", "missing", "power_of_two"]
 

@@ -12,6 +12,7 @@ from droptics.data import Moments
 from droptics.envelopes import envelope, induced
 from droptics.equalization import equalize
 from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.heads.ridge import DropoutRidge, DropoutRidgeCV
 from droptics.landscapes import critical_points, hessian_action, inspect, spurious_minimum
 from droptics.linalg import shrink
 from droptics.masks import Bernoulli, Block, MaskLaw, Product, SlidingBlock
@@ -20,7 +21,6 @@ from droptics.norms import k_support, nuclear
 from droptics.optima import optimum
 from droptics.optima.general import frobenius_strength, nuclear_strength
 from droptics.optima.last_layer import optimal_head
-from droptics.optima.ridge import DropoutRidge, DropoutRidgeCV
 from droptics.optima.two_layer import optimal_factors
 from droptics.papers.helmbold2017 import networks
 from droptics.papers.instances import coin_masks, descend, moments, normal, sample, tensor, two_layer

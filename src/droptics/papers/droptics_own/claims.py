@@ -121,7 +121,7 @@ CLAIMS: tuple[Claim, ...] = (
         "For fixed features the best last layer under any mask law is a generalized ridge regression.",
         check=partial(checks.best_head, 1.0),
         control=partial(checks.best_head, 1.05),
-        objects=("optima.ridge.DropoutRidge",),
+        objects=("heads.ridge.DropoutRidge",),
         note=PROVED,
     ),
     Claim(
@@ -130,7 +130,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The exact leave-one-out error of a whole path of rates follows from one factorization.",
         check=partial(checks.leave_one_out, True),
         control=partial(checks.leave_one_out, False),
-        objects=("optima.ridge.DropoutRidgeCV",),
+        objects=("heads.ridge.DropoutRidgeCV",),
         note=PROVED,
     ),
     Claim(

@@ -1,7 +1,7 @@
 """The networks and example distributions of the paper, with the exact values of their dropout criterion.
 
 K inputs, width n, depth d (d - 1 hidden layers and a linear output), drop = q, keep = p = 1 - q. Every formula is
-exact for masks on inputs and hidden units; `tests/test_helmbold2017.py` compares each with the exact routine.
+exact for masks on inputs and hidden units; `tests/papers/test_helmbold2017.py` compares each with the exact routine.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from droptics.graphs import captured as recorded
+from droptics.gpu.graphs import captured as recorded
 
 
 def captured(advance: Callable[[], Tensor], state: Sequence[Tensor]) -> Callable[[], Tensor]:

@@ -16,9 +16,9 @@ from droptics.bounds import relu, surveyed
 from droptics.coadaptation import retentivity, split
 from droptics.data import Sample
 from droptics.datasets import fashion_mnist, mnist
+from droptics.heads.projection import variable_projection
 from droptics.masks import Bernoulli
 from droptics.models import ReLUNet
-from droptics.optima.projection import variable_projection
 from droptics.papers.thesis.capture import captured
 
 Row = dict[str, Any]

@@ -1,0 +1,1 @@
+"""What a GPU needs: recorded steps and a way to load kernels."""

@@ -1,0 +1,133 @@
+"""Dropout on the inputs of a linear model is ridge regression in the metric of the data; scikit-learn estimators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from droptics.checks import as_drop, check_positive
+from droptics.heads.leave_one_out import Array, Whitened
+
+
+class _DropoutLinear(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """What both estimators share: reading the data, predicting."""
+
+    block: int
+    fit_intercept: bool
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, least: int) -> Whitened:
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=least)
+        check_positive("block", self.block)
+        if X.shape[1] % self.block:
+            raise ValueError(
+                f"block must divide the number of features, got block {self.block} and {X.shape[1]} features"
+            )
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():  # scikit-learn before 1.8 lets this through
+            raise ValueError("sample_weight must contain at least one non-zero number")
+        self._single_output = y.ndim == 1
+        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        return Whitened.of(X, targets, weights, self.block, self.fit_intercept)
+
+    def _keep(self, whitened: Whitened, strength: float) -> None:
+        coefficients = whitened.coefficients(strength)
+        intercept = whitened.target_mean - coefficients @ whitened.input_mean
+        self.coef_ = coefficients[0] if self._single_output else coefficients
+        self.intercept_ = intercept[0] if self._single_output else intercept
+        self.objective_ = whitened.objective(strength)
+
+    def predict(self, X: Any) -> Array:
+        """Predictions for examples X, without masks."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+
+class DropoutRidge(_DropoutLinear):
+    """Linear regression trained with dropout on its inputs, to the end and without sampling (droptics-head).
+
+    Minimizes the expected squared loss when every input (every block of `block` consecutive inputs) is dropped with
+    probability `drop` and the kept ones are divided by 1 - drop: mean |y - W x - b|^2 plus lambda times the mean of the
+    squared contributions of the blocks, lambda = drop / (1 - drop). Unlike ordinary ridge it does not depend on the
+    units of the inputs. `drop=0` is least squares; where that is not unique, the limit of small rates.
+
+    Args:
+        drop: Probability of dropping an input.
+        block: Number of consecutive inputs that share one coin; must divide the number of features.
+        fit_intercept: Whether to fit a bias; it is never dropped.
+
+    Attributes:
+        coef_: Weights, (features,) or (outputs, features).
+        intercept_: Bias, a number or (outputs,).
+        objective_: The criterion at its minimum, summed over outputs.
+
+    Cost: one thin SVD, O(n features min(n, features)).
+
+    >>> X = np.array([[1.0], [1.0]])
+    >>> float(DropoutRidge(drop=0.5, fit_intercept=False).fit(X, [2.0, 2.0]).coef_[0])
+    1.0
+    """
+
+    def __init__(self, drop: float = 0.5, *, block: int = 1, fit_intercept: bool = True) -> None:
+        self.drop = drop
+        self.block = block
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> DropoutRidge:
+        """Fit to examples X (n, features) and targets y (n,) or (n, outputs)."""
+        rate = _rates(self.drop, "drop")
+        if len(rate) != 1:
+            raise ValueError(f"drop must be one number, got {len(rate)}; DropoutRidgeCV chooses among many")
+        self._keep(self._read(X, y, sample_weight, 1), float(rate[0] / (1 - rate[0])))
+        return self
+
+
+class DropoutRidgeCV(_DropoutLinear):
+    """DropoutRidge with the rate of least exact leave-one-out error (droptics-loo).
+
+    The whole path of rates costs one SVD and a few products per rate; the error equals that of n refits per rate,
+    each of which forgets its example in the penalty too. Sample weights count copies: of an example of weight two one
+    copy is left out at a time, so that weights and repeated examples give the same answer; a weight below one is left
+    out as a whole.
+
+    Args:
+        drops: Rates to compare; 0.05, 0.10, ..., 0.95 by default.
+        block: Number of consecutive inputs that share one coin; must divide the number of features.
+        fit_intercept: Whether to fit a bias; it is never dropped.
+
+    Attributes:
+        drop_: The chosen rate (the smallest one on ties).
+        drops_: The rates that were compared.
+        loo_errors_: Mean squared leave-one-out error of every rate, averaged over outputs.
+        coef_: Weights at the chosen rate.
+        intercept_: Bias at the chosen rate.
+        objective_: The criterion at the chosen rate.
+    """
+
+    def __init__(self, drops: ArrayLike | None = None, *, block: int = 1, fit_intercept: bool = True) -> None:
+        self.drops = drops
+        self.block = block
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> DropoutRidgeCV:
+        """Fit to examples X (n, features) and targets y (n,) or (n, outputs), n >= 2."""
+        rates = np.linspace(0.05, 0.95, 19) if self.drops is None else _rates(self.drops, "drops")
+        whitened = self._read(X, y, sample_weight, 2)
+        errors = whitened.leave_one_out([rate / (1 - rate) for rate in rates])
+        self.drops_ = rates
+        self.loo_errors_ = np.array([whitened.weights @ (error**2).mean(1) for error in errors])
+        best = min(range(len(rates)), key=lambda i: (self.loo_errors_[i], rates[i]))
+        self.drop_ = float(rates[best])
+        self._keep(whitened, self.drop_ / (1 - self.drop_))
+        return self
+
+
+def _rates(drop: Any, name: str) -> Array:
+    if isinstance(drop, (str, bytes)):
+        raise ValueError(f"{name} must be numbers in [0, 1), got {drop!r}")
+    return np.atleast_1d(as_drop(torch.as_tensor(drop, dtype=torch.float64), name).numpy())

@@ -1,0 +1,326 @@
+"""The exact dropout criterion of ReLU networks of any depth.
+
+Squared loss needs only the mean m and the second moment S of the last hidden layer h before its mask:
+E ||W diag(z) h + b - y||^2 = ||b - y||^2 + 2 <b - y, W m> + sum_ij (1 + Cbar_ij) <w_i, w_j> S_ij, so the last mask is
+integrated analytically and only the earlier ones are summed over, see `relu_outcomes`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from tqdm import tqdm
+
+from droptics.data import Sample
+from droptics.errors import NoClosedForm
+from droptics.losses import Loss, Squared
+from droptics.masks import Bernoulli, MaskLaw, Product
+from droptics.models import ReLUNet
+from droptics.penalties.evaluation import check_triple
+from droptics.penalties.methods import ClosedForm
+from droptics.penalties.relu.clock import kernel_seconds
+from droptics.penalties.relu.effort import Cost, Place, descend, words
+from droptics.penalties.relu.moments import MomentLeaf
+from droptics.penalties.relu.outcomes import Advance, Coins, Leaf, LossLeaf, Stage, Walk, silent
+
+_PROBES = 64
+_MOST_PROBED_EXAMPLES = 16
+# So few outcomes are summed in well under a second by any kernel here: no need to estimate.
+_SURE_OUTCOMES = 2.0**22
+
+
+def network_laws(model: ReLUNet, masks: MaskLaw) -> tuple[MaskLaw, ...]:
+    """One independent law per masked layer: inputs, then hidden layers; refuses laws that may correlate layers."""
+    laws = _flat(masks)
+    if all(isinstance(law, Bernoulli) for law in laws):
+        drop = torch.cat([law.drop for law in laws if isinstance(law, Bernoulli)])
+        return tuple(Bernoulli(part, len(part)) for part in drop.split(model.layer_units))
+    top = masks.laws if isinstance(masks, Product) else (masks,)
+    if tuple(law.size for law in top) != model.layer_units:
+        raise NoClosedForm(
+            f"the exact criterion of ReLUNet needs one independent law per masked layer, Product([law of size "
+            f"{', law of size '.join(map(str, model.layer_units))}]); got {type(masks).__name__} with sizes "
+            f"{tuple(law.size for law in top)}; use Enumerate() or MonteCarlo()"
+        )
+    return top
+
+
+def _flat(masks: MaskLaw) -> list[MaskLaw]:
+    return [part for law in masks.laws for part in _flat(law)] if isinstance(masks, Product) else [masks]
+
+
+def relu_criterion(
+    model: ReLUNet,
+    sample: Sample,
+    masks: MaskLaw,
+    method: ClosedForm = ClosedForm(),  # noqa: B008 - a frozen value
+    loss: Loss = Squared(),  # noqa: B008
+) -> Tensor:
+    """Exact expected loss of every example under dropout, (*batch, examples); helmbold2017-eq2.
+
+    The last hidden layer's mask is integrated analytically (squared loss only, any law); the earlier layers need
+    independent coins or a finite list of masks. Differentiable once in weights, biases and inputs; rates of the
+    earlier layers count as constants. Depth 2 with K inputs and n units costs O(n^2 2^(K/2) K); every earlier
+    layer multiplies by the outcomes of its live units. Refused beforehand when the estimate exceeds
+    `method.seconds`.
+
+    The sums are float64 whatever the network is. Long ones use two threads where torch has them, with the same
+    result. For a network on a GPU the moments of the last layer are summed there once there are enough outcomes;
+    everything else, gradients included, is computed on the CPU.
+    """
+    plans = _plans(model, sample, masks, loss)
+    if sum(plan.most_outcomes() for plan in plans) * len(sample) <= _SURE_OUTCOMES:
+        values = [plan.examples(sample, method.memory) for plan in plans]
+        return torch.stack(values).reshape(*model.batch_shape, len(sample))
+    cost = _cost(plans, sample, method.memory)
+    if cost.seconds > method.seconds:
+        raise NoClosedForm(
+            f"the exact criterion would sum {cost.outcomes:.3g} mask outcomes, about {words(cost.seconds)}, more than "
+            f"the {method.seconds:g} s allowed; allow it with ClosedForm(seconds={math.ceil(cost.seconds)}) or use "
+            "MonteCarlo() (last layer integrated, control variates)"
+        )
+    # a bar for what is over at once only flickers; None switches it off where there is no terminal
+    hidden = True if cost.seconds < 1 else None
+    with tqdm(total=cost.seconds, disable=hidden, desc="exact criterion", unit="s", leave=False) as bar:
+        speed = kernel_seconds()
+        values = [plan.examples(sample, method.memory, lambda work: bar.update(work * speed)) for plan in plans]
+    return torch.stack(values).reshape(*model.batch_shape, len(sample))
+
+
+def relu_cost(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss = Squared()) -> Cost:  # noqa: B008
+    """Outcomes and seconds that `relu_criterion` would take.
+
+    Exact for depth 2; for deeper networks the number of outcomes is estimated by random descents (Knuth 1975), which
+    is unbiased for independent coins.
+    """
+    return _cost(_plans(model, sample, masks, loss), sample, ClosedForm().memory)
+
+
+def _plans(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss) -> list[_Plan]:
+    """One plan per network of the batch, for data and masks that fit it."""
+    check_triple(model, sample, masks)
+    laws = network_laws(model, masks)
+    _check_finite(laws if not isinstance(loss, Squared) else laws[:-1])
+    return [_Plan.of(network, laws, loss) for network in _networks(model)]
+
+
+def _cost(plans: Sequence[_Plan], sample: Sample, memory: int) -> Cost:
+    parts = [plan.cost(sample, memory) for plan in plans]
+    return Cost(sum(part.outcomes for part in parts), sum(part.seconds for part in parts))
+
+
+def _check_finite(laws: Sequence[MaskLaw]) -> None:
+    for law in laws:
+        if law.support_count is None:
+            raise NoClosedForm(
+                f"{type(law).__name__} has no finite list of masks and stands before the last hidden layer, where "
+                "masks are enumerated; use MonteCarlo()"
+            )
+
+
+def _networks(model: ReLUNet) -> list[ReLUNet]:
+    """The members of a batch of networks."""
+    shape = model.batch_shape
+    if not shape:
+        return [model]
+    weights = [weight.expand(*shape, *weight.shape[-2:]).flatten(0, len(shape) - 1) for weight in model.weights]
+    biases = [bias.expand(*shape, bias.shape[-1]).flatten(0, len(shape) - 1) for bias in model.biases]
+    return [ReLUNet([w[i] for w in weights], [b[i] for b in biases]) for i in range(shape.numel())]
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """A network with copies of hidden units collapsed, ready to be walked for any example."""
+
+    weights: tuple[Tensor, ...]
+    biases: tuple[Tensor, ...]
+    laws: tuple[Coins | MaskLaw, ...]
+    first: MaskLaw
+    last_weight: Tensor
+    last_law: MaskLaw
+    members: Tensor
+    loss: Loss
+    dtype: torch.dtype
+    device: torch.device
+
+    @staticmethod
+    def of(model: ReLUNet, laws: Sequence[MaskLaw], loss: Loss) -> _Plan:
+        weights = [weight.cpu().double() for weight in model.weights]
+        biases = [bias.cpu().double() for bias in model.biases]
+        groups = [torch.arange(model.input_size)]
+        for layer in range(1, len(weights)):
+            law = laws[layer]
+            drop = law.drop.detach().cpu() if isinstance(law, Bernoulli) else None
+            groups.append(_copies(weights[layer - 1], biases[layer - 1], weights[layer], drop))
+        reduced = [_averaged(_averaged(w, groups[i], 1), groups[i + 1], 0) for i, w in enumerate(weights[:-1])]
+        reduced.append(_averaged(weights[-1], groups[-1], 1))
+        offsets = [_averaged(b, groups[i + 1], 0) for i, b in enumerate(biases[:-1])] + [biases[-1]]
+        coins = [_coins(law, group) for law, group in zip(laws, groups, strict=True)]
+        return _Plan(
+            tuple(reduced),
+            tuple(offsets),
+            tuple(coins),
+            laws[0],
+            weights[-1],
+            laws[-1],
+            groups[-1],
+            loss,
+            model.dtype,
+            model.device,
+        )
+
+    def stages(self, inputs: Tensor) -> list[Stage]:
+        """The walk for one example: the first weights absorb the inputs, equal columns share one coin."""
+        columns = self.weights[0] * inputs.cpu().double()
+        first = self.laws[0]
+        if isinstance(first, Coins):
+            fixed = columns.detach()
+            key = torch.cat([fixed, torch.from_numpy(first.drop)[None]]).mT
+            # inputs that do nothing need no coin at all, whatever their rate
+            key[(fixed == 0).all(0)] = 0.0
+            group = _groups(key)
+            first, columns = _coins(self.first, group), _averaged(columns, group, 1)
+        stages = [Stage(first, columns, self.biases[0])]
+        stages += [Stage(*stage) for stage in zip(self.laws[1:], self.weights[1:], self.biases[1:], strict=True)]
+        return stages if not isinstance(self.loss, Squared) else stages[:-1]
+
+    def leaf(self, sample: Sample, position: int) -> Leaf:
+        target = sample.targets[position : position + 1].cpu()
+        if not isinstance(self.loss, Squared):
+            return LossLeaf(self.loss, _doubled(target))
+        return MomentLeaf(self._accelerator)
+
+    @property
+    def _accelerator(self) -> torch.device | None:
+        """Where the weights are, if that is not the CPU."""
+        return self.device if self.device.type == "cuda" else None
+
+    def most_outcomes(self) -> float:
+        """An upper bound on the outcomes of one example."""
+        laws = self.laws[:-1] if isinstance(self.loss, Squared) else self.laws
+        bits = 0.0
+        for law in laws:
+            bits += math.log2(law.support_count or 1) if isinstance(law, MaskLaw) else float(np.log2(law.radix).sum())
+        return 2.0 ** min(bits, 1000.0)
+
+    def examples(self, sample: Sample, memory: int, advance: Advance = silent) -> Tensor:
+        """Expected loss of every example."""
+        return torch.stack([self.example(sample, position, memory, advance) for position in range(len(sample))])
+
+    def example(self, sample: Sample, position: int, memory: int, advance: Advance) -> Tensor:
+        """Expected loss of one example."""
+        stages = self.stages(sample.inputs[position])
+        walk = Walk(stages, self.leaf(sample, position), memory, advance)
+        arguments = [tensor for stage in stages for tensor in (stage.weight, stage.bias)]
+        result: Tensor = _Expectation.apply(walk, *arguments)  # type: ignore[no-untyped-call]
+        if isinstance(self.loss, Squared):
+            result = self._squared(result, sample.targets[position].cpu().double())
+        return result.reshape(()).to(self.device, self.dtype)
+
+    def _squared(self, moments: Tensor, target: Tensor) -> Tensor:
+        units = self.weights[-1].shape[1]
+        mean, second = moments[:units], moments[units:].reshape(units, units)
+        offset = self.biases[-1] - target
+        summed = _summed(self.last_weight, self.members, units)
+        quadratic = summed.mT @ summed
+        if self.last_law.independent:
+            energies = self.last_weight.square().sum(0) * self.last_law.relative_variance.cpu()
+            quadratic = quadratic + torch.diag(_summed(energies, self.members, units))
+        else:
+            quadratic = quadratic + self.last_law.characteristic.cpu() * (self.last_weight.mT @ self.last_weight)
+        return offset.square().sum() + 2 * (offset @ (summed @ mean)) + (quadratic * second).sum()
+
+    def cost(self, sample: Sample, memory: int) -> Cost:
+        """Outcomes and seconds over all examples, probing a few of them."""
+        generator = np.random.default_rng(0)
+        place = Place(isinstance(self.loss, Squared), memory, self._accelerator)
+        probed = np.unique(np.linspace(0, len(sample) - 1, min(len(sample), _MOST_PROBED_EXAMPLES)).astype(int))
+        single = len(self.weights) == 2 and place.squared
+        probes = 1 if single else -(-_PROBES // len(probed))
+        outcomes, work = 0.0, 0.0
+        for position in probed:
+            stages = self.stages(sample.inputs[position].detach())
+            for _ in range(probes):
+                found = descend(stages, place, generator)
+                outcomes += found[0]
+                work += found[1]
+        share = len(sample) / (len(probed) * probes)
+        return Cost(outcomes * share, work * share * kernel_seconds())
+
+
+class _Expectation(torch.autograd.Function):
+    """Value of a walk as a function of its weights and biases; the backward pass walks again."""
+
+    @staticmethod
+    def forward(ctx: Any, walk: Walk, *arguments: Tensor) -> Tensor:
+        ctx.walk = walk
+        with torch.no_grad():
+            return walk.value(0, *_start(walk))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> Any:
+        walk = ctx.walk
+        with torch.no_grad():
+            grads = [(torch.zeros_like(s.weight), torch.zeros_like(s.bias)) for s in walk.stages]
+            walk.gradient(0, *_start(walk), upstream, grads)
+        return None, *(tensor for pair in grads for tensor in pair)
+
+
+def _start(walk: Walk) -> tuple[Tensor, Tensor]:
+    columns = walk.stages[0].weight.shape[1]
+    return torch.ones(1, columns, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+
+
+def _copies(before: Tensor, bias: Tensor, after: Tensor, drop: Tensor | None) -> Tensor:
+    """Group label of every unit: copies have equal incoming and outgoing weights, bias and rate."""
+    if drop is None:
+        return torch.arange(len(bias))
+    return _groups(torch.cat([before, bias[:, None], after.mT, drop[:, None]], 1).detach())
+
+
+def _groups(rows: Tensor) -> Tensor:
+    """Label of every row, equal rows share one; labels in order of appearance."""
+    seen: dict[bytes, int] = {}
+    # adding zero turns -0.0 into 0.0, which has the same value but other bytes
+    return torch.tensor([seen.setdefault(row.tobytes(), len(seen)) for row in rows.numpy() + 0.0], dtype=torch.long)
+
+
+def _summed(tensor: Tensor, group: Tensor, groups: int) -> Tensor:
+    """Sums over copies along the last dimension."""
+    if groups == len(group):
+        return tensor
+    return tensor.new_zeros(*tensor.shape[:-1], groups).index_add(-1, group, tensor)
+
+
+def _averaged(tensor: Tensor, group: Tensor, dim: int) -> Tensor:
+    """Mean over copies: their common value, with the gradient shared equally."""
+    counts = torch.bincount(group)
+    if len(counts) == len(group):
+        return tensor
+    shape = list(tensor.shape)
+    shape[dim] = len(counts)
+    view = [1] * tensor.ndim
+    view[dim] = -1
+    return tensor.new_zeros(shape).index_add(dim, group, tensor) / counts.double().reshape(view)
+
+
+def _coins(law: MaskLaw, group: Tensor) -> Coins | MaskLaw:
+    if not isinstance(law, Bernoulli):
+        return law
+    drop = law.drop.detach().cpu().numpy()
+    counts = torch.bincount(group).numpy()
+    rates = np.zeros(len(counts))
+    rates[group.numpy()] = drop
+    return Coins(counts, rates)
+
+
+def _doubled(target: Tensor) -> Tensor:
+    return target.double() if target.is_floating_point() else target

@@ -1,0 +1,254 @@
+"""Compiled sums over dropout outcomes: moments of relu(base + sum_g Z_g column_g) for independent coins Z_g.
+
+Coin g stands for `count` copies of a unit that fall independently with probability `drop`: Z_g is a binomial count
+of survivors divided by 1 - drop. The coins are cut into two halves, every outcome of a half is one column of a table,
+and a pre-activation is the sum of one column of each. Here every pair of columns is visited; `sweeps` sorts them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+# Sums may be reordered for vector units; NaN and infinity keep their meaning.
+_FAST = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True)
+def _binomial(count: int, drop: float) -> Array:
+    """Probabilities of 0, ..., count survivors."""
+    result = np.empty(count + 1)
+    if count == 1:
+        result[0] = drop
+        result[1] = 1.0 - drop
+        return result
+    # ratios of neighbors, outwards from the mode: no logarithms of large factorials, no underflow that matters
+    mode = int((count + 1) * (1.0 - drop))
+    mode = min(mode, count)
+    odds = (1.0 - drop) / drop
+    result[mode] = 1.0
+    for kept in range(mode, count):
+        result[kept + 1] = result[kept] * odds * (count - kept) / (kept + 1)
+    for kept in range(mode, 0, -1):
+        result[kept - 1] = result[kept] / odds * kept / (count - kept + 1)
+    return result / result.sum()
+
+
+@njit(cache=True)
+def half_table(columns: Array, counts: Index, drop: Array, chosen: Index, base: Array) -> tuple[Array, Array]:
+    """Sums (units, outcomes) and probabilities of all outcomes of the chosen coins; the first coin varies fastest."""
+    size = 1
+    for g in chosen:
+        size *= counts[g] + 1
+    units = columns.shape[0]
+    table = np.empty((units, size))
+    weights = np.empty(size)
+    table[:, 0] = base
+    weights[0] = 1.0
+    filled = 1
+    for g in chosen:
+        chances = _binomial(counts[g], drop[g])
+        for kept in range(counts[g], -1, -1):
+            start = kept * filled
+            multiplier = kept / (1.0 - drop[g])
+            for i in range(units):
+                step = multiplier * columns[i, g]
+                for t in range(filled):
+                    table[i, start + t] = table[i, t] + step
+            for t in range(filled):
+                weights[start + t] = weights[t] * chances[kept]
+        filled *= counts[g] + 1
+    return table, weights
+
+
+@njit(cache=True)
+def coin_gradient(slopes: Array, counts: Index, drop: Array, chosen: Index, result: Array) -> None:
+    """Add to result[:, g] the sum over outcomes of slope times the multiplier of coin g."""
+    stride = 1
+    for g in chosen:
+        radix = counts[g] + 1
+        for i in range(slopes.shape[0]):
+            total = 0.0
+            for t in range(slopes.shape[1]):
+                total += slopes[i, t] * ((t // stride) % radix)
+            result[i, g] += total / (1.0 - drop[g])
+        stride *= radix
+
+
+@njit(cache=True)
+def split_coins(counts: Index, chosen: Index) -> tuple[Index, Index]:
+    """Two halves with nearly equal numbers of outcomes."""
+    left = np.empty(len(chosen), np.int64)
+    right = np.empty(len(chosen), np.int64)
+    sizes = np.empty(len(chosen), np.int64)
+    for position, g in enumerate(chosen):
+        sizes[position] = -counts[g]
+    many, few = 0, 0
+    log_left, log_right = 0.0, 0.0
+    for position in np.argsort(sizes, kind="mergesort"):
+        g = chosen[position]
+        if log_left <= log_right:
+            left[many] = g
+            many += 1
+            log_left += math.log(counts[g] + 1.0)
+        else:
+            right[few] = g
+            few += 1
+            log_right += math.log(counts[g] + 1.0)
+    return left[:many], right[:few]
+
+
+@njit(cache=True, fastmath=_FAST)
+def _sum_pairs(
+    left: Array, left_weights: Array, right: Array, right_weights: Array, mean: Array, second: Array
+) -> None:
+    """Add the moments of relu(left[:, a] + right[:, b]) over all pairs of outcomes."""
+    units, size = right.shape
+    hidden = np.empty((units, size))
+    weighted = np.empty(size)
+    for a in range(left.shape[1]):
+        for i in range(units):
+            shift = left[i, a]
+            for b in range(size):
+                hidden[i, b] = max(right[i, b] + shift, 0.0)
+        for i in range(units):
+            total = 0.0
+            for b in range(size):
+                weighted[b] = right_weights[b] * hidden[i, b]
+                total += weighted[b]
+            if total == 0.0:
+                continue
+            mean[i] += left_weights[a] * total
+            for j in range(i + 1):
+                total = 0.0
+                for b in range(size):
+                    total += weighted[b] * hidden[j, b]
+                second[i, j] += left_weights[a] * total
+
+
+@njit(cache=True, fastmath=_FAST)
+def _slope_pairs(
+    left: Array,
+    left_weights: Array,
+    right: Array,
+    right_weights: Array,
+    linear: Array,
+    quadratic: Array,
+    left_slopes: Array,
+    right_slopes: Array,
+) -> None:
+    """Derivatives of <linear, mean> + <quadratic, second> in the pre-activations, summed over the other half."""
+    units, size = right.shape
+    hidden = np.empty((units, size))
+    slope = np.empty(size)
+    for a in range(left.shape[1]):
+        for i in range(units):
+            shift = left[i, a]
+            for b in range(size):
+                hidden[i, b] = max(right[i, b] + shift, 0.0)
+        for i in range(units):
+            for b in range(size):
+                slope[b] = linear[i]
+            for j in range(units):
+                factor = quadratic[i, j] + quadratic[j, i]
+                for b in range(size):
+                    slope[b] += factor * hidden[j, b]
+            total = 0.0
+            for b in range(size):
+                value = slope[b] * right_weights[b] * left_weights[a] if hidden[i, b] > 0.0 else 0.0
+                right_slopes[i, b] += value
+                total += value
+            left_slopes[i, a] += total
+
+
+@njit(cache=True)
+def _active(values: Array, alive: NDArray[np.bool_], drop: Array) -> Index:
+    found = np.empty(len(values), np.int64)
+    size = 0
+    for g in range(len(values)):
+        if values[g] != 0.0 and alive[g] and drop[g] > 0.0:
+            found[size] = g
+            size += 1
+    return found[:size]
+
+
+@njit(cache=True)
+def _half_tables(
+    columns: Array, bias: Array, values: Array, chance: float, counts: Index, drop: Array, left: Index, right: Index
+) -> tuple[Array, Array, Array, Array]:
+    """Both tables with their probabilities; the left one holds the bias, the units that never fall and the chance."""
+    base = bias.copy()
+    for g in range(len(values)):
+        if drop[g] == 0.0 and values[g] != 0.0:
+            base += counts[g] * columns[:, g]
+    left_table, left_weights = half_table(columns, counts, drop, left, base)
+    right_table, right_weights = half_table(columns, counts, drop, right, np.zeros(len(bias)))
+    return left_table, left_weights * chance, right_table, right_weights
+
+
+@njit(cache=True)
+def direct_moments(
+    states: Array,
+    chances: Array,
+    weights: Array,
+    bias: Array,
+    alive: NDArray[np.bool_],
+    counts: Index,
+    drop: Array,
+) -> tuple[Array, Array]:
+    """Mean and second moment of relu(weights (Z o state) + bias) over coins and states, every outcome visited."""
+    units = weights.shape[0]
+    mean, second = np.zeros(units), np.zeros((units, units))
+    for s in range(states.shape[0]):
+        left, right = split_coins(counts, _active(states[s], alive, drop))
+        left_table, left_weights, right_table, right_weights = _half_tables(
+            weights * states[s], bias, states[s], chances[s], counts, drop, left, right
+        )
+        _sum_pairs(left_table, left_weights, right_table, right_weights, mean, second)
+    for i in range(units):
+        for j in range(i):
+            second[j, i] = second[i, j]
+    return mean, second
+
+
+@njit(cache=True)
+def direct_gradient(
+    states: Array,
+    chances: Array,
+    weights: Array,
+    bias: Array,
+    alive: NDArray[np.bool_],
+    counts: Index,
+    drop: Array,
+    linear: Array,
+    quadratic: Array,
+) -> tuple[Array, Array, Array]:
+    """Gradients of <linear, mean> + <quadratic, second> in states, weights and bias; every outcome visited."""
+    units = weights.shape[0]
+    state_gradient, weight_gradient = np.zeros(states.shape), np.zeros(weights.shape)
+    bias_gradient = np.zeros(units)
+    for s in range(states.shape[0]):
+        left, right = split_coins(counts, _active(states[s], alive, drop))
+        left_table, left_weights, right_table, right_weights = _half_tables(
+            weights * states[s], bias, states[s], chances[s], counts, drop, left, right
+        )
+        left_slopes, right_slopes = np.zeros(left_table.shape), np.zeros(right_table.shape)
+        _slope_pairs(left_table, left_weights, right_table, right_weights, linear, quadratic, left_slopes, right_slopes)
+        gradient = np.zeros(weights.shape)
+        coin_gradient(left_slopes, counts, drop, left, gradient)
+        coin_gradient(right_slopes, counts, drop, right, gradient)
+        total = left_slopes.sum(axis=1)
+        for g in range(len(drop)):
+            if drop[g] == 0.0 or not alive[g]:
+                gradient[:, g] = counts[g] * total
+        bias_gradient += total
+        weight_gradient += gradient * states[s]
+        for g in range(len(drop)):
+            state_gradient[s, g] = (gradient[:, g] * weights[:, g]).sum()
+    return state_gradient, weight_gradient, bias_gradient

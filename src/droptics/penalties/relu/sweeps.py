@@ -1,0 +1,277 @@
+"""Compiled dominance sums: moments of relu(L + R) over all pairs of columns of two tables, without visiting the pairs.
+
+The outcomes of both tables stand in one list, the left ones with their sums negated: a pair counts where its right
+outcome comes first in unit i and in unit j. The list is sorted along unit i and split by the bits of its ranks along
+unit j, highest bit first: where right outcomes of the first half of a block precede left ones of the second, running
+sums give what they add. Every level reads and writes the list in order, without a table to jump about in, and blocks
+that fit into the cache are finished there: O(2^(coins/2) coins) a pair of units where `relu_kernels` takes O(2^coins).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from droptics.penalties.relu.sorting import Merged
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Short = NDArray[np.int32]
+
+# Blocks so long fit into the second-level cache, twice; blocks so short are summed pair by pair.
+_CACHED, _SHORT = 1 << 13, 64
+# Products and sums may be fused; in short blocks sums may be reordered as well, for vector units.
+_FUSED = {"contract"}
+_FREE = {"contract", "reassoc", "nsz"}
+
+
+@njit(cache=True, nogil=True)
+def _lead(i: int, merged: Merged) -> Array:
+    """Values and weights in the order of unit i (outcomes, 2), gathered once for all its pairs."""
+    size = merged.weights.shape[0]
+    lead = np.empty((size, 2))
+    for t in range(size):
+        outcome = merged.order[i, t]
+        lead[t, 0] = merged.spots[i, outcome, 0]
+        lead[t, 1] = merged.weights[outcome]
+    return lead
+
+
+@njit(cache=True, nogil=True)
+def _sweep_single(
+    i: int, order: Short, lead: Array, linear: float, quadratic: float, slopes: Array
+) -> tuple[float, float]:
+    """Mean and second moment of one unit; adds its slopes when `slopes` is not empty."""
+    none, one, two = 0.0, 0.0, 0.0
+    mean, second = 0.0, 0.0
+    for t in range(lead.shape[0]):
+        value, weight = lead[t, 0], lead[t, 1]
+        if weight > 0.0:
+            none += weight
+            one += weight * value
+            two += weight * value * value
+        # so rare that the probability is zero: neither adds anything
+        if not weight < 0.0:
+            continue
+        mean -= weight * (one - value * none)
+        second -= weight * (two - value * (2.0 * one - value * none))
+        if slopes.size:
+            slopes[i, order[t]] -= weight * (linear * none + 2.0 * quadratic * (one - value * none))
+    return mean, second
+
+
+@njit(cache=True, nogil=True, fastmath=_FUSED)
+def _split(begin: int, end: int, half: int, source: Array, from_rank: Index, target: Array, to_rank: Index) -> float:
+    """Cut a block in two by rank; returns what right outcomes of the first half and left ones of the second add."""
+    none, one, two, both = 0.0, 0.0, 0.0, 0.0
+    total = 0.0
+    # unsigned, because a sign would be tested before every access
+    unit, zero = np.uint64(1), np.uint64(0)
+    low, high = np.uint64(begin), np.uint64(begin + half)
+    bit = np.int64(half)
+    for t in range(np.uint64(begin), np.uint64(end)):
+        x, y, weight, rank = source[t, 0], source[t, 1], source[t, 2], from_rank[t, 3]
+        early = (rank & bit) == 0
+        to = low if early else high
+        low += unit if early else zero
+        high += zero if early else unit
+        target[to, 0] = x
+        target[to, 1] = y
+        target[to, 2] = weight
+        to_rank[to, 3] = rank
+        right = weight if early & (weight > 0.0) else 0.0
+        left = weight if (not early) & (weight < 0.0) else 0.0
+        none += right
+        one += right * x
+        two += right * y
+        both += right * x * y
+        total -= left * (both - x * two - y * (one - x * none))
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=_FUSED)
+def _split_slopes(
+    begin: int, end: int, half: int, source: Array, from_rank: Index, target: Array, to_rank: Index
+) -> float:
+    """The same with slopes: entries 4 and 5 of left outcomes gain the derivatives in the values of both units."""
+    none, one, two, both = 0.0, 0.0, 0.0, 0.0
+    total = 0.0
+    unit, zero = np.uint64(1), np.uint64(0)
+    low, high = np.uint64(begin), np.uint64(begin + half)
+    bit = np.int64(half)
+    for t in range(np.uint64(begin), np.uint64(end)):
+        x, y, weight, rank = source[t, 0], source[t, 1], source[t, 2], from_rank[t, 3]
+        early = (rank & bit) == 0
+        to = low if early else high
+        low += unit if early else zero
+        high += zero if early else unit
+        right = weight if early & (weight > 0.0) else 0.0
+        left = weight if (not early) & (weight < 0.0) else 0.0
+        none += right
+        one += right * x
+        two += right * y
+        both += right * x * y
+        total -= left * (both - x * two - y * (one - x * none))
+        target[to, 0] = x
+        target[to, 1] = y
+        target[to, 2] = weight
+        to_rank[to, 3] = rank
+        target[to, 4] = source[t, 4] - left * (two - y * none)
+        target[to, 5] = source[t, 5] - left * (one - x * none)
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=_FREE)
+def _pairs(begin: int, end: int, source: Array, room: Array, spots: Index) -> float:
+    """The sum over all pairs of a short block, with slopes where there is room for them.
+
+    Right and left outcomes are taken apart first, so that the loop over pairs has no branches. `spots` (2, short)
+    says where left outcomes stood and how many right ones precede them.
+    """
+    many, few = 0, 0
+    for t in range(np.uint64(begin), np.uint64(end)):
+        x, y, weight = source[t, 0], source[t, 1], source[t, 2]
+        room[0, many], room[1, many], room[2, many] = x, y, weight
+        room[3, few], room[4, few], room[5, few] = x, y, weight
+        spots[0, few], spots[1, few] = t, many
+        many += 1 if weight > 0.0 else 0
+        few += 1 if weight < 0.0 else 0
+    # loops of whole vectors: what follows has smaller x or no weight
+    room[:3, many : many + 3] = 0.0
+    total = 0.0
+    for q in range(few):
+        x, y, weight = room[3, q], room[4, q], room[5, q]
+        stop = (spots[1, q] + 3) & -4
+        both, one, two = 0.0, 0.0, 0.0
+        for k in range(stop):
+            across, along = room[0, k] - x, room[1, k] - y
+            across = across if across > 0.0 else 0.0
+            along = along if along > 0.0 else 0.0
+            both += room[2, k] * (across * along)
+        total -= weight * both
+        if source.shape[1] > 4:
+            for k in range(stop):
+                right = room[2, k] if (room[0, k] > x) & (room[1, k] > y) else 0.0
+                one += right * (room[0, k] - x)
+                two += right * (room[1, k] - y)
+            source[spots[0, q], 4] -= weight * two
+            source[spots[0, q], 5] -= weight * one
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _levels(start: int, stop: int, length: int, last: int, source: Array, target: Array) -> tuple[float, Array, Array]:
+    """Split blocks of `length` until they are no longer than `last`; also returns (where they are, the spare list)."""
+    total = 0.0
+    from_rank, to_rank = source.view(np.int64), target.view(np.int64)
+    while length > last:
+        half = length // 2
+        for begin in range(start, stop, length):
+            end = min(begin + length, stop)
+            if source.shape[1] > 4:
+                total += _split_slopes(begin, end, half, source, from_rank, target, to_rank)
+            else:
+                total += _split(begin, end, half, source, from_rank, target, to_rank)
+        source, target = target, source
+        from_rank, to_rank = to_rank, from_rank
+        length = half
+    return total, source, target
+
+
+@njit(cache=True, nogil=True)
+def _sweep_pair(
+    i: int, j: int, merged: Merged, lead: Array, source: Array, target: Array, factor: float, slopes: Array
+) -> float:
+    """E relu(p_i) relu(p_j); adds slopes of `factor` times it when `slopes` is not empty."""
+    size = merged.weights.shape[0]
+    order, others = merged.order[i], merged.spots[j]
+    ranks, places = source.view(np.int64), others.view(np.int64)
+    for t in range(size):
+        source[t, 0], source[t, 2] = lead[t, 0], lead[t, 1]
+        source[t, 1], ranks[t, 3] = others[order[t], 0], places[order[t], 1]
+        source[t, 4:] = 0.0
+    length = 1
+    while length < size:
+        length *= 2
+    room, spots = np.empty((6, _SHORT + 4)), np.empty((2, _SHORT + 4), np.int64)
+    total, source, target = _levels(0, size, length, _CACHED, source, target)
+    length = min(length, _CACHED)
+    for start in range(0, size, length):
+        stop = min(start + length, size)
+        part, block, _ = _levels(start, stop, length, _SHORT, source, target)
+        total += part
+        for begin in range(start, stop, _SHORT):
+            total += _pairs(begin, min(begin + _SHORT, stop), block, room, spots)
+        if slopes.size:
+            final = block.view(np.int64)
+            for t in range(start, stop):
+                if block[t, 2] < 0.0:
+                    outcome = merged.order[j, final[t, 3]]
+                    slopes[i, outcome] += factor * block[t, 4]
+                    slopes[j, outcome] += factor * block[t, 5]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _tree_pair(i: int, j: int, merged: Merged, lead: Array, tree: Array, factor: float, slopes: Array) -> float:
+    """The same by a Fenwick tree over the right outcomes along unit j, filled in the order of unit i."""
+    order, others = merged.order[i], merged.spots[j]
+    places = others.view(np.int64)
+    size = merged.right
+    tree[: size + 1] = 0.0
+    total = 0.0
+    for t in range(lead.shape[0]):
+        x, weight, y, node = lead[t, 0], lead[t, 1], others[order[t], 0], places[order[t], 1]
+        if weight > 0.0:
+            node += 1
+            while node <= size:
+                tree[node, 0] += weight
+                tree[node, 1] += weight * x
+                tree[node, 2] += weight * y
+                tree[node, 3] += weight * x * y
+                node += node & -node
+        if not weight < 0.0:
+            continue
+        none, one, two, both = 0.0, 0.0, 0.0, 0.0
+        while node > 0:
+            none += tree[node, 0]
+            one += tree[node, 1]
+            two += tree[node, 2]
+            both += tree[node, 3]
+            node -= node & -node
+        total -= weight * (both - x * two - y * (one - x * none))
+        if slopes.size:
+            slopes[i, order[t]] -= factor * weight * (two - y * none)
+            slopes[j, order[t]] -= factor * weight * (one - x * none)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def sweep_row(
+    i: int,
+    merged: Merged,
+    tree: bool,
+    source: Array,
+    target: Array,
+    linear: Array,
+    quadratic: Array,
+    slopes: Array,
+    found: Array,
+) -> float:
+    """Fill found with E relu(p_i) relu(p_j) for j <= i and return E relu(p_i).
+
+    Short lists are best summed by a `tree`, which stays in the cache; `merged` must have been made for it.
+    `source` and `target` are room for the list, (outcomes, 4); with `slopes` (units, left outcomes), to which the
+    derivatives of linear_i E relu(p_i) + sum_j <= i (q_ij + q_ji) E relu(p_i) relu(p_j) are added (once for j = i),
+    they are (outcomes, 6).
+    """
+    lead = _lead(i, merged)
+    for j in range(i):
+        factor = quadratic[i, j] + quadratic[j, i]
+        if tree:
+            found[j] = _tree_pair(i, j, merged, lead, target, factor, slopes)
+        else:
+            found[j] = _sweep_pair(i, j, merged, lead, source, target, factor, slopes)
+    mean, found[i] = _sweep_single(i, merged.order[i], lead, linear[i], quadratic[i, i], slopes)
+    return mean

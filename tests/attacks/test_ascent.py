@@ -1,0 +1,229 @@
+"""What makes the search fast leaves its result alone; and a network trained against an attack withstands it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from attack_methods import METHODS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+
+from droptics.attacks import (
+    Bim,
+    CrossEntropy,
+    Fgsm,
+    LinearExact,
+    Logistic,
+    Loss,
+    Margin,
+    Pgd,
+    Reflected,
+    Threat,
+    attack,
+    perturb,
+    search,
+)
+from droptics.attacks.gradients import Autograd
+from droptics.attacks.leaky import LeakyNet, beta_robust_error, effective, smallest_score
+from droptics.attacks.losses import beaten, margins, mistaken, values
+from droptics.data import Sample
+from droptics.models import ReLUNet
+from droptics.training import Adversarial, Plain, train
+
+
+def network(seed: int, classes: int = 4, dtype: torch.dtype = torch.float64) -> nn.Sequential:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Linear(10, 24), nn.ReLU(), nn.Linear(24, classes)).to(dtype)
+
+
+def problem(seed: int, count: int = 150) -> tuple[nn.Sequential, Tensor, Tensor]:
+    net = network(seed)
+    points = torch.rand(count, 10, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    with torch.no_grad():
+        labels = net(points).argmax(1)
+    labels[::9] = (labels[::9] + 1) % 4
+    return net, points, labels
+
+
+def plain_pgd(net: nn.Module, points: Tensor, labels: Tensor, threat: Threat, sizes: list[float]) -> Tensor:
+    """The textbook loop with nothing left out: the first fooling iterate, or the one of largest loss."""
+    region = threat.around(points)
+    now, best = points, points.clone()
+    value = torch.full((len(points),), -math.inf, dtype=points.dtype)
+    fooled = torch.zeros(len(points), dtype=torch.bool)
+    for size in [*sizes, None]:
+        leaf = now.detach().requires_grad_()
+        outputs = net(leaf)
+        losses = nn.functional.cross_entropy(outputs, labels, reduction="none")
+        (gradient,) = torch.autograd.grad(losses.sum(), leaf)
+        wrong = outputs.argmax(1) != labels
+        better = ~fooled & (wrong | (losses.detach() > value))
+        best[better], value[better] = now[better], losses.detach()[better]
+        fooled |= wrong
+        if size is not None:
+            now = region.retract(now + size * threat.steepest(gradient, now))
+    return best
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
+def test_pgd_is_the_textbook_loop(norm: str) -> None:
+    """Leaving early, settling, blocks and lazy copies change nothing about what is returned."""
+    net, points, labels = problem(0)
+    threat = Threat(norm, {"linf": 0.08, "l2": 0.25, "l1": 0.7}[norm], (0.0, 1.0))
+    for step in (0.02, None):
+        sizes = [threat.radius * 0.01 ** (i / 29) if step is None else step for i in range(30)]
+        expected = plain_pgd(net, points, labels, threat, sizes)
+        found = perturb(net, points, labels, threat, Pgd(steps=30, step=step))
+        torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
+
+
+def test_still_examples_leave_the_batch() -> None:
+    """Most examples that withstand sign steps end in a corner of the ball; they cost no further gradients."""
+    net, points, labels = problem(1, 400)
+    result = attack(net, Sample(points, labels), Threat("linf", 0.02, (0, 1)), Pgd(steps=40))
+    withstood = int((~result.success).sum())
+    assert withstood > 200
+    assert result.gradients < 20 * withstood
+    assert result.rates == tuple(sorted(result.rates))
+    assert result.rates[-1] == pytest.approx(float(result.success.double().mean()))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_blocks_do_not_change_the_result(method: Pgd, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, points, labels = problem(2)
+    threat = Threat("l2", 0.2, (0, 1))
+    whole = search.search(net, points, labels, threat, method)
+    monkeypatch.setattr(search, "_BLOCK", 1)  # blocks of the least size
+    parts = search.search(net, points, labels, threat, method)
+    if method.restarts == 1:  # random starts are drawn block by block
+        torch.testing.assert_close(parts.inputs, whole.inputs, atol=1e-12, rtol=0)
+        assert parts.rates == pytest.approx(whole.rates)
+    assert parts.clean is not None
+    torch.testing.assert_close(parts.clean, whole.clean)
+
+
+def test_gradients_of_a_few_rows_are_those_of_all() -> None:
+    net, points, _ = problem(5, 20)
+    slopes = torch.randn(20, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    tape = Autograd(net)
+    tape.forward(points)
+    whole = tape.pull(slopes)
+    for rows in (torch.tensor([3]), torch.arange(4, 9), torch.arange(15), torch.arange(20)):
+        tape.forward(points)
+        torch.testing.assert_close(tape.pull(slopes[rows], rows), whole[rows])
+
+
+@given(st.lists(st.lists(st.sampled_from([-1.0, 0.0, 1.0, math.nan]), min_size=3, max_size=3), min_size=1, max_size=8))
+@settings(deadline=None, max_examples=50)
+def test_beaten_is_mistaken_except_for_ties(rows: list[list[float]]) -> None:
+    outputs = torch.tensor(rows)
+    for label in range(3):
+        targets = torch.full((len(rows),), label)
+        sure, judged = beaten(outputs, targets), mistaken(outputs, targets)
+        assert bool((judged | ~sure).all())
+        tied = (outputs == outputs[:, label, None]).sum(1) > 1
+        assert torch.equal(sure[~tied], judged[~tied])
+
+
+@pytest.mark.parametrize("odd", [math.inf, -math.inf, math.nan, 3e38])
+def test_outputs_that_are_not_finite_predict_nothing(odd: float) -> None:
+    outputs = torch.tensor([[0.0, 1.0, 0.5], [odd, 1.0, 0.0], [3e38, 3e38, 0.0]])
+    assert mistaken(outputs, torch.tensor([1, 1 if odd < 0 else 0, 0])).tolist() == [False, odd != 3e38, False]
+
+
+BINARY = (Logistic(), Reflected(Logistic()))
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(), Margin(), Reflected(CrossEntropy()), Reflected(Margin()), *BINARY])
+def test_values_are_the_loss_and_the_margin(loss: Loss) -> None:
+    binary = loss in BINARY
+    outputs = torch.randn(20, 1 if binary else 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    targets = torch.arange(20) % 2 * 2 - 1 if binary else torch.arange(20) % 4
+    found = values(loss, outputs, targets)
+    torch.testing.assert_close(found, (loss(outputs, targets), margins(outputs, targets)))
+
+
+def digits() -> tuple[Sample, Sample]:
+    found = load_digits()
+    inputs, labels = torch.tensor(found.data) / 16, torch.tensor(found.target)
+    return Sample(inputs[:1200], labels[:1200]), Sample(inputs[1200:], labels[1200:])
+
+
+def test_adversarial_training_lowers_the_robust_error() -> None:
+    """Handwritten digits, one hidden layer: the same network, data, steps and seed, with and without the attack."""
+    data, test = digits()
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((24, 64), (10, 24))
+    start = ReLUNet([torch.randn(*shape, generator=generator, dtype=torch.float64) / 8 for shape in shapes])
+    threat = Threat("linf", 0.1, (0, 1))
+    objectives = {
+        "plain": Plain(CrossEntropy()),
+        "adversarial": Adversarial(threat, Pgd(steps=3, step=0.05)),
+        "reflected": Adversarial(threat, Pgd(Reflected(CrossEntropy(), "greedy"), steps=3, step=0.05)),
+    }
+    judge = Pgd(Reflected(CrossEntropy()), steps=20)
+    errors = {}
+    for name, objective in objectives.items():
+        net = train(start, data, objective, steps=200, step_size=0.3, batch_size=64, seed=0).model
+        errors[name] = 1 - float(attack(net, test, threat, judge).robust_accuracy())
+    assert errors["adversarial"] < errors["plain"] - 0.1, errors
+    assert errors["reflected"] < errors["plain"] - 0.1, errors
+
+
+def test_beta_robust_error_by_attack_is_the_exact_one_for_linear_networks() -> None:
+    """Claims: thesis-eq6.3, thesis-def7. With slope 1 the closed form, the search in the ball and attack agree."""
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    net = LeakyNet(normal(6, 5), normal(6).sign() / math.sqrt(6), 1.0)
+    points = normal(300, 5)
+    signs = (points @ (net.top @ net.hidden)).sign()
+    signs[::10] *= -1
+    data, unit = Sample(points, signs), net.normalized()
+    for radius in (0.0, 0.2, 0.7):
+        lowest = smallest_score(unit, points, signs, radius)
+        worst = attack(net, data, Threat("l2", radius), LinearExact()).inputs
+        climbed = attack(net, data, Threat("l2", radius), Pgd(Logistic(), steps=40, stop="never")).inputs
+        for beta in (0.0, 0.05, 0.2):
+            exact = float(beta_robust_error(net, data, radius, beta))
+            assert float((lowest < -beta).double().mean()) == pytest.approx(exact)
+            assert float(effective(net, worst, signs, beta).double().mean()) == pytest.approx(exact)
+            assert float(effective(net, climbed, signs, beta).double().mean()) == pytest.approx(exact)
+
+
+def test_margins_aim_as_they_are_told() -> None:
+    """The nearest class is the default of the margin too; its steepest steps are those of the reflected loss."""
+    net, points, labels = problem(6)
+    data, threat = Sample(points, labels), Threat("l2", 0.2, (0, 1))
+    found = {
+        target: attack(net, data, threat, Pgd(Margin(target), steps=20))  # type: ignore[arg-type]
+        for target in ("nearest", "greedy", "every")
+    }
+    reflected = attack(net, data, threat, Pgd(Reflected(CrossEntropy()), steps=20))
+    torch.testing.assert_close(found["nearest"].inputs, reflected.inputs, atol=1e-9, rtol=0)
+    assert int(found["every"].success.sum()) >= int(found["nearest"].success.sum())
+    assert Margin() == Margin("nearest")
+    with pytest.raises(ValueError, match="target must be"):
+        Margin("best")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="candidates must be"):
+        Margin(candidates=0)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_textbook_methods_round_like_the_module(norm: str) -> None:
+    """In float32 a confident network turns one rounding into many; Fgsm and Bim take none of their own."""
+    net, points, labels = problem(7, 300)
+    net, points = net.float(), points.float()
+    net[2].weight.data *= 30
+    threat = Threat(norm, 0.1 if norm == "linf" else 0.5, (0, 1))
+    for method in (Fgsm(), Bim(steps=10)):
+        closed = perturb(net, points, labels, threat, method)
+        by_autograd = perturb(lambda x: net(x), points, labels, threat, method)  # noqa: PLW0108 - hides the layers
+        torch.testing.assert_close(closed, by_autograd, atol=1e-6, rtol=0)

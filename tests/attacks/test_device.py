@@ -1,0 +1,331 @@
+"""The search as it runs on a GPU finds what the search on the CPU finds.
+
+Its loop without questions is run here on the CPU; its kernel in Triton's interpreter, or on a GPU where there is one:
+
+    TRITON_INTERPRET=1 python -m pytest tests/attacks/test_device.py
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from attack_methods import METHODS
+from torch import Tensor, nn
+
+from droptics.attacks import (
+    CrossEntropy,
+    Logistic,
+    Loss,
+    Margin,
+    Pgd,
+    Reflected,
+    Threat,
+    WeakAttackWarning,
+    ascent,
+    attack,
+    device,
+    perturb,
+    triton_kernels,
+)
+from droptics.attacks.ascent import Ascent, Trail
+from droptics.attacks.device import DeviceAscent
+from droptics.attacks.gradients import differentiable
+from droptics.attacks.losses import value_and_slope
+from droptics.data import Sample
+from droptics.gpu.graphs import captured
+from droptics.gpu.triton import missing
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+PLACE = "cuda" if torch.cuda.is_available() and not INTERPRETED else "cpu"
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+needs_kernel = [
+    pytest.mark.skipif(bool(missing()), reason="needs triton"),
+    pytest.mark.skipif(PLACE == "cpu" and not INTERPRETED, reason="needs a GPU or TRITON_INTERPRET=1"),
+]
+
+
+def problem(
+    seed: int,
+    count: int = 60,
+    sizes: tuple[int, int, int] = (10, 24, 4),
+    dtype: torch.dtype = torch.float64,
+    depth: int = 2,
+) -> tuple[nn.Sequential, Tensor, Tensor]:
+    features, width, classes = sizes
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        between = [part for _ in range(depth - 2) for part in (nn.Linear(width, width), nn.ReLU())]
+        net = nn.Sequential(nn.Linear(features, width), nn.ReLU(), *between, nn.Linear(width, classes)).to(dtype)
+    net.requires_grad_(False)
+    points = torch.rand(count, features, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+    labels = net(points).argmax(1)
+    labels[::9] = (labels[::9] + 1) % classes
+    return net, points, labels
+
+
+@pytest.mark.parametrize("many", [0, 2**22], ids=["leaving", "staying"])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_search_without_questions_finds_the_same(
+    method: Pgd, norm: str, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "_MANY", many)
+    monkeypatch.setattr(device, "_PRUDENCE", -1)  # whoever can leave does
+    net, points, labels = problem(3, 150)
+    threat = Threat(norm, 0.1 if norm == "linf" else 0.3, (0, 1))
+    here, there = (
+        kind(differentiable(net), threat.around(points), labels, method, None).run() for kind in (Ascent, DeviceAscent)
+    )
+    torch.testing.assert_close(here.inputs, there.inputs, atol=1e-10, rtol=0)
+    assert torch.equal(here.fooled, there.fooled)
+    assert torch.equal(here.stuck, there.stuck)
+    assert there.rates[-1] == pytest.approx(here.rates[-1])
+    assert there.gradients >= here.gradients
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
+@pytest.mark.parametrize("at_once", [1, 10**6])
+def test_all_classes_at_once_come_in_the_order_of_one_by_one(
+    norm: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ascent, "_AT_ONCE", at_once)
+    net, points, labels = problem(9, 40, (10, 24, 6))
+    tape, threat = differentiable(net), Threat(norm, 0.1)
+    outputs = tape.forward(points)
+    one_by_one = ascent.linearized_order(tape, outputs, labels, Margin(), threat, labels < 0)
+    aims = outputs.scatter(-1, labels[:, None], -torch.inf).topk(5).indices
+    order = ascent._order_of_all(tape, outputs, labels[:, None], aims, threat)
+    right = net(points).argmax(1) == labels  # elsewhere distances are negative or infinite
+    assert torch.equal(aims.gather(-1, order)[right], one_by_one[right])
+
+
+@needs_gpu
+@pytest.mark.parametrize("method", METHODS)
+def test_a_captured_step_is_the_step(method: Pgd, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, points, labels = problem(4)
+    refused: list[bool] = []
+
+    def recorded(step, place, **options):  # type: ignore[no-untyped-def]
+        found = captured(step, place, **options)
+        refused.append(found is step)
+        return found
+
+    for model in (net.cuda(), nn.Sequential(net, nn.Identity(), nn.Tanh()).cuda()):
+        found = []
+        for way in (recorded, lambda step, place, **options: step):
+            monkeypatch.setattr(device, "captured", way)
+            found.append(perturb(model, points.cuda(), labels.cuda(), Threat("l2", 0.3, (0, 1)), method))
+        torch.testing.assert_close(*found, atol=1e-9, rtol=0)
+    assert not any(refused)
+
+
+def both(
+    net: nn.Module, points: Tensor, labels: Tensor, threat: Threat, method: Pgd, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Trail, Trail]:
+    """The search by the kernel, and the CPU's in double precision."""
+    monkeypatch.setattr(triton_kernels, "runs_on", lambda place: True)
+    launched: list[int] = []
+    for name in ("climb", "Stepper"):
+        launch = getattr(triton_kernels, name)
+        monkeypatch.setattr(triton_kernels, name, lambda *a, launch=launch, **k: launched.append(1) or launch(*a, **k))
+    exact, there = differentiable(net), threat.around(points.to(PLACE))
+    slow = Ascent(exact, threat.around(points), labels, method, None).run()
+    fast = DeviceAscent(differentiable(net.to(PLACE)), there, labels.to(PLACE), method, None).run()
+    net.to("cpu")
+    assert launched
+    return fast, slow
+
+
+def loss_at(net: nn.Module, loss: Loss, points: Tensor, labels: Tensor) -> Tensor:
+    return value_and_slope(loss, net.double()(points.cpu().double()), labels)[0]
+
+
+LOSSES = {
+    "ce": CrossEntropy(),
+    "margin": Margin(),
+    "greedy": Margin("greedy"),
+    "reflected": Reflected(CrossEntropy()),
+    "every": Reflected(Margin(), "every"),
+}
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize("stop", ["fooled", "never"])
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+class TestKernel:
+    pytestmark = needs_kernel
+
+    def test_finds_what_the_loop_finds(
+        self, norm: str, loss: Loss, stop: str, depth: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """All steps at once (one hidden layer) or each around the passes of the network (more of them).
+
+        Float32 against the same loop: two iterates of equal loss may change places, their losses agree.
+        """
+        net, points, labels = problem(0, 19, (35, 20, 4), torch.float32, depth)
+        threat = Threat(norm, 0.05 if norm == "linf" else 0.3, (0, 1))
+        method = Pgd(loss, steps=3, stop=stop)  # type: ignore[arg-type]
+        fast, slow = both(net, points, labels, threat, method, monkeypatch)
+        assert torch.equal(fast.fooled.cpu(), slow.fooled)
+        assert fast.rates[-1] == slow.rates[-1]
+        assert bool(threat.around(points).contains(fast.inputs.cpu()).all())
+        gaps = loss_at(net, loss, fast.inputs, labels) - loss_at(net, loss, slow.inputs, labels)
+        assert float(gaps.abs().max()) < 1e-5
+        assert fast.stuck.cpu().tolist() == slow.stuck.tolist()
+        if stop == "fooled" and not isinstance(loss, Reflected):
+            assert fast.rates == pytest.approx([*slow.rates, *[slow.rates[-1]] * 6][: len(fast.rates)])
+
+
+@pytest.mark.parametrize("case", ["no box", "no bias", "ordered", "random", "one class right", "zero radius", "wide"])
+class TestKernelEdges:
+    pytestmark = needs_kernel
+
+    def test_finds_what_the_loop_finds(self, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        sizes = (16, 33, 11) if case == "wide" else (7, 5, 2)
+        net, points, labels = problem(1, 21, sizes, torch.float32)
+        if case == "no bias":
+            net[0].bias = net[2].bias = None  # type: ignore[assignment]
+        if case == "one class right":
+            labels = net(points).argmax(1)
+        if case == "ordered":
+            monkeypatch.setattr(device, "_SORTED", 1)
+        box = None if case == "no box" else (0.0, 1.0)
+        threat = Threat("l2", 0.0 if case == "zero radius" else 0.4, box)
+        method = Pgd(steps=14 if case == "ordered" else 4, start="random" if case == "random" else "input")
+        fast, slow = both(net, points, labels, threat, method, monkeypatch)
+        assert torch.equal(fast.fooled.cpu(), slow.fooled)
+        if case != "random" or PLACE == "cpu":  # the two devices draw other starts
+            torch.testing.assert_close(fast.inputs.cpu(), slow.inputs, atol=2e-6, rtol=0)
+        assert 0 <= fast.gradients <= method.steps * len(points)
+
+
+class TestKernelRounding:
+    pytestmark = needs_kernel
+
+    @pytest.mark.parametrize(("lead", "wrong"), [(1e-6, False), (1e-4, True), (-1e-4, False)])
+    def test_only_what_beats_rounding_is_fooled(
+        self, lead: float, wrong: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Another order of summation must not turn a fooled example back."""
+        net, points, _ = problem(0, 5, (6, 4, 3), torch.float32)
+        net[2].weight.zero_()
+        net[2].bias.copy_(torch.tensor([1.0, 1.0 + lead, 0.0]))
+        fast, _ = both(net, points, torch.zeros(5, dtype=torch.int64), Threat("linf", 0.1), Pgd(steps=2), monkeypatch)
+        assert fast.fooled.tolist() == [wrong] * 5
+
+
+def test_examples_leave_only_where_it_saves_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, 1.0, 11.0, 11.0])
+    monkeypatch.setattr(device, "perf_counter", lambda: next(times))
+    clock = device._Clock(0)
+    clock.ready()  # after one second, with one step taken
+    assert clock.saves(6, 16, 0.2)  # ten steps of two seconds each: four of them against two
+    assert not clock.saves(6, 16, 0.1)
+
+
+def test_what_the_kernel_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_kernels, "runs_on", lambda place: True)
+    net, points, labels = problem(2, 10, dtype=torch.float32)
+    score = nn.Sequential(net, nn.ReLU(), nn.Linear(4, 1))
+
+    def kind(model: nn.Module, norm: str = "linf", dtype: torch.dtype = torch.float32, **options: object) -> object:
+        region = Threat(norm, 0.1).around(points.to(dtype))
+        method = Pgd(**{"steps": 3, **options})  # type: ignore[arg-type]
+        return DeviceAscent(differentiable(model), region, labels, method, None)._kind()
+
+    assert kind(net) == triton_kernels.CROSS_ENTROPY
+    assert kind(net, loss=Margin()) == triton_kernels.MARGIN
+    assert kind(net, loss=Reflected(Margin())) == triton_kernels.MARGIN
+    assert kind(net, loss=Reflected(CrossEntropy())) == triton_kernels.REFLECTED
+    for options in (
+        {"norm": "l1"},
+        {"dtype": torch.float64},
+        {"gradient": "raw", "step": 1.0},
+        {"projection": "exact"},
+    ):
+        assert kind(net, **options) is None  # type: ignore[arg-type]
+    assert kind(score, loss=Logistic()) is None
+    assert triton_kernels.fits([torch.ones(128, 9), torch.ones(16, 128)])
+    assert not triton_kernels.fits([torch.ones(129, 9), torch.ones(16, 129)])
+    assert not triton_kernels.fits([torch.ones(128, 9), torch.ones(17, 128)])
+    assert not triton_kernels.fits([torch.ones(3, 9), torch.ones(1, 3)])
+    assert not triton_kernels.fits([torch.ones(3, 3)] * 3)
+    monkeypatch.undo()
+    assert kind(net) is None  # no GPU under these points
+
+
+def test_the_work_is_cut_by_how_much_there_is() -> None:
+    place = torch.device("cpu")
+    assert triton_kernels._shape(1000, "tf32x3", place) == triton_kernels.FEW["tf32x3"]
+    assert triton_kernels._shape(16384, "tf32x3", place) == triton_kernels.MANY["tf32x3"]
+    assert triton_kernels._shape(16384, "tf32", place) == triton_kernels.MANY["tf32"]
+
+
+@needs_gpu
+@pytest.mark.parametrize("sizes", [(784, 128, 16), (35, 129, 3), (784, 10, 17), (50, 10, 2)])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("count", [100, 5000])
+@pytest.mark.skipif(bool(missing()), reason="needs triton")
+def test_every_size_fits_the_chip(sizes: tuple[int, int, int], norm: str, count: int) -> None:
+    net, points, labels = problem(8, count, sizes, torch.float32)
+    threat = Threat(norm, 0.01 if norm == "linf" else 0.1, (0, 1))
+    here = perturb(net, points, labels, threat, Pgd(steps=4))
+    there = perturb(net.cuda(), points.cuda(), labels.cuda(), threat, Pgd(steps=4)).cpu()
+    close = (there - here).abs().amax(1) < 1e-5
+    assert float(close.double().mean()) > 0.9
+
+
+@needs_gpu
+@pytest.mark.parametrize("method", [Pgd(), Pgd(stop="never"), Pgd(Reflected(CrossEntropy()))])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("count", [1000, 5000])
+def test_attack_on_the_gpu_is_that_on_the_cpu(count: int, norm: str, method: Pgd) -> None:
+    net, points, labels = problem(5, count, (784, 100, 10), torch.float32)
+    threat = Threat(norm, 0.02 if norm == "linf" else 0.3, (0, 1))
+    here = attack(net, Sample(points, labels), threat, method, batch=count)
+    there = attack(net.cuda(), Sample(points.cuda(), labels.cuda()), threat, method, batch=count)
+    assert 0.05 < float(here.success.double().mean()) < 0.95
+    # Float32 on both sides: an example may sit on the boundary.
+    assert int((there.success.cpu() != here.success).sum()) <= count // 200
+    close = (there.losses.cpu() - here.losses).abs() < 1e-3 * (1 + here.losses.abs())
+    assert float(close.double().mean()) > 0.98
+    assert there.rates[-1] == pytest.approx(float(there.success.double().mean()), abs=0.002)
+
+
+@needs_gpu
+@pytest.mark.parametrize("count", [50, 9000])
+def test_a_convolutional_network_on_the_gpu(count: int) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Conv2d(1, 4, 4, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(784, 5)).double()
+    net.requires_grad_(False)
+    points = torch.rand(count, 1, 28, 28, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    labels = net(points).argmax(1)
+    threat = Threat("linf", 0.02, (0, 1))
+    here = attack(net, Sample(points, labels), threat, Pgd(steps=20), batch=count)
+    there = attack(net.cuda(), Sample(points.cuda(), labels.cuda()), threat, Pgd(steps=20), batch=count)
+    torch.testing.assert_close(there.inputs.cpu(), here.inputs, atol=1e-9, rtol=0)
+    assert there.rates[-1] == here.rates[-1]
+
+
+@needs_gpu
+def test_bad_labels_are_refused_before_the_device_sees_them() -> None:
+    net, points, labels = problem(6)
+    labels[3] = 4
+    with pytest.raises(ValueError, match=r"targets must lie in 0\.\.3"):
+        attack(net.cuda(), Sample(points.cuda(), labels.cuda()), Threat("linf", 0.1), Pgd(steps=3))
+    torch.cuda.synchronize()
+
+
+@needs_gpu
+def test_warnings_reach_the_caller_from_the_gpu() -> None:
+    """A model without gradients: the example does not move, and the one transfer at the end says so."""
+    flat = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).cuda().requires_grad_(False)
+    flat[0].weight.zero_()
+    points = torch.rand(40, 3, device="cuda")
+    data = Sample(points, flat(points).argmax(1))
+    with pytest.warns(WeakAttackWarning, match="gradients vanish on 40 of 40"):
+        attack(flat, data, Threat("linf", 0.1), Pgd(steps=4))

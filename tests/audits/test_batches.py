@@ -1,0 +1,247 @@
+"""Batches, outputs and findings of audits in the less common shapes, and files of the command line."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from cases import normal
+from compare import close
+from torch import nn
+
+from droptics.audits import audit
+from droptics.audits.batches import Batch, as_loss, batches, guess_loss, mean_loss, run
+from droptics.cli.files import read_arrays, read_model, read_sample, write_model
+from droptics.cli.modules import load_module, read_state
+from droptics.cli.tables import show
+from droptics.data import Sample
+from droptics.losses import CrossEntropy, Logistic, Squared
+from droptics.models import Autoencoder, DeepLinear, TwoLayerLinear
+
+CPU = torch.device("cpu")
+
+
+def listed(data, size=4):
+    return list(batches(data, CPU, size))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        Sample(normal(10, 3), normal(10, 2)),
+        (normal(10, 3), normal(10, 2)),
+        ((normal(10, 3),), normal(10, 2)),
+        [(normal(10, 3)[i : i + 4], normal(10, 2)[i : i + 4]) for i in (0, 4, 8)],
+        [[normal(10, 3)[i : i + 4], normal(10, 2)[i : i + 4]] for i in (0, 4, 8)],
+    ],
+    ids=["sample", "pair", "tuple-of-inputs", "loader", "loader-of-lists"],
+)
+def test_every_form_gives_the_same_batches(data):
+    found = listed(data)
+    assert [batch.count for batch in found] == [4, 4, 2]
+    close(torch.cat([batch.arguments[0] for batch in found]), normal(10, 3))
+    close(torch.cat([batch.targets for batch in found]), normal(10, 2))
+
+
+@pytest.mark.parametrize("key", ["targets", "labels", "target", "label", "y"])
+def test_dictionaries_become_keyword_arguments(key):
+    whole = ({"x": normal(5, 3), "mask": torch.ones(5)}, normal(5))
+    (first, second) = listed(whole, 3)
+    assert set(first.options) == {"x", "mask"}
+    assert (first.count, second.count) == (3, 2)
+    (found,) = listed([{"x": normal(5, 3), "note": "text", key: normal(5)}])
+    assert found.arguments == ()
+    assert found.options["note"] == "text"
+    close(found.targets, normal(5))
+    (paired,) = listed([({"x": normal(5, 3)}, normal(5))])
+    assert set(paired.options) == {"x"}
+
+
+def test_several_inputs_are_several_arguments():
+    (flat,) = listed([(normal(5, 3), normal(5, 2), normal(5))])
+    (nested,) = listed([((normal(5, 3), normal(5, 2)), normal(5))])
+    assert len(flat.arguments) == len(nested.arguments) == 2
+    close(flat.arguments[1], nested.arguments[1])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ((normal(0, 3), normal(0)), "at least one example"),
+        (3, "a pair .inputs, targets. or a loader, got int"),
+        (iter([]), "at least one batch"),
+        ([{"x": normal(2, 2)}], "must have the key 'targets' or 'labels', it has .'x'."),
+        ([normal(2, 2)], "a batch must be"),
+        ([(normal(2, 2),)], "a batch must be"),
+        ([(normal(2, 2), torch.tensor(1.0))], "one per example"),
+        ([(normal(2, 2), "labels")], "must be the tensor of targets"),
+        ([(torch.full((2, 2), torch.nan), normal(2))], "input 0 of a batch must be finite"),
+    ],
+)
+def test_bad_data_is_named(data, message):
+    with pytest.raises(ValueError, match=message):
+        listed(data)
+
+
+def test_losses_by_name_object_and_function():
+    assert isinstance(as_loss("logistic"), Logistic)
+    own = as_loss(nn.functional.mse_loss)
+    close(mean_loss(own, normal(4, 2), normal(4, 2)), nn.functional.mse_loss(normal(4, 2), normal(4, 2)))
+    assert isinstance(guess_loss(normal(3)), Squared)
+    assert isinstance(guess_loss(torch.tensor([0, 1])), CrossEntropy)
+    close(mean_loss(Squared(), normal(4, 1), normal(4)), (normal(4, 1)[:, 0] - normal(4)).square().mean())
+    for bad in ("hinge", 3):
+        with pytest.raises(ValueError, match="loss must be one of"):
+            as_loss(bad)
+    with pytest.raises(ValueError, match=r"targets have shape \(4, 3\) but the outputs \(4, 2\)"):
+        mean_loss(Squared(), normal(4, 2), normal(4, 3))
+    with pytest.raises(ValueError, match="loss must return a tensor, got float"):
+        mean_loss(lambda outputs, targets: 1.0, normal(4, 2), normal(4, 2))
+
+
+class Returns(nn.Module):
+    def __init__(self, wrap):
+        super().__init__()
+        self.wrap = wrap
+
+    def forward(self, x):
+        return self.wrap(x)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda x: x,
+        lambda x: (x, 2 * x),
+        lambda x: [x],
+        lambda x: {"logits": x, "loss": 2 * x},
+        lambda x: {"out": (x, None), "aux": 2 * x},
+        lambda x: {"score": x, "name": "net"},
+        lambda x: SimpleNamespace(logits=x),
+    ],
+    ids=["tensor", "tuple", "list", "logits", "out", "only-tensor", "object"],
+)
+def test_the_output_is_found(wrap):
+    close(run(Returns(wrap), Batch((normal(3, 2),), {}, normal(3), 3)), normal(3, 2))
+
+
+@pytest.mark.parametrize(
+    ("wrap", "message"),
+    [(lambda x: {"a": x, "b": x}, "keys .'a', 'b'."), (lambda x: "text", "returned str"), (lambda x: (), "tuple")],
+)
+def test_no_output_is_named(wrap, message):
+    with pytest.raises(ValueError, match=message):
+        run(Returns(wrap), Batch((normal(3, 2),), {}, normal(3), 3))
+
+
+def _net(drop=0.5):
+    network = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Dropout(drop), nn.Linear(8, 2)).double()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    return network
+
+
+def _texts(report):
+    return [finding.text for finding in report.findings]
+
+
+def test_the_gap_between_training_and_validation_is_explained():
+    network = _net()
+    inputs = normal(40, 3, seed=1)
+    fitted = (inputs, network.eval()(inputs).detach())
+    # the same examples: all of the gap is the penalty
+    report = audit(network, fitted, validation=fitted, progress=False)
+    assert any("explains all of it" in text for text in _texts(report))
+    # a validation set that is far off: a generalization gap
+    far = (inputs, fitted[1] + 1000)
+    assert any(
+        "a generalization gap of" in text for text in _texts(audit(network, fitted, validation=far, progress=False))
+    )
+    # without any dropout
+    plain = nn.Sequential(nn.Linear(3, 2)).double()
+    near, off = (inputs, plain(inputs).detach()), (inputs, plain(inputs).detach() + 5)
+    texts = _texts(audit(plain, near, validation=off, progress=False))
+    assert any("is above the training loss" in text for text in texts)
+    assert any("no dropout was found" in text for text in texts)
+
+
+def test_a_site_that_hardly_matters_and_one_that_is_everything():
+    inputs = normal(40, 3, seed=1)
+    strong, weak = _net(0.9), _net(0.001)
+    exact = (inputs, strong.eval()(inputs).detach())
+    assert any("of the training loss is the penalty of this site" in text for text in _texts(audit(strong, exact)))
+    noisy = (inputs, exact[1] + 50 * normal(40, 2, seed=3))
+    assert any("this site hardly regularizes" in text for text in _texts(audit(weak, noisy)))
+
+
+def test_distributed_needs_a_process_group():
+    with pytest.raises(ValueError, match="process group"):
+        audit(_net(), (normal(8, 3), normal(8, 2)), distributed=True, progress=False)
+
+
+def test_weights_and_data_in_files(tmp_path):
+    deep = DeepLinear([normal(3, 4), normal(2, 3)])
+    write_model(deep, tmp_path / "deep.safetensors")
+    assert [p.name for p in tmp_path.iterdir()] == ["deep.safetensors"]
+    for a, b in zip(read_model(tmp_path / "deep.safetensors").weights, deep.weights, strict=True):
+        close(a, b)
+    flat = TwoLayerLinear(normal(3, 2), normal(4, 2))
+    write_model(flat, tmp_path / "flat.safetensors")
+    close(read_model(tmp_path / "flat.safetensors").V, flat.V)
+    np.savez(tmp_path / "data.npz", inputs=np.arange(6).reshape(3, 2), targets=normal(3, 1).numpy(), weights=np.ones(3))
+    data = read_sample(tmp_path / "data.npz")
+    assert data.inputs.dtype == torch.float64
+    close(data.weights, torch.ones(3))
+    (tmp_path / "bad.safetensors").write_bytes(b"not tensors")
+    (tmp_path / "data.txt").write_text("1 2")
+    for call, message in (
+        (lambda: read_arrays(tmp_path / "absent.npz"), "does not exist"),
+        (lambda: read_arrays(tmp_path / "data.txt"), "must be a .npz or .safetensors"),
+        (lambda: read_arrays(tmp_path / "bad.safetensors"), "cannot be read"),
+        (lambda: read_model(tmp_path / "deep.safetensors", connect=True), "must hold the arrays U and V;"),
+        (lambda: write_model(flat, tmp_path / "flat.npz"), "must end in .safetensors"),
+        (
+            lambda: write_model(Autoencoder(normal(3, 2)), tmp_path / "tied.safetensors"),
+            "Autoencoder cannot be written",
+        ),
+        (lambda: load_module(str(tmp_path / "absent.pt2")), "does not exist"),
+        (lambda: load_module(str(tmp_path / "data.txt")), "is not an exported"),
+        (lambda: load_module("collections:OrderedDict"), "returned OrderedDict, not a torch.nn.Module"),
+        (lambda: read_state(tmp_path / "absent.pt"), "does not exist"),
+        (lambda: read_state(tmp_path / "bad.safetensors"), "cannot be read as a state dict"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_state_dicts_of_both_kinds(tmp_path):
+    module = nn.Linear(2, 3)
+    torch.save(module.state_dict(), tmp_path / "plain.pt")
+    torch.save({"state_dict": module.state_dict(), "epoch": 3}, tmp_path / "trained.pt")
+    torch.save({"epoch": 3}, tmp_path / "number.pt")
+    for name in ("plain.pt", "trained.pt"):
+        close(read_state(tmp_path / name)["weight"], module.weight)
+    with pytest.raises(ValueError, match="does not hold a state dict"):
+        read_state(tmp_path / "number.pt")
+    torch.save(nn.Linear(4, 3).state_dict(), tmp_path / "other.pt")
+    (tmp_path / "some_nets.py").write_text("from torch import nn\ndef small(): return nn.Linear(2, 3)\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        close(load_module("some_nets:small", tmp_path / "plain.pt").weight, module.weight)
+        with pytest.raises(ValueError, match="does not fit the module"):
+            load_module("some_nets:small", tmp_path / "other.pt")
+
+
+def test_tables_for_people_and_programs(capsys):
+    rows = {"global optimum": True, "interval, 99%": [1.0, 2.5], "masks": "Bernoulli", "certified": False}
+    show("title", rows, as_json=True)
+    assert capsys.readouterr().out == (
+        '{"global_optimum": true, "interval_99%": [1.0, 2.5], "masks": "Bernoulli", "certified": false}\n'
+    )
+    show("title", rows, as_json=False)
+    text = capsys.readouterr().out
+    assert "1 to 2.5" in text
+    assert "yes" in text
+    assert "no" in text

@@ -1,0 +1,100 @@
+"""The table of benchmarks: every aim has its row, promises are kept by what is recorded, floors are floors."""
+
+import importlib
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def table():
+    """benchmarks/standings.py, which is not part of the package."""
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        specification = importlib.util.spec_from_file_location("standings", BENCHMARKS / "standings.py")
+        module = importlib.util.module_from_spec(specification)
+        sys.modules["standings"] = module
+        specification.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+        for name in ("standings", "aims", "harness"):
+            sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def found(table):
+    return list(table.standings())
+
+
+def test_every_aim_on_the_cpu_is_measured(found):
+    missing = [f"{s.aim.task} / {s.aim.against}" for s in found if s.row is None and s.aim.device == "cpu"]
+    assert not missing
+
+
+def test_what_falls_short_says_why(found):
+    """A promise that what is recorded does not keep, or a moonshot that is not reached."""
+    assert not [f"{s.aim.task} / {s.aim.against}" for s in found if (s.short or s.kept is False) and not s.aim.why]
+
+
+def test_every_recorded_promise_is_kept(found):
+    missed = [f"{s.aim.task} / {s.aim.against}: {s.score}" for s in found if s.kept is False]
+    assert not missed
+
+
+def test_floors_are_below_the_times(found):
+    """Images that leave an attack early undercut the count of all steps."""
+    early = {s.aim.task for s in found if s.aim.work and "leave early" in s.aim.work.text}
+    shares = {s.aim.task: s.share for s in found if s.share and s.aim.task not in early}
+    assert len(shares) > 10
+    assert max(shares.values()) <= 1.0, shares
+
+
+def test_result_files_are_tables(table):
+    for file in (BENCHMARKS / "results").glob("*.json"):
+        content = json.loads(file.read_text(), parse_constant=pytest.fail)  # no NaN, no infinity
+        for row in content.get("rows", []):
+            if "workload" in row and row["ratio"] is not None:
+                assert row["ratio"] > 0
+                assert row["ours"] > 0
+
+
+def test_a_row_that_was_not_measured_says_so(table, tmp_path):
+    lines = [table.cells(standing) for standing in table.standings(tmp_path)]
+    assert all(line["ratio"] == "not measured" for line in lines)
+    assert "not measured" in table.text(list(table.standings(tmp_path)))
+
+
+def test_the_readme_shows_what_is_recorded(table):
+    """Run `python benchmarks/standings.py --readme` after measuring again; small changes need no new table."""
+    readme = (BENCHMARKS.parent / "README.md").read_text()
+    for line in table.readme_table().splitlines()[2:]:
+        task, against, *_, ratio = (cell.strip() for cell in line.strip("|").split(" | "))
+        shown = re.search(rf"^\| {re.escape(task)} \| {re.escape(against)} \|.*\| ([\d.,]+)x \|$", readme, re.MULTILINE)
+        assert shown, task
+        recorded = float(ratio.rstrip("x ").replace(",", ""))
+        assert float(shown[1].replace(",", "")) == pytest.approx(recorded, rel=0.2), task
+
+
+@pytest.mark.parametrize(("repeats", "ours", "theirs"), [(1, 1 + 3, 1), (3, 1 + 3, 1 + 3)])
+def test_what_is_timed_once_is_run_once(table, monkeypatch, repeats, ours, theirs):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")  # taken back afterwards; the module sets those that are missing for good
+    harness = importlib.import_module("harness")
+    calls = {"ours": 0, "theirs": 0}
+
+    def count(name):
+        calls[name] += 1
+        return sum(range(2000))
+
+    mine, other, ratio = harness.compare(
+        harness.several(lambda: count("ours"), 2), lambda: count("theirs"), repeats=repeats
+    )
+    assert calls == {"ours": 2 * ours, "theirs": theirs}
+    assert min(mine, other, ratio) > 0

@@ -1,0 +1,117 @@
+"""The documentation builds without a warning, and the pages that are generated hold what the registries hold."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from typer.main import get_command
+
+import droptics
+from droptics.cli.app import app
+from droptics.papers import claims, figures
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("index", "quickstart", "idea", "choose", "notation", "extend", "audit", "bounds", "api", "changelog", "cite")
+ROOMS = (
+    "penalties",
+    "optima",
+    "landscapes",
+    "relu",
+    "layers",
+    "training",
+    "recommenders",
+    "attacks",
+    "coadaptation",
+)
+GENERATED = ("claims", "errata", "figures", "benchmarks", "commands")
+
+
+def built(folder):
+    """A strict build from a copy of the sources, so that the working tree stays as it is."""
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("_build", "generated"))
+    for name in ("benchmarks", "results"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.tmp"))
+    for name in ("CHANGELOG.md", "CITATION.cff"):
+        shutil.copy(ROOT / name, folder)
+    build = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "html"]
+    done = subprocess.run(build, check=False, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def check_pages(site):
+    names = [*PAGES, *(f"rooms/{name}" for name in ROOMS), *(f"generated/{name}" for name in GENERATED)]
+    missing = [name for name in names if not (site / "html" / f"{name}.html").is_file()]
+    assert not missing
+
+
+def check_claims(site):
+    text = (site / "docs" / "generated" / "claims.md").read_text()
+    rows = {line.split(" | ")[0].removeprefix("| ").strip("`"): line for line in text.splitlines() if "| `" in line}
+    for claim in claims():
+        assert f"| {claim.verdict} |" in rows[claim.id]
+
+
+def check_errata_and_figures(site):
+    errata = (site / "docs" / "generated" / "errata.md").read_text()
+    assert [line[3:] for line in errata.splitlines() if line.startswith("## ")] == [
+        claim.id for claim in claims() if claim.verdict == "false as printed"
+    ]
+    pictures = (site / "docs" / "generated" / "figures.md").read_text()
+    for figure in figures():
+        assert f"### {figure.id}: " in pictures
+        assert ("paper" in figure.skip) != (f"droptics reproduce {figure.id} --scale paper" in pictures)
+
+
+def check_measurements(site):
+    text = (site / "docs" / "generated" / "benchmarks.md").read_text()
+    files = [file for file in sorted((site / "benchmarks" / "results").glob("*.json")) if "ceilings" not in file.stem]
+    assert sum(line.startswith("### ") for line in text.splitlines()) == len(files) + 2
+    compared = [row for file in files for row in json.loads(file.read_text()).get("rows", []) if row.get("ratio")]
+    assert compared
+    assert sum(f"| {row['ratio']:.3g} |" in text for row in compared) == len(compared)
+
+
+def check_commands(site):
+    """Every command and every option that `--help` names is on the page."""
+    text = (site / "docs" / "generated" / "commands.md").read_text()
+    for name, command in get_command(app).commands.items():
+        assert f"\n## {name}\n" in text
+        for parameter in command.params:
+            assert all(f"{option}" in text for option in parameter.opts if option.startswith("--"))
+
+
+def check_pictures(site):
+    """A figure that was run at paper scale shows that picture, and no picture is missing."""
+    drawn = [(figure.id, site / "results" / figure.id / "figure.png") for figure in figures()]
+    assert any(picture.exists() for _, picture in drawn)
+    for name, picture in drawn:
+        if picture.exists():
+            shown = site / "docs" / "generated" / "pictures" / f"{name}.png"
+            assert shown.read_bytes() == picture.read_bytes()
+
+
+def check_reference(site):
+    text = "".join(page.read_text() for page in (site / "html" / "api").glob("*.html"))
+    documented = {name.rpartition(".")[2] for name in re.findall(r'id="droptics\.([\w.]+)"', text)}
+    things = {name: getattr(droptics, name) for name in droptics.__all__}
+    wanted = {name for name, thing in things.items() if not isinstance(thing, (str, ModuleType))}
+    assert not wanted - documented
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning_and_is_complete(tmp_path):
+    """One test, so that workers do not build the site several times."""
+    site = built(tmp_path)
+    check_pages(site)
+    check_claims(site)
+    check_errata_and_figures(site)
+    check_measurements(site)
+    check_commands(site)
+    check_pictures(site)
+    check_reference(site)

@@ -1,0 +1,202 @@
+"""Equalized models: same map, least penalty; joint equalization, rescaling, rank-one networks."""
+
+import pytest
+import torch
+from cases import normal, sample, singular_moments, weighted_sample
+from compare import close
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from droptics.data import Entries, Moments
+from droptics.envelopes import envelope, induced
+from droptics.equalization import (
+    balance,
+    equalize,
+    imbalance,
+    joint,
+    joint_equalizer,
+    rank_one_network,
+    rescale,
+)
+from droptics.errors import CertificateError, NoClosedForm
+from droptics.masks import Bernoulli, Block, Gaussian, Product, SlidingBlock
+from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, TwoLayerLinear
+from droptics.norms import nuclear
+from droptics.penalties import penalty, sub_penalties
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 9])
+@pytest.mark.parametrize("data", [sample(), weighted_sample()], ids=["sample", "weighted"])
+def test_two_layer(data, width):
+    model = TwoLayerLinear(normal(3, width), normal(4, width))
+    for masks in (
+        Bernoulli(0.4, width),
+        Bernoulli(torch.linspace(0.05, 0.9, width).double(), width),
+        Gaussian(0.7, width),
+    ):
+        equal = equalize(model, data, masks)
+        close(equal.matrix(), model.matrix(), relative=1e-11)
+        value = float(penalty(equal, data, masks))
+        assert value == pytest.approx(float(induced(model, data, masks)), rel=1e-11)
+        assert value <= float(penalty(model, data, masks)) * (1 + 1e-12)
+    assert float(imbalance(equalize(model, data, Bernoulli(0.4, width)), data, Bernoulli(0.4, width))) < 1e-11
+
+
+def test_degenerate_maps():
+    data, masks = sample(), Bernoulli(0.5, 3)
+    dead = TwoLayerLinear(torch.tensor([[1.0, 0, 0]] * 3).double(), torch.tensor([[0.0, 1, 0]] * 4).double())
+    assert float(imbalance(dead, data, masks)) == 0.0  # nothing contributes: zero over zero
+    canceling = TwoLayerLinear(torch.ones(3, 2).double(), torch.tensor([[1.0, -1.0]] * 4).double())
+    assert float(imbalance(canceling, data, Bernoulli(0.5, 2))) == float("inf")
+    close(equalize(canceling, data, Bernoulli(0.5, 2)).matrix(), torch.zeros(3, 4), scale=1.0)
+    rank_one = TwoLayerLinear(torch.outer(normal(3), normal(3)), torch.outer(normal(4), normal(3)))
+    equal = equalize(rank_one, data, masks)
+    close(equal.matrix(), rank_one.matrix())
+    assert float(imbalance(equal, data, masks)) < 1e-10
+    free = Bernoulli(0.0, 3)
+    assert float(imbalance(rank_one, data, free)) == 0.0
+
+
+def test_singular_inputs():
+    data, masks = singular_moments(), Bernoulli(0.5, 3)
+    model = TwoLayerLinear(normal(3, 3), normal(4, 3))
+    # the map acts on directions without energy that the energetic part does not reach: an infimum, not a minimum
+    with pytest.raises(NoClosedForm, match="infimum"):
+        equalize(model, data, masks)
+    reachable = TwoLayerLinear(model.U[:, :2], model.V[:, :2])
+    equal = equalize(reachable, data, Bernoulli(0.5, 2))
+    close(equal.matrix(), reachable.matrix(), relative=1e-9)
+    assert float(imbalance(equal, data, Bernoulli(0.5, 2))) < 1e-9
+
+
+def test_tied():
+    data = Moments.of_map(torch.zeros(4, 4).double())
+    model = Autoencoder(normal(4, 6))
+    for masks in (Bernoulli(0.3, 6), Bernoulli(torch.linspace(0.1, 0.9, 6).double(), 6)):
+        equal = equalize(model, data, masks)
+        close(equal.matrix(), model.matrix(), relative=1e-12)
+        assert float(penalty(equal, data, masks)) == pytest.approx(float(induced(model, data, masks)), rel=1e-12)
+    batch = Autoencoder(normal(3, 4, 6))
+    equal = equalize(batch, data, Bernoulli(0.3, 6))
+    close(imbalance(equal, data, Bernoulli(0.3, 6)), torch.zeros(3), scale=1.0, relative=1e-12)
+    with pytest.raises(NoClosedForm, match="isotropic"):
+        equalize(model, sample(outputs=4), Bernoulli(0.3, 6))
+
+
+def test_factorization():
+    grid = torch.cartesian_prod(torch.arange(5), torch.arange(4))
+    data = Entries(grid[:, 0], grid[:, 1], normal(20), (5, 4))
+    model, masks = Factorization(normal(5, 3), normal(4, 3)), Bernoulli(0.4, 3)
+    equal = equalize(model, data, masks)
+    assert isinstance(equal, Factorization)
+    close(equal.matrix(), model.matrix(), relative=1e-12)
+    assert float(imbalance(equal, data, masks)) < 1e-12
+
+
+def test_connections():
+    data, model = sample(), Connections(normal(3, 5), normal(4, 5))
+    masks = Bernoulli(0.4, 20)
+    equal = equalize(model, data, masks)
+    close(equal.matrix(), model.matrix(), relative=1e-11)
+    floor = float(induced(model, data, masks))
+    assert float(penalty(equal, data, masks)) == pytest.approx(floor, rel=1e-11)
+    # (lambda / width) ||B diag(E x_i^2)^(1/2)||_*^2
+    scale = Moments.of_sample(data).xx.diagonal().sqrt()
+    close(floor, 0.4 / 0.6 / 5 * nuclear(model.matrix() * scale) ** 2)
+    assert float(penalty(model, data, masks)) > floor
+    with pytest.raises(NoClosedForm, match="one rate"):
+        induced(model, data, Bernoulli(torch.linspace(0.1, 0.5, 20).double(), 20))
+
+
+@pytest.mark.parametrize(("block", "blocks", "rank"), [(2, 4, 4), (3, 8, 5), (4, 2, 4), (2, 8, 6), (3, 1, 3)])
+def test_balanced_blocks(block, blocks, rank):
+    width = block * blocks
+    map_left, map_right = normal(7, rank), normal(6, rank)
+    padded = torch.zeros(7, width).double(), torch.zeros(6, width).double()
+    padded[0][:, : min(rank, width)], padded[1][:, : min(rank, width)] = map_left, map_right
+    model = TwoLayerLinear(*padded)
+    data, masks = Moments.of_map(torch.zeros(7, 6).double()), Block(0.3, width, block)
+    equal = equalize(model, data, masks)
+    close(equal.matrix(), model.matrix(), relative=1e-11)
+    assert float(penalty(equal, data, masks)) == pytest.approx(float(envelope(model, data, masks)), rel=1e-10)
+
+
+def test_refusals():
+    model, data = TwoLayerLinear(normal(3, 6), normal(4, 6)), sample()
+    with pytest.raises(NoClosedForm, match="SlidingBlock"):
+        equalize(model, data, SlidingBlock(0.2, 6, 2))
+    with pytest.raises(NoClosedForm, match="blocks"):
+        equalize(model, data, Block(0.2, 6, 2))
+    with pytest.raises(ValueError, match="batch"):
+        equalize(TwoLayerLinear(normal(2, 3, 6), normal(2, 4, 6)), data, Bernoulli(0.5, 6))
+
+
+@given(st.integers(1, 8), st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_weak_joint_equalization_always_exists(width, seed):
+    U, V = normal(5, width, seed=seed), normal(4, width, seed=seed + 1)
+    if seed % 3 == 0 and width > 1:
+        V[:, 0] = 0.0
+    rotation = joint_equalizer(U, V, seed=seed)
+    close(rotation.mT @ rotation, torch.eye(width).double(), relative=1e-12)
+    products = (U @ rotation).norm(dim=0) * (V @ rotation).norm(dim=0)
+    close(products, products.mean().expand(width), relative=1e-10)
+
+
+def test_weak_is_not_strong():
+    U, V = torch.eye(2).double(), torch.diag(torch.tensor([1.0, 0.0]).double())
+    rotation = joint_equalizer(U, V)
+    products = (U @ rotation).norm(dim=0) * (V @ rotation).norm(dim=0)
+    close(products, [2**-0.5, 2**-0.5])
+    assert float(nuclear(U @ V.mT)) / 2 == pytest.approx(0.5)  # what the strong sense would need
+    data, masks = Moments.of_map(torch.zeros(2, 2).double()), Bernoulli(0.5, 2)
+    strong = equalize(TwoLayerLinear(U, V), data, masks)
+    close(strong.U.norm(dim=0) * strong.V.norm(dim=0), [0.5, 0.5])
+
+
+def test_rescaling_keeps_map_and_penalty():
+    data = sample()
+    model, scales = TwoLayerLinear(normal(3, 4), normal(4, 4)), torch.tensor([2.0, -1.0, 1e-3, 7.0]).double()
+    moved = rescale(model, scales)
+    close(moved.matrix(), model.matrix())
+    masks = SlidingBlock(0.2, 4, 2)
+    close(float(penalty(moved, data, masks)), float(penalty(model, data, masks)))
+    deep = DeepLinear([normal(3, 4), normal(2, 3), normal(3, 2)])
+    law = Product([Bernoulli(0.3, 3), Bernoulli(0.6, 2)])
+    turned = rescale(deep, [normal(3), normal(2)])
+    close(turned.matrix(), deep.matrix())
+    close(sub_penalties(turned, data, law), sub_penalties(deep, data, law))
+    with pytest.raises(ValueError, match="zeros"):
+        rescale(model, torch.zeros(4).double())
+    with pytest.raises(ValueError, match="scales"):
+        rescale(deep, [normal(3)])
+
+
+def test_balance():
+    data = sample()
+    model = TwoLayerLinear(normal(3, 4), normal(4, 4))
+    model.U[:, 1] = 0.0
+    even = balance(model, data)
+    close(even.matrix(), model.matrix())
+    xx = Moments.of_sample(data).xx
+    close(even.U.square().sum(0), (even.V * (xx @ even.V)).sum(0))
+
+
+@pytest.mark.parametrize("widths", [(3,), (2, 5), (4, 1, 3)])
+def test_rank_one_networks_are_equalized(widths):
+    data = sample()
+    network = rank_one_network(normal(3), normal(4), widths)
+    close(network.matrix(), torch.outer(normal(3), normal(4)))
+    masks = Product([Bernoulli(0.2 + 0.1 * i, width) for i, width in enumerate(widths)])
+    assert float(imbalance(network, data, masks)) < 1e-12
+    with pytest.raises(ValueError, match="widths"):
+        rank_one_network(normal(3), normal(4), ())
+
+
+def test_nothing_to_equalize_and_no_rotation_found(monkeypatch):
+    zero = torch.zeros(3, 4, dtype=torch.float64)
+    rotation = joint_equalizer(zero, normal(5, 4))
+    close(rotation.mT @ rotation, torch.eye(4, dtype=torch.float64), 1e-13)
+    monkeypatch.setattr(joint, "_solve", lambda U, V, rotation: (rotation, 0.25))
+    with pytest.raises(CertificateError, match=r"products still differ by 0\.25 relatively; try a seed"):
+        joint_equalizer(normal(3, 4), normal(5, 4))

@@ -1,0 +1,104 @@
+"""Engines by name, what they refuse, and commands that are asked for nothing or for pages."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import evidence_toys as toys
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from droptics.cli.reproduce import reproduce_command
+from droptics.cli.verify import verify_command
+from droptics.evidence.engines import Dask, Local, Processes, Task, _Pool, engine
+from droptics.evidence.figures import Cell, Figure, reproduce, unavailable
+from droptics.papers import missing
+from droptics.papers.registry import Paper
+
+
+def run(command, *arguments):
+    app = typer.Typer()
+    app.command()(command)
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_engines_have_names():
+    assert isinstance(engine("local"), Local)
+    for name, count in (("processes", None), ("processes:3", 3)):
+        found = engine(name)
+        assert isinstance(found, Processes)
+        assert found.workers == (os.cpu_count() if count is None else count)
+    assert isinstance(engine("dask://host:8786"), Dask)
+    for name in ("dask://", "processes:", "processes:two", "slurm"):
+        with pytest.raises(ValueError, match="engine must be local, processes, processes:N or dask://host:port"):
+            engine(name)
+
+
+def test_dask_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ValueError, match=r"pip install 'droptics\[dask\]'"):
+        list(engine("dask://localhost:1").run([Task("a", toys.square_cell, {"number": 1}, False)]))
+
+
+@pytest.mark.slow
+def test_a_worker_that_died_while_idle_is_replaced():
+    tasks = [Task(str(i), toys.square_cell, {"number": i}, False) for i in range(2)]
+    pool = _Pool(1)
+    try:
+        (first,) = pool.run(tasks[:1])
+        assert not first.error
+        (worker,) = pool._workers
+        os.kill(worker.process.pid, signal.SIGKILL)
+        worker.process.join(10)
+        (again,) = pool.run(tasks[1:])
+        assert not again.error
+        assert again.rows[0]["square"] == 1
+        assert pool._workers != [worker]
+    finally:
+        pool.close()
+
+
+def test_cells_must_differ(tmp_path):
+    twice = Figure(
+        "toy-fig9",
+        "Toy",
+        "Twice",
+        "Two cells of one name.",
+        lambda scale: [Cell("same", {"number": 1}), Cell("same", {"number": 1})],
+        toys.square_cell,
+        lambda rows, scale: [],
+        lambda rows, path: Path(path).touch(),
+    )
+    with pytest.raises(ValueError, match="toy-fig9 has two cells of the same name and parameters at scale smoke"):
+        reproduce([twice], "smoke", tmp_path)
+
+
+def test_figures_that_cannot_run_say_why(tmp_path):
+    never = unavailable("toy-fig2", "Toy", "Never", "It needs a ship.", "the ship has sailed")
+    (artifact,) = reproduce([never], "smoke", tmp_path)
+    assert artifact.skipped == "the ship has sailed"
+    assert never.cells("paper") == []
+    assert missing("gpu") in ("", "needs a GPU, none is visible to torch here")
+    with pytest.raises(ValueError, match="toy-fig1 is filed under other"):
+        Paper("other", "Other", "A. Nobody", (), (toys.figure(),))
+
+
+def test_commands_that_are_asked_for_nothing():
+    for arguments in ([], ["thesis-fig6-1", "--all"]):
+        problem = run(reproduce_command, *arguments).exception
+        assert isinstance(problem, ValueError)
+        assert str(problem).startswith("name figures or say --all; there are ")
+
+
+def test_failed_comparisons_are_printed_and_pages_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("DROPTICS_DATA", "")
+    monkeypatch.setattr("droptics.papers.reproduce", lambda *_: reproduce([toys.figure()], "smoke", tmp_path / "out"))
+    printed = run(reproduce_command, "toy-fig1", "--data", str(tmp_path)).output
+    assert "smallest square" in printed
+    assert "not reproduced, as recorded" in printed
+    assert os.environ["DROPTICS_DATA"] == str(tmp_path)
+    verified = run(verify_command, "mianjy2018-thm3.6", "--pages", str(tmp_path / "pages"))
+    assert verified.exit_code == 0
+    assert list((tmp_path / "pages").iterdir())

@@ -1,0 +1,303 @@
+"""Landscapes: derivatives against autograd, every critical point of tied networks, kinds, escapes, the picture."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from cases import deep_pairs, laws, normal, sample, weighted_sample
+from compare import close
+from scipy.optimize import minimize
+
+from droptics import landscapes, plots
+from droptics.data import Moments, Sample
+from droptics.errors import NoClosedForm
+from droptics.landscapes.symmetries import symmetry_dimension
+from droptics.linalg import equalize_columns
+from droptics.masks import Bernoulli, Block, Product
+from droptics.models import Autoencoder, Connections, DeepLinear, TwoLayerLinear
+from droptics.optima import optimum
+from droptics.penalties import criterion
+
+
+def rebuilt(model, tensors):
+    return DeepLinear(list(tensors), model.mask_inputs) if isinstance(model, DeepLinear) else type(model)(*tensors)
+
+
+def chains():
+    yield from deep_pairs()
+    two_layer = TwoLayerLinear(normal(3, 4), normal(4, 4, seed=2))
+    tied = Autoencoder(normal(4, 3))
+    for label, law in laws(4).items():
+        yield f"two-layer/{label}", two_layer, weighted_sample(), law
+    for label, law in laws(3).items():
+        yield f"tied/{label}", tied, sample(outputs=4), law
+
+
+@pytest.mark.parametrize(("name", "model", "data", "masks"), list(chains()), ids=[case[0] for case in chains()])
+def test_derivatives_agree_with_autograd(name: str, model, data, masks) -> None:
+    def value(*tensors: torch.Tensor) -> torch.Tensor:
+        return criterion(rebuilt(model, tensors), data, masks).value
+
+    tensors = tuple(tensor.clone().requires_grad_(True) for tensor in model.tensors)
+    expected = torch.autograd.grad(value(*tensors), tensors)
+    for found, wanted in zip(landscapes.gradient(model, data, masks), expected, strict=True):
+        close(found, wanted, 1e-12)
+    direction = tuple(normal(*tensor.shape, seed=9) for tensor in model.tensors)
+    _, product = torch.autograd.functional.hvp(value, model.tensors, direction)
+    for found, wanted in zip(landscapes.hessian_action(model, data, masks, direction), product, strict=True):
+        close(found, wanted, 1e-11)
+    matrix = landscapes.hessian(model, data, masks)
+    flat = torch.cat([part.flatten() for part in direction])
+    close(matrix @ flat, torch.cat([part.flatten() for part in product]), 1e-11)
+
+
+def test_printed_formulas() -> None:
+    """The tied isotropic case as it is written in the literature."""
+    M = normal(3, 3) + normal(3, 3).mT
+    U, D = normal(3, 4, seed=1), normal(3, 4, seed=2)
+    data, masks, strength = Moments.of_map(M), Bernoulli(0.4, 4), 0.4 / 0.6
+    n = torch.diag(U.square().sum(0))
+    slope = 4 * (U @ U.mT - M) @ U + 4 * strength * U @ n
+    close(landscapes.gradient(Autoencoder(U), data, masks)[0], slope, 1e-12)
+    action = 4 * (D @ U.mT @ U + U @ D.mT @ U + (U @ U.mT - M) @ D)
+    action = action + 4 * strength * (D @ n + 2 * U @ torch.diag((U * D).sum(0)))
+    close(landscapes.hessian_action(Autoencoder(U), data, masks, (D,))[0], action, 1e-12)
+
+
+SPECTRA = {
+    "distinct": ([3.0, 2.0, 1.0], 2),
+    "ties": ([2.0, 2.0], 3),
+    "indefinite": ([3.0, -2.0, 1.0], 2),
+    "wide": ([2.0], 4),
+    "negative": ([-1.0, -3.0], 2),
+    "width-one": ([3.0, 2.0], 1),
+}
+
+
+@pytest.mark.parametrize("label", SPECTRA)
+@pytest.mark.parametrize("drop", [0.0, 0.2, 0.5, 0.95])
+def test_critical_points_of_tied_networks(label: str, drop: float) -> None:
+    spectrum, width = SPECTRA[label]
+    rotation = torch.linalg.qr(normal(len(spectrum), len(spectrum), seed=4)).Q
+    M = rotation @ torch.diag(torch.tensor(spectrum, dtype=torch.float64)) @ rotation.mT
+    skew = normal(len(spectrum), len(spectrum), seed=5)
+    data, masks = Moments.of_map(M + (skew - skew.mT)), Bernoulli(drop, width)
+    points = landscapes.critical_points(Autoencoder, data, masks)
+    best = optimum(Autoencoder, data, masks)
+    close(points[0].objective, best.objective, 1e-10)
+    for point in points:
+        assert point.inspection.gradient_norm <= 1e-10
+        # no spurious minima at any rate (mianjy2018-thm4.3 without its condition)
+        assert point.kind in ("global minimum", "strict saddle", "local maximum")
+        assert (point.kind == "global minimum") == (point.objective <= best.objective + 1e-9)
+        if point.kind != "global minimum":
+            way = landscapes.escape(point.model, data, masks)
+            assert way.curvature < 0
+            assert way.objective < point.objective - 1e-9
+            quadratic = landscapes.hessian_action(point.model, data, masks, way.direction)[0]
+            close((quadratic * way.direction[0]).sum(), way.curvature, 1e-9)
+
+
+def test_one_dimension_has_three_to_the_width() -> None:
+    """Known list: m non-zero weights of size sqrt(M / (m + lambda)), inertia (width - m, 0, m)."""
+    points = landscapes.critical_points(Autoencoder, Moments.of_map(torch.tensor([[2.0]]).double()), Bernoulli(0.5, 3))
+    assert [point.inertia for point in points] == [(0, 0, 3), (1, 0, 2), (2, 0, 1), (3, 0, 0)]
+    for point, count in zip(points, (3, 2, 1, 0), strict=True):
+        expected = (2 / (count + 1.0)) ** 0.5 if count else 0.0
+        weights = point.model.U.abs().sort(descending=True).values[0]
+        close(weights, [expected] * count + [0.0] * (3 - count), 1e-12, scale=1.0)
+
+
+def test_descent_ends_only_at_listed_points() -> None:
+    """The list is complete: damped Newton on the gradient finds no critical value that is not on it."""
+    data = Moments.of_map(torch.diag(torch.tensor([3.0, 1.0], dtype=torch.float64)))
+    masks = Bernoulli(0.4, 2)
+    listed = torch.tensor([point.objective for point in landscapes.critical_points(Autoencoder, data, masks)])
+    found = set()
+    for seed in range(24):
+        U = 1.5 * normal(2, 2, seed=seed)
+        for _ in range(40):
+            model = Autoencoder(U)
+            slope = landscapes.gradient(model, data, masks)[0].flatten()
+            if float(slope.norm()) < 1e-15:  # arrived; some LAPACKs stop the process at subnormal numbers
+                break
+            step = torch.linalg.lstsq(landscapes.hessian(model, data, masks), slope, driver="gelsd").solution
+            U = U - (step * min(1.0, 1.0 / float(step.norm() + 1e-12))).reshape(2, 2)
+        if float(landscapes.gradient(Autoencoder(U), data, masks)[0].norm()) < 1e-9:
+            value = float(criterion(Autoencoder(U), data, masks))
+            assert float((listed - value).abs().min()) < 1e-7, value
+            found.add(round(value, 6))
+    assert len(found) >= 3  # saddles are found, not only the minimum
+
+
+def test_limits_and_refusals() -> None:
+    data = Moments.of_map(torch.diag(torch.arange(6.0, 0.0, -1.0)).double())
+    with pytest.raises(ValueError, match="limit must be raised"):
+        landscapes.critical_points(Autoencoder, data, Bernoulli(0.1, 6), limit=20)
+    with pytest.raises(NoClosedForm, match="isotropic"):
+        landscapes.critical_points(Autoencoder, sample(outputs=4), Bernoulli(0.1, 2))
+    with pytest.raises(NoClosedForm, match="one rate"):
+        landscapes.critical_points(Autoencoder, data, Block(0.1, 2, 2))
+    with pytest.raises(NoClosedForm, match="not for TwoLayerLinear"):
+        landscapes.critical_points(TwoLayerLinear, data, Bernoulli(0.1, 2))
+    with pytest.raises(NoClosedForm, match="autograd"):
+        landscapes.gradient(Connections(normal(3, 2), normal(4, 2)), sample(), Bernoulli(0.3, 8))
+    with pytest.raises(ValueError, match="shapes"):
+        landscapes.hessian_action(Autoencoder(normal(6, 2)), data, Bernoulli(0.1, 2), (normal(2, 6),))
+    with pytest.raises(ValueError, match="one input"):
+        landscapes.portrait(data, Bernoulli(0.1, 2))
+
+
+class TestInspect:
+    def test_untied_optimum_and_saddles(self) -> None:
+        data, masks = sample(), Bernoulli(0.4, 4)
+        best = optimum(TwoLayerLinear, data, masks)
+        assert landscapes.inspect(best.model, data, masks).kind == "global minimum"
+        assert landscapes.inspect(TwoLayerLinear(normal(3, 4), normal(4, 4)), data, masks).kind == "not critical"
+        zero = TwoLayerLinear(torch.zeros(3, 4).double(), torch.zeros(4, 4).double())
+        found = landscapes.inspect(zero, data, masks)
+        assert (found.kind, found.gradient_norm) == ("strict saddle", 0.0)
+        way = landscapes.escape(zero, data, masks)
+        assert way.objective < found.objective
+        with pytest.raises(ValueError, match="no strict saddle"):
+            landscapes.escape(best.model, data, masks)
+
+    @pytest.mark.parametrize("drop", [0.1, 0.5, 0.9])
+    def test_untied_points_of_every_support_are_strict(self, drop: float) -> None:
+        """Equalized factors on any set of singular triples are critical; only the best set is no saddle."""
+        M, width, strength = normal(3, 4, seed=3), 3, drop / (1 - drop)
+        data, masks = Moments.of_map(M), Bernoulli(drop, width)
+        left, values, right = torch.linalg.svd(M, full_matrices=False)
+        least = optimum(TwoLayerLinear, data, masks).objective
+        kinds = []
+        for support in itertools.chain.from_iterable(itertools.combinations(range(3), size) for size in (1, 2, 3)):
+            index = list(support)
+            kept = values[index] - strength * values[index].sum() / (width + strength * len(index))
+            if bool((kept <= 0).any()):
+                continue
+            padding = torch.zeros(7, width - len(index)).double()
+            stacked = torch.cat([left[:, index] * kept.sqrt(), right[index].mT * kept.sqrt()])
+            U, V = torch.cat([stacked, padding], 1).split([3, 4])
+            U, V = equalize_columns(U, V)
+            found = landscapes.inspect(TwoLayerLinear(U, V), data, masks)
+            assert found.gradient_norm < 1e-10
+            assert (found.kind == "global minimum") == (found.objective <= least + 1e-9)
+            kinds.append(found.kind)
+        assert kinds.count("global minimum") == 1
+        assert set(kinds) == {"global minimum", "strict saddle"}
+
+    def test_lanczos_finds_the_same_direction(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        zero = TwoLayerLinear(torch.zeros(3, 4).double(), torch.zeros(4, 4).double())
+        dense = landscapes.escape(zero, sample(), Bernoulli(0.4, 4))
+        monkeypatch.setattr("droptics.landscapes.inspection.DENSE", 5)
+        close(landscapes.escape(zero, sample(), Bernoulli(0.4, 4)).curvature, dense.curvature, 1e-6)
+        with pytest.raises(ValueError, match="too many"):
+            landscapes.inspect(zero, sample(), Bernoulli(0.4, 4))
+
+    def test_deep_optimum(self) -> None:
+        masks = Product([Bernoulli(0.2, 3), Bernoulli(0.3, 2)])
+        best = optimum(DeepLinear, sample(), masks)
+        found = landscapes.inspect(best.model, sample(), masks)
+        assert found.kind == "global minimum"
+        assert found.inertia[0] == 0
+        assert found.inertia[1] >= found.symmetries == 5
+
+    def test_deep_origin_is_degenerate(self) -> None:
+        masks = Product([Bernoulli(0.2, 3), Bernoulli(0.3, 2)])
+        zero = DeepLinear([torch.zeros(3, 4).double(), torch.zeros(2, 3).double(), torch.zeros(3, 2).double()])
+        assert landscapes.inspect(zero, sample(), masks).kind == "degenerate"
+
+
+@pytest.mark.parametrize("strength", [0.2, 0.5, 1.0])
+def test_spurious_minimum_of_a_deep_network(strength: float) -> None:
+    model, data, masks = landscapes.spurious_minimum(strength / (1 + strength))
+    found = landscapes.inspect(model, data, masks)
+    assert found.kind == "local minimum"
+    assert found.inertia == (0, found.symmetries, 12 - found.symmetries)
+    close(found.objective, 2 - 1 / (1 + strength / 2) ** 2, 1e-13)
+    best = optimum(DeepLinear, data, masks)
+    close(best.objective, 2 - 2 / (1 + strength) ** 2, 1e-13)
+    assert found.objective > best.objective + 1e-3
+    # descent from disturbed weights returns to it
+    sizes = [weight.numel() for weight in model.weights]
+
+    def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        point = DeepLinear([part.reshape(2, 2) for part in torch.from_numpy(vector).split(sizes)])
+        slope = torch.cat([part.flatten() for part in landscapes.gradient(point, data, masks)])
+        return float(criterion(point, data, masks)), slope.numpy()
+
+    start = torch.cat([weight.flatten() for weight in model.weights])
+    for seed in range(3):
+        disturbed = (start + 0.02 * normal(12, seed=seed)).numpy()
+        end = minimize(evaluate, disturbed, jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10})
+        close(end.fun, found.objective, 1e-8)
+
+
+def test_portrait_and_picture() -> None:
+    data, masks = Moments.of_map(torch.tensor([[2.0]], dtype=torch.float64)), Bernoulli(1 / 3, 2)
+    view = landscapes.portrait(data, masks, resolution=21, steps=600)
+    u = (2 / 2.5) ** 0.5
+    assert sorted(view.points) == ["global minimum", "local maximum", "strict saddle"]
+    assert {tuple(round(abs(x), 6) for x in point) for point in view.points["global minimum"]} == {
+        (round(u, 6), round(u, 6))
+    }
+    assert len(view.points["global minimum"]) == len(view.points["strict saddle"]) == 4
+    close(view.values[3, 5], (2 - view.axis[5] ** 2 - view.axis[3] ** 2) ** 2
+          + 0.5 * (view.axis[5] ** 4 + view.axis[3] ** 4), 1e-12)  # fmt: skip
+    assert view.trajectories.shape == (2, 601, 2)
+    assert float((view.trajectories[:, -200:].abs().mean(1) - u).abs().max()) < 0.15
+    again = landscapes.portrait(data, masks, resolution=21, steps=600)
+    assert torch.equal(view.trajectories, again.trajectories)
+    flat = landscapes.portrait(data, Bernoulli(0.0, 2), resolution=5, steps=1)
+    assert "global minimum" in flat.points  # points of the circle of minima on the axes
+    figure = plots.landscape(view.axis.tolist(), view.values.tolist(), view.points, view.trajectories.tolist())
+    assert plots.as_png(figure)[:4] == b"\x89PNG"
+
+
+def test_samples_and_moments_agree() -> None:
+    data = Sample(normal(9, 4), normal(9, 3, seed=1))
+    model, masks = TwoLayerLinear(normal(3, 2), normal(4, 2)), Bernoulli(0.3, 2)
+    first = landscapes.hessian(model, data, masks)
+    close(landscapes.hessian(model, Moments.of_sample(data), masks), first, 1e-12)
+
+
+def test_batches_and_laws_without_certificate() -> None:
+    with pytest.raises(ValueError, match=r"one model, got a batch of shape \(2,\)"):
+        landscapes.inspect(TwoLayerLinear(normal(2, 3, 4), normal(4, 4)), sample(), Bernoulli(0.4, 4))
+    # correlated masks in a deep network: no known global optimum, so only the Hessian speaks
+    zero = DeepLinear([torch.zeros(4, 4).double(), torch.zeros(2, 4).double(), torch.zeros(3, 2).double()])
+    masks = Product([Block(0.2, 4, 2), Bernoulli(0.3, 2)])
+    assert landscapes.inspect(zero, sample(), masks).kind == "degenerate"
+
+
+def test_escape_from_a_deep_saddle() -> None:
+    """The middle layer is alive, the outer ones are zero: strict, and the way out lowers the criterion."""
+    model = DeepLinear([torch.zeros(3, 4).double(), normal(2, 3), torch.zeros(3, 2).double()], mask_inputs=False)
+    masks = Product([Bernoulli(0.2, 3), Bernoulli(0.3, 2)])
+    found = landscapes.inspect(model, sample(), masks)
+    assert found.kind == "strict saddle"
+    out = landscapes.escape(model, sample(), masks)
+    assert out.curvature < 0
+    assert out.objective < found.objective
+    close(out.objective, float(criterion(out.model, sample(), masks)))
+    assert isinstance(out.model, DeepLinear)
+
+
+def test_portrait_of_a_map_that_tied_weights_cannot_make() -> None:
+    """Y = -2 x: the squares of the weights would have to be negative, so only the origin is critical."""
+    data = Moments.of_map(torch.tensor([[-2.0]], dtype=torch.float64))
+    view = landscapes.portrait(data, Bernoulli(1 / 3, 2), resolution=5, steps=2)
+    assert view.points == {"global minimum": [(0.0, 0.0)]}
+
+
+def test_rotations_of_wide_data_are_not_counted() -> None:
+    """Beyond a bound on their number the rotations of the data are left out; rescalings still count."""
+    model, width = TwoLayerLinear(normal(40, 2), normal(40, 2, seed=1)), 2
+    data = Moments.of_map(torch.eye(40, dtype=torch.float64))
+    assert symmetry_dimension(model, data) == width
+    small = TwoLayerLinear(normal(3, 2), normal(3, 2, seed=1))
+    # a rotation of inputs and outputs together moves four vectors in three dimensions: all three directions count
+    assert symmetry_dimension(small, Moments.of_map(torch.eye(3, dtype=torch.float64))) == width + 3

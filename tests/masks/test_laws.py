@@ -1,0 +1,191 @@
+import math
+
+import pytest
+import torch
+from cases import GAUSSIAN, laws
+from compare import close
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from droptics.errors import NoFiniteSupport
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock, drop_for_width
+
+LAWS = {f"{name}-{size}": law for size in (1, 4, 6) for name, law in laws(size).items()}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_moments_are_those_of_the_support(name):
+    law = LAWS[name]
+    masks, probabilities = zip(*law.support_batches(5), strict=True)
+    masks, probabilities = torch.cat(masks), torch.cat(probabilities)
+    assert len(masks) == law.support_count
+    close(probabilities.sum(), 1.0)
+    mean = probabilities @ masks
+    close(law.mean, mean)
+    centered = masks - mean
+    covariance = (centered * probabilities[:, None]).mT @ centered
+    close(law.covariance, covariance, scale=max(1.0, float(covariance.abs().max())))
+    close(law.characteristic, covariance / torch.outer(mean, mean))
+    close(law.relative_variance, torch.diagonal(law.characteristic))
+    assert law.independent <= bool((law.characteristic - torch.diag(law.relative_variance)).abs().max() < 1e-12)
+    close(law.bound, (masks[probabilities > 0] / mean).abs().amax(0))
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_atoms_have_unit_mean(name):
+    total = sum(probability * multiplier for multiplier, probability in LAWS[name].atoms())
+    close(total, torch.ones(LAWS[name].size))
+
+
+@pytest.mark.parametrize("law", [*LAWS.values(), GAUSSIAN(4)], ids=[*LAWS, "gaussian"])
+def test_sampler_has_the_stated_mean_and_covariance(law):
+    count = 20_000
+    drawn = law.sample(count, torch.Generator().manual_seed(1))
+    assert drawn.shape == (count, law.size)
+    deviation = torch.diagonal(law.covariance).sqrt()
+    assert bool(((drawn.mean(0) - law.mean).abs() <= 5 * deviation / math.sqrt(count) + 1e-12).all())
+    # |b_i b_j| has variance at most E b^4 <= bound^4; 6 standard errors at this size
+    centered = drawn - law.mean
+    empirical = centered.mT @ centered / count
+    products = centered[:, :, None] * centered[:, None, :]
+    error = products.std(0) / math.sqrt(count)
+    assert bool(((empirical - law.covariance).abs() <= 6 * error + 1e-12).all())
+
+
+def test_sampling_is_reproducible_and_leaves_the_global_generator_alone():
+    before = torch.random.get_rng_state()
+    first = Bernoulli(0.5, 8).multipliers(3, torch.Generator().manual_seed(7))
+    second = Bernoulli(0.5, 8).multipliers(3, torch.Generator().manual_seed(7))
+    assert torch.equal(first, second)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_grid_blocks_are_consecutive():
+    expected = torch.kron(torch.diag(torch.tensor([1.0, 1.0, 1.0])), torch.ones(2, 2)).double()
+    close(Block(0.5, 6, 2).characteristic, expected)
+
+
+def test_sliding_blocks_taper():
+    law = SlidingBlock(0.2, 6, 3)
+    distance = (torch.arange(6)[:, None] - torch.arange(6)).abs().double()
+    close(law.characteristic, 0.8 ** -(3 - distance).clamp_min(0) - 1)
+
+
+@pytest.mark.parametrize("edges", ["clipped", "valid"])
+@pytest.mark.parametrize(
+    ("drop", "size", "block"), [(0.5, 50, 5), (0.1, 7, 7), (0.95, 9, 4), (1e-6, 5, 2), (0.0, 5, 2)]
+)
+def test_matching_realizes_the_rate(drop, size, block, edges):
+    law = SlidingBlock.matching(drop, size, block, edges)
+    close(1 - law.mean.mean(), drop, scale=max(drop, 1e-6))
+    if edges == "clipped":
+        close(law.drop, -math.expm1(math.log1p(-drop) / block), scale=max(drop, 1e-6))
+
+
+def test_matching_reaches_the_known_value():
+    assert round(1 - float(SlidingBlock.matching(0.5, 50, 5, "valid").drop), 5) == 0.85750
+
+
+@given(st.floats(0, 0.99), st.integers(1, 40), st.integers(1, 8))
+@settings(deadline=None, max_examples=50)
+def test_width_adaptive_rate_keeps_the_strength(drop, blocks, block):
+    width = blocks * block
+    rate = drop_for_width(drop, width, block)
+    assert 0 <= rate < 1
+    close(block / width * rate / (1 - rate), drop / (1 - drop), 1e-9, scale=max(drop / (1 - drop), 1e-9))
+
+
+def test_rates_near_one_stay_accurate():
+    keep = 2.0**-40
+    for law in (Bernoulli(1 - keep, 2), Block(1 - keep, 2, 2)):
+        close(law.relative_variance, torch.full((2,), (1 - keep) / keep, dtype=torch.float64), 1e-14)
+    sliding = SlidingBlock(1 - keep, 4, 2)
+    close(torch.diagonal(sliding.characteristic), torch.full((4,), keep**-2 - 1, dtype=torch.float64), 1e-13)
+
+
+def test_rate_zero_is_no_noise_at_all():
+    for law in (Bernoulli(0.0, 3), Block(0.0, 4, 2), SlidingBlock(0.0, 4, 2), Gaussian(0.0, 2)):
+        assert not bool(law.characteristic.any())
+    assert Bernoulli(0.0, 30).support_count == 1
+
+
+def test_product_stacks_its_laws():
+    law = Product([Bernoulli(0.5, 2), Block(0.2, 4, 2)])
+    assert law.size == 6
+    assert law.support_count == 16
+    assert float(law.covariance[0, 3]) == 0
+    assert Product([Bernoulli(0.5, 2), Gaussian(0.1, 2)]).support_count is None
+
+
+def test_from_samples_merges_equal_masks():
+    source = Block(0.3, 4, 2)
+    law = Discrete.from_samples(source.sample, 5000, torch.Generator().manual_seed(0))
+    assert law.support_count == 4
+    assert float((law.characteristic - source.characteristic).abs().max()) < 0.05
+    drawn = source.sample(50, torch.Generator().manual_seed(1))
+    close(Discrete.from_samples(drawn).mean, drawn.mean(0))
+
+
+def test_rates_are_differentiable():
+    rate = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
+    for law in (Bernoulli(rate, 3), Block(rate, 4, 2), SlidingBlock(rate, 4, 2)):
+        (slope,) = torch.autograd.grad(law.characteristic.sum(), rate)
+        step = 1e-6
+        up = type(law)(0.3 + step, *([3] if isinstance(law, Bernoulli) else [4, 2])).characteristic.sum()
+        down = type(law)(0.3 - step, *([3] if isinstance(law, Bernoulli) else [4, 2])).characteristic.sum()
+        close(slope, (up - down) / (2 * step), 1e-8)
+
+
+class TriangularNoise(MaskLaw):
+    """A user's own law, four members: uniform noise with a correlation of one half between neighbors."""
+
+    size = 3
+    mean = torch.ones(3, dtype=torch.float64)
+    covariance = torch.eye(3).double() / 12 + 0.5 / 12 * (torch.diag(torch.ones(2), 1) + torch.diag(torch.ones(2), -1))
+
+    def sample(self, count, generator):
+        return (
+            1
+            + torch.randn(count, 3, generator=generator, dtype=torch.float64)
+            @ torch.linalg.cholesky(self.covariance).mT
+        )
+
+
+def test_a_law_needs_four_members():
+    law = TriangularNoise()
+    close(law.characteristic, law.covariance)
+    assert law.multipliers(5, torch.Generator().manual_seed(0)).shape == (5, 3)
+    with pytest.raises(NoFiniteSupport, match="MonteCarlo"):
+        next(law.atoms())
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Bernoulli(1.0, 3), r"drop .* \[0, 1\)"),
+        (lambda: Bernoulli(-0.1, 3), "drop"),
+        (lambda: Bernoulli(float("nan"), 3), "drop"),
+        (lambda: Bernoulli(0.5, 0), "size"),
+        (lambda: Bernoulli(torch.tensor([0.1, 0.2]), 3), "drop has size 2, expected 3"),
+        (lambda: Bernoulli(torch.tensor([0, 0, 0]), 3), "drop must be floating point"),
+        (lambda: Block(0.5, 5, 2), "block must divide size"),
+        (lambda: Block(0.5, 4, 0), "block"),
+        (lambda: SlidingBlock(0.5, 3, 4, "valid"), "block must not exceed size"),
+        (lambda: SlidingBlock(0.5, 3, 2, "wrapped"), "edges"),
+        (lambda: Gaussian(-1.0, 2), "variance"),
+        (lambda: Discrete(torch.ones(2, 3), torch.tensor([0.5, 0.6])), "sum to 1"),
+        (lambda: Discrete(torch.tensor([[1.0, 1.0], [1.0, -1.0]]), torch.tensor([0.5, 0.5])), "unit 1 has mean 0"),
+        (lambda: Discrete(torch.ones(2, 3), torch.ones(3) / 3), "probabilities has size 3"),
+        (lambda: Product([]), "laws"),
+        (lambda: Product([Bernoulli(0.5, 2), 3]), r"laws\[1\]"),
+        (lambda: drop_for_width(1.0, 5, 1), "drop"),
+    ],
+)
+def test_bad_input_is_named(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_characteristic_matrices_are_positive_semidefinite():
+    for law in LAWS.values():
+        assert float(torch.linalg.eigvalsh(law.characteristic)[0]) >= -1e-9 * max(1, float(law.characteristic.max()))

@@ -1,0 +1,124 @@
+"""The thesis' completion table and curves, on planted ratings and on MovieLens 100K."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from droptics.datasets import planted_ratings
+from droptics.papers.thesis import chapter4_completion as chapter
+
+REAL = os.environ.get("DROPTICS_DATA")
+
+
+@pytest.fixture(scope="module")
+def split():
+    return planted_ratings((150, 100, 4000), rank=2, noise=0.5, seed=3).split(0.1, seed=0)
+
+
+@pytest.fixture(scope="module")
+def curves(split):
+    options = {"epochs": 40, "rate": 2.0, "batch": 200, "seed": 0}
+    return [row for drop in (0.0, 0.2, 0.5) for row in chapter.sgd_rows(*split, 20, drop, **options)]
+
+
+def test_curves_show_what_the_figure_shows(curves):
+    last = {row["drop"]: row for row in curves if row["epoch"] == 40}
+    assert len(curves) == 120
+    gaps = [last[drop]["gap"] for drop in (0.0, 0.2, 0.5)]
+    errors = [last[drop]["train_rmse"] for drop in (0.0, 0.2, 0.5)]
+    assert gaps == sorted(gaps, reverse=True)
+    assert errors == sorted(errors)
+
+
+def test_table_has_last_and_best(curves, split):
+    als = chapter.als_rows(*split, 20, None, biases=True, penalty="expected", sweeps=10, seed=0)
+    table = chapter.table_rows([*curves, *als])
+    kinds = [(row["method"], row["drop"], row["iterate"]) for row in table[:4]]
+    assert kinds == [
+        ("plain SGD", 0.0, "last"),
+        ("plain SGD", 0.0, "best"),
+        ("dropout SGD", 0.2, "last"),
+        ("dropout SGD", 0.5, "last"),
+    ]
+    assert table[1]["test_rmse"] <= table[0]["test_rmse"]
+    assert table[-1]["method"] == "ALS with biases"
+    assert table[-1]["test_rmse"] < table[1]["test_rmse"]
+
+
+def test_rows_are_a_function_of_the_seed(split):
+    options = {"epochs": 2, "rate": 1.0, "batch": 500}
+    one, same, other = (chapter.sgd_rows(*split, 5, 0.3, seed=seed, **options) for seed in (1, 1, 2))
+    for row in (*one, *same, *other):
+        row.pop("seconds")
+    assert one == same
+    assert one != other
+
+
+def test_printed_table_says_what_the_text_says():
+    rows = chapter.printed_rows()
+    assert len(rows) == 30
+    for width in chapter.WIDTHS:
+        best = min(chapter.PRINTED_DROPOUT[width])
+        assert chapter.PRINTED_BEST[width] - best > 0.01
+    strengths = chapter.best_strengths(rows, "dropout SGD")
+    assert list(strengths) == list(chapter.WIDTHS)
+    assert max(strengths.values()) / min(strengths.values()) < 1.8
+    assert (
+        chapter.table_rows(
+            [
+                {
+                    "set": "",
+                    "method": "dropout SGD",
+                    "width": 70,
+                    "drop": 0.3,
+                    "seed": 0,
+                    "epoch": 1,
+                    "train_rmse": 1.0,
+                    "test_rmse": 1.0,
+                    "seconds": 0.0,
+                }
+            ]
+        )[0]["printed"]
+        == 0.7763
+    )
+
+
+def test_scale_chooses_the_set(tmp_path):
+    assert chapter.available_set("smoke", tmp_path) == "ml-100k"
+    assert chapter.available_set("paper", tmp_path) == "ml-1m"
+    folder = tmp_path / "ml-10M100K"
+    folder.mkdir()
+    (folder / "ratings.dat").write_text("1::2::3::4\n")
+    assert chapter.available_set("paper", tmp_path) == "ml-10m"
+    with pytest.raises(ValueError, match="scale"):
+        chapter.available_set("tiny")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REAL or not Path(REAL, "movielens").is_dir(), reason="DROPTICS_DATA has no MovieLens")
+def test_movielens_smoke():
+    curves = [row for drop in (0.0, 0.6) for row in chapter.sgd_curve("ml-100k", 10, drop, epochs=15, rate=10.0)]
+    curves += chapter.als_row("ml-100k", 10, 0.6) + chapter.als_row("ml-100k", 10, None, biases=True)
+    found = {(row["method"], row["iterate"]): row["test_rmse"] for row in chapter.table_rows(curves)}
+    assert found["ALS with biases", "last"] < found["ALS", "last"] < found["plain SGD", "best"]
+    assert np.isfinite(found["dropout SGD", "last"])
+
+
+def test_the_page_shows_the_recorded_accuracies():
+    root = Path(__file__).parents[3]
+    recorded = json.loads((root / "benchmarks/results/recommenders_accuracy.json").read_text())
+    page = (root / "docs/rooms/recommenders.md").read_text()
+    assert len(recorded["summary"]) == 3 * (6 + 1)
+    for row in recorded["summary"]:
+        error = f"{abs(row['rmse']):.4f} ± {row['standard_error']:.4f}"
+        assert error in page, row
+    for settings in recorded["grids"].values():
+        assert len(settings) == 16  # the same budget for every method
+    for row in recorded["summary"]:  # not worse than the best alternative by more than a standard error
+        if "minus" in row["method"]:
+            assert row["rmse"] <= row["standard_error"]
