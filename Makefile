@@ -13,7 +13,11 @@ CORE := $(addsuffix .py,$(addprefix tests/,cli/test_attack cli/test_commands dat
 	test_plots))
 MIXED := -m "not slow" -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning
 
-.PHONY: demo test quick test-minimal test-newest coverage package lint types docs bench mutate clean
+# other instructions, other sums, another order: what only one processor rounds to must not decide a test
+OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,Nehalem)
+ROUNDING := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=$(OTHER_CORE) MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=3
+
+.PHONY: demo test quick test-rounding test-minimal test-newest coverage package lint types docs bench mutate clean
 
 demo: $(READY)
 	$(BIN)/droptics demo --out droptics-demo
@@ -25,6 +29,10 @@ test: lint types
 
 quick: $(READY)
 	$(BIN)/python $(PYTEST) -m "not slow"
+
+# the fast tests as another machine would run them
+test-rounding: $(READY)
+	$(ROUNDING) $(BIN)/python $(PYTEST) -m "not slow" --shuffle 1 tests
 
 # the lowest versions that are declared, and whatever is newest today: on Linux the newest torch brings CUDA along, 6.5 GB
 # on disk, GPU or not

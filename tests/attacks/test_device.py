@@ -287,9 +287,10 @@ def test_attack_on_the_gpu_is_that_on_the_cpu(count: int, norm: str, method: Pgd
     threat = Threat(norm, 0.02 if norm == "linf" else 0.3, (0, 1))
     here = attack(net, Sample(points, labels), threat, method, batch=count)
     there = attack(net.cuda(), Sample(points.cuda(), labels.cuda()), threat, method, batch=count)
-    assert 0.05 < float(here.success.double().mean()) < 0.95
     # Float32 on both sides: an example may sit on the boundary.
-    assert int((there.success.cpu() != here.success).sum()) <= count // 200
+    boundary = count // 200
+    assert int((there.success.cpu() != here.success).sum()) <= boundary
+    assert boundary < int(here.success.sum()) < count - boundary  # else agreement would say nothing
     close = (there.losses.cpu() - here.losses).abs() < 1e-3 * (1 + here.losses.abs())
     assert float(close.double().mean()) > 0.98
     assert there.rates[-1] == pytest.approx(float(there.success.double().mean()), abs=0.002)

@@ -117,20 +117,22 @@ def test_infimum_beside_the_printed_bound() -> None:
 def test_negative_weights_win_from_width_three() -> None:
     rows = experiments.where_negative_weights_win(2, [1, 2, 3], starts=3)
     known = [1 / 5, 5 / 28, 111 / 670]
+    # The optimum lies at kinks, where a descent stops early, how early by its rounding: all that the search has to do
+    # is to tell the two minima apart.
+    resolved = (networks.positive_minimum(2, 3) - known[2]) / 10
     for row, value in zip(rows, known, strict=True):
-        # the optimum lies at kinks, where the descent stops early
-        close(row["free, found"], value, 1e-5)
-        close(row["positive, found"], row["positive, exact"], 1e-5)
-        assert row["positive, found"] >= row["positive, exact"] - 1e-12
-        assert row["free, found"] >= value - 1e-12
-    assert [row["gain"] > 1e-4 for row in rows] == [False, False, True]
+        assert value - 1e-12 <= row["free, found"] < value + resolved
+        assert row["positive, exact"] - 1e-12 <= row["positive, found"] < row["positive, exact"] + resolved
+    assert [row["gain"] > 5 * resolved for row in rows] == [False, False, True]
     assert rows[2]["most negative weight"] < -0.1
 
 
 def test_three_inputs_need_negative_weights_at_every_width() -> None:
     row = experiments.where_negative_weights_win(3, [1], starts=2)[0]
-    close(row["free, found"], networks.nor_criterion(3, 1), 1e-6)
-    assert row["gain"] > 1e-3
+    found, known = row["free, found"], networks.nor_criterion(3, 1)
+    gain = row["positive, exact"] - known
+    assert gain > 1e-3
+    assert known - 1e-12 <= found < known + gain / 10
 
 
 @pytest.mark.parametrize(("inputs", "width", "depth", "drop"), CONFIGURATIONS)
