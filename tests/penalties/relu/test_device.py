@@ -21,7 +21,7 @@ from droptics.data import Sample
 from droptics.masks import Bernoulli
 from droptics.models import ReLUNet
 from droptics.penalties import ClosedForm, Enumerate, criterion, relu_cost
-from droptics.penalties import relu as walks
+from droptics.penalties.relu import criterion as walks
 from droptics.penalties.relu import moments, triton_sums
 from droptics.penalties.relu.clock import split_steps
 from droptics.penalties.relu.device import Outcomes, dominance_sum

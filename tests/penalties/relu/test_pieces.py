@@ -15,7 +15,7 @@ from droptics.losses import CrossEntropy, Squared
 from droptics.masks import Bernoulli, Block, Gaussian, Product
 from droptics.models import ReLUNet
 from droptics.penalties import ClosedForm, Enumerate, MonteCarlo, criterion, penalty, relu_cost
-from droptics.penalties import relu as walks
+from droptics.penalties.relu import criterion as walks
 from droptics.penalties.relu import effort, moments, sampling
 from droptics.penalties.relu.clock import SPLIT_STEPS
 from droptics.penalties.relu.device import device_bytes
