@@ -1,9 +1,9 @@
-# `make demo` and `make test` set everything up by themselves; they need Python >= 3.10 and make.
+# `make demo` and `make test` set everything up by themselves; they need Python >= 3.11 and make.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 # the oldest Python we support, where it is installed
-OLDEST ?= $(shell for p in python3.10 python3.11 $(PYTHON); do $$p -c "" 2>/dev/null && { echo $$p; break; }; done)
+OLDEST ?= $(shell for p in python3.11 python3.12 $(PYTHON); do $$p -c "" 2>/dev/null && { echo $$p; break; }; done)
 PYTEST := -m pytest -n 2 --dist worksteal
 # libraries of different age warn about each other; only with our own pinned set is every warning an error
 # one file per room: what touches the libraries
@@ -64,8 +64,9 @@ types: $(READY)
 docs: $(READY)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
+# what is measured goes beside what is recorded; `make bench BENCH=--record` replaces the record
 bench: .venv-bench/.ready
-	.venv-bench/bin/python benchmarks/run.py
+	.venv-bench/bin/python benchmarks/run.py $(BENCH)
 
 mutate: $(READY)
 	$(BIN)/python tests/mutations.py
@@ -97,4 +98,4 @@ $(READY): pyproject.toml constraints.txt
 
 clean:
 	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	rm -rf droptics-demo droptics-out docs/_build docs/generated
+	rm -rf benchmarks/measured droptics-demo droptics-out docs/_build docs/generated

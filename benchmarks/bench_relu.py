@@ -19,8 +19,8 @@ from droptics.models import ReLUNet
 from droptics.papers.helmbold2017.networks import gadget_criterion, gadget_network, two_points
 from droptics.penalties import ClosedForm, MonteCarlo, penalty, relu_criterion
 from droptics.penalties.relu import triton_sums
-from harness import Row, clock, compare, report
-from standings import RESULTS, rates
+from harness import RESULTS, Row, clock, compare, report
+from standings import rates
 
 LONG = ClosedForm(seconds=1e6)
 DROP = 0.5

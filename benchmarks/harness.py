@@ -19,7 +19,9 @@ from pathlib import Path
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-RESULTS = Path(__file__).parent / "results"
+RECORDED = Path(__file__).parent / "results"
+# What this machine measured stays beside the record, which belongs to one machine; `run.py --record` writes there.
+RESULTS = RECORDED if os.environ.get("DROPTICS_RECORD") == "1" else RECORDED.parent / "measured"
 PACKAGES = (
     "torch",
     "numpy",

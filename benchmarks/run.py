@@ -3,6 +3,9 @@
     python benchmarks/run.py                 all of them: about 40 minutes on one core
     python benchmarks/run.py optima heads    some of them
     python benchmarks/run.py --list          what there is, and which alternatives are installed
+    python benchmarks/run.py --record        keep what is measured as the record in benchmarks/results
+
+What is measured goes to benchmarks/measured: another machine's numbers leave the record alone.
 
 A script that fails does not stop the others; the exit status tells. Where an alternative, a GPU or a data set is
 absent, its rows are listed as not measured. On a machine with a GPU the same scripts measure there too.
@@ -45,12 +48,13 @@ def absent() -> list[str]:
     return [package for module, package in ALTERNATIVES.items() if find_spec(module) is None]
 
 
-def run(path: Path) -> bool:
+def run(path: Path, record: bool) -> bool:
     """Whether the script ran to its end."""
     print(f"\n== {path.name}", flush=True)
     begin = time.perf_counter()
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    done = subprocess.run([sys.executable, path], env={**os.environ, **threads}, cwd=HERE.parent, check=False)
+    environment = {**os.environ, **threads, "DROPTICS_RECORD": str(int(record))}
+    done = subprocess.run([sys.executable, path], env=environment, cwd=HERE.parent, check=False)
     print(f"-- {path.name}: {time.perf_counter() - begin:.0f} s, exit status {done.returncode}", flush=True)
     return done.returncode == 0
 
@@ -59,7 +63,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="which benchmarks; all of them by default")
     parser.add_argument("--list", action="store_true", help="say what there is and run nothing")
+    parser.add_argument("--record", action="store_true", help="write to benchmarks/results, the record")
     options = parser.parse_args()
+    results = HERE / ("results" if options.record else "measured")
     known = scripts()
     unknown = [name for name in options.names if name not in known]
     if unknown:
@@ -71,12 +77,12 @@ def main() -> int:
         return 0
     begin = time.time()
     chosen = options.names or [name for name in known if torch.cuda.is_available() or not name.endswith("_gpu")]
-    failed = [name for name in chosen if not run(known[name])]
-    found = list(standings())
-    old = {s.aim.file for s in found if s.row and (HERE / "results" / f"{s.aim.file}.json").stat().st_mtime < begin}
+    failed = [name for name in chosen if not run(known[name], options.record)]
+    found = list(standings(results))
+    old = {s.aim.file for s in found if s.row and (results / f"{s.aim.file}.json").stat().st_mtime < begin}
     print("\n" + text(found))
     if old:
-        print(f"\nRecorded earlier, not measured in this run: {', '.join(sorted(old))}")
+        print(f"\nMeasured earlier, not in this run: {', '.join(sorted(old))}")
     missing = [f"{s.aim.task} against {s.aim.against}" for s in found if s.row is None]
     if missing:
         print("\nNot measured (an alternative, a GPU or a data set is absent):", *missing, sep="\n- ")

@@ -12,7 +12,7 @@ from typing import Any
 
 from aims import AIMS, Aim
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent / "results"  # the record, which README and documentation show
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "src" / "droptics"
+SHIPPED = ("src", "tests", "examples", "benchmarks", "docs", "results")
 
 pytestmark = pytest.mark.slow
 
@@ -37,11 +38,12 @@ def run(*command: object, folder: Path, **variables: str) -> str:
 def archives(tmp_path_factory):
     """The sdist, and the wheel built from that sdist, made from a copy so that the tree stays clean."""
     folder = tmp_path_factory.mktemp("package")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder / name)
-    kept = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    shutil.copytree(ROOT / "src", folder / "src", ignore=kept)
-    shutil.copytree(ROOT / "tests", folder / "tests", ignore=kept)
+    for path in ROOT.iterdir():
+        if path.is_file():
+            shutil.copy(path, folder / path.name)
+    kept = shutil.ignore_patterns("__pycache__", "*.egg-info", "_build", "generated", "auto_examples", "measured")
+    for name in SHIPPED:
+        shutil.copytree(ROOT / name, folder / name, ignore=kept)
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", folder, folder=folder)
     (sdist,) = (folder / "dist").glob("*.tar.gz")
     (wheel,) = (folder / "dist").glob("*.whl")
@@ -71,7 +73,7 @@ def test_wheel_holds_every_file_of_the_package_and_no_other(archives):
     kinds = {Path(name).suffix for name in names}
     assert kinds == {".py", ".pyi", ".typed", ".j2", ".css"}, "a new kind of file: is it meant to be shipped?"
     assert "License-Expression: MIT" in metadata
-    assert "Requires-Python: >=3.10" in metadata
+    assert "Requires-Python: >=3.11" in metadata
 
 
 def test_sdist_can_be_built_again(archives):
@@ -80,6 +82,34 @@ def test_sdist_can_be_built_again(archives):
         names = {name.split("/", 1)[1] for name in sdist.getnames() if "/" in name}
     assert {"pyproject.toml", "README.md", "LICENSE"} <= names
     assert {f"src/{name}" for name in shipped()} <= names
+
+
+def test_sdist_holds_every_test_and_what_tests_read(archives):
+    """Helpers without the name of a test were missing once, so that no test of the sdist could run."""
+    with tarfile.open(archives[0]) as sdist:
+        names = {name.split("/", 1)[1] for name in sdist.getnames() if "/" in name}
+    passing = {"__pycache__", "_build", "generated", "auto_examples", "measured"}
+    wanted = {
+        path.relative_to(ROOT).as_posix()
+        for folder in SHIPPED[1:]
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and not passing & set(path.parts) and path.suffix != ".pyc"
+    }
+    assert sorted(wanted - names) == []
+    assert {"Makefile", "constraints.txt", "constraints-minimal.txt", "MANIFEST.in"} <= names
+
+
+def test_tests_run_from_the_sdist(archives, tmp_path):
+    with tarfile.open(archives[0]) as sdist:
+        sdist.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    chosen = ("masks", "structure", "support", "heads/test_projection.py", "benchmarks/test_benchmarks.py")
+    run(
+        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", "--shuffle", "1"),
+        *(f"tests/{name}" for name in chosen),
+        folder=folder,
+        PYTHONPATH=str(folder / "src"),
+    )
 
 
 def test_installed_wheel_computes_a_penalty(installed, tmp_path):

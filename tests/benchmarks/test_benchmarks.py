@@ -82,6 +82,22 @@ def test_the_readme_shows_what_is_recorded(table):
         assert float(shown[1].replace(",", "")) == pytest.approx(recorded, rel=0.2), task
 
 
+@pytest.mark.parametrize(("record", "folder"), [(None, "measured"), ("0", "measured"), ("1", "results")])
+def test_another_machine_leaves_the_record_alone(table, monkeypatch, tmp_path, record, folder):
+    """Only `run.py --record`, which sets the variable, writes where README and these tests read."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.delenv("DROPTICS_RECORD", raising=False)
+    if record is not None:
+        monkeypatch.setenv("DROPTICS_RECORD", record)
+    monkeypatch.delitem(sys.modules, "harness", raising=False)
+    harness = importlib.import_module("harness")
+    assert BENCHMARKS / folder == harness.RESULTS
+    assert table.RESULTS == harness.RECORDED == BENCHMARKS / "results"
+    monkeypatch.setattr(harness, "RESULTS", tmp_path / "new")
+    assert harness.write("rows", {"rows": []}) == tmp_path / "new" / "rows.json"
+
+
 @pytest.mark.parametrize(("repeats", "ours", "theirs"), [(1, 1 + 3, 1), (3, 1 + 3, 1 + 3)])
 def test_what_is_timed_once_is_run_once(table, monkeypatch, repeats, ours, theirs):
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -306,7 +306,7 @@ def manifest(artifact: Artifact, command: str = "") -> dict[str, Any]:
         ],
         "cells": artifact.computed + artifact.resumed,
         "seconds": round(artifact.seconds, 3),
-        "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": where[0]["versions"],
         "commit": commit(),
         "hardware": where[0]["hardware"],
