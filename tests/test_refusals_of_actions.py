@@ -17,7 +17,7 @@ from droptics.cli.attack import attack_command
 from droptics.data import Sample
 from droptics.losses import CrossEntropy
 from droptics.recommenders import DropoutCompletion, RidgeCompletion
-from droptics.recommenders.ratings import as_ids
+from droptics.recommenders.ids import as_ids
 
 
 def attack_line(*arguments):

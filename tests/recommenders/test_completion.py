@@ -192,6 +192,7 @@ def test_cuda_agrees():
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::droptics.recommenders.UnboundedPredictions")
 def test_empirical_objective_is_the_criterion_of_the_theory():
     model = DropoutCompletion(4, 0.4, penalty="empirical", biases=False, dtype="float64").fit(ratings())
     entries, masks = model.entries(), Bernoulli(0.4, 4)
@@ -294,6 +295,7 @@ def test_result_does_not_depend_on_the_initial_scale(steps):
         assert np.allclose(other.predict(*table[:2]), fits[0].predict(*table[:2]), rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::droptics.recommenders.UnboundedPredictions")
 def test_penalty_zero_rate_is_plain_least_squares():
     table = ratings(8)
     for steps in (3, None):
@@ -315,6 +317,7 @@ def test_exact_solves_survive_singular_systems():
         assert model.history_[-1].rmse < 1e-6
 
 
+@pytest.mark.filterwarnings("ignore::droptics.recommenders.UnboundedPredictions")
 @pytest.mark.parametrize("device", [None, "cpu"])
 @pytest.mark.parametrize("steps", [3, 30, None])
 def test_rows_with_fewer_ratings_than_units_do_not_run_away(steps, device):

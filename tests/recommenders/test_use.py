@@ -23,12 +23,14 @@ from droptics.recommenders import (
     DropoutCompletionCV,
     DuplicateRatings,
     RidgeCompletion,
+    UnboundedPredictions,
     UnknownIds,
     diagnose,
 )
 from droptics.recommenders.alternation import Strengths
 from droptics.recommenders.engines import Device, Threads, engine_for
-from droptics.recommenders.ratings import Compressed, Lookup, observations
+from droptics.recommenders.ids import Lookup
+from droptics.recommenders.ratings import Compressed, observations
 
 REAL = os.environ.get("DROPTICS_DATA")
 
@@ -244,6 +246,12 @@ def test_a_malformed_line_is_named(tmp_path):
         ({"bias_ridge": -1.0}, "bias_ridge"),
         ({"threads": 0}, "threads"),
         ({"smoothing": 1.5}, "smoothing"),
+        ({"clip": (5, 1)}, "clip must be"),
+        ({"clip": (1, np.nan)}, "clip must be"),
+        ({"clip": (1, 2, 3)}, "clip must be"),
+        ({"clip": 3.0}, "clip must be"),
+        ({"tolerance": np.nan}, "tolerance"),
+        ({"tolerance": -1e-3}, "tolerance"),
         ({"device": "cpu", "engine": "tcp://nowhere:1"}, "exclude each other"),
     ],
 )
@@ -458,5 +466,6 @@ def test_good_out_of_the_box_on_movielens():
     default = DropoutCompletion(width=30).fit(train).evaluate(test, unknown="ignore")
     assert default.rmse < 0.90
     assert DropoutCompletion(30, penalty=0.2).fit(train).evaluate(test, unknown="ignore").rmse < 0.90
-    empirical = DropoutCompletion(30, 0.5, penalty="empirical", sweeps=20).fit(train)
+    with pytest.warns(UnboundedPredictions, match="the penalty does not bound them"):
+        empirical = DropoutCompletion(30, 0.5, penalty="empirical", sweeps=20).fit(train)
     assert empirical.evaluate(test, unknown="ignore").rmse > 2 * default.rmse

@@ -122,7 +122,7 @@ def complete_command(
             "unknown ids": errors.unknown,
         }
     if notes:
-        rows["note"] = notes[0]
+        rows["note"] = "; ".join(notes)
     if save:
         file = Path(f"{Path(ratings).name.split('.')[0]}-model.safetensors") if out is None else out
         model.save(file)
@@ -157,17 +157,21 @@ def _fit(model: Any, train: Any, choose: bool) -> list[str]:
     """Fit, after choosing the rate if asked to; returns what there is to say about the ratings."""
     import warnings
 
-    from droptics.recommenders import DropoutCompletionCV, DuplicateRatings
+    from droptics.recommenders import DropoutCompletionCV, DuplicateRatings, UnboundedPredictions
+
+    told = (DuplicateRatings, UnboundedPredictions)
 
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DuplicateRatings)
+        for category in told:
+            warnings.simplefilter("always", category)
         if choose:
             quiet = type(model)(**{**model.get_params(), "progress": False})
             model.set_params(
                 drop=DropoutCompletionCV(model.width, estimator=quiet, seed=model.seed).fit(train).best_drop_
             )
         model.fit(train)
-    return [str(entry.message) for entry in caught if issubclass(entry.category, DuplicateRatings)][-1:]
+    last = {entry.category: str(entry.message) for entry in caught if issubclass(entry.category, told)}
+    return list(last.values())
 
 
 def _recommended(model: Any, user: str, count: int, as_json: bool) -> object:

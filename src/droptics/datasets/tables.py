@@ -265,4 +265,7 @@ def _parquet_chunks(path: Path, columns: Sequence[str | int], rows: int) -> Iter
 
 
 def _plain(ids: Array) -> Array:
-    return ids.astype(np.int64) if np.issubdtype(ids.dtype, np.integer) else ids.astype(str)
+    if not np.issubdtype(ids.dtype, np.integer):
+        return ids.astype(str)
+    beyond = ids.dtype == np.uint64 and len(ids) > 0 and int(ids.max()) >= 2**63
+    return ids if beyond else ids.astype(np.int64)

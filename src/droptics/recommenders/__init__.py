@@ -1,6 +1,7 @@
 """Recommenders: dropout matrix completion as an estimator, with the classical alternatives on the same kernels."""
 
-from droptics.recommenders.base import Completion, Errors, Recommendations, UnknownIds
+from droptics.recommenders.answers import Errors, Recommendations, UnboundedPredictions, UnknownIds
+from droptics.recommenders.base import Completion
 from droptics.recommenders.completion import DropoutCompletion, default_drop
 from droptics.recommenders.diagnosis import Diagnosis, diagnose
 from droptics.recommenders.ratings import DuplicateRatings
@@ -17,6 +18,7 @@ __all__ = [
     "PathPoint",
     "Recommendations",
     "RidgeCompletion",
+    "UnboundedPredictions",
     "UnknownIds",
     "default_drop",
     "diagnose",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,6 +46,13 @@ class Strengths:
     def columns(self) -> int:
         """Columns of a factor array: the factors, the bias, and zeros up to a multiple of eight (vector lanes)."""
         return -(-(self.width + 1) // _LANES) * _LANES
+
+    def scaled(self, scale: float) -> Strengths:
+        """The strengths that say the same of ratings divided by `scale` and factors divided by its root.
+
+        Dropout and the bias ridge are quadratic in the ratings, as the loss is; ridges on factors are linear.
+        """
+        return replace(self, weighted=self.weighted / scale, ridge=self.ridge / scale)
 
     def level(self, plain: Any, weighted: Any, total: Any, rows: int) -> Any:
         """s_k = sum_j q_j v_jk^2 of a side with (smoothed) shares q, from its plain and weighted sums of squares."""
@@ -94,7 +101,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Sweep:
-    """One line of a history: mean objective and RMSE over the training ratings, and seconds since the start."""
+    """One line of a history: mean objective and RMSE over the training ratings (in their units), and seconds."""
 
     sweep: int
     objective: float
@@ -125,8 +132,8 @@ def alternate(
     for number in range(1, sweeps + 1):
         engine.solve(tables[0], right, left, strengths, item_counts, steps)
         total, error = engine.solve(tables[1], left, right, strengths, user_counts, steps)
-        rmse = float(np.sqrt(max(float(error), 0.0) / data.count))
-        line = Sweep(number, float(total) / data.count, rmse, time.perf_counter() - begin)
+        rmse = data.scale * float(np.sqrt(max(float(error), 0.0) / data.count))
+        line = Sweep(number, data.scale**2 * float(total) / data.count, rmse, time.perf_counter() - begin)
         history.append(line)
         if watch is not None:
             watch(line)

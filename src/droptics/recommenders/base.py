@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import abc
+import math
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,34 +20,15 @@ from droptics.data import Entries
 from droptics.models import Factorization
 from droptics.recommenders import saving
 from droptics.recommenders.alternation import Strengths, Sweep, alternate
+from droptics.recommenders.answers import Errors, Recommendations, UnboundedPredictions, UnknownIds
 from droptics.recommenders.engines import engine_for
 from droptics.recommenders.folding import fold_in
+from droptics.recommenders.ids import as_ids
 from droptics.recommenders.progress import follow
-from droptics.recommenders.ratings import Compressed, Lookup, Observations, Source, as_ids, observations, triple
+from droptics.recommenders.ratings import Compressed, Observations, Source, observations, triple
 
 Array = NDArray[Any]
 _CHUNK = 1 << 16
-
-
-class UnknownIds(UserWarning):
-    """Some users or items were not in the training ratings; they are predicted from the mean and the known biases."""
-
-
-class Recommendations(NamedTuple):
-    """Item ids and their predicted ratings, best first."""
-
-    items: Array
-    scores: Array
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Errors on held-out ratings: root mean square, mean absolute, how many, and how many had an unknown id."""
-
-    rmse: float
-    mae: float
-    count: int
-    unknown: int
 
 
 class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
@@ -82,10 +63,11 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
         start = self._start(data, strengths)
         watch, close = follow(self.progress, self.sweeps)
         try:
-            factors, history = self._minimize(data, start, strengths, watch)
+            factors, history = self._minimize(data, start, strengths.scaled(data.scale), watch)
         finally:
             close()
         self._keep(factors, history, data, strengths)
+        self._say_unbounded(factors, data)
         return self
 
     def _minimize(
@@ -112,6 +94,12 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
             raise ValueError(f"init_scale must be positive, got {self.init_scale!r}")
         if self.biases and not self.bias_ridge >= 0:
             raise ValueError(f"bias_ridge must not be negative, got {self.bias_ridge!r}")
+        if not self.tolerance >= 0:
+            raise ValueError(f"tolerance must be a number that is not negative, got {self.tolerance!r}")
+        if not isinstance(self.clip, bool) and self.clip is not None:
+            pair = isinstance(self.clip, (tuple, list)) and len(self.clip) == 2
+            if not pair or not float(self.clip[0]) < float(self.clip[1]):
+                raise ValueError(f"clip must be True, False or a pair (low, high) with low < high, got {self.clip!r}")
 
     def _start(self, data: Observations, strengths: Strengths) -> tuple[Array, Array]:
         """Normal item factors and zero users (the first half-sweep sets them), or the last fit's where ids are known.
@@ -129,26 +117,59 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
             ):
                 found = old(lookup.ids)
                 known = found >= 0
-                side[known, : self.width] = factors[found[known]]
+                side[known, : self.width] = factors[found[known]] / math.sqrt(data.scale)
                 if strengths.bias is not None:
-                    side[known, self.width] = biases[found[known]]
+                    side[known, self.width] = biases[found[known]] / data.scale
         return left, right
 
     def _keep(
         self, factors: tuple[Array, Array], history: list[Sweep], data: Observations, strengths: Strengths
     ) -> None:
-        width = strengths.width
-        (self.user_factors_, self.user_biases_), (self.item_factors_, self.item_biases_) = (
-            (np.ascontiguousarray(side[:, :width]), np.ascontiguousarray(side[:, width])) for side in factors
-        )
+        self.scale_, self.strengths_ = data.scale, strengths
+        self._set_sides(*factors)
         self.mean_, self.history_, self.objective_ = data.mean, history, history[-1].objective
         self.range_ = (data.low, data.high)
-        self.strengths_ = strengths
         self._users, self._items = data.users, data.items
         self._seen: Compressed | None = data.by_user
         self._counts = (data.by_user.counts, data.by_item.counts)
         self._fresh: dict[int, tuple[Array, Array]] = {}
         self._data: Observations | None = data  # keeps files on disk alive as long as they are needed
+
+    def _set_sides(self, left: Array, right: Array) -> None:
+        """Factors and biases of both sides, from fitted arrays in units of `scale_`."""
+        width, root = self.strengths_.width, math.sqrt(self.scale_)
+        (self.user_factors_, self.user_biases_), (self.item_factors_, self.item_biases_) = (
+            (root * side[:, :width], self.scale_ * side[:, width]) for side in (left, right)
+        )
+
+    def _sides(self, users: int, items: int) -> tuple[Array, Array]:
+        """What `_set_sides` took, with zero rows up to these sizes."""
+        width, root = self.strengths_.width, math.sqrt(self.scale_)
+        left, right = (np.zeros((size, self.strengths_.columns), self.user_factors_.dtype) for size in (users, items))
+        for side, factors, biases in (
+            (left, self.user_factors_, self.user_biases_),
+            (right, self.item_factors_, self.item_biases_),
+        ):
+            side[: len(factors), :width] = factors / root
+            side[: len(biases), width] = biases / self.scale_
+        return left, right
+
+    def _say_unbounded(self, factors: tuple[Array, Array], data: Observations) -> None:
+        """Warn when the root mean square of <u_i, v_j> over all pairs exceeds the ratings' range.
+
+        Dropout on the observed entries alone, and no dropout, leave rows with few ratings free on other items.
+        """
+        wide = [side[:, : self.strengths_.width].astype(np.float64) for side in factors]
+        left, right = (side.T @ side / len(side) for side in wide)
+        spread = data.scale * math.sqrt(max(float((left * right).sum()), 0.0))
+        if spread > data.high - data.low:
+            warnings.warn(
+                f"predictions of pairs that were not rated have a root mean square of {spread:.3g} about mean and "
+                f"biases, where all ratings lie within {data.high - data.low:.3g}: the penalty does not bound them; "
+                'use penalty="expected", a share of it, or a larger drop',
+                UnboundedPredictions,
+                stacklevel=4,
+            )
 
     @property
     def user_ids_(self) -> Array:
@@ -218,7 +239,7 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
         return Recommendations(self._items.ids[best], self._clipped(scores[best]))
 
     def _rated(self, user: int) -> tuple[Array, Array]:
-        """Items (numbers) and centered ratings of a user in training."""
+        """Items (numbers) and ratings of a user, minus the mean, in units of `scale_`."""
         if user in self._fresh:
             return self._fresh[user]
         if self._seen is None:
@@ -227,6 +248,17 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
             return np.empty(0, np.int64), np.empty(0)
         part = slice(int(self._seen.starts[user]), int(self._seen.starts[user + 1]))
         return np.asarray(self._seen.columns[part]).astype(np.int64), np.asarray(self._seen.values[part])
+
+    def _ratings(self) -> Compressed:
+        """All ratings known by now, those of `partial_fit` included."""
+        if self._seen is None:
+            raise ValueError("this model was saved without its ratings (seen=False)")
+        if not self._fresh:
+            return self._seen
+        rated = [self._rated(user) for user in range(len(self._users))]
+        starts = np.concatenate([[0], np.cumsum([len(items) for items, _ in rated])])
+        items, values = (np.concatenate(parts) for parts in zip(*rated, strict=True))
+        return Compressed(starts.astype(np.int64), items.astype(np.int32), values.astype(self._seen.values.dtype))
 
     def evaluate(self, ratings: Source, unknown: str = "warn") -> Errors:
         """Root mean square and mean absolute error on ratings."""
@@ -259,12 +291,10 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
         return Factorization(torch.from_numpy(self.user_factors_), torch.from_numpy(self.item_factors_))
 
     def entries(self, biases: bool = False) -> Entries:
-        """The training ratings minus the mean (and minus the biases), numbered as the factors are."""
-        self._fitted()
-        if self._seen is None:
-            raise ValueError("this model was saved without its ratings (seen=False)")
-        rows = np.repeat(np.arange(self._seen.rows), self._seen.counts)
-        columns, values = np.array(self._seen.columns, np.int64), np.array(self._seen.values)
+        """All ratings, minus the mean (and minus the biases), numbered as the factors are; `partial_fit`'s included."""
+        known = self._fitted()._ratings()
+        rows = np.repeat(np.arange(known.rows), known.counts)
+        columns, values = np.array(known.columns, np.int64), np.array(known.values) * self.scale_
         if biases:
             values = values - self.user_biases_[rows] - self.item_biases_[columns]
         shape = (len(self.user_factors_), len(self.item_factors_))
@@ -272,53 +302,12 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str], seen: bool = True) -> None:
         """Write the fitted model to one safetensors file, without pickle; `seen=False` leaves the ratings out."""
-        self._fitted()
-        arrays = {
-            "user_factors": self.user_factors_,
-            "item_factors": self.item_factors_,
-            "user_biases": self.user_biases_,
-            "item_biases": self.item_biases_,
-            "user_counts": self._counts[0],
-            "item_counts": self._counts[1],
-            **saving.pack_ids("user_ids", self._users.ids),
-            **saving.pack_ids("item_ids", self._items.ids),
-        }
-        if seen and self._seen is not None:
-            rated = [self._rated(user) for user in range(len(self._users))]
-            lengths = np.array([len(items) for items, _ in rated], np.int64)
-            arrays["seen_starts"] = np.concatenate([[0], np.cumsum(lengths)])
-            arrays["seen_items"] = np.concatenate([items for items, _ in rated]).astype(np.int32)
-            arrays["seen_values"] = np.concatenate([values for _, values in rated]).astype(self.dtype)
-        skipped = ("engine", "device", "progress", "threads")
-        parameters = {name: value for name, value in self.get_params().items() if name not in skipped}
-        facts = {
-            "kind": type(self).__name__,
-            "parameters": parameters,
-            "mean": self.mean_,
-            "range": self.range_,
-            "strengths": asdict(self.strengths_),
-            "history": [asdict(line) for line in self.history_],
-        }
-        saving.write(path, arrays, facts)
+        saving.save(self._fitted(), path, seen)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Completion:
         """Read a model that `save` wrote."""
-        arrays, facts = saving.read(path)
-        if facts["kind"] != cls.__name__:
-            raise ValueError(f"{path} holds a {facts['kind']}, load it with {facts['kind']}.load")
-        model = cls(**facts["parameters"])
-        model.user_factors_, model.item_factors_ = arrays["user_factors"], arrays["item_factors"]
-        model.user_biases_, model.item_biases_ = arrays["user_biases"], arrays["item_biases"]
-        model._users, model._items = (Lookup(saving.unpack_ids(n, arrays)) for n in ("user_ids", "item_ids"))
-        model._counts = (arrays["user_counts"], arrays["item_counts"])
-        model.mean_, model.range_ = facts["mean"], tuple(facts["range"])
-        model.strengths_ = Strengths(**facts["strengths"])
-        model.history_ = [Sweep(**line) for line in facts["history"]]
-        model.objective_ = model.history_[-1].objective
-        model._fresh, model._data = {}, None
-        seen = [arrays.get(name) for name in ("seen_starts", "seen_items", "seen_values")]
-        model._seen = None if seen[0] is None else Compressed(*seen)  # type: ignore[arg-type]
+        model: Completion = saving.load(cls, path)
         model._loaded()
         return model
 

@@ -57,7 +57,7 @@ def diagnose(model: Completion, confidence: float = 0.95) -> Diagnosis:
     units = (rows @ left.square()) * (columns @ right.square())
     lam = model.strengths_.empirical + model.strengths_.expected
     trace = float(values.sum())
-    penalty, induced = lam * float(units.sum()), lam * trace**2 / model.width
+    penalty, induced = lam * float(units.sum()), lam * trace**2 / model.strengths_.width
     return Diagnosis(
         weighted_trace=trace,
         penalty=penalty,
@@ -73,6 +73,17 @@ def diagnose(model: Completion, confidence: float = 0.95) -> Diagnosis:
 def product_spectrum(left: Tensor, right: Tensor) -> Tensor:
     """Singular values of left right^T from the two thin factors, without forming the product."""
     return torch.linalg.svdvals(torch.linalg.qr(left).R @ torch.linalg.qr(right).R.mT)
+
+
+def _mean_square(model: Completion) -> float:
+    """Mean squared error on all ratings known by now."""
+    entries = model.entries(biases=True)
+    left, right = (torch.from_numpy(side).double() for side in (model.user_factors_, model.item_factors_))
+    parts = (part.split(1 << 16) for part in (entries.rows, entries.columns, entries.values))
+    total = 0.0
+    for rows, columns, values in zip(*parts, strict=True):
+        total += float((values.double() - (left[rows] * right[columns]).sum(1)).square().sum())
+    return total / len(entries)
 
 
 def _bound(model: Completion, confidence: float) -> Bound:
@@ -91,7 +102,7 @@ def _bound(model: Completion, confidence: float) -> Bound:
     right = torch.cat([right, torch.ones(len(right), 1, dtype=torch.float64), item_side[:, None] / half], 1)
     trace = float(product_spectrum(left * rows.sqrt()[:, None], right * columns.sqrt()[:, None]).sum())
     alpha, failure = grid_alpha(trace**2, 1 - confidence)
-    risk = (model.history_[-1].rmse / half) ** 2
+    risk = _mean_square(model) / half**2
     constant = float(entries.values.double().square().mean()) / half**2
     return completion(
         alpha=alpha,

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from droptics.recommenders.engines import block_of, prepared, solve_block
-from droptics.recommenders.ratings import Compressed, DuplicateRatings, Lookup
+from droptics.recommenders.ids import Lookup, joined
+from droptics.recommenders.ratings import Compressed, DuplicateRatings
 
 Array = NDArray[Any]
 
@@ -26,7 +27,7 @@ def fold_in(model: Any, ratings: tuple[Array, Array, NDArray[np.float64]]) -> No
     model._users = _extended(model._users, user_ids)
     model._items = _extended(model._items, item_ids)
     users, items = model._users(user_ids), model._items(item_ids)
-    users, items, centered = _averaged(users, items, values - model.mean_)
+    users, items, centered = _averaged(users, items, (values - model.mean_) / model.scale_)
     model.range_ = (min(model.range_[0], float(values.min())), max(model.range_[1], float(values.max())))
     touched = np.unique(users)
     for user in touched:
@@ -40,7 +41,7 @@ def fold_in(model: Any, ratings: tuple[Array, Array, NDArray[np.float64]]) -> No
     counts = [
         _padded(count, size) for count, size in zip(model._counts, (len(model._users), len(model._items)), strict=True)
     ]
-    left, right = _side(model, "user", len(model._users)), _side(model, "item", len(model._items))
+    left, right = model._sides(len(model._users), len(model._items))
     table = _table([model._fresh[int(user)] for user in touched], known_items, right.dtype)
     left[touched] = _solved(model, table, right[:known_items], left[touched], counts[1][:known_items], len(left))
     counts[0][touched] = [len(model._fresh[int(user)][0]) for user in touched]
@@ -49,9 +50,7 @@ def fold_in(model: Any, ratings: tuple[Array, Array, NDArray[np.float64]]) -> No
         rows = [(users[items == item], centered[items == item]) for item in fresh]
         right[fresh] = _solved(model, _table(rows, len(left), right.dtype), left, right[fresh], counts[0], len(right))
         counts[1][fresh] = [len(raters) for raters, _ in rows]
-    width = model.width
-    model.user_factors_, model.user_biases_ = left[:, :width].copy(), left[:, width].copy()
-    model.item_factors_, model.item_biases_ = right[:, :width].copy(), right[:, width].copy()
+    model._set_sides(left, right)
     model._counts = tuple(counts)
 
 
@@ -59,9 +58,7 @@ def _extended(lookup: Lookup, ids: Array) -> Lookup:
     fresh = np.unique(ids[lookup(ids) < 0])
     if not len(fresh):
         return lookup
-    if fresh.dtype.kind != lookup.ids.dtype.kind:
-        return Lookup(np.concatenate([lookup.ids.astype(str), fresh.astype(str)]))
-    return Lookup(np.concatenate([lookup.ids, fresh]))
+    return Lookup(joined([lookup.ids, fresh]))
 
 
 def _averaged(users: Array, items: Array, values: Array) -> tuple[Array, Array, Array]:
@@ -81,14 +78,6 @@ def _padded(counts: Array, size: int) -> NDArray[np.int64]:
     return grown
 
 
-def _side(model: Any, name: str, size: int) -> Array:
-    factors, biases = getattr(model, f"{name}_factors_"), getattr(model, f"{name}_biases_")
-    side = np.zeros((size, model.strengths_.columns), factors.dtype)
-    side[: len(factors), : model.width] = factors
-    side[: len(biases), model.width] = biases
-    return side
-
-
 def _table(rows: list[tuple[Array, Array]], limit: int, dtype: np.dtype[Any]) -> Compressed:
     """Compressed rows of (columns, values), columns from `limit` on left out."""
     kept = [(columns[columns < limit], values[columns < limit]) for columns, values in rows]
@@ -98,7 +87,7 @@ def _table(rows: list[tuple[Array, Array]], limit: int, dtype: np.dtype[Any]) ->
 
 
 def _solved(model: Any, table: Compressed, fixed: Array, rows: Array, weights: Array, count: int) -> Array:
-    regressors, offsets, diagonals, _ = prepared(fixed, model.strengths_, weights, count)
+    regressors, offsets, diagonals, _ = prepared(fixed, model.strengths_.scaled(model.scale_), weights, count)
     result = np.ascontiguousarray(rows)
     solve_block(block_of(table, 0, table.rows), regressors, offsets, result, diagonals, 0)
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
@@ -21,10 +22,14 @@ from scipy import sparse
 
 from droptics.data import Entries
 from droptics.datasets import Chunk, Ratings, read_chunks
+from droptics.recommenders.ids import Lookup, as_ids, joined
 
 Array = NDArray[Any]
 Source = Any
 """Entries, Ratings, a scipy sparse matrix, a table of three columns, three arrays, chunks, or the path of a table."""
+
+
+_Counted = tuple[Array, NDArray[np.int64]]
 
 
 class DuplicateRatings(UserWarning):
@@ -57,32 +62,12 @@ class Compressed:
         return [(int(low), int(high)) for low, high in pairwise(edges)]
 
 
-class Lookup:
-    """Numbers for arbitrary ids; `ids[k]` has number k, unknown ids get -1."""
-
-    def __init__(self, ids: Array) -> None:
-        self.ids = ids
-        self._order = np.argsort(ids, kind="stable")
-        self._sorted = ids[self._order]
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __call__(self, ids: Any) -> NDArray[np.int64]:
-        """Numbers of these ids, -1 where unknown; whole numbers and their text are the same id."""
-        asked = _same_kind(as_ids(ids), self.ids)
-        if not len(self.ids) or not len(asked):
-            return np.full(len(asked), -1, np.int64)
-        place = np.minimum(np.searchsorted(self._sorted, asked), len(self.ids) - 1)
-        return np.where(self._sorted[place] == asked, self._order[place], -1).astype(np.int64)
-
-
 @dataclass(frozen=True, eq=False)
 class Observations:
     """All ratings, minus their mean, compressed by user and by item; users and items are numbered by activity.
 
     The most active come first, so that blocks of rows need similar work and the factors read most often lie
-    together.
+    together. Values are (rating - mean) / scale, formed in float64; `scale` is 1 for ratings of ordinary size.
     """
 
     users: Lookup
@@ -93,6 +78,7 @@ class Observations:
     low: float
     high: float
     folder: Path | None = None
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         if self.folder is not None:
@@ -118,24 +104,23 @@ def observations(
     work must fit. Pairs rated more than once are averaged, with a `DuplicateRatings` warning.
     """
     chunks = chunked(source, chunk)
-    (user_ids, user_counts), (item_ids, item_counts) = _count(chunks())
-    total = int(user_counts.sum())
+    users, items, found = _count(chunks())
+    total = int(users[1].sum())
     if total == 0:
         raise ValueError("ratings must hold at least one rating, got none")
+    middle = found.mean(total) if mean is None else mean
+    scale = _scale(max(found.high - middle, middle - found.low), np.dtype(dtype))
     size = total * 2 * (4 + np.dtype(dtype).itemsize)
     folder = Path(tempfile.mkdtemp(prefix="droptics-")) if size > memory else None
-    users, items = (
-        Lookup(ids[np.argsort(-n, kind="stable")]) for ids, n in ((user_ids, user_counts), (item_ids, item_counts))
-    )
-    starts = _starts(-np.sort(-user_counts))
+    user_ids, item_ids = (Lookup(ids[np.argsort(-n, kind="stable")]) for ids, n in (users, items))
+    starts = _starts(-np.sort(-users[1]))
     columns = _empty(total, np.dtype(np.int32), folder, "columns")
     values = _empty(total, np.dtype(dtype), folder, "values")
     cursor = starts[:-1].copy()
-    low, high, sums = np.inf, -np.inf, 0.0
     for part in chunks():
-        _scatter(users(part.users), items(part.items), part.values.astype(dtype), cursor, columns, values)
-        low, high = min(low, float(part.values.min())), max(high, float(part.values.max()))
-        sums += float(part.values.sum())
+        # The mean goes before the cast: ratings of a large offset differ only in digits that float32 does not hold.
+        centered = ((part.values - middle) / scale).astype(dtype)
+        _scatter(user_ids(part.users), item_ids(part.items), centered, cursor, columns, values)
     kept = _merge_duplicates(starts, columns, values)
     if kept < total:
         warnings.warn(
@@ -144,13 +129,14 @@ def observations(
             stacklevel=3,
         )
         columns, values = columns[:kept], values[:kept]
-        sums = _blocked_sum(values)
-    middle = sums / kept if mean is None else mean
-    for begin in range(0, kept, 1 << 22):
-        values[begin : begin + (1 << 22)] -= np.asarray(middle, dtype)
+        if mean is None:
+            shift = _blocked_sum(values) / kept
+            middle += scale * shift
+            for begin in range(0, kept, 1 << 22):
+                values[begin : begin + (1 << 22)] -= np.asarray(shift, dtype)
     by_user = Compressed(starts, columns, values)
-    by_item = _transpose(by_user, len(items), folder)
-    return Observations(users, items, by_user, by_item, float(middle), low, high, folder)
+    by_item = _transpose(by_user, len(item_ids), folder)
+    return Observations(user_ids, item_ids, by_user, by_item, float(middle), found.low, found.high, folder, scale)
 
 
 def chunked(source: Source, size: int = 1 << 24) -> Callable[[], Iterator[Chunk]]:
@@ -173,7 +159,7 @@ def triple(source: Source) -> tuple[Array, Array, NDArray[np.float64]]:
         raw = (found.row, found.col, found.data)
     elif isinstance(source, (str, os.PathLike)) or _is_chunks(source):
         parts = source if isinstance(source, list) else list(read_chunks(source))
-        users, items = (_joined([getattr(part, name) for part in parts]) for name in ("users", "items"))
+        users, items = (joined([getattr(part, name) for part in parts]) for name in ("users", "items"))
         raw = (users, items, np.concatenate([part.values for part in parts]))
     elif hasattr(source, "columns") and hasattr(source, "iloc"):
         if source.shape[1] < 3:
@@ -197,28 +183,6 @@ def _is_chunks(source: Source) -> bool:
     return isinstance(source, list) and bool(source) and all(isinstance(part, Chunk) for part in source)
 
 
-def as_ids(ids: Any) -> Array:
-    """Ids as a vector of int64 or text."""
-    found = ids.detach().cpu().numpy() if isinstance(ids, torch.Tensor) else np.asarray(ids)
-    found = found.reshape(-1) if found.ndim == 0 else found
-    if found.ndim != 1:
-        raise ValueError(f"ids must be a vector, got shape {found.shape}")
-    if found.dtype.kind in "iu":
-        return found.astype(np.int64)
-    if found.dtype.kind in "UT":
-        return found.astype(str)
-    if found.dtype.kind == "O":
-        if all(isinstance(entry, (int, np.integer)) and not isinstance(entry, bool) for entry in found):
-            return found.astype(np.int64)
-        if all(isinstance(entry, (str, int, np.integer)) for entry in found):
-            return found.astype(str)
-    if found.dtype.kind == "f" and bool((found % 1 == 0).all()):
-        return found.astype(np.int64)
-    if not len(found):
-        return found.astype(np.int64)
-    raise ValueError(f"ids must be whole numbers or text, got {found.dtype} such as {found[0]!r}")
-
-
 def _as_values(values: Any) -> NDArray[np.float64]:
     found = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values
     try:
@@ -234,38 +198,58 @@ def _as_values(values: Any) -> NDArray[np.float64]:
     return numbers
 
 
-def _same_kind(asked: Array, known: Array) -> Array:
-    """Asked ids in the kind (int64 or text) of the known ones."""
-    if asked.dtype.kind == known.dtype.kind:
-        return asked
-    if known.dtype.kind == "U":
-        return asked.astype(str)
-    numbers = np.full(len(asked), np.iinfo(np.int64).min, np.int64)
-    for position, name in enumerate(asked):
-        digits = name[1:] if name.startswith("-") else name
-        if digits.isdecimal() and len(digits) < 19 and str(int(name)) == name:
-            numbers[position] = int(name)
-    return numbers
+@dataclass(frozen=True)
+class _Extent:
+    """Least and largest rating, and the sum of their differences to the first one: a mean that no offset spoils."""
+
+    low: float = math.inf
+    high: float = -math.inf
+    first: float = 0.0
+    sum: float = 0.0
+
+    def with_chunk(self, values: NDArray[np.float64]) -> _Extent:
+        if not len(values):
+            return self
+        first = float(values[0]) if self.low > self.high else self.first
+        with np.errstate(over="ignore"):
+            more = self.sum + float((values - first).sum())
+        return _Extent(min(self.low, float(values.min())), max(self.high, float(values.max())), first, more)
+
+    def mean(self, count: int) -> float:
+        return self.first + self.sum / count
 
 
-def _joined(parts: list[Array]) -> Array:
-    kinds = {part.dtype.kind for part in parts}
-    return np.concatenate([part.astype(str) for part in parts] if len(kinds) > 1 else parts)
+def _scale(largest: float, dtype: np.dtype[Any]) -> float:
+    """1 for ratings within 1000 of their mean and not all within 1/1000, else a power of two near the largest.
+
+    Squares and fourth powers of what is fitted then stay within the range of `dtype`.
+    """
+    limits = np.finfo(dtype)
+    if largest == 0 or 2.0**-10 <= largest <= 2.0**10:
+        return 1.0
+    if not float(limits.tiny) / float(limits.eps) <= largest <= float(limits.max) * float(limits.eps):
+        raise ValueError(
+            f"ratings differ from their mean by up to {largest:g}, beyond what {dtype} holds; "
+            'pass dtype="float64" or use other units'
+        )
+    return float(2.0 ** round(math.log2(largest)))
 
 
-def _count(chunks: Iterable[Chunk]) -> tuple[tuple[Array, NDArray[np.int64]], tuple[Array, NDArray[np.int64]]]:
-    """Distinct users and items in sorted order and how often each occurs, merged chunk by chunk."""
+def _count(chunks: Iterable[Chunk]) -> tuple[_Counted, _Counted, _Extent]:
+    """Distinct users and items in sorted order and how often each occurs, and the ratings' extent, chunk by chunk."""
     users = items = (np.empty(0, np.int64), np.empty(0, np.int64))
+    extent = _Extent()
     for chunk in chunks:
         users, items = _merged(users, chunk.users), _merged(items, chunk.items)
-    return users, items
+        extent = extent.with_chunk(chunk.values)
+    return users, items, extent
 
 
-def _merged(known: tuple[Array, NDArray[np.int64]], more: Array) -> tuple[Array, NDArray[np.int64]]:
+def _merged(known: _Counted, more: Array) -> _Counted:
     fresh, times = np.unique(more, return_counts=True)
     if not len(known[0]):
         return fresh, times.astype(np.int64)
-    ids, place = np.unique(_joined([known[0], fresh]), return_inverse=True)
+    ids, place = np.unique(joined([known[0], fresh]), return_inverse=True)
     return ids, np.bincount(place, np.concatenate([known[1], times]), len(ids)).astype(np.int64)
 
 

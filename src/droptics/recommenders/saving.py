@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from droptics.files import replacing
+from droptics.recommenders.alternation import Strengths, Sweep
+from droptics.recommenders.ids import Lookup
+from droptics.recommenders.ratings import Compressed
 
 Array = NDArray[Any]
 FORMAT = "droptics-completion-1"
+# Options that say where a model is fitted, not what it is.
+PLACES = ("engine", "device", "progress", "threads")
 
 
 def write(path: str | os.PathLike[str], arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
@@ -41,9 +47,56 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]
         raise ValueError(f"{source} is not a saved completion: {error}") from error
 
 
+def save(model: Any, path: str | os.PathLike[str], seen: bool) -> None:
+    """Write a fitted completion, with its ratings or without."""
+    arrays = {
+        "user_factors": model.user_factors_,
+        "item_factors": model.item_factors_,
+        "user_biases": model.user_biases_,
+        "item_biases": model.item_biases_,
+        "user_counts": model._counts[0],
+        "item_counts": model._counts[1],
+        **pack_ids("user_ids", model._users.ids),
+        **pack_ids("item_ids", model._items.ids),
+    }
+    if seen and model._seen is not None:
+        known = model._ratings()
+        arrays |= {"seen_starts": known.starts, "seen_items": known.columns, "seen_values": known.values}
+    facts = {
+        "kind": type(model).__name__,
+        "parameters": {name: value for name, value in model.get_params().items() if name not in PLACES},
+        "mean": model.mean_,
+        "scale": model.scale_,
+        "range": model.range_,
+        "strengths": asdict(model.strengths_),
+        "history": [asdict(line) for line in model.history_],
+    }
+    write(path, arrays, facts)
+
+
+def load(kind: Any, path: str | os.PathLike[str]) -> Any:
+    """Read a completion of this class."""
+    arrays, facts = read(path)
+    if facts["kind"] != kind.__name__:
+        raise ValueError(f"{path} holds a {facts['kind']}, load it with {facts['kind']}.load")
+    model = kind(**facts["parameters"])
+    model.user_factors_, model.item_factors_ = arrays["user_factors"], arrays["item_factors"]
+    model.user_biases_, model.item_biases_ = arrays["user_biases"], arrays["item_biases"]
+    model._users, model._items = (Lookup(unpack_ids(name, arrays)) for name in ("user_ids", "item_ids"))
+    model._counts = (arrays["user_counts"], arrays["item_counts"])
+    model.mean_, model.range_, model.scale_ = facts["mean"], tuple(facts["range"]), facts.get("scale", 1.0)
+    model.strengths_ = Strengths(**facts["strengths"])
+    model.history_ = [Sweep(**line) for line in facts["history"]]
+    model.objective_ = model.history_[-1].objective
+    model._fresh, model._data = {}, None
+    seen = [arrays.get(name) for name in ("seen_starts", "seen_items", "seen_values")]
+    model._seen = None if seen[0] is None else Compressed(*seen)  # type: ignore[arg-type]
+    return model
+
+
 def pack_ids(name: str, ids: Array) -> dict[str, Array]:
     """Ids as plain arrays: whole numbers as they are, text as UTF-8 bytes and where each one ends."""
-    if ids.dtype.kind == "i":
+    if ids.dtype.kind in "iu":
         return {name: ids}
     encoded = [text.encode("utf-8") for text in ids.tolist()]
     ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)

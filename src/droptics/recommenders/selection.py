@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, clone
 from droptics.checks import as_drop, check_positive
 from droptics.datasets import Ratings
 from droptics.plots import lines
-from droptics.recommenders.base import Completion, Errors
+from droptics.recommenders.answers import Errors
+from droptics.recommenders.base import Completion
 from droptics.recommenders.completion import DropoutCompletion, default_drop
 from droptics.recommenders.ratings import Source, observations, triple
 

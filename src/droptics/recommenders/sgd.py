@@ -53,7 +53,8 @@ def descend(
             raise ArithmeticError("the factors are no longer finite; use a smaller rate")
         seconds += time.perf_counter() - begin
         total, error = _objective((left, right), (rows, columns, values), strengths, data)
-        history.append(Sweep(epoch, total / data.count, float(np.sqrt(error / data.count)), seconds))
+        rmse = data.scale * float(np.sqrt(error / data.count))
+        history.append(Sweep(epoch, data.scale**2 * total / data.count, rmse, seconds))
         if watch is not None:
             watch(history[-1])
         if inspect is not None:
