@@ -189,3 +189,36 @@ def test_bad_input_is_named(build, message):
 def test_characteristic_matrices_are_positive_semidefinite():
     for law in LAWS.values():
         assert float(torch.linalg.eigvalsh(law.characteristic)[0]) >= -1e-9 * max(1, float(law.characteristic.max()))
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 6])
+def test_diagonals_are_those_of_the_characteristic_matrix(size):
+    for name, law in laws(size).items():
+        dense = law.covariance / torch.outer(law.mean, law.mean)
+        close(law.characteristic, dense, 1e-12, scale=1 + float(dense.abs().max()))
+        for lag in range(size):
+            expected = torch.diagonal(dense, lag)
+            close(law.diagonal(lag), expected, 1e-12, scale=1 + float(dense.abs().max()))
+            assert lag <= law.reach or not float(expected.abs().max()) > 1e-12, name
+
+
+LARGE = [
+    Bernoulli(0.5, 100_000),
+    Block(0.5, 100_000, 10),
+    SlidingBlock(0.05, 100_000, 10),
+    SlidingBlock.matching(0.3, 100_000, 10, "valid"),
+    Gaussian(0.7, 100_000),
+    Product([Block(0.5, 50_000, 10), SlidingBlock(0.05, 50_000, 7)]),
+]
+
+
+@pytest.mark.parametrize("law", LARGE, ids=lambda law: type(law).__name__)
+def test_large_laws_never_form_a_matrix_over_all_pairs(law):
+    """All of it fits in ten vectors; the matrix itself would take 75 GiB and is refused before memory is taken."""
+    generator = torch.Generator().manual_seed(0)
+    parts = [law.mean, law.relative_variance, law.sample(2, generator)[0], law.multipliers(1, generator)[0]]
+    assert all(bool(torch.isfinite(part).all()) and len(part) == 100_000 for part in parts)
+    assert len(law.diagonal(min(law.reach, 3))) == 100_000 - min(law.reach, 3)
+    for name in ("covariance", "characteristic"):
+        with pytest.raises(ValueError, match=r"100000 units takes 75 GiB.*use relative_variance"):
+            getattr(law, name)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.checks import as_drop, check_positive, check_size
-from droptics.masks.law import MaskLaw, coin_batches, coins
+from droptics.masks.law import MaskLaw, check_dense, coin_batches, coins
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,7 @@ class Bernoulli(MaskLaw):
 
     @property
     def covariance(self) -> Tensor:
+        check_dense(self.size)
         return torch.diag(self.drop * (1 - self.drop))
 
     @property
@@ -50,6 +51,7 @@ class Bernoulli(MaskLaw):
 
     @property
     def characteristic(self) -> Tensor:
+        check_dense(self.size)
         return torch.diag(self.relative_variance)
 
     @property

@@ -10,9 +10,10 @@ from typing import Literal
 import torch
 from scipy.optimize import brentq
 from torch import Tensor
+from torch.nn import functional
 
 from droptics.checks import as_drop, check_positive, check_size
-from droptics.masks.law import MaskLaw, coin_batches, coins
+from droptics.masks.law import MaskLaw, check_dense, coin_batches, coins
 
 Edges = Literal["clipped", "valid"]
 
@@ -73,6 +74,14 @@ class Block(MaskLaw):
         return (self.drop / (1 - self.drop)).repeat_interleave(self.block)
 
     @property
+    def reach(self) -> int:
+        return self.block - 1
+
+    def diagonal(self, lag: int) -> Tensor:
+        together = torch.arange(self.block, device=self.drop.device) < self.block - lag  # i and i + lag in one block
+        return (self.relative_variance * together.repeat(len(self.drop)))[: max(self.size - lag, 0)]
+
+    @property
     def bound(self) -> Tensor:
         return 1 / self.mean
 
@@ -88,6 +97,7 @@ class Block(MaskLaw):
             yield kept.repeat_interleave(self.block, dim=1), probabilities
 
     def _by_block(self, values: Tensor) -> Tensor:
+        check_dense(self.size)
         ones = torch.ones(self.block, self.block, dtype=values.dtype, device=values.device)
         return torch.kron(torch.diag(values), ones)
 
@@ -132,7 +142,7 @@ class SlidingBlock(MaskLaw):
         rate = float(as_drop(drop))
         if rate == 0:
             return SlidingBlock(0.0, size, block, edges)
-        cover = torch.diagonal(SlidingBlock(0.0, size, block, edges)._shared())
+        cover = SlidingBlock(0.0, size, block, edges)._shared(0)
 
         def excess(log_keep: float) -> float:
             return float(-torch.expm1(log_keep * cover).mean()) - rate
@@ -147,7 +157,7 @@ class SlidingBlock(MaskLaw):
 
     @property
     def mean(self) -> Tensor:
-        return torch.exp(torch.log1p(-self.drop) * torch.diagonal(self._shared()))
+        return torch.exp(torch.log1p(-self.drop) * self._shared(0))
 
     @property
     def covariance(self) -> Tensor:
@@ -159,7 +169,21 @@ class SlidingBlock(MaskLaw):
 
     @property
     def characteristic(self) -> Tensor:
-        return torch.expm1(-torch.log1p(-self.drop) * self._shared())
+        check_dense(self.size)
+        place = torch.arange(self.size, device=self.drop.device)
+        shared = self._containing(torch.minimum(place[:, None], place), torch.maximum(place[:, None], place))
+        return torch.expm1(-torch.log1p(-self.drop) * shared)
+
+    @property
+    def relative_variance(self) -> Tensor:
+        return self.diagonal(0)
+
+    @property
+    def reach(self) -> int:
+        return min(self.block, self.size) - 1
+
+    def diagonal(self, lag: int) -> Tensor:
+        return torch.expm1(-torch.log1p(-self.drop) * self._shared(lag))
 
     @property
     def bound(self) -> Tensor:
@@ -180,22 +204,22 @@ class SlidingBlock(MaskLaw):
         starts = self.size + self.block - 1 if self.edges == "clipped" else self.size - self.block + 1
         return self.drop.expand(starts)
 
-    def _covers(self) -> Tensor:
-        """covers[s, i] = 1 when block s contains unit i."""
-        starts = len(self._coin_drop())
-        first = 1 - self.block if self.edges == "clipped" else 0
-        offset = torch.arange(self.size, device=self.drop.device) - (
-            torch.arange(starts, device=self.drop.device)[:, None] + first
-        )
-        return ((offset >= 0) & (offset < self.block)).to(torch.float64)
+    def _shared(self, lag: int) -> Tensor:
+        """Number of blocks that contain both unit i and unit i + lag, for every i."""
+        place = torch.arange(self.size - lag, device=self.drop.device)
+        return self._containing(place, place + lag)
 
-    def _shared(self) -> Tensor:
-        """shared[i, j] = number of blocks that contain both units."""
-        covers = self._covers()
-        return covers.mT @ covers
+    def _containing(self, left: Tensor, right: Tensor) -> Tensor:
+        """Number of blocks that contain the units from `left` to `right`: their starts lie between two ends."""
+        first, last = (1 - self.block, self.size - 1) if self.edges == "clipped" else (0, self.size - self.block)
+        starts = left.clamp_max(last) - (right - self.block + 1).clamp_min(first) + 1
+        return starts.clamp_min(0).to(torch.float64)
 
     def _survivors(self, kept: Tensor) -> Tensor:
-        return ((1 - kept) @ self._covers().to(kept) < 0.5).to(kept)
+        """A unit survives when no block fell in the window of starts that cover it."""
+        outside = 0 if self.edges == "clipped" else self.block - 1
+        fallen = functional.pad(1 - kept, (outside + 1, outside)).cumsum(1)
+        return (fallen[:, self.block :] - fallen[:, : -self.block] < 0.5).to(kept)
 
 
 def drop_for_width(drop: float, width: int, block: int = 1) -> float:

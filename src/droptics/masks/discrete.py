@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.checks import as_float_tensor, check_positive, check_size
-from droptics.masks.law import MaskLaw
+from droptics.masks.law import MaskLaw, check_dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +71,17 @@ class Discrete(MaskLaw):
 
     @property
     def covariance(self) -> Tensor:
+        check_dense(self.size)
         centered = self.masks - self.mean
         return (centered * self.probabilities[:, None]).mT @ centered
+
+    @property
+    def relative_variance(self) -> Tensor:
+        return self.diagonal(0)
+
+    def diagonal(self, lag: int) -> Tensor:
+        ratios = self.masks / self.mean - 1
+        return self.probabilities @ (ratios[:, : self.size - lag] * ratios[:, lag:])
 
     @property
     def bound(self) -> Tensor:

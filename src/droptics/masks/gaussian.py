@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from droptics.checks import as_float_tensor, check_positive, check_size
-from droptics.masks.law import MaskLaw
+from droptics.masks.law import MaskLaw, check_dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +40,16 @@ class Gaussian(MaskLaw):
 
     @property
     def covariance(self) -> Tensor:
+        check_dense(self.size)
         return torch.diag(self.variance)
 
     @property
     def independent(self) -> bool:
         return True
+
+    @property
+    def characteristic(self) -> Tensor:
+        return self.covariance
 
     @property
     def relative_variance(self) -> Tensor:

@@ -14,6 +14,9 @@ from torch import Tensor
 
 from droptics.errors import NoFiniteSupport
 
+# Units of a law whose covariance is written out: 16 GiB.
+LARGEST = 46340
+
 
 class MaskLaw(abc.ABC):
     """A distribution of masks on `size` units; every unit has a non-zero mean.
@@ -59,6 +62,15 @@ class MaskLaw(abc.ABC):
         return torch.diagonal(self.characteristic)
 
     @property
+    def reach(self) -> int:
+        """Units further apart than this are uncorrelated, so that `characteristic` is a band of this many diagonals."""
+        return 0 if self.independent else self.size - 1
+
+    def diagonal(self, lag: int) -> Tensor:
+        """The entries (i, i + lag) of `characteristic`, (size - lag,), which a law of small reach knows without it."""
+        return self.relative_variance if lag == 0 else torch.diagonal(self.characteristic, lag)
+
+    @property
     def bound(self) -> Tensor | None:
         """Largest absolute multiplier of each unit, or None when the masks are unbounded."""
         return None
@@ -89,6 +101,15 @@ class MaskLaw(abc.ABC):
         """All masks of unit mean with their probabilities, one at a time."""
         for multipliers, probabilities in self.atom_batches(1024):
             yield from zip(multipliers, probabilities.tolist(), strict=True)
+
+
+def check_dense(size: int) -> None:
+    """Refuse a matrix over all pairs of units that no ordinary memory holds, before it is taken."""
+    if size > LARGEST:
+        raise ValueError(
+            f"a matrix over all pairs of {size} units takes {8 * size**2 / 2**30:.0f} GiB, the limit is {LARGEST} "
+            "units; use relative_variance, or diagonal(lag) up to reach"
+        )
 
 
 def coin_batches(drop: Tensor, batch: int) -> Iterator[tuple[Tensor, Tensor]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.masks.law import MaskLaw
+from droptics.masks.law import MaskLaw, check_dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,7 @@ class Product(MaskLaw):
 
     @property
     def covariance(self) -> Tensor:
+        check_dense(self.size)
         return torch.block_diag(*(law.covariance for law in self.laws))
 
     @property
@@ -48,11 +49,23 @@ class Product(MaskLaw):
 
     @property
     def characteristic(self) -> Tensor:
+        check_dense(self.size)
         return torch.block_diag(*(law.characteristic for law in self.laws))
 
     @property
     def relative_variance(self) -> Tensor:
         return torch.cat([law.relative_variance for law in self.laws])
+
+    @property
+    def reach(self) -> int:
+        return max(law.reach for law in self.laws)
+
+    def diagonal(self, lag: int) -> Tensor:
+        parts = []
+        for law in self.laws:
+            inside = law.diagonal(lag) if lag < law.size else self.mean.new_zeros(0)
+            parts += [inside, inside.new_zeros(law.size - len(inside))]
+        return torch.cat(parts)[: max(self.size - lag, 0)]
 
     @property
     def bound(self) -> Tensor | None:
