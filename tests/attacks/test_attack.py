@@ -663,3 +663,23 @@ def test_adapter_has_the_usual_calling_convention(seeded: None) -> None:
     assert first(pictures[:0], labels[:0]).shape == (0, 3, 2, 2)
     with pytest.raises(ValueError, match=r"images must lie in \[0, 1\]"):
         first(pictures * 255, labels)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, "autocast"])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_attacks_work_in_every_precision(dtype: torch.dtype | str, norm: str) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 3))
+    inputs = torch.rand(100, 10)
+    labels = net(inputs).argmax(1)
+    threat, method = Threat(norm, 0.1, (0.0, 1.0)), Pgd(CrossEntropy(), steps=10, step=0.03)
+    reference = attack(net.double(), Sample(inputs.double(), labels), threat, method)
+    if isinstance(dtype, str):
+        with torch.autocast("cpu", torch.bfloat16):
+            found = attack(net.float(), Sample(inputs, labels), threat, method)
+        assert found.inputs.dtype == torch.float32  # only the network is rounded, not the points
+    else:
+        found = attack(net.to(dtype), Sample(inputs.to(dtype), labels), threat, method)
+        assert found.inputs.dtype == dtype
+    # outputs near one are rounded by 2^-8 at worst, which decides few of 100 examples
+    assert abs(float(found.robust_accuracy()) - float(reference.robust_accuracy())) <= 0.05

@@ -149,7 +149,7 @@ def differentiable(model: Model | Function, *, faithful: bool = False) -> Differ
 
 def _plain_mlp(module: nn.Module, faithful: bool) -> PlainMlp | None:
     """The closed form when the module is nothing but Linear layers with ReLU between them, else None."""
-    if torch.is_autocast_enabled():
+    if any(torch.is_autocast_enabled(part.device.type) for part in module.parameters()):
         return None
     layers: list[nn.Linear] = []
     flattens = False

@@ -66,7 +66,8 @@ class LeakyNet:
         return torch.maximum(self.slope * before, before)
 
     def _derivative(self, before: Tensor) -> Tensor:
-        return torch.where(before >= 0, 1.0, self.slope).to(before.dtype)
+        # two Python numbers would meet in float32 first
+        return torch.where(before >= 0, before.new_ones(()), self.slope)
 
 
 def reflected_pgd(net: LeakyNet, inputs: Tensor, targets: Tensor, radius: float, step: float, steps: int) -> Tensor:

@@ -15,12 +15,12 @@ from tqdm.auto import tqdm
 from droptics.audits.batches import Batch, as_loss, batches, guess_loss, mean_loss, run
 from droptics.audits.discovery import Finding, Site, discover
 from droptics.audits.explaining import explain
-from droptics.audits.heads import Chain, Head, find_chain, find_head, head_features
+from droptics.audits.heads import Chain, Head, confirmed, find_chain, find_head, head_features
 from droptics.audits.measuring import Mean, Number, Plan, Tally, measure
 from droptics.audits.report import CurvePoint, Report, SiteReport
 from droptics.audits.statements import head_statements
 from droptics.audits.units import UnitTally, add_units
-from droptics.audits.watching import Trace, all_off, set_training, undisturbed, watched
+from droptics.audits.watching import Trace, all_off, only, set_training, undisturbed, watched
 from droptics.checks import check_positive, check_probability
 from droptics.losses import Loss, Squared
 
@@ -101,11 +101,10 @@ def audit(
         mean_loss(criterion, outputs, first.targets)  # what does not fit fails before anything is measured
         sites, findings = discover(module, first)
         state, sampled = _State(Tally.empty()), [site.name for site in sites if site.reason is None]
+        if isinstance(criterion, Squared) or first.targets.ndim == 1:
+            state.head = _head(module, first, trace, outputs)
         if isinstance(criterion, Squared):
-            state.head = find_head(trace, outputs)
             state.chain = find_chain(trace, first, outputs, [site.name for site in sites], criterion)
-        elif first.targets.ndim == 1:
-            state.head = find_head(trace, outputs)
         plan = _plan(criterion, sites, sampled, state, rates, draws)
         chained = itertools.chain([first], stream)
         for batch in tqdm(chained, desc="audit", unit="batch", disable=_silent(progress)):
@@ -140,6 +139,16 @@ def _clean(module: nn.Module, batch: Batch) -> tuple[Tensor, Trace]:
         return watched(module, lambda: run(module, batch), all_off, keep=True)
     except (RuntimeError, TypeError, IndexError, AttributeError) as problem:
         raise ValueError(f"the forward pass of {type(module).__name__} fails on this data: {problem}") from problem
+
+
+def _head(module: nn.Module, batch: Batch, trace: Trace, outputs: Tensor) -> Head | None:
+    """The head, if the outputs follow its masks as those of a linear layer: one more pass, with its site alone on."""
+    head = find_head(trace, outputs)
+    if head is None:
+        return None
+    set_training(module, False)
+    masked, trial = watched(module, lambda: run(module, batch), only(head.site), keep=True)
+    return head if confirmed(head, trial, masked) else None
 
 
 def _plan(

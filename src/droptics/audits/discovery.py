@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -71,9 +70,8 @@ def discover(module: nn.Module, batch: Batch) -> tuple[list[Site], list[Finding]
         if call.rate == 0:
             findings.append(Finding("note", call.site, "dropout with rate 0 does nothing", "remove it or set a rate"))
             continue
-        realized, problem = _realized(call)
-        sites.append(Site(call.site, call.kind, call.rate, call.shape, realized, call.site in active))
-        findings += [found for found in (problem, _kind_problem(call), _activity(call, active)) if found]
+        sites.append(Site(call.site, call.kind, call.rate, call.shape, _realized(call), call.site in active))
+        findings += [found for found in (_kind_problem(call), _activity(call, active)) if found]
     written, problems = _hand_written(module, batch, training, evaluation)
     findings += problems + _never_applied(module, training, sites) + _recomputed(module, batch)
     return sites + written, findings
@@ -84,10 +82,10 @@ def _traced(module: nn.Module, batch: Batch) -> tuple[Tensor, Trace]:
         return watched(module, lambda: run(module, batch), keep=True, randomness=True)
 
 
-def _realized(call: Call) -> tuple[float | None, Finding | None]:
-    """Share of the non-zero entries (or channels) that fell, against the nominal rate: five standard deviations."""
+def _realized(call: Call) -> float | None:
+    """Share of the non-zero entries (or channels) that fell."""
     if call.source is None or call.result is None or not call.applied or call.kind in ALPHA.values():
-        return None, None
+        return None
     alive = call.source != 0
     fell = alive & (call.result == 0)
     if call.kind in ELEMENTWISE.values():
@@ -97,14 +95,7 @@ def _realized(call: Call) -> tuple[float | None, Finding | None]:
         channels = alive.any(dim=dimensions) if call.source.ndim > 2 else alive
         gone = (~(alive & ~fell)).all(dim=dimensions) & channels if call.source.ndim > 2 else fell
         trials, falls = int(channels.sum()), int(gone.sum())
-    if trials == 0:
-        return None, None
-    rate = falls / trials
-    spread = math.sqrt(call.rate * (1 - call.rate) / trials)
-    if abs(rate - call.rate) > 5 * spread + 1 / trials:
-        text = f"called with rate {call.rate:g} but {rate:.1%} of {trials} units fell"
-        return rate, Finding("warning", call.site, text, "check what rewrites the output of this layer")
-    return rate, None
+    return falls / trials if trials else None
 
 
 def _kind_problem(call: Call) -> Finding | None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.audits.batches import Batch
-from droptics.audits.watching import Trace
+from droptics.audits.watching import Trace, written
 from droptics.data import Moments, Sample
 from droptics.losses import Squared
 from droptics.masks import Bernoulli, MaskLaw, Product
@@ -90,22 +90,40 @@ class Head:
 
 
 def find_head(trace: Trace, outputs: Tensor) -> Head | None:
-    """The site right before the linear layer that returns the outputs, in a run with all switches off."""
+    """The site right before the linear layer that returns the outputs, in a run with all switches off.
+
+    Only a candidate: `confirmed` tells whether the outputs follow the masks of this site as a linear layer does.
+    """
     if not trace.linear:
         return None
-    source, weight, bias, result = trace.linear[-1]
-    if result is not outputs or source.ndim != 2:
+    last = trace.linear[-1]
+    if last.result is not outputs or last.source.ndim != 2 or written(outputs) != last.versions[1]:
         return None
     for call in reversed(trace.calls):
-        if call.result is source and call.kind == "dropout" and call.rate > 0:
-            offset = torch.zeros(weight.shape[0]) if bias is None else bias.detach()
-            return Head(call.site, weight.detach().double(), offset.to(weight.device).double())
+        if call.result is last.source and call.kind == "dropout" and call.rate > 0:
+            if call.version != last.versions[0]:
+                return None  # written to between dropout and the layer
+            offset = torch.zeros(last.weight.shape[0]) if last.bias is None else last.bias.detach()
+            return Head(call.site, last.weight.detach().double(), offset.to(last.weight.device).double())
     return None
+
+
+def confirmed(head: Head, trace: Trace, outputs: Tensor) -> bool:
+    """Whether outputs = weight (z o a) + bias in a run in which only the head's site dropped, up to rounding."""
+    calls = [call for call in trace.calls if call.site == head.site and call.applied]
+    if len(calls) != 1 or calls[0].result is None or outputs.ndim != 2:
+        return False
+    masked = calls[0].result.double()
+    wanted = masked @ head.weight.mT + head.bias
+    # every product and every partial sum may be rounded
+    scale = masked.abs() @ head.weight.abs().mT + head.bias.abs()
+    level = (masked.shape[1] + 2) * torch.finfo(outputs.dtype).eps
+    return bool(((outputs.double() - wanted).abs() <= level * scale).all())
 
 
 def head_features(trace: Trace) -> Tensor:
     """Input of the last linear layer."""
-    return trace.linear[-1][0]
+    return trace.linear[-1].features
 
 
 @dataclass
@@ -163,22 +181,12 @@ def find_chain(
     simple = set(trace.functions) <= HARMLESS and not trace.hand_written and isinstance(loss, Squared)
     if not simple or len(trace.linear) < 2 or len(batch.arguments) != 1 or batch.options:
         return None
-    values = [trace.linear[0][0], *(result for *_, result in trace.linear)]
-    if values[-1] is not outputs or any(a[3] is not b[0] for a, b in zip(trace.linear, trace.linear[1:], strict=False)):
-        return None
-    places = {}
-    for call in trace.calls:
-        if call.site not in sites:
-            continue
-        layer = next((i for i, value in enumerate(values[:-1]) if call.source is value), None)
-        if layer is None or call.kind != "dropout":
-            return None
-        places[call.site] = layer
-    if set(places) != set(sites):
+    places = _places(trace, outputs)
+    if places is None or set(places) != set(sites):
         return None
     layers = [
-        (weight.detach(), weight.new_zeros(weight.shape[0]) if bias is None else bias.detach())
-        for _, weight, bias, _ in trace.linear
+        (call.weight.detach(), call.weight.new_zeros(call.weight.shape[0]) if call.bias is None else call.bias.detach())
+        for call in trace.linear
     ]
     chain = Chain(layers, places)
     inputs = _with_constant(batch.arguments[0].detach().double().flatten(1).cpu())
@@ -187,6 +195,25 @@ def find_chain(
     again = chain.model().outputs(inputs)
     rounding = 1e-4 if outputs.dtype != torch.float64 else 1e-10
     return chain if torch.allclose(again, outputs.double().cpu(), rtol=rounding, atol=rounding) else None
+
+
+def _places(trace: Trace, outputs: Tensor) -> dict[str, int] | None:
+    """The layer before which each site stands, where every layer reads nothing but what the one before it returns."""
+    sources = {id(call.result): call.source for call in trace.calls if call.source is not None}
+    value = trace.linear[0].source
+    while id(value) in sources:
+        value = sources[id(value)]
+    places, waiting = {}, list(trace.calls)
+    for position, linear in enumerate(trace.linear):
+        while value is not linear.source:
+            call = next((call for call in waiting if call.source is value), None)
+            if call is None or call.result is None or call.kind != "dropout":
+                return None
+            waiting.remove(call)
+            value = call.result
+            places[call.site] = position
+        value = linear.result
+    return places if value is outputs else None
 
 
 def _with_constant(inputs: Tensor) -> Tensor:

@@ -54,7 +54,7 @@ def add_units(tallies: dict[str, UnitTally], trace: Trace, sites: Sequence[str])
         source = call.source.detach().double()
         axis = 1 if source.ndim >= FEATURE_MAPS else source.ndim - 1
         energies = source.square().mean(dim=[i for i in range(source.ndim) if i != axis]).cpu()
-        norms = next((weight for fed, weight, _, _ in trace.linear if fed is call.result), None)
+        norms = next((linear.weight for linear in trace.linear if linear.source is call.result), None)
         part = UnitTally(energies, len(source), None if norms is None else norms.detach().double().norm(dim=0).cpu())
         before = tallies.get(call.site)
         if before is None or before.energies.shape == part.energies.shape:

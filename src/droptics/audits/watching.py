@@ -37,7 +37,12 @@ RECURRENT = {
 
 @dataclass
 class Call:
-    """One dropout call that was seen: where, which function, with which rate and flags, on which tensors."""
+    """One dropout call that was seen: where, which function, with which rate and flags, on which tensors.
+
+    Tensors of a call that dropped are copies, so that what the module does to them later is not seen. Those of a call
+    that was switched off are the module's own, to be followed by identity; `version` then says how often the result
+    had been written to.
+    """
 
     site: str
     kind: str
@@ -47,6 +52,23 @@ class Call:
     module: nn.Module | None
     source: Tensor | None = None
     result: Tensor | None = None
+    version: int = 0
+
+
+@dataclass
+class LinearCall:
+    """One call of `F.linear`: the tensors themselves, and how often input and result had been written to by then.
+
+    Attributes:
+        features: A copy of the input as it was.
+    """
+
+    source: Tensor
+    weight: Tensor
+    bias: Tensor | None
+    result: Tensor
+    features: Tensor
+    versions: tuple[int, int]
 
 
 @dataclass
@@ -56,14 +78,14 @@ class Trace:
     Attributes:
         calls: Dropout calls in order.
         hand_written: Places (module path) where random numbers were drawn outside torch's dropout functions.
-        linear: Arguments and results of `F.linear`, in order, when they are kept.
+        linear: Calls of `F.linear`, in order, when they are kept.
         functions: Names of all torch functions that were called.
         visited: Modules that ran.
     """
 
     calls: list[Call] = field(default_factory=list)
     hand_written: list[str] = field(default_factory=list)
-    linear: list[tuple[Tensor, Tensor, Tensor | None, Tensor]] = field(default_factory=list)
+    linear: list[LinearCall] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
     visited: set[nn.Module] = field(default_factory=set)
 
@@ -145,7 +167,8 @@ class _FunctionWatch(TorchFunctionMode):
         result = func(*args, **options)
         if self.keep and func in LINEAR:
             bias = args[2] if len(args) > 2 else options.get("bias")
-            self.trace.linear.append((args[0], args[1], bias, result))
+            versions = (written(args[0]), written(result))
+            self.trace.linear.append(LinearCall(args[0], args[1], bias, result, args[0].detach().clone(), versions))
         return result
 
     def _plain(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -156,11 +179,20 @@ class _FunctionWatch(TorchFunctionMode):
         site = self.places.name(kind.replace(" ", "_"))
         wanted = self.switch(site, rate)
         applied = training if wanted is None else wanted > 0
-        with self._own_numbers():
-            result = func(source, rate if wanted is None else wanted, True) if applied else source
         part = self.places.stack[-1] if self.places.stack else None
-        tensors = (source, result) if self.keep else (None, None)
-        self.trace.calls.append(Call(site, kind, rate, applied and rate > 0, tuple(source.shape), part, *tensors))
+        call = Call(site, kind, rate, applied and rate > 0, tuple(source.shape), part)
+        self.trace.calls.append(call)
+        if not applied:
+            # the same memory under another name: who reads the result can be told from who reads the input
+            result = source.view_as(source) if self.keep else source
+            if self.keep:
+                call.source, call.result, call.version = source, result, written(result)
+            return result
+        before = source.detach().clone() if self.keep else None
+        with self._own_numbers():
+            result = func(source, rate if wanted is None else wanted, True)
+        if self.keep:
+            call.source, call.result = before, result.detach().clone()
         return result
 
     def _attention(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -232,6 +264,11 @@ class _RandomWatch(TorchDispatchMode):
             operator = str(func).split(".")[1].rstrip("_")
             self.trace.hand_written.append(f"{path}.{operator}" if path else operator)
         return func(*args, **(kwargs or {}))
+
+
+def written(tensor: Tensor) -> int:
+    """How often torch wrote to the memory of a tensor in place; inference tensors do not count."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def watched(

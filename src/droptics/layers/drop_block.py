@@ -107,12 +107,12 @@ class DropBlock(nn.Module):
         gamma = self.seed_rate(size)
         kept = self._kept(input, size, gamma)
         if self.rescale == "realized":
-            return input * kept * (kept.numel() / kept.sum().clamp_min(1e-6))
-        scale = [_survival(gamma, length, self.block, self.edges, size) for length in size]
-        if self.spatial == 1:
-            return input * (kept / (1 - gamma) ** input.new_tensor(scale[0]))
-        covered = torch.outer(input.new_tensor(scale[0]), input.new_tensor(scale[1]))
-        return input * (kept / (1 - gamma) ** covered)
+            wide = torch.promote_types(input.dtype, torch.float32)  # a half-precision sum would overflow or round
+            return _scaled(input, kept, 1 / kept.mean(dtype=wide).clamp_min(1e-6 / kept.numel()))
+        sides = [_side_covers(length, self.block, self.edges, size) for length in size]
+        covered = [torch.tensor(side, dtype=torch.float64, device=input.device) for side in sides]
+        covers = covered[0] if self.spatial == 1 else torch.outer(covered[0], covered[1])
+        return _scaled(input, kept, torch.exp(-math.log1p(-gamma) * covers))
 
     def _kept(self, input: Tensor, size: tuple[int, ...], gamma: float) -> Tensor:
         block = _cut(self.block, size)
@@ -208,8 +208,14 @@ def _mean_survival(log_keep: float, covers: tuple[int, ...]) -> float:
     return math.fsum(math.exp(log_keep * cover) for cover in covers) / len(covers)
 
 
+def _scaled(input: Tensor, kept: Tensor, factor: Tensor) -> Tensor:
+    """Input * kept * factor; in half precision only the product is rounded, so that the factor keeps its digits."""
+    wide = torch.promote_types(input.dtype, torch.float32)
+    return (input.to(wide) * (kept.to(wide) * factor.to(wide))).to(input.dtype)
+
+
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _survival(gamma: float, length: int, block: int, edges: str, size: tuple[int, ...]) -> list[float]:
+def _side_covers(length: int, block: int, edges: str, size: tuple[int, ...]) -> list[float]:
     """Cover counts along one side as floats."""
     return [float(count) for count in _counts(length, _cut(block, size), edges)]
 

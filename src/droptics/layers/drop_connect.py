@@ -52,10 +52,15 @@ class DropConnect(nn.Linear):
         if not self.training or self.drop == 0:
             return functional.linear(input, self.weight, self.bias)
         if not self.per_example:
-            return functional.linear(input, functional.dropout(self.weight, self.drop), self.bias)
-        masked = functional.dropout(self.weight.expand(*input.shape[:-1], *self.weight.shape), self.drop)
+            return functional.linear(input, self._masked(self.weight), self.bias)
+        masked = self._masked(self.weight.expand(*input.shape[:-1], *self.weight.shape))
         result = (masked @ input.unsqueeze(-1)).squeeze(-1)
-        return result if self.bias is None else result + self.bias
+        return result if self.bias is None else result + self.bias.to(result.dtype)
+
+    def _masked(self, weight: Tensor) -> Tensor:
+        """Weights after dropout; in half precision only the product is rounded, not the factor 1 / (1 - drop)."""
+        wide = torch.promote_types(weight.dtype, torch.float32)
+        return functional.dropout(weight.to(wide), self.drop).to(weight.dtype)
 
     def extra_repr(self) -> str:
         """The settings, for printing."""

@@ -72,19 +72,23 @@ class ExplicitDropout(nn.Module):
         if self.training and self.drop > 0:
             self.penalty = self.drop / (1 - self.drop) * self._energy(input.reshape(-1, input.shape[-1]))
         else:
-            self.penalty = input.new_zeros(())
+            self.penalty = input.new_zeros((), dtype=torch.promote_types(input.dtype, torch.float32))
         return input
 
     def _energy(self, features: Tensor) -> Tensor:
         """sum_j E a_j^2 w_j^T H w_j / 2."""
-        weight = self.head.weight
-        if isinstance(self.loss, Squared):
-            energy = features.square().mean(0) @ weight.square().sum(0)
-            return energy / weight.shape[0] if self.over == "elements" else energy
-        outputs = functional.linear(features, weight, self.head.bias)
-        # neither curvature depends on the label
-        curvatures = self.loss.curvatures(outputs, outputs.new_zeros(0), weight)
-        return 0.5 * (features.square() * curvatures).sum(-1).mean()
+        # squares of half-precision numbers overflow and their sums round, whoever chose that precision
+        with torch.autocast(features.device.type, enabled=False):
+            wide = torch.promote_types(torch.promote_types(features.dtype, self.head.weight.dtype), torch.float32)
+            features, weight = features.to(wide), self.head.weight.to(wide)
+            if isinstance(self.loss, Squared):
+                energy = features.square().mean(0) @ weight.square().sum(0)
+                return energy / weight.shape[0] if self.over == "elements" else energy
+            bias = None if self.head.bias is None else self.head.bias.to(wide)
+            outputs = functional.linear(features, weight, bias)
+            # neither curvature depends on the label
+            curvatures = self.loss.curvatures(outputs, outputs.new_zeros(0), weight)
+            return 0.5 * (features.square() * curvatures).sum(-1).mean()
 
     def __getstate__(self) -> dict[str, Any]:
         # a penalty belongs to its batch and its graph; neither is copied or saved
