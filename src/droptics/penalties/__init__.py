@@ -7,6 +7,7 @@ from droptics.penalties.penalty import best_method, criterion, has_closed_form, 
 from droptics.penalties.relu.criterion import relu_cost, relu_criterion
 from droptics.penalties.relu.effort import Cost
 from droptics.penalties.second_order import Approximation, second_order
+from droptics.penalties.unit_outputs import UnitOutputs, is_linear_in_masks, unit_outputs
 
 __all__ = [
     "Approximation",
@@ -16,10 +17,12 @@ __all__ = [
     "Method",
     "MonteCarlo",
     "SecondOrder",
+    "UnitOutputs",
     "best_method",
     "criterion",
     "effective_strength",
     "has_closed_form",
+    "is_linear_in_masks",
     "penalty",
     "relu_cost",
     "relu_criterion",
@@ -28,4 +31,5 @@ __all__ = [
     "sub_penalties",
     "unit_energies",
     "unit_gram",
+    "unit_outputs",
 ]

@@ -2,12 +2,13 @@ r"""Exact penalties: one small rule per model family.
 
 With squared loss and outputs linear in the mask, f(x; z) = sum_j z_j g_j(x), the penalty is sum_ij Cbar_ij G_ij with
 Cbar the characteristic matrix of the law and G_ij = E_x <g_i(x), g_j(x)> the unit Gram matrix. A family supplies
-`unit_gram`, and `unit_energies` (the diagonal of G) where that is cheaper. Deep linear networks are not linear in
-the mask and propagate second moments instead.
+`unit_outputs`, of which `unit_gram` and `unit_energies` (its diagonal) are averages; a cheaper reading may be
+registered. Deep linear networks are not linear in the mask and propagate second moments instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any
 
@@ -21,15 +22,8 @@ from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.errors import NoClosedForm
 from droptics.linalg import psd_root
 from droptics.masks import MaskLaw, Product
-from droptics.models import (
-    Autoencoder,
-    Connections,
-    DeepLinear,
-    Factorization,
-    LastLayer,
-    Model,
-    TwoLayerLinear,
-)
+from droptics.models import Connections, DeepLinear, Factorization, LinearModel, Model
+from droptics.penalties.unit_outputs import unit_outputs
 
 Array = NDArray[Any]
 # Up to this width a layer takes longer to call than to compute.
@@ -38,17 +32,16 @@ TINY = 64
 
 @singledispatch
 def unit_gram(model: Model, data: Data) -> Tensor:
-    """G_ij = E_x <g_i(x), g_j(x)> for outputs f = sum_j z_j g_j, (..., units, units); one rule per family."""
-    raise NoClosedForm(
-        f"the outputs of {type(model).__name__} are not known to be linear in the mask, so the penalty has no "
-        "closed form here; use Enumerate() or MonteCarlo(), or register a rule with unit_gram.register"
-    )
+    """G_ij = E_x <g_i(x), g_j(x)> for outputs f = sum_j z_j g_j, (..., units, units): the mean of `unit_outputs`."""
+    return _average(model, data, lambda head: head.mT @ head, _feature_grams)
 
 
 @singledispatch
 def unit_energies(model: Model, data: Data) -> Tensor:
     """The diagonal of `unit_gram`, (..., units): all that a law with uncorrelated units needs."""
-    return torch.diagonal(unit_gram(model, data), dim1=-2, dim2=-1)
+    if unit_gram.dispatch(type(model)) is not unit_gram.dispatch(Model):
+        return torch.diagonal(unit_gram(model, data), dim1=-2, dim2=-1)
+    return _average(model, data, lambda head: head.square().sum(-2), _feature_energies)
 
 
 def linear_penalty(model: Model, data: Data, masks: MaskLaw) -> Tensor:
@@ -70,45 +63,58 @@ def feature_energies(features: Tensor, sample: Sample) -> Tensor:
     return average(features.square().mT, sample.weights)
 
 
-def _hidden_gram(V: Tensor, data: Data) -> Tensor:
-    """E (V^T x)(V^T x)^T."""
+def _average(
+    model: Model,
+    data: Data,
+    outgoing: Callable[[Tensor], Tensor],
+    incoming: Callable[[Tensor, Data], Tensor],
+) -> Tensor:
+    """Mean over the data of outgoing(head) * incoming(features); the shared head leaves the mean."""
+    inputs = _readable(model, data)
+    features, head = unit_outputs(model, inputs)
+    if head.shape[-3] == 1:
+        return outgoing(head.squeeze(-3)) * incoming(features, data)
+    contributions = features.unsqueeze(-2) * head
+    shares = data.shares if isinstance(data, Sample) else contributions.new_full((len(inputs),), 1 / len(inputs))
+    scaled = contributions * shares.sqrt()[:, None, None]
+    return outgoing(scaled.flatten(-3, -2))
+
+
+def _feature_grams(features: Tensor, data: Data) -> Tensor:
     match data:
         case Moments():
-            return V.mT @ data.xx @ V
+            return features.mT @ data.xx @ features
         case Sample():
-            return feature_gram(data.inputs @ V, data)
-    raise _wrong_data("TwoLayerLinear", data, "Sample or Moments")
+            return feature_gram(features, data)
+    return features.mT @ features / features.shape[-2]
 
 
-@unit_gram.register
-def _(model: TwoLayerLinear, data: Data) -> Tensor:
-    return (model.U.mT @ model.U) * _hidden_gram(model.V, data)
-
-
-@unit_energies.register
-def _(model: TwoLayerLinear, data: Data) -> Tensor:
+def _feature_energies(features: Tensor, data: Data) -> Tensor:
     match data:
         case Moments():
-            hidden = (model.V * (data.xx @ model.V)).sum(-2)
+            return (features * (data.xx @ features)).sum(-2)
         case Sample():
-            hidden = feature_energies(data.inputs @ model.V, data)
-        case _:
-            raise _wrong_data("TwoLayerLinear", data, "Sample or Moments")
-    return model.U.square().sum(-2) * hidden
+            return feature_energies(features, data)
+    return features.square().mean(-2)
 
 
-@unit_gram.register
-def _(model: Autoencoder, data: Data) -> Tensor:
-    return unit_gram(model.untied, data)
+def _readable(model: Model, data: Data) -> Tensor:
+    """Inputs on which a family states its rule; second moments stand for the unit vectors, enough for linear maps."""
+    if isinstance(model, Factorization):
+        if not isinstance(data, (Entries, Measurements)):
+            raise _wrong_data("Factorization", data, "Entries or Measurements")
+        return data.inputs
+    if isinstance(model, LinearModel) and isinstance(data, Moments):
+        return torch.eye(len(data.xx), dtype=data.xx.dtype, device=data.xx.device)
+    if not isinstance(data, Sample):
+        raise _wrong_data(
+            type(model).__name__, data, "Sample or Moments" if isinstance(model, LinearModel) else "Sample"
+        )
+    return data.inputs
 
 
-@unit_energies.register
-def _(model: Autoencoder, data: Data) -> Tensor:
-    return unit_energies(model.untied, data)
-
-
-# DropConnect: unit (i, k) contributes u_k V_ik x_i, so G_(ik)(jl) = <u_k, u_l> V_ik V_jl E x_i x_j. The printed
-# regularizer (pal2020-thm4.1) is that of dropout and differs unless the inputs are uncorrelated.
+# The averages of DropConnect without writing out the features, which are mostly zeros for a unit vector:
+# G_(ik)(jl) = <u_k, u_l> V_ik V_jl E x_i x_j.
 @unit_gram.register
 def _(model: Connections, data: Data) -> Tensor:
     outer = (model.U.mT @ model.U)[..., None, :, None, :] * input_moment(model, data)[:, None, :, None]
@@ -121,32 +127,10 @@ def _(model: Connections, data: Data) -> Tensor:
     if isinstance(data, Moments):
         energies = torch.diagonal(data.xx)
     else:
-        sample = _sample(data, model)
-        energies = feature_energies(sample.inputs, sample)
+        inputs = _readable(model, data)
+        assert isinstance(data, Sample)
+        energies = feature_energies(inputs, data)
     return (model.V.square() * energies[:, None] * model.U.square().sum(-2, keepdim=True)).flatten(-2)
-
-
-@unit_gram.register
-def _(model: Factorization, data: Data) -> Tensor:
-    contributions = _contributions(model, data)
-    return contributions.mT @ contributions / contributions.shape[-2]
-
-
-@unit_energies.register
-def _(model: Factorization, data: Data) -> Tensor:
-    return _contributions(model, data).square().mean(-2)
-
-
-@unit_gram.register
-def _(model: LastLayer, data: Data) -> Tensor:
-    sample = _sample(data, model)
-    return (model.head.weight.mT @ model.head.weight) * feature_gram(model.features(sample.inputs), sample)
-
-
-@unit_energies.register
-def _(model: LastLayer, data: Data) -> Tensor:
-    sample = _sample(data, model)
-    return model.head.weight.square().sum(-2) * feature_energies(model.features(sample.inputs), sample)
 
 
 def layer_laws(model: DeepLinear, masks: MaskLaw) -> tuple[MaskLaw, ...]:
@@ -294,18 +278,6 @@ def input_moment(model: Model, data: Data) -> Tensor:
         case Sample():
             return feature_gram(data.inputs, data)
     raise _wrong_data(type(model).__name__, data, "Sample or Moments")
-
-
-def _contributions(model: Factorization, data: Data) -> Tensor:
-    if not isinstance(data, (Entries, Measurements)):
-        raise _wrong_data("Factorization", data, "Entries or Measurements")
-    return model.unit_outputs(data.inputs)
-
-
-def _sample(data: Data, model: Model) -> Sample:
-    if not isinstance(data, Sample):
-        raise _wrong_data(type(model).__name__, data, "Sample")
-    return data
 
 
 def _wrong_data(family: str, data: Data, wanted: str) -> ValueError:

@@ -16,6 +16,7 @@ from droptics.penalties.monte_carlo import sampled
 from droptics.penalties.relu.criterion import network_laws, relu_cost, relu_criterion
 from droptics.penalties.relu.sampling import sampled_relu, separable
 from droptics.penalties.second_order import second_order
+from droptics.penalties.unit_outputs import is_linear_in_masks
 
 
 def penalty(
@@ -93,7 +94,7 @@ def has_closed_form(model: Model, masks: MaskLaw, loss: Loss = Squared()) -> boo
         except NoClosedForm:
             return False
         return True
-    return unit_gram.dispatch(type(model)) is not unit_gram.dispatch(Model)
+    return is_linear_in_masks(model) or unit_gram.dispatch(type(model)) is not unit_gram.dispatch(Model)
 
 
 def _affordable(model: Model, data: Data, masks: MaskLaw) -> bool:
