@@ -41,6 +41,7 @@ from .penalties import (
     risk,
     sub_penalties,
 )
+from .predictions import Predictive, predictive
 from .recommenders import DropoutCompletion, DropoutCompletionCV
 from .training import (
     Adversarial,
@@ -107,6 +108,7 @@ __all__ = [
     "Penalized",
     "Pgd",
     "Plain",
+    "Predictive",
     "Product",
     "ReLUNet",
     "Recording",
@@ -150,6 +152,7 @@ __all__ = [
     "optimum_of_map",
     "penalty",
     "perturb",
+    "predictive",
     "rank_one_network",
     "relu_cost",
     "relu_criterion",

@@ -10,7 +10,7 @@ FLOORS = [
     ["errors", "checks", "files", "linalg", "norms", "estimates", "losses", "plots", "gpu"],
     ["data", "masks", "models"],
     ["penalties", "datasets"],
-    ["envelopes", "equalization", "optima", "landscapes", "bounds", "coadaptation", "heads"],
+    ["envelopes", "equalization", "optima", "landscapes", "bounds", "coadaptation", "heads", "predictions"],
     ["attacks", "training", "layers", "recommenders"],
     ["audits"],
     ["evidence"],

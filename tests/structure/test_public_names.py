@@ -15,7 +15,7 @@ PROMISED = {
     *("linalg", "norms", "landscapes", "coadaptation", "bounds"),
     *("Threat", "CrossEntropy", "Logistic", "Reflected", "Fgsm", "Bim", "Pgd", "attack"),
     *("Dropout", "Penalized", "Plain", "Adversarial", "train", "DropoutCompletion"),
-    *("audit", "verify", "reproduce"),
+    *("audit", "verify", "reproduce", "predictive", "Predictive"),
 }
 
 

@@ -2,13 +2,14 @@
 
 Squared loss needs only the mean m and the second moment S of the last hidden layer h before its mask:
 E ||W diag(z) h + b - y||^2 = ||b - y||^2 + 2 <b - y, W m> + sum_ij (1 + Cbar_ij) <w_i, w_j> S_ij, so the last mask is
-integrated analytically and only the earlier ones are summed over, see `relu_outcomes`.
+integrated analytically and only the earlier ones are summed over, see `outcomes`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from droptics.models import ReLUNet
 from droptics.penalties.evaluation import check_triple
 from droptics.penalties.methods import ClosedForm
 from droptics.penalties.relu.clock import kernel_seconds
+from droptics.penalties.relu.copies import coins_of, label_copies, label_rows, mean_copies, sum_copies
 from droptics.penalties.relu.effort import Cost, Place, descend, words
 from droptics.penalties.relu.moments import MomentLeaf
 from droptics.penalties.relu.outcomes import Advance, Coins, Leaf, LossLeaf, Stage, Walk, silent
@@ -76,9 +78,38 @@ def relu_criterion(
     everything else, gradients included, is computed on the CPU.
     """
     plans = _plans(model, sample, masks, loss)
+    with _within(plans, sample, method) as advance:
+        values = [plan.examples(sample, method.memory, advance) for plan in plans]
+    return torch.stack(values).reshape(*model.batch_shape, len(sample))
+
+
+def relu_output_moments(
+    model: ReLUNet,
+    inputs: Tensor,
+    masks: MaskLaw,
+    method: ClosedForm = ClosedForm(),  # noqa: B008 - a frozen value
+) -> tuple[Tensor, Tensor]:
+    """Exact mean (*batch, examples, outputs) and covariance (..., outputs, outputs) of the masked outputs.
+
+    The same sum as `relu_criterion` with a leaf that keeps m = E h and S = E h h^T of the last hidden layer:
+    mean = W m + b and Cov = W (S - m m^T + Cbar o S) W^T (droptics-predictive-relu). Rounding is a few units in the
+    last place of W S W^T, so that tiny rates lose digits. Differentiable once, costs and refusals as there.
+    """
+    sample = Sample(inputs, inputs.new_zeros(len(inputs), model.output_size))
+    plans = _plans(model, sample, masks, Squared())
+    with _within(plans, sample, method) as advance:
+        found = [plan.output_moments(x, method.memory, advance) for plan in plans for x in inputs]
+    shape = (*model.batch_shape, len(inputs), model.output_size)
+    mean, covariance = (torch.stack(part) for part in zip(*found, strict=True))
+    return mean.reshape(shape), covariance.reshape(*shape, model.output_size)
+
+
+@contextmanager
+def _within(plans: Sequence[_Plan], sample: Sample, method: ClosedForm) -> Iterator[Advance]:
+    """Where to report progress, for a sum that stays within the allowed time; a longer one is refused beforehand."""
     if sum(plan.most_outcomes() for plan in plans) * len(sample) <= _SURE_OUTCOMES:
-        values = [plan.examples(sample, method.memory) for plan in plans]
-        return torch.stack(values).reshape(*model.batch_shape, len(sample))
+        yield silent
+        return
     cost = _cost(plans, sample, method.memory)
     if cost.seconds > method.seconds:
         raise NoClosedForm(
@@ -90,8 +121,7 @@ def relu_criterion(
     hidden = True if cost.seconds < 1 else None
     with tqdm(total=cost.seconds, disable=hidden, desc="exact criterion", unit="s", leave=False) as bar:
         speed = kernel_seconds()
-        values = [plan.examples(sample, method.memory, lambda work: bar.update(work * speed)) for plan in plans]
-    return torch.stack(values).reshape(*model.batch_shape, len(sample))
+        yield lambda work: bar.update(work * speed)
 
 
 def relu_cost(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss = Squared()) -> Cost:  # noqa: B008
@@ -158,11 +188,11 @@ class _Plan:
         for layer in range(1, len(weights)):
             law = laws[layer]
             drop = law.drop.detach().cpu() if isinstance(law, Bernoulli) else None
-            groups.append(_copies(weights[layer - 1], biases[layer - 1], weights[layer], drop))
-        reduced = [_averaged(_averaged(w, groups[i], 1), groups[i + 1], 0) for i, w in enumerate(weights[:-1])]
-        reduced.append(_averaged(weights[-1], groups[-1], 1))
-        offsets = [_averaged(b, groups[i + 1], 0) for i, b in enumerate(biases[:-1])] + [biases[-1]]
-        coins = [_coins(law, group) for law, group in zip(laws, groups, strict=True)]
+            groups.append(label_copies(weights[layer - 1], biases[layer - 1], weights[layer], drop))
+        reduced = [mean_copies(mean_copies(w, groups[i], 1), groups[i + 1], 0) for i, w in enumerate(weights[:-1])]
+        reduced.append(mean_copies(weights[-1], groups[-1], 1))
+        offsets = [mean_copies(b, groups[i + 1], 0) for i, b in enumerate(biases[:-1])] + [biases[-1]]
+        coins = [coins_of(law, group) for law, group in zip(laws, groups, strict=True)]
         return _Plan(
             tuple(reduced),
             tuple(offsets),
@@ -185,8 +215,8 @@ class _Plan:
             key = torch.cat([fixed, torch.from_numpy(first.drop)[None]]).mT
             # inputs that do nothing need no coin at all, whatever their rate
             key[(fixed == 0).all(0)] = 0.0
-            group = _groups(key)
-            first, columns = _coins(self.first, group), _averaged(columns, group, 1)
+            group = label_rows(key)
+            first, columns = coins_of(self.first, group), mean_copies(columns, group, 1)
         stages = [Stage(first, columns, self.biases[0])]
         stages += [Stage(*stage) for stage in zip(self.laws[1:], self.weights[1:], self.biases[1:], strict=True)]
         return stages if not isinstance(self.loss, Squared) else stages[:-1]
@@ -216,23 +246,44 @@ class _Plan:
 
     def example(self, sample: Sample, position: int, memory: int, advance: Advance) -> Tensor:
         """Expected loss of one example."""
-        stages = self.stages(sample.inputs[position])
-        walk = Walk(stages, self.leaf(sample, position), memory, advance)
-        arguments = [tensor for stage in stages for tensor in (stage.weight, stage.bias)]
-        result: Tensor = _Expectation.apply(walk, *arguments)  # type: ignore[no-untyped-call]
+        result = self._expected(sample.inputs[position], self.leaf(sample, position), memory, advance)
         if isinstance(self.loss, Squared):
             result = self._squared(result, sample.targets[position].cpu().double())
         return result.reshape(()).to(self.device, self.dtype)
+
+    def output_moments(self, inputs: Tensor, memory: int, advance: Advance) -> tuple[Tensor, Tensor]:
+        """Mean (outputs,) and covariance (outputs, outputs) of the outputs of one example."""
+        moments = self._expected(inputs, MomentLeaf(self._accelerator), memory, advance)
+        units = self.weights[-1].shape[1]
+        mean, second = moments[:units], moments[units:].reshape(units, units)
+        summed = sum_copies(self.last_weight, self.members, units)
+        covariance = summed @ (second - torch.outer(mean, mean)) @ summed.mT
+        if self.last_law.independent:
+            strength = self.last_law.relative_variance.cpu() * torch.diagonal(second)[self.members]
+            covariance = covariance + (self.last_weight * strength) @ self.last_weight.mT
+        else:
+            spread = self.last_law.characteristic.cpu() * second
+            covariance = covariance + self.last_weight @ spread @ self.last_weight.mT
+        center = summed @ mean + self.biases[-1]
+        return center.to(self.device, self.dtype), covariance.to(self.device, self.dtype)
+
+    def _expected(self, inputs: Tensor, leaf: Leaf, memory: int, advance: Advance) -> Tensor:
+        """Expected value of a leaf for one example."""
+        stages = self.stages(inputs)
+        walk = Walk(stages, leaf, memory, advance)
+        arguments = [tensor for stage in stages for tensor in (stage.weight, stage.bias)]
+        result: Tensor = _Expectation.apply(walk, *arguments)  # type: ignore[no-untyped-call]
+        return result
 
     def _squared(self, moments: Tensor, target: Tensor) -> Tensor:
         units = self.weights[-1].shape[1]
         mean, second = moments[:units], moments[units:].reshape(units, units)
         offset = self.biases[-1] - target
-        summed = _summed(self.last_weight, self.members, units)
+        summed = sum_copies(self.last_weight, self.members, units)
         quadratic = summed.mT @ summed
         if self.last_law.independent:
             energies = self.last_weight.square().sum(0) * self.last_law.relative_variance.cpu()
-            quadratic = quadratic + torch.diag(_summed(energies, self.members, units))
+            quadratic = quadratic + torch.diag(sum_copies(energies, self.members, units))
         else:
             quadratic = quadratic + self.last_law.characteristic.cpu() * (self.last_weight.mT @ self.last_weight)
         return offset.square().sum() + 2 * (offset @ (summed @ mean)) + (quadratic * second).sum()
@@ -277,49 +328,6 @@ class _Expectation(torch.autograd.Function):
 def _start(walk: Walk) -> tuple[Tensor, Tensor]:
     columns = walk.stages[0].weight.shape[1]
     return torch.ones(1, columns, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
-
-
-def _copies(before: Tensor, bias: Tensor, after: Tensor, drop: Tensor | None) -> Tensor:
-    """Group label of every unit: copies have equal incoming and outgoing weights, bias and rate."""
-    if drop is None:
-        return torch.arange(len(bias))
-    return _groups(torch.cat([before, bias[:, None], after.mT, drop[:, None]], 1).detach())
-
-
-def _groups(rows: Tensor) -> Tensor:
-    """Label of every row, equal rows share one; labels in order of appearance."""
-    seen: dict[bytes, int] = {}
-    # adding zero turns -0.0 into 0.0, which has the same value but other bytes
-    return torch.tensor([seen.setdefault(row.tobytes(), len(seen)) for row in rows.numpy() + 0.0], dtype=torch.long)
-
-
-def _summed(tensor: Tensor, group: Tensor, groups: int) -> Tensor:
-    """Sums over copies along the last dimension."""
-    if groups == len(group):
-        return tensor
-    return tensor.new_zeros(*tensor.shape[:-1], groups).index_add(-1, group, tensor)
-
-
-def _averaged(tensor: Tensor, group: Tensor, dim: int) -> Tensor:
-    """Mean over copies: their common value, with the gradient shared equally."""
-    counts = torch.bincount(group)
-    if len(counts) == len(group):
-        return tensor
-    shape = list(tensor.shape)
-    shape[dim] = len(counts)
-    view = [1] * tensor.ndim
-    view[dim] = -1
-    return tensor.new_zeros(shape).index_add(dim, group, tensor) / counts.double().reshape(view)
-
-
-def _coins(law: MaskLaw, group: Tensor) -> Coins | MaskLaw:
-    if not isinstance(law, Bernoulli):
-        return law
-    drop = law.drop.detach().cpu().numpy()
-    counts = torch.bincount(group).numpy()
-    rates = np.zeros(len(counts))
-    rates[group.numpy()] = drop
-    return Coins(counts, rates)
 
 
 def _doubled(target: Tensor) -> Tensor:

@@ -1,0 +1,107 @@
+"""What the claims on masked predictions compare: the exact rules against sums over all masks."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from droptics.data import Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, Product, SlidingBlock
+from droptics.models import Connections, DeepLinear, Factorization, Model, ReLUNet, TwoLayerLinear
+from droptics.papers.instances import normal, sample, tensor
+from droptics.penalties import penalty, relu_criterion
+from droptics.penalties.relu.criterion import relu_output_moments
+from droptics.predictions import predictive
+
+INPUTS, OUTPUTS = 4, 3
+
+
+def _listed(model: Model, inputs: Tensor, masks: MaskLaw) -> tuple[Tensor, Tensor]:
+    """Mean and covariance of the outputs by the definition, one mask after another."""
+    values = torch.stack([model.outputs(inputs, multipliers) for multipliers, _ in masks.atoms()])
+    chances = tensor([chance for _, chance in masks.atoms()])
+    mean = torch.einsum("t,tnk->nk", chances, values)
+    return mean, torch.einsum("t,tnk,tnl->nkl", chances, values - mean, values - mean)
+
+
+def linear_covariance(scale: float) -> list[Comparison]:
+    """Covariance of every linear family against the list of masks, and its mean trace against the penalty."""
+    data = sample(1, 5, INPUTS, OUTPUTS)
+    two_layer = TwoLayerLinear(normal(2, OUTPUTS, 6), normal(3, INPUTS, 6))
+    connections = Connections(normal(4, OUTPUTS, 2), normal(5, INPUTS, 2))
+    laws: list[tuple[Model, MaskLaw]] = [
+        (two_layer, Bernoulli(torch.linspace(0.0, 0.8, 6).double(), 6)),
+        (two_layer, Block(0.4, 6, 3)),
+        (two_layer, SlidingBlock(0.2, 6, 2)),
+        (two_layer, Discrete(normal(6, 9, 6) + 2, torch.arange(1, 10).double() / 45)),
+        (connections, Bernoulli(0.3, 8)),
+    ]
+    found = []
+    for model, law in laws:
+        moments = predictive(model, data.inputs, law)
+        name = f"{type(model).__name__}, {type(law).__name__}"
+        mean, covariance = _listed(model, data.inputs, law)
+        found.append(compare(moments.mean.value, "==", mean, f"mean, {name}", precision=1e-12))
+        found.append(
+            compare(scale * moments.covariance.value, "==", covariance, f"covariance, {name}", precision=1e-12)
+        )
+        trace = scale * moments.variance.value.sum(-1).mean()
+        found.append(compare(trace, "==", penalty(model, data, law), f"trace, {name}", precision=1e-12))
+    factors, pairs = Factorization(normal(7, 5, 3), normal(8, 4, 3)), torch.tensor([[0, 0], [4, 3], [2, 1]])
+    _, covariance = _listed(factors, pairs, Bernoulli(0.25, 3))
+    value = scale * predictive(factors, pairs, Bernoulli(0.25, 3)).covariance.value
+    found.append(compare(value, "==", covariance, "covariance, Factorization", precision=1e-12))
+    return found
+
+
+def deep_covariance(scale: float) -> list[Comparison]:
+    """Deep linear networks with masked inputs: independent units, and any law per layer."""
+    weights = [normal(1, 3, INPUTS), normal(2, 2, 3), normal(3, OUTPUTS, 2)]
+    model, inputs = DeepLinear(weights, mask_inputs=True), sample(4, 5, INPUTS, OUTPUTS).inputs
+    coins = Product([Bernoulli(0.2, INPUTS), Bernoulli(0.4, 3), Bernoulli(tensor([0.1, 0.6]), 2)])
+    mixed = Product([SlidingBlock(0.2, INPUTS, 2), Discrete(normal(5, 3, 3) + 3, torch.ones(3) / 3), Block(0.3, 2, 2)])
+    found = []
+    for name, law in (("coins", coins), ("any law", mixed)):
+        _, covariance = _listed(model, inputs, law)
+        value = scale * predictive(model, inputs, law).covariance.value
+        found.append(compare(value, "==", covariance, f"covariance, {name}", precision=1e-12))
+    return found
+
+
+def mixture(with_centers: bool) -> list[Comparison]:
+    """E Q + Cov c of a ReLU network against the list of all masks; the control leaves Cov c out."""
+    model, data, law = _relu()
+    moments = predictive(model, data.inputs, law)
+    mean, covariance = _listed(model, data.inputs, law)
+    assert moments.outcomes is not None
+    noise = sum(
+        (torch.tensordot(chances, outputs.covariance(), dims=1) for chances, outputs in moments.outcomes()),
+        torch.zeros_like(covariance),
+    )
+    value = moments.covariance.value if with_centers else noise
+    return [
+        compare(moments.mean.value, "==", mean, "mean", precision=1e-12),
+        compare(value, "==", covariance, "covariance", precision=1e-12),
+        compare(torch.diagonal(noise, dim1=1, dim2=2), "<=", moments.variance.value, "the last mask's share"),
+    ]
+
+
+def relu_leaf(scale: float) -> list[Comparison]:
+    """The exact walk with a leaf that keeps E h and E h h^T; the criterion is squared bias plus trace."""
+    model, data, law = _relu()
+    mean, covariance = relu_output_moments(model, data.inputs, law)
+    _, listed = _listed(model, data.inputs, law)
+    trace = scale * torch.diagonal(covariance, dim1=1, dim2=2).sum(-1)
+    total = (mean - data.targets).square().sum(-1) + trace
+    return [
+        compare(scale * covariance, "==", listed, "covariance", precision=1e-12),
+        compare(total, "==", relu_criterion(model, data, law), "criterion", precision=1e-12),
+    ]
+
+
+def _relu() -> tuple[ReLUNet, Sample, MaskLaw]:
+    weights = [normal(1, 3, INPUTS), normal(2, 2, 3), normal(3, OUTPUTS, 2)]
+    model = ReLUNet(weights, [normal(4, 3), None, normal(5, OUTPUTS)])
+    law = Product([Bernoulli(0.2, INPUTS), Bernoulli(0.5, 3), Bernoulli(tensor([0.1, 0.7]), 2)])
+    return model, sample(6, 5, INPUTS, OUTPUTS), law

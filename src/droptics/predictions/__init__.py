@@ -1,0 +1,7 @@
+"""How sure a masked model is: exact moments of its predictions, and what follows from them."""
+
+from droptics.predictions.affine import Affine
+from droptics.predictions.predictive import predictive
+from droptics.predictions.results import Predictive
+
+__all__ = ["Affine", "Predictive", "predictive"]

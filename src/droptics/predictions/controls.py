@@ -1,0 +1,196 @@
+r"""Control variates of known mean and covariance, for outputs under random early masks.
+
+A control g has mean zero and a covariance that is known exactly, so that with R = c - f(1) - g
+mean c = f(1) + E R and Cov c = Cov g + 2 sym Cov(g, R) + Cov R: only what g leaves has to be sampled. Three kinds:
+
+- gradient: g = sum_j a_j (z_j - 1) with the slopes of the outputs at z = 1; one backward pass per output;
+- main effects: the same with the exact difference of a unit kept and dropped, two passes per unit, for small sites;
+- atoms: the outputs under every mask of a small site, all other sites at their mean; a pass per mask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from droptics.masks import Bernoulli, MaskLaw, Product
+from droptics.penalties import UnitOutputs
+from droptics.predictions.affine import Affine
+from droptics.predictions.mixtures import Conditional
+
+# A site of so many masks per drawn mask is listed; of so few units per drawn mask, its main effects are computed.
+ATOMS_PER_SAMPLE = 2
+MAIN_EFFECT_SHARE = 0.125
+# One backward pass per output, about three plain ones, has to stay below the cost of the masks.
+GRADIENT_SHARE = 0.125
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Early masks, drawn with what the controls need to know about them.
+
+    Attributes:
+        multipliers: (masks, early units).
+        listed: For every listed site its place among the masks of the list, (masks,).
+    """
+
+    multipliers: Tensor
+    listed: dict[int, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """Outputs under every mask of one site, the other sites at their mean; minus the outputs without masks.
+
+    Attributes:
+        site: Number of the site.
+        probabilities: (atoms,).
+        moved: Centers minus those without masks, (atoms, examples, outputs).
+        noise: Variances given the early masks minus those without, (atoms, examples, outputs).
+    """
+
+    site: int
+    probabilities: Tensor
+    moved: Tensor
+    noise: Tensor
+
+    def control(self, draws: Draws) -> Tensor:
+        """The control of every drawn mask, mean zero."""
+        return (self.moved - self._mean(self.moved))[draws.listed[self.site]]
+
+    def noise_control(self, draws: Draws) -> Tensor:
+        """The same for the variance given the early masks."""
+        return (self.noise - self._mean(self.noise))[draws.listed[self.site]]
+
+    def variance(self) -> Tensor:
+        """Variance of the control, exactly."""
+        return self._mean((self.moved - self._mean(self.moved)).square())
+
+    def _mean(self, values: Tensor) -> Tensor:
+        return torch.tensordot(self.probabilities.to(values), values, dims=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """g = sum_j a_j (z_j - 1) with slopes (examples, outputs, early units); zero for sites with another control."""
+
+    slopes: Tensor
+    law: MaskLaw
+    kind: str
+
+    def control(self, draws: Draws) -> Tensor:
+        """The control of every drawn mask, mean zero."""
+        return torch.einsum("tu,nku->tnk", draws.multipliers.to(self.slopes) - 1, self.slopes)
+
+    def variance(self) -> Tensor:
+        """Variance of the control: the exact rule for outputs affine in a mask."""
+        ones = self.slopes.new_ones(len(self.slopes), self.slopes.shape[-1])
+        return Affine(self.slopes[..., 0], UnitOutputs(ones, self.slopes), self.law).variance()
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Which sites are listed, which get main effects, and whether the others get a gradient."""
+
+    listed: tuple[int, ...]
+    effects: tuple[int, ...]
+    gradient: bool
+
+    @staticmethod
+    def of(problem: Conditional, samples: int, outputs: int) -> Plan:
+        """What pays for so many masks; only the first of the small sites is listed, the others multiply."""
+        listed: tuple[int, ...] = ()
+        effects = []
+        for number, law in enumerate(problem.early):
+            count = law.support_count
+            if count is not None and count <= ATOMS_PER_SAMPLE * samples and not listed:
+                listed = (number,)
+            elif isinstance(law, Bernoulli) and law.size <= MAIN_EFFECT_SHARE * samples:
+                effects.append(number)
+        rest = len(problem.early) - len(listed) - len(effects)
+        return Plan(listed, tuple(effects), rest > 0 and outputs <= max(1, GRADIENT_SHARE * samples))
+
+    @property
+    def passes(self) -> str:
+        """What is used, in words."""
+        names = [("atoms", self.listed), ("main effects", self.effects), ("gradient", self.gradient)]
+        return " and ".join(name for name, used in names if used)
+
+
+def draw(problem: Conditional, plan: Plan, samples: int, generator: torch.Generator) -> Draws:
+    """Independent masks; those of listed sites by their place in the list."""
+    parts, listed = [], {}
+    for number, law in enumerate(problem.early):
+        if number in plan.listed:
+            atoms, probabilities = _all_atoms(law)
+            listed[number] = torch.multinomial(probabilities, samples, replacement=True, generator=generator)
+            parts.append(atoms[listed[number]])
+        else:
+            parts.append(law.multipliers(samples, generator))
+    return Draws(torch.cat(parts, 1), listed)
+
+
+def build(problem: Conditional, plan: Plan, plain: Affine) -> list[Atoms | Slopes]:
+    """The controls of a plan, for outputs without masks `plain`; they carry no graph."""
+    found: list[Atoms | Slopes] = []
+    sizes = [law.size for law in problem.early]
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    with torch.no_grad():
+        quiet = plain.variance()
+        for number in plan.listed:
+            atoms, probabilities = _all_atoms(problem.early[number])
+            centers, noises = [], []
+            for some in atoms.split(problem.room):
+                full = torch.ones(len(some), 1, sum(sizes), dtype=torch.float64)
+                full[:, 0, starts[number] : starts[number] + sizes[number]] = some
+                outputs = problem.given(full)
+                centers.append(outputs.center - plain.center)
+                noises.append(outputs.variance() - quiet)
+            found.append(Atoms(number, probabilities, torch.cat(centers), torch.cat(noises)))
+        for number in plan.effects:
+            found.append(_main_effects(problem, number, starts[number], sum(sizes)))
+    if plan.gradient:
+        others = [i for i in range(len(sizes)) if i not in plan.listed and i not in plan.effects]
+        found.append(_gradient(problem, [(starts[i], sizes[i]) for i in others], plain))
+    return found
+
+
+def _main_effects(problem: Conditional, number: int, start: int, units: int) -> Slopes:
+    """(c(z_j = high) - c(z_j = 0)) / high for every unit of a site, the other units at one."""
+    law = problem.early[number]
+    assert isinstance(law, Bernoulli)
+    random = (law.drop > 0).nonzero().squeeze(-1)
+    high = 1 / (1 - law.drop[random])
+    masks = torch.ones(2 * len(random), 1, units, dtype=torch.float64)
+    rows = torch.arange(len(random))
+    masks[rows, 0, start + random] = high
+    masks[rows + len(random), 0, start + random] = 0.0
+    centers = torch.cat([problem.given(some).center for some in masks.split(problem.room)])
+    effects = (centers[: len(random)] - centers[len(random) :]) / high.to(centers)[:, None, None]
+    slopes = effects.new_zeros(*effects.shape[1:], units)
+    slopes[..., start + random] = effects.movedim(0, -1)
+    return Slopes(slopes, Product(problem.early), "main effects")
+
+
+def _gradient(problem: Conditional, parts: list[tuple[int, int]], plain: Affine) -> Slopes:
+    """Slopes of the centers at one, for the units of the given parts (start, size)."""
+    examples, outputs = plain.center.shape[-2:]
+    units = sum(law.size for law in problem.early)
+    with torch.enable_grad():
+        point = torch.ones(1, examples, units, dtype=plain.center.dtype, device=plain.center.device)
+        point.requires_grad_(True)
+        center = problem.given(point).center[0]
+        total = center.sum(-2) + 0 * point.sum()
+        slopes = [torch.autograd.grad(total[k], point, retain_graph=True)[0][0] for k in range(outputs)]
+    chosen = torch.zeros(units, dtype=torch.bool, device=point.device)
+    for start, size in parts:
+        chosen[start : start + size] = True
+    stacked = torch.stack(slopes, 1).detach() * chosen
+    return Slopes(stacked, Product(problem.early), "gradient")
+
+
+def _all_atoms(law: MaskLaw) -> tuple[Tensor, Tensor]:
+    found = list(law.atom_batches(4096))
+    return torch.cat([masks for masks, _ in found]), torch.cat([chances for _, chances in found])

@@ -1,0 +1,194 @@
+"""predictive: mean, variance and covariance of the predictions of a model under random masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from droptics.checks import as_float_tensor, check_size
+from droptics.errors import NoClosedForm
+from droptics.estimates import Estimate
+from droptics.masks import MaskLaw
+from droptics.models import DeepLinear, Factorization, LinearModel, Model, ReLUNet
+from droptics.penalties import ClosedForm, Enumerate, Method, MonteCarlo, is_linear_in_masks, unit_outputs
+from droptics.penalties.closed_form import layer_laws
+from droptics.penalties.evaluation import check_masks
+from droptics.penalties.relu.criterion import relu_output_moments
+from droptics.predictions.affine import Affine
+from droptics.predictions.deep_linear import deep_covariance, deep_variance
+from droptics.predictions.mixtures import Conditional, MixtureMoments, Outcome, check_listable, conditional
+from droptics.predictions.results import Predictive
+from droptics.predictions.sampling import sampled_moments, sampled_outcomes
+
+# So many early masks are summed one by one, all examples at once; more by the walk of the exact criterion.
+DIRECT_OUTCOMES = 2**16
+
+
+def predictive(
+    model: Model,
+    inputs: Tensor,
+    masks: MaskLaw,
+    method: Method = ClosedForm(),  # noqa: B008 - a frozen value
+) -> Predictive:
+    """Moments of the outputs of every example when the units of the model are masked: what MC dropout converges to.
+
+    For outputs linear in the mask, mean f(x) = f(x; 1) and Cov f(x) = sum_ij Cbar_ij g_i(x) g_j(x)^T
+    (droptics-predictive); the penalty is its trace averaged over examples. Deep linear networks carry the noise of
+    every layer to the end (droptics-predictive-deep); ReLU networks sum over the masks before the last one, which is
+    integrated (droptics-predictive-mixture, droptics-predictive-relu). All are exact and differentiable.
+
+    Args:
+        model: Any family.
+        inputs: Examples (n, features); pairs (row, column) or measurement matrices for a Factorization.
+        masks: The law of the masks.
+        method: ClosedForm(), Enumerate() for any model with a short list of masks, or MonteCarlo(), which integrates
+            the last site and controls the others; it says so in `method`.
+
+    Cost: ClosedForm one more product of matrices for independent units, outputs units^2 per example for any law,
+    n depth^2 width^2 for deep linear networks, one evaluation per early mask for ReLU networks.
+
+    >>> from droptics.masks import Bernoulli
+    >>> from droptics.models import TwoLayerLinear
+    >>> model = TwoLayerLinear(torch.eye(2).double(), torch.eye(2).double())
+    >>> found = predictive(model, torch.tensor([[1.0, 3.0]]).double(), Bernoulli(drop=0.5, size=2))
+    >>> found.mean.value.tolist(), found.variance.value.tolist()
+    ([[1.0, 3.0]], [[1.0, 9.0]])
+    """
+    checked = _checked(model, inputs, masks)
+    match method:
+        case ClosedForm():
+            return _closed_form(model, checked, masks, method)
+        case Enumerate():
+            count = check_listable(masks, method.limit)
+            problem = conditional.dispatch(Model)(model, checked, masks)
+            return summed(problem, f"enumeration of {count} masks", count)
+        case MonteCarlo():
+            return _monte_carlo(model, checked, masks, method)
+    raise ValueError(f"method must be ClosedForm(), Enumerate() or MonteCarlo(), got {method!r}")
+
+
+def _checked(model: Model, inputs: Tensor, masks: MaskLaw) -> Tensor:
+    if not isinstance(model, Model):
+        raise ValueError(f"model must be a droptics Model, got {type(model).__name__}")
+    if not isinstance(masks, MaskLaw):
+        raise ValueError(f"masks must be a droptics MaskLaw, got {type(masks).__name__}")
+    check_masks(model, masks)
+    if isinstance(model, Factorization) and isinstance(inputs, Tensor) and not inputs.is_floating_point():
+        if inputs.ndim != 2 or inputs.shape[1] != 2:
+            raise ValueError(f"inputs must be pairs (row, column), (n, 2), got shape {tuple(inputs.shape)}")
+        return inputs
+    checked = as_float_tensor(inputs, "inputs")
+    if checked.ndim < 2 or len(checked) == 0:
+        raise ValueError(f"inputs must be (examples, features...), got shape {tuple(checked.shape)}")
+    if isinstance(model, (LinearModel, ReLUNet)):
+        check_size("inputs (columns)", checked.shape[-1], model.input_size, "the features that the model takes")
+    if checked.dtype != model.dtype or checked.device != model.device:
+        raise ValueError(
+            f"inputs are {checked.dtype} on {checked.device} but the model is {model.dtype} on {model.device}; "
+            "convert them with inputs.to(model.device, model.dtype)"
+        )
+    return checked
+
+
+def _closed_form(model: Model, inputs: Tensor, masks: MaskLaw, method: ClosedForm) -> Predictive:
+    if isinstance(model, ReLUNet):
+        return _relu(model, inputs, masks, method)
+    if isinstance(model, DeepLinear):
+        layer_laws(model, masks)  # refuses laws that may correlate layers
+        text = "closed form (noise of every layer)"
+        return Predictive(
+            Estimate.exact(model.outputs(inputs), text),
+            Estimate.exact(deep_variance(model, inputs, masks), text),
+            _list_of(model, inputs, masks),
+            lambda: Estimate.exact(deep_covariance(model, inputs, masks), text),
+        )
+    if not is_linear_in_masks(model):
+        unit_outputs(model, inputs)  # says what to do
+    return exact(affine(model, inputs, masks), "closed form")
+
+
+def affine(model: Model, inputs: Tensor, masks: MaskLaw) -> Affine:
+    """The outputs of a family that is linear in the mask."""
+    return Affine(model.outputs(inputs), unit_outputs(model, inputs), masks)
+
+
+def exact(outputs: Affine, text: str) -> Predictive:
+    """Moments of outputs that are affine in all that is random."""
+
+    def whole() -> Iterator[Outcome]:
+        units = outputs.units
+        lead = None if units is None else units._replace(features=units.features[None])
+        yield torch.ones(1, dtype=torch.float64), Affine(outputs.center[None], lead, outputs.law)
+
+    return Predictive(
+        Estimate.exact(outputs.center, text),
+        Estimate.exact(outputs.variance(), text),
+        whole,
+        lambda: Estimate.exact(outputs.covariance(), text),
+    )
+
+
+def summed(problem: Conditional, text: str, count: int) -> Predictive:
+    """Moments by summing over all early masks, which the law can list."""
+    plain = problem.plain().center
+    found = MixtureMoments.of(problem.outcomes(), plain, joint=False)
+
+    def joint() -> Estimate:
+        both = MixtureMoments.of(problem.outcomes(), plain, joint=True)
+        return Estimate.exact(both.centers + both.noise, text, count)
+
+    return Predictive(
+        Estimate.exact(plain + found.shift, text, count),
+        Estimate.exact(found.centers + found.noise, text, count),
+        problem.outcomes,
+        joint,
+    )
+
+
+def _relu(model: ReLUNet, inputs: Tensor, masks: MaskLaw, method: ClosedForm) -> Predictive:
+    problem = conditional(model, inputs, masks)
+    count = problem.law.support_count
+    if count is not None and count <= DIRECT_OUTCOMES:
+        return summed(problem, f"exact sum over {count} early masks, last layer integrated", count)
+    mean, covariance = relu_output_moments(model, inputs, masks, method)
+    text = "exact sum over mask outcomes, last layer integrated"
+    variance = torch.diagonal(covariance, dim1=-2, dim2=-1)
+    return Predictive(
+        Estimate.exact(mean, text), Estimate.exact(variance, text), None, lambda: Estimate.exact(covariance, text)
+    )
+
+
+def _list_of(model: DeepLinear, inputs: Tensor, masks: MaskLaw) -> Callable[[], Iterator[Outcome]] | None:
+    """The mixture over the early layers, where it can be listed."""
+    problem = conditional(model, inputs, masks)
+    count = problem.law.support_count
+    return problem.outcomes if count is not None and count <= DIRECT_OUTCOMES else None
+
+
+def _monte_carlo(model: Model, inputs: Tensor, masks: MaskLaw, method: MonteCarlo) -> Predictive:
+    if model.batch_shape:
+        raise ValueError("MonteCarlo() takes one model at a time, got a batch of them; use ClosedForm() or a loop")
+    try:
+        problem = conditional(model, inputs, masks)
+    except NoClosedForm:  # a law that may correlate layers is drawn as a whole
+        problem = conditional.dispatch(Model)(model, inputs, masks)
+    # a family linear in the mask is sampled as it is: its control would be the closed form itself
+    return drawn(problem, method, controlled=not is_linear_in_masks(model))
+
+
+def drawn(problem: Conditional, method: MonteCarlo, controlled: bool = True) -> Predictive:
+    """Moments from drawn early masks."""
+    mean, variance = sampled_moments(problem, method, controlled)
+
+    def joint() -> Estimate:
+        plain = problem.plain().center
+        found = MixtureMoments.of(sampled_outcomes(problem, method), plain, joint=True)
+        value = found.centers * (method.samples / (method.samples - 1)) + found.noise
+        fixed = value.detach()
+        text = f"Monte Carlo, {method.samples} masks, without control, error not measured"
+        return Estimate(value, fixed, fixed, text, method.samples, confidence=0.0)
+
+    return Predictive(mean, variance, partial(sampled_outcomes, problem, method), joint, method.samples)

@@ -1,0 +1,163 @@
+"""Moments of predictions from random masks, with controls that a guard weighs and intervals that cover or are withheld.
+
+The last mask is integrated; the earlier ones are drawn, the same ones for all examples. The outputs without masks are
+subtracted before anything is summed: otherwise the noise of the mean enters the variance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from scipy.stats import t as student
+from torch import Tensor
+
+from droptics.estimates import Estimate
+from droptics.penalties import MonteCarlo
+from droptics.predictions.affine import Affine
+from droptics.predictions.controls import Atoms, Draws, Plan, Slopes, build, draw
+from droptics.predictions.mixtures import Conditional, Outcome
+
+# An interval is shown when at least so many masks carry this share of what varies; fewer are a lottery.
+CARRIERS, CARRIED = 20, 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Outputs under drawn early masks, next to their controls; all without a batch of models.
+
+    Attributes:
+        plain: Outputs without masks.
+        moved: Centers minus those without masks, (masks, examples, outputs).
+        noise: Variances of the last mask, (masks, examples, outputs), their control taken off.
+        control: What the controls say, weighed by the guard, (masks, examples, outputs); mean zero.
+        known: Its variance, exactly, (examples, outputs).
+        fitted: How many weights the guard fitted.
+        words: Which controls were kept, in words.
+    """
+
+    plain: Affine
+    moved: Tensor
+    noise: Tensor
+    control: Tensor
+    known: Tensor
+    fitted: int
+    words: str
+
+
+def sample(problem: Conditional, method: MonteCarlo, controlled: bool = True) -> Sampled:
+    """Draw the early masks and weigh the controls; a fixed seed gives the same masks for every set of examples."""
+    plain = problem.plain()
+    plan = Plan.of(problem, method.samples, plain.center.shape[-1]) if controlled else Plan((), (), False)
+    draws = draw(problem, plan, method.samples, torch.Generator().manual_seed(method.seed))
+    moved, noise = [], []
+    for some in draws.multipliers.split(problem.room):
+        outputs = problem.given(some[:, None, :])
+        moved.append(outputs.center - plain.center)
+        noise.append(outputs.variance())
+    controls = build(problem, plan, plain)
+    return _weighed(plain, torch.cat(moved), torch.cat(noise), controls, draws)
+
+
+def _weighed(plain: Affine, moved: Tensor, noise: Tensor, controls: list[Atoms | Slopes], draws: Draws) -> Sampled:
+    """One weight per control, by least squares over all masks, examples and outputs; each on the scale of its own.
+
+    A control that does not follow the outputs gets a weight near zero: it can hardly do harm. One number for the whole
+    batch, because a weight per example would be fitted to its noise.
+    """
+    if not controls:
+        zero = torch.zeros_like(moved)
+        return Sampled(plain, moved, noise, zero, zero[0], 0, "no control")
+    with torch.no_grad():
+        parts = [control.control(draws) for control in controls]
+        variances = [control.variance() for control in controls]
+        total = torch.stack(variances).sum(0)
+        scale = torch.where(total > 0, total, torch.ones_like(total)).rsqrt()
+        rows = torch.stack([(part * scale).flatten() for part in parts], 1).double()
+        wanted = (moved.detach() * scale).flatten().double()
+        gram = rows.mT @ rows
+        # a control that never moves has no weight; the ridge only decides that
+        gram = gram + 1e-12 * torch.eye(len(gram), dtype=gram.dtype, device=gram.device) * (1 + gram.diagonal().max())
+        weights = torch.linalg.solve(gram, rows.mT @ wanted)
+        follows = [_follows(row, wanted, float(weight)) for row, weight in zip(rows.mT, weights, strict=True)]
+        weights = torch.where(torch.tensor(follows, device=weights.device), weights, torch.zeros_like(weights))
+        used = weights.to(moved)
+        control = sum((weight * part for weight, part in zip(used, parts, strict=True)), torch.zeros_like(moved))
+        known = sum(
+            (weight.square() * part for weight, part in zip(used, variances, strict=True)), torch.zeros_like(total)
+        )
+        for weight, part in zip(used, controls, strict=True):
+            if isinstance(part, Atoms) and float(weight) != 0:
+                noise = noise - part.noise_control(draws)
+    names = ["atoms" if isinstance(part, Atoms) else part.kind for part in controls]
+    text = ", ".join(f"{name} x {float(weight):.2f}" for name, weight in zip(names, weights, strict=True))
+    return Sampled(plain, moved, noise, control, known, len(controls), f"control: {text}")
+
+
+def _follows(row: Tensor, wanted: Tensor, weight: float) -> bool:
+    """Whether the control lowers the residual at all."""
+    return float((wanted - weight * row).square().sum()) < float(wanted.square().sum())
+
+
+def sampled_moments(problem: Conditional, method: MonteCarlo, controlled: bool = True) -> tuple[Estimate, Estimate]:
+    """Mean and variance (examples, outputs) with Student intervals; that of the variance on a logarithmic scale.
+
+    mean = f(1) + avg R and variance = Var g + 2 cov(g, R) + var R + avg Q with R = c - f(1) - g. An interval is
+    withheld (0 or minus infinity to infinity) where fewer than 20 masks carry nine tenths of what varies: a few rare
+    masks decide there, and their share of the sample says little. Cost: one evaluation per mask, and the controls.
+    """
+    found = sample(problem, method, controlled)
+    count = method.samples
+    rest = found.moved - found.control
+    average = rest.mean(0)
+    mean = found.plain.center + average
+    centered = rest - average
+    terms = 2 * found.control * centered + centered.square() * (count / (count - 1)) + found.noise
+    variance = found.known + terms.mean(0)
+    degrees = max(1, count - 1 - found.fitted)
+    factor = float(student.ppf((1 + method.confidence) / 2, degrees)) / math.sqrt(count)
+    text = f"Monte Carlo, {count} masks, last site integrated, {found.words}"
+    if found.plain.units is None:
+        text = f"Monte Carlo, {count} masks, {found.words}"
+    mean_estimate = _with_interval(mean, rest.detach(), factor, method, text, positive=False)
+    variance_estimate = _with_interval(variance, terms.detach(), factor, method, text, positive=True)
+    return mean_estimate, variance_estimate
+
+
+def _with_interval(
+    value: Tensor, terms: Tensor, factor: float, method: MonteCarlo, text: str, positive: bool
+) -> Estimate:
+    fixed = value.detach()
+    error = terms.std(0) * factor
+    rounding = 8 * torch.finfo(fixed.dtype).eps * (fixed.abs() + terms.abs().amax(0))
+    if positive:
+        tiny = torch.finfo(fixed.dtype).tiny
+        ratio = (error / fixed.clamp_min(tiny)).clamp_max(80.0)
+        lower, upper = fixed * torch.exp(-ratio) - rounding, fixed * torch.exp(ratio) + rounding
+        lower = lower.clamp_min(0.0)
+    else:
+        lower, upper = fixed - error - rounding, fixed + error + rounding
+    lottery = (carriers(terms) < CARRIERS) & (error > rounding)
+    if bool(lottery.any()):
+        lower = torch.where(lottery, torch.zeros_like(lower) if positive else -math.inf, lower)
+        upper = torch.where(lottery, math.inf, upper)
+        text += f"; interval withheld for {int(lottery.sum())} of {lottery.numel()}, a few rare masks decide"
+    return Estimate(value, lower, upper, text, method.samples, method.confidence)
+
+
+def carriers(terms: Tensor) -> Tensor:
+    """How many masks carry nine tenths of what varies around the median, (examples, outputs)."""
+    moved = (terms - terms.median(0).values).abs().sort(0, descending=True).values
+    share = moved.cumsum(0) / moved.sum(0).clamp_min(torch.finfo(moved.dtype).tiny)
+    return (share < CARRIED).sum(0) + 1
+
+
+def sampled_outcomes(problem: Conditional, method: MonteCarlo) -> Iterator[Outcome]:
+    """The drawn early masks as a mixture of equal weights."""
+    plan = Plan((), (), False)
+    draws = draw(problem, plan, method.samples, torch.Generator().manual_seed(method.seed))
+    for some in draws.multipliers.split(problem.room):
+        weights = torch.full((len(some),), 1 / method.samples, dtype=torch.float64)
+        yield weights, problem.given(some[:, None, :])
