@@ -59,8 +59,15 @@ def recorded_page(plain: Sequence[Claim]) -> str:
 
 def literal(claim: Claim) -> Claim:
     """The claim with texts that Markdown shows as they are."""
+    erratum = claim.erratum and replace(
+        claim.erratum, reading=escape(claim.erratum.reading), wrong=escape(claim.erratum.wrong).strip()
+    )
     return replace(
-        claim, source=escape(claim.source), statement=escape(claim.statement), note=escape(claim.note).strip()
+        claim,
+        source=escape(claim.source),
+        statement=escape(claim.statement),
+        note=escape(claim.note).strip(),
+        erratum=erratum,
     )
 
 

@@ -1,18 +1,10 @@
-"""Formulas as MathML, which browsers show by themselves: the pages need no script from elsewhere and work offline."""
+"""The renderer of formulas for Sphinx."""
 
 from __future__ import annotations
 
-import re
-
 from docutils import nodes
-from docutils.utils.math.latex2mathml import tex2mathml
 
-
-def mathml(text: str, block: bool = False) -> str:
-    """A formula; an accented letter becomes a group, or its index would land below it as if it were a limit."""
-    found = tex2mathml(re.sub(r"(\\(?:bar|hat|tilde) ?[A-Za-z])", r"{\1{}}", text), as_block=block)
-    # common fonts draw the bar as nothing, and accents on top of the letter instead of above it
-    return found.replace('stretchy="false">\u02c9', ">\u2212").replace('accent="true"', 'accent="false"')
+from droptics.evidence.formulas import mathml
 
 
 def visit_inline(translator, node) -> None:

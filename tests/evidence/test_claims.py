@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import math
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 
 import droptics
 from droptics.cli.verify import verify_command
-from droptics.evidence.claims import Claim, Comparison, compare, decide, select
+from droptics.evidence.claims import REFUTED, Claim, Comparison, Erratum, compare, decide, select
 from droptics.evidence.pages import claims_page, errata_page, shown_output, write_pages
 from droptics.papers import PAPERS, claims, figures, verify
 
@@ -76,6 +77,7 @@ def crash():
 
 
 BASE = Claim("toy-thm1", "Toy", "One is one.", check=good, control=bad)
+ERRATUM = Erratum("1 = 2", "a kind reading", "what is wrong", "toy-thm1", "print(1)\nprint(2)")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ BASE = Claim("toy-thm1", "Toy", "One is one.", check=good, control=bad)
         ({}, "holds"),
         ({"control": good}, "undecided"),
         ({"check": bad, "control": bad}, "undecided"),
-        ({"check": bad, "control": good}, "false as printed"),
+        ({"check": bad, "control": good}, "false"),
         ({"check": list}, "undecided"),
         ({"outside": bad}, "holds only if"),
         ({"outside": good}, "holds"),
@@ -107,8 +109,19 @@ def test_a_claim_must_say_what_shows_it():
         replace(BASE, verdict="holds only if")
     with pytest.raises(ValueError, match="says why in its note"):
         Claim("toy-thm1", "Toy", "x", "not checked")
+    with pytest.raises(ValueError, match="without what shows it"):
+        replace(BASE, verdict="slip")
+    with pytest.raises(ValueError, match="has an erratum"):
+        replace(BASE, erratum=ERRATUM)
     with pytest.raises(ValueError, match="verdict of toy-thm1 must be"):
         replace(BASE, verdict="perhaps")
+
+
+def test_the_kind_of_a_failure_is_on_record_and_that_it_fails_is_computed():
+    for kind in REFUTED:
+        failing = replace(BASE, check=bad, control=good, verdict=kind, erratum=ERRATUM)
+        assert decide(failing).verdict == kind
+        assert decide(replace(failing, check=good, control=bad)).verdict == "holds"
 
 
 @pytest.mark.slow
@@ -128,9 +141,10 @@ def test_the_registry_is_sound():
     assert len(table) == len(claims())
     assert not set(table) & {figure.id for figure in figures()} - {"thesis-fig3-1"}
     for claim in table.values():
-        if claim.verdict == "false as printed":
+        if claim.erratum:
             assert table[claim.corrected].verdict in ("holds", "holds only if"), claim.id
-            assert claim.counterexample, claim.id
+        if claim.same_as:
+            assert claim.verdict == table[claim.same_as].verdict, claim.id
         if claim.verdict != "not checked":
             assert claim.objects, claim.id
 
@@ -203,11 +217,48 @@ def test_every_id_in_the_sources_resolves():
     assert unknown == {}
 
 
-@pytest.mark.parametrize("claim", [c for c in claims() if c.verdict == "false as printed"], ids=lambda claim: claim.id)
-def test_counterexamples_run_and_disagree(claim):
-    assert len(claim.counterexample.strip().splitlines()) <= 5
-    printed, true = shown_output(claim.counterexample).splitlines()
+WRONG = [claim for claim in claims() if claim.erratum]
+
+
+@pytest.mark.parametrize("claim", WRONG, ids=lambda claim: claim.id)
+def test_counterexamples_are_small_run_and_disagree(claim):
+    lines = claim.erratum.counterexample.strip().splitlines()
+    assert len(lines) <= 7
+    assert max(map(len, lines)) <= 80  # what a box of code shows without scrolling
+    printed, true = shown_output(claim.erratum.counterexample).splitlines()
     assert printed != true
+
+
+def decides_exactly(snippet: str) -> bool:
+    """Only integers, fractions and words: no float is written, none can arise, and nothing else is imported."""
+    tree = ast.parse(snippet)
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    names = {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names}
+    floats = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, float)]
+    plain = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    found = {}
+    exec(compile(tree, "<counterexample>", "exec"), found)
+    kept = [value for name, value in found.items() if not name.startswith("__")]
+    return not (floats or plain or names - {"Fraction", "product", "comb"}) and (
+        modules <= {"fractions", "itertools", "math"} and not any(isinstance(value, float) for value in kept)
+    )
+
+
+def test_which_counterexamples_are_decided_in_exact_arithmetic():
+    inexact = {claim.id for claim in WRONG if not decides_exactly(claim.erratum.counterexample)}
+    assert inexact == {claim.id for claim in WRONG if claim.erratum.inexact}
+    assert inexact == {"thesis-thm11-constant", "thesis-sec5.3", "thesis-lem11", "thesis-thm15-constants"}
+    assert not decides_exactly("print(1)\nprint(0.5)")
+    assert not decides_exactly("from math import sqrt\nprint(sqrt(2))")
+
+
+def test_errata_quote_words_and_no_sentences():
+    """A formula, and at most a few decisive words in quotation marks; the rest is ours."""
+    for claim in WRONG:
+        for words in re.findall(r"``(.*?)''", claim.erratum.printed):
+            assert len(words.split()) <= 8, claim.id
+        assert claim.erratum.reading.endswith("."), claim.id
+        assert claim.erratum.wrong.endswith("."), claim.id
 
 
 BREAKS = [
@@ -262,7 +313,9 @@ def test_pages_are_written(tmp_path):
     assert "not checked" in table.read_text()
     text = errata.read_text()
     assert "```python" in text
-    assert "Corrected (`pal2020-eq3-corrected`)" in text
+    assert "**Corrected** (`pal2020-eq3-corrected`)" in text
+    assert "## Slips of print or proof" in text
+    assert "$$\\min_{U,V}" in text
     assert claims_page(results) == table.read_text()
     assert errata_page([result.claim for result in results]) == text
 
@@ -276,7 +329,7 @@ def run_command(*arguments: str):
 def test_the_command(monkeypatch):
     result = run_command("pal2020-eq7", "pal2020-eq3", "--json")
     assert result.exit_code == 0
-    assert [item["verdict"] for item in json.loads(result.output)] == ["holds", "false as printed"]
+    assert [item["verdict"] for item in json.loads(result.output)] == ["holds", "slip"]
     assert "claims: 2, in" in run_command("pal2020-eq7", "pal2020-eq3").output
     monkeypatch.setattr("droptics.papers.pal2020.checks.drop_for_width", lambda *_: 0.3)
     broken = run_command("pal2020-eq7")

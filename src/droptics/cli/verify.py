@@ -21,7 +21,7 @@ def verify_command(
         Path | None, typer.Option("--pages", help="Also write claims.md and errata.md into this folder.")
     ] = None,
 ) -> None:
-    """Check printed statements numerically and say which hold, hold only under a condition, or are false as printed.
+    """Check printed statements numerically: which hold, hold under a condition, are false, or slips of print or proof.
 
     Every claim has a control that must come out the other way. Exit code 1 when a verdict differs from the recorded
     one.

@@ -18,8 +18,26 @@ from torch import Tensor
 
 Relation = Literal["==", "<=", ">=", "<", ">", "!="]
 RELATIONS: tuple[Relation, ...] = ("==", "<=", ">=", "<", ">", "!=")
-Verdict = Literal["holds", "holds only if", "false as printed", "vacuous", "not checked", "undecided", "error"]
-VERDICTS: tuple[Verdict, ...] = ("holds", "holds only if", "false as printed", "vacuous", "not checked")
+Verdict = Literal[
+    "holds", "holds only if", "false", "slip", "constant", "remark", "vacuous", "not checked", "undecided", "error"
+]
+VERDICTS: tuple[Verdict, ...] = (
+    "holds",
+    "holds only if",
+    "false",
+    "slip",
+    "constant",
+    "remark",
+    "vacuous",
+    "not checked",
+)
+# what the evidence shows of these is one thing, that the print fails; which of them it is, a reader decides
+REFUTED: dict[Verdict, str] = {
+    "false": "false also in the most charitable reading",
+    "slip": "a slip of print or proof: what is meant holds",
+    "constant": "right up to a constant",
+    "remark": "a remark about a plot, not true in general",
+}
 PRECISION = 1e-9
 
 
@@ -109,6 +127,28 @@ Check = Callable[[], Sequence[Comparison]]
 
 
 @dataclass(frozen=True)
+class Erratum:
+    """A statement that fails as printed, put as fairly as we can.
+
+    Attributes:
+        printed: The formula exactly as it stands, in TeX, with every sum, expectation and O(.) of it; words of the
+            text only where they decide, a few and in quotation marks.
+        reading: The most charitable reading, in our words.
+        wrong: Why even that fails; for a slip, where the slip is and that what is meant holds.
+        corrected: Id of the claim that states what is right.
+        counterexample: The smallest one we know, as a snippet that prints the printed value and then the true one.
+        inexact: Why the snippet needs floating point; empty when it decides in exact rational arithmetic.
+    """
+
+    printed: str
+    reading: str
+    wrong: str
+    corrected: str
+    counterexample: str
+    inexact: str = ""
+
+
+@dataclass(frozen=True)
 class Claim:
     """One printed statement, its verdict on record, and what shows it.
 
@@ -123,8 +163,8 @@ class Claim:
         outside: For "holds only if": the statement where its condition is violated; it must fail there.
         vacuity: For "vacuous": the bound says nothing at realistic sizes; these comparisons must hold.
         note: The condition, what was wrong, or why nothing can be checked.
-        corrected: For "false as printed": id of the corrected claim, which holds.
-        counterexample: A snippet of at most five lines that prints the printed value and then the true one.
+        erratum: For a statement that fails as printed: what is printed, how to read it kindly, what is wrong.
+        same_as: Id of the claim in another work that this one repeats; the two have one verdict.
     """
 
     id: str
@@ -137,8 +177,8 @@ class Claim:
     outside: Check | None = None
     vacuity: Check | None = None
     note: str = ""
-    corrected: str | None = None
-    counterexample: str | None = None
+    erratum: Erratum | None = None
+    same_as: str | None = None
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
@@ -149,9 +189,11 @@ class Claim:
             return
         if self.check is None or self.control is None:
             raise ValueError(f"{self.id} needs a check and a control")
-        wants = {"holds only if": self.outside, "vacuous": self.vacuity, "false as printed": self.corrected}
+        wants = {"holds only if": self.outside, "vacuous": self.vacuity} | dict.fromkeys(REFUTED, self.erratum)
         if self.verdict in wants and wants[self.verdict] is None:
             raise ValueError(f"{self.id} is recorded as {self.verdict!r} without what shows it")
+        if self.erratum is not None and self.verdict not in REFUTED:
+            raise ValueError(f"{self.id} has an erratum and is recorded as {self.verdict!r}")
 
     @property
     def paper(self) -> str:
@@ -160,7 +202,12 @@ class Claim:
 
     def printed_as(self, id: str, source: str, **changes: Any) -> Claim:
         """The same statement printed elsewhere under another number."""
-        return replace(self, id=id, source=source, **changes)
+        return replace(self, id=id, source=source, same_as=self.id, **changes)
+
+    @property
+    def corrected(self) -> str | None:
+        """Id of the claim that states what is right; None where the print is."""
+        return None if self.erratum is None else self.erratum.corrected
 
 
 @dataclass(frozen=True)
@@ -231,7 +278,7 @@ def _verdict(claim: Claim, main: Sequence[Comparison], control: Sequence[Compari
     if held == control_held:
         return "undecided"
     if not held:
-        return "false as printed"
+        return claim.verdict if claim.verdict in REFUTED else "false"
     if claim.vacuity is not None and all_hold(claim.vacuity()):
         return "vacuous"
     if claim.outside is not None and not all_hold(claim.outside()):

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-from droptics.evidence.claims import VERDICTS, Comparison, Result
+from droptics.evidence.claims import REFUTED, VERDICTS, Comparison, Result
 from droptics.evidence.figures import Artifact
-from droptics.evidence.pages import shown_output
+from droptics.evidence.formulas import mathml
+from droptics.evidence.pages import said, shown_output
 from droptics.evidence.provenance import commit, hardware, versions
 from droptics.files import write_text
 
@@ -144,7 +146,7 @@ def _row(result: Result) -> dict[str, Any]:
         "paper": claim.paper,
         "source": claim.source,
         "statement": claim.statement,
-        "note": claim.note,
+        "note": claim.erratum.wrong if claim.erratum else claim.note,
         "corrected": claim.corrected or "",
         "verdict": result.verdict,
         "recorded": claim.verdict,
@@ -156,21 +158,25 @@ def _row(result: Result) -> dict[str, Any]:
     }
 
 
-def _errata(results: Sequence[Result]) -> list[dict[str, str]]:
+def _errata(results: Sequence[Result]) -> list[dict[str, Any]]:
     statements = {result.claim.id: result.claim.statement for result in results}
     return [
         {
             "id": claim.id,
             "source": claim.source,
-            "statement": claim.statement,
-            "note": claim.note,
-            "counterexample": claim.counterexample or "",
-            "shows": shown_output(claim.counterexample) if claim.counterexample else "",
-            "corrected": claim.corrected or "",
-            "correction": statements.get(claim.corrected or "", ""),
+            "verdict": claim.verdict,
+            "meaning": REFUTED[claim.verdict],
+            "printed": Markup(mathml(claim.erratum.printed, block=True)),
+            "reading": claim.erratum.reading,
+            "wrong": claim.erratum.wrong,
+            "counterexample": claim.erratum.counterexample,
+            "inexact": claim.erratum.inexact,
+            "shows": shown_output(claim.erratum.counterexample),
+            "corrected": claim.erratum.corrected,
+            "correction": statements.get(claim.erratum.corrected, ""),
         }
-        for claim in (result.claim for result in results)
-        if claim.verdict == "false as printed"
+        for claim in sorted((result.claim for result in results), key=lambda claim: VERDICTS.index(claim.verdict))
+        if claim.erratum is not None
     ]
 
 
@@ -184,8 +190,7 @@ def _figures_said(cards: Sequence[Mapping[str, Any]]) -> str:
 def _claims_said(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
-    counts = Counter(row["verdict"] for row in rows)
-    return f"{len(rows)} statements: " + ", ".join(f"{name} {count}" for name, count in counts.items()) + "."
+    return said([row["verdict"] for row in rows])
 
 
 def png_size(path: Path) -> tuple[int, int]:

@@ -8,8 +8,15 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from droptics.evidence.claims import Claim, Result
+from droptics.evidence.claims import REFUTED, VERDICTS, Claim, Result, Verdict
 from droptics.files import write_text
+
+KINDS: dict[Verdict, str] = {
+    "false": "Statements that are false",
+    "slip": "Slips of print or proof",
+    "constant": "Constants",
+    "remark": "Remarks about plots",
+}
 
 
 def write_pages(results: Sequence[Result], folder: str | Path) -> tuple[Path, Path]:
@@ -20,18 +27,27 @@ def write_pages(results: Sequence[Result], folder: str | Path) -> tuple[Path, Pa
     return claims, errata
 
 
+def said(verdicts: Sequence[str]) -> str:
+    """How many statements have which verdict, in words."""
+    counts = Counter(verdicts)
+    order = [*VERDICTS, *sorted(set(counts) - set(VERDICTS))]
+    parts = ", ".join(f"{name}: {counts[name]}" for name in order if counts[name])
+    return f"{len(verdicts)} statements; {parts}."
+
+
 def claims_page(results: Sequence[Result]) -> str:
     """The verdict table as Markdown, one section per work."""
-    counts = Counter(result.verdict for result in results)
-    total = ", ".join(f"{name}: {count}" for name, count in counts.items())
     lines = [
         "# Claims",
         "",
         "Each statement of the works that can be checked numerically is a program: `droptics verify` runs them all. "
         "A check passes only together with its control, the same comparison with one thing changed, which must come "
-        "out the other way.",
+        "out the other way. That a statement fails as printed is computed; what kind of failure it is, a reader of "
+        "the source decides:",
         "",
-        f"{len(results)} statements; {total}.",
+        *(f"- *{kind}*: {words};" for kind, words in REFUTED.items()),
+        "",
+        said([result.verdict for result in results]),
     ]
     for paper in dict.fromkeys(result.claim.paper for result in results):
         lines += ["", f"## {paper}", "", "| id | where | verdict | statement |", "|---|---|---|---|"]
@@ -39,32 +55,62 @@ def claims_page(results: Sequence[Result]) -> str:
             claim = result.claim
             if claim.paper == paper:
                 note = f" *{claim.note}*" if claim.note else ""
-                fixed = f" Corrected: `{claim.corrected}`." if claim.corrected else ""
-                cells = (f"`{claim.id}`", claim.source, result.verdict, f"{claim.statement}{note}{fixed}")
+                if claim.erratum:
+                    note = f" *{claim.erratum.wrong}* Corrected: `{claim.corrected}`."
+                cells = (f"`{claim.id}`", claim.source, result.verdict, f"{claim.statement}{note}")
                 lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
     return "\n".join(lines) + "\n"
 
 
 def errata_page(claims: Sequence[Claim]) -> str:
-    """Statements that are false as printed, with their smallest counterexample and the corrected statement."""
-    statements = {claim.id: claim.statement for claim in claims}
+    """Statements that fail as printed: the print, a charitable reading, what is wrong, a counterexample, the repair."""
     lines = [
         "# Errata",
         "",
-        "Statements that are false as printed. Each snippet prints the printed value and then the true one; the "
-        "corrected statement is a claim that holds.",
+        "Each entry gives the printed formula, the most charitable reading in our words, what is wrong with it, and "
+        "the smallest counterexample we know, decided in exact rational arithmetic unless it says otherwise: the "
+        "snippet prints the printed value and then the true one. The corrected statement is a claim that holds. "
+        "A statement that two works print stands here once for each.",
+        "",
+        said([claim.verdict for claim in claims if claim.verdict in REFUTED]),
     ]
-    for claim in claims:
-        if claim.verdict != "false as printed":
-            continue
-        lines += ["", f"## {claim.id}", "", f"{claim.source}. Printed: {claim.statement}"]
-        if claim.note:
-            lines += ["", claim.note]
-        if claim.counterexample:
-            lines += ["", "```python", claim.counterexample.strip(), "```", "", "prints", ""]
-            lines += ["```text", shown_output(claim.counterexample), "```"]
-        lines += ["", f"Corrected (`{claim.corrected}`): {statements.get(claim.corrected or '', '')}"]
+    for kind, title in KINDS.items():
+        chosen = [claim for claim in claims if claim.verdict == kind]
+        if chosen:
+            lines += ["", f"## {title}", "", f"{REFUTED[kind][:1].upper()}{REFUTED[kind][1:]}."]
+        for claim in chosen:
+            lines += _entry(claim, {claim.id: claim.statement for claim in claims})
     return "\n".join(lines) + "\n"
+
+
+def _entry(claim: Claim, statements: dict[str, str]) -> list[str]:
+    erratum = claim.erratum
+    assert erratum is not None
+    exact = f" (in floating point: {erratum.inexact})" if erratum.inexact else ""
+    return [
+        "",
+        f"### {claim.id}",
+        "",
+        f"{claim.source}. Printed:",
+        "",
+        f"$${erratum.printed}$$",
+        "",
+        f"**Read kindly.** {erratum.reading}",
+        "",
+        f"**What is wrong.** {erratum.wrong}",
+        "",
+        "```python",
+        erratum.counterexample.strip(),
+        "```",
+        "",
+        f"prints{exact}",
+        "",
+        "```text",
+        shown_output(erratum.counterexample),
+        "```",
+        "",
+        f"**Corrected** (`{erratum.corrected}`): {statements.get(erratum.corrected, '')}",
+    ]
 
 
 def shown_output(snippet: str) -> str:

@@ -6,6 +6,7 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers.helmbold2017 import checks, negative_checks
+from droptics.papers.helmbold2017.errata import ERRATA
 from droptics.papers.helmbold2017.proof_claims import CLAIMS as PROOFS
 from droptics.papers.instances import tensor
 
@@ -88,17 +89,11 @@ CLAIMS: tuple[Claim, ...] = (
         "helmbold2017-lem10",
         f"{SOURCE}, Lemma 10 (main text)",
         "With c = K^2/(2 n^(d-1) (1+K/n)(1+1/n)^(d-2)) the gadget network has the stated criterion.",
-        "false as printed",
+        "slip",
         check=partial(checks.gadget_value, 2),
         control=partial(checks.gadget_value, 1),
         objects=("penalties.criterion",),
-        note="K in place of K^2, as in the appendix; with K^2 the criterion exceeds 1/2 for K > 2.",
-        corrected="helmbold2017-lem10-corrected",
-        counterexample="""\
-K, n = 2, 2  # one gadget, p = 1/2: output 2c n/K on each of the 3 of 4 masks with an input kept, noise factor 1 + K/n
-J = lambda c: (1 / 4 + 3 / 4 * ((1 + K / n) * (2 * c * n / K) ** 2 - 2 * (2 * c * n / K) + 1)) / 2
-print(J(K**2 / (2 * n * (1 + K / n))))
-print(J(K / (2 * n * (1 + K / n))))""",
+        erratum=ERRATA["lem10"],
     ),
     Claim(
         "helmbold2017-lem10-corrected",
@@ -145,17 +140,11 @@ print(J(K / (2 * n * (1 + K / n))))""",
         "helmbold2017-lem15",
         f"{SOURCE}, Lemma 15",
         "Pr(Bin(n,1/2) < n/2 - sqrt(n)/4) >= 1/4 for all n.",
-        "false as printed",
+        "false",
         check=partial(negative_checks.binomial_tail, (5, 7, 16, 18)),
         control=partial(negative_checks.binomial_tail, ALL_BUT_FOUR),
         objects=("masks.Bernoulli",),
-        note="Fails for n = 5, 7, 16, 18 and for no other n up to 3000.",
-        corrected="helmbold2017-lem15-corrected",
-        counterexample="""\
-from math import comb, sqrt
-n = 5
-print(1 / 4)
-print(sum(comb(n, k) for k in range(n + 1) if k < n / 2 - sqrt(n) / 4) / 2**n)""",
+        erratum=ERRATA["lem15"],
     ),
     Claim(
         "helmbold2017-lem15-corrected",
@@ -200,16 +189,11 @@ print(sum(comb(n, k) for k in range(n + 1) if k < n / 2 - sqrt(n) / 4) / 2**n)""
         "helmbold2017-thm17-proof",
         f"{SOURCE}, proof of Theorem 17",
         "With bias 1/5 and the weights of Lemma 10 the criterion tends to 1/10.",
-        "false as printed",
+        "slip",
         check=partial(negative_checks.unscaled_limit, 0.1),
         control=partial(negative_checks.unscaled_limit, 0.115),
         objects=("penalties.criterion",),
-        note="The output weights must be scaled by 4/5; as printed the limit is .115, still below 1/8.",
-        corrected="helmbold2017-thm17-proof-corrected",
-        counterexample="""\
-t, b = 1 / 4, 1 / 5  # K = 2, n -> infinity: output b with probability t, else b + 1
-print(1 / 10)
-print((b**2 + (1 - t) * b**2 + t * (b - 1) ** 2) / 2)""",
+        erratum=ERRATA["thm17-proof"],
     ),
     Claim(
         "helmbold2017-thm17-proof-corrected",
@@ -222,26 +206,14 @@ print((b**2 + (1 - t) * b**2 + t * (b - 1) ** 2) / 2)""",
     Claim(
         "helmbold2017-thm18",
         f"{SOURCE}, Theorem 18 (b)",
-        "On P_(x,y) of Definition 1 the equal-weights network has criterion at least y^2/(K+1).",
-        "false as printed",
-        check=partial(checks.growth, lambda K: 1 / (K + 1), True),
-        control=partial(checks.growth, lambda K: 1 / (2 * K), True),
+        "On P_{x,y} the equal-weights network has risk 0 and criterion at least y^2/(K+1).",
+        "holds only if",
+        check=lambda: [*checks.growth(lambda K: 1 / (K + 1)), *checks.growth(lambda K: 1 / K)],
+        control=partial(checks.growth, lambda K: 2 / K),
+        outside=partial(checks.growth, lambda K: 1 / (K + 1), True),
         objects=("penalties.criterion",),
-        note="For the single example of the appendix it is at least y^2/K; under Definition 1 half of that.",
-        corrected="helmbold2017-thm18-corrected",
-        counterexample="""\
-K, n, d, y = 4, 12, 2, 1.0
-single = y**2 * ((1 + 1 / K) * (1 + 1 / n) ** (d - 1) - 1)
-print(y**2 / (K + 1))  # printed lower bound
-print(single / 2)  # half weight by Definition 1""",
-    ),
-    Claim(
-        "helmbold2017-thm18-corrected",
-        f"{SOURCE}, Theorem 18, corrected",
-        "On one example the equal-weights network has criterion y^2((1+q/(pK))(1+q/(pn))^(d-1) - 1) and risk 0.",
-        check=partial(checks.growth, lambda K: 1 / K),
-        control=partial(checks.growth, lambda K: 4 / K),
-        objects=("penalties.criterion",),
+        note="Only if P_{x,y} is the single example, as in the notation of Appendix A: then it is "
+        "y^2((1+q/(pK))(1+q/(pn))^(d-1) - 1), at least y^2/K. Under P_(x,y) of Definition 1 it is half of that.",
     ),
     Claim(
         "helmbold2017-thm18-decay",

@@ -6,6 +6,7 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers.helmbold2017 import checks, decay_checks, negative_checks
+from droptics.papers.helmbold2017.errata import ERRATA
 
 SOURCE = "Helmbold, Long 2017 (JMLR 18, arXiv 1602.04484)"
 
@@ -24,31 +25,21 @@ STATED: tuple[Claim, ...] = (
         "helmbold2017-thm5-proof",
         f"{SOURCE}, proof of Theorem 5",
         "D(W, x, R) = prod c_j D(W', x, R).",
-        "false as printed",
+        "slip",
         check=partial(checks.rescaled_layers, True, swap=True),
         control=partial(checks.rescaled_layers, True),
         objects=("models.ReLUNet",),
-        note="W and W' are interchanged; the theorem has them right.",
-        corrected="helmbold2017-thm5",
-        counterexample="""\
-W, c = 3.0, 2.0  # one weight, scaled by c
-print(c * (c * W))  # prod(c) D(W')
-print(W)  # D(W)""",
+        erratum=ERRATA["thm5-proof"],
     ),
     Claim(
         "helmbold2017-lem16-proof",
         f"{SOURCE}, proof of Lemma 16",
         "The slope of psi exceeds 1/sqrt(9/32K).",
-        "false as printed",
+        "slip",
         check=partial(negative_checks.slope_step, True),
         control=partial(negative_checks.slope_step, False),
         objects=("penalties.criterion",),
-        note="K stands outside the root: sqrt(32/9)/K.",
-        corrected="helmbold2017-lem16",
-        counterexample="""\
-K = 20  # the slope is at least (1 - sqrt(2/9K) - sqrt(1/18K)) / (K/2 - sqrt(K)/4)
-print((9 / 32 / K) ** -0.5)
-print((1 - (2 / 9 / K) ** 0.5 - (18 * K) ** -0.5) / (K / 2 - K**0.5 / 4))""",
+        erratum=ERRATA["lem16-proof"],
     ),
     Claim(
         "helmbold2017-def21",
@@ -70,16 +61,11 @@ print((1 - (2 / 9 / K) ** 0.5 - (18 * K) ** -0.5) / (K / 2 - K**0.5 / 4))""",
         "helmbold2017-lem22-proof",
         f"{SOURCE}, proof of Lemma 22",
         "Subtracting m = min{h(0), h(x)} from the node's bias and adding m/w to b changes no output.",
-        "false as printed",
+        "slip",
         check=partial(decay_checks.hinges, lambda w, least: least / w),
         control=partial(decay_checks.hinges, lambda w, least: w * least),
         objects=("models.ReLUNet",),
-        note="Add w m.",
-        corrected="helmbold2017-lem22",
-        counterexample="""\
-h, m, w, b = 3.0, 1.0, 2.0, 0.0  # a node of value 3 lowered by 1
-print(w * (h - m) + b + m / w)
-print(w * h + b)""",
+        erratum=ERRATA["lem22-proof"],
     ),
     Claim(
         "helmbold2017-lem23",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -244,18 +244,24 @@ def untied_optimum(
     return found
 
 
-TIED_CASES = (
+PSD_CASES = (
     (((2.0, 0.3), (0.3, 1.0)), 0.5, 2),
+    (((2.0, 0.0), (0.0, 1.0)), 0.1, 1),
+)
+TIED_CASES = (
+    *PSD_CASES,
     (((1.0, 0.0), (0.0, -3.0)), 0.5, 2),
     (((-2.0,),), 0.6, 2),
     (((1.0, 2.0), (0.0, 1.0)), 0.3, 3),
 )
 
 
-def tied_optimum(rule: Rule, positive: bool = False) -> list[Comparison]:
+def tied_optimum(
+    rule: Rule, cases: Sequence[tuple[tuple[tuple[float, ...], ...], float, int]] = TIED_CASES
+) -> list[Comparison]:
     """Eigenvalues of the rule against those of the best tied network that descent finds."""
     found = []
-    for seed, (matrix, lam, width) in enumerate(TIED_CASES[:1] if positive else TIED_CASES):
+    for seed, (matrix, lam, width) in enumerate(cases):
         M = tensor(matrix)
         best, (U,) = descend(tied_objective(M, lam), [(len(M), width)], starts=4, seed=seed)
         s = torch.linalg.eigvalsh((M + M.mT) / 2).flip(0)

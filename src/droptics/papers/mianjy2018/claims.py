@@ -6,10 +6,11 @@ from functools import partial
 
 import torch
 
+from droptics.equalization import joint_equalizer
 from droptics.evidence.claims import Claim
 from droptics.linalg import equalizer, hadamard_equalizer, shrink
-from droptics.papers.instances import tensor
 from droptics.papers.mianjy2018 import checks, landscape_checks, proof_checks
+from droptics.papers.mianjy2018.errata import ERRATA
 from droptics.papers.mianjy2018.landscape_claims import CLAIMS as LANDSCAPE
 from droptics.papers.mianjy2018.proof_claims import CLAIMS as PROOFS
 
@@ -19,23 +20,6 @@ SOURCE = "Mianjy, Arora, Vidal 2018 (ICML, with appendix)"
 def _shrink(values: torch.Tensor, lam: float, width: int) -> torch.Tensor:
     return shrink(values, lam, width)
 
-
-TRUNCATION = """\
-import torch; from droptics import linalg
-s, lam, r = torch.tensor([2.0, 1.0]).double(), 0.1, 1
-print((s - lam * s[0] / (r + lam)).clamp_min(0).tolist())  # S_alpha(M): rank 2, not a network of width 1
-print(linalg.shrink(s, lam, width=r).tolist())"""
-NEGATIVE = """\
-import torch; from droptics import linalg
-s, lam, r = torch.tensor([-2.0]).double(), 0.6, 2  # U U^T cannot be negative
-print((s.abs() - lam * s.abs() / (r + lam)).tolist())
-print(linalg.shrink(s, lam, width=r).tolist())"""
-UNIVERSAL = """\
-import torch; from droptics import linalg
-Z = [torch.ones(1, 1)]
-for k in (2, 3): Z.append(2 ** ((1 - k) / 2) * torch.cat([torch.cat([Z[-1], Z[-1]], 1), torch.cat([-Z[-1], Z[-1]], 1)]))
-print(float((Z[2] @ Z[2].T)[0, 0]))
-print(float((linalg.hadamard_equalizer(4) @ linalg.hadamard_equalizer(4).T)[0, 0]))"""
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
@@ -119,13 +103,11 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-rem5.2",
         f"{SOURCE}, Remark 5.2",
         "Z_k = 2^((1-k)/2) [[Z,Z],[-Z,Z]] applied at every level is a universal equalizer.",
-        "false as printed",
+        "slip",
         check=partial(checks.universal_equalizer, checks.printed_universal),
         control=partial(checks.universal_equalizer, partial(checks.printed_universal, once=True)),
         objects=("linalg.hadamard_equalizer",),
-        note="From size 4 on Z_k is not orthogonal; normalize once per level. Z_k has size 2^(k-1).",
-        corrected="mianjy2018-rem5.2-corrected",
-        counterexample=UNIVERSAL,
+        erratum=ERRATA["rem5.2"],
     ),
     Claim(
         "mianjy2018-rem5.2-corrected",
@@ -169,23 +151,11 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-sec3",
         f"{SOURCE}, Section 3, before Theorem 3.3",
         "Some pairs cannot be jointly equalized (Definition 3.2) by a rotation.",
-        "false as printed",
-        check=partial(
-            landscape_checks.cannot_rotate, torch.eye(2, dtype=torch.float64), torch.diag(tensor([1.0, 0.0]))
-        ),
-        control=partial(
-            landscape_checks.cannot_rotate, torch.eye(2, dtype=torch.float64), torch.diag(tensor([1.0, 0.0])), 0.3
-        ),
-        objects=("linalg.equalizer",),
-        note="With equal products as the definition every pair is equalized by some rotation "
-        "(Kakutani, Yamabe, Yujobo); the sentence is right for the stronger definition of the thesis.",
-        corrected="mianjy2018-sec3-corrected",
-        counterexample="""\
-import torch; from math import cos, pi, sin
-U, V = torch.eye(2), torch.diag(torch.tensor([1.0, 0.0]))
-Q = torch.tensor([[cos(pi / 4), -sin(pi / 4)], [sin(pi / 4), cos(pi / 4)]])
-print("no rotation makes the products equal")
-print(((U @ Q).norm(dim=0) * (V @ Q).norm(dim=0)).tolist())""",
+        "false",
+        check=partial(landscape_checks.some_pair_resists, joint_equalizer),
+        control=partial(landscape_checks.some_pair_resists, lambda U, V: torch.eye(U.shape[1], dtype=torch.float64)),
+        objects=("equalization.joint_equalizer",),
+        erratum=ERRATA["sec3"],
     ),
     Claim(
         "mianjy2018-sec3-corrected",
@@ -193,48 +163,44 @@ print(((U @ Q).norm(dim=0) * (V @ Q).norm(dim=0)).tolist())""",
         "Every pair becomes weakly equalized (equal products) under some rotation; strongly it need not.",
         check=partial(landscape_checks.weak_equalization, False),
         control=partial(landscape_checks.weak_equalization, True),
-        objects=("linalg.equalizer",),
-        note="Checked for width two, where the rotation is found by bisection; the general case is a theorem.",
+        objects=("equalization.joint_equalizer",),
+        note="A theorem on continuous functions on spheres (Kakutani; Yamabe and Yujobo); checked in widths 2 to 5.",
     ),
     Claim(
         "mianjy2018-thm2.4",
         f"{SOURCE}, Theorem 2.4",
         "The optimal UU^T is S_alpha(M), soft thresholding of the singular values of M.",
-        "false as printed",
-        check=partial(checks.tied_optimum, checks.printed_threshold),
-        control=partial(checks.tied_optimum, _shrink),
+        "false",
+        check=partial(checks.tied_optimum, checks.printed_threshold, checks.PSD_CASES),
+        control=partial(checks.tied_optimum, _shrink, checks.PSD_CASES),
         objects=("linalg.shrink", "optima.optimum"),
-        note="Eigenvalues of (M+M^T)/2 are meant, only positive ones, and only the top rho <= r of them.",
-        corrected="mianjy2018-thm2.4-corrected",
-        counterexample=NEGATIVE,
+        erratum=ERRATA["thm2.4"],
     ),
     Claim(
         "mianjy2018-thm2.4-corrected",
         f"{SOURCE}, Theorem 2.4, corrected",
         "The optimal UU^T keeps the top rho <= r eigenvalues of (M+M^T)/2, each lowered by alpha.",
         check=partial(checks.tied_optimum, _shrink),
-        control=partial(checks.tied_optimum, checks.printed_threshold),
+        control=partial(checks.tied_optimum, checks.printed_threshold, checks.PSD_CASES),
         objects=("linalg.shrink", "optima.optimum"),
     ),
     Claim(
         "mianjy2018-rem2.5",
         f"{SOURCE}, Remark 2.5",
         "The tied problem has the same minimum as ||M-UU^T||^2 + (lam/r) ||U||_F^4.",
-        check=partial(checks.tied_optimum, _shrink, True),
-        control=partial(checks.tied_optimum, lambda s, lam, width: shrink(s, 2 * lam, width), True),
+        check=partial(checks.tied_optimum, _shrink, checks.PSD_CASES),
+        control=partial(checks.tied_optimum, lambda s, lam, width: shrink(s, 2 * lam, width), checks.PSD_CASES),
         objects=("linalg.shrink",),
     ),
     Claim(
         "mianjy2018-thm3.6",
         f"{SOURCE}, Theorem 3.6",
         "The optimal UV^T is S_alpha(M).",
-        "false as printed",
+        "false",
         check=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:2]),
         control=partial(checks.untied_optimum, _shrink, checks.UNTIED_CASES[:2]),
         objects=("linalg.shrink", "optima.optimum"),
-        note="True exactly when s_{r+1} <= alpha, for instance r >= rank M; else only the top rho <= r are kept.",
-        corrected="mianjy2018-thm3.6-corrected",
-        counterexample=TRUNCATION,
+        erratum=ERRATA["thm3.6"],
     ),
     Claim(
         "mianjy2018-thm3.6-corrected",
@@ -248,13 +214,11 @@ print(((U @ Q).norm(dim=0) * (V @ Q).norm(dim=0)).tolist())""",
         "mianjy2018-alg3",
         f"{SOURCE}, Algorithm 3",
         "The polynomial-time solver returns a global optimum.",
-        "false as printed",
+        "false",
         check=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:1]),
         control=partial(checks.untied_optimum, _shrink, checks.UNTIED_CASES[:1]),
         objects=("optima.optimum",),
-        note="It inherits the missing truncation of Theorem 3.6.",
-        corrected="mianjy2018-thm3.6-corrected",
-        counterexample=TRUNCATION,
+        erratum=ERRATA["alg3"],
     ),
     Claim(
         "mianjy2018-rem3.5",

@@ -7,11 +7,16 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from droptics.data import Moments
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import equalizer, shrink
+from droptics.masks import Bernoulli
+from droptics.models import TwoLayerLinear
 from droptics.norms import nuclear
+from droptics.optima import optimum
 from droptics.papers.instances import normal, tensor
 from droptics.papers.mianjy2018.checks import printed_eqz, tied_objective
+from droptics.penalties import criterion
 
 
 def column_norms(pairs: list[tuple[Tensor, Tensor]]) -> list[Comparison]:
@@ -23,9 +28,15 @@ def column_norms(pairs: list[tuple[Tensor, Tensor]]) -> list[Comparison]:
     return found
 
 
-def weakly_equal() -> list[tuple[Tensor, Tensor]]:
-    """Equal products, product zero."""
-    return [(tensor([[1.0, 1.0]]), tensor([[1.0, -1.0]]))]
+def rescaled_optimum() -> list[tuple[Tensor, Tensor]]:
+    """A global optimum whose units are rescaled, which keeps it one."""
+    data, masks = Moments.of_map(normal(1, 3, 4)), Bernoulli(0.3, 3)
+    best = optimum(TwoLayerLinear, data, masks)
+    assert isinstance(best.model, TwoLayerLinear)
+    scale = tensor([2.0, 0.5, 3.0])
+    model = TwoLayerLinear(best.model.U * scale, best.model.V / scale)
+    assert Comparison(float(criterion(model, data, masks).value), "==", best.objective).holds
+    return [(model.U, model.V)]
 
 
 def strongly_equal() -> list[tuple[Tensor, Tensor]]:

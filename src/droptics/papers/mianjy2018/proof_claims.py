@@ -6,6 +6,7 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers.mianjy2018 import landscape_checks, proof_checks
+from droptics.papers.mianjy2018.errata import ERRATA
 
 SOURCE = "Mianjy, Arora, Vidal 2018 (ICML, with appendix)"
 
@@ -13,81 +14,52 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm3.4-proof",
         f"{SOURCE}, proof of Theorem 3.4",
-        "If U and V are jointly equalized (equal products), then ||u_i||^2 = ||v_i||^2 = ||UV^T||_*/r.",
-        "false as printed",
-        check=lambda: proof_checks.column_norms(proof_checks.weakly_equal()),
+        "At a global optimum ||u_i||^2 = ||v_i||^2 = ||UV^T||_*/r.",
+        "slip",
+        check=lambda: proof_checks.column_norms(proof_checks.rescaled_optimum()),
         control=lambda: proof_checks.column_norms(proof_checks.strongly_equal()),
-        objects=("norms.nuclear",),
-        note="It needs the stronger definition of the thesis, and balanced columns.",
-        corrected="mianjy2018-thm3.3",
-        counterexample="""\
-import torch; from droptics.norms import nuclear
-U, V = torch.tensor([[1.0, 1.0]]), torch.tensor([[1.0, -1.0]])  # products 1 and 1
-print(float(nuclear(U @ V.T)) / 2)
-print(float(U[:, 0].square().sum()))""",
+        objects=("optima.optimum", "norms.nuclear"),
+        erratum=ERRATA["thm3.4-proof"],
     ),
     Claim(
         "mianjy2018-lemA.3-proof",
         f"{SOURCE}, proof of Lemma A.3, last line",
         "g(rho) - g(rho+1) has numerator (lam h - (r + lam rho) lambda_{rho+1}^2)^2.",
-        "false as printed",
+        "slip",
         check=partial(proof_checks.decreasing_value, 2),
         control=partial(proof_checks.decreasing_value, 1),
         objects=("linalg.shrink",),
-        note="No inner square.",
-        corrected="mianjy2018-lemA.3",
-        counterexample="""\
-lam, r, a = 1.0, 1, 2.0  # rho = 0: h = 0, g(0) = a^2, g(1) = lam a^2 / (r + lam)
-print((r * a**2) ** 2 / (r * (r + lam)))
-print(a**2 - lam * a**2 / (r + lam))""",
+        erratum=ERRATA["lemA.3-proof"],
     ),
     Claim(
         "mianjy2018-lemD.2-proof",
         f"{SOURCE}, proof of Lemma D.2",
         "Rotating two columns has second derivative -4 (n_1-n_2)^2, with a step of size -c sgn(u_1.u_2).",
-        "false as printed",
+        "slip",
         check=partial(landscape_checks.rotation_curvature, lambda lam: 1.0),
         control=partial(landscape_checks.rotation_curvature, lambda lam: lam),
         objects=("models.Autoencoder",),
-        note="The factor lam is lost, and the step is zero for orthogonal columns, where any small one does.",
-        corrected="mianjy2018-lemD.2",
-        counterexample="""\
-from math import cos, sin
-lam, t, f = 0.5, 1e-3, lambda t: 0.5 * (cos(t) ** 4 + sin(t) ** 4)  # U = diag(1, 0): only the penalty changes
-print(-4.0)
-print(round((f(t) - 2 * f(0) + f(-t)) / t**2, 3))""",
+        erratum=ERRATA["lemD.2-proof"],
     ),
     Claim(
         "mianjy2018-lemD.3-proof",
         f"{SOURCE}, proof of Lemma D.3, case 3",
         "g''(0) = -4 sigma_j^2 (w_j(t)^T M w_j(t) - w_j^T M w_j).",
-        "false as printed",
+        "slip",
         check=partial(proof_checks.swap_curvature, False),
         control=partial(proof_checks.swap_curvature, True),
         objects=("models.Autoencoder",),
-        note="It is -4 sigma_j^2 (s' - s_j), s' the eigenvalue turned to: the printed difference is 0 at t = 0. "
-        "In case 2 R(U(t)) begins with R(U), not with the loss, and U^T U = V Sigma^2 V^T.",
-        corrected="mianjy2018-lemD.3",
-        counterexample="""\
-f = lambda t: (2 - t * t * s) ** 2 + (1 - (1 - t * t) * s) ** 2 + 2 * t * t * (1 - t * t) * s * s  # M = diag(2, 1)
-s, t = 1 / 1.5, 1e-3  # sigma^2 at lam = 0.5, r = 1
-print(0.0)
-print(round((f(t) - 2 * f(0) + f(-t)) / t**2, 3))""",
+        erratum=ERRATA["lemD.3-proof"],
     ),
     Claim(
         "mianjy2018-eq17",
         f"{SOURCE}, eq. (17)",
         "At an equalized critical point sigma^2 = (I - lam/(r + lam r')) lambda.",
-        "false as printed",
+        "slip",
         check=partial(proof_checks.inverse_of_ones, False),
         control=partial(proof_checks.inverse_of_ones, True),
         objects=("linalg.shrink",),
-        note="The matrix 1 1^T is missing: sigma^2 = (I - lam/(r + lam r') 1 1^T) lambda.",
-        corrected="mianjy2018-eq17-corrected",
-        counterexample="""\
-lam, r, values = 1.0, 2, (2.0, 1.0)
-print([v - lam / (r + 2 * lam) * v for v in values])
-print([v - lam / (r + 2 * lam) * sum(values) for v in values])""",
+        erratum=ERRATA["eq17"],
     ),
     Claim(
         "mianjy2018-eq17-corrected",
@@ -120,17 +92,11 @@ print([v - lam / (r + 2 * lam) * sum(values) for v in values])""",
         "mianjy2018-sec6",
         f"{SOURCE}, Section 6",
         "The variance of the importance scores ||u_i|| ||v_i|| decreases monotonically during training.",
-        "false as printed",
+        "remark",
         check=partial(proof_checks.never_rises, (2.0, 1.0), (0.1, 0.1)),
         control=partial(proof_checks.never_rises, (1.0, 1.0), (1.2, 0.6)),
         objects=("penalties.criterion",),
-        note="It rises while different singular values are learned: see also mianjy2018-fig3.",
-        corrected="mianjy2018-sec6-corrected",
-        counterexample="""\
-M, lam, u = (2.0, 1.0), 0.5, [0.1, 0.1]  # U = V = diag(u): equal scores u_i^2
-for _ in range(50): u = [a + 0.02 * (2 * (m - a * a) * a - 2 * lam * a**3) for a, m in zip(u, M)]
-print(0.0)  # the variance at the start, which may not grow
-print(round(((u[0] ** 2 - u[1] ** 2) / 2) ** 2, 3))""",
+        erratum=ERRATA["sec6"],
     ),
     Claim(
         "mianjy2018-sec6-corrected",

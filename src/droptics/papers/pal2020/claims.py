@@ -10,6 +10,7 @@ from droptics.models import TwoLayerLinear
 from droptics.norms import k_support
 from droptics.papers.instances import tensor
 from droptics.papers.pal2020 import checks, norm_checks
+from droptics.papers.pal2020.errata import ERRATA
 from droptics.papers.pal2020.optimum_claims import CLAIMS as OPTIMA
 from droptics.penalties import penalty
 
@@ -30,17 +31,11 @@ CLAIMS: tuple[Claim, ...] = (
         "pal2020-eq3",
         f"{SOURCE}, eq. (3)",
         "A DropBlock mask with blocks of size r is diag(w) kron I_{d/r}.",
-        "false as printed",
+        "slip",
         check=partial(checks.penalty_identity, checks.library(checks.printed_kronecker), (2, 3)),
         control=partial(checks.penalty_identity, _KEPT, (2, 3)),
         objects=("masks.Block",),
-        note="The printed Kronecker order makes r blocks of size d/r.",
-        corrected="pal2020-eq3-corrected",
-        counterexample="""\
-import torch; from droptics import Block, Moments, TwoLayerLinear, penalty
-net, data = TwoLayerLinear(*[torch.ones(1, 2).double()] * 2), Moments.of_map(torch.ones(1, 1).double())
-print(float(penalty(net, data, Block(0.5, size=2, block=2))))  # r = 1 as printed: diag(w) kron I_2
-print(float(penalty(net, data, Block(0.5, size=2, block=1))))""",
+        erratum=ERRATA["eq3"],
     ),
     Claim(
         "pal2020-eq3-corrected",
@@ -90,17 +85,11 @@ print(float(penalty(net, data, Block(0.5, size=2, block=1))))""",
         "pal2020-sec2.2",
         f"{SOURCE}, Section 2.2",
         "The DropBlock penalty is positive for non-zero weights.",
-        "false as printed",
+        "slip",
         check=partial(checks.positive, TwoLayerLinear(tensor([[1.0, 0.0]]), tensor([[0.0, 1.0]])), ">"),
         control=partial(checks.positive, TwoLayerLinear(tensor([[1.0, 0.0]]), tensor([[1.0, 1.0]])), ">"),
         objects=("penalties.penalty",),
-        note="It vanishes whenever every block product does.",
-        corrected="pal2020-sec2.2-corrected",
-        counterexample="""\
-import torch; from droptics import Block, Moments, TwoLayerLinear, penalty
-net = TwoLayerLinear(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]))
-print("positive")
-print(float(penalty(net, Moments.of_map(torch.eye(1)), Block(0.5, size=2, block=2))))""",
+        erratum=ERRATA["sec2.2"],
     ),
     Claim(
         "pal2020-sec2.2-corrected",
@@ -114,17 +103,11 @@ print(float(penalty(net, Moments.of_map(torch.eye(1)), Block(0.5, size=2, block=
         "pal2020-thm2.3",
         f"{SOURCE}, Theorem 2.3",
         "The convex envelope is beta ||A||_(r)^2 with the index rho that maximizes expression (11).",
-        "false as printed",
+        "false",
         check=partial(norm_checks.support_norm, norm_checks.printed_norm),
         control=partial(norm_checks.support_norm, lambda a, k: k_support(a, k) ** 2),
         objects=("norms.k_support",),
-        note="(11) never decreases in rho, so the printed rule always returns rho = r.",
-        corrected="pal2020-thm2.3-corrected",
-        counterexample="""\
-import torch; from droptics import norms
-a, r = [1.0, 1.0, 1.0], 2
-print(max(sum(v * v for v in a[: p - 1]) + sum(a[p - 1 :]) ** 2 / (r - p + 1) for p in (1, 2)))
-print(float(norms.k_support(torch.tensor(a).double(), r) ** 2))""",
+        erratum=ERRATA["thm2.3"],
     ),
     Claim(
         "pal2020-thm2.3-corrected",
@@ -146,17 +129,11 @@ print(float(norms.k_support(torch.tensor(a).double(), r) ** 2))""",
         "pal2020-thm2.7",
         f"{SOURCE}, Theorem 2.7",
         "The optimal singular values are the best printed candidate with rho in {1, ..., r-1}.",
-        "false as printed",
+        "false",
         check=partial(norm_checks.shrinkage, lambda m, r, beta: norm_checks.printed_values(m, r, beta, max(1, r - 1))),
         control=partial(norm_checks.shrinkage, lambda m, r, beta: norm_checks.printed_values(m, r, beta, r)),
         objects=("norms.k_support",),
-        note="rho = r must be allowed (for r = 1 the printed range is empty); F must use the corrected norm.",
-        corrected="pal2020-thm2.7-corrected",
-        counterexample="""\
-import torch; from droptics import norms
-m, F = torch.tensor([3.0, 1.0]).double(), lambda x: float((m - x).square().sum() + norms.k_support(x, 2) ** 2)
-print(min(F(m - m.sum() / 4), F(torch.tensor([2.0, 0.0]).double())))  # the candidates with rho = 1, beta = 1
-print(F(m / 2))""",
+        erratum=ERRATA["thm2.7"],
     ),
     Claim(
         "pal2020-lem3.1",
@@ -181,17 +158,11 @@ print(F(m / 2))""",
         "pal2020-cor3.2",
         f"{SOURCE}, Corollary 3.2, (17), (48)",
         "The dropout penalty of the last layer is sum_i ||u_i||^2 ||h_i||^2.",
-        "false as printed",
+        "slip",
         check=partial(checks.penalty_identity, checks.without_rate, (1,)),
         control=partial(checks.penalty_identity, checks.dropout, (1,)),
         objects=("penalties.penalty",),
-        note="The factor (1-theta)/theta is missing.",
-        corrected="pal2020-cor3.2-corrected",
-        counterexample="""\
-import torch; from droptics import Bernoulli, Moments, TwoLayerLinear, penalty
-one = torch.ones(1, 1).double()
-print(1.0)
-print(float(penalty(TwoLayerLinear(one, one), Moments.of_map(one), Bernoulli(0.25, 1))))""",
+        erratum=ERRATA["cor3.2"],
     ),
     Claim(
         "pal2020-cor3.2-corrected",
@@ -205,17 +176,11 @@ print(float(penalty(TwoLayerLinear(one, one), Moments.of_map(one), Bernoulli(0.2
         "pal2020-prop3.3",
         f"{SOURCE}, Proposition 3.3, (18), (49), (50)",
         "At a fixed rate the least dropout objective is min_A ||Y-A||^2 + (1-theta)/theta ||A||_*^2.",
-        "false as printed",
+        "false",
         check=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop)),
         control=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop) / width),
         objects=("penalties.penalty",),
-        note="The strength is divided by the width d; it vanishes as d grows.",
-        corrected="pal2020-prop3.3-corrected",
-        counterexample="""\
-import torch; from droptics import Bernoulli, Moments, TwoLayerLinear, criterion
-net = TwoLayerLinear(*[torch.tensor([[1.0, 1.0]]).double() / 3**0.5] * 2)
-print(1 / 2)  # min (1-a)^2 + a^2, the least value for theta = 1/2 as printed
-print(float(criterion(net, Moments.of_map(torch.eye(1).double()), Bernoulli(0.5, 2))))""",
+        erratum=ERRATA["prop3.3"],
     ),
     Claim(
         "pal2020-prop3.3-corrected",
@@ -229,17 +194,11 @@ print(float(criterion(net, Moments.of_map(torch.eye(1).double()), Bernoulli(0.5,
         "pal2020-thm4.1",
         f"{SOURCE}, Theorem 4.1, (20), (55)",
         "DropConnect on the first weights has the penalty of dropout.",
-        "false as printed",
+        "false",
         check=partial(checks.drop_connect, checks.as_dropout),
         control=partial(checks.drop_connect, lambda model, data, drop: penalty(model, data, Bernoulli(drop, 6)).value),
         objects=("models.Connections", "penalties.penalty"),
-        note="Only if the rows of M = g(X) are orthogonal.",
-        corrected="pal2020-thm4.1-corrected",
-        counterexample="""\
-import torch; from droptics import Bernoulli, Connections, Sample, TwoLayerLinear, penalty
-U, V, x = torch.ones(1, 1), torch.ones(2, 1), Sample(torch.ones(1, 2), torch.zeros(1, 1))
-print(float(penalty(TwoLayerLinear(U, V), x, Bernoulli(0.5, 1))))
-print(float(penalty(Connections(U, V), x, Bernoulli(0.5, 2))))""",
+        erratum=ERRATA["thm4.1"],
     ),
     Claim(
         "pal2020-thm4.1-corrected",
@@ -264,17 +223,11 @@ print(float(penalty(Connections(U, V), x, Bernoulli(0.5, 2))))""",
         "pal2020-sec5.3",
         f"{SOURCE}, Section 5.3",
         "Dropping each interval with keep probability 1-(1-theta)^(1/(2k-1)) matches the marginal rate.",
-        "false as printed",
+        "false",
         check=partial(checks.sliding, checks.printed_matching),
         control=partial(checks.sliding, lambda drop, block: (1 - drop) ** (1 / block)),
         objects=("masks.SlidingBlock",),
-        note="A unit survives iff all blocks covering it do; the print confuses dropped with kept.",
-        corrected="pal2020-sec5.3-corrected",
-        counterexample="""\
-from droptics import SlidingBlock
-keep = 1 - 0.5 ** (1 / 3)  # theta = 1/2, blocks of 2, as printed
-print(float(SlidingBlock(1 - keep, size=2, block=2).mean[0]))
-print(float(SlidingBlock.matching(0.5, size=2, block=2).mean[0]))""",
+        erratum=ERRATA["sec5.3"],
     ),
     Claim(
         "pal2020-sec5.3-corrected",

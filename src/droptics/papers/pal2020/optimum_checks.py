@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -14,6 +16,7 @@ from droptics.models import TwoLayerLinear
 from droptics.norms import k_support
 from droptics.optima import optimum
 from droptics.papers.instances import descend, normal, tensor, two_layer
+from droptics.penalties import penalty
 
 
 def block_norms(model: TwoLayerLinear, block: int) -> Tensor:
@@ -55,14 +58,28 @@ def tight(spectrum: tuple[float, ...], block: int, blocks: int, beta: float) -> 
     return [compare(best, "==", convex, f"least objective, d={width}", precision=1e-6)]
 
 
-def convexity_fails(sign: float) -> list[Comparison]:
-    """The printed remark: somewhere the value at a midpoint exceeds the mean of the values."""
+def convexity_fails(free: bool) -> list[Comparison]:
+    """The printed remark: somewhere the value at a midpoint exceeds the mean of the values at the ends.
+
+    Any factorizations of two maps, side by side and divided by sqrt 2, are one of the midpoint with twice as many
+    blocks, whose value k sum ||B_i||^2 is the mean of theirs: so the infimum over the width is convex. At a fixed
+    width the midpoint may not even be reachable.
+    """
     excess = []
-    for seed in range(30):
-        A, B = normal(seed, 3, 3), normal(seed + 50, 3, 3)
-        ends, middle = [sign * float(k_support(torch.linalg.svdvals(M), 2)) ** 2 for M in (A, B)], (A + B) / 2
-        excess.append(sign * float(k_support(torch.linalg.svdvals(middle), 2)) ** 2 - sum(ends) / 2)
+    for seed, block, blocks in ((0, 2, 1), (1, 1, 2), (2, 3, 2)):
+        width = block * blocks
+        pair = [TwoLayerLinear(normal(seed + s, 7, width), normal(seed + s + 1, 7, width)) for s in (10, 20)]
+        U, V = (torch.cat([getattr(model, name) for model in pair], 1) / 2**0.5 for name in "UV")
+        ends, middle = [_value(model, block) for model in pair], _value(TwoLayerLinear(U, V), block)
+        reachable = free or int(torch.linalg.matrix_rank(U @ V.mT)) <= width
+        excess.append((middle if reachable else math.inf) - sum(ends) / 2)
     return [compare(max(excess), ">", 0.0, "largest excess of a midpoint over the mean")]
+
+
+def _value(model: TwoLayerLinear, block: int) -> float:
+    """(d/r) sum_i ||U_i V_i^T||_F^2, what (9) takes the infimum of, at theta = 1/2."""
+    found = penalty(model, Moments.of_map(model.matrix()), Block(0.5, model.units, block))
+    return model.units / block * float(found.value)
 
 
 def free_width(relation: Relation) -> list[Comparison]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from droptics.evidence.claims import Claim
 from droptics.linalg import k_support_shrink
 from droptics.papers.pal2020 import norm_checks, optimum_checks
+from droptics.papers.pal2020.errata import ERRATA
 
 SOURCE = "Pal, Lane, Vidal, Haeffele 2020 (CVPR, with supplement)"
 
@@ -24,18 +25,11 @@ CLAIMS: tuple[Claim, ...] = (
         "pal2020-sec2.3",
         f"{SOURCE}, Section 2.3",
         "The least penalty Lambda(A), with the width free, is not necessarily convex.",
-        "false as printed",
-        check=partial(optimum_checks.convexity_fails, 1.0),
-        control=partial(optimum_checks.convexity_fails, -1.0),
-        objects=("envelopes.induced", "norms.k_support"),
-        note="With the width free it IS convex and equals its envelope; only at a fixed width it need not be.",
-        corrected="pal2020-eq9",
-        counterexample="""\
-import torch; from droptics import norms
-A, B = torch.diag(torch.tensor([1.0, 0.0])), torch.diag(torch.tensor([0.0, 1.0]))
-L = lambda M: float(norms.k_support(torch.linalg.svdvals(M), 1) ** 2)
-print("midpoint above the mean")
-print(L((A + B) / 2), "<=", (L(A) + L(B)) / 2)""",
+        "false",
+        check=partial(optimum_checks.convexity_fails, True),
+        control=partial(optimum_checks.convexity_fails, False),
+        objects=("penalties.penalty",),
+        erratum=ERRATA["sec2.3"],
     ),
     Claim(
         "pal2020-eq9",

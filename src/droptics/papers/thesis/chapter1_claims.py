@@ -17,6 +17,7 @@ from droptics.masks import Bernoulli
 from droptics.norms import path_norm
 from droptics.papers.instances import coin_masks, expected_error, moments, normal, two_layer
 from droptics.papers.thesis import chapter3_checks
+from droptics.papers.thesis.errata import ERRATA
 from droptics.penalties import penalty
 
 SOURCE = "Mianjy thesis (Johns Hopkins), chapter 1"
@@ -193,15 +194,10 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-sec1.3.1-gap",
         f"{SOURCE}, Section 1.3.1",
         "For one hidden layer the gap condition of Theorem 10 is automatic.",
-        "false as printed",
+        "slip",
         check=partial(no_gap_needed, (1.0, 1.0), 0.5),
         control=partial(no_gap_needed, (1.0, 0.1), 0.5),
         objects=("optima.optimum",),
-        note="For k = 1 no gap is needed (Theorem 6), which is another thing: Mbar = I_2 violates the condition.",
-        corrected="thesis-thm6-corrected",
-        counterexample="""\
-nu, s = 0.5, (1.0, 1.0)  # width 2, lam = 1, Mbar = I_2
-print(True)  # 'the gap condition holds'
-print(nu * s[0] / (1 + nu) >= s[1])""",
+        erratum=ERRATA["sec1.3.1-gap"],
     ),
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.linalg import shrink
 from droptics.papers.mianjy2018 import checks
 from droptics.papers.mianjy2018.claims import CLAIMS as EARLIER
+from droptics.papers.thesis.errata import ERRATA
 
 SOURCE = "Mianjy thesis (Johns Hopkins), chapter 2"
 TITLES = {
@@ -69,8 +71,8 @@ def _again(number: str, earlier: str) -> Claim:
     if name in ("lem20", "lem21"):
         where = where.replace("chapter 2", "appendix")
     meant = MEANT.get(number, f"{number}-corrected")
-    corrected = None if claim.corrected is None else f"thesis-{meant}"
-    return claim.printed_as(f"thesis-{number}", where, corrected=corrected, note=NOTES.get(number, claim.note))
+    erratum = claim.erratum and replace(claim.erratum, corrected=f"thesis-{meant}")
+    return claim.printed_as(f"thesis-{number}", where, erratum=erratum, note=NOTES.get(number, claim.note))
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -79,17 +81,10 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-alg3",
         f"{SOURCE}, Algorithm 3",
         "rho = max{j : s_j > lam sum_{i<=j} s_i / (1 + lam j)} and shrinkage with 1 + lam rho give an optimum.",
-        "false as printed",
+        "slip",
         check=partial(checks.untied_optimum, checks.thesis_threshold, checks.UNTIED_CASES[2:3]),
         control=partial(checks.untied_optimum, shrink, checks.UNTIED_CASES[2:3]),
         objects=("linalg.shrink", "optima.optimum"),
-        note="The denominators are r + lam j; equal only for r = 1. The truncation to r values is missing too.",
-        corrected="thesis-thm6-corrected",
-        counterexample="""\
-import torch; from droptics import Bernoulli, Moments, criterion, optimum, TwoLayerLinear
-M, lam, r = torch.eye(2).double(), 1.0, 2
-x = 1 - lam * 2 / (1 + lam * 2)  # each singular value as printed
-print(2 * (1 - x) ** 2 + lam / r * (2 * x) ** 2)
-print(optimum(TwoLayerLinear, Moments.of_map(M), Bernoulli(0.5, r)).objective)""",
+        erratum=ERRATA["alg3"],
     ),
 )

@@ -10,6 +10,7 @@ from droptics.evidence.claims import Claim
 from droptics.papers.instances import tensor
 from droptics.papers.thesis import chapter3_checks as checks
 from droptics.papers.thesis import chapter3_optimum_checks as optimum_checks
+from droptics.papers.thesis.errata import ERRATA
 
 SOURCE = "Mianjy thesis (Johns Hopkins), chapter 3"
 RANK_ONE = torch.diag(tensor([1.0, 0.0]))
@@ -28,17 +29,11 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-eq3.1",
         f"{SOURCE}, eq. (3.1)",
         "theta^-k W_i B_{i-1} ... B_j W_j is unbiased for W_{i->j}, for all i and j.",
-        "false as printed",
+        "slip",
         check=partial(checks.mean_of_masked_product, lambda last, first, hidden: hidden),
         control=partial(checks.mean_of_masked_product, lambda last, first, hidden: last - first),
         objects=("models.DeepLinear",),
-        note="The factor is theta^-(i-j): one per mask in the product.",
-        corrected="thesis-eq3.1-corrected",
-        counterexample="""\
-theta, k = 0.5, 2  # all weights one: W_{2->1} = 1, its masked version has one mask
-mean = theta * 1 + (1 - theta) * 0
-print(mean * theta**-k)
-print(mean * theta ** -(2 - 1))""",
+        erratum=ERRATA["eq3.1"],
     ),
     Claim(
         "thesis-eq3.1-corrected",
@@ -61,17 +56,11 @@ print(mean * theta ** -(2 - 1))""",
         "thesis-rem6",
         f"{SOURCE}, Remark 6",
         "For k = 1 the penalty is lam sum_i ||W_1(:,i)||^2 ||W_2(i,:)||^2.",
-        "false as printed",
+        "slip",
         check=partial(checks.shallow_case, False),
         control=partial(checks.shallow_case, True),
         objects=("penalties.sub_penalties",),
-        note="Rows and columns are interchanged and the second moment is missing.",
-        corrected="thesis-rem6-corrected",
-        counterexample="""\
-import torch; from droptics import Bernoulli, DeepLinear, Moments, penalty
-W1, W2 = torch.tensor([[1.0, 1.0], [0.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 0.0]])
-print(float((W1.square().sum(0) * W2.square().sum(1)).sum()))
-print(float(penalty(DeepLinear([W1, W2]), Moments.of_map(torch.eye(2)), Bernoulli(0.5, 2))))""",
+        erratum=ERRATA["rem6"],
     ),
     Claim(
         "thesis-rem6-corrected",
@@ -175,17 +164,11 @@ print(float(penalty(DeepLinear([W1, W2]), Moments.of_map(torch.eye(2)), Bernoull
         "thesis-lem9",
         f"{SOURCE}, Lemma 9",
         "The envelope problem is solved by soft thresholding without truncation, r' = max{rank, r}.",
-        "false as printed",
+        "false",
         check=partial(optimum_checks.envelope_problem, optimum_checks.untruncated),
         control=partial(optimum_checks.envelope_problem, optimum_checks.truncated),
         objects=("linalg.shrink",),
-        note="The rank is at most the least width: min, not max, and only the top values are kept.",
-        corrected="thesis-lem9-corrected",
-        counterexample="""\
-import torch; from droptics import linalg
-s, nu, width = torch.tensor([2.0, 1.0]).double(), 0.1, 1
-print((s - nu * s[0] / (1 + nu)).clamp_min(0).tolist())  # rank 2 through a layer of width 1
-print(linalg.shrink(s, nu * width, width).tolist())""",
+        erratum=ERRATA["lem9"],
     ),
     Claim(
         "thesis-lem9-corrected",
@@ -210,19 +193,13 @@ print(linalg.shrink(s, nu * width, width).tolist())""",
         "thesis-cor1",
         f"{SOURCE}, Corollary 1 (2)",
         "With one output W* = Cyx / (1 + nu).",
-        "false as printed",
+        "slip",
         check=partial(optimum_checks.single_output, lambda data, nu: data.yx / (1 + nu)),
         control=partial(
             optimum_checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)
         ),
         objects=("optima.optimum", "penalties.effective_strength"),
-        note="C^-1 is missing.",
-        corrected="thesis-cor1-corrected",
-        counterexample="""\
-import torch; from droptics import Bernoulli, Moments, TwoLayerLinear, optimum
-data = Moments(torch.tensor([[4.0]]).double(), torch.tensor([[4.0]]).double(), torch.tensor([[4.0]]).double())  # y = x
-print(4.0 / (1 + 1))  # width 1, drop 1/2: nu = 1
-print(float(optimum(TwoLayerLinear, data, Bernoulli(0.5, 1)).model.matrix()))""",
+        erratum=ERRATA["cor1"],
     ),
     Claim(
         "thesis-cor1-corrected",

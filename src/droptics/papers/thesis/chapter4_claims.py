@@ -9,6 +9,7 @@ from droptics.bounds import completion_constant
 from droptics.evidence.claims import Claim
 from droptics.papers.thesis import chapter4_checks as checks
 from droptics.papers.thesis import chapter4_relu_checks as relu_checks
+from droptics.papers.thesis.errata import ERRATA
 
 SOURCE = "Mianjy thesis (Johns Hopkins), chapter 4"
 
@@ -49,18 +50,11 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-prop4-proof",
         f"{SOURCE}, proof of Proposition 4",
         "A rotation of the given pair (U, V) attains the least regularizer.",
-        "false as printed",
+        "slip",
         check=partial(checks.rotation_only, "=="),
         control=partial(checks.rotation_only, ">"),
         objects=("norms.weighted_trace",),
-        note="First replace the pair by the factors of the weighted SVD, then rotate.",
-        corrected="thesis-prop4",
-        counterexample="""\
-import torch; from droptics import norms
-V, h, t = torch.tensor([4.0, 0.25]).double(), torch.tensor([0.5, 0.5]).double(), torch.linspace(0, 3.2, 999).double()
-first, second = V[0] ** 2 * t.cos() ** 2 + V[1] ** 2 * t.sin() ** 2, V[0] ** 2 * t.sin() ** 2 + V[1] ** 2 * t.cos() ** 2
-print(float((first + second).min() / 4))  # U = I: the regularizer is the same under every rotation
-print(float(norms.weighted_trace(torch.diag(V), h, h)) ** 2 / 2)""",
+        erratum=ERRATA["prop4-proof"],
     ),
     Claim(
         "thesis-thm11",
@@ -72,7 +66,7 @@ print(float(norms.weighted_trace(torch.diag(V), h, h)) ** 2 / 2)""",
         vacuity=checks.completion_is_vacuous,
         objects=("bounds.completion",),
         note="A statement with probability 1-delta; what is checked is its evaluation. The constant needs the "
-        "factor K of thesis-thm20-corrected (small square matrices), alpha must be fixed before seeing the data, "
+        "factor K of thesis-thm20 (small square matrices), alpha must be fixed before seeing the data, "
         "and the non-degeneracy condition fails on real ratings.",
     ),
     Claim(
@@ -88,16 +82,11 @@ print(float(norms.weighted_trace(torch.diag(V), h, h)) ** 2 / 2)""",
         "thesis-sec4.3",
         f"{SOURCE}, Section 4.3",
         "For symmetric isotropic inputs R(w) = 1/2 sum U(i2,i1)^2 V(i0,i1)^2.",
-        "false as printed",
+        "slip",
         check=partial(relu_checks.path_expression, False),
         control=partial(relu_checks.path_expression, True),
         objects=("penalties.penalty", "norms.path_norm"),
-        note="R contains lam in this chapter: the factor is lam/2.",
-        corrected="thesis-prop6",
-        counterexample="""\
-drop, u, v = 0.2, 1.0, 1.0  # one unit, x = +-1
-print(0.5 * u**2 * v**2)
-print(drop / (1 - drop) * u**2 * (max(v, 0) ** 2 + max(-v, 0) ** 2) / 2)""",
+        erratum=ERRATA["sec4.3"],
     ),
     Claim(
         "thesis-prop6",
@@ -113,25 +102,21 @@ print(drop / (1 - drop) * u**2 * (max(v, 0) ** 2 + max(-v, 0) ** 2) / 2)""",
     Claim(
         "thesis-prop2",
         f"{SOURCE}, Proposition 2",
-        "With delta = C^2 the three-point law gives a unit with E relu(w.x)^2 = 1 and ||w|| > C.",
-        "false as printed",
-        check=partial(relu_checks.unbounded_norm, lambda C: C**2),
-        control=partial(relu_checks.unbounded_norm, lambda C: 0.99 / C**2),
-        objects=("coadaptation.retentivity",),
-        note="delta < 1/C^2 (and below 1/2): ||w|| = delta^(-1/2).",
-        corrected="thesis-prop2-corrected",
-        counterexample="""\
-C = 2.0
-print(C**2)  # printed as a probability
-print(0.99 / C**2)""",
-    ),
-    Claim(
-        "thesis-prop2-corrected",
-        f"{SOURCE}, Proposition 2, corrected",
-        "With delta < 1/C^2 the three-point law gives a unit with E relu(w.x)^2 = 1 and ||w|| > C.",
+        "For every C some law on the unit sphere has a unit with E relu(w.x)^2 <= 1 and ||w|| > C.",
         check=partial(relu_checks.unbounded_norm, lambda C: 0.99 / C**2),
         control=partial(relu_checks.unbounded_norm, lambda C: min(0.4, 1.1 / C**2)),
         objects=("coadaptation.retentivity",),
+        note="The three-point law of the proof with delta < 1/C^2: ||w|| = delta^(-1/2).",
+    ),
+    Claim(
+        "thesis-prop2-proof",
+        f"{SOURCE}, proof of Proposition 2",
+        "With delta = C^2 the three-point law gives a unit with E relu(w.x)^2 = 1 and ||w|| > C.",
+        "slip",
+        check=partial(relu_checks.unbounded_norm, lambda C: C**2),
+        control=partial(relu_checks.unbounded_norm, lambda C: 0.99 / C**2),
+        objects=("coadaptation.retentivity",),
+        erratum=ERRATA["prop2-proof"],
     ),
     Claim(
         "thesis-asm1",
@@ -154,16 +139,11 @@ print(0.99 / C**2)""",
         "thesis-sec4.3-cauchy",
         f"{SOURCE}, before Proposition 2",
         "sum_k |u_k| a_k <= sqrt(d1 R(w)) with R containing lam.",
-        "false as printed",
+        "slip",
         check=partial(relu_checks.cauchy_schwarz, True),
         control=partial(relu_checks.cauchy_schwarz, False),
         objects=("coadaptation.split",),
-        note="False whenever p < 1/2: R/lam belongs under the root.",
-        corrected="thesis-sec4.3-cauchy-corrected",
-        counterexample="""\
-p, u, a = 0.2, 1.0, 1.0  # one unit
-print((p / (1 - p) * u**2 * a**2) ** 0.5)  # printed upper bound of |u| a
-print(abs(u) * a)""",
+        erratum=ERRATA["sec4.3-cauchy"],
     ),
     Claim(
         "thesis-sec4.3-cauchy-corrected",
@@ -233,17 +213,11 @@ print(abs(u) * a)""",
         "thesis-sec4.4b",
         f"{SOURCE}, Section 4.4 (b)",
         "With one output the solution satisfies (1 + nu/n) X X^T u = X y.",
-        "false as printed",
+        "slip",
         check=partial(checks.normal_equations, lambda nu, n: 1 + nu / n),
         control=partial(checks.normal_equations, lambda nu, n: 1 + nu),
         objects=("penalties.effective_strength",),
-        note="No division by n: (1 + nu) X X^T u = X y, a pure scaling of least squares.",
-        corrected="thesis-sec4.4b-corrected",
-        counterexample="""\
-n, nu = 2, 1.0  # x = (1, 1), y = (1, 1), width 1, drop 1/2
-u = 1 / (1 + nu)  # minimizes the mean of (1 - u)^2 + nu u^2
-print((1 + nu / n) * 2 * u - 2)  # residual of the printed equation
-print((1 + nu) * 2 * u - 2)""",
+        erratum=ERRATA["sec4.4b"],
     ),
     Claim(
         "thesis-sec4.4b-corrected",
@@ -273,18 +247,11 @@ print((1 + nu) * 2 * u - 2)""",
         "thesis-lem10",
         f"{SOURCE}, Lemma 10 (2)",
         "R_S(L) <= 2 R_S(G) for the squared loss, called 2-Lipschitz on [-1, 1].",
-        "false as printed",
+        "false",
         check=partial(relu_checks.loss_contraction, 2.0),
         control=partial(relu_checks.loss_contraction, 4.0),
         objects=("bounds.squared",),
-        note="(1-z)^2 is 4-Lipschitz there. Two equal inputs with labels +1 and -1: the ratio is 2.5.",
-        corrected="thesis-lem10-corrected",
-        counterexample="""\
-from itertools import product
-G = [(g, g) for g in (-1.0, -0.5, 0.0, 0.5, 1.0)]; L = [((1 - a) ** 2, (1 + b) ** 2) for a, b in G]
-R = lambda F: sum(max(s * f + t * h for f, h in F) for s, t in product((1, -1), repeat=2)) / 8
-print(2 * R(G))  # printed upper bound
-print(R(L))""",
+        erratum=ERRATA["lem10"],
     ),
     Claim(
         "thesis-lem10-corrected",
@@ -303,28 +270,22 @@ print(R(L))""",
         objects=("coadaptation.split", "coadaptation.coadaptation"),
     ),
     Claim(
-        "thesis-thm20",
-        "Mianjy thesis (Johns Hopkins), appendix, Theorem 20",
-        "The unit ball of the weighted trace norm has R_n <= sqrt(alpha d2 log d2 / n).",
-        "false as printed",
+        "thesis-thm11-constant",
+        f"{SOURCE}, proof of Theorem 11",
+        "The O(.) of Theorem 20 with constant one: R_n <= sqrt(alpha d2 log d2 / n).",
+        "constant",
         check=partial(checks.entry_complexity, lambda side: 1.0),
         control=partial(checks.entry_complexity, lambda side: completion_constant((side, side))),
         objects=("bounds.completion_constant",),
-        note="The source has O(.); constant 1 fails for square matrices with sides below about 60. M is d2 x d0.",
-        corrected="thesis-thm20-corrected",
-        counterexample="""\
-from itertools import product; from math import log, sqrt; import torch
-E = lambda i, j: 2 * torch.eye(2).double()[[i]].T @ torch.eye(2).double()[[j]]  # 2 x 2, uniform, n = 2
-N = [float(torch.linalg.matrix_norm(E(*c[:2]) + s * E(*c[2:]), 2)) for c in product((0, 1), repeat=4) for s in (1, -1)]
-print(sqrt(2 * log(2) / 2))
-print(sum(N) / len(N) / 2)""",
+        erratum=ERRATA["thm11-constant"],
     ),
     Claim(
-        "thesis-thm20-corrected",
-        "Mianjy thesis (Johns Hopkins), appendix, Theorem 20, with an explicit constant",
-        "R_n <= K sqrt(alpha d2 log d2 / n), K = sqrt(2l) + l (d0/d2)^(1/4)/3, l = log(d2+d0)/log d2.",
+        "thesis-thm20",
+        "Mianjy thesis (Johns Hopkins), appendix, Theorem 20",
+        "The ball of weighted trace norm sqrt(alpha) has R_n <= O(sqrt(alpha d2 log d2 / n)).",
         check=partial(checks.entry_complexity, lambda side: completion_constant((side, side))),
         control=partial(checks.entry_complexity, lambda side: 1.0),
         objects=("bounds.completion_constant",),
+        note="With an explicit constant: K = sqrt(2l) + l (d0/d2)^(1/4)/3, l = log(d2+d0)/log d2. M is d2 x d0.",
     ),
 )

@@ -7,6 +7,7 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers.thesis import chapter5_checks as checks
+from droptics.papers.thesis.errata_training import ERRATA
 
 SOURCE = "Mianjy thesis (Johns Hopkins), chapter 5"
 
@@ -31,41 +32,24 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec5.1-loss",
         f"{SOURCE}, the logistic loss",
-        "I{z < 0} <= log(1 + e^-z) with the natural logarithm.",
-        "false as printed",
-        check=partial(checks.smallest_unit_loss, math.e),
-        control=partial(checks.smallest_unit_loss, 2.0),
-        objects=("losses.Logistic",),
-        note="Needs base 2 (log 2 = 0.69 < 1 at z = 0); 'log(1+u) <= u' conversely needs the natural one.",
-        corrected="thesis-sec5.1-loss-corrected",
-        counterexample="""\
-from math import exp, log
-z = -1e-9  # a mistake, so the loss should be at least 1
-print(log(1 + exp(-z)) >= 1 - 1e-6)
-print(log(1 + exp(-z), 2) >= 1 - 1e-6)""",
-    ),
-    Claim(
-        "thesis-sec5.1-loss-corrected",
-        f"{SOURCE}, the logistic loss, corrected",
-        "I{z < 0} <= log2(1 + e^-z).",
+        "I{z < 0} <= l(z) = log(1 + e^-z), and 0 <= -l' <= 1/ln 2.",
+        "holds only if",
         check=partial(checks.smallest_unit_loss, 2.0),
         control=partial(checks.smallest_unit_loss, math.e),
+        outside=partial(checks.smallest_unit_loss, math.e),
         objects=("losses.Logistic",),
+        note="Only if log has base 2, which the print does not say; it writes ln for the natural one. With the natural "
+        "logarithm l(0) = 0.69, and I{z < 0} <= l(z)/ln 2.",
     ),
     Claim(
         "thesis-asm2",
         f"{SOURCE}, Assumption 2",
         "There is a linear map psi with ||psi(z)|| <= 1 for all z and margin gamma > 0.",
-        "false as printed",
+        "slip",
         check=partial(checks.bounded_linear_map, 1e-3),
         control=partial(checks.bounded_linear_map, 0.0),
         objects=("bounds.gate_margin",),
-        note="A bounded linear map is zero, so the assumption is empty; any measurable map is meant.",
-        corrected="thesis-asm2-corrected",
-        counterexample="""\
-slope = 1e-3  # psi(z) = slope z, the smallest linear map that is not zero
-print("norm at most 1")
-print(abs(slope * 1e6))""",
+        erratum=ERRATA["asm2"],
     ),
     Claim(
         "thesis-asm2-corrected",
@@ -87,17 +71,11 @@ print(abs(slope * 1e6))""",
         "thesis-sec5.3",
         f"{SOURCE}, Section 5.3, initial norms",
         "max_r ||w_r|| <= 2 sqrt(ln m) with probability at least 1 - 1/m.",
-        "false as printed",
+        "slip",
         check=partial(checks.initial_rows, lambda m, d: 2 * math.sqrt(math.log(m))),
         control=partial(checks.initial_rows, checks.library_radius),
         objects=("bounds.initial_norm",),
-        note="sqrt(d) is missing: a Gaussian row has norm about sqrt(d).",
-        corrected="thesis-sec5.3-corrected",
-        counterexample="""\
-from math import log, sqrt; from scipy.stats import chi2
-m, d = 100, 784
-print(1 - 1 / m)  # claimed probability
-print(float(chi2.cdf((2 * sqrt(log(m))) ** 2, d) ** m))""",
+        erratum=ERRATA["sec5.3"],
     ),
     Claim(
         "thesis-sec5.3-corrected",
@@ -143,23 +121,17 @@ print(float(chi2.cdf((2 * sqrt(log(m))) ** 2, d) ** m))""",
     Claim(
         "thesis-lem11",
         f"{SOURCE}, Lemma 11",
-        "l(y f(q W_t)) <= L_t(W_t) almost surely over the masks.",
-        "false as printed",
+        "sum_t l(y_t f_t(q W_t)) <= E sum_t L_t(W_t), expectation over all masks, for every W_t almost surely.",
+        "slip",
         check=partial(checks.sub_network_loss, True),
         control=partial(checks.sub_network_loss, False),
         objects=("bounds.lazy",),
-        note="W_t depends on the earlier masks: true in expectation only.",
-        corrected="thesis-lem11-corrected",
-        counterexample="""\
-from math import exp, log
-l, q = lambda z: log(1 + exp(-z), 2), 0.5  # one unit, x = w = a = y = 1
-print(l(1.0))  # L(W) when the unit is kept: printed as an upper bound
-print(l(q * 1.0))""",
+        erratum=ERRATA["lem11"],
     ),
     Claim(
         "thesis-lem11-corrected",
         f"{SOURCE}, Lemma 11, corrected",
-        "E l(y f(q W_t)) <= E L_t(W_t), expectation over the masks.",
+        "E sum_t l(y_t f_t(q W_t)) <= E sum_t L_t(W_t), both expectations over the masks.",
         check=partial(checks.sub_network_loss, False),
         control=partial(checks.sub_network_loss, True),
         objects=("bounds.lazy",),

@@ -11,6 +11,7 @@ from droptics.evidence.claims import Claim
 from droptics.papers.instances import normal
 from droptics.papers.thesis import chapter6_checks as checks
 from droptics.papers.thesis import chapter6_class_checks as class_checks
+from droptics.papers.thesis.errata_training import ERRATA
 
 SOURCE = "Mianjy thesis (Johns Hopkins), chapter 6"
 TOP = torch.sign(normal(1, 6)) / math.sqrt(6)
@@ -70,17 +71,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec6.3",
         f"{SOURCE}, text after Definition 7",
-        "L_beta is a more stringent notion of robustness than L_rob.",
-        "false as printed",
-        check=partial(checks.beta_error, ">="),
-        control=partial(checks.beta_error, "<="),
+        "L_beta counts only attacks that fool by a margin: L_beta <= L_rob, and it tends to L_rob with beta -> 0.",
+        check=partial(checks.beta_error, "<="),
+        control=partial(checks.beta_error, ">"),
         objects=("attacks.smallest_margins",),
-        note="L_beta <= L_rob: it is the weaker requirement.",
-        corrected="thesis-def7",
-        counterexample="""\
-least = [-0.5, -0.05, 0.3]  # worst margins of three examples
-print("L_beta >= L_rob")
-print(sum(z < -0.1 for z in least) / 3, "<", sum(z < 0 for z in least) / 3)""",
+        note="The paragraph calls it a weaker version of the robust error and also a more stringent notion; what is "
+        "stricter is what counts as an attack.",
     ),
     Claim(
         "thesis-lem18",
@@ -96,18 +92,11 @@ print(sum(z < -0.1 for z in least) / 3, "<", sum(z < 0 for z in least) / 3)""",
         "thesis-lem18-proof",
         f"{SOURCE}, proof of Lemma 18",
         "With beta >= 2 nu (1-alpha) kappa sqrt m the linearized score at delta* is at most half of y f(delta*).",
-        "false as printed",
+        "slip",
         check=partial(checks.intermediate_step, 2.0),
         control=partial(checks.intermediate_step, 4.0),
         objects=("attacks.Pgd",),
-        note="delta* and delta_t are up to 2 nu apart, not nu.",
-        corrected="thesis-lem18-proof-corrected",
-        counterexample="""\
-slope, nu, x, y = 0.3, 1.0, 0.5, -1.0  # m = d = a = w = 1
-f = lambda u: max(slope * u, u)
-star, t = 1.5, -0.5  # the strongest attack and another point of the ball
-print(y * f(star) / 2)  # printed upper bound
-print(y * (f(t) + slope * (star - t)))  # the linearized score""",
+        erratum=ERRATA["lem18-proof"],
     ),
     Claim(
         "thesis-lem18-proof-corrected",
@@ -161,16 +150,11 @@ print(y * (f(t) + slope * (star - t)))  # the linearized score""",
         "thesis-cor4-cost",
         f"{SOURCE}, after Corollary 4",
         "All attacks together cost at most 12 nu^2 T^2/((R+nu)^2 eps).",
-        "false as printed",
+        "slip",
         check=partial(checks.total_cost, lambda T: T),
         control=partial(checks.total_cost, lambda T: T + 1),
         objects=("attacks.Pgd",),
-        note="T(T+1) in place of T^2.",
-        corrected="thesis-cor4-cost-corrected",
-        counterexample="""\
-nu, R, eps, T = 1.0, 1.0, 1.0, 1
-print(12 * nu**2 * T**2 / ((R + nu) ** 2 * eps))
-print(sum(8 * nu**2 * (3 + 3 * t) / ((R + nu) ** 2 * eps) for t in range(T)))""",
+        erratum=ERRATA["cor4-cost"],
     ),
     Claim(
         "thesis-cor4-cost-corrected",
@@ -184,17 +168,11 @@ print(sum(8 * nu**2 * (3 + 3 * t) / ((R + nu) ** 2 * eps) for t in range(T)))"""
         "thesis-cor5",
         f"{SOURCE}, Corollary 5",
         "T_atk >= 2 (1-alpha)^2/(beta^2 ||W||^2 eps) attack steps suffice.",
-        "false as printed",
+        "slip",
         check=partial(checks.attack_steps, True),
         control=partial(checks.attack_steps, False),
         objects=("attacks.Pgd",),
-        note="The quotient is inverted.",
-        corrected="thesis-cor5-corrected",
-        counterexample="""\
-beta, nu, alpha, W, eps = 1.0, 1.0, 0.5, 1.0, 1.0
-kappa_root_m = beta / (2 * nu * (1 - alpha))
-print(2 * (1 - alpha) ** 2 / (beta**2 * W**2 * eps))
-print(8 * nu**2 * kappa_root_m**2 * W**2 / eps)  # 8 nu^2/(eta eps) of the theorem""",
+        erratum=ERRATA["cor5"],
     ),
     Claim(
         "thesis-cor5-corrected",
@@ -209,15 +187,11 @@ print(8 * nu**2 * kappa_root_m**2 * W**2 / eps)  # 8 nu^2/(eta eps) of the theor
         "thesis-sec6.5.1",
         f"{SOURCE}, Section 6.5.1",
         "delta = [-.501, .5, 0] has norm .7078 and is feasible.",
-        "false as printed",
+        "slip",
         check=partial(class_checks.grid_point, 0.7078, "<="),
         control=partial(class_checks.grid_point, 0.70782, "<="),
         objects=("attacks.LinearExact",),
-        note="Its norm is .707814; flipping points do exist at radius .7078, by a margin of 9.8e-4.",
-        corrected="thesis-sec6.5.1-corrected",
-        counterexample="""\
-print(0.7078)
-print((0.501**2 + 0.5**2) ** 0.5)""",
+        erratum=ERRATA["sec6.5.1"],
     ),
     Claim(
         "thesis-sec6.5.1-corrected",

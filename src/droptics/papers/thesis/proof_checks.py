@@ -8,8 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from droptics.bounds import surveyed
-from droptics.data import Moments
+from droptics.attacks.leaky import LeakyNet, adversarial_sgd, beta_robust_error
+from droptics.bounds import adversarial, surveyed
+from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.models import DeepLinear
 from droptics.norms import nuclear, path_norm
@@ -17,7 +18,6 @@ from droptics.papers.instances import coin_masks, normal, sample, second_moment,
 from droptics.papers.mianjy2018.landscape_checks import rotated_products
 from droptics.papers.mianjy2018.proof_checks import strongly_equal
 from droptics.papers.thesis import chapter3_checks as deep
-from droptics.papers.thesis.chapter6_checks import training_run
 from droptics.penalties import penalty
 
 
@@ -181,15 +181,22 @@ def compression_constants(first: float, second: float) -> list[Comparison]:
     ]
 
 
-def small_step(shrink: float) -> list[Comparison]:
-    """With steps `shrink` times the stated one, the number of steps of the theorem learns nothing."""
-    a = torch.sign(normal(1, 6)) / math.sqrt(6)
-    chances, norms, eta = training_run(a, 300, rate=shrink)
-    bound = norms[0] + 3 * eta * 300
-    return [
-        compare(norms[-1], "<=", bound, "squared norm of the weights"),
-        compare(sum(chances[-100:]) / 100, "<=", 0.3, "mean chance of a mistake at the end"),
-    ]
+def small_step(share: float) -> list[Comparison]:
+    """Some iterate up to T_tr has L_beta <= 2 eps, the training step `share` times the largest: one weight, slope 1."""
+    eps, nu = 0.45, 0.1
+    stated = adversarial(data_radius=1.0, margin=1.0, radius=nu, error=eps, start_norm=1.0, constants="printed")
+    one = torch.ones(1, 1, dtype=torch.float64)
+    run = adversarial_sgd(
+        LeakyNet(-one, one[0], 1.0),
+        lambda t: (one, one[0]),
+        radius=nu,
+        steps=math.floor(stated.value),
+        step=share * stated.terms["training_rate"],
+        attack_steps=math.ceil(8 * nu**2 / eps) + 1,
+        every=10,
+    )
+    errors = [float(beta_robust_error(net, Sample(one, one), nu).value) for net in run.nets]
+    return [compare(min(errors), "<=", 2 * eps, "least beta-robust error of the iterates")]
 
 
 def reflected_slope(constant: float) -> list[Comparison]:

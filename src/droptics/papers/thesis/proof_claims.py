@@ -6,6 +6,8 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers.thesis import proof_checks as checks
+from droptics.papers.thesis.errata import ERRATA as EARLIER
+from droptics.papers.thesis.errata_training import ERRATA as TRAINING
 
 SOURCE = "Mianjy thesis (Johns Hopkins)"
 
@@ -48,62 +50,40 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-lem6-proof",
         f"{SOURCE}, proof of Lemma 6 (2)",
         "Without loss of generality every layer satisfies ||W_i||_F <= ||M||_F.",
-        "false as printed",
+        "slip",
         check=partial(checks.factors_within, lambda m: m),
         control=partial(checks.factors_within, lambda m: m**0.5),
         objects=("envelopes.induced",),
-        note="No such network need exist. Rescale hidden nodes to unit C-norm instead: then ||W_{k+1}||_F^2 = R_k.",
-        corrected="thesis-lem6",
-        counterexample="""\
-m = 0.5  # a scalar map through one hidden node: w2 * w1 = m
-print(m)  # the product that is needed
-print(m * m)  # the largest product with |w1|, |w2| <= m""",
+        erratum=EARLIER["lem6-proof"],
     ),
     Claim(
         "thesis-lem7-proof",
         f"{SOURCE}, proof of Lemma 7",
-        "The penalty is R_1 + ... + R_k with R_l as in Proposition 8.",
-        "false as printed",
-        check=partial(checks.plain_sum, False),
-        control=partial(checks.plain_sum, True),
+        "The penalty is R_1 + ... + R_k when each R_l carries its lam^l, as this proof defines it.",
+        check=partial(checks.plain_sum, True),
+        control=partial(checks.plain_sum, False),
         objects=("penalties.sub_penalties",),
-        note="Proposition 8 has sum_l lam^l R_l: the proof moves lam^l into R_l.",
-        corrected="thesis-prop8",
-        counterexample="""\
-import torch; from droptics import Bernoulli, DeepLinear, Moments, penalty
-one = torch.ones(1, 1).double()  # two numbers in a chain: R_1 = 1
-print(1.0)
-print(float(penalty(DeepLinear([one, one]), Moments.of_map(one), Bernoulli(0.8, 1))))""",
+        note="Proposition 8 keeps lam^l outside of R_l.",
     ),
     Claim(
         "thesis-eq3.14",
         f"{SOURCE}, eq. (3.14)-(3.15)",
         "R_l >= e_l(1/d) ||W||_*^2 whatever the inputs.",
-        "false as printed",
+        "slip",
         check=partial(checks.without_root, 0.01),
         control=partial(checks.without_root, 1.0),
         objects=("penalties.sub_penalties",),
-        note="C^1/2 is missing; so it is in the last line of the proof of Theorem 9.",
-        corrected="thesis-lem7",
-        counterexample="""\
-w1, w2, C = 1.0, 1.0, 0.01  # one hidden node, E x^2 = C
-print((w2 * w1) ** 2)  # the bound as printed
-print(w1 * C * w1 * w2**2)  # R_1""",
+        erratum=EARLIER["eq3.14"],
     ),
     Claim(
         "thesis-sec3.2-walks",
         f"{SOURCE}, Section 3.2, walk sums",
         "The sum over walks into a pivot is alpha (and beta between pivots).",
-        "false as printed",
+        "slip",
         check=partial(checks.walk_sum, 1),
         control=partial(checks.walk_sum, 2),
         objects=("penalties.sub_penalties",),
-        note="It is alpha^2, and beta^2.",
-        corrected="thesis-fig3-1",
-        counterexample="""\
-row = (3.0, 4.0)  # weights into a node of the first layer, isotropic inputs
-print(sum(w * w for w in row) ** 0.5)  # alpha
-print(sum(w * w for w in row))  # the sum over walks there and back""",
+        erratum=EARLIER["sec3.2-walks"],
     ),
     Claim(
         "thesis-thm9-conjugate",
@@ -146,16 +126,11 @@ print(sum(w * w for w in row))  # the sum over walks there and back""",
         "thesis-thm15-constants",
         f"{SOURCE}, proof of Theorem 15",
         "The derivation gives 12 lam^2/(eta T) + 6 ln(1/delta)/T.",
-        "false as printed",
+        "constant",
         check=partial(checks.compression_constants, 12.0, 6.0),
         control=partial(checks.compression_constants, 9.8417, 7.0993),
         objects=("bounds.lazy",),
-        note="Logarithms of base 2 and e are mixed. The printed sum is still valid unless ln(1/delta) > 2.8 lam^2.",
-        corrected="thesis-thm15-constants-corrected",
-        counterexample="""\
-from math import e, log
-print((12, 6))
-print((round(4 * log(2) / (3 - e), 2), round(2 / (3 - e), 2)))""",
+        erratum=TRAINING["thm15-constants"],
     ),
     Claim(
         "thesis-thm15-constants-corrected",
@@ -184,19 +159,13 @@ print((round(4 * log(2) / (3 - e), 2), round(2 / (3 - e), 2)))""",
     ),
     Claim(
         "thesis-thm16-rate",
-        f"{SOURCE}, Theorem 16 and Lemma 19",
-        "T_tr steps suffice for every step size eta_tr <= 1/(m kappa^2 (R+nu)^2).",
-        "false as printed",
+        f"{SOURCE}, Theorem 16, the step",
+        "T_tr steps suffice for every step size eta_tr <= 1/(m kappa^2 (R+nu)^2): L_beta <= 2 eps.",
+        "slip",
         check=partial(checks.small_step, 1e-4),
         control=partial(checks.small_step, 1.0),
-        objects=("training.Adversarial",),
-        note="The stated T_tr belongs to equality; for smaller steps it grows as 1/eta_tr.",
-        corrected="thesis-thm16",
-        counterexample="""\
-from math import exp
-w, eta, T = 0.0, 1e-9, 10**6  # one weight, x = 1, y = 1; each step adds at most eta
-print("mean of -l' at most 0.3")
-print(1 / (1 + exp(w + eta * T)))""",
+        objects=("attacks.leaky.adversarial_sgd", "attacks.leaky.beta_robust_error", "bounds.adversarial"),
+        erratum=TRAINING["thm16-rate"],
     ),
     Claim(
         "thesis-misprints",
