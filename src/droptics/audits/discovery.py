@@ -10,6 +10,7 @@ from torch.utils.checkpoint import set_checkpoint_early_stop
 
 from droptics.audits.batches import Batch, run
 from droptics.audits.watching import ALPHA, CHANNELWISE, ELEMENTWISE, Call, Trace, set_training, watched
+from droptics.models.modules import hooked
 
 CHANNEL_DIMENSIONS = {"dropout1d": 3, "dropout2d": 4, "dropout3d": 5}
 COMPILED = "compiled by TorchScript"
@@ -197,13 +198,11 @@ def _seen(module: nn.Module, part: nn.Module, batch: Batch, training: bool) -> t
         if arguments and isinstance(arguments[0], Tensor) and isinstance(result, Tensor):
             seen.append((arguments[0].clone(), result))
 
-    handle = part.register_forward_hook(remember)
     try:
         set_training(module, training)
-        with torch.no_grad():
+        with hooked(after=[(part, remember)]), torch.no_grad():
             run(module, batch)
     finally:
-        handle.remove()
         set_training(module, False)
     return seen[0] if seen and seen[0][0].shape == seen[0][1].shape else None
 

@@ -7,8 +7,8 @@ random number is seen, which proves dropout that is active in evaluation mode an
 
 from __future__ import annotations
 
-import itertools
 import random
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +20,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from droptics.models.modules import hooked, unhook
 
 # exported modules call the operator itself
 ELEMENTWISE = {functional.dropout: "dropout", torch.ops.aten.dropout.default: "dropout"}
@@ -292,13 +294,11 @@ def watched(
     if on_trace is not None:
         on_trace(trace)
     with ExitStack() as stack:
-        for part in module.modules():
-            if isinstance(part, torch.jit.ScriptModule):
-                continue
-            stack.callback(part.register_forward_pre_hook(places.enter).remove)
-            stack.callback(part.register_forward_hook(places.leave, always_call=True).remove)
-        for name, rate in (layers or {}).items():
-            stack.callback(module.get_submodule(name).register_forward_hook(_bypass(name, rate, switch)).remove)
+        parts = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
+        before, after = ([(part, hook) for part in parts] for hook in (places.enter, places.leave))
+        stack.enter_context(hooked(before, after, always=True))
+        bypassed = [(module.get_submodule(name), _bypass(name, rate, switch)) for name, rate in (layers or {}).items()]
+        stack.enter_context(hooked(after=bypassed))
         functions = stack.enter_context(_FunctionWatch(trace, places, switch, keep))
         if randomness:
             stack.enter_context(_RandomWatch(trace, places, functions))
@@ -314,30 +314,68 @@ def _bypass(name: str, rate: float, switch: Switch) -> Callable[[nn.Module, tupl
     return bypass
 
 
+# An audit draws from the generators that the whole process shares: one at a time.
+_ONE_AT_A_TIME = threading.RLock()
+
+
 @contextmanager
 def undisturbed(module: nn.Module, seed: int) -> Iterator[None]:
-    """Restore the modes of all sub-modules, buffers and every random generator afterwards; draws start from `seed`."""
-    flags = [(part, part.training) for part in module.modules()]
-    buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
-    python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002 - the caller's state is put back
-    tensors = itertools.chain(module.parameters(), module.buffers())
-    devices = sorted({tensor.device.index or 0 for tensor in tensors if tensor.device.type == "cuda"})
-    with torch.random.fork_rng(devices=devices):
-        # torch.manual_seed would also seed the generators of devices that are not put back
-        torch.default_generator.manual_seed(seed)
-        for index in devices:
-            torch.cuda.default_generators[index].manual_seed(seed)
+    """Restore the modes of all sub-modules, buffers and every random generator afterwards; draws start from `seed`.
+
+    Other threads that audit wait until this one is done; an interrupt leaves no mode, hook or random state behind.
+    """
+    with _ONE_AT_A_TIME:
+        state = _State.of(module)
         try:
-            yield
+            try:
+                torch.default_generator.manual_seed(seed)  # torch.manual_seed would also seed devices not put back
+                for index in state.devices:
+                    torch.cuda.default_generators[index].manual_seed(seed)
+                yield
+            finally:
+                state.restore()
         finally:
-            random.setstate(python)
-            np.random.set_state(arrays)  # noqa: NPY002
-            for part, flag in flags:
-                part.training = flag
-            with torch.no_grad():
-                for buffer, value in buffers:
-                    if not torch.equal(buffer, value):
-                        buffer.copy_(value)
+            state.restore()  # where an interrupt stopped the first
+
+
+@dataclass(frozen=True)
+class _State:
+    """What an audit may change: modes, buffers, random generators, hooks of its own."""
+
+    parts: list[nn.Module]
+    flags: list[bool]
+    buffers: list[tuple[Tensor, Tensor]]
+    devices: list[int]
+    generators: tuple[Any, Any, Tensor, list[Tensor]]
+
+    @staticmethod
+    def of(module: nn.Module) -> _State:
+        parts, tensors = list(module.modules()), [*module.parameters(), *module.buffers()]
+        devices = sorted({tensor.device.index or 0 for tensor in tensors if tensor.device.type == "cuda"})
+        generators = (
+            random.getstate(),
+            np.random.get_state(),  # noqa: NPY002 - the caller's state is put back
+            torch.get_rng_state(),
+            [torch.cuda.get_rng_state(index) for index in devices],
+        )
+        buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
+        return _State(parts, [part.training for part in parts], buffers, devices, generators)
+
+    def restore(self) -> None:
+        thread = threading.get_ident()
+        unhook(self.parts, lambda hook: hook.thread == thread)
+        for part, flag in zip(self.parts, self.flags, strict=True):
+            part.training = flag
+        python, arrays, tensors, cuda = self.generators
+        random.setstate(python)
+        np.random.set_state(arrays)  # noqa: NPY002
+        torch.set_rng_state(tensors)
+        for index, state in zip(self.devices, cuda, strict=True):
+            torch.cuda.set_rng_state(state, index)
+        with torch.no_grad():
+            for buffer, value in self.buffers:
+                if not torch.equal(buffer, value):
+                    buffer.copy_(value)
 
 
 def training_without_statistics(module: nn.Module) -> None:

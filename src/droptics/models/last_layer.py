@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from droptics.models.model import Model, check_multipliers
-from droptics.models.modules import evaluating
+from droptics.models.modules import evaluating, hooked
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,16 +50,12 @@ class LastLayer(Model):
         def remember(_: nn.Module, arguments: tuple[Any, ...]) -> None:
             seen.append(arguments[0])
 
-        hook = self.head.register_forward_pre_hook(remember)
-        try:
-            with evaluating(self.module):
-                result = self.module(inputs)
-                if len(seen) != 1:
-                    raise ValueError(f"the last layer must run once per call of the module, it ran {len(seen)} times")
-                features = seen[0]
-                same = isinstance(result, Tensor) and torch.equal(result.detach(), self._head(features).detach())
-        finally:
-            hook.remove()
+        with hooked(before=[(self.head, remember)]), evaluating(self.module):
+            result = self.module(inputs)
+            if len(seen) != 1:
+                raise ValueError(f"the last layer must run once per call of the module, it ran {len(seen)} times")
+            features = seen[0]
+            same = isinstance(result, Tensor) and torch.equal(result.detach(), self._head(features).detach())
         if features.ndim != 2 or not same:
             raise ValueError(
                 "the named layer does not end the module: its output is changed afterwards; "

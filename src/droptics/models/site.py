@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from droptics.models.model import Model, check_multipliers
-from droptics.models.modules import evaluating
+from droptics.models.modules import evaluating, hooked
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +80,8 @@ def _run(module: nn.Module, layer: nn.Module, inputs: Tensor, change: Callable[[
             raise ValueError(f"the layer must return one tensor, got {type(output).__name__}; choose a layer after it")
         return change(output)
 
-    handle = layer.register_forward_hook(hook)
-    try:
-        with evaluating(module):
-            result = module(inputs)
-    finally:
-        handle.remove()
+    with hooked(after=[(layer, hook)]), evaluating(module):
+        result = module(inputs)
     if calls != 1:
         raise ValueError(f"the layer must run once per call of the module, it ran {calls} times")
     return result

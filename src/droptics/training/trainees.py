@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 
 from droptics.masks import MaskLaw
 from droptics.models import Factorization, LastLayer, Model
+from droptics.models.modules import hooked
 from droptics.training.objectives import Batch, mean_loss
 
 
@@ -137,15 +137,6 @@ def _module_outputs(model: LastLayer, inputs: Tensor, multipliers: Tensor | None
         seen.append(arguments[0])
         return (arguments[0] if multipliers is None else arguments[0] * multipliers,)
 
-    with _hooked(model.head, mask):
+    with hooked(before=[(model.head, mask)]):
         outputs = model.module(inputs)
     return outputs, seen[0]
-
-
-@contextmanager
-def _hooked(layer: nn.Module, hook: Any) -> Iterator[None]:
-    handle = layer.register_forward_pre_hook(hook)
-    try:
-        yield
-    finally:
-        handle.remove()
