@@ -42,7 +42,7 @@ from .penalties import (
     sub_penalties,
 )
 from .predictions import Predictive, predictive
-from .recommenders import DropoutCompletion, DropoutCompletionCV
+from .recommenders import DropoutAutoencoder, DropoutCompletion, DropoutCompletionCV
 from .training import (
     Adversarial,
     Checkpoint,
@@ -80,6 +80,7 @@ __all__ = [
     "DropBlock",
     "DropConnect",
     "Dropout",
+    "DropoutAutoencoder",
     "DropoutCompletion",
     "DropoutCompletionCV",
     "DropoutRidge",

@@ -1,25 +1,37 @@
 """Recommenders: dropout matrix completion as an estimator, with the classical alternatives on the same kernels."""
 
 from droptics.recommenders.answers import Errors, Recommendations, UnboundedPredictions, UnknownIds
+from droptics.recommenders.autoencoder import ChoicePoint, Contributions, DropoutAutoencoder
 from droptics.recommenders.base import Completion
 from droptics.recommenders.completion import DropoutCompletion, default_drop
 from droptics.recommenders.diagnosis import Diagnosis, diagnose
+from droptics.recommenders.left_out import LeaveOneOut
+from droptics.recommenders.metrics import HeldOutUsers, Mean, Ranking, hold_out_users, ranking
 from droptics.recommenders.ratings import DuplicateRatings
 from droptics.recommenders.ridge import RidgeCompletion
 from droptics.recommenders.selection import DropoutCompletionCV, PathPoint
 
 __all__ = [
+    "ChoicePoint",
     "Completion",
+    "Contributions",
     "Diagnosis",
+    "DropoutAutoencoder",
     "DropoutCompletion",
     "DropoutCompletionCV",
     "DuplicateRatings",
     "Errors",
+    "HeldOutUsers",
+    "LeaveOneOut",
+    "Mean",
     "PathPoint",
+    "Ranking",
     "Recommendations",
     "RidgeCompletion",
     "UnboundedPredictions",
     "UnknownIds",
     "default_drop",
     "diagnose",
+    "hold_out_users",
+    "ranking",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from droptics.evidence.claims import Claim
-from droptics.papers.droptics_own import checks
+from droptics.papers.droptics_own import checks, recommender_checks
 from droptics.papers.helmbold2017 import negative_checks
 from droptics.papers.pal2020 import checks as structured
 from droptics.papers.pal2020 import optimum_checks
@@ -168,6 +168,17 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(checks.same_as_weighted_ridge, 2.0),
         objects=("recommenders.DropoutCompletion", "linalg.shrink"),
         note=PROVED,
+    ),
+    Claim(
+        "droptics-autoencoder",
+        "droptics",
+        "Dropout on the inputs of a linear autoencoder, averaged over all masks, is a ridge of strength rho D_k + lam "
+        "on row k; W = I - C diag(sigma) minimizes it with sigma = rho D + lam, and the loss counted on dropped inputs "
+        "only with sigma = 1 / diag(C), which is the zero diagonal.",
+        check=partial(recommender_checks.input_dropout, 1.0),
+        control=partial(recommender_checks.input_dropout, 1.01),
+        objects=("recommenders.DropoutAutoencoder",),
+        note=PROVED + " On dropped inputs the diagonal never enters: (1 - z) z = 0.",
     ),
     Claim(
         "droptics-odd-widths",

@@ -1,0 +1,306 @@
+"""DropoutAutoencoder: a linear autoencoder with dropout on its input, exact, for "which items next?"."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from droptics.checks import as_drop, check_positive
+from droptics.recommenders import saving
+from droptics.recommenders.ids import Lookup, as_ids
+from droptics.recommenders.interactions import compressed, extended, taken
+from droptics.recommenders.left_out import LeaveOneOut, dense, leave_one_out, residuals, sample_pairs, scales
+from droptics.recommenders.metrics import Mean
+from droptics.recommenders.precision import Precision
+from droptics.recommenders.ranker import Ranker
+from droptics.recommenders.ratings import Compressed, Source, observations, triple
+
+Array = NDArray[Any]
+_DROPS = (0.2, 0.4, 0.6)
+_RIDGES = (3e-4, 1e-3, 3e-3)  # of the trace of the Gram matrix: the number of interactions, if each counts 1
+
+
+class Contributions(NamedTuple):
+    """The items of a user and how much each adds to the score of the item asked about, the largest part first."""
+
+    items: Array
+    parts: Array
+
+
+@dataclass(frozen=True)
+class ChoicePoint:
+    """One point of the choice: rate, ridge and its exact leave-one-out criteria."""
+
+    drop: float
+    ridge: float
+    left_out: LeaveOneOut
+
+
+class DropoutAutoencoder(Ranker):
+    """Linear autoencoder with dropout on its input, averaged over all masks, solved in closed form.
+
+    X is users x items: 1 where observed ("implicit") or the value ("graded"), else 0. With G = X^T X, D its diagonal
+    and rho = drop / (1 - drop),
+
+        E |X - (X o Z / (1 - drop)) W|^2 + ridge |W|^2 = |X - X W|^2 + sum_k (rho D_k + ridge) |W_k.|^2
+
+    is least at W = I - C diag(sigma), C = (G + diag(gamma))^-1, gamma = rho D + ridge, sigma = gamma
+    (droptics-autoencoder). `diagonal="zero"` counts the loss on dropped coordinates only, so that no item predicts
+    itself (sigma = 1 / diag(C)); at drop 0 this is EASE. A number xi bounds the diagonal by xi.
+
+    Rate and ridge, where not given, are chosen by taking a user out of the model and hiding one of her items, exactly
+    and without a refit ("loo": mean of 1 / log2(1 + rank) of the hidden item; "squared": mean squared error of rows).
+
+    Args:
+        drop: Probability of dropping an input, in [0, 1); None chooses it.
+        ridge: Ridge on all weights, in units of squared entries of X; None chooses it.
+        diagonal: "zero", "free" or the largest absolute diagonal xi in [0, 1).
+        feedback: "implicit" takes 1 for every observed pair (with `threshold`: for ratings of at least that),
+            "graded" takes the values themselves.
+        threshold: Ratings below it are left out.
+        choose: "loo" or "squared".
+        dtype: "float32" (enough for ranking) or "float64".
+        memory: Bytes that the square array over the items may take.
+        seed: Of the pairs that are hidden for the choice.
+
+    After `fit`: `drop_`, `ridge_`, `points_` (every `ChoicePoint` tried), `item_ids_`, `user_ids_`.
+    Cost of a point: items^3 operations in one items x items array, plus O(sum of squared row lengths) once.
+
+    >>> import numpy as np
+    >>> users, items = np.divmod(np.arange(320), 8)
+    >>> seen = (users % 2 == items % 2) & (users != items)
+    >>> model = DropoutAutoencoder(0.3, 1.0).fit((users[seen], items[seen], np.ones(seen.sum())))
+    >>> int(model.recommend(4, 1).items[0])
+    4
+    """
+
+    def __init__(
+        self,
+        drop: float | None = None,
+        ridge: float | None = None,
+        diagonal: str | float = "zero",
+        *,
+        feedback: str = "implicit",
+        threshold: float | None = None,
+        choose: str = "loo",
+        dtype: str = "float32",
+        memory: int = 1 << 32,
+        seed: int = 0,
+    ) -> None:
+        self.drop, self.ridge, self.diagonal = drop, ridge, diagonal
+        self.feedback, self.threshold, self.choose = feedback, threshold, choose
+        self.dtype, self.memory, self.seed = dtype, memory, seed
+
+    def fit(self, ratings: Source, y: Any = None) -> DropoutAutoencoder:
+        """Fit to interactions; sources as in `DropoutCompletion.fit`, with `y` as the third column."""
+        self._check()
+        if y is not None:
+            pairs = np.asarray(ratings)
+            ratings = (pairs[:, 0], pairs[:, 1], y)
+        source = ratings if self.threshold is None else self._kept(triple(ratings))
+        data = observations(source, np.float64, self.memory, mean=0.0)
+        self._room(len(data.items))
+        values = np.array(data.by_user.values) * data.scale
+        rows = Compressed(data.by_user.starts, data.by_user.columns, self._weighted(values))
+        precision = Precision(len(data.items), self.dtype)
+        precision.add(rows)
+        self.points_: list[ChoicePoint] = []
+        point = self._chosen(precision, rows)
+        self._users, self._items, self._rows = data.users, data.items, rows
+        return self._set(precision, *point)
+
+    def fit_gram(self, gram: Any, item_ids: Any = None) -> DropoutAutoencoder:
+        """Fit to G = X^T X itself; rate and ridge must be given, and only new users can be recommended to."""
+        self._check()
+        if self.drop is None or self.ridge is None:
+            raise ValueError("drop and ridge must be given with a Gram matrix: choosing them needs the rows")
+        table = np.asarray(gram, np.float64)
+        if table.ndim != 2 or table.shape[0] != table.shape[1] or not np.allclose(table, table.T):
+            raise ValueError(f"gram must be a symmetric matrix, got shape {table.shape}")
+        self._room(len(table))
+        ids = np.arange(len(table)) if item_ids is None else as_ids(item_ids)
+        if len(ids) != len(table):
+            raise ValueError(f"item_ids must name {len(table)} items, got {len(ids)}")
+        precision = Precision(len(table), self.dtype)
+        precision.array[:] = np.tril(table, -1)
+        precision.diagonal[:] = np.diagonal(table)
+        self._users, self._items, self.points_ = Lookup(np.empty(0, np.int64)), Lookup(ids), []
+        self._rows = Compressed(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
+        return self._set(precision, float(self.drop), float(self.ridge))
+
+    def partial_fit(self, ratings: Source) -> DropoutAutoencoder:
+        """Add interactions of new or known users at the rate and ridge already chosen; equals a fit to all of them.
+
+        A pair that was known takes the new value. Costs the factorization, items^3, but no pass over the known rows.
+        """
+        if not hasattr(self, "_popularity"):
+            return self.fit(ratings)
+        users, items, values = self._kept(triple(ratings))
+        if not len(values):
+            raise ValueError("ratings must hold at least one rating, got none")
+        self._users, self._items = extended(self._users, users), extended(self._items, items)
+        self._room(len(self._items))
+        if len(self._items) > len(self._precision):
+            self._precision.grow(len(self._items))
+        rows, columns = self._users(users), self._items(items)
+        touched = np.unique(rows)
+        old = self._rows
+        mine = np.repeat(np.arange(old.rows), old.counts)
+        self._precision.add(taken(old, touched[touched < old.rows]), -1.0)
+        joint = [
+            np.concatenate([before, after])
+            for before, after in ((mine, rows), (old.columns, columns), (old.values, self._weighted(values)))
+        ]
+        self._rows = compressed(joint[0], joint[1], joint[2], len(self._users))
+        self._precision.add(taken(self._rows, touched))
+        return self._set(self._precision, self.drop_, self.ridge_)
+
+    def _set(self, precision: Precision, drop: float, ridge: float) -> DropoutAutoencoder:
+        self.drop_, self.ridge_, self._precision, self._diagonal = drop, ridge, precision, self.diagonal
+        self._gamma = _gamma(precision, drop, ridge)
+        precision.factorize(self._gamma)
+        self._scales = scales(self._diagonal, self._gamma, precision.variances)
+        self._popularity = precision.diagonal
+        return self
+
+    def _chosen(self, precision: Precision, rows: Compressed) -> tuple[float, float]:
+        """The best point of a coarse grid, then of its neighbors at half the step, moving at most twice."""
+        if self.drop is not None and self.ridge is not None:
+            return float(self.drop), float(self.ridge)
+        pairs = sample_pairs(rows, 2000, self.seed)
+        unit = float(precision.diagonal.sum())
+        tried: dict[tuple[float, float], float] = {}
+
+        def cost(point: tuple[float, float]) -> float:
+            if point not in tried:
+                gamma = _gamma(precision, *point)
+                precision.factorize(gamma)
+                found = leave_one_out(precision, gamma, self.diagonal, rows, pairs)
+                self.points_.append(ChoicePoint(*point, found))
+                tried[point] = found.squared.value if self.choose == "squared" else -found.gain.value
+            return tried[point]
+
+        drops = _DROPS if self.drop is None else (float(self.drop),)
+        ridges = [unit * share for share in _RIDGES] if self.ridge is None else [float(self.ridge)]
+        best = min([(drop, ridge) for drop in drops for ridge in ridges], key=cost)
+        for _ in range(2):
+            drop, ridge = best
+            near = [best]
+            if self.drop is None:
+                near += [(round(drop + step, 3), ridge) for step in (-0.1, 0.1) if 0 <= drop + step < 1]
+            if self.ridge is None:
+                near += [(drop, ridge * step) for step in (3**-0.5, 3**0.5)]
+            better = min(near, key=cost)
+            if better == best:
+                break
+            best = better
+        return best
+
+    def _score(self, rows: Array) -> Array:
+        return rows - self._precision.times(rows) * self._scales
+
+    def weights(self) -> Array:
+        """W = I - C diag(sigma) as a matrix of its own; scoring never forms it."""
+        self._fitted()
+        return np.eye(len(self._items)) - self._precision.times(np.eye(len(self._items))) * self._scales
+
+    def explain(self, user: Any, item: Any, count: int | None = None) -> Contributions:
+        """Which of the user's items made this score: x_k W_kj for her items k; their sum is the score."""
+        self._fitted()
+        row, column = int(self._users([user])[0]), int(self._items([item])[0])
+        for name, place, given in (("user", row, user), ("item", column, item)):
+            if place < 0:
+                raise ValueError(f"{name} {given!r} is unknown; add it with partial_fit")
+        part = slice(int(self._rows.starts[row]), int(self._rows.starts[row + 1]))
+        items, values = self._rows.columns[part], self._rows.values[part]
+        own = self._precision.rows(np.array([column]))[0].astype(np.float64)[items]
+        parts = values * ((items == column) - own * self._scales[column])
+        order = np.argsort(-parts, kind="stable")[:count]
+        return Contributions(self._items.ids[items[order]], parts[order])
+
+    def leave_one_out(self, pairs: int = 2000) -> LeaveOneOut:
+        """How well users are ranked and predicted by the model without them; exact, with standard errors."""
+        self._fitted()
+        check_positive("pairs", pairs)
+        chosen = sample_pairs(self._rows, pairs, self.seed)
+        return leave_one_out(self._precision, self._gamma, self._diagonal, self._rows, chosen)
+
+    def left_out_residuals(self, users: Any) -> Array:
+        """x_uj minus its prediction by the model fitted without user u, for known users and all items."""
+        numbers = self._fitted()._users(users)
+        if (numbers < 0).any():
+            raise ValueError(f"{int((numbers < 0).sum())} of {len(numbers)} users are unknown")
+        x = dense(self._rows, numbers, len(self._items))
+        t = self._precision.times(x).astype(np.float64)
+        rest = 1 - np.einsum("un,un->u", x, t)
+        return residuals(t, rest, self._gamma, self._diagonal, self._precision.variances)
+
+    def _room(self, items: int) -> None:
+        need = items**2 * np.dtype(self.dtype).itemsize
+        if need > self.memory:
+            raise ValueError(
+                f"memory: {items} items need {need} bytes, more than the {self.memory} allowed; "
+                "raise memory or leave out items with few interactions"
+            )
+
+    def _check(self) -> None:
+        if self.drop is not None:
+            as_drop(self.drop)
+        if self.ridge is not None and not 0 <= self.ridge < np.inf:
+            raise ValueError(f"ridge must be a finite number that is not negative, got {self.ridge!r}")
+        named = isinstance(self.diagonal, str) and self.diagonal in ("zero", "free")
+        if not named and (isinstance(self.diagonal, (str, bool)) or not 0 <= self.diagonal < 1):
+            raise ValueError(f'diagonal must be "zero", "free" or a number in [0, 1), got {self.diagonal!r}')
+        for name, allowed in (("choose", ("loo", "squared")), ("dtype", ("float32", "float64"))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        self._check_feedback()
+        check_positive("memory", self.memory)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model, with its interactions, to one safetensors file, without pickle."""
+        self._fitted()
+        arrays = {
+            "array": self._precision.array.T,
+            "diagonal": self._precision.diagonal,
+            "starts": self._rows.starts,
+            "columns": self._rows.columns,
+            "values": self._rows.values,
+            **saving.pack_ids("user_ids", self._users.ids),
+            **saving.pack_ids("item_ids", self._items.ids),
+        }
+        points = [asdict(point) for point in self.points_]
+        facts = {"kind": type(self).__name__, "parameters": self.get_params(), "drop": self.drop_, "ridge": self.ridge_}
+        saving.write(path, arrays, {**facts, "diagonal": self._diagonal, "points": points})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> DropoutAutoencoder:
+        """Read a model that `save` wrote."""
+        arrays, facts = saving.read(path)
+        if facts["kind"] != cls.__name__:
+            raise ValueError(f"{path} holds a {facts['kind']}, load it with {facts['kind']}.load")
+        model = cls(**facts["parameters"])
+        model._users, model._items = (Lookup(saving.unpack_ids(name, arrays)) for name in ("user_ids", "item_ids"))
+        model._rows = Compressed(*(arrays[name] for name in ("starts", "columns", "values")))
+        model._precision = Precision.of(arrays["array"].T, arrays["diagonal"])
+        model.drop_, model.ridge_, model._diagonal = facts["drop"], facts["ridge"], facts["diagonal"]
+        model.points_ = [_point(**point) for point in facts["points"]]
+        model._gamma = _gamma(model._precision, model.drop_, model.ridge_)
+        model._scales = scales(model._diagonal, model._gamma, model._precision.variances)
+        model._popularity = model._precision.diagonal
+        return model
+
+
+def _gamma(precision: Precision, drop: float, ridge: float) -> NDArray[np.float64]:
+    """The regularizers rho D + ridge."""
+    found: NDArray[np.float64] = drop / (1 - drop) * precision.diagonal + ridge
+    return found
+
+
+def _point(drop: float, ridge: float, left_out: dict[str, Any]) -> ChoicePoint:
+    gain, squared = (Mean(*left_out[name]) for name in ("gain", "squared"))
+    return ChoicePoint(drop, ridge, LeaveOneOut(gain, squared, left_out["pairs"]))

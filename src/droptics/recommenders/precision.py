@@ -1,0 +1,119 @@
+"""Gram matrix of interactions and its regularized inverse, in one square array.
+
+X is users x items, G = X^T X, and C = (G + diag(gamma))^-1. Below the diagonal the array holds G, on it and above it C;
+the diagonal of G is kept apart. C is never mirrored: products use the triangle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+from droptics.recommenders.ratings import Compressed
+
+Array = NDArray[Any]
+_TILE = 64
+
+
+class Precision:
+    """G and C = (G + diag(gamma))^-1 of `size` items; `diagonal` is that of G, `variances` that of C.
+
+    Cost: `add` O(sum_u n_u^2), `factorize` size^3 operations in place, `times` 2 size^2 operations a row.
+    """
+
+    def __init__(self, size: int, dtype: Any = np.float32) -> None:
+        self.array: Array = np.zeros((size, size), dtype, order="F")
+        self.diagonal: NDArray[np.float64] = np.zeros(size)
+
+    @classmethod
+    def of(cls, array: Array, diagonal: NDArray[np.float64]) -> Precision:
+        """Take arrays that were kept from another one."""
+        made = cls(0, array.dtype)
+        made.array, made.diagonal = np.asfortranarray(array), diagonal
+        return made
+
+    def __len__(self) -> int:
+        return len(self.diagonal)
+
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """Diagonal of C."""
+        found: NDArray[np.float64] = self.array.diagonal().astype(np.float64)
+        return found
+
+    def add(self, rows: Compressed, sign: float = 1.0) -> None:
+        """Add x x^T of every row x to G (`sign=-1` takes it away)."""
+        kind = self.array.dtype.type
+        columns, values = np.array(rows.columns), np.array(rows.values, kind)
+        _add_outer(rows.starts, columns, values, kind(sign), self.array, self.diagonal)
+
+    def grow(self, size: int) -> None:
+        """Make room for more items, whose rows of G are zero."""
+        array = np.zeros((size, size), self.array.dtype, order="F")
+        array[: len(self), : len(self)] = self.array
+        self.array, self.diagonal = array, np.concatenate([self.diagonal, np.zeros(size - len(self))])
+
+    def factorize(self, gamma: NDArray[np.float64]) -> None:
+        """Set C for these regularizers, from a Cholesky factorization."""
+        _mirror(self.array, self.diagonal + gamma)
+        double = self.array.dtype == np.float64
+        factor, inverse = (lapack.dpotrf, lapack.dpotri) if double else (lapack.spotrf, lapack.spotri)
+        found, failed = factor(self.array, lower=0, clean=0, overwrite_a=1)
+        if not failed:
+            found, failed = inverse(found, lower=0, overwrite_c=1)
+        if failed:
+            raise ArithmeticError(
+                f"the Gram matrix is singular to {self.array.dtype}: use a larger ridge or drop"
+                + ("" if double else ', or dtype="float64"')
+            )
+        self.array = found
+
+    def times(self, rows: Array) -> Array:
+        """The product of dense rows with C."""
+        multiply = blas.dsymm if self.array.dtype == np.float64 else blas.ssymm
+        kept: Array = np.ascontiguousarray(rows, self.array.dtype)
+        return multiply(1.0, self.array, kept.T, side=0, lower=0).T
+
+    def rows(self, index: Array) -> Array:
+        """Whole rows of C."""
+        found = np.empty((len(index), len(self)), self.array.dtype)
+        for row, k in zip(found, index, strict=True):
+            row[: k + 1] = self.array[: k + 1, k]
+            row[k + 1 :] = self.array[k, k + 1 :]
+        return found
+
+    def gram(self) -> Array:
+        """G as a symmetric matrix of its own."""
+        lower = np.tril(self.array, -1)
+        full: Array = lower + lower.T
+        np.fill_diagonal(full, self.diagonal)
+        return full
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_outer(starts: Any, columns: Any, values: Any, sign: Any, array: Any, diagonal: Any) -> None:
+    """Add x x^T below the diagonal of `array` and to `diagonal`; columns ascend within each row."""
+    for row in range(len(starts) - 1):
+        begin, end = starts[row] - starts[0], starts[row + 1] - starts[0]
+        for b in range(begin, end):
+            k, value = columns[b], sign * values[b]
+            diagonal[k] += np.float64(sign) * np.float64(values[b]) * np.float64(values[b])
+            for a in range(b + 1, end):
+                array[columns[a], k] += value * values[a]
+
+
+@numba.njit(cache=True, nogil=True)
+def _mirror(array: Any, diagonal: Any) -> None:
+    """Copy what lies below the diagonal above it, tile by tile, and set the diagonal."""
+    size = len(diagonal)
+    for left in range(0, size, _TILE):
+        for top in range(left, size, _TILE):
+            for j in range(left, min(left + _TILE, size)):
+                for i in range(max(top, j + 1), min(top + _TILE, size)):
+                    array[j, i] = array[i, j]
+    for j in range(size):
+        array[j, j] = diagonal[j]

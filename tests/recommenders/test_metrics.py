@@ -1,0 +1,121 @@
+"""Ranking metrics against their definitions, written out; the split by users."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from droptics.datasets import planted_ratings
+from droptics.recommenders import DropoutAutoencoder, UnknownIds, hold_out_users, ranking
+
+
+def by_definition(scores, seen, relevant, k):
+    """nDCG, recall, average precision, hit and reciprocal rank of one user, item by item."""
+    order = sorted((j for j in range(len(scores)) if not seen[j]), key=lambda j: (-scores[j], j))
+    wanted = {j for j in order if relevant[j]}
+    gains = [1 / np.log2(rank + 1) for rank, j in enumerate(order[:k], 1) if j in wanted]
+    ideal = sum(1 / np.log2(rank + 1) for rank in range(1, min(k, len(wanted)) + 1))
+    hits, precision = 0, 0.0
+    for rank, j in enumerate(order[:k], 1):
+        if j in wanted:
+            hits += 1
+            precision += hits / rank
+    best = min(k, len(wanted))
+    first = next(rank for rank, j in enumerate(order, 1) if j in wanted)
+    return sum(gains) / ideal, hits / best, precision / best, float(hits > 0), 1 / first
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_metrics_are_their_definitions(ties):
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 4, (17, 40)).astype(float) if ties else rng.standard_normal((17, 40))
+    seen = rng.random((17, 40)) < 0.3
+    relevant = (rng.random((17, 40)) < 0.3) & ~seen
+    relevant[5] = False
+    found = ranking(scores, seen, sparse.csr_matrix(relevant), at=(3, 1, 50))
+    keep = [user for user in range(17) if relevant[user].any()]
+    assert found.skipped == 17 - len(keep)
+    for k in (1, 3, 50):
+        rows = np.array([by_definition(scores[user], seen[user], relevant[user], k) for user in keep])
+        for values, mean in zip(rows.T, (found.ndcg, found.recall, found.precision, found.hit), strict=False):
+            assert mean[k].value == pytest.approx(values.mean(), rel=1e-12)
+            assert mean[k].error == pytest.approx(values.std(ddof=1) / np.sqrt(len(keep)), rel=1e-12)
+        assert found.mrr.value == pytest.approx(rows[:, 4].mean(), rel=1e-12)
+        tops = {
+            j
+            for user in range(17)
+            for j in sorted(np.flatnonzero(~seen[user]), key=lambda j, u=user: (-scores[u, j], j))[:k]
+        }
+        assert found.coverage[k] == len(tops) / 40
+
+
+def test_a_perfect_ranking_and_a_paired_difference():
+    rng = np.random.default_rng(1)
+    relevant = rng.random((30, 20)) < 0.2
+    relevant[:, 0] = True
+    perfect = ranking(torch.from_numpy(relevant.astype(float)), None, relevant, at=(5, 20))
+    assert perfect.ndcg[5].value == perfect.recall[20].value == perfect.precision[5].value == perfect.mrr.value == 1.0
+    other = ranking(rng.standard_normal((30, 20)), None, relevant, at=(5, 20))
+    gain = perfect.above(other, "ndcg@5")
+    difference = perfect.users["ndcg@5"] - other.users["ndcg@5"]
+    assert gain.value == pytest.approx(difference.mean())
+    assert gain.error == pytest.approx(difference.std(ddof=1) / np.sqrt(30))
+    shorter = ranking(np.zeros((2, 20)), None, relevant[:2])
+    with pytest.raises(ValueError, match="same users"):
+        perfect.above(shorter, "mrr")
+
+
+@pytest.mark.parametrize(
+    ("scores", "seen", "relevant", "at", "message"),
+    [
+        (np.zeros((2, 3)), None, np.zeros((2, 4)), (1,), "one shape"),
+        (np.full((2, 3), np.nan), None, np.ones((2, 3)), (1,), "must not be NaN"),
+        (np.zeros((2, 3)), None, np.zeros((2, 3)), (1,), "at least one user"),
+        (np.zeros((2, 3)), np.ones((2, 3)), np.ones((2, 3)), (1,), "at least one user"),
+        (np.zeros((2, 3)), None, np.ones((2, 3)), (0,), "at"),
+    ],
+)
+def test_bad_rankings_are_refused(scores, seen, relevant, at, message):
+    with pytest.raises(ValueError, match=message):
+        ranking(scores, seen, relevant, at)
+
+
+def test_users_are_held_out_whole():
+    table = planted_ratings((90, 50, 1500), seed=4)
+    split = hold_out_users(table, 0.2, 0.75, seed=1)
+    parts = [{(u, i) for u, i in zip(part.users.tolist(), part.items.tolist(), strict=True)} for part in split]
+    assert sum(map(len, parts)) == 1500
+    assert len(set.union(*parts)) == 1500
+    held = set(split.known.users.tolist())
+    assert held == set(split.hidden.users.tolist())
+    assert not held & set(split.train.users.tolist())
+    assert len(held) == round(0.2 * len(np.unique(table.users)))
+    for user in held:
+        known, hidden = (int((part.users == user).sum()) for part in (split.known, split.hidden))
+        assert known == min(max(1, round(0.75 * (known + hidden))), known + hidden - 1)
+    again = hold_out_users(table, 0.2, 0.75, seed=1)
+    assert np.array_equal(again.hidden.items, split.hidden.items)
+    assert not np.array_equal(hold_out_users(table, 0.2, 0.75, seed=2).known.users, split.known.users)
+    single = hold_out_users(([0, 1, 1], [0, 0, 1], [1.0, 1.0, 1.0]), 0.9)
+    assert set(single.train.users) == {0}
+    for bad, message in (({"share": 0.0}, "share"), ({"fold_in": 1.0}, "fold_in")):
+        with pytest.raises(ValueError, match=message):
+            hold_out_users(table, **bad)
+    with pytest.raises(ValueError, match="at least two users"):
+        hold_out_users(([0, 1], [0, 0], [1.0, 1.0]))
+
+
+def test_a_ranker_is_judged_on_held_out_users():
+    split = hold_out_users(planted_ratings((200, 60, 3000), seed=0), 0.2, seed=0)
+    model = DropoutAutoencoder(0.4, 20.0, dtype="float64").fit(split.train)
+    found = model.evaluate(split.known, split.hidden, at=(5, 10))
+    ids = np.unique(split.known.users)
+    rows = np.zeros((2, len(ids), len(model.item_ids_)))
+    for table, part in zip(rows, (split.known, split.hidden), strict=True):
+        table[np.searchsorted(ids, part.users), model._items(part.items)] = 1
+    expected = ranking(rows[0] @ model.weights(), rows[0], rows[1], (5, 10))
+    assert found.ndcg[10].value == pytest.approx(expected.ndcg[10].value, rel=1e-12)
+    with pytest.warns(UnknownIds, match="1 of 2 interactions"):
+        model.evaluate((["a", "a"], [model.item_ids_[0], 9999], [1, 1]), (["a"], [model.item_ids_[1]], [1]))
