@@ -121,3 +121,38 @@ def test_moments_of_anything_that_has_them():
     empty = torch.zeros(0, 0, dtype=torch.float64)
     with pytest.raises(ValueError, match="at least one input and one output"):
         Moments(empty, torch.zeros(2, 0, dtype=torch.float64), torch.eye(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e6, 1e8, 1e12])
+def test_pseudo_sample_of_targets_in_other_units(scale):
+    moments = Moments.of_sample(Sample(normal(50, 3), scale * normal(50, 2)))
+    again = Moments.of_sample(moments.as_sample())
+    for name in ("xx", "yx", "yy"):
+        close(getattr(again, name), getattr(moments, name), 1e-13)
+
+
+def test_float32_moments_are_accumulated_in_float64_and_convert_to_it():
+    """Three examples of six features have a singular second moment: rounded to float32 it is slightly indefinite."""
+    for seed in range(20):
+        rows = Sample(normal(3, 6, seed=seed, dtype=torch.float32), normal(3, 2, seed=seed, dtype=torch.float32))
+        moments = Moments.of_sample(rows)
+        assert torch.equal(moments.xx, Moments.of_sample(rows.to(torch.float64)).xx.float())
+        exact = moments.to(torch.float64)
+        assert exact.dtype == torch.float64
+        assert exact.rounding == moments.rounding == torch.finfo(torch.float32).eps
+        assert Moments.merged([exact, exact]).rounding == exact.rounding
+
+
+def test_second_moments_are_judged_in_the_units_of_their_features():
+    units = torch.tensor([1.0, 1e-9]).double()
+    wrong = torch.tensor([[1.0, 2.0], [2.0, 1.0]]).double() * units * units[:, None]
+    with pytest.raises(ValueError, match="negative eigenvalue, which shows at index 1"):
+        Moments(wrong, torch.zeros(1, 2).double(), torch.ones(1, 1).double())
+    skew = torch.tensor([[1.0, 0.5], [0.0, 1.0]]).double() * units * units[:, None]
+    with pytest.raises(ValueError, match="xx must be symmetric"):
+        Moments(skew, torch.zeros(1, 2).double(), torch.ones(1, 1).double())
+
+
+def test_conversion_to_the_same_kind_is_free():
+    moments = Moments.of_sample(sample())
+    assert moments.to(torch.float64) is moments

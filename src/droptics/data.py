@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from droptics.checks import as_float_tensor, check_same_kind, check_size
+from droptics.linalg.scales import equilibrate
 
 D = TypeVar("D", bound="Data")
 
@@ -34,13 +35,17 @@ class Data(abc.ABC):
         return self._reference().device
 
     def to(self: D, *args: Any, **kwargs: Any) -> D:
-        """A copy with every floating-point tensor converted as by `Tensor.to`; index tensors only change device."""
+        """Every floating-point tensor converted as by `Tensor.to`; index tensors only change device."""
         changes: dict[str, Tensor] = {}
         for item in fields(self):  # type: ignore[arg-type]
             value = getattr(self, item.name)
             if isinstance(value, Tensor):
                 moved = value.to(*args, **kwargs)
-                changes[item.name] = moved if value.is_floating_point() else moved.to(value.dtype)
+                moved = moved if value.is_floating_point() else moved.to(value.dtype)
+                if moved is not value:
+                    changes[item.name] = moved
+        if not changes:
+            return self
         return replace(self, **changes)  # type: ignore[type-var]
 
     @abc.abstractmethod
@@ -101,12 +106,16 @@ class Moments(Data):
     This is all that linear models under squared loss need. Moments of shards merge exactly (`Moments.merged`), and
     `Moments.of_batches` streams over data of any length: running weighted means in float64, so no large sums build
     up and the result does not depend on how the data were cut, up to rounding.
+
+    Every number is rounded relative to its own features, |error_ij| <= rounding sqrt(xx_ii xx_jj): `rounding` is that
+    of the dtype, or of a coarser one in which the numbers came (conversion to float64 does not forget it).
     """
 
     xx: Tensor
     yx: Tensor
     yy: Tensor
     weight: float = 1.0
+    rounding: float = 0.0
 
     def __post_init__(self) -> None:
         xx, yx, yy = (as_float_tensor(getattr(self, name), name, 2) for name in ("xx", "yx", "yy"))
@@ -117,10 +126,12 @@ class Moments(Data):
         check_size("yx (rows)", yx.shape[0], yy.shape[0], "yx is E y x^T, outputs x inputs")
         if 0 in yx.shape:
             raise ValueError(f"yx must have at least one input and one output, got shape {tuple(yx.shape)}")
-        _check_second_moment(xx, "xx")
-        _check_second_moment(yy, "yy")
+        rounding = max(float(self.rounding), torch.finfo(xx.dtype).eps)
+        _check_second_moment(xx, "xx", rounding)
+        _check_second_moment(yy, "yy", rounding)
         if not self.weight > 0:
             raise ValueError(f"weight must be positive, got {self.weight}")
+        object.__setattr__(self, "rounding", rounding)
         for name, value in (("xx", xx), ("yx", yx), ("yy", yy)):
             object.__setattr__(self, name, value)
 
@@ -143,16 +154,18 @@ class Moments(Data):
 
     @staticmethod
     def of_sample(sample: Sample) -> Moments:
-        """Second moments of a sample of vectors; O(n d^2)."""
+        """Second moments of a sample of vectors, accumulated in float64; O(n d^2)."""
         if sample.inputs.ndim != 2 or not sample.targets.is_floating_point():
             raise ValueError("sample must hold vectors and floating-point targets to have second moments")
         total = float(len(sample)) if sample.weights is None else float(sample.weights.detach().sum())
-        share = sample.shares[:, None]
-        weighted = sample.inputs * share
-        xx = weighted.mT @ sample.inputs
-        yx = sample.targets.mT @ weighted
-        yy = (sample.targets * share).mT @ sample.targets
-        return Moments((xx + xx.mT) / 2, yx, (yy + yy.mT) / 2, total)
+        exact = sample.to(torch.float64)
+        share = exact.shares[:, None]
+        weighted = exact.inputs * share
+        xx = weighted.mT @ exact.inputs
+        yx = exact.targets.mT @ weighted
+        yy = (exact.targets * share).mT @ exact.targets
+        found = ((xx + xx.mT) / 2, yx, (yy + yy.mT) / 2)
+        return Moments(*(part.to(sample.dtype) for part in found), total)
 
     @staticmethod
     def merged(parts: Sequence[Moments]) -> Moments:
@@ -172,6 +185,7 @@ class Moments(Data):
                 torch.lerp(total.yx, part.yx, share),
                 torch.lerp(total.yy, part.yy, share),
                 weight,
+                max(total.rounding, part.rounding),
             )
         return total
 
@@ -190,17 +204,19 @@ class Moments(Data):
     def as_sample(self) -> Sample:
         """Finitely many examples with exactly these second moments (inputs + outputs of them, signs immaterial).
 
-        Rows of the symmetric root of the joint moment matrix, scaled by the square root of their number. Only
-        linear models may be evaluated on them: a non-linear model also sees the other moments.
+        Rows of a root of the joint moment matrix, scaled by the square root of their number; every feature and every
+        target in its own units, so that none is lost beside larger ones. Only linear models may be evaluated on them:
+        a non-linear model also sees the other moments.
         """
-        joint = torch.cat([torch.cat([self.xx, self.yx.mT], 1), torch.cat([self.yx, self.yy], 1)], 0)
-        values, vectors = torch.linalg.eigh(joint)
-        if float(values[0].detach()) < -_moment_tolerance(joint):
+        joint = torch.cat([torch.cat([self.xx, self.yx.mT], 1), torch.cat([self.yx, self.yy], 1)], 0).double()
+        scaled, units = equilibrate(joint)
+        values, vectors = torch.linalg.eigh(scaled)
+        count = joint.shape[0]
+        if float(values[0].detach()) < -_moment_tolerance(count, self.rounding):
             raise ValueError(
                 "xx, yx and yy are not the moments of any data: the joint matrix has a negative eigenvalue"
             )
-        count = joint.shape[0]
-        rows = vectors.mT * (values.clamp_min(0) * count).sqrt()[:, None]
+        rows = (vectors.mT * (values.clamp_min(0) * count).sqrt()[:, None] * units).to(self.dtype)
         inputs = self.xx.shape[0]
         return Sample(rows[:, :inputs], rows[:, inputs:])
 
@@ -324,18 +340,21 @@ def _as_index(value: Any, name: str) -> Tensor:
     return value.long()
 
 
-def _moment_tolerance(matrix: Tensor) -> float:
-    """Rounding of a d x d second moment: d units in the last place of its largest entry."""
-    return 8.0 * matrix.shape[0] * torch.finfo(matrix.dtype).eps * float(matrix.detach().abs().max())
+def _moment_tolerance(size: int, rounding: float) -> float:
+    """Rounding of a second moment of this size with diagonal below one, as sums of many products carry it."""
+    return 8.0 * (size + 8) * rounding
 
 
-def _check_second_moment(matrix: Tensor, name: str) -> None:
-    value = matrix.detach()
-    tolerance = _moment_tolerance(value)
+def _check_second_moment(matrix: Tensor, name: str, rounding: float) -> None:
+    """Refuse what is no second moment beyond rounding, every feature judged in its own units."""
+    value, _ = equilibrate(matrix.detach().double())
+    tolerance = _moment_tolerance(value.shape[0], rounding)
     if float((value - value.mT).abs().max()) > tolerance:
         raise ValueError(f"{name} must be symmetric, it is a second moment")
-    shifted = value + (tolerance + torch.finfo(value.dtype).tiny) * torch.eye(
-        value.shape[0], dtype=value.dtype, device=value.device
-    )
-    if int(torch.linalg.cholesky_ex(shifted).info) != 0:
-        raise ValueError(f"{name} must be positive semi-definite, it is a second moment; it has a negative eigenvalue")
+    shifted = value + tolerance * torch.eye(value.shape[0], dtype=value.dtype, device=value.device)
+    failed = int(torch.linalg.cholesky_ex(shifted).info)
+    if failed:
+        raise ValueError(
+            f"{name} must be positive semi-definite, it is a second moment; it has a negative eigenvalue, which shows "
+            f"at index {failed - 1}"
+        )
