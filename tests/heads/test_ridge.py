@@ -179,3 +179,33 @@ def test_one_example_is_enough_and_negative_weights_are_refused():
     assert alone.coef_[0] == pytest.approx(1.0, rel=1e-14)  # x y / (x^2 (1 + lambda)), lambda = 1
     with pytest.raises(ValueError, match=r"[Nn]egative"):
         DropoutRidge().fit([[1.0], [2.0]], [1.0, 2.0], sample_weight=[1.0, -1.0])
+
+
+@pytest.mark.parametrize("shift", [-40, 40])
+@pytest.mark.parametrize("block", [1, 2])
+@pytest.mark.parametrize("drop", [0.0, 0.3])
+def test_units_of_inputs_and_the_number_of_examples_change_nothing(shift, block, drop):
+    X, Y = problem(12, 4, 2)
+    X[:, 3] = X[:, 2] * 3  # a rank to be decided inside the last block
+    units = np.array([1.0, 2.0**shift, 2.0 ** (-shift // 2), 1.0])
+    plain = DropoutRidge(drop, block=block).fit(X, Y)
+    moved = DropoutRidge(drop, block=block).fit(X * units, Y)
+    close(moved.coef_ * units, plain.coef_, 1e-9)
+    close(moved.objective_, plain.objective_, 1e-10)
+    often = DropoutRidge(drop, block=block).fit(np.tile(X, (500, 1)), np.tile(Y, (500, 1)))
+    close(often.coef_, plain.coef_, 1e-9)
+    errors = [DropoutRidgeCV([drop, 0.5], block=block).fit(part, Y).loo_errors_ for part in (X, X * units)]
+    close(errors[1], errors[0], 1e-8)
+
+
+@pytest.mark.parametrize("shift", [-40, 40])
+def test_heads_on_features_that_do_not_vary_or_have_other_units(shift):
+    features, targets = normal(12, 4), normal(12, 2)
+    features[:, 1] = 1 / 3
+    units = torch.tensor([1.0, 2.0**shift, 2.0**-shift, 1.0]).double()
+    for masks in (Bernoulli(0.0, 4), Bernoulli(0.3, 4)):
+        plain, moved = (optimum(LastLayer, Sample(part, targets), masks) for part in (features, features * units))
+        assert plain.certified
+        assert moved.certified
+        close(moved.objective, plain.objective, 1e-12)
+        close(moved.model.head.weight * units, plain.model.head.weight, 1e-9)

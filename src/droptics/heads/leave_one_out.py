@@ -17,13 +17,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.linalg import svd
+
+from droptics.linalg.scales import powers_of_two
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Solver = Callable[[Array], Array]
 
+EPS = float(np.finfo(np.float64).eps)
 MAX_STEPS = 500
 # Examples that hold nearly all the energy of a block are refitted instead: without them the block is empty.
 ALONE = 1 - 1e-6
@@ -37,6 +41,7 @@ class Whitened:
 
     Attributes:
         raw: The data as given: inputs, targets, weights, block size, with intercept or not.
+        units: Power of two next to the root mean square of every input, taken out before ranks are decided.
         rows: Whitened inputs (n, features); directions without energy are zero.
         centered: `rows` minus their mean when there is an intercept.
         residual: Targets minus their mean when there is an intercept.
@@ -47,6 +52,7 @@ class Whitened:
     """
 
     raw: tuple[Array, Array, Array, int, bool]
+    units: Array
     rows: Array
     centered: Array
     residual: Array
@@ -61,19 +67,20 @@ class Whitened:
     def of(X: Array, Y: Array, counts: Array, block: int, intercept: bool) -> Whitened:
         """Whiten every block, center, and factorize."""
         weights = counts / counts.sum()
-        maps = _inverse_roots(X, weights, block)
-        rows = _apply(X, maps)
+        units = powers_of_two(torch.from_numpy(np.sqrt(weights @ X**2))).numpy()
+        maps = _inverse_roots(X / units, weights, block)
+        rows = _apply(X / units, maps)
         zero_x, zero_y = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
         input_mean, target_mean = (weights @ X, weights @ Y) if intercept else (zero_x, zero_y)
-        centered = rows - _apply(input_mean[None], maps)
+        centered = rows - _apply((input_mean / units)[None], maps)
         residual = Y - target_mean
         roots = np.sqrt(weights)[:, None]
         left, values, right = svd(roots * centered, full_matrices=False, check_finite=False)
-        kept = values > max(X.shape) * np.finfo(np.float64).eps * (values[0] if len(values) else 0.0)
+        kept = values > 16 * (X.shape[1] + 4) * EPS  # the rows have energy one in every block, whatever their units
         loadings = (left[:, kept] * roots).T @ residual
         raw = (X, Y, counts, block, intercept)
         return Whitened(
-            raw, rows, centered, residual, maps, values[kept], right[kept], loadings, input_mean, target_mean
+            raw, units, rows, centered, residual, maps, values[kept], right[kept], loadings, input_mean, target_mean
         )
 
     @property
@@ -89,7 +96,7 @@ class Whitened:
     def coefficients(self, strength: float) -> Array:
         """Weights W (outputs, features) at lambda = strength."""
         white = (self.values / (self.values**2 + strength))[:, None] * self.loadings
-        return _apply(white.T @ self.right, self.maps)
+        return _apply(white.T @ self.right, self.maps) / self.units
 
     def objective(self, strength: float) -> float:
         """The least criterion: E |y|^2 minus what the weights gain."""
@@ -215,12 +222,11 @@ class Whitened:
 
 
 def _inverse_roots(X: Array, weights: Array, block: int) -> Array:
-    """Inverse roots of the diagonal blocks of E x x^T, zero on directions without energy."""
+    """Inverse roots of the diagonal blocks of E x x^T for inputs in their own units, zero where there is no energy."""
     blocks = X.reshape(len(X), -1, block)
     gram = np.einsum("n,nbi,nbj->bij", weights, blocks, blocks, optimize=True)
     values, vectors = np.linalg.eigh(gram)
-    level = block * np.finfo(np.float64).eps * values[:, -1:]
-    alive = values > level
+    alive = values > 8 * block * EPS
     inverse = np.where(alive, 1 / np.sqrt(np.where(alive, values, 1.0)), 0.0)
     return np.asarray((vectors * inverse[:, None, :]) @ vectors.transpose(0, 2, 1))
 
