@@ -19,14 +19,16 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from torch import Tensor
 
-from droptics.envelopes.whitening import White
+from droptics.envelopes.whitening import EPS, White
 from droptics.linalg import shrink
 from droptics.masks import MaskLaw
 
 Array = NDArray[Any]
-SWEEPS = 4000
+SWEEPS = 500
+POLISH = 5000
 STARTS = 6
 
 
@@ -88,7 +90,7 @@ def general_bound(white: White, masks: MaskLaw) -> tuple[float, str]:
     characteristic = masks.characteristic.detach().double()
     plain, nuclear = frobenius_strength(characteristic), nuclear_strength(characteristic)
     best = max(_mixed(values, (1 - w / 20) * plain, w / 20 * nuclear, masks.size) for w in range(21))
-    return float(white.constant) + best, "droptics-mask-bounds"
+    return white.floor(best), "droptics-mask-bounds"
 
 
 def _mixed(values: Tensor, plain: float, nuclear: float, width: int) -> float:
@@ -107,14 +109,14 @@ def general_factors(white: White, masks: MaskLaw) -> tuple[Tensor, Tensor, int, 
 
 
 def alternate(target: Tensor, characteristic: Tensor, seed: int = 0) -> tuple[Tensor, Tensor, int, str]:
-    """Alternating exact least squares from several random starts at once; the best one is returned.
+    """Alternating exact least squares from several random starts at once, the best one polished by L-BFGS.
 
     Every half step is the exact minimum over one factor, so the criterion never rises. The starts stop when
-    together they gain less than 1e-15 of the energy in 20 sweeps. O(starts width^3) a sweep, on the CPU, in the
-    coordinates of the singular vectors of the target.
+    together they gain less than 1e-15 of the energy in 20 sweeps; where valleys are too flat for that, L-BFGS on one
+    factor, the other solved for, goes on. O(starts width^3) a sweep, on the CPU, in the coordinates of the singular vectors of the target.
     """
     left, values, outer = torch.linalg.svd(target, full_matrices=False)
-    kept = values > 1e-14 * values[:1]
+    kept = values > max(target.shape) * EPS * values[:1]
     left, values, right = left[:, kept], values[kept], outer[kept].mT
     size, rank = len(characteristic), len(values)
     if rank == 0:
@@ -133,11 +135,35 @@ def alternate(target: Tensor, characteristic: Tensor, seed: int = 0) -> tuple[Te
                 break
             last = total
     best = int((spectrum * U * H).sum((1, 2)).argmax())
-    product = np.linalg.svd(U[best] @ H[best].T, compute_uv=False)
-    found = int((product > 1e-9 * max(product[0], 1e-300)).sum())
     method = f"alternating least squares, {STARTS} starts, {sweep} sweeps"
-    inner = [torch.from_numpy(part[best]).to(target) for part in (U, H)]
+    pair = U[best], H[best]
+    if sweep == SWEEPS:
+        pair, steps = _polished(spectrum, pair[1], second)
+        method += f", {steps} L-BFGS steps"
+    product = np.linalg.svd(pair[0] @ pair[1].T, compute_uv=False)
+    found = int((product > 1e-9 * max(product[0], 1e-300)).sum())
+    inner = [torch.from_numpy(part).to(target) for part in pair]
     return left @ inner[0], right @ inner[1], found, method
+
+
+def _polished(spectrum: Array, H: Array, second: Array) -> tuple[tuple[Array, Array], int]:
+    """L-BFGS on H with the exact U for every H: the slope in H at that U is the whole one. Never worse than its start."""
+    values = spectrum / spectrum[0, 0]
+
+    def best_left(right: Array) -> Array:
+        return _half_step((values * right)[None], right[None], second)[0]
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        right = flat.reshape(H.shape)
+        left = best_left(right)
+        slope = right @ ((left.T @ left) * second) - values * left
+        return -float((values * left * right).sum()), 2 * slope.ravel()
+
+    origin = (H / np.linalg.norm(H, axis=0).clip(min=1e-300)).ravel()  # the length of a column plays no part
+    options = {"maxiter": POLISH, "maxfun": 2 * POLISH, "maxcor": 50, "ftol": 0.0, "gtol": 1e-12}
+    found = minimize(loss, origin, jac=True, method="L-BFGS-B", options=options)
+    right = (found.x if found.fun <= loss(origin)[0] else origin).reshape(H.shape)
+    return (float(spectrum[0, 0]) * best_left(right), right), int(found.nit)
 
 
 def _half_step(linear: Array, other: Array, second: Array) -> Array:
