@@ -164,8 +164,8 @@ class Moments(Data):
         xx = weighted.mT @ exact.inputs
         yx = exact.targets.mT @ weighted
         yy = (exact.targets * share).mT @ exact.targets
-        found = ((xx + xx.mT) / 2, yx, (yy + yy.mT) / 2)
-        return Moments(*(part.to(sample.dtype) for part in found), total)
+        dtype = sample.dtype
+        return Moments(((xx + xx.mT) / 2).to(dtype), yx.to(dtype), ((yy + yy.mT) / 2).to(dtype), total)
 
     @staticmethod
     def merged(parts: Sequence[Moments]) -> Moments:

@@ -182,6 +182,34 @@ def test_balance():
     close(even.U.square().sum(0), (even.V * (xx @ even.V)).sum(0))
 
 
+def test_balance_keeps_what_acts_on_inputs_without_energy():
+    ones, identity = torch.ones(1, 2).double(), torch.eye(2).double()
+    data = Moments(torch.diag(torch.tensor([1.0, 0.0]).double()), torch.zeros(1, 2).double(), torch.eye(1).double())
+    close(balance(TwoLayerLinear(ones, 4 * identity), data).matrix(), 4 * ones)
+    # the same in a basis where rounding hides that there is no energy
+    model = TwoLayerLinear(normal(3, 4), normal(4, 4))
+    moments = singular_moments()
+    model.V[:, 0] = torch.linalg.eigh(moments.xx).eigenvectors[:, 0]
+    even = balance(model, moments)
+    close(even.matrix(), model.matrix(), 1e-13)
+    assert torch.equal(even.V[:, 0], model.V[:, 0])
+
+
+def test_equalize_keeps_the_map_on_singular_inputs():
+    """Beyond rounding a map that acts where there is no energy is refused, not changed."""
+    data, masks = singular_moments(), Bernoulli(0.4, 4)
+    vectors = torch.linalg.eigh(data.xx).eigenvectors
+    inside = vectors[:, 2:] @ normal(2, 4)
+    for size, reachable in ((0.0, True), (1e-7, False)):
+        V = inside + size * float(inside.abs().max()) * vectors[:, :1]
+        model = TwoLayerLinear(normal(3, 4), V)
+        if reachable:
+            close(equalize(model, data, masks).matrix(), model.matrix(), 1e-13)
+        else:
+            with pytest.raises(NoClosedForm, match="directions without energy"):
+                equalize(model, data, masks)
+
+
 @pytest.mark.parametrize("widths", [(3,), (2, 5), (4, 1, 3)])
 def test_rank_one_networks_are_equalized(widths):
     data = sample()

@@ -20,10 +20,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from droptics.data import Data
+from droptics.data import Data, Moments
 from droptics.envelopes.envelope import Value, envelope_rule, induced_rule
+from droptics.envelopes.whitening import Root
 from droptics.errors import NoClosedForm
-from droptics.linalg import psd_root
 from droptics.masks import Block, MaskLaw
 from droptics.models import DeepLinear
 from droptics.penalties.closed_form import input_moment, layer_laws
@@ -112,9 +112,18 @@ def split_laws(model: DeepLinear, masks: MaskLaw) -> tuple[tuple[MaskLaw, ...], 
     return (laws[1:], laws[0]) if model.mask_inputs else (laws, None)
 
 
-def spectrum(model: DeepLinear, second: Tensor) -> Tensor:
+def input_root(data: Data, noise: MaskLaw | None = None) -> Root:
+    """Root of E x x^T in float64, after masks on the inputs where there are any."""
+    moments = Moments.of(data.to(torch.float64))
+    second = moments.xx
+    if noise is not None:
+        second = second + noise.characteristic.to(second) * second
+    return Root.of_moment(second, moments.rounding)
+
+
+def spectrum(model: DeepLinear, root: Root) -> Tensor:
     """Singular values of W E[x x^T]^(1/2), those beyond the least width or at rounding level set to zero, float64."""
-    image = model.matrix().double() @ psd_root(second.double())
+    image = root.down(DeepLinear([weight.double() for weight in model.weights]).matrix().mT).mT
     values = torch.linalg.svdvals(image)
     kept = torch.arange(values.shape[-1], device=values.device) < min(model.hidden_sizes)
     # rounding of the product as the model's dtype carries it
@@ -122,14 +131,13 @@ def spectrum(model: DeepLinear, second: Tensor) -> Tensor:
     return torch.where(kept & (values > level), values, torch.zeros_like(values))
 
 
-def _masked_inputs(model: DeepLinear, data: Data, law: MaskLaw | None) -> tuple[Tensor, Tensor | float]:
-    """Second moment after the input masks, and what these alone add: tr W (Cbar o E x x^T) W^T."""
-    second = input_moment(model, data).double()
+def _input_penalty(model: DeepLinear, data: Data, law: MaskLaw | None) -> Tensor | float:
+    """What masks on the inputs alone add: tr W (Cbar o E x x^T) W^T."""
     if law is None:
-        return second, 0.0
-    noise = law.characteristic.to(second) * second
+        return 0.0
+    second = input_moment(model, data).double()
     matrix = model.matrix().double()
-    return second + noise, ((matrix @ noise) * matrix).sum((-2, -1))
+    return ((matrix @ (law.characteristic.to(second) * second)) * matrix).sum((-2, -1))
 
 
 @induced_rule.register
@@ -137,9 +145,8 @@ def _(model: DeepLinear, data: Data, masks: MaskLaw) -> Value:
     """Theta of the map (droptics-deep-induced); for a singular E x x^T an infimum that need not be attained."""
     laws, inputs = split_laws(model, masks)
     strengths = exact_strengths(laws)
-    second, offset = _masked_inputs(model, data, inputs)
-    values = spectrum(model, second)
-    value = induced_spectrum(values, strengths.to(values)) + offset
+    values = spectrum(model, input_root(data, inputs))
+    value = induced_spectrum(values, strengths.to(values)) + _input_penalty(model, data, inputs)
     return value.to(model.dtype), "geometric program (block descent)"
 
 
@@ -150,6 +157,6 @@ def _(model: DeepLinear, data: Data, masks: MaskLaw) -> Value:
     if inputs is not None:
         raise NoClosedForm("the convex envelope of DeepLinear is known without masks on the inputs; use induced")
     strengths = exact_strengths(laws)
-    values = spectrum(model, input_moment(model, data))
+    values = spectrum(model, input_root(data))
     strength = torch.expm1(torch.log1p(strengths.to(values)).sum())
     return (strength * values.sum(-1).square()).to(model.dtype), "closed form"

@@ -13,7 +13,7 @@ from droptics.envelopes.whitening import Root, White, whiten
 from droptics.errors import NoClosedForm
 from droptics.linalg import allocate
 from droptics.masks import Block, Gaussian, MaskLaw
-from droptics.models import Autoencoder, Connections, Factorization, TwoLayerLinear
+from droptics.models import Autoencoder, Connections, Factorization, Model, TwoLayerLinear
 from droptics.norms import k_support
 
 
@@ -48,9 +48,10 @@ def _harmonic(strengths: Tensor) -> Tensor:
     return 1 / (1 / strengths).sum()
 
 
-def white_spectrum(U: Tensor, V: Tensor, white: White) -> Tensor:
-    """Singular values of the map in white coordinates, min(features, width) of them, descending."""
-    left, right = white.left.down(U), white.right.down(V)
+def white_spectrum(model: Model, white: White) -> Tensor:
+    """Singular values of the map in white coordinates, min(features, width) of them, descending, in float64."""
+    U, V = model.tensors[0], model.tensors[-1]  # a tied network has one for both
+    left, right = white.left.down(U.double()), white.right.down(V.double())
     if U.shape[-1] < min(left.shape[-2], right.shape[-2]):
         # of the small product of the triangular factors: O((outputs + inputs) width^2)
         left, right = torch.linalg.qr(left).R, torch.linalg.qr(right).R
@@ -61,7 +62,7 @@ def _allocated(spectrum: Tensor, masks: MaskLaw) -> Tensor:
     """Least penalty of independent units with unequal rates, differentiable in the spectrum and in the rates."""
     strengths = masks.relative_variance.to(spectrum)
     fixed = strengths.detach()
-    rows = spectrum.reshape(-1, spectrum.shape[-1])
+    rows = spectrum.reshape(spectrum.shape[:-1].numel(), spectrum.shape[-1])
     values = []
     for row in rows:
         shares = allocate(row.detach(), fixed)
@@ -81,7 +82,7 @@ def blocks_needed(spectrum: Tensor, block: int) -> int:
     With rho as in the k-support norm and q the number of non-zero values from rho on, q blocks suffice (pal2020-thm2.6
     at a fixed width): one when the rank is at most the block size.
     """
-    rank = int((spectrum > 1e-12 * spectrum[0].clamp_min(torch.finfo(spectrum.dtype).tiny)).sum())
+    rank = int((spectrum > 1e-12 * spectrum[:1]).sum())
     if rank <= block:
         return 1
     return rank - support_start(spectrum, block)
@@ -98,8 +99,12 @@ def support_start(spectrum: Tensor, block: int) -> int:
     return start
 
 
-def _induced(U: Tensor, V: Tensor, white: White, masks: MaskLaw) -> Value:
-    spectrum = white_spectrum(U, V, white)
+def _induced(model: Model, white: White, masks: MaskLaw) -> Value:
+    value, words = _induced_of(white_spectrum(model, white), masks)
+    return value.to(model.dtype), words
+
+
+def _induced_of(spectrum: Tensor, masks: MaskLaw) -> Value:
     if masks.independent:
         if common_strength(masks) is not None:
             strength = independent_strength(masks).to(spectrum)
@@ -107,7 +112,7 @@ def _induced(U: Tensor, V: Tensor, white: White, masks: MaskLaw) -> Value:
         return _allocated(spectrum, masks), "closed form (shares by majorization)"
     if isinstance(masks, Block) and common_strength(masks) is not None:
         blocks = masks.size // masks.block
-        rows = spectrum.detach().reshape(-1, spectrum.shape[-1])
+        rows = spectrum.detach().reshape(spectrum.shape[:-1].numel(), spectrum.shape[-1])
         needed = max(blocks_needed(row, masks.block) for row in rows)
         if blocks >= needed:
             norm = k_support(spectrum, masks.block)
@@ -122,8 +127,12 @@ def _induced(U: Tensor, V: Tensor, white: White, masks: MaskLaw) -> Value:
     )
 
 
-def _envelope(U: Tensor, V: Tensor, white: White, masks: MaskLaw) -> Value:
-    spectrum = white_spectrum(U, V, white)
+def _envelope(model: Model, white: White, masks: MaskLaw) -> Value:
+    value, words = _envelope_of(white_spectrum(model, white), masks)
+    return value.to(model.dtype), words
+
+
+def _envelope_of(spectrum: Tensor, masks: MaskLaw) -> Value:
     if masks.independent:
         strength = independent_strength(masks).to(spectrum)
         return strength * spectrum.sum(-1).square(), "closed form (squared nuclear norm)"
@@ -138,10 +147,11 @@ def _envelope(U: Tensor, V: Tensor, white: White, masks: MaskLaw) -> Value:
 
 def check_isotropic(data: Data) -> None:
     """Refuse tied networks on inputs that are not isotropic: their least penalty is not a function of a spectrum."""
-    moment = Moments.of(data).xx
+    moments = Moments.of(data)
+    moment = moments.xx.double()
     scale = torch.diagonal(moment).mean()
     off = (moment - scale * torch.eye(moment.shape[0], dtype=moment.dtype, device=moment.device)).abs().max()
-    if float(off) > 64 * moment.shape[0] * torch.finfo(moment.dtype).eps * float(scale):
+    if float(off) > 64 * moment.shape[0] * moments.rounding * float(scale):
         raise NoClosedForm(
             "Autoencoder has a closed form only for isotropic inputs, E x x^T = c I, and these are not: a tied column "
             "cannot be balanced in two geometries at once; whiten the inputs, or use TwoLayerLinear (certify gives "
@@ -151,12 +161,12 @@ def check_isotropic(data: Data) -> None:
 
 @induced_rule.register
 def _(model: TwoLayerLinear, data: Data, masks: MaskLaw) -> Value:
-    return _induced(model.U, model.V, whiten(data), masks)
+    return _induced(model, whiten(data), masks)
 
 
 @envelope_rule.register
 def _(model: TwoLayerLinear, data: Data, masks: MaskLaw) -> Value:
-    return _envelope(model.U, model.V, whiten(data), masks)
+    return _envelope(model, whiten(data), masks)
 
 
 @induced_rule.register
@@ -167,23 +177,23 @@ def _(model: Autoencoder, data: Data, masks: MaskLaw) -> Value:
             f"the induced penalty of a tied network under {type(masks).__name__} is not known; "
             "use model.untied, or a law with independent units"
         )
-    return _induced(model.U, model.U, whiten(data), masks)
+    return _induced(model, whiten(data), masks)
 
 
 @envelope_rule.register
 def _(model: Autoencoder, data: Data, masks: MaskLaw) -> Value:
     check_isotropic(data)
-    return _envelope(model.U, model.U, whiten(data), masks)
+    return _envelope(model, whiten(data), masks)
 
 
 @induced_rule.register
 def _(model: Factorization, data: Data, masks: MaskLaw) -> Value:
-    return _induced(model.U, model.V, whiten(data), masks)
+    return _induced(model, whiten(data), masks)
 
 
 @envelope_rule.register
 def _(model: Factorization, data: Data, masks: MaskLaw) -> Value:
-    return _envelope(model.U, model.V, whiten(data), masks)
+    return _envelope(model, whiten(data), masks)
 
 
 def connection_form(data: Data, masks: MaskLaw, width: int) -> tuple[White, MaskLaw]:
@@ -194,17 +204,18 @@ def connection_form(data: Data, masks: MaskLaw, width: int) -> tuple[White, Mask
     """
     if not masks.independent or common_strength(masks) is None:
         raise NoClosedForm("the induced penalty of Connections is known for independent weights with one rate only")
-    moments = Moments.of(data)
+    moments = Moments.of(data.to(torch.float64))
     right = Root.diagonal(torch.diagonal(moments.xx))
-    white = White(right.up_rows(moments.yx), torch.trace(moments.yy), Root.identity(moments.yx), right)
+    left = Root.identity(len(moments.yx), moments.yx)
+    white = White(right.up_rows(moments.yx), torch.trace(moments.yy), left, right)
     return white, Gaussian(masks.relative_variance[0], width)
 
 
 @induced_rule.register
 def _(model: Connections, data: Data, masks: MaskLaw) -> Value:
-    return _induced(model.U, model.V, *connection_form(data, masks, model.width))
+    return _induced(model, *connection_form(data, masks, model.width))
 
 
 @envelope_rule.register
 def _(model: Connections, data: Data, masks: MaskLaw) -> Value:
-    return _envelope(model.U, model.V, *connection_form(data, masks, model.width))
+    return _envelope(model, *connection_form(data, masks, model.width))

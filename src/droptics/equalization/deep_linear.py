@@ -5,14 +5,12 @@ from __future__ import annotations
 import torch
 
 from droptics.data import Data
-from droptics.envelopes.deep_linear import allocation, exact_strengths, split_laws
+from droptics.envelopes.deep_linear import allocation, exact_strengths, input_root, split_laws
 from droptics.envelopes.deep_network import least_penalty_network
-from droptics.envelopes.whitening import Root
 from droptics.equalization.equalization import equalize_rule
 from droptics.errors import NoClosedForm
 from droptics.masks import MaskLaw
 from droptics.models import DeepLinear
-from droptics.penalties.closed_form import input_moment
 
 
 @equalize_rule.register
@@ -26,12 +24,12 @@ def equalized_deep(model: DeepLinear, data: Data, masks: MaskLaw) -> DeepLinear:
     if inputs is not None or model.batch_shape:
         raise NoClosedForm("equalized networks are built for one DeepLinear model without masks on its inputs")
     strengths = exact_strengths(laws).detach()
-    root = Root.of_moment(input_moment(model, data).double())
+    root = input_root(data)
     if root.singular:
         raise NoClosedForm("the second moment of the inputs is singular, so that the least penalty may not be attained")
-    matrix = model.matrix().detach().double()
+    matrix = DeepLinear([weight.detach().double() for weight in model.weights]).matrix()
     left, values, right = torch.linalg.svd(root.down(matrix.mT).mT, full_matrices=False)
-    level = 4 * max(matrix.shape) * torch.finfo(model.dtype).eps * float(values[0])
+    level = 4 * max(matrix.shape) * torch.finfo(model.dtype).eps * values[:1]
     rank = min(int((values > level).sum()), *model.hidden_sizes)
     kept = values[:rank]
     shares = allocation(kept, strengths.to(kept)) if rank else kept.new_zeros(len(laws), 0)

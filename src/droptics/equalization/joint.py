@@ -10,7 +10,7 @@ from torch import Tensor
 
 from droptics.checks import as_float_tensor, check_positive, check_size
 from droptics.data import Data
-from droptics.envelopes.whitening import whiten
+from droptics.envelopes.whitening import EPS, Root, whiten
 from droptics.errors import CertificateError
 from droptics.models import DeepLinear, Factorization, TwoLayerLinear
 
@@ -103,15 +103,23 @@ def rescale(
 def balance(model: TwoLayerLinear | Factorization, data: Data) -> TwoLayerLinear | Factorization:
     """Rescale every hidden node so that both of its layers have the same norm, ||u_i|| = ||E[x x^T]^(1/2) v_i||.
 
-    Map and penalty stay; nodes that contribute nothing become zero on both sides.
+    Map and penalty stay. Nodes with a layer that is zero become zero on both sides; nodes that act on inputs without
+    energy only cannot be balanced and stay as they are.
     """
     white = whiten(data)
-    out = white.left.down(model.U).square().sum(-2).sqrt()
-    into = white.right.down(model.V).square().sum(-2).sqrt()
-    alive = (out > 0) & (into > 0)
+    U, V = model.U.double(), model.V.double()
+    out, into = white.left.down(U).square().sum(-2).sqrt(), white.right.down(V).square().sum(-2).sqrt()
+    alive = (out > _unseen(white.left, U)) & (into > _unseen(white.right, V))
     ratio = (torch.where(alive, out, 1.0) / torch.where(alive, into, 1.0)).sqrt().unsqueeze(-2)
-    dead = (~alive).unsqueeze(-2)
-    return type(model)(torch.where(dead, 0.0, model.U / ratio), torch.where(dead, 0.0, model.V * ratio))
+    empty = ((U == 0).all(-2) | (V == 0).all(-2)).unsqueeze(-2)
+    balanced = torch.where(empty, 0.0, U / ratio), torch.where(empty, 0.0, V * ratio)
+    return type(model)(*(part.to(model.dtype) for part in balanced))
+
+
+def _unseen(root: Root, weights: Tensor) -> Tensor:
+    """Norms in white coordinates that are rounding of weights on features without energy."""
+    sizes = root.matrix.abs() if root.matrix.ndim == 1 else torch.linalg.vector_norm(root.matrix, dim=1)
+    return 8 * len(sizes) * EPS * (sizes[:, None] * weights.abs()).sum(-2)
 
 
 def rank_one_network(output: Tensor, input: Tensor, widths: Sequence[int]) -> DeepLinear:

@@ -42,8 +42,8 @@ def spread(left: Tensor, values: Tensor, right: Tensor, masks: MaskLaw) -> tuple
 
 def white_svd(U: Tensor, V: Tensor, white: White) -> tuple[Tensor, Tensor, Tensor]:
     """Compact SVD of the map in white coordinates, through the triangular factors: O((outputs + inputs) width^2)."""
-    left_basis, left = torch.linalg.qr(white.left.down(U))
-    right_basis, right = torch.linalg.qr(white.right.down(V))
+    left_basis, left = torch.linalg.qr(white.left.down(U.double()))
+    right_basis, right = torch.linalg.qr(white.right.down(V.double()))
     inner, values, outer = torch.linalg.svd(left @ right.mT, full_matrices=False)
     level = U.shape[-1] * torch.finfo(values.dtype).eps * torch.linalg.norm(left) * torch.linalg.norm(right)
     kept = values > level
@@ -53,6 +53,8 @@ def white_svd(U: Tensor, V: Tensor, white: White) -> tuple[Tensor, Tensor, Tenso
 def _equalized(U: Tensor, V: Tensor, white: White, masks: MaskLaw) -> tuple[Tensor, Tensor]:
     if U.ndim != 2 or V.ndim != 2:
         raise ValueError("model must be one network to be equalized, got a batch; equalize its members one by one")
+    if not bool((white.left.down(U.double()) != 0).any() and (white.right.down(V.double()) != 0).any()):
+        return U, V  # inputs or outputs without energy: nothing is penalized
     left, values, right = white_svd(U, V, white)
     if masks.independent:
         new_left, new_right = spread(left, values, right, masks)
@@ -68,16 +70,17 @@ def _equalized(U: Tensor, V: Tensor, white: White, masks: MaskLaw) -> tuple[Tens
         raise NoClosedForm(f"no equalized network is known under {type(masks).__name__}; use Bernoulli or Block")
     new_U, new_V = white.left.up(new_left), white.right.up(new_right)
     if white.right.singular or white.left.singular:
-        new_U, new_V = _restore(new_U, new_V, U @ V.mT, white)
-    return new_U, new_V
+        new_U, new_V = _restore(new_U, new_V, U.double() @ V.double().mT, torch.finfo(U.dtype).eps)
+    return new_U.to(U.dtype), new_V.to(U.dtype)
 
 
-def _restore(U: Tensor, V: Tensor, wanted: Tensor, white: White) -> tuple[Tensor, Tensor]:
+def _restore(U: Tensor, V: Tensor, wanted: Tensor, precision: float) -> tuple[Tensor, Tensor]:
     """Add what the map does on inputs without energy: free of penalty when the columns of U reach it."""
-    missing = wanted - U @ V.mT
-    V = V + (torch.linalg.pinv(U) @ missing).mT
-    error = (wanted - U @ V.mT).abs().max()
-    if float(error) > 1e-6 * float(wanted.abs().max()):
+    inverse = torch.linalg.pinv(U)
+    for _ in range(2):  # the second time takes off the rounding of the first
+        V = V + (inverse @ (wanted - U @ V.mT)).mT
+    error = (wanted - U @ V.mT).abs().amax(0)
+    if bool((error > 64 * U.shape[1] * precision * wanted.abs().amax(0)).any()):
         raise NoClosedForm(
             "the second moment of the inputs is singular and the map acts on directions without energy: its least "
             "penalty is an infimum that no network attains (thesis-lem6); project the map on the range of the inputs"

@@ -36,6 +36,8 @@ def shrink(values: Tensor, strength: float | Tensor, width: int) -> Tensor:
     values = as_float_tensor(values, "values")
     check_positive("width", width)
     strength = _check_strength(strength, values)
+    if not values.shape[-1]:
+        return values
     ordered, order = values.sort(dim=-1, descending=True, stable=True)
     sums = ordered.cumsum(-1)
     counts = torch.arange(1, ordered.shape[-1] + 1, dtype=values.dtype, device=values.device)

@@ -85,9 +85,11 @@ def water_fill(roots: Array, strength: float) -> Array:
     """Water-filling: argmax of sum_j roots_j^2 x_j / (x_j + strength) over the simplex, per row of ordered roots."""
     index = np.arange(1, roots.shape[-1] + 1)
     sums = np.maximum(roots.cumsum(-1), np.finfo(float).tiny)
-    kept = (roots * (1 + index * strength) > strength * sums).sum(-1, keepdims=True)
+    # written so that nothing cancels for the first value, however large the strength
+    kept = (roots + strength * (index * roots - sums) > 0).sum(-1, keepdims=True).clip(min=1)
     total = np.take_along_axis(sums, kept - 1, -1)
-    return np.maximum(roots * (1 + kept * strength) / total - strength, 0) * (index <= kept)
+    shares = np.maximum(roots / total + strength * (kept * roots - total) / total, 0) * (index <= kept)
+    return np.asarray(shares / shares.sum(-1, keepdims=True))
 
 
 def gain_bound(power: Array, strengths: Array, x: Array) -> float:

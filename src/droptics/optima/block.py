@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from droptics.envelopes.two_layer import block_strength, common_strength
-from droptics.envelopes.whitening import White
+from droptics.envelopes.whitening import EPS, White
 from droptics.equalization.blocks import balanced_blocks, blocks_available
 from droptics.linalg import k_support_shrink
 from droptics.masks import Block
@@ -36,7 +36,7 @@ def block_bound(white: White, masks: Block) -> tuple[float, str]:
     shrunk = _shrunk(values, masks)
     norm = k_support(shrunk, masks.block)
     least = (values - shrunk).square().sum() + float(block_strength(masks)) * norm.square()
-    return float(white.constant + least), "pal2020-thm2.6"
+    return white.floor(float(least)), "pal2020-thm2.6"
 
 
 def block_factors(white: White, masks: Block) -> tuple[Tensor, Tensor, int, str]:
@@ -44,7 +44,7 @@ def block_factors(white: White, masks: Block) -> tuple[Tensor, Tensor, int, str]
     target = white.target
     left, values, outer = torch.linalg.svd(target.detach().double(), full_matrices=False)
     shrunk = _shrunk(values, masks)
-    kept = shrunk > 1e-14 * values[:1]
+    kept = shrunk > max(target.shape) * EPS * values[:1]
     left, shrunk, right = left[:, kept], shrunk[kept], outer[kept].mT
     blocks = masks.size // masks.block
     if len(shrunk) == 0:

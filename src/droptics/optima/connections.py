@@ -8,7 +8,8 @@ R = D^-1 E[x x^T] D^-1 and T = E[y x^T] D^-1, the optimum solves
 
 Since beta ||Z||_*^2 >= <Q, Z> - sigma_1(Q)^2 / (4 beta) for every Q, taking Q = 2 (T - Z R) shows that
 tr E[y y^T] - tr(Z R Z^T) - sigma_1(Q)^2 / (4 beta) is a lower bound whatever Z, tight at the minimum
-(droptics-connections).
+(droptics-connections). A network of width r computes maps of rank at most r, so the least risk of these is a second
+bound, the larger one where little is dropped and the width is below the rank of the solution.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from torch import Tensor
 
 from droptics.data import Data, Moments
 from droptics.envelopes.two_layer import common_strength
+from droptics.envelopes.whitening import EPS, whiten
 from droptics.errors import NoClosedForm
-from droptics.linalg import equalize_columns, psd_eigen, shrink
+from droptics.linalg import equalize_columns, shrink
 from droptics.masks import MaskLaw
 from droptics.models import Connections
+from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
-from droptics.penalties import criterion
 
 CLAIM = "droptics-connections"
 STEPS = 5_000
@@ -42,22 +44,24 @@ def _scaled(data: Data) -> tuple[Moments, Tensor, Tensor, Tensor]:
 def connections_solution(target: Tensor, correlation: Tensor, strength: float, limit: int) -> tuple[Tensor, float]:
     """Z of rank at most `limit` by accelerated proximal gradient with restarts, and the best lower bound met.
 
-    The bound is on -2 <T, Z> + tr(Z R Z^T) + beta ||Z||_*^2 over all Z of any rank. beta = 0 is least squares.
+    The bound is on -2 <T, Z> + tr(Z R Z^T) + beta ||Z||_*^2 over all Z of any rank, beta > 0, lowered by what rounding
+    may have added to it.
     """
-    if strength == 0:
-        values, vectors = psd_eigen(correlation)
-        inverse = torch.where(values > 0, 1 / torch.where(values > 0, values, 1.0), 0.0)
-        solution = (target @ vectors * inverse) @ vectors.mT
-        return solution, -float((solution * target).sum())
-    step = 1 / float(torch.linalg.eigvalsh(correlation)[-1].clamp_min(torch.finfo(target.dtype).tiny))
-    size = float(target.square().sum()) * step
     point = solution = torch.zeros_like(target)
+    steepest = float(torch.linalg.eigvalsh(correlation)[-1])
+    if not steepest > 0:
+        return solution, 0.0
+    step = 1 / steepest
+    size = float(target.square().sum()) * step
+    level = 4 * sum(target.shape) * EPS
     best, momentum = -math.inf, 1.0
     for _ in range(STEPS):
         image = solution @ correlation
         residual = target - image
-        top = float(torch.linalg.matrix_norm(residual, 2))
-        best = max(best, -float((solution * image).sum()) - top**2 / strength)
+        spread = float((solution * image).sum())
+        # the entries of T and Z R are rounded, those of T before they came here
+        top = float(torch.linalg.matrix_norm(residual, 2)) + level * float(target.norm() + steepest * solution.norm())
+        best = max(best, -spread * (1 + level) - top**2 / strength)
         left, values, right = torch.linalg.svd(point + step * (target - point @ correlation), full_matrices=False)
         fresh = (left * shrink(values, step * strength * limit, limit)) @ right
         if float(((point - fresh) * (fresh - solution)).sum()) > 0:  # the momentum points uphill: restart
@@ -71,6 +75,14 @@ def connections_solution(target: Tensor, correlation: Tensor, strength: float, l
         if float(change.square().sum()) <= 1e-30 * size * step:
             break
     return solution, best
+
+
+def _without_masks(data: Data, width: int) -> tuple[float, Tensor]:
+    """The least risk of maps of rank at most `width`, a bound for every law, and the map (reduced-rank regression)."""
+    white = whiten(data)
+    left, values, right = torch.linalg.svd(white.target, full_matrices=False)
+    solution = (left[:, :width] * values[:width]) @ white.right.up(right[:width].mT).mT
+    return white.floor(float(values[width:].square().sum())), solution
 
 
 @optimum_rule(Connections)
@@ -89,11 +101,17 @@ def connections_optimum(data: Data, masks: MaskLaw) -> Optimum:
             f"{type(masks).__name__} of size {masks.size} for {inputs} inputs; use Bernoulli(drop, {inputs} * width)"
         )
     width = masks.size // inputs
-    solution, below = connections_solution(target, correlation, strength / width, min(target.shape))
-    if int(torch.linalg.matrix_rank(solution)) > width:
-        solution, _ = connections_solution(target, correlation, strength / width, width)
+    total = float(torch.trace(moments.yy))
+    bound, solution = _without_masks(data, width)
+    if strength > 0:
+        solution, below = connections_solution(target, correlation, strength / width, min(target.shape))
+        if int(torch.linalg.matrix_rank(solution)) > width:
+            solution, _ = connections_solution(target, correlation, strength / width, width)
+        bound = max(bound, total + below)
+    else:
+        solution = solution * torch.where(inverse > 0, 1 / torch.where(inverse > 0, inverse, 1.0), 0.0)
     left, values, right = torch.linalg.svd(solution, full_matrices=False)
-    rank = min(width, int((values > 1e-10 * values[0]).sum()))
+    rank = min(width, int((values > 1e-10 * values[:1]).sum()))
     padding = (0, width - rank)
     roots = values[:rank].sqrt()
     U, V = equalize_columns(
@@ -101,15 +119,17 @@ def connections_optimum(data: Data, masks: MaskLaw) -> Optimum:
         torch.nn.functional.pad(inverse[:, None] * right[:rank].mT * roots, padding),
     )
     model = Connections(U.to(data.dtype), V.to(data.dtype))
-    total = float(torch.trace(moments.yy))
-    objective = float(criterion(model, data, masks))
-    return Optimum(model, objective, total + below, rank, CLAIM, total, rounding(data.dtype), "proximal gradient")
+    value = objective(model, data, masks)
+    return Optimum(model, value, bound, rank, CLAIM, total, rounding(data.dtype), "proximal gradient")
 
 
 @certify_bound.register
 def _(model: Connections, data: Data, masks: MaskLaw) -> tuple[float, str]:
     """The convex bound; unequal rates count like the smallest, correlated laws like none."""
-    moments, target, correlation, _ = _scaled(data)
+    bound, _ = _without_masks(data, model.width)
     least = float(masks.relative_variance.min()) if masks.independent else 0.0
-    _, below = connections_solution(target, correlation, least / model.width, min(target.shape))
-    return float(torch.trace(moments.yy)) + below, CLAIM
+    if least > 0:
+        moments, target, correlation, _ = _scaled(data)
+        _, below = connections_solution(target, correlation, least / model.width, min(target.shape))
+        bound = max(bound, float(torch.trace(moments.yy)) + below)
+    return bound, CLAIM

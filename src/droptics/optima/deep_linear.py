@@ -23,8 +23,8 @@ from droptics.envelopes.whitening import White, whiten
 from droptics.masks import MaskLaw, Product
 from droptics.models import DeepLinear
 from droptics.optima.allocations import Allocation, best_allocation, water_fill
+from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
-from droptics.penalties import criterion
 
 CLAIM = "droptics-deep-optimum"
 
@@ -56,7 +56,7 @@ def deep_optimum(data: Data, masks: MaskLaw) -> Optimum:
         raise ValueError(f"data for DeepLinear must be Sample or Moments, got {type(data).__name__}")
     laws = masks.laws if isinstance(masks, Product) else (masks,)
     strengths = exact_strengths(laws).detach()
-    white = whiten(data.to(torch.float64))
+    white = whiten(data)
     left, values, right = _spectrum(white, min(law.size for law in laws))
     found = best_allocation(_array(values), _array(strengths))
     kept = torch.from_numpy((found.shares > 0).all(0)).to(values.device)
@@ -64,11 +64,10 @@ def deep_optimum(data: Data, masks: MaskLaw) -> Optimum:
     shrunk = values[kept] / (1 + strengths.to(values)[:, None] / shares).prod(0)
     first, *others = least_penalty_network(left[:, kept], shrunk, right[kept], shares, laws)
     model = DeepLinear([weight.to(data.dtype) for weight in (white.right.up(first.mT).mT, *others)])
-    total = float(white.constant + white.target.square().sum())
-    bound = total - gain_ceiling(values, strengths, found)
-    objective = float(criterion(model, data, masks))
+    bound = white.energy - gain_ceiling(values, strengths, found) - white.slack
     method = "closed form" if len(laws) == 1 else "comparison of supports"
-    return Optimum(model, objective, bound, int(kept.sum()), CLAIM, total, rounding(data.dtype), method)
+    value = objective(model, data, masks)
+    return Optimum(model, value, bound, int(kept.sum()), CLAIM, white.energy, rounding(data.dtype), method)
 
 
 def gain_ceiling(values: Tensor, strengths: Tensor, found: Allocation) -> float:
@@ -93,13 +92,12 @@ def _(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[float, str]:
     the bound. Masks on the inputs replace E x x^T by E x x^T o (1 + Cbar).
     """
     laws, inputs = split_laws(model, masks)
-    moved = data.to(torch.float64)
     if inputs is not None:
-        moments = Moments.of(moved)
+        moments = Moments.of(data.to(torch.float64))
         second = moments.xx + inputs.characteristic.to(moments.xx) * moments.xx
-        moved = Moments((second + second.mT) / 2, moments.yx, moments.yy)
-    white = whiten(moved)
+        data = Moments((second + second.mT) / 2, moments.yx, moments.yy, rounding=moments.rounding)
+    white = whiten(data)
     _, values, _ = _spectrum(white, min(model.hidden_sizes))
     strengths = torch.stack([layer_strength(law) for law in laws]).detach()
-    total = float(white.constant + white.target.square().sum())
-    return total - gain_ceiling(values, strengths, best_allocation(_array(values), _array(strengths))), CLAIM
+    ceiling = gain_ceiling(values, strengths, best_allocation(_array(values), _array(strengths)))
+    return white.energy - ceiling - white.slack, CLAIM

@@ -113,7 +113,8 @@ def alternate(target: Tensor, characteristic: Tensor, seed: int = 0) -> tuple[Te
 
     Every half step is the exact minimum over one factor, so the criterion never rises. The starts stop when
     together they gain less than 1e-15 of the energy in 20 sweeps; where valleys are too flat for that, L-BFGS on one
-    factor, the other solved for, goes on. O(starts width^3) a sweep, on the CPU, in the coordinates of the singular vectors of the target.
+    factor, the other solved for, goes on. O(starts width^3) a sweep, on the CPU, in the coordinates of the singular
+    vectors of the target.
     """
     left, values, outer = torch.linalg.svd(target, full_matrices=False)
     kept = values > max(target.shape) * EPS * values[:1]
@@ -147,7 +148,7 @@ def alternate(target: Tensor, characteristic: Tensor, seed: int = 0) -> tuple[Te
 
 
 def _polished(spectrum: Array, H: Array, second: Array) -> tuple[tuple[Array, Array], int]:
-    """L-BFGS on H with the exact U for every H: the slope in H at that U is the whole one. Never worse than its start."""
+    """L-BFGS on H with the exact U for every H, at which the slope in H is all of it; never worse than its start."""
     values = spectrum / spectrum[0, 0]
 
     def best_left(right: Array) -> Array:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.envelopes.two_layer import shared_value
+from droptics.envelopes.whitening import EPS
 from droptics.equalization.two_layer import spread
 from droptics.linalg import shrink_unequal
 from droptics.linalg.leading import leading_eigen
@@ -64,9 +65,12 @@ class Shrinker:
         if self.common is not None:
             rank, level = threshold(values, self.common, self.width)
             kept = values[:rank] - level
-            return kept, self.common / self.width * float(kept.sum()) ** 2
-        shrunk, shares = shrink_unequal(torch.from_numpy(values.copy()), torch.from_numpy(self.strengths))
-        return shrunk[shrunk > 0].numpy(), float(self.strengths @ np.square(shares.numpy()))
+            penalty = self.common / self.width * float(kept.sum()) ** 2
+        else:
+            shrunk, shares = shrink_unequal(torch.from_numpy(values.copy()), torch.from_numpy(self.strengths))
+            kept, penalty = shrunk.numpy(), float(self.strengths @ np.square(shares.numpy()))
+        # what is left of values at rounding level is no direction
+        return kept[kept > len(values) * EPS * values[:1]], penalty
 
 
 def shrunk_svd(target: Tensor, shrinking: Shrinker) -> tuple[Tensor, Tensor, Tensor, float]:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from droptics.checks import as_float_tensor
+from droptics.envelopes.whitening import EPS
 from droptics.equalization.two_layer import spread
 from droptics.errors import CertificateError, NoClosedForm
 from droptics.linalg.krylov import Krylov, Operator, Ritz, upper_values
@@ -86,7 +87,7 @@ def optimum_of_map(
 
 
 def _dense(matrix: torch.Tensor, masks: MaskLaw) -> Optimum:
-    matrix = matrix.detach()
+    dtype, matrix = matrix.dtype, matrix.detach()
     energy = (
         float(torch.linalg.vector_norm(matrix, dtype=torch.float64)) ** 2 if matrix.is_floating_point() else math.nan
     )
@@ -94,10 +95,12 @@ def _dense(matrix: torch.Tensor, masks: MaskLaw) -> Optimum:
         as_float_tensor(matrix, "matrix", 2)
         raise ValueError(f"matrix must have a finite squared norm, got {energy}; scale it down")
     shrinking = Shrinker.of(masks)
-    U, V, rank, least = independent_factors(matrix, masks, shrinking)
-    objective = value_of_factors(U, V, matrix, None, energy, shrinking)
-    model = TwoLayerLinear(U, V)
-    return check_certified(Optimum(model, objective, least, rank, shrinking.claim, energy, rounding(matrix.dtype)))
+    exact = matrix.double()
+    U, V, rank, least = independent_factors(exact, masks, shrinking)
+    model = TwoLayerLinear(U.to(dtype), V.to(dtype))
+    objective = value_of_factors(model.U.double(), model.V.double(), exact, None, energy, shrinking)
+    bound = least - 4 * sum(matrix.shape) * EPS * energy
+    return check_certified(Optimum(model, objective, bound, rank, shrinking.claim, energy, rounding(dtype)))
 
 
 def _quadratic(U: torch.Tensor, V: torch.Tensor, masks: MaskLaw) -> float:
@@ -168,7 +171,9 @@ def _answer(
     objective = operator.energy - 2 * inner + _quadratic(U, V, masks)
     method = f"block Krylov, {steps} steps; the bound holds with probability 1 - 1e-10 over the seed"
     claim = Shrinker.of(masks).claim
-    allowed = max(tolerance, 1e-9 if operator.dtype == torch.float64 else 1e-4)
+    allowed = max(tolerance, rounding(operator.dtype))
+    # products are rounded in the precision of the operator
+    bound -= 4 * ritz.basis.shape[1] * torch.finfo(operator.dtype).eps * operator.energy
     found = Optimum(TwoLayerLinear(U, V), objective, bound, len(kept), claim, operator.energy, allowed, method)
     if found.gap < -allowed * operator.energy:
         raise CertificateError(f"objective {objective:.12g} lies below its bound {bound:.12g}: the products are not M")

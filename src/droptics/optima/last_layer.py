@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from droptics.checks import check_size
 from droptics.data import Data, Sample
-from droptics.envelopes.whitening import Root, White
+from droptics.envelopes.whitening import EPS, Root, White
 from droptics.errors import NoClosedForm
-from droptics.linalg import psd_eigen
 from droptics.linalg.gram import gram
+from droptics.linalg.scales import equilibrate
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import LastLayer, ReLUNet
 from droptics.models.modules import linear_layer
@@ -60,7 +60,9 @@ class HeadProblem:
         h, (y, share) = features.detach().double(), _targets(sample)
         # as products with a vector: torch adds rows of a matrix ten times slower
         h_mean, y_mean = (share @ h, share @ y) if bias else (torch.zeros_like(h[0]), torch.zeros_like(y[0]))
-        h, y, count = h - h_mean, y - y_mean, len(sample)
+        # what centering leaves of a feature that does not vary is rounding
+        steady = (h - h_mean).abs().amax(0) <= 1e3 * EPS * h_mean.abs()
+        h, y, count = torch.where(steady, 0.0, h - h_mean), y - y_mean, len(sample)
         if sample.weights is not None:
             root = (share * count).sqrt()[:, None]
             h, y = h * root, y * root
@@ -75,8 +77,32 @@ class HeadProblem:
 
     def solve(self) -> tuple[Tensor, Tensor]:
         """Best weights (outputs, units) and bias (outputs,); directions without energy get no weight. O(units^3)."""
-        weight = _solved(self.quadratic, self.linear)
+        weight = self._solved()[0]
         return weight, self.target_mean - weight @ self.input_mean
+
+    def _solved(self) -> tuple[Tensor, float]:
+        """The product linear quadratic^+, and what rounding may take off the least value.
+
+        By Cholesky where every unit in its own scale leaves no doubt about the rank, else by eigenvectors. Moments off
+        by e change the value by at most e (|y| + |W|)^2, and a direction without energy that the targets still
+        correlate with may explain all that is left.
+        """
+        scaled, units = equilibrate(self.quadratic)
+        linear = self.linear / units
+        factor = _safe_factor(scaled)
+        level = 4 * sum(linear.shape) * EPS
+        unknown = 0.0
+        if factor is not None:
+            weight = torch.cholesky_solve(linear.mT, factor).mT
+        else:
+            values, vectors = torch.linalg.eigh(scaled)
+            kept = values > 8 * len(values) * EPS
+            weight = (linear @ vectors[:, kept] / values[kept]) @ vectors[:, kept].mT
+        reach = float(weight.norm() + self.energy.sqrt())
+        if factor is None and float((linear @ vectors[:, ~kept]).norm()) > level * reach:
+            unknown = max(float(self.energy - (weight * linear).sum()), 0.0)
+        weight = torch.where(scaled.diagonal() > 0, weight / units, 0.0)
+        return weight, level * reach**2 + unknown
 
     def value(self, weight: Tensor, bias: Tensor | None) -> float:
         """The criterion of any head, O(outputs units^2)."""
@@ -87,25 +113,16 @@ class HeadProblem:
 
     def optimum(self, module: nn.Module, head: nn.Linear, dtype: torch.dtype) -> Optimum:
         """Write the best weights into the head of the module and say what they reach, after rounding to its dtype."""
-        weight, bias = self.solve()
+        weight, slack = self._solved()
+        bias = self.target_mean - weight @ self.input_mean
         with torch.no_grad():
             head.weight.copy_(weight)
             if head.bias is not None:
                 head.bias.copy_(bias)
-        least = float(self.energy - (weight * self.linear).sum())
+        least = float(self.energy - (weight * self.linear).sum()) - slack
         scale = float(self.energy + self.target_mean.square().sum())
         found = self.value(head.weight, head.bias)
         return Optimum(LastLayer(module, head), found, least, _rank(weight), HEAD, scale, rounding(dtype))
-
-
-def _solved(quadratic: Tensor, linear: Tensor) -> Tensor:
-    """The product linear quadratic^+, quadratic positive semidefinite: by Cholesky where safe, else by eigenvectors."""
-    factor = _safe_factor(quadratic)
-    if factor is not None:
-        return torch.cholesky_solve(linear.mT, factor).mT
-    values, vectors = psd_eigen(quadratic)
-    inverse = torch.where(values > 0, 1 / torch.where(values > 0, values, torch.ones_like(values)), 0.0)
-    return (linear @ vectors * inverse) @ vectors.mT
 
 
 def _safe_factor(matrix: Tensor) -> Tensor | None:
@@ -177,7 +194,9 @@ def capacity_bound(sample: Sample, masks: MaskLaw, bias: bool) -> float:
     if bias:
         y = y - share @ y
     triangle = torch.linalg.qr(share.sqrt()[:, None] * y).R
-    white = White(triangle.mT, triangle.new_zeros(()), Root.identity(triangle.mT), Root.identity(triangle))
+    ones = Root.identity(triangle.shape[1], triangle), Root.identity(triangle.shape[0], triangle)
+    slack = 4 * sum(triangle.shape) * EPS * float(triangle.square().sum())
+    white = White(triangle.mT, triangle.new_zeros(()), *ones, slack)
     return two_layer_bound(white, masks)[0]
 
 

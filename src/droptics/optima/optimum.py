@@ -6,6 +6,7 @@ a function of (model, data, masks). Both live beside the mathematics they implem
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
@@ -16,8 +17,11 @@ from droptics.data import Data
 from droptics.errors import CertificateError, NoClosedForm
 from droptics.masks import MaskLaw
 from droptics.models import Model
-from droptics.penalties import criterion
+from droptics.optima.objectives import energy, objective, own_rounding
 from droptics.penalties.evaluation import check_triple
+
+# What counts as rounding of a value computed in float64, relative to the scale of a problem.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +56,7 @@ class Optimum:
     @property
     def certified(self) -> bool:
         """Whether the gap is explained by rounding, so that the model is a global optimum."""
-        return self.gap <= self.tolerance * max(self.scale, abs(self.objective))
+        return abs(self.gap) <= self.tolerance * max(self.scale, abs(self.objective))
 
 
 @dataclass(frozen=True)
@@ -83,18 +87,26 @@ class Certificate:
 
 
 def rounding(dtype: torch.dtype) -> float:
-    """What counts as rounding relative to the scale of a problem."""
-    return 1e-9 if dtype == torch.float64 else 1e-4
+    """What counts as rounding of the weights relative to the scale of a problem."""
+    return ROUNDING if dtype == torch.float64 else 1e-4
 
 
 def check_certified(found: Optimum) -> Optimum:
-    """Return a closed-form optimum whose gap is rounding; anything else is a bug or a hopeless scale and is refused."""
-    if abs(found.gap) > found.tolerance * max(found.scale, abs(found.objective)):
-        raise CertificateError(
-            f"the optimum has objective {found.objective:.12g} but its bound is {found.bound:.12g}: more than rounding "
-            f"at scale {found.scale:.3g}; the data may be too badly scaled for {found.model.dtype}, rescale the inputs"
-        )
+    """Return an optimum whose bound is one; an objective below it by more than rounding is refused.
+
+    A gap above rounding is no error: `Optimum.certified` is False and the gap says how much is not known.
+    """
+    _check_gap(found.objective, found.bound, found.scale)
     return found
+
+
+def _check_gap(objective: float, bound: float, scale: float, own: float = 0.0) -> None:
+    """Refuse a bound above the objective of a model; `own` is what rounding of the data may do to this model's."""
+    if bound - objective > ROUNDING * max(scale, abs(objective)) + own or math.isnan(objective - bound):
+        raise CertificateError(
+            f"the model has objective {objective:.12g} but the bound is {bound:.12g}: more than rounding at scale "
+            f"{scale:.3g}; the data do not determine the problem at this precision, drop inputs that others repeat"
+        )
 
 
 Rule = Callable[[Data, MaskLaw], Optimum]
@@ -124,7 +136,7 @@ def optimum(family: type[Model], data: Data, masks: MaskLaw) -> Optimum:
     if rule is None:
         known = ", ".join(sorted(item.__name__ for item in _RULES))
         raise NoClosedForm(f"no optimum is known for {getattr(family, '__name__', family)}; families with one: {known}")
-    return rule(data, masks)
+    return check_certified(rule(data, masks))
 
 
 @singledispatch
@@ -134,7 +146,13 @@ def certify_bound(model: Model, data: Data, masks: MaskLaw) -> tuple[float, str]
 
 
 def certify(model: Model, data: Data, masks: MaskLaw) -> Certificate:
-    """How far the criterion of a given model is above a proved lower bound for all models of its shape."""
+    """How far the criterion of a given model is above a proved lower bound for all models of its shape.
+
+    Objective and bound are float64 for data of any precision, and the bound is lowered by its own rounding. A bound
+    above the objective by more than rounding raises CertificateError.
+    """
     check_triple(model, data, masks)
     bound, claim = certify_bound(model, data, masks)
-    return Certificate(float(criterion(model, data, masks)), bound, claim)
+    value = objective(model, data, masks)
+    _check_gap(value, bound, energy(data), own_rounding(model, data))
+    return Certificate(value, bound, claim)

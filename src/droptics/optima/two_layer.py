@@ -14,7 +14,7 @@ from torch import Tensor
 from droptics.checks import as_float_tensor, check_size
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.envelopes.two_layer import check_isotropic, common_strength
-from droptics.envelopes.whitening import White, whiten
+from droptics.envelopes.whitening import EPS, White, whiten
 from droptics.errors import NoClosedForm
 from droptics.linalg import allocate, equalize_columns
 from droptics.linalg.rotations import rotate_to_diagonal
@@ -23,49 +23,40 @@ from droptics.models import Autoencoder, Factorization, TwoLayerLinear
 from droptics.optima.block import block_bound, block_factors
 from droptics.optima.general import general_bound, general_factors
 from droptics.optima.independent import ONE_RATE, Shrinker, independent_factors, shrunk_svd, value_of_factors
-from droptics.optima.optimum import (
-    Optimum,
-    certify_bound,
-    check_certified,
-    optimum_rule,
-    rounding,
-)
-from droptics.penalties import criterion
+from droptics.optima.objectives import objective
+from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
 
 ONE_RATE_TIED = "mianjy2018-thm2.4"
 
 
 def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks: MaskLaw) -> Optimum:
     white = whiten(data)
-    scale = float(white.constant.abs() + white.target.square().sum())
     if masks.independent:
-        return _solve_independent(family, data, masks, white, scale)
+        return _solve_independent(family, data, masks, white)
     if isinstance(masks, Block):
         U, H, rank, method = block_factors(white, masks)
         bound, claim = block_bound(white, masks)
     else:
         U, H, rank, method = general_factors(white, masks)
         bound, claim = general_bound(white, masks)
-    model = family(white.left.up(U), white.right.up(H))
-    found = Optimum(
-        model, float(criterion(model, data, masks)), bound, rank, claim, scale, rounding(data.dtype), method
-    )
-    return check_certified(found) if method == "closed form" else found
+    model = family(white.left.up(U).to(data.dtype), white.right.up(H).to(data.dtype))
+    return Optimum(model, objective(model, data, masks), bound, rank, claim, white.energy, rounding(data.dtype), method)
 
 
 def _solve_independent(
-    family: type[TwoLayerLinear] | type[Factorization], data: Data, masks: MaskLaw, white: White, scale: float
+    family: type[TwoLayerLinear] | type[Factorization], data: Data, masks: MaskLaw, white: White
 ) -> Optimum:
     shrinking = Shrinker.of(masks)
     U, H, rank, least = independent_factors(white.target, masks, shrinking)
-    model = family(white.left.up(U), white.right.up(H))
+    model = family(white.left.up(U).to(data.dtype), white.right.up(H).to(data.dtype))
     if isinstance(data, Moments):
-        energy = float(torch.trace(data.yy))
-        objective = value_of_factors(model.U, model.V, data.yx, data.xx, energy, shrinking)
+        exact = data.to(torch.float64)
+        value = value_of_factors(
+            model.U.double(), model.V.double(), exact.yx, exact.xx, float(torch.trace(exact.yy)), shrinking
+        )
     else:
-        objective = float(criterion(model, data, masks))
-    bound = float(white.constant) + least
-    return check_certified(Optimum(model, objective, bound, rank, shrinking.claim, scale, rounding(data.dtype)))
+        value = objective(model, data, masks)
+    return Optimum(model, value, white.floor(least), rank, shrinking.claim, white.energy, rounding(data.dtype))
 
 
 @optimum_rule(TwoLayerLinear)
@@ -76,7 +67,8 @@ def two_layer_optimum(data: Data, masks: MaskLaw) -> Optimum:
     lose alpha (`linalg.shrink`), the factors are equalized (mianjy2018-thm3.6, mianjy2018-alg3, corrected). Unequal
     rates: `linalg.shrink_unequal` and a Schur-Horn rotation (droptics-unequal-rates). Block: `optima.block`. Others:
     alternating least squares with a lower bound (`optima.general`). Singular second moments give the weights of least
-    norm; label noise only adds a constant. Cost: one eigendecomposition and O((outputs + inputs) width).
+    norm, every feature in its own units; label noise only adds a constant. Cost: one eigendecomposition and
+    O((outputs + inputs) width).
     """
     if not isinstance(data, (Sample, Moments)):
         raise ValueError(f"data for TwoLayerLinear must be Sample or Moments, got {type(data).__name__}")
@@ -96,22 +88,32 @@ def factorization_optimum(data: Data, masks: MaskLaw) -> Optimum:
 
 
 def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, float, float, str]:
-    """Eigenvectors, kept eigenvalues, least value, size and claim of the tied problem on isotropic inputs."""
-    moments = Moments.of(data)
+    """Eigenvectors, kept eigenvalues, lower bound, size and claim of the tied problem on isotropic inputs.
+
+    With E x x^T >= (c - e) I the criterion is at least that of inputs of energy c - e, the skew part of E[y x^T] apart.
+    """
+    moments = Moments.of(data.to(torch.float64))
     if moments.yx.shape[0] != moments.yx.shape[1]:
         raise ValueError(f"data must have as many outputs as inputs for Autoencoder, got {tuple(moments.yx.shape)}")
-    check_isotropic(moments)
-    scale = torch.diagonal(moments.xx).mean().double()
-    symmetric = (moments.yx + moments.yx.mT).double() / (2 * scale)
+    check_isotropic(data)
+    energy = float(torch.trace(moments.yy))
+    scale = torch.diagonal(moments.xx).mean()
+    if float(scale) == 0:
+        nothing = moments.yx.new_zeros(len(moments.yx), 0)
+        return nothing, nothing[0], energy, energy, ONE_RATE_TIED
+    off = torch.linalg.matrix_norm(moments.xx - scale * torch.eye(len(moments.xx)).to(moments.xx))
+    symmetric = (moments.yx + moments.yx.mT) / (2 * scale)
     values, vectors = torch.linalg.eigh(symmetric)
     values, vectors = values.flip(0), vectors.flip(1)
     shrinking = Shrinker.of(masks)
     kept, penalty = shrinking(values.cpu().numpy())
     shrunk, top = torch.from_numpy(np.ascontiguousarray(kept)).to(values), values[: len(kept)]
-    energy = torch.trace(moments.yy).double()
-    least = energy - scale * (top.square() - (top - shrunk).square()).sum() + scale * penalty
+    gain = float(scale * ((top.square() - (top - shrunk).square()).sum() - penalty))
+    size = energy + float(scale * values.square().sum())
+    # the gain of inputs of energy c - e is that of c times c / (c - e)
+    slack = gain * float(off / (scale - off)) + 4 * len(values) * EPS * size
     claim = shrinking.claim if shrinking.common is None else ONE_RATE_TIED
-    return vectors[:, : len(kept)], shrunk, float(least), float(energy + scale * values.square().sum()), claim
+    return vectors[:, : len(kept)], shrunk, energy - gain - slack, size, claim
 
 
 @optimum_rule(Autoencoder)
@@ -137,8 +139,8 @@ def tied_optimum(data: Data, masks: MaskLaw) -> Optimum:
         shares = allocate(values, rates)
         columns = rotate_to_diagonal(padded, shares, columns)
     model = Autoencoder(columns.to(data.dtype))
-    objective = float(criterion(model, data, masks))
-    return check_certified(Optimum(model, objective, least, len(values), claim, size, rounding(data.dtype)))
+    value = objective(model, data, masks)
+    return Optimum(model, value, least, len(values), claim, size, rounding(data.dtype))
 
 
 @certify_bound.register
@@ -166,8 +168,7 @@ def two_layer_bound(white: White, masks: MaskLaw) -> tuple[float, str]:
     """Lower bound on the criterion of every two-layer network of this width, and its claim."""
     if masks.independent:
         shrinking = Shrinker.of(masks)
-        least = shrunk_svd(white.target, shrinking)[3]
-        return float(white.constant) + least, shrinking.claim
+        return white.floor(shrunk_svd(white.target, shrinking)[3]), shrinking.claim
     if isinstance(masks, Block):
         return block_bound(white, masks)
     return general_bound(white, masks)

@@ -21,6 +21,7 @@ from droptics.checks import as_drop, check_positive, check_size, wants_derivativ
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.errors import NoClosedForm
 from droptics.linalg import psd_root
+from droptics.linalg.scales import equilibrate
 from droptics.masks import MaskLaw, Product
 from droptics.models import Connections, DeepLinear, Factorization, LinearModel, Model
 from droptics.penalties.unit_outputs import unit_outputs
@@ -267,7 +268,10 @@ def _input_factor(model: DeepLinear, data: Data) -> Tensor | None:
     lower, info = torch.linalg.cholesky_ex(moment)
     if int(info) == 0:
         return lower
-    return None if wants_derivative(moment) else psd_root(moment)
+    if wants_derivative(moment):
+        return None
+    scaled, units = equilibrate(moment)  # no feature is lost beside larger ones
+    return units[:, None] * psd_root(scaled)
 
 
 def input_moment(model: Model, data: Data) -> Tensor:

@@ -1,0 +1,95 @@
+"""The criterion of given weights in float64, whatever the precision of model and data.
+
+A certificate compares two numbers that nearly agree. The weights are what they are, so they and the data are taken to
+float64 and nothing is lost; features of a torch module are taken as the module computes them.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import torch
+
+from droptics.data import Data, Entries, Measurements, Moments, Sample
+from droptics.masks import MaskLaw
+from droptics.models import Autoencoder, DeepLinear, LastLayer, LinearModel, Model, ReLUNet
+from droptics.models.modules import linear_layer
+from droptics.models.two_layer import Factors
+from droptics.penalties import criterion, penalty
+from droptics.penalties.evaluation import risk
+
+
+def objective(model: Model, data: Data, masks: MaskLaw) -> float:
+    """Risk + penalty of a model."""
+    with torch.no_grad():
+        model, data = precise(model, data)
+        if isinstance(model, DeepLinear) and isinstance(data, Sample) and len(data) > model.input_size:
+            # few rows with the second moment of the inputs, which would lose digits if it were formed
+            rows = torch.linalg.qr(data.inputs * data.shares.sqrt()[:, None], mode="r").R * model.input_size**0.5
+            small = Sample(rows, rows.new_zeros(len(rows), model.output_size))
+            return float(risk(model, data)) + float(penalty(model, small, masks))
+        return float(criterion(model, data, masks))
+
+
+def energy(data: Data) -> float:
+    """E |y|^2: the risk of a model that answers zero."""
+    if isinstance(data, Moments):
+        return float(torch.trace(data.yy.detach().double()))
+    assert isinstance(data, (Sample, Entries, Measurements))
+    squares = data.targets.detach().double().square()
+    squares = squares.sum(-1) if squares.ndim > 1 else squares
+    return float(
+        squares.mean() if data.weights is None else data.weights.double() @ squares / data.weights.double().sum()
+    )
+
+
+def own_rounding(model: Model, data: Data) -> float:
+    """What the rounding of second moments may do to the criterion of a linear model with large weights.
+
+    Numbers off by `rounding` relative to their features change it by rounding (|y| + sum_i |W_i| rms_i)^2 per output.
+    Weights on directions without energy make this more than the bound, which takes them to be without, can foresee.
+    """
+    if not isinstance(data, Moments) or not isinstance(model, LinearModel):
+        return 0.0
+    reach = model.matrix().detach().double().abs() @ data.xx.detach().double().diagonal().clamp_min(0).sqrt()
+    sizes = reach + data.yy.detach().double().diagonal().clamp_min(0).sqrt()
+    return data.rounding * float(sizes.square().sum())
+
+
+@singledispatch
+def precise(model: Model, data: Data) -> tuple[Model, Data]:
+    """The same model and data in float64; families that say nothing stay as they are."""
+    return model, data
+
+
+@precise.register
+def _(model: Factors, data: Data) -> tuple[Model, Data]:
+    return type(model)(model.U.double(), model.V.double()), data.to(torch.float64)
+
+
+@precise.register
+def _(model: Autoencoder, data: Data) -> tuple[Model, Data]:
+    return Autoencoder(model.U.double()), data.to(torch.float64)
+
+
+@precise.register
+def _(model: DeepLinear, data: Data) -> tuple[Model, Data]:
+    return DeepLinear([weight.double() for weight in model.weights], model.mask_inputs), data.to(torch.float64)
+
+
+@precise.register
+def _(model: ReLUNet, data: Data) -> tuple[Model, Data]:
+    weights, biases = ([part.double() for part in parts] for parts in (model.weights, model.biases))
+    return ReLUNet(weights, biases), data.to(torch.float64)
+
+
+@precise.register
+def _(model: LastLayer, data: Data) -> tuple[Model, Data]:
+    if not isinstance(data, Sample):
+        return model, data
+    weights = None if data.weights is None else data.weights.double()
+    targets = data.targets.double() if data.targets.is_floating_point() else data.targets
+    sample = Sample(model.features(data.inputs).double(), targets, weights)
+    bias = None if model.head.bias is None else model.head.bias.double()
+    head = linear_layer(model.head.weight.double(), bias)
+    return LastLayer(head, head), sample

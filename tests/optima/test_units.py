@@ -1,0 +1,282 @@
+"""Optima and certificates that no units, no precision and no degenerate data can fool."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+import torch
+from cases import laws, normal, sample
+from compare import close
+
+from droptics.data import Data, Entries, Moments, Sample
+from droptics.envelopes import envelope, induced
+from droptics.envelopes.whitening import whiten
+from droptics.equalization import equalize, imbalance
+from droptics.errors import CertificateError
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
+from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, LastLayer, TwoLayerLinear
+from droptics.optima import certify, optimal_head, optimum, optimum_of_map
+from droptics.optima.general import alternate
+from droptics.penalties import criterion
+
+FAMILIES = {
+    "two layers": (TwoLayerLinear, Bernoulli(0.3, 3)),
+    "unequal rates": (TwoLayerLinear, Bernoulli(torch.tensor([0.1, 0.3, 0.5]).double(), 3)),
+    "blocks": (TwoLayerLinear, Block(0.3, 4, 2)),
+    "connections": (Connections, Bernoulli(0.3, 12)),
+    "deep": (DeepLinear, Product([Bernoulli(0.2, 3), Bernoulli(0.3, 3)])),
+    "head": (LastLayer, Bernoulli(0.3, 4)),
+}
+
+
+def collinear(examples: int = 30, dtype: torch.dtype = torch.float64) -> Sample:
+    """Four inputs of which the last is the sum of the others, up to the rounding of the dtype."""
+    inputs = normal(examples, 3, dtype=dtype)
+    return Sample(torch.cat([inputs, inputs.sum(1, keepdim=True)], 1), normal(examples, 3, dtype=dtype))
+
+
+@pytest.mark.parametrize(("examples", "scale"), [(10_000, 1e-3), (1_000, 1e-4)])
+def test_a_small_feature_that_explains_everything_in_float32(examples, scale):
+    inputs = normal(examples, 2, dtype=torch.float32) * torch.tensor([1.0, scale])
+    data, masks = Sample(inputs, inputs[:, 1:] / scale), Bernoulli(0.1, 4)
+    found = optimum(TwoLayerLinear, data, masks)
+    # y is the feature in its own units: one value s^2 = E y^2, kept to 1 / (1 + lambda / width)
+    energy = float(data.targets.double().square().mean())
+    close(found.objective, energy * (1 - 1 / (1 + 1 / 36)), 1e-5)
+    assert found.certified
+    root = (0.98 / 4) ** 0.5 * scale**-0.5
+    reached = TwoLayerLinear(torch.full((1, 4), root * scale**0.5), torch.tensor([[0.0] * 4, [root * scale**-0.5] * 4]))
+    assert certify(reached, data, masks).gap >= 0
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-9, 1e-12])
+def test_a_small_feature_in_moments(scale):
+    inputs = normal(1_000, 2) * torch.tensor([1.0, scale]).double()
+    data, masks = Sample(inputs, inputs[:, 1:] / scale), Bernoulli(0.1, 4)
+    found, again = (optimum(TwoLayerLinear, given, masks) for given in (data, Moments.of_sample(data)))
+    assert found.certified
+    assert again.certified
+    close(again.objective, found.objective, 1e-9)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+@pytest.mark.parametrize("moments", [False, True], ids=["sample", "moments"])
+@pytest.mark.parametrize("shift", [-40, 40])
+def test_units_of_features_and_targets_change_nothing(kind, moments, shift):
+    family, masks = FAMILIES[kind]
+    if moments and family is LastLayer:
+        pytest.skip("a head needs examples")
+    units = torch.tensor([1.0, 2.0**shift, 1.0, 2.0 ** (-shift // 2)]).double()
+    for data in (sample(), collinear()):
+        moved = Sample(data.inputs * units, data.targets * 2.0**shift)
+        first, second = (optimum(family, Moments.of_sample(part) if moments else part, masks) for part in (data, moved))
+        assert first.certified or "alternating" in first.method
+        assert second.certified == first.certified
+        assert second.rank == first.rank
+        for name in ("objective", "bound"):
+            close(getattr(second, name), getattr(first, name) * 4.0**shift, 1e-12)
+
+
+@pytest.mark.parametrize("shift", [-40, 40])
+def test_units_change_neither_envelopes_nor_equalized_networks(shift):
+    units = torch.tensor([1.0, 2.0**shift, 1.0, 1.0]).double()
+    data, masks = sample(), Bernoulli(0.3, 3)
+    moved = Sample(data.inputs * units, data.targets)
+    first, second = (
+        TwoLayerLinear(normal(3, 3), normal(4, 3)),
+        TwoLayerLinear(normal(3, 3), normal(4, 3) / units[:, None]),
+    )
+    deep = [DeepLinear([model.V.mT, model.U]) for model in (first, second)]
+    for before, after in ((first, second), deep):
+        for function in (induced, envelope, imbalance):
+            close(float(function(after, moved, masks)), float(function(before, data, masks)), 1e-11)
+    close(equalize(second, moved, masks).matrix() * units, first.matrix(), 1e-11)
+
+
+def degenerate() -> dict[str, Data]:
+    flat = normal(12, 4)
+    flat[:, 2] = 1.0
+    weak = sample().inputs.clone()
+    weak[:, 3] = weak[:, 2] + 1e-9 * weak[:, 3]
+    return {
+        "collinear": collinear(),
+        "flat": Sample(flat, normal(12, 3)),
+        "few": Sample(normal(2, 4), normal(2, 3)),
+        "weak": Sample(weak, sample().targets),
+        "noiseless": Sample(normal(9, 4), normal(9, 4) @ normal(4, 3)),
+        "zero": Sample(torch.zeros(5, 4).double(), normal(5, 3)),
+        "no targets": Sample(normal(9, 4), torch.zeros(9, 3).double()),
+    }
+
+
+@pytest.mark.parametrize("name", degenerate())
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_optimum_and_certificate_agree_on_degenerate_data(name, dtype, kind):
+    """Never a bound above a value: neither that of the optimum, nor of the optimum of the same data in float64."""
+    family, masks = FAMILIES[kind]
+    data = degenerate()[name].to(dtype)
+    exact = optimum(family, data.to(torch.float64), masks)
+    forms = [data] if family is LastLayer else [data, Moments.of_sample(data)]
+    for given in forms:
+        found = optimum(family, given, masks)
+        certificate = certify(found.model, given, masks)
+        assert found.gap >= -1e-12 * max(found.scale, 1e-300)
+        assert found.bound <= exact.objective + 1e-9 * exact.scale + (dtype == torch.float32) * 1e-5 * exact.scale
+        if family is not LastLayer:  # whose certificate is for every body, the bound of the optimum for this one
+            close(certificate.gap, found.gap, 1e-9, scale=max(found.scale, 1e-300))
+
+
+def test_a_direction_that_moments_cannot_see_widens_the_bound():
+    """y is the difference of two inputs that agree to 1e-9: the sample knows, its moments cannot, and say so."""
+    first = normal(50, 1)
+    data = Sample(torch.cat([first, first + 1e-9 * normal(50, 1, seed=3)], 1), normal(50, 1, seed=3))
+    masks = Bernoulli(0.1, 2)
+    known, unknown = optimum(TwoLayerLinear, data, masks), optimum(TwoLayerLinear, Moments.of_sample(data), masks)
+    assert known.certified
+    assert not unknown.certified
+    assert unknown.bound <= known.objective
+
+
+def test_float32_data_that_float32_cannot_decide_are_not_certified():
+    data, masks = collinear(dtype=torch.float32), Bernoulli(0.1, 3)
+    found = optimum(TwoLayerLinear, data, masks)
+    exact = optimum(TwoLayerLinear, data.to(torch.float64), masks)
+    assert found.bound <= exact.objective
+    assert float(found.model.V.abs().max()) < 1e3  # no network on the rounding of the data
+    assert found.certified == (found.gap <= 1e-4 * found.scale)
+
+
+@pytest.mark.parametrize("drop", [0.0, 1e-9])
+def test_connections_of_a_width_below_the_rank(drop):
+    data = sample()
+    found = optimum(Connections, data, Bernoulli(drop, 8))
+    plain = optimum(TwoLayerLinear, data, Bernoulli(0.0, 2))
+    assert plain.objective * (1 - 1e-12) <= found.objective <= plain.objective * (1 + 1e3 * drop + 1e-12)
+    assert found.gap <= (1e3 * drop + 1e-12) * found.scale
+    assert certify(Connections(normal(3, 2), normal(4, 2)), data, Bernoulli(drop, 8)).bound >= plain.objective * (
+        1 - 1e-8
+    )
+
+
+def zero_cases() -> list[tuple[type, object, Sample, MaskLaw]]:
+    data = Sample(torch.zeros(5, 3).double(), normal(5, 3))
+    U, V = normal(3, 4), normal(3, 4, seed=1)
+    rates = torch.tensor([0.1, 0.2, 0.3, 0.4]).double()
+    return [
+        (TwoLayerLinear, TwoLayerLinear(U, V), data, Bernoulli(0.3, 4)),
+        (TwoLayerLinear, TwoLayerLinear(U, V), data, Bernoulli(rates, 4)),
+        (TwoLayerLinear, TwoLayerLinear(U, V), data, Block(0.3, 4, 2)),
+        (Connections, Connections(U, V), data, Bernoulli(0.3, 12)),
+        (DeepLinear, DeepLinear([V.mT, U]), data, Bernoulli(0.3, 4)),
+        (Autoencoder, Autoencoder(U), data, Bernoulli(0.3, 4)),
+    ]
+
+
+@pytest.mark.parametrize(("family", "model", "data", "masks"), zero_cases())
+def test_inputs_without_energy(family, model, data, masks):
+    energy = float(data.targets.square().sum(1).mean())
+    for given in (data, Moments.of_sample(data)):
+        found = optimum(family, given, masks)
+        assert found.certified
+        assert found.rank == 0
+        close(found.objective, energy, 1e-13)
+        close(certify(model, given, masks).gap, 0.0, 1e-13, scale=energy)
+        for function in (induced, envelope, imbalance):
+            assert float(function(model, given, masks)) == 0.0
+        if family is not DeepLinear:
+            close(equalize(model, given, masks).matrix(), model.matrix(), 1e-13)
+    general = optimum(TwoLayerLinear, data, SlidingBlock(0.3, 4, 2))
+    assert general.certified
+
+
+def test_a_bound_above_the_objective_is_refused_in_every_family(monkeypatch):
+    deep = DeepLinear([normal(3, 4), normal(3, 3), normal(3, 3)])
+    cases = [
+        (TwoLayerLinear(normal(3, 3), normal(4, 3)), sample(), Bernoulli(0.3, 3)),
+        (Connections(normal(3, 3), normal(4, 3)), sample(), Bernoulli(0.3, 12)),
+        (deep, sample(), Product([Bernoulli(0.2, 3), Bernoulli(0.3, 3)])),
+        (Autoencoder(normal(3, 3)), Moments.of_map(normal(3, 3)), Bernoulli(0.3, 3)),
+        (
+            optimal_head(LastLayer.of(torch.nn.Linear(4, 3).double()), sample(), Bernoulli(0.3, 4)).model,
+            sample(),
+            Bernoulli(0.3, 4),
+        ),
+        (Factorization(normal(3, 2), normal(4, 2)), every_entry(normal(3, 4)), Bernoulli(0.3, 2)),
+    ]
+    for model, data, masks in cases:
+        assert certify(model, data, masks).gap >= 0
+    rules = import_module("droptics.optima.optimum")
+    monkeypatch.setattr(rules, "objective", lambda model, data, masks: -1.0)
+    for model, data, masks in cases:
+        with pytest.raises(CertificateError, match="more than rounding"):
+            certify(model, data, masks)
+
+
+def every_entry(matrix: torch.Tensor) -> Entries:
+    rows, columns = torch.meshgrid(*(torch.arange(size) for size in matrix.shape), indexing="ij")
+    return Entries(rows.flatten(), columns.flatten(), matrix.flatten(), tuple(matrix.shape))
+
+
+def test_float32_certificates_are_computed_in_float64():
+    """Targets far from zero: the criterion cancels in float32, and would fall below the bound."""
+    for seed in range(20):
+        inputs = normal(40, 3, seed=seed, dtype=torch.float32) + 100
+        data = Sample(inputs, inputs @ normal(3, 2, seed=seed, dtype=torch.float32) * 1e3)
+        found = optimum(TwoLayerLinear, data, Bernoulli(0.01, 3))
+        assert found.gap >= 0
+        assert certify(found.model, data, Bernoulli(0.01, 3)).gap >= 0
+
+
+def test_enormous_rates_and_values_at_rounding():
+    deep = DeepLinear([normal(4, 4), normal(3, 4)])
+    assert certify(deep, sample(), Gaussian(4 * 9.1e15, 4)).gap > 0
+    tiny = torch.diag(torch.tensor([1.0, 1.1e-16], dtype=torch.float64))
+    for masks in (Bernoulli(0.0, 2), Bernoulli(torch.tensor([0.0, 1e-30]).double(), 2)):
+        assert optimum(TwoLayerLinear, Moments.of_map(tiny), masks).rank == 1
+        assert optimum_of_map(tiny, masks).rank == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_search_under_any_law_ends_at_a_stationary_point(seed):
+    """Alternating least squares alone creeps along flat valleys: the gradient says whether it has arrived."""
+    atoms = normal(4, 6, seed=seed).abs() + 0.05
+    masks = Discrete(atoms, torch.tensor([0.97, 0.01, 0.01, 0.01], dtype=torch.float64))
+    target, law = normal(6, 6, seed=seed), masks.characteristic
+    U, H, _, _ = alternate(target, law)
+    U, H = U.requires_grad_(), H.requires_grad_()
+    value = (target - U @ H.mT).square().sum() + (law * (U.mT @ U) * (H.mT @ H)).sum()
+    slopes = torch.autograd.grad(value, (U, H))
+    size = float(target.norm())
+    assert float(torch.stack([part.norm() for part in slopes]).norm()) <= 1e-5 * size**1.5
+
+
+@pytest.mark.parametrize("name", ["weighted", "plain", "nearly singular"])
+def test_tall_samples_are_read_through_their_second_moment(name):
+    inputs, targets = normal(400, 5), normal(400, 3) + normal(400, 5)[:, :3]
+    if name == "nearly singular":
+        inputs = torch.cat([inputs[:, :4], inputs[:, :1] + 1e-6 * inputs[:, 4:]], 1)
+    weights = torch.linspace(0.1, 2, 400).double() if name == "weighted" else None
+    data = Sample(inputs, targets, weights)
+    white = whiten(data)
+    root = (data.shares.sqrt()[:, None] * inputs).numpy(force=True)
+    basis = torch.linalg.qr(torch.from_numpy(root)).Q
+    loads = basis.mT @ (data.shares.sqrt()[:, None] * targets)
+    close(torch.linalg.svdvals(white.target), torch.linalg.svdvals(loads), 1e-10)
+    found = optimum(TwoLayerLinear, data, Bernoulli(0.2, 3))
+    assert found.certified
+    close(found.objective, float(criterion(found.model, data, Bernoulli(0.2, 3))), 1e-13)
+
+
+@pytest.mark.parametrize("law", laws(4))
+def test_certificates_of_the_same_data_in_both_precisions(law):
+    masks = laws(4)[law]
+    data = sample().to(torch.float32)
+    model = TwoLayerLinear(normal(3, 4, dtype=torch.float32), normal(4, 4, dtype=torch.float32))
+    first, second = (
+        certify(model, data, masks),
+        certify(TwoLayerLinear(model.U.double(), model.V.double()), data.to(torch.float64), masks),
+    )
+    close(first.objective, second.objective, 1e-13)
+    close(first.bound, second.bound, 1e-12)
