@@ -131,8 +131,6 @@ def test_weights_survive_a_round_trip(tmp_path):
         again = read_model(path)
         assert all(torch.equal(a, b) for a, b in zip(model.tensors, again.tensors, strict=True))
         assert [item.name for item in path.parent.iterdir()] == ["net.safetensors"]
-    with pytest.raises(ValueError, match=r"must end in \.safetensors"):
-        write_model(model, tmp_path / "net.pt")
 
 
 def test_whole_numbers_in_data_files_are_converted(tmp_path):
@@ -148,7 +146,7 @@ def test_files_that_are_not_weights(tmp_path):
     with pytest.raises(ValueError, match=r"net\.safetensors cannot be read"):
         read_model(tmp_path / "net.safetensors")
     np.savez(tmp_path / "objects.npz", U=np.array([{}], dtype=object), V=np.ones(1))
-    with pytest.raises(ValueError, match=r"objects\.npz cannot be read"):
+    with pytest.raises(ValueError, match=r"objects\.npz: array 'U' holds .* objects and records are refused"):
         read_model(tmp_path / "objects.npz")
     save_file({"W1": normal(2, 4), "W2": normal(3, 2)}, tmp_path / "deep.safetensors")
     with pytest.raises(ValueError, match=r"must hold the arrays U and V; it has \['W1', 'W2'\]"):

@@ -24,6 +24,7 @@ from droptics import datasets
 from droptics.datasets import files, images, tables
 from droptics.datasets import ratings as rating_sets
 from droptics.datasets.tables import read_chunks
+from droptics.files import archives
 
 REAL = os.environ.get("DROPTICS_DATA")
 needs_data = pytest.mark.skipif(
@@ -239,7 +240,7 @@ def test_archives_cannot_write_outside(tmp_path, name):
         packed.addfile(member, io.BytesIO(b"x"))
     for archive in ("a.zip", "a.tar.gz"):
         with pytest.raises(ValueError, match="points outside"):
-            files.unpack(tmp_path / archive, inside, lambda _name: True)
+            archives.unpack(tmp_path / archive, inside, lambda _name: True)
     assert not list(tmp_path.rglob("evil.dat"))
 
 
@@ -253,12 +254,12 @@ def test_links_in_archives_are_not_followed(tmp_path):
         member = tarfile.TarInfo("door/evil.dat")
         member.size = 1
         packed.addfile(member, io.BytesIO(b"x"))
-    assert files.unpack(tmp_path / "a.tar", inside, lambda _name: True) == [inside / "door" / "evil.dat"]
+    assert archives.unpack(tmp_path / "a.tar", inside, lambda _name: True) == [inside / "door" / "evil.dat"]
     assert not list(outside.iterdir())
     (inside / "way").symlink_to(outside)
     (tmp_path / "b.zip").write_bytes(zip_of({"way/evil.dat": b"x"}))
     with pytest.raises(ValueError, match="points outside"):
-        files.unpack(tmp_path / "b.zip", inside, lambda _name: True)
+        archives.unpack(tmp_path / "b.zip", inside, lambda _name: True)
     assert not list(outside.iterdir())
 
 
@@ -362,7 +363,7 @@ def test_faults_name_their_line(tmp_path, content, message, size):
 
 def test_table_details(tmp_path):
     path = tmp_path / "r.csv"
-    path.write_text('a,x,rating\n"Smith, J",007,4\n"K ""B"" L",8,5\n')
+    path.write_text('user,item,rating\n"Smith, J",007,4\n"K ""B"" L",8,5\n')
     assert joined(path) == [("Smith, J", "007", 4.0), ('K "B" L', "8", 5.0)]
     path.write_text("score,who,what\n2.5,9007199254740993,1\n")
     assert joined(path, columns=("who", "what", "score")) == [(9007199254740993, 1, 2.5)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 # A room imports only from lower floors, or from the left on floors where an arrow stands (ARROWS).
 FLOORS = [
-    ["errors", "checks", "files", "linalg", "norms", "estimates", "losses", "plots", "gpu"],
+    ["errors", "checks", "files", "clusters", "linalg", "norms", "estimates", "losses", "plots", "gpu"],
     ["data", "masks", "models"],
     ["penalties", "datasets"],
     ["envelopes", "equalization", "optima", "landscapes", "bounds", "coadaptation", "heads", "predictions"],
@@ -16,6 +16,7 @@ FLOORS = [
     ["evidence"],
     ["papers"],
     ["cli"],
+    ["__main__"],
 ]
 ARROWS = {3: ["envelopes", "equalization", "optima", "landscapes", "bounds"], 4: ["attacks", "training", "layers"]}
 GROUND_ARROWS = {"norms": {"checks", "linalg"}, "linalg": {"checks"}, "losses": {"checks"}, "estimates": {"checks"}}

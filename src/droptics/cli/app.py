@@ -17,6 +17,7 @@ from droptics.cli.attack import attack_command
 from droptics.cli.audit import audit_command
 from droptics.cli.complete import complete_command
 from droptics.cli.demo import demo_command
+from droptics.cli.errors import flush, message, silence
 from droptics.cli.optimum import optimum_command
 from droptics.cli.penalty import penalty_command
 from droptics.cli.reproduce import reproduce_command
@@ -37,7 +38,8 @@ def _flowing(text: str) -> str:
     return "\n\n".join(part if part.startswith("Example") else " ".join(part.split()) for part in paragraphs)
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
+Command = Callable[..., None]
+COMMANDS: dict[str, Command] = {
     "demo": demo_command,
     "penalty": penalty_command,
     "optimum": optimum_command,
@@ -47,8 +49,45 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "complete": complete_command,
     "attack": attack_command,
 }
+DEBUG = inspect.Parameter(
+    "debug",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[bool, typer.Option("--debug", help="Show where an error arose.")],
+)
+
+
+def _guarded(command: Command) -> Command:
+    """The command with --debug; without it every error is one line on stderr and an exit code."""
+
+    def run(debug: bool = False, **options: object) -> None:
+        try:
+            command(**options)
+            flush()
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except KeyboardInterrupt:
+            print("droptics: stopped", file=sys.stderr)
+            raise typer.Exit(130) from None
+        except BrokenPipeError:  # whoever read the output has enough
+            silence()
+            raise typer.Exit(141) from None
+        except Exception as problem:
+            if debug:
+                raise
+            print(f"droptics: {message(problem)}", file=sys.stderr)
+            raise typer.Exit(2) from None
+
+    signature = inspect.signature(command, eval_str=True)
+    run.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), DEBUG]
+    )
+    run.__annotations__ = {}
+    return run
+
+
 for _name, _command in COMMANDS.items():
-    app.command(_name, help=_flowing(_command.__doc__ or ""))(_command)
+    app.command(_name, help=_flowing(_command.__doc__ or ""))(_guarded(_command))
 
 
 def _show_version(value: bool) -> None:
@@ -65,16 +104,3 @@ def _options(
     ] = None,
 ) -> None:
     """What dropout does to a model, exactly: its penalty, the global optimum, and how far you are from it."""
-
-
-def main() -> None:
-    """Run the command line; anything wrong with the input is one clear line on stderr and exit code 2."""
-    try:
-        app()
-    except (ValueError, OSError, ArithmeticError) as problem:
-        message = " ".join(str(problem).split()) or type(problem).__name__
-        print(f"droptics: {message}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("droptics: stopped", file=sys.stderr)
-        sys.exit(130)

@@ -82,7 +82,10 @@ def attack_command(
     from droptics.attacks import Threat, WeakAttackWarning, attack
     from droptics.cli.modules import check_device, like_weights
     from droptics.cli.tables import show
+    from droptics.files import check_target
 
+    if out is not None:
+        check_target(out, ".safetensors")
     limits = None if box.strip().lower() == "none" else _box(box)
     danger = Threat.parse(threat, limits)
     sample = _sample(data, count, check_device(device))
@@ -145,37 +148,15 @@ def _sample(path: Path, count: int | None, device: str) -> Sample:
 
 
 def _model(path: Path, device: str) -> Any:
-    """The model of a file, without ever unpickling code."""
-    import torch
+    """The model of a file, without ever running code from it."""
+    from droptics.cli.modules import read_module
+    from droptics.files.limits import check_regular
+    from droptics.files.programs import is_script, read_state
 
-    from droptics.cli.modules import refuse_code
-
-    if not path.is_file():
-        raise ValueError(f"{path} does not exist")
-    if path.suffix == ".safetensors":
-        from droptics.cli.files import read_arrays
-
-        return _layers(read_arrays(path), path).to(device)
-    if path.suffix == ".pt2":
-        refuse_code(path)
-        try:
-            return torch.export.load(path).module().to(device)
-        except Exception as problem:
-            raise ValueError(f"{path} cannot be read as an exported program: {problem}") from problem
-    try:
-        return torch.jit.load(str(path), map_location=device)
-    except RuntimeError:
-        pass  # not an archive of TorchScript: a state dict, or nothing we can read
-    try:
-        state = torch.load(path, map_location=device, weights_only=True)
-    except Exception as problem:
-        raise ValueError(
-            f"{path} is neither TorchScript nor a state dict that loads without running code; save the model with "
-            "torch.jit.script, torch.export or its state_dict()"
-        ) from problem
-    if not isinstance(state, dict):
-        raise ValueError(f"{path} holds a {type(state).__name__}, expected a state dict")
-    return _layers(state, path).to(device)
+    check_regular(path)
+    if path.suffix == ".pt2" or is_script(path):
+        return read_module(path, device)
+    return _layers(read_state(path), path).to(device)
 
 
 def _layers(state: dict[str, Tensor], path: Path) -> nn.Module:
@@ -260,17 +241,12 @@ def _method(name: str, loss: Any, steps: int, step: float | None, restarts: int,
 
 
 def _write(result: Attack, path: Path) -> None:
-    from safetensors.torch import save_file
+    from droptics.files.arrays import write_tensors
 
-    from droptics.files import replacing
-
-    if path.suffix != ".safetensors":
-        raise ValueError(f"--out must end in .safetensors, got {path}")
     arrays = {
         "inputs": result.inputs,
         "success": result.success.to("cpu"),
         "radius": result.radius,
         "clean_correct": result.clean_correct,
     }
-    with replacing(path) as partial:
-        save_file({name: value.detach().cpu().contiguous() for name, value in arrays.items()}, partial)
+    write_tensors(path, arrays)

@@ -63,6 +63,10 @@ def audit_command(
 
     from droptics.audits import audit
     from droptics.cli.modules import like_weights, load_module
+    from droptics.files import check_target
+
+    if html is not None:
+        check_target(html, name="--html")
 
     def run(source: str, weights: Path | None) -> Report:
         network = load_module(source, weights)

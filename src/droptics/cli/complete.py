@@ -12,8 +12,8 @@ def complete_command(
     ratings: Annotated[
         str,
         typer.Argument(
-            help="A table of user, item, rating: CSV, TSV, MovieLens' u.data or ratings.dat (gzipped or not), Parquet; "
-            "or the name of a set: ml-100k, ml-1m, ml-10m, jester."
+            help="A table of user, item, rating: CSV, TSV, MovieLens' u.data or ratings.dat, JSON, JSONL (gzipped or "
+            "not), Parquet; or the name of a set: ml-100k, ml-1m, ml-10m, jester."
         ),
     ],
     width: Annotated[int, typer.Option("--width", help="Number of factors.")] = 30,
@@ -72,6 +72,7 @@ def complete_command(
     the default rate follows the width and the number of ratings. Each sweep shows the objective, which only falls.
     The model is written to a safetensors file, which `DropoutCompletion.load` reads.
 
+    The names of a header say which columns are user, item and rating, in any order; where they do not, say --columns.
     Ids may be numbers or text. A line that cannot be read is named; pairs rated twice are averaged.
 
     Examples:
@@ -81,12 +82,16 @@ def complete_command(
     """
     from droptics.cli.modules import check_device
     from droptics.cli.tables import show
+    from droptics.files import check_target
     from droptics.recommenders import DropoutCompletion
 
     if not 0 <= holdout < 1:
         raise ValueError(f"--holdout must lie in [0, 1), got {holdout}")
     if device is not None:
         check_device(device)
+    file = Path(f"{Path(ratings).name.split('.')[0]}-model.safetensors") if out is None else out
+    if save:
+        check_target(file)
     table = _load(ratings, columns, folder, download)
     train, test = table.split(holdout, seed) if holdout > 0 else (table, None)
     model = DropoutCompletion(
@@ -124,7 +129,6 @@ def complete_command(
     if notes:
         rows["note"] = "; ".join(notes)
     if save:
-        file = Path(f"{Path(ratings).name.split('.')[0]}-model.safetensors") if out is None else out
         model.save(file)
         rows["model"] = str(file)
     for user in recommend or []:

@@ -21,7 +21,9 @@ def demo_command(
 
     from droptics.cli.demo_page import write_page
     from droptics.cli.demo_sections import SECTIONS
+    from droptics.files import check_folder
 
+    check_folder(out)
     console = Console()
     sections = []
     columns = (TextColumn("{task.description:<42}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

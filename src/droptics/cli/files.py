@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from pathlib import Path
 
-import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from droptics.data import Sample
-from droptics.files import replacing
+from droptics.files.arrays import read_npz, read_tensors, write_tensors
+from droptics.files.limits import check_regular
 from droptics.models import Connections, DeepLinear, LinearModel, Model, TwoLayerLinear
 
 
 def read_arrays(path: Path) -> dict[str, Tensor]:
     """Named arrays of a .npz or .safetensors file."""
-    if not path.exists():
-        raise ValueError(f"{path} does not exist")
-    if path.suffix not in (".npz", ".safetensors"):
+    check_regular(path)
+    if path.suffix == ".safetensors":
+        return read_tensors(path)
+    if path.suffix != ".npz":
         raise ValueError(f"{path} must be a .npz or .safetensors file")
     try:
-        if path.suffix == ".safetensors":
-            return dict(load_file(path))
-        if not zipfile.is_zipfile(path):  # NumPy would advise to unpickle it
-            raise ValueError("it is not an archive of arrays, such as numpy.savez writes")
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: torch.from_numpy(archive[name]) for name in archive.files}
-    except Exception as problem:  # zipfile and safetensors raise error types of their own
-        raise ValueError(f"{path} cannot be read: {problem}") from problem
+        return {name: torch.from_numpy(array) for name, array in read_npz(path).items()}
+    except TypeError as problem:  # text, and numbers that torch does not know
+        raise ValueError(f"{path} holds an array that is no tensor: {problem}") from problem
 
 
 def examples_of(arrays: dict[str, Tensor], path: Path) -> tuple[Tensor, Tensor]:
@@ -69,13 +63,10 @@ def read_model(path: Path, connect: bool = False) -> LinearModel:
 
 def write_model(model: Model, path: Path) -> None:
     """Write the weights under the names that `read_model` reads."""
-    if path.suffix != ".safetensors":
-        raise ValueError(f"{path} must end in .safetensors")
     if isinstance(model, DeepLinear):
         arrays = {f"W{i}": weight for i, weight in enumerate(model.weights, start=1)}
     elif isinstance(model, TwoLayerLinear):
         arrays = {"U": model.U, "V": model.V}
     else:
         raise ValueError(f"weights of {type(model).__name__} cannot be written")
-    with replacing(path) as partial:
-        save_file({name: value.detach().contiguous() for name, value in arrays.items()}, partial)
+    write_tensors(path, arrays)

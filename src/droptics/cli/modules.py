@@ -3,114 +3,83 @@
 from __future__ import annotations
 
 import importlib
-import io
-import json
+import os
 import sys
-import warnings
-import zipfile
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
+
+from droptics.cli.errors import YourError
+from droptics.files.limits import check_regular
+from droptics.files.programs import is_script, read_program, read_script, read_state
 
 
 def load_module(source: str, state: Path | None = None) -> nn.Module:
     """A module from a file or an import path.
 
     `source` is a file written by torch.export.save (.pt2) or torch.jit.save, or `package.module:factory`, a class or
-    function that returns the module when called without arguments. `state` is a state dict (.safetensors, or .pt read
-    with weights_only=True, so that no code in it runs).
+    function that returns the module when called without arguments. `state` is a state dict (.safetensors, or .pt, of
+    which no code runs).
     """
     imported = ":" in source and not Path(source).exists()
-    module = _from_factory(source) if imported else _from_file(Path(source))
+    module = _from_factory(source) if imported else read_module(Path(source))
     if state is not None:
+        weights = read_state(state)
         try:
-            module.load_state_dict(read_state(state))
+            module.load_state_dict(weights)
         except RuntimeError as problem:
             raise ValueError(f"{state} does not fit the module: {problem}") from problem
     return module
 
 
-def read_state(path: Path) -> dict[str, Tensor]:
-    """A state dict, read without running code from the file."""
-    if not path.exists():
-        raise ValueError(f"{path} does not exist")
-    try:
-        if path.suffix == ".safetensors":
-            return dict(load_file(path))
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as problem:  # each format has its own errors; all mean that the file cannot be used
-        raise ValueError(f"{path} cannot be read as a state dict: {_first_line(problem)}") from problem
-    if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
-        content = content["state_dict"]
-    if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
-        raise ValueError(f"{path} does not hold a state dict (names and tensors)")
-    return content
-
-
 def _from_factory(source: str) -> nn.Module:
     package, _, name = source.partition(":")
+    if not all(part.isidentifier() for part in package.split(".")):
+        raise ValueError(f"{source}: {package!r} is neither a file nor the name of a module")
     sys.path.insert(0, str(Path.cwd()))
+    importlib.invalidate_caches()  # the file may be younger than the folder's last listing
     try:
         found = importlib.import_module(package)
-    except ImportError as problem:
-        raise ValueError(f"{package} cannot be imported: {problem}") from problem
+    except ModuleNotFoundError as problem:
+        if problem.name is not None and (package == problem.name or package.startswith(problem.name + ".")):
+            raise ValueError(f"{package} cannot be imported: {problem}; is it in this folder?") from problem
+        raise YourError(package, problem) from problem
+    except Exception as problem:
+        raise YourError(package, problem) from problem
     finally:
-        sys.path.pop(0)
+        sys.path.remove(str(Path.cwd()))
     factory = getattr(found, name, None)
     if not callable(factory):
         raise ValueError(f"{package} has no class or function called {name!r}")
-    module = factory()
+    try:
+        module = factory()
+    except Exception as problem:
+        raise YourError(source, problem) from problem
     if not isinstance(module, nn.Module):
         raise ValueError(f"{source} returned {type(module).__name__}, not a torch.nn.Module")
     return module
 
 
-def _from_file(path: Path) -> nn.Module:
-    if not path.exists():
+def read_module(path: Path, device: str = "cpu") -> nn.Module:
+    """The module of a file of torch.export.save (.pt2) or torch.jit.save."""
+    if not os.path.lexists(path):
         raise ValueError(f"{path} does not exist; give a file, or package.module:factory")
-    if not zipfile.is_zipfile(path):
-        raise ValueError(f"{path} is not an exported (torch.export.save) or scripted (torch.jit.save) module")
+    check_regular(path)
     if path.suffix == ".pt2":
-        refuse_code(path)
-    try:
-        if path.suffix == ".pt2":
-            return torch.export.load(path).module(check_guards=False)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch deprecates scripting; files that exist are still read
-            scripted: nn.Module = torch.jit.load(path, map_location="cpu")
-            return scripted
-    except Exception as problem:
-        raise ValueError(
-            f"{path} cannot be read as a module: {_first_line(problem)}; "
-            "for a state dict give package.module:factory and --state"
-        ) from problem
-
-
-def refuse_code(path: Path) -> None:
-    """Refuse an exported program with a part that torch would unpickle and that does not load as plain tensors."""
-
-    def flagged(node: Any) -> set[str]:
-        if isinstance(node, dict):
-            own = {str(node.get("path_name"))} if node.get("use_pickle") else set()
-            return own.union(*map(flagged, node.values()))
-        return set().union(*map(flagged, node)) if isinstance(node, list) else set()
-
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.namelist()
-            pickled = {"?"}.union(*(flagged(json.loads(archive.read(n))) for n in members if n.endswith(".json")))
-            for name in members:
-                if name.endswith(".pt") or name.rsplit("/", 1)[-1] in pickled:
-                    torch.load(io.BytesIO(archive.read(name)), map_location="cpu", weights_only=True)
-    except Exception as problem:
-        raise ValueError(f"{path} is not an exported program that loads without running code") from problem
+        return read_program(path).to(device)
+    if is_script(path):
+        return read_script(path, device)
+    raise ValueError(
+        f"{path} is not an exported (torch.export.save) or scripted (torch.jit.save) module; "
+        "for a state dict give package.module:factory and --state"
+    )
 
 
 def check_device(name: str) -> str:
     """The device, or one clear error where torch cannot use it here."""
+    if name.partition(":")[0] == "meta":
+        raise ValueError("--device meta holds no numbers; name a device that computes, such as cpu")
     try:
         torch.empty(1, device=name)
     except (RuntimeError, AssertionError) as problem:  # torch built without CUDA fails an assertion

@@ -37,9 +37,12 @@ def optimum_command(
     from droptics.cli.files import read_model, read_sample, write_model
     from droptics.cli.laws import law_for, law_for_widths
     from droptics.cli.tables import show
+    from droptics.files import check_target
     from droptics.models import DeepLinear, TwoLayerLinear
     from droptics.optima import certify, optimum
 
+    if out is not None:
+        check_target(out, ".safetensors")
     sample = read_sample(data)
     family = TwoLayerLinear if len(width) == 1 else DeepLinear
     best = optimum(family, sample, law_for_widths(width, drop, block))

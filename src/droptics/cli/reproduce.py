@@ -25,6 +25,7 @@ def reproduce_command(
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder of the data sets; else DROPTICS_DATA or the user's cache.")
     ] = None,
+    only_list: Annotated[bool, typer.Option("--list", help="Run nothing; list the figures and tables.")] = False,
     standing: Annotated[
         Path | None,
         typer.Option("--standing", help="Run nothing; write README.md of this folder of results: how each came out."),
@@ -43,12 +44,17 @@ def reproduce_command(
     import json
     import os
 
+    from droptics.cli.tables import listed
     from droptics.datasets import VARIABLE
     from droptics.evidence.figures import SCALES, manifest
     from droptics.evidence.standing import standing_page, standings
-    from droptics.files import write_text
+    from droptics.files import check_folder, write_text
     from droptics.papers import figures, gallery, reproduce, verify
 
+    if only_list:
+        chosen = [item for item in figures() if not ids or item.id in ids]
+        listed([{"id": item.id, "source": item.source, "title": item.title} for item in chosen], as_json)
+        return
     if standing is not None:
         write_text(standing / "README.md", standing_page(standings(figures(), standing)))
         return
@@ -57,6 +63,7 @@ def reproduce_command(
     if bool(ids) == everything:
         known = ", ".join(figure.id for figure in figures())
         raise ValueError(f"name figures or say --all; there are {known}")
+    check_folder(out)
     if data is not None:
         os.environ[VARIABLE] = str(data)  # worker processes inherit it
     artifacts = reproduce(ids or None, "smoke" if scale == "smoke" else "paper", out, engine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -19,6 +19,19 @@ def show(title: str, rows: Mapping[str, object], as_json: bool) -> None:
     table.add_column("value", justify="right")
     for name, value in rows.items():
         table.add_row(name, _text(value))
+    Console().print(table)
+
+
+def listed(rows: Sequence[Mapping[str, str]], as_json: bool) -> None:
+    """Print records with the same keys, one a line; JSON for programs."""
+    if as_json:
+        print(json.dumps(list(rows), indent=1))
+        return
+    table = Table(show_header=True)
+    for name in rows[0] if rows else ():
+        table.add_column(name, overflow="fold", no_wrap=name == "id")
+    for row in rows:
+        table.add_row(*row.values())
     Console().print(table)
 
 

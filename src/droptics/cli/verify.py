@@ -16,6 +16,7 @@ def verify_command(
         str | None,
         typer.Option("--paper", help="Only this work: mianjy2018, thesis, pal2020, helmbold2017 or droptics."),
     ] = None,
+    only_list: Annotated[bool, typer.Option("--list", help="Run nothing; list the claims.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     pages: Annotated[
         Path | None, typer.Option("--pages", help="Also write claims.md and errata.md into this folder.")
@@ -33,9 +34,18 @@ def verify_command(
     from rich.console import Console
     from rich.table import Table
 
+    from droptics.cli.tables import listed
+    from droptics.evidence.claims import select
     from droptics.evidence.pages import write_pages
-    from droptics.papers import verify
+    from droptics.files import check_folder
+    from droptics.papers import claims, verify
 
+    if only_list:
+        chosen = select(claims(), ids or None, paper)
+        listed([{"id": item.id, "source": item.source, "statement": item.statement} for item in chosen], as_json)
+        return
+    if pages is not None:
+        check_folder(pages, "--pages")
     results = verify(ids, paper)
     if pages is not None:
         write_pages(results, pages)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tarfile
-import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import IO
+from pathlib import Path
 
 import pooch
 
@@ -89,43 +85,3 @@ def download(remote: Remote, folder: Path) -> Path:
             f"its folder with folder=... or the environment variable {VARIABLE}"
         ) from problem
     return Path(found)
-
-
-def unpack(archive: Path, folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
-    """Copy the wanted regular files of a zip or tar archive into the folder, never outside it.
-
-    Member names that are absolute or climb with ".." are refused with a ValueError, and links are not followed:
-    nothing an archive says can make this write elsewhere. Each file is written aside and renamed into place.
-    """
-    written: list[Path] = []
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as packed:
-            for info in packed.infolist():
-                if not info.is_dir() and wanted(info.filename):
-                    with packed.open(info) as source:
-                        written.append(_place(source, info.filename, folder, archive))
-        return written
-    with tarfile.open(archive) as packed_tar:
-        for member in packed_tar:
-            if member.isfile() and wanted(member.name):
-                source_file = packed_tar.extractfile(member)
-                assert source_file is not None  # a regular file always has content
-                with source_file:
-                    written.append(_place(source_file, member.name, folder, archive))
-    return written
-
-
-def _place(source: IO[bytes], name: str, folder: Path, archive: Path) -> Path:
-    parts = PurePosixPath(name.replace("\\", "/")).parts
-    target = folder.joinpath(*parts)
-    climbs = not parts or ".." in parts or parts[0].startswith("/") or parts[0].endswith(":")
-    if climbs or not target.resolve().is_relative_to(folder.resolve()):
-        raise ValueError(
-            f"archive {archive} holds the member {name!r}, which points outside {folder}; it is not unpacked"
-        )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(target.name + ".part")
-    with aside.open("wb") as sink:
-        shutil.copyfileobj(source, sink)
-    aside.replace(target)
-    return target

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
+import io
+import math
 import os
 import pickle
+import pickletools
 import struct
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from droptics.datasets.files import Remote, data_folder, download, locate, missing, places, unpack
+from droptics.datasets.files import Remote, data_folder, download, locate, missing, places
+from droptics.files.archives import unpack
+from droptics.files.arrays import read_npz
+from droptics.files.limits import allowance, check_regular, opened
 
 Folder = str | os.PathLike[str]
 Bytes = NDArray[np.uint8]
@@ -102,19 +107,19 @@ def _idx_set(
 
 def _read_idx(path: Path, dimensions: int) -> Bytes:
     """An IDX file of bytes: two zeros, the type 8, the number of dimensions, the sizes (big endian), the data."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rb") as stream:
-            content: bytes = stream.read()
-    except (OSError, EOFError) as error:
-        raise ValueError(f"{path} cannot be read: {error}; fetch the file again") from error
     start = 4 + 4 * dimensions
-    if len(content) < start or content[:4] != bytes((0, 0, 8, dimensions)):
-        raise ValueError(f"{path} is not an IDX file of {dimensions}-dimensional bytes; fetch the file again")
-    shape = struct.unpack(f">{dimensions}I", content[4:start])
-    if len(content) - start != int(np.prod(shape)):
-        raise ValueError(f"{path} holds {len(content) - start} bytes where shape {shape} needs {int(np.prod(shape))}")
-    return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
+    with opened(path) as stream:
+        head = stream.read(start)
+        if len(head) < start or head[:4] != bytes((0, 0, 8, dimensions)):
+            raise ValueError(f"{path} is not an IDX file of {dimensions}-dimensional bytes; fetch the file again")
+        shape = struct.unpack(f">{dimensions}I", head[4:])
+        size = math.prod(shape)
+        if size > allowance(path.stat().st_size):
+            raise ValueError(f"{path} says shape {shape}, more than its size can hold; fetch the file again")
+        content = b"".join(iter(lambda: stream.read(1 << 20), b""))
+    if len(content) != size:
+        raise ValueError(f"{path} holds {len(content)} bytes where shape {shape} needs {size}")
+    return np.frombuffer(content, np.uint8).reshape(shape).copy()
 
 
 def _cifar_parts(folders: list[Path], split: str) -> list[tuple[Bytes, Bytes]]:
@@ -142,11 +147,26 @@ def _read_cifar_binary(path: Path) -> tuple[Bytes, Bytes]:
 
 
 def _read_cifar_python(path: Path) -> tuple[Bytes, Bytes]:
+    content = check_regular(path).read_bytes()
     try:
-        with path.open("rb") as stream:
-            batch = _ArraysOnly(stream, encoding="bytes").load()
-        pixels, labels = np.asarray(batch[b"data"]), np.asarray(batch[b"labels"])
-    except (pickle.UnpicklingError, EOFError, KeyError, TypeError, AttributeError) as error:
+        if any(
+            "PUT" in code.name and int(slot or 0) > (place or 0) for code, slot, place in pickletools.genops(content)
+        ):
+            raise ValueError("it asks for more memory than it has entries")
+        batch = _ArraysOnly(io.BytesIO(content), encoding="bytes").load()
+        pixels, listed = batch[b"data"], batch[b"labels"]
+        if type(pixels) is not np.ndarray or type(listed) is not list or not all(type(one) is int for one in listed):
+            raise ValueError("it does not hold an array of pixels and a list of labels")
+        labels = np.array(listed)
+    except (
+        pickle.UnpicklingError,
+        EOFError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        OverflowError,
+    ) as error:
         raise ValueError(f"{path} is not a CIFAR-10 python batch: {error}") from error
     if pixels.dtype != np.uint8 or pixels.shape != (len(labels), 3072):
         raise ValueError(f"{path} holds pixels of {pixels.dtype} {pixels.shape} for {len(labels)} labels")
@@ -173,6 +193,8 @@ class _ArraysOnly(pickle.Unpickler):
 
 
 def _empty_array(_kind: object, shape: tuple[int, ...], dtype: object) -> NDArray[Any]:
+    if shape != (0,):
+        raise pickle.UnpicklingError(f"it starts an array of shape {shape}, which NumPy never does")
     return np.ndarray.__new__(np.ndarray, shape, np.dtype(dtype))  # type: ignore[call-overload]
 
 
@@ -181,8 +203,10 @@ def _latin1(text: str, _encoding: str) -> bytes:
 
 
 def _read_cifar_coded(path: Path) -> tuple[Bytes, Bytes]:
-    with np.load(path, allow_pickle=False) as stored:
-        coded, labels = stored["coded"], stored["labels"]
+    stored = read_npz(path)
+    if absent := [key for key in ("coded", "labels") if key not in stored]:
+        raise ValueError(f"{path} has no array {absent[0]!r}; it holds {sorted(stored)}")
+    coded, labels = stored["coded"], stored["labels"]
     if coded.dtype != np.uint8 or coded.shape != (3, len(labels), 32, 32):
         raise ValueError(f"{path} holds {coded.dtype} {coded.shape} for {len(labels)} labels, expected coded planes")
     planes = np.cumsum(np.cumsum(coded, 2, dtype=np.uint8), 3, dtype=np.uint8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,11 @@ from numpy.typing import NDArray
 
 from droptics.checks import check_positive
 from droptics.data import Entries
-from droptics.datasets.files import Remote, data_folder, download, locate, missing, places, unpack
+from droptics.datasets.files import Remote, data_folder, download, locate, missing, places
 from droptics.datasets.tables import read_chunks
+from droptics.files.archives import unpack
+from droptics.files.arrays import read_npz
+from droptics.files.limits import FREE, check_regular
 
 Folder = str | os.PathLike[str]
 Array = NDArray[Any]
@@ -198,11 +200,10 @@ def _power_law(count: int, power: float, generator: np.random.Generator) -> NDAr
 
 
 def _read_npz(path: Path) -> Ratings:
-    with np.load(path, allow_pickle=False) as stored:
-        if absent := [key for key in ("users", "items", "ratings") if key not in stored]:
-            raise ValueError(f"{path} has no array {absent[0]!r}; it holds {sorted(stored)}")
-        times = stored["timestamps"] if "timestamps" in stored.files else None
-        return Ratings(stored["users"], stored["items"], stored["ratings"].astype(np.float32), times)
+    stored = read_npz(path)
+    if absent := [key for key in ("users", "items", "ratings") if key not in stored]:
+        raise ValueError(f"{path} has no array {absent[0]!r}; it holds {sorted(stored)}")
+    return Ratings(stored["users"], stored["items"], stored["ratings"].astype(np.float32), stored.get("timestamps"))
 
 
 def _unpacked(remote: Remote, target: Path, member: str) -> Path:
@@ -215,14 +216,17 @@ def _unpacked(remote: Remote, target: Path, member: str) -> Path:
 
 def _read_jester_text(path: Path) -> NDArray[np.float64]:
     rows = []
-    with path.open(newline="", encoding="utf-8-sig") as stream:
-        for number, fields in enumerate(csv.reader(stream), 1):
+    with check_regular(path).open(encoding="utf-8-sig", errors="replace") as stream:
+        for number, line in enumerate(stream, 1):
+            fields = line.replace('"', "").split(",")
             try:
                 rows.append([float(field) for field in fields])
             except ValueError:
                 raise ValueError(f"{path}, line {number}: not all of its fields are numbers") from None
             if len(rows[-1]) != len(rows[0]):
                 raise ValueError(f"{path}, line {number}: {len(fields)} fields where line 1 has {len(rows[0])}")
+    if not rows:
+        raise ValueError(f"{path} is empty; expected a line of ratings per user")
     return np.array(rows, np.float64)
 
 
@@ -234,5 +238,10 @@ def _read_jester_sheet(path: Path) -> NDArray[np.float64]:
             f"{path}: reading a spreadsheet needs xlrd; install it with `pip install droptics[xls]`, or save the "
             "sheet as csv"
         ) from error
-    sheet = xlrd.open_workbook(path).sheet_by_index(0)
-    return np.array([sheet.row_values(row) for row in range(sheet.nrows)], np.float64)
+    if check_regular(path).stat().st_size > FREE:
+        raise ValueError(f"{path} is larger than any sheet of this set; it is refused")
+    try:
+        sheet = xlrd.open_workbook(path).sheet_by_index(0)
+        return np.array([sheet.row_values(row) for row in range(sheet.nrows)], np.float64)
+    except Exception as error:  # broken sheets end in many kinds of errors
+        raise ValueError(f"{path} cannot be read as a spreadsheet of numbers: {error}") from error

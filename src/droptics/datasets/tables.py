@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import gzip
+import math
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,14 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from droptics.datasets.columns import positions
+from droptics.datasets.documents import LINE, json_records
+from droptics.files.limits import check_unpacked, opened
+
 Array = NDArray[Any]
 _SEPARATORS = ("::", "\t", ",", ";", " ")
 _EXACT_FLOAT = 2**53
+NEWLINE = b"\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,55 +38,71 @@ class Chunk:
 
 
 def read_chunks(
-    path: str | os.PathLike[str], columns: Sequence[str | int] = (0, 1, 2), size: int = 1 << 24
+    path: str | os.PathLike[str], columns: Sequence[str | int] | None = None, size: int = 1 << 24
 ) -> Iterator[Chunk]:
-    """Read users, items and ratings from a text table or a Parquet file, `size` bytes (text) at a time.
+    """Read users, items and ratings from a text table, JSON or a Parquet file, `size` bytes (text) at a time.
 
-    Text may be gzipped; the separator (`::`, tab, comma, semicolon or blank) and a header line are recognized from
-    the first line, so MovieLens' u.data, ratings.dat and ratings.csv are all read as they are. `columns` are three
-    names of the header or positions; more columns are allowed and ignored. Ids that are whole numbers come as
-    int64, others as text. A line that cannot be read and a rating that is not a finite number raise a ValueError
-    that names the line. Memory is a small multiple of `size`, whatever the length of the file.
+    Text and JSON may be gzipped; the separator (`::`, tab, comma, semicolon or blank) and a header line are recognized
+    from the first line, so MovieLens' u.data, ratings.dat and ratings.csv are all read as they are. A header is
+    obeyed: its names say which columns are user, item and rating, in any order, and one that does not tell is an
+    error. `columns` are three names or positions instead; more columns are allowed and ignored. JSON is a list of
+    objects or triples, or columns by name; JSONL (.jsonl, .ndjson) one of them a line. Ids that are whole numbers come
+    as int64, others as text. A line that cannot be read and a rating that is not a finite number raise a ValueError
+    that names the line. Memory is a small multiple of `size`, whatever the length of the file (JSON as one document
+    excepted).
     """
     source = Path(path).expanduser()
-    if len(columns) != 3:
+    if columns is not None and len(columns) != 3:
         raise ValueError(f"columns must name the user, the item and the rating, got {tuple(columns)!r}")
     if not source.is_file():
         raise ValueError(f"path: no file {source}")
     if source.suffix in (".parquet", ".pq"):
         return _parquet_chunks(source, columns, max(1, size // 32))
+    if source.name.lower().removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson")):
+        return _json_chunks(source, columns, size)
     return _text_chunks(source, columns, size)
 
 
-def _text_chunks(path: Path, columns: Sequence[str | int], size: int) -> Iterator[Chunk]:
-    with _open(path) as stream:
-        head, line = stream.readline(), 1
-        while head and not head.strip():
-            head, line = stream.readline(), line + 1
-        if not head:
-            raise ValueError(f"{path} is empty; expected lines of user, item and rating")
+def _text_chunks(path: Path, columns: Sequence[str | int] | None, size: int) -> Iterator[Chunk]:
+    with opened(path) as stream:
+        head, line = _first_line(stream, path)
         text = _decode(head, path, line).lstrip("\ufeff").rstrip("\r\n")
         separator = next((mark for mark in _SEPARATORS if mark in text), ",")
-        fields = _split(text, separator)
+        fields = _split(text, separator, f"{path}, line {line}")
         header = _is_header(fields, columns)
-        picked = _positions(fields, columns, header, path)
+        picked = positions(fields if header else None, columns, path, len(fields))
         line += header
-        rest = b"" if header else head.lstrip(b"\xef\xbb\xbf")
+        rest, found = (b"" if header else head.lstrip(b"\xef\xbb\xbf")), 0
         while True:
             block = rest + stream.read(size)
             if not block:
-                return
+                break
             cut = block.rfind(b"\n") + 1
-            if len(block) - len(rest) == 0 or cut == 0:
-                cut = len(block) if len(block) - len(rest) < size else cut
+            if len(block) - len(rest) < size:
+                cut = len(block)
             rest, block = block[cut:], block[:cut]
+            if len(rest) > max(LINE, size):
+                raise ValueError(f"{path}, line {line + block.count(NEWLINE)}: longer than {LINE:,} bytes; refused")
             if block:
-                yield _parse(block, separator, len(fields), picked, line, path)
-                line += block.count(b"\n")
+                chunk = _parse(block, separator, len(fields), picked, line, path)
+                found += len(chunk.values)
+                line += block.count(NEWLINE)
+                if len(chunk.values):
+                    yield chunk
+        if not found:
+            raise ValueError(f"{path} holds no ratings, only {'a header' if header else 'blank lines'}")
 
 
-def _open(path: Path) -> IO[bytes]:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+def _first_line(stream: IO[bytes], path: Path) -> tuple[bytes, int]:
+    """The first line that is not blank, and its number."""
+    head, line = stream.readline(LINE + 1), 1
+    while head and not head.strip():
+        head, line = stream.readline(LINE + 1), line + 1
+    if not head:
+        raise ValueError(f"{path} is empty; expected lines of user, item and rating")
+    if len(head) > LINE:
+        raise ValueError(f"{path}, line {line}: longer than {LINE:,} bytes; it is refused")
+    return head, line
 
 
 def _decode(raw: bytes, path: Path, line: int) -> str:
@@ -91,20 +112,24 @@ def _decode(raw: bytes, path: Path, line: int) -> str:
         raise ValueError(f"{path}, line {line}: not UTF-8 text ({error.reason})") from error
 
 
-def _split(text: str, separator: str) -> list[str]:
+def _split(text: str, separator: str, where: str) -> list[str]:
     if '"' in text:
-        return [field.strip() for field in next(csv.reader([text], delimiter=separator[0]))]
+        try:
+            return [field.strip() for field in next(csv.reader([text], delimiter=separator[0]))]
+        except (csv.Error, StopIteration) as error:
+            raise ValueError(f"{where}: {error}") from error
     return [field.strip() for field in (text.split() if separator == " " else text.split(separator))]
 
 
-def _is_header(fields: list[str], columns: Sequence[str | int]) -> bool:
+def _is_header(fields: list[str], columns: Sequence[str | int] | None) -> bool:
+    if columns is None:
+        # A header has words and nowhere a number; with a number among its words it is a broken or headless first line.
+        return len(fields) > 2 and not any(map(_is_number, fields)) and all(fields)
     if any(isinstance(column, str) for column in columns):
         return True
-    where = int(columns[2])
     try:
-        float(fields[where] or "nan")
+        float(fields[int(columns[2])] or "nan")
     except (ValueError, IndexError):
-        # A header has a word where the rating stands and nowhere a number; else it is a broken first line.
         return len(fields) > max(int(column) for column in columns) and not any(map(_is_number, fields))
     return False
 
@@ -115,22 +140,6 @@ def _is_number(field: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _positions(fields: list[str], columns: Sequence[str | int], header: bool, path: Path) -> tuple[int, int, int]:
-    found = []
-    for column in columns:
-        if isinstance(column, str):
-            if column not in fields:
-                raise ValueError(f"columns: {path} has no column {column!r}; its header is {fields}")
-            found.append(fields.index(column))
-        else:
-            found.append(int(column))
-    if max(found) >= len(fields) or min(found) < 0:
-        raise ValueError(
-            f"{path}, line 1: {len(fields)} fields, expected at least {max(found) + 1} (user, item, rating)"
-        )
-    return found[0], found[1], found[2]
 
 
 def _parse(block: bytes, separator: str, width: int, picked: tuple[int, int, int], line: int, path: Path) -> Chunk:
@@ -207,7 +216,7 @@ def _parse_fields(block: bytes, separator: str, picked: tuple[int, int, int], li
         text = _decode(raw, path, line + offset).rstrip("\r")
         if not text.strip():
             continue
-        fields = _split(text, separator)
+        fields = _split(text, separator, f"{path}, line {line + offset}")
         if len(fields) <= max(picked):
             raise ValueError(
                 f"{path}, line {line + offset}: {len(fields)} fields where {max(picked) + 1} are needed: {text[:80]!r}"
@@ -239,33 +248,61 @@ def as_ids(names: Sequence[str] | Array) -> Array:
     return numbers if bool((numbers.astype(str) == text).all()) else text
 
 
-def _parquet_chunks(path: Path, columns: Sequence[str | int], rows: int) -> Iterator[Chunk]:
+def _json_chunks(path: Path, columns: Sequence[str | int] | None, size: int) -> Iterator[Chunk]:
+    for line, records in json_records(path, columns, size):
+        users, items, ratings = zip(*records, strict=True)
+        for number, (user, item, rating) in enumerate(records, line):
+            if not all(type(name) in (int, str) and name != "" for name in (user, item)):
+                raise ValueError(f"{path}, record {number}: ids must be whole numbers or text, got {user!r}, {item!r}")
+            if type(rating) not in (int, float) or not math.isfinite(rating):
+                raise ValueError(f"{path}, record {number}: rating {rating!r} is not a finite number")
+        names = [as_ids(list(map(str, ids))) for ids in (users, items)]
+        yield Chunk(names[0], names[1], np.array(ratings, np.float64), line)
+
+
+def _parquet_chunks(path: Path, columns: Sequence[str | int] | None, rows: int) -> Iterator[Chunk]:
     try:
-        from pyarrow import parquet  # noqa: PLC0415 - optional
+        from pyarrow import lib, parquet  # noqa: PLC0415 - optional
     except ImportError as error:
         raise ValueError(
             f"{path}: reading Parquet needs pyarrow; install it with `pip install droptics[parquet]`"
         ) from error
-    with parquet.ParquetFile(path) as file:
-        names = file.schema_arrow.names
-        picked = [names[c] if isinstance(c, int) and c < len(names) else c for c in columns]
-        if absent := [c for c in picked if c not in names]:
-            raise ValueError(f"columns: {path} has no column {absent[0]!r}; its columns are {names}")
-        line = 1
-        for batch in file.iter_batches(batch_size=rows, columns=list(dict.fromkeys(picked))):
-            users, items, values = (
-                batch.column(batch.schema.get_field_index(name)).to_numpy(zero_copy_only=False) for name in picked
-            )
-            ratings = np.asarray(values, np.float64)
-            bad = np.flatnonzero(~np.isfinite(ratings))
-            if bad.size:
-                raise ValueError(f"{path}, row {line + int(bad[0])}: the rating is not finite; remove or impute it")
-            yield Chunk(_plain(users), _plain(items), ratings, line)
-            line += len(ratings)
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            check_unpacked(path, 3 * 8 * file.metadata.num_rows, path.stat().st_size)
+            picked = [names[place] for place in positions(names, columns, path, len(names))]
+            line = 1
+            for batch in file.iter_batches(batch_size=rows, columns=list(dict.fromkeys(picked))):
+                found = [batch.column(batch.schema.get_field_index(name)) for name in picked]
+                yield _parquet_chunk(found, path, line)
+                line += len(batch)
+            if line == 1:
+                raise ValueError(f"{path} holds no ratings")
+    except (lib.ArrowException, OSError, OverflowError, MemoryError) as error:
+        raise ValueError(f"{path} cannot be read as Parquet: {error}") from error
+
+
+def _parquet_chunk(found: Sequence[Any], path: Path, line: int) -> Chunk:
+    for name, column in zip(("user", "item", "rating"), found, strict=True):
+        if column.null_count:
+            absent = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+            raise ValueError(f"{path}, row {line + absent}: the {name} is missing; remove or impute it")
+    users, items, values = (column.to_numpy(zero_copy_only=False) for column in found)
+    try:
+        ratings = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}, rows from {line}: ratings are not numbers: {error}") from error
+    bad = np.flatnonzero(~np.isfinite(ratings))
+    if bad.size:
+        raise ValueError(f"{path}, row {line + int(bad[0])}: the rating is not finite; remove or impute it")
+    return Chunk(_plain(users), _plain(items), ratings, line)
 
 
 def _plain(ids: Array) -> Array:
-    if not np.issubdtype(ids.dtype, np.integer):
+    if ids.dtype.kind == "f" and bool((ids % 1 == 0).all()):
+        return ids.astype(np.int64)
+    if ids.dtype.kind not in "iu":
         return ids.astype(str)
     beyond = ids.dtype == np.uint64 and len(ids) > 0 and int(ids.max()) >= 2**63
     return ids if beyond else ids.astype(np.int64)

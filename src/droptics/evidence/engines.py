@@ -23,6 +23,7 @@ import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from droptics.checks import check_positive
+from droptics.clusters import connect
 from droptics.evidence.provenance import here
 
 Row = Mapping[str, Any]
@@ -210,18 +211,11 @@ class Dask(Engine):
     """
 
     address: str
-    timeout: float = 10.0
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Done]:
-        try:
-            from distributed import Client, as_completed  # noqa: PLC0415 - an optional dependency
-        except ImportError as error:
-            raise ValueError("the dask engine needs the extra droptics[dask]: pip install 'droptics[dask]'") from error
-        try:
-            client = Client(self.address, timeout=self.timeout, set_as_default=False)  # type: ignore[no-untyped-call]
-        except OSError as error:
-            raise ValueError(f"engine: no Dask scheduler answers at {self.address}; check the address") from error
-        with client:
+        with connect(self.address) as client:
+            from distributed import as_completed  # noqa: PLC0415 - an optional dependency
+
             workers = client.scheduler_info(n_workers=-1)["workers"].values()
             gpus = sum(worker.get("resources", {}).get("GPU", 0) for worker in workers)
             futures, run = {}, uuid.uuid4().hex

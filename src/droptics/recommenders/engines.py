@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from droptics.clusters import connect
 from droptics.recommenders.alternation import Engine, Strengths, column_sums
 from droptics.recommenders.device import Device
 from droptics.recommenders.least_squares import solve_rows
@@ -72,13 +73,8 @@ class Cluster:
     """The compiled kernels on the workers of a Dask cluster; blocks of rows are sent once and stay there."""
 
     def __init__(self, address: Any) -> None:
-        try:
-            from distributed import Client  # noqa: PLC0415 - optional
-        except ImportError as error:
-            raise ValueError("engine: a cluster needs Dask; install it with `pip install droptics[dask]`") from error
-        made: Any = Client
-        self._own = not isinstance(address, Client)
-        self.client: Any = made(address, set_as_default=False) if self._own else address
+        self._own = isinstance(address, str)
+        self.client: Any = connect(address) if self._own else address
         self.workers = max(1, len(self.client.scheduler_info()["workers"]))
 
     def close(self) -> None:

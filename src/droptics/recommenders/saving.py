@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
-from droptics.files import replacing
+from droptics.files.arrays import read_numpy_tensors, write_arrays
 from droptics.recommenders.alternation import Strengths, Sweep
 from droptics.recommenders.ids import Lookup
 from droptics.recommenders.ratings import Compressed
@@ -27,9 +25,7 @@ PLACES = ("engine", "device", "progress", "threads")
 
 def write(path: str | os.PathLike[str], arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
     """Write arrays and JSON facts; the file is written aside and renamed, so that it is never seen half done."""
-    plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    with replacing(path) as partial:
-        save_file(plain, partial, metadata={"format": FORMAT, "facts": json.dumps(facts)})
+    write_arrays(path, arrays, {"format": FORMAT, "facts": json.dumps(facts)})
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -38,12 +34,11 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]
     if not source.is_file():
         raise ValueError(f"path: no file {source}")
     try:
-        with safe_open(source, framework="numpy") as stored:
-            metadata = stored.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                raise ValueError(f"{source} is not a saved completion (its format is {metadata.get('format')!r})")
-            return {name: stored.get_tensor(name) for name in stored.keys()}, json.loads(metadata["facts"])  # noqa: SIM118
-    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+        arrays, texts = read_numpy_tensors(source)
+        if texts.get("format") != FORMAT:
+            raise ValueError(f"its format is {texts.get('format')!r}")
+        return arrays, json.loads(texts["facts"])
+    except (ValueError, KeyError) as error:
         raise ValueError(f"{source} is not a saved completion: {error}") from error
 
 

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from droptics.files import replacing
+from droptics.files.arrays import read_safetensors, write_tensors
 from droptics.models import Model
 from droptics.training.engines import Engine
 from droptics.training.guards import Guard
@@ -30,20 +28,18 @@ def save(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     """Write tensors and a JSON state into one file; a reader sees the old file or the new one, never a part."""
     metadata = {"format": FORMAT, "state": json.dumps(state)}
     own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    with replacing(path) as partial:
-        save_file(own, partial, metadata)
+    write_tensors(path, own, metadata)
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what `save` wrote."""
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                raise ValueError(f"checkpoint {path} was not written by this version of train; remove it to start anew")
-            return {name: file.get_tensor(name) for name in file.keys()}, json.loads(metadata["state"])  # noqa: SIM118
-    except SafetensorError as error:
+        tensors, texts = read_safetensors(path)
+    except ValueError as error:
         raise ValueError(f"checkpoint {path} cannot be read ({error}); remove it to start anew") from error
+    if texts.get("format") != FORMAT:
+        raise ValueError(f"checkpoint {path} was not written by this version of train; remove it to start anew")
+    return tensors, json.loads(texts["state"])
 
 
 def fingerprint(settings: dict[str, Any], tensors: list[Tensor]) -> str:

@@ -1,0 +1,41 @@
+"""A Dask cluster by the address of its scheduler: a client, or one clear error within seconds."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+SECONDS = 5.0
+"""How long to wait for an answer."""
+
+
+def connect(address: str) -> Any:
+    """A client of the scheduler at an address such as tcp://host:8786 (or host:8786).
+
+    The port is tried before Dask is asked, which would go on trying in the background and complain when Python ends.
+    """
+    try:
+        from distributed import Client  # noqa: PLC0415 - an optional dependency
+    except ImportError as error:
+        raise ValueError(
+            "engine: a cluster needs the extra droptics[dask]; install it with `pip install 'droptics[dask]'`"
+        ) from error
+    full = address if "://" in address else f"tcp://{address}"
+    try:
+        parts = urlsplit(full)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError(f"engine: {address!r} is not an address; write tcp://host:port") from error
+    if parts.scheme != "inproc":
+        if not host or not port or parts.scheme not in ("tcp", "tls", "ws", "wss", "ucx"):
+            raise ValueError(f"engine: {address!r} is not an address; write tcp://host:port")
+        try:
+            socket.create_connection((host, port), timeout=SECONDS).close()
+        except (OSError, UnicodeError) as error:
+            raise ValueError(f"engine: no Dask scheduler answers at {address} ({error}); check the address") from error
+    made: Any = Client
+    try:
+        return made(full, timeout=SECONDS, set_as_default=False)
+    except OSError as error:
+        raise ValueError(f"engine: what answers at {address} is no Dask scheduler; check the address") from error
