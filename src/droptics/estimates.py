@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import torch
 from torch import Tensor
 
 
@@ -14,13 +15,16 @@ class Estimate:
 
     Attributes:
         value: The number, differentiable where the mathematics is; a batch of numbers for batched models.
-        lower: Lower end of the interval; equal to `value` for exact methods.
+        lower: Lower end of the interval, in which rounding is allowed for.
         upper: Upper end of the interval.
         method: How it was computed, in words.
         cost: How many times the model was evaluated on the whole data (1 for a closed form).
         confidence: Coverage of the interval; 1 for exact methods.
-        guaranteed: A second interval that holds at the same confidence for every sample size, without the normal
-            approximation; None when no such bound is known (unbounded masks, unknown model family).
+        guaranteed: An interval that holds at the same confidence for every sample size, without the normal
+            approximation; None when no such bound is known (unknown model family).
+        error: How far rounding can have moved the value: a bound that follows from the sums that were done, zero
+            where nothing was rounded and infinite where no bound is known. An exact method's interval is
+            value -+ error.
     """
 
     value: Tensor
@@ -30,29 +34,35 @@ class Estimate:
     cost: int
     confidence: float = 1.0
     guaranteed: tuple[Tensor, Tensor] | None = None
+    error: Tensor | float = 0.0
 
     @staticmethod
-    def exact(value: Tensor, method: str, cost: int = 1) -> Estimate:
-        """An exactly computed number: the interval is the number itself."""
-        return Estimate(value, value.detach(), value.detach(), method, cost)
+    def exact(value: Tensor, method: str, cost: int = 1, error: Tensor | float = 0.0) -> Estimate:
+        """An exactly computed number: only rounding, by at most `error`, stands between it and the truth."""
+        fixed = value.detach()
+        return Estimate(value, fixed - error, fixed + error, method, cost, error=error)
 
     @property
     def interval(self) -> tuple[Tensor, Tensor]:
         """The pair (lower, upper)."""
         return self.lower, self.upper
 
-    def shift(self, offset: Tensor) -> Estimate:
-        """The same estimate of `value + offset`, for an offset that is known exactly."""
+    def shift(self, offset: Tensor, error: Tensor | float = 0.0) -> Estimate:
+        """The same estimate of `value + offset`, for an offset that is known up to a rounding of `error`."""
         known = offset.detach()
-        guaranteed = None if self.guaranteed is None else (self.guaranteed[0] + known, self.guaranteed[1] + known)
-        return Estimate(
-            self.value + offset,
-            self.lower + known,
-            self.upper + known,
-            self.method,
-            self.cost,
-            self.confidence,
-            guaranteed,
+        value = self.value + offset
+        # the sum itself is rounded, by half a unit in the last place of the result
+        more = error + torch.finfo(value.dtype).eps * value.detach().abs()
+        guaranteed = self.guaranteed
+        if guaranteed is not None:
+            guaranteed = (guaranteed[0] + known - more, guaranteed[1] + known + more)
+        return replace(
+            self,
+            value=value,
+            lower=self.lower + known - more,
+            upper=self.upper + known + more,
+            guaranteed=guaranteed,
+            error=self.error + more,
         )
 
     def __float__(self) -> float:
@@ -63,7 +73,10 @@ class Estimate:
             return f"Estimate(values of shape {tuple(self.value.shape)}, {self.method})"
         value = float(self)
         if self.confidence == 1.0:
-            return f"Estimate({value:.6g}, {self.method})"
+            # an error that changes none of the digits shown is not shown
+            error = float(self.error)
+            shown = f"{value:.6g}" if error <= 5e-7 * abs(value) else f"{value:.6g} +- {error:.2g}"
+            return f"Estimate({shown}, {self.method})"
         low, high = float(self.lower), float(self.upper)
         return f"Estimate({value:.6g} in [{low:.6g}, {high:.6g}] at {self.confidence:.0%}, {self.method})"
 

@@ -19,6 +19,11 @@ class Loss(abc.ABC):
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """One loss per example."""
 
+    @property
+    def slope(self) -> float | None:
+        """Most that the loss changes when every output changes by at most one; None where it has no such limit."""
+        return None
+
     def hessian(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Second derivatives in the outputs (n, outputs): one symmetric matrix per example, (n, outputs, outputs).
 
@@ -68,6 +73,11 @@ class CrossEntropy(Loss):
         index = targets.expand(outputs.shape[:-1]).unsqueeze(-1)
         return -log_probabilities.gather(-1, index).squeeze(-1)
 
+    @property
+    def slope(self) -> float:
+        # log-sum-exp and the true class's own output change by at most one each
+        return 2.0
+
     def hessian(self, outputs: Tensor, targets: Tensor) -> Tensor:
         chances = functional.softmax(outputs, dim=-1)
         return torch.diag_embed(chances) - chances.unsqueeze(-1) * chances.unsqueeze(-2)
@@ -84,6 +94,10 @@ class Logistic(Loss):
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return functional.softplus(-binary_margin(outputs, targets))
+
+    @property
+    def slope(self) -> float:
+        return 1.0
 
     def hessian(self, outputs: Tensor, targets: Tensor) -> Tensor:
         chance = torch.sigmoid(outputs)

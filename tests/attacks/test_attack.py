@@ -665,6 +665,7 @@ def test_adapter_has_the_usual_calling_convention(seeded: None) -> None:
         first(pictures * 255, labels)
 
 
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # torch's note on processors without bfloat16
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, "autocast"])
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_attacks_work_in_every_precision(dtype: torch.dtype | str, norm: str) -> None:

@@ -12,6 +12,8 @@ from torch import nn
 from droptics.layers import DropBlock, DropConnect, ExplicitDropout
 from droptics.losses import CrossEntropy, Loss, Squared
 
+# torch's note on processors without bfloat16
+pytestmark = pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")
 HALVES = [torch.float16, torch.bfloat16]
 PRECISIONS = [*HALVES, torch.float32, torch.float64]
 

@@ -20,10 +20,9 @@ from torch import Tensor
 from droptics.checks import as_drop, check_positive, check_size, wants_derivative
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.errors import NoClosedForm
-from droptics.linalg import psd_root
-from droptics.linalg.scales import equilibrate
 from droptics.masks import MaskLaw, Product
-from droptics.models import Connections, DeepLinear, Factorization, LinearModel, Model
+from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, LinearModel, Model, TwoLayerLinear
+from droptics.penalties.rounding import input_scale, roundings
 from droptics.penalties.unit_outputs import unit_outputs
 
 Array = NDArray[Any]
@@ -45,13 +44,54 @@ def unit_energies(model: Model, data: Data) -> Tensor:
     return _average(model, data, lambda head: head.square().sum(-2), _feature_energies)
 
 
-def linear_penalty(model: Model, data: Data, masks: MaskLaw) -> Tensor:
-    """sum_ij Cbar_ij G_ij (pal2020-lem3.1, mianjy2018-lemA.1); only the diagonal when the units are uncorrelated."""
+def linear_penalty(model: Model, data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor]:
+    """sum_ij Cbar_ij G_ij (pal2020-lem3.1, mianjy2018-lemA.1) and how far rounding can have moved it.
+
+    Only the diagonal is formed when the units are uncorrelated.
+    """
+    steps = roundings(model, data)
     if masks.independent:
         energies = unit_energies(model, data)
-        return (energies * masks.relative_variance.to(energies)).sum(-1)
-    gram = unit_gram(model, data)
-    return (gram * masks.characteristic.to(gram)).sum((-2, -1))
+        strengths = masks.relative_variance.to(energies)
+        value = (energies * strengths).sum(-1)
+        with torch.no_grad():
+            scale = (unit_scales(model, data, energies) * strengths).sum(-1)
+    else:
+        gram = unit_gram(model, data)
+        value = (gram * masks.characteristic.to(gram)).sum((-2, -1))
+        with torch.no_grad():
+            # |Cbar_ij| <= sqrt(Cbar_ii Cbar_jj), and the same for the Gram matrix of absolute values
+            scales = unit_scales(model, data, torch.diagonal(gram, dim1=-2, dim2=-1))
+            scale = (scales * masks.relative_variance.to(scales)).clamp_min(0).sqrt().sum(-1).square()
+        steps += len(data) if isinstance(data, Sample) else 0
+    return value, steps * torch.finfo(value.dtype).eps / 2 * scale
+
+
+@singledispatch
+def unit_scales(model: Model, data: Data, energies: Tensor) -> Tensor:
+    """The energies of absolute values, (..., units), or more: what the rounding of `unit_energies` is relative to.
+
+    The energies themselves where nothing cancels before it is squared. Features of a module count as given.
+    """
+    return energies
+
+
+@unit_scales.register
+def _(model: TwoLayerLinear, data: Data, energies: Tensor) -> Tensor:
+    return (model.V.abs().mT @ input_scale(data)).square() * model.U.square().sum(-2)
+
+
+@unit_scales.register
+def _(model: Autoencoder, data: Data, energies: Tensor) -> Tensor:
+    return unit_scales(model.untied, data, energies)
+
+
+@unit_scales.register
+def _(model: Factorization, data: Data, energies: Tensor) -> Tensor:
+    if isinstance(data, Entries):
+        return energies
+    absolute = Factorization(model.U.abs(), model.V.abs())
+    return absolute.unit_outputs(_readable(model, data).abs()).square().mean(-2)
 
 
 def feature_gram(features: Tensor, sample: Sample) -> Tensor:
@@ -150,48 +190,81 @@ def layer_laws(model: DeepLinear, masks: MaskLaw) -> tuple[MaskLaw, ...]:
     return laws
 
 
-def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
-    """Exact penalty of a deep linear network by propagating second moments (thesis-prop8).
+def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor]:
+    """Exact penalty of a deep linear network by propagating second moments (thesis-prop8), and its rounding.
 
-    Carries F with F F^T the second moment of the unmasked layer values and D, the excess that the masks add:
-    D_i = (1 + Cbar_i) o (W_i D_{i-1} W_i^T) + Cbar_i o (W_i F_{i-1})(W_i F_{i-1})^T. Only non-negative terms are added
-    (no difference of large numbers, also for tiny rates). O(depth width^3) instead of a sum over all pivot paths.
+    Carries S, the second moment of the unmasked layer values, and D, the excess that the masks add:
+    D_i = (1 + Cbar_i) o (W_i D_{i-1} W_i^T) + Cbar_i o (W_i S_{i-1} W_i^T). Only non-negative terms are added (no
+    difference of large numbers, also for tiny rates). O(depth width^3) instead of a sum over all pivot paths.
     """
     laws = layer_laws(model, masks)
-    factor = _input_factor(model, data)
-    if factor is None:
-        return sub_penalties(model, data, masks).sum(-1)
-    if masks.independent and factor.device.type == "cpu":
-        first = [torch.eye(len(factor), dtype=factor.dtype)] if model.mask_inputs else []
-        layers, strengths = [*first, *model.weights, factor], [law.relative_variance for law in laws]
-        parts = layers + strengths
-        if all(part.shape[0] <= TINY and part.ndim < 3 for part in parts) and not wants_derivative(*parts):
-            arrays, rates = ([part.numpy() for part in parts] for parts in (layers, strengths))
-            return factor.new_tensor(_tiny_penalty(arrays[:-1], arrays[-1], rates))
-    excess: Tensor | None = None
+    strengths, scale = [law.relative_variance for law in laws], input_scale(data)
+    steps = (roundings(model, data) + 2 * sum(model.layer_units)) * torch.finfo(model.dtype).eps / 2
+    # fewer examples than features: their outer product is never formed, only that of the first hidden layer
+    wide = isinstance(data, Sample) and len(data) <= model.input_size and not model.mask_inputs
+    start = _first_moment(model, data) if wide else input_moment(model, data)  # type: ignore[arg-type]
+    parts = [*model.weights, start, scale, *strengths]
+    tiny = all(part.shape[0] <= TINY and part.ndim < 3 for part in parts)
+    if masks.independent and start.device.type == "cpu" and tiny and not wants_derivative(*parts):
+        layers, rates = ([part.numpy() for part in group] for group in (model.weights, strengths))
+        before = [np.eye(model.input_size, dtype=layers[0].dtype)] if model.mask_inputs else []
+        found, level = _tiny_penalty([*before, *layers], start.numpy(), scale.numpy(), rates, moved=wide)
+        return start.new_tensor(found), start.new_tensor(steps * level)
+    second, excess = start, None
     if model.mask_inputs:
-        excess = _noise(laws[0], factor, None)
+        excess = _hadamard(laws[0], second)
         laws = laws[1:]
     for weight, law in zip(model.weights[:-1], laws, strict=True):
-        factor = weight @ factor
-        excess = _noise(law, factor, None if excess is None else weight @ excess @ weight.mT)
+        second = second if wide else weight @ second @ weight.mT
+        wide = False
+        moved = None if excess is None else weight @ excess @ weight.mT
+        excess = _hadamard(law, second) if moved is None else moved + _hadamard(law, second + moved)
     assert excess is not None
     last = model.weights[-1]
-    return ((last @ excess) * last).sum((-2, -1))
+    value = ((last @ excess) * last).sum((-2, -1))
+    with torch.no_grad():
+        return value, steps * _deep_scale(model, scale, strengths)
 
 
-def _tiny_penalty(layers: list[Array], factor: Array, strengths: list[Array]) -> float:
-    """The propagation of `deep_penalty` in NumPy, whose calls on small arrays are several times cheaper than torch's.
+def _first_moment(model: DeepLinear, sample: Sample) -> Tensor:
+    """Second moment of the first hidden layer."""
+    hidden = model.weights[0] @ (sample.inputs * sample.shares.sqrt()[:, None]).mT
+    return hidden @ hidden.mT
 
-    One network with independent units; `layers` stand between the inputs of the first mask and the outputs.
+
+def _deep_scale(model: DeepLinear, plain: Tensor, strengths: list[Tensor]) -> Tensor:
+    """The penalty of absolute weights, or more: |S_ij| <= p_i p_j and |D_ij| <= q_i q_j go from layer to layer."""
+    plain = plain.unsqueeze(-1)
+    noisy = torch.zeros_like(plain)
+    rates = [strength.to(plain).unsqueeze(-1) for strength in strengths]
+    if model.mask_inputs:
+        noisy = rates.pop(0).sqrt() * plain
+    for weight, rate in zip(model.weights[:-1], rates, strict=True):
+        plain, noisy = weight.abs() @ plain, weight.abs() @ noisy
+        noisy = (noisy.square() + rate * (noisy.square() + plain.square())).sqrt()
+    return (model.weights[-1].abs() @ noisy).square().sum((-2, -1))
+
+
+def _tiny_penalty(
+    layers: list[Array], second: Array, plain: Array, strengths: list[Array], moved: bool
+) -> tuple[float, float]:
+    """The propagation of `deep_penalty` and `_deep_scale` in NumPy, whose calls on small arrays are much cheaper.
+
+    One network with independent units; `layers` stand between the inputs of the first mask and the outputs, and
+    `moved` says that `second` is behind the first of them already.
     """
-    excess = np.zeros((len(factor), len(factor)), factor.dtype)
+    excess = np.zeros((len(layers[0][0]),) * 2, second.dtype)
+    noisy = np.zeros_like(plain)
     for weight, strength in zip(layers[:-1], strengths, strict=True):
-        factor = weight @ factor
+        size, rate = np.abs(weight), strength.astype(second.dtype)
+        second = second if moved else weight @ second @ weight.T
+        moved = False
         excess = weight @ excess @ weight.T
-        noise = strength.astype(factor.dtype) * (np.square(factor).sum(1) + excess.diagonal())
-        excess.ravel()[:: len(excess) + 1] += noise
-    return float(np.vdot(layers[-1] @ excess, layers[-1]))
+        excess.ravel()[:: len(excess) + 1] += rate * (second.diagonal() + excess.diagonal())
+        plain, noisy = size @ plain, size @ noisy
+        noisy = np.sqrt(noisy**2 + rate * (noisy**2 + plain**2))
+    last = layers[-1]
+    return float(np.vdot(last @ excess, last)), float(np.square(np.abs(last) @ noisy).sum())
 
 
 def sub_penalties(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
@@ -245,33 +318,6 @@ def _hadamard(law: MaskLaw, moment: Tensor) -> Tensor:
         diagonal = torch.diagonal(moment, dim1=-2, dim2=-1)
         return torch.diag_embed(law.relative_variance.to(moment) * diagonal)
     return law.characteristic.to(moment) * moment
-
-
-def _noise(law: MaskLaw, factor: Tensor, moved: Tensor | None) -> Tensor:
-    """Moved + Cbar o (moved + F F^T), of which only the diagonal is formed when nothing else is needed."""
-    if law.independent:
-        energies = factor.square().sum(-1)
-        if moved is not None:
-            energies = energies + torch.diagonal(moved, dim1=-2, dim2=-1)
-        noise = torch.diag_embed(law.relative_variance.to(factor) * energies)
-    else:
-        second = factor @ factor.mT
-        noise = law.characteristic.to(factor) * (second if moved is None else second + moved)
-    return noise if moved is None else moved + noise
-
-
-def _input_factor(model: DeepLinear, data: Data) -> Tensor | None:
-    """F with F F^T = E x x^T; None where it has no derivative and one is wanted (a singular moment)."""
-    if isinstance(data, Sample) and len(data) <= model.input_size:
-        return (data.inputs * data.shares.sqrt()[:, None]).mT
-    moment = input_moment(model, data)
-    lower, info = torch.linalg.cholesky_ex(moment)
-    if int(info) == 0:
-        return lower
-    if wants_derivative(moment):
-        return None
-    scaled, units = equilibrate(moment)  # no feature is lost beside larger ones
-    return units[:, None] * psd_root(scaled)
 
 
 def input_moment(model: Model, data: Data) -> Tensor:

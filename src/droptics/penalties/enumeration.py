@@ -11,8 +11,9 @@ from droptics.estimates import Estimate
 from droptics.losses import Loss
 from droptics.masks import MaskLaw
 from droptics.models import Model
-from droptics.penalties.evaluation import masked_risk
+from droptics.penalties.evaluation import masked_excess
 from droptics.penalties.methods import Enumerate
+from droptics.penalties.rounding import excess_scale, in_double, roundings
 
 
 def enumerated(model: Model, data: Data, masks: MaskLaw, method: Enumerate, loss: Loss) -> Estimate:
@@ -25,10 +26,16 @@ def enumerated(model: Model, data: Data, masks: MaskLaw, method: Enumerate, loss
             f"masks has {count} masks, more than the limit {method.limit} of Enumerate; "
             f"use Enumerate(limit={count}) if you can wait, ClosedForm() where it applies, or MonteCarlo()"
         )
-    evaluate, batch = masked_risk(model, data, loss)
-    plain = evaluate(torch.ones(1, model.units, dtype=torch.float64, device=model.device))
+    dtype = model.dtype
+    model, data = in_double(model, data)
+    evaluate, _, batch = masked_excess(model, data, loss)
     terms: list[Tensor] = []
     for multipliers, probabilities in masks.atom_batches(batch):
-        excess = evaluate(multipliers) - plain
+        excess = evaluate(multipliers)
         terms.append(torch.tensordot(probabilities.to(excess), excess, dims=1))
-    return Estimate.exact(torch.stack(terms).sum(0), f"enumeration of {count} masks", count)
+    value = torch.stack(terms).sum(0).to(dtype)
+    # masks are added in blocks, one after the other; probabilities are products over the units
+    steps = roundings(model, data) + 2 * model.units + 2 * batch**0.5 + len(terms)
+    error = steps * torch.finfo(model.dtype).eps * excess_scale(model, data, masks, loss)
+    error = error + torch.finfo(dtype).eps * value.detach().abs()
+    return Estimate.exact(value, f"enumeration of {count} masks", count, error)

@@ -48,6 +48,35 @@ def masked_risk(model: Model, data: Data, loss: Loss) -> tuple[Callable[[Tensor]
     return evaluate, max(1, CHUNK_ELEMENTS // per_mask)
 
 
+def masked_excess(model: Model, data: Data, loss: Loss) -> tuple[Callable[[Tensor], Tensor], Tensor, int]:
+    """A function from multipliers (m, units) to what they add to the mean loss (m, *batch), float64.
+
+    Also the mean loss without masks, and how many masks fit in one call. For squared loss the difference is formed as
+    (f_z - f)(f_z + f - 2 y): large targets are never squared, so that nothing of them has to cancel.
+    """
+    if isinstance(data, Moments):
+        _linear(model, data, loss)
+        data = data.as_sample()
+    inputs, targets = data_inputs(data), data_targets(data)
+    targets = targets.double() if targets.is_floating_point() else targets
+    weights = data_weights(data)
+    shares = None if weights is None else weights.double()
+    lead = len(model.batch_shape)
+    plain = model.outputs(inputs).double()
+    losses = loss(plain, targets)
+
+    def evaluate(multipliers: Tensor) -> Tensor:
+        shaped = multipliers.to(dtype=model.dtype, device=model.device)
+        shaped = shaped.reshape(shaped.shape[0], *(1,) * lead, 1, shaped.shape[-1])
+        outputs = model.outputs(inputs, shaped).double()
+        if isinstance(loss, Squared):
+            return average(((outputs - plain) * (outputs + plain - 2 * targets)).sum(-1), shares)
+        return average(loss(outputs, targets) - losses, shares)
+
+    per_mask = max(inputs.shape[0], 1) * max(model.units, targets.shape[-1]) * max(model.batch_shape.numel(), 1)
+    return evaluate, average(losses, shares), max(1, CHUNK_ELEMENTS // per_mask)
+
+
 def data_inputs(data: Data) -> Tensor:
     """What the model is evaluated on."""
     assert isinstance(data, (Sample, Entries, Measurements))

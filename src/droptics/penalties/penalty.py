@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from droptics.data import Data, Sample, average
 from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
@@ -13,8 +16,9 @@ from droptics.penalties.enumeration import enumerated
 from droptics.penalties.evaluation import check_masks, check_triple, risk
 from droptics.penalties.methods import ClosedForm, Enumerate, Method, MonteCarlo, SecondOrder
 from droptics.penalties.monte_carlo import sampled
-from droptics.penalties.relu.criterion import network_laws, relu_cost, relu_criterion
+from droptics.penalties.relu.criterion import relu_cost, relu_excess, relu_summable
 from droptics.penalties.relu.sampling import sampled_relu, separable
+from droptics.penalties.rounding import excess_scale, in_double, risk_rounding
 from droptics.penalties.second_order import second_order
 from droptics.penalties.unit_outputs import is_linear_in_masks
 
@@ -70,13 +74,17 @@ def criterion(
     loss: Loss = Squared(),  # noqa: B008
 ) -> Estimate:
     """The expected training loss under dropout: risk + penalty."""
-    return penalty(model, data, masks, method, loss).shift(risk(model, data, loss))
+    if isinstance(method, ClosedForm) and isinstance(model, ReLUNet):
+        check_triple(model, data, masks)
+        return _relu(model, data, masks, method, loss)[0]
+    answer = penalty(model, data, masks, method, loss)
+    return answer.shift(risk(model, data, loss), risk_rounding(model, data, loss))
 
 
 def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = Squared()) -> Method:  # noqa: B008
     """The most exact method that applies: ClosedForm, else Enumerate within its default limit, else MonteCarlo."""
     check_triple(model, data, masks)
-    if has_closed_form(model, masks, loss) and _affordable(model, data, masks):
+    if has_closed_form(model, masks, loss) and _affordable(model, data, masks, loss):
         return ClosedForm()
     count = masks.support_count
     fallback = Enumerate()
@@ -86,40 +94,58 @@ def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = Squared()
 def has_closed_form(model: Model, masks: MaskLaw, loss: Loss = Squared()) -> bool:  # noqa: B008
     """Whether ClosedForm covers this family, law and loss."""
     check_masks(model, masks)
+    if isinstance(model, ReLUNet):
+        return relu_summable(model, masks, loss)
     if not isinstance(loss, Squared):
         return False
-    if isinstance(model, (DeepLinear, ReLUNet)):
+    if isinstance(model, DeepLinear):
         try:
-            _ = layer_laws(model, masks) if isinstance(model, DeepLinear) else network_laws(model, masks)
+            layer_laws(model, masks)
         except NoClosedForm:
             return False
         return True
     return is_linear_in_masks(model) or unit_gram.dispatch(type(model)) is not unit_gram.dispatch(Model)
 
 
-def _affordable(model: Model, data: Data, masks: MaskLaw) -> bool:
+def _affordable(model: Model, data: Data, masks: MaskLaw, loss: Loss) -> bool:
     """Whether the exact sum over mask outcomes of a ReLU network stays within the default time."""
-    if not isinstance(model, ReLUNet):
-        return True
-    try:
-        return relu_cost(model, _sample(data), masks).seconds <= ClosedForm().seconds
-    except NoClosedForm:
-        return False
+    return (
+        not isinstance(model, ReLUNet) or relu_cost(model, _sample(data), masks, loss).seconds <= ClosedForm().seconds
+    )
 
 
 def _closed_form(model: Model, data: Data, masks: MaskLaw, method: ClosedForm, loss: Loss) -> Estimate:
     if isinstance(model, ReLUNet):
-        sample = _sample(data)
-        exact = average(relu_criterion(model, sample, masks, method, loss), sample.weights)
-        return Estimate.exact(exact - risk(model, sample, loss), "exact sum over mask outcomes")
+        return _relu(model, data, masks, method, loss)[1]
     if not isinstance(loss, Squared):
         raise NoClosedForm(
             f"no closed form for {type(loss).__name__}, only for squared loss; use SecondOrder(), Enumerate() or "
             "MonteCarlo()"
         )
     if isinstance(model, DeepLinear):
-        return Estimate.exact(deep_penalty(model, data, masks), "closed form (second-moment propagation)")
-    return Estimate.exact(linear_penalty(model, data, masks), "closed form")
+        value, error = deep_penalty(model, data, masks)
+        return Estimate.exact(value, "closed form (second-moment propagation)", error=error)
+    value, error = linear_penalty(model, data, masks)
+    return Estimate.exact(value, "closed form", error=error)
+
+
+def _relu(model: ReLUNet, data: Data, masks: MaskLaw, method: ClosedForm, loss: Loss) -> tuple[Estimate, Estimate]:
+    """Criterion and penalty of a ReLU network, from one sum over mask outcomes in float64."""
+    sample = _sample(data)
+    plain, added, steps = relu_excess(model, sample, masks, method, loss)
+    weights = None if sample.weights is None else sample.weights.double()
+    with torch.no_grad():
+        double, known = in_double(model, sample)
+        tiny = steps * torch.finfo(torch.float64).eps
+        part = excess_scale(double, known, masks, loss)
+        whole = part + risk_rounding(double, known, loss) / torch.finfo(torch.float64).eps
+
+    def exact(per_example: Tensor, rounding: Tensor | float) -> Estimate:
+        value = average(per_example, weights).to(model.dtype)
+        error = tiny * rounding + torch.finfo(model.dtype).eps * value.detach().abs()
+        return Estimate.exact(value, "exact sum over mask outcomes", error=error)
+
+    return exact(plain + added, whole), exact(added, part)
 
 
 def _monte_carlo(model: Model, data: Data, masks: MaskLaw, method: MonteCarlo, loss: Loss) -> Estimate:

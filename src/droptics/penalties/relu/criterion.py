@@ -36,6 +36,8 @@ _PROBES = 64
 _MOST_PROBED_EXAMPLES = 16
 # So few outcomes are summed in well under a second by any kernel here: no need to estimate.
 _SURE_OUTCOMES = 2.0**22
+# More states than 2 to this nobody waits for, so no sum is longer.
+_MOST_BITS = 36.0
 
 
 def network_laws(model: ReLUNet, masks: MaskLaw) -> tuple[MaskLaw, ...]:
@@ -52,6 +54,16 @@ def network_laws(model: ReLUNet, masks: MaskLaw) -> tuple[MaskLaw, ...]:
             f"{tuple(law.size for law in top)}; use Enumerate() or MonteCarlo()"
         )
     return top
+
+
+def relu_summable(model: ReLUNet, masks: MaskLaw, loss: Loss) -> bool:
+    """Whether law and loss allow the exact sum: layers independent, and finite lists of masks where they are listed."""
+    try:
+        laws = network_laws(model, masks)
+        _check_finite(laws if not isinstance(loss, Squared) else laws[:-1])
+    except NoClosedForm:
+        return False
+    return True
 
 
 def _flat(masks: MaskLaw) -> list[MaskLaw]:
@@ -80,7 +92,27 @@ def relu_criterion(
     plans = _plans(model, sample, masks, loss)
     with _within(plans, sample, method) as advance:
         values = [plan.examples(sample, method.memory, advance) for plan in plans]
-    return torch.stack(values).reshape(*model.batch_shape, len(sample))
+    return torch.stack(values).sum(-1).reshape(*model.batch_shape, len(sample)).to(model.device, model.dtype)
+
+
+def relu_excess(
+    model: ReLUNet,
+    sample: Sample,
+    masks: MaskLaw,
+    method: ClosedForm = ClosedForm(),  # noqa: B008 - a frozen value
+    loss: Loss = Squared(),  # noqa: B008
+) -> tuple[Tensor, Tensor, float]:
+    """Losses without masks, what the masks add to each, both (*batch, examples) in float64, and how often it rounds.
+
+    With h the hidden values without masks, E ||W diag(z) h' + b - y||^2 - ||W h + b - y||^2 =
+    2 <b - y, W (m - h)> + sum_ij (1 + Cbar_ij) <w_i, w_j> S_ij - ||W h||^2: the square of the targets is never added
+    and taken away again. Costs and refusals are those of `relu_criterion`.
+    """
+    plans = _plans(model, sample, masks, loss)
+    with _within(plans, sample, method) as advance:
+        values = [plan.examples(sample, method.memory, advance) for plan in plans]
+    parts = torch.stack(values).reshape(*model.batch_shape, len(sample), 2).to(model.device)
+    return parts[..., 0], parts[..., 1], max(plan.roundings() for plan in plans)
 
 
 def relu_output_moments(
@@ -237,19 +269,35 @@ class _Plan:
         laws = self.laws[:-1] if isinstance(self.loss, Squared) else self.laws
         bits = 0.0
         for law in laws:
-            bits += math.log2(law.support_count or 1) if isinstance(law, MaskLaw) else float(np.log2(law.radix).sum())
+            bits += math.log2(law.support_count or 1) if isinstance(law, MaskLaw) else _bits(law)
         return 2.0 ** min(bits, 1000.0)
 
+    def roundings(self) -> float:
+        """The most roundings that an outcome goes through: states one after the other, halves of the last coins."""
+        laws = self.laws[:-1] if isinstance(self.loss, Squared) else self.laws
+        bits = [math.log2(law.support_count or 1) if isinstance(law, MaskLaw) else _bits(law) for law in laws]
+        early = 2.0 ** min(sum(bits[:-1]), _MOST_BITS)
+        last = 2.0 ** min(bits[-1] / 2 if isinstance(laws[-1], Coins) else bits[-1], _MOST_BITS)
+        return 16.0 + early + 4 * last + 4.0 * sum(sum(weight.shape) for weight in self.weights)
+
     def examples(self, sample: Sample, memory: int, advance: Advance = silent) -> Tensor:
-        """Expected loss of every example."""
+        """Loss without masks and what they add, for every example: (examples, 2), float64."""
         return torch.stack([self.example(sample, position, memory, advance) for position in range(len(sample))])
 
     def example(self, sample: Sample, position: int, memory: int, advance: Advance) -> Tensor:
-        """Expected loss of one example."""
-        result = self._expected(sample.inputs[position], self.leaf(sample, position), memory, advance)
-        if isinstance(self.loss, Squared):
-            result = self._squared(result, sample.targets[position].cpu().double())
-        return result.reshape(()).to(self.device, self.dtype)
+        """Loss without masks of one example, and what they add."""
+        leaf = self.leaf(sample, position)
+        stages = self.stages(sample.inputs[position])
+        result = self._walked(stages, leaf, memory, advance)
+        hidden = torch.ones(stages[0].weight.shape[1], dtype=torch.float64)
+        for stage in stages:
+            copies = torch.from_numpy(stage.law.counts) if isinstance(stage.law, Coins) else 1
+            value = stage.weight @ (hidden * copies) + stage.bias
+            hidden = torch.relu(value)
+        if isinstance(leaf, LossLeaf):
+            plain = leaf.block_value(value[None], torch.ones(1, dtype=torch.float64))
+            return torch.cat([plain, result - plain])
+        return self._squared(result, hidden, sample.targets[position].cpu().double())
 
     def output_moments(self, inputs: Tensor, memory: int, advance: Advance) -> tuple[Tensor, Tensor]:
         """Mean (outputs,) and covariance (outputs, outputs) of the outputs of one example."""
@@ -269,13 +317,15 @@ class _Plan:
 
     def _expected(self, inputs: Tensor, leaf: Leaf, memory: int, advance: Advance) -> Tensor:
         """Expected value of a leaf for one example."""
-        stages = self.stages(inputs)
+        return self._walked(self.stages(inputs), leaf, memory, advance)
+
+    def _walked(self, stages: list[Stage], leaf: Leaf, memory: int, advance: Advance) -> Tensor:
         walk = Walk(stages, leaf, memory, advance)
         arguments = [tensor for stage in stages for tensor in (stage.weight, stage.bias)]
         result: Tensor = _Expectation.apply(walk, *arguments)  # type: ignore[no-untyped-call]
         return result
 
-    def _squared(self, moments: Tensor, target: Tensor) -> Tensor:
+    def _squared(self, moments: Tensor, hidden: Tensor, target: Tensor) -> Tensor:
         units = self.weights[-1].shape[1]
         mean, second = moments[:units], moments[units:].reshape(units, units)
         offset = self.biases[-1] - target
@@ -286,7 +336,9 @@ class _Plan:
             quadratic = quadratic + torch.diag(sum_copies(energies, self.members, units))
         else:
             quadratic = quadratic + self.last_law.characteristic.cpu() * (self.last_weight.mT @ self.last_weight)
-        return offset.square().sum() + 2 * (offset @ (summed @ mean)) + (quadratic * second).sum()
+        output = summed @ hidden
+        added = 2 * (offset @ (summed @ (mean - hidden))) + (quadratic * second).sum() - output.square().sum()
+        return torch.stack([(output + offset).square().sum(), added])
 
     def cost(self, sample: Sample, memory: int) -> Cost:
         """Outcomes and seconds over all examples, probing a few of them."""
@@ -328,6 +380,11 @@ class _Expectation(torch.autograd.Function):
 def _start(walk: Walk) -> tuple[Tensor, Tensor]:
     columns = walk.stages[0].weight.shape[1]
     return torch.ones(1, columns, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+
+
+def _bits(coins: Coins) -> float:
+    """log2 of the number of outcomes."""
+    return float(np.log2(coins.radix).sum())
 
 
 def _doubled(target: Tensor) -> Tensor:
