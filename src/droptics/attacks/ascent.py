@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from droptics.attacks.gradients import Differentiable
-from droptics.attacks.losses import Margin, Reflected, beaten, check_problem, mistaken, value_and_slope
+from droptics.attacks.losses import Dlr, Margin, Reflected, beaten, check_problem, mistaken, value_and_slope
 from droptics.attacks.methods import Pgd, step_sizes
 from droptics.attacks.threat import Region, Threat
 from droptics.losses import Loss
@@ -35,6 +35,7 @@ class Trail:
         tally: How many examples are wrong at the iterate that would be returned, one number per step, and last how
             many input gradients were computed, summed over the examples. On a GPU it waits there to be asked for.
         clean: Outputs at the unperturbed inputs, where the search came across them.
+        queries: Forward passes of a search without gradients, summed over the examples.
     """
 
     inputs: Tensor
@@ -42,6 +43,7 @@ class Trail:
     stuck: Tensor
     tally: Tensor
     clean: Tensor | None = None
+    queries: int = 0
 
     @property
     def rates(self) -> list[float]:
@@ -138,7 +140,7 @@ class Ascent:
             if self.leaves:
                 self.fooled |= mistaken(clean, self.targets)
             outputs = None
-        every = isinstance(loss, (Margin, Reflected)) and loss.target == "every"
+        every = isinstance(loss, (Margin, Reflected, Dlr)) and loss.target == "every"
         for restart in range(method.restarts):
             for column in range(aims.shape[1]) if every and aims is not None else [restart]:
                 climbers = self._climbers(
@@ -256,13 +258,18 @@ class Ascent:
             self.stuck[now.rows] = found
 
 
-def chooses(loss: Loss, outputs: Tensor) -> TypeGuard[Margin | Reflected]:
+def chooses(loss: Loss, outputs: Tensor) -> TypeGuard[Margin | Reflected | Dlr]:
     """Whether an attack on this loss has to choose at which wrong class to aim."""
-    return isinstance(loss, (Margin, Reflected)) and loss.target != "greedy" and outputs.shape[-1] > 2
+    return isinstance(loss, (Margin, Reflected, Dlr)) and loss.target != "greedy" and outputs.shape[-1] > 2
 
 
 def linearized_order(
-    tape: Differentiable, outputs: Tensor, targets: Tensor, loss: Margin | Reflected, threat: Threat, wrong: Tensor
+    tape: Differentiable,
+    outputs: Tensor,
+    targets: Tensor,
+    loss: Margin | Reflected | Dlr,
+    threat: Threat,
+    wrong: Tensor,
 ) -> Tensor:
     """Wrong classes (n, candidates) in the order of their linearized distance.
 

@@ -13,14 +13,14 @@ from torch import Tensor
 from droptics.attacks.ascent import Trail, rates_of
 from droptics.attacks.gradients import Differentiable, Function, PlainMlp, differentiable
 from droptics.attacks.losses import check_problem, label_range, mistaken, values
-from droptics.attacks.methods import LinearExact, Method
+from droptics.attacks.methods import Fab, LinearExact, Method
 from droptics.attacks.search import joined, search
 from droptics.attacks.threat import Region, Threat
 from droptics.checks import check_positive, check_probability
 from droptics.data import Sample
 from droptics.errors import CertificateError
 from droptics.estimates import Estimate
-from droptics.losses import CrossEntropy, Logistic
+from droptics.losses import CrossEntropy, Logistic, Loss
 from droptics.models import Model
 from droptics.models.modules import evaluating
 
@@ -48,6 +48,7 @@ class Attack:
         rates: Share of examples that were wrong at what would have been returned after each step. It never falls for
             Pgd, which keeps the best iterate.
         gradients: Input gradients computed, summed over the examples.
+        queries: Forward passes of a search without gradients, summed over the examples.
     """
 
     inputs: Tensor
@@ -61,6 +62,7 @@ class Attack:
     warnings: tuple[str, ...] = ()
     rates: tuple[float, ...] = field(default=())
     gradients: int = 0
+    queries: int = 0
 
     def clean_accuracy(self, confidence: float = 0.95) -> Estimate:
         """Share of examples the model gets right, with its exact binomial interval."""
@@ -96,7 +98,7 @@ def attack(
         model: What to attack.
         data: Examples with class labels, or with targets -1 and +1 for a scorer; inputs of any shape.
         threat: Norm, radius and box.
-        method: `Fgsm`, `Bim`, `Pgd` or `LinearExact`.
+        method: `Fgsm`, `Bim`, `Pgd`, `Apgd`, `Fab`, `Square` or `LinearExact`.
         batch: Examples per batch.
         generator: Source of the random starts; without it the method's seed.
 
@@ -105,7 +107,7 @@ def attack(
         CertificateError: If a method returned a point that is not reachable.
     """
     check_positive("batch", batch)
-    ends = _check_data(data, threat)
+    ends = check_data(data, threat)
     inputs, targets = data.inputs.detach(), data.targets
     trails: list[Trail] = []
     with evaluating(model), torch.inference_mode(False):
@@ -153,6 +155,7 @@ def attack(
         warnings=tuple(doubts),
         rates=tuple(rates_of(asked[len(counts) :], len(data))),
         gradients=asked[-1],
+        queries=trail.queries,
     )
 
 
@@ -195,7 +198,7 @@ def proportion(count: int, total: int, confidence: float = 0.95) -> Estimate:
     return Estimate(value, lower, upper, "binomial proportion", 1, confidence)
 
 
-def _check_data(data: Sample, threat: Threat) -> tuple[float, float] | None:
+def check_data(data: Sample, threat: Threat) -> tuple[float, float] | None:
     """Refuse what cannot be attacked; returns the smallest and the largest class label where there are any."""
     if not isinstance(data, Sample):
         raise ValueError(f"data must be a Sample(inputs, targets), got {type(data).__name__}")
@@ -215,11 +218,10 @@ def _check_data(data: Sample, threat: Threat) -> tuple[float, float] | None:
     return (ends[0], ends[1]) if ends else None
 
 
-def _loss_of(method: Method, outputs: Tensor) -> CrossEntropy | Logistic:
-    loss = None if isinstance(method, LinearExact) else method.loss
-    if loss is None:
+def _loss_of(method: Method, outputs: Tensor) -> Loss:
+    if isinstance(method, (LinearExact, Fab)):
         return Logistic() if outputs.shape[-1] == 1 else CrossEntropy()
-    return loss  # type: ignore[return-value]
+    return method.loss
 
 
 def _in_batches(scores: Function, inputs: Tensor, batch: int) -> Tensor:

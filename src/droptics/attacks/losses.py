@@ -82,6 +82,35 @@ class Reflected(Loss):
         return -functional.softplus(margins(outputs, targets))
 
 
+@dataclass(frozen=True)
+class Dlr(Loss):
+    """The difference of logits ratio, -(z_y - z_j) / (z_(1) - z_(3)), with z_(k) the k-th largest output.
+
+    It sees neither the scale nor the offset of the outputs, so that no loss of precision hides behind large logits
+    (Croce and Hein 2020). Aimed at a class, the last term of the ratio is (z_(3) + z_(4)) / 2, so that it cannot
+    vanish with the numerator. `target` and `candidates` are those of `Reflected`; with fewer than four classes the
+    smallest output takes the place of the missing ones.
+    """
+
+    target: Target = "greedy"
+    candidates: int = 9
+
+    def __post_init__(self) -> None:
+        _check_target(self.target, self.candidates)
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return -margins(outputs, targets) / _spread(outputs, aimed=False)
+
+
+def _spread(outputs: Tensor, aimed: bool) -> Tensor:
+    """What the ratio divides by: z_(1) - z_(3), or z_(1) - (z_(3) + z_(4)) / 2 for an aimed loss; positive."""
+    classes = outputs.shape[-1]
+    top = outputs.topk(min(4, classes), dim=-1).values
+    third = top[..., min(2, classes - 1)]
+    low = (third + top[..., min(3, classes - 1)]) / 2 if aimed else third
+    return (top[..., 0] - low).clamp_min(torch.finfo(outputs.dtype).tiny)
+
+
 def _check_target(target: str, candidates: int) -> None:
     if target not in ("nearest", "greedy", "every"):
         raise ValueError(f"target must be 'nearest', 'greedy' or 'every', got {target!r}")
@@ -128,10 +157,13 @@ def check_problem(loss: Loss, outputs: Tensor, targets: Tensor, ends: tuple[floa
     """
     inner = loss.loss if isinstance(loss, Reflected) else loss
     if outputs.shape[-1] == 1:
-        if isinstance(inner, CrossEntropy):
-            raise ValueError("loss is CrossEntropy but the model has one output; use Logistic with labels -1 and +1")
+        if isinstance(inner, (CrossEntropy, Dlr)):
+            name = type(inner).__name__
+            raise ValueError(f"loss is {name} but the model has one output; use Logistic with labels -1 and +1")
         binary_margin(outputs, targets)
         return
+    if isinstance(inner, Dlr) and outputs.shape[-1] < 3:
+        raise ValueError("loss is Dlr, a ratio of three outputs, but the model has two; use Margin")
     if isinstance(inner, Logistic):
         raise ValueError(f"loss is Logistic but the model has {outputs.shape[-1]} outputs; use CrossEntropy")
     if ends is None:
@@ -174,6 +206,8 @@ def value_and_slope(
     inner = loss.loss if isinstance(loss, Reflected) else loss
     if isinstance(inner, CrossEntropy) and not isinstance(loss, Reflected):
         return _cross_entropy(outputs, targets, scaled)
+    if isinstance(loss, Dlr):
+        return _ratio(loss, outputs, targets, aims)
     if not isinstance(inner, (CrossEntropy, Logistic, Margin)):
         return _by_autograd(loss, outputs, targets)
     if outputs.shape[-1] == 1:
@@ -194,6 +228,31 @@ def value_and_slope(
     if isinstance(loss, Reflected):
         return -functional.softplus(best).squeeze(-1), away * torch.sigmoid(z) if scaled else away
     return functional.softplus(-best).squeeze(-1), away * torch.sigmoid(-z) if scaled else away
+
+
+def aimed(loss: Loss, outputs: Tensor, targets: Tensor, aims: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The loss that a search aimed at these classes climbs, and the direction of its gradient in the outputs.
+
+    `value_and_slope` ranks points by the nearest boundary whatever the aim; a search that adapts its steps has to
+    see the very function whose gradient it follows.
+    """
+    value, slope = value_and_slope(loss, outputs, targets, aims, scaled=False)
+    if aims is None or isinstance(loss, Dlr):
+        return value, slope
+    return _gap(outputs, targets, aims), slope  # every aimed loss rises with it, and it saturates nowhere
+
+
+def _gap(outputs: Tensor, targets: Tensor, aims: Tensor) -> Tensor:
+    right, other = (outputs.gather(-1, index.unsqueeze(-1)).squeeze(-1) for index in (targets, aims))
+    return other - right
+
+
+def _ratio(loss: Dlr, outputs: Tensor, targets: Tensor, aims: Tensor | None) -> tuple[Tensor, Tensor]:
+    with torch.enable_grad():
+        leaf = outputs.detach().requires_grad_()
+        value = loss(leaf, targets) if aims is None else _gap(leaf, targets, aims) / _spread(leaf, aimed=True)
+        (slope,) = torch.autograd.grad(value.sum(), leaf)
+    return value.detach(), slope
 
 
 def _cross_entropy(outputs: Tensor, targets: Tensor, scaled: bool) -> tuple[Tensor, Tensor]:

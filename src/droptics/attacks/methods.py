@@ -1,4 +1,4 @@
-"""How an attack searches: one step (Fgsm), many steps (Bim), many steps with everything that makes it strong (Pgd)."""
+"""How an attack searches: along gradients, to the nearest boundary, without gradients, or in closed form."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from droptics.checks import check_positive
+from droptics.attacks.losses import Margin
+from droptics.checks import check_positive, check_probability
 from droptics.losses import CrossEntropy, Loss
 
 
@@ -115,7 +116,92 @@ class LinearExact:
     """
 
 
-Method = Fgsm | Bim | Pgd | LinearExact
+@dataclass(frozen=True)
+class Apgd:
+    """Projected gradient ascent whose step size adapts itself: nothing to choose but the budget.
+
+    Steps begin at twice the radius (the radius for l1) and are halved, example by example, at check points where the
+    loss rose too rarely or the best value stands still; a halved example goes on from its best point. A quarter of
+    the last move is carried along as momentum. For l1 a step moves a share of the coordinates only, and that share
+    follows the number of coordinates that the best point has moved (Croce and Hein 2020, 2021).
+
+    Attributes:
+        loss: What to climb: CrossEntropy, Margin, Dlr, Logistic, or one of them Reflected. A loss with a target
+            aims as it says; "every" spends a run on each wrong class.
+        steps: Steps per run.
+        restarts: Runs per example and target.
+        start: "input" or "random": where the first run starts; later ones start at random.
+        seed: Of the random starts, when no generator is passed.
+    """
+
+    loss: Loss = field(default_factory=CrossEntropy)
+    steps: int = 100
+    restarts: int = 1
+    start: Literal["input", "random"] = "input"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_positive("steps", self.steps)
+        check_positive("restarts", self.restarts)
+        if self.start not in ("input", "random"):
+            raise ValueError(f"start must be 'input' or 'random', got {self.start!r}")
+
+
+@dataclass(frozen=True)
+class Fab:
+    """The nearest wrongly classified point: steps onto linearized decision boundaries, drawn back to the input.
+
+    Each step moves to the boundary of the class whose linearization is nearest, inside the box, on a path between
+    the projections of the iterate and of the input; a point across the boundary pulls the iterate a tenth of the way
+    back to the input (Croce and Hein 2020). It needs no step size, does not depend on the radius or on the scale of
+    the outputs, and counts as a success when the distance is within the radius.
+
+    Attributes:
+        steps: Steps per run; each takes one gradient per wrong class that is looked at.
+        restarts: Runs per example; the first starts at the input, later ones at random.
+        candidates: How many wrong classes are looked at, the most likely ones first.
+        seed: Of the random starts, when no generator is passed.
+    """
+
+    steps: int = 100
+    restarts: int = 1
+    candidates: int = 9
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "restarts", "candidates"):
+            check_positive(name, getattr(self, name))
+
+
+@dataclass(frozen=True)
+class Square:
+    """Random search over squares of pixels: no gradients, so nothing that hides them can stop it.
+
+    A query changes one square of every example, as far as the threat allows, and keeps the change where it raises
+    the loss; the squares shrink as the queries go (Andriushchenko et al. 2020). Inputs that are no images are
+    taken as one line of pixels.
+
+    Attributes:
+        loss: What to raise; only its values are used.
+        queries: Forward passes per example.
+        first: Share of the pixels that the first square covers.
+        restarts: Runs per example.
+        seed: Of the squares, when no generator is passed.
+    """
+
+    loss: Loss = field(default_factory=Margin)
+    queries: int = 5000
+    first: float = 0.8
+    restarts: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_positive("queries", self.queries)
+        check_positive("restarts", self.restarts)
+        check_probability("first", self.first)
+
+
+Method = Fgsm | Bim | Pgd | LinearExact | Apgd | Fab | Square
 
 
 def step_sizes(step: Step | None, steps: int, radius: float, default: str) -> list[float]:

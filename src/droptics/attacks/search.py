@@ -10,12 +10,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from droptics.attacks.apgd import AdaptiveAscent
 from droptics.attacks.ascent import Ascent, Trail, chooses, linearized_order, stuck
 from droptics.attacks.closed_form import linear_attack
 from droptics.attacks.device import DeviceAscent
+from droptics.attacks.fab import BoundarySearch
 from droptics.attacks.gradients import Differentiable, Function, differentiable
 from droptics.attacks.losses import check_problem, mistaken, value_and_slope
-from droptics.attacks.methods import Bim, Fgsm, LinearExact, Method, Pgd, step_sizes
+from droptics.attacks.methods import Apgd, Bim, Fab, Fgsm, LinearExact, Method, Pgd, Square, step_sizes
+from droptics.attacks.square import SquareSearch
 from droptics.attacks.threat import Region, Threat
 from droptics.losses import CrossEntropy, Loss
 from droptics.models import Model
@@ -58,7 +61,7 @@ def search(
         points = linear_attack(model, centers, targets, threat)
         return Trail(points, nothing, nothing, torch.full((1,), len(points), device=points.device))
     # The textbook methods are compared with other libraries image by image: no rounding of our own.
-    tape = differentiable(model, faithful=not isinstance(method, Pgd))
+    tape = differentiable(model, faithful=isinstance(method, (Fgsm, Bim)))
     region = threat.around(centers)
     match method:
         case Fgsm():
@@ -66,9 +69,9 @@ def search(
         case Bim():
             sizes = step_sizes(method.step, method.steps, threat.radius, "fixed")
             return _walk(tape, region, targets, method.loss, sizes, ends)
-        case Pgd():
-            return _ascend(tape, region, targets, method, generator, ends)
-    raise ValueError(f"method must be Fgsm, Bim, Pgd or LinearExact, got {type(method).__name__}")
+        case Pgd() | Apgd() | Fab() | Square():
+            return _in_blocks(tape, region, targets, method, generator, ends)
+    raise ValueError(f"method must be Fgsm, Bim, Pgd, Apgd, Fab, Square or LinearExact, got {type(method).__name__}")
 
 
 def _walk(
@@ -106,27 +109,44 @@ def _walk(
     return Trail(points, fooled, still, torch.stack(counts), clean)
 
 
-def _ascend(
+def _in_blocks(
     tape: Differentiable,
     region: Region,
     targets: Tensor,
-    method: Pgd,
+    method: Pgd | Apgd | Fab | Square,
     generator: torch.Generator | None,
     ends: tuple[float, float] | None,
 ) -> Trail:
-    """Pgd, block by block where the gradients of a block do not depend on the rest of the batch."""
-    count = len(targets)
-    rows = max(_BLOCK // max(region.inputs[0].numel(), 1), 64)
-    if region.inputs.device.type != "cpu":
-        return DeviceAscent(tape, region, targets, method, generator, ends).run()
-    if not tape.separable or count <= rows:
-        return Ascent(tape, region, targets, method, generator, ends).run()
+    """The whole batch, or block by block where the outputs of a block do not depend on the rest of the batch."""
     if generator is None:
         generator = torch.Generator(region.inputs.device).manual_seed(method.seed)
+    count = len(targets)
+    rows = max(_BLOCK // max(region.inputs[0].numel(), 1), 64)
+    if region.inputs.device.type != "cpu" or not tape.separable or count <= rows:
+        return _searcher(tape, region, targets, method, generator, ends).run()
     size = -(-count // -(-count // rows))  # blocks of about equal size
     starts = range(0, count, size)
     parts = [(region.slice(begin, begin + size), targets[begin : begin + size]) for begin in starts]
-    return joined([Ascent(tape, part, labels, method, generator, ends).run() for part, labels in parts])
+    return joined([_searcher(tape, part, labels, method, generator, ends).run() for part, labels in parts])
+
+
+def _searcher(
+    tape: Differentiable,
+    region: Region,
+    targets: Tensor,
+    method: Pgd | Apgd | Fab | Square,
+    generator: torch.Generator,
+    ends: tuple[float, float] | None,
+) -> Ascent | AdaptiveAscent | BoundarySearch | SquareSearch:
+    match method:
+        case Apgd():
+            return AdaptiveAscent(tape, region, targets, method, generator, ends)
+        case Fab():
+            return BoundarySearch(tape, region, targets, method, generator, ends)
+        case Square():
+            return SquareSearch(tape, region, targets, method, generator, ends)
+    climb = Ascent if region.inputs.device.type == "cpu" else DeviceAscent
+    return climb(tape, region, targets, method, generator, ends)
 
 
 def joined(trails: Sequence[Trail]) -> Trail:
@@ -143,4 +163,5 @@ def joined(trails: Sequence[Trail]) -> Trail:
         torch.cat([trail.stuck for trail in trails]),
         torch.tensor([*tally, sum(counts[-1] for counts in tallies)]),
         torch.cat(clean) if len(clean) == len(trails) else None,
+        sum(trail.queries for trail in trails),
     )

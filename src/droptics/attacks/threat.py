@@ -95,14 +95,17 @@ class Threat:
                 flat = flat / _positive(flat.abs().amax(1, keepdim=True))
                 norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True)
             return (flat * (1 / _positive(norms))).view_as(gradients)
-        size = flat.abs()
-        if points is not None and self.box is not None:
-            at = points.flatten(1)
-            blocked = ((flat > 0) & (at >= self.box[1])) | ((flat < 0) & (at <= self.box[0]))
-            size = size.masked_fill(blocked, 0.0)
+        size = (flat if points is None else self.free(gradients, points).flatten(1)).abs()
         index = size.argmax(1, keepdim=True)
         sign = flat.gather(1, index).sign() * (size.gather(1, index) > 0)
         return torch.zeros_like(flat).scatter_(1, index, sign).view_as(gradients)
+
+    def free(self, gradients: Tensor, points: Tensor) -> Tensor:
+        """The gradients with zeros where a point already sits on the face of the box that it would leave."""
+        if self.box is None:
+            return gradients
+        blocked = ((gradients > 0) & (points >= self.box[1])) | ((gradients < 0) & (points <= self.box[0]))
+        return gradients.masked_fill(blocked, 0.0)
 
     def dual_norm(self, gradients: Tensor) -> Tensor:
         """Norm (n,) by which a linear function with this gradient grows per unit of the threat's norm."""
@@ -200,6 +203,29 @@ class Region:
         points = self.inputs + (flat.sign() * reach).view_as(gradients)
         return points if self.threat.box is None else points.clamp_(*self.threat.box)
 
+    def advance(self, points: Tensor, gradients: Tensor, rise: Tensor) -> Tensor:
+        """The shortest move in the threat's norm that raises a linear function by `rise` (n,), inside the box.
+
+        The radius plays no part. linf moves every coordinate by min(t, room), l2 by min(t |g|, room), l1 fills the
+        coordinates in the order of |g|; t is found by one sort. Where the box does not leave enough room the move
+        goes as far as it can. Negative rises are descents.
+        """
+        flat = gradients.flatten(1) * rise.sign()[:, None]
+        size, wanted = flat.abs(), rise.abs()[:, None]
+        room = Region(self.threat, points, None, None)._room(flat).masked_fill(flat == 0, 0.0)
+        if self.threat.norm == "l1":
+            order = size.argsort(dim=1, descending=True, stable=True)
+            steep, space = size.gather(1, order), room.gather(1, order)
+            gain = (steep * space).nan_to_num(nan=0.0).cumsum(1)
+            before = torch.cat([torch.zeros_like(gain[:, :1]), gain[:, :-1]], 1)
+            spent = torch.minimum(space, (wanted - before).clamp_min(0.0) / _positive(steep))
+            reach = torch.zeros_like(room).scatter_(1, order, spent.masked_fill(steep == 0, 0.0))
+        else:
+            pace = torch.ones_like(size) if self.threat.norm == "linf" else size
+            time = _time_of_rise(size * pace, room / _positive(pace), wanted)
+            reach = torch.minimum((pace * time).masked_fill(pace == 0, 0.0), room)
+        return (flat.sign() * reach).view_as(points)
+
     def random(self, generator: torch.Generator) -> Tensor:
         """Points drawn uniformly from the ball, then cut to the box."""
         shape = self.inputs.flatten(1).shape
@@ -254,6 +280,19 @@ class Region:
 def _positive(norms: Tensor) -> Tensor:
     """The same numbers with zeros replaced by the smallest normal one, so that they can divide."""
     return norms.clamp_min(torch.finfo(norms.dtype).tiny)
+
+
+def _time_of_rise(speed: Tensor, end: Tensor, wanted: Tensor) -> Tensor:
+    """The time t (n, 1) at which sum_i speed_i min(t, end_i) reaches what is wanted; infinity where it never does."""
+    end, order = end.sort(dim=1)
+    speed = speed.gather(1, order)
+    done = (speed * end).masked_fill(speed == 0, 0.0).cumsum(1)
+    left = speed.flip(1).cumsum(1).flip(1)  # of those that end here or later
+    before = torch.cat([torch.zeros_like(done[:, :1]), done[:, :-1]], 1)
+    time = (wanted - before) / _positive(left)
+    fits = (time <= end) & (left > 0)
+    index = fits.to(torch.int8).argmax(1, keepdim=True)
+    return torch.where(fits.any(1, keepdim=True), time.gather(1, index).clamp_min(0.0), torch.inf)
 
 
 def _scale_l2(size: Tensor, room: Tensor, radius: float, limit: Tensor) -> Tensor:

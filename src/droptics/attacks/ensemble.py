@@ -1,0 +1,319 @@
+"""robust_accuracy: several attacks in the order that costs least, each on the examples that all before it left."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from os import PathLike
+from pathlib import Path
+from time import perf_counter
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+
+from droptics.attacks.attack import Attack, WeakAttackWarning, attack, check_data, proportion
+from droptics.attacks.averaged import Averaged
+from droptics.attacks.gradients import Function, as_columns
+from droptics.attacks.losses import Dlr, Margin, mistaken
+from droptics.attacks.methods import Apgd, Fab, Method, Pgd, Square
+from droptics.attacks.robustness import Randomness, Robustness, Stage
+from droptics.attacks.threat import Threat
+from droptics.checks import check_positive
+from droptics.data import Sample
+from droptics.files import replacing
+from droptics.losses import CrossEntropy, Logistic
+from droptics.models import Model
+from droptics.models.modules import evaluating
+
+_FRESH = 4  # times as many masks for the evaluation as for the attack
+_OTHER_MASKS, _LAST_MASKS = 2**20, 2**21  # where the seeds of the masks begin that judge a point, and the result
+_FEW = 0.02  # share that a search without gradients may find by luck
+_FULL_SEARCH = 5000  # queries without gradients once one of the first showed that gradients miss something
+_MANY = 0.1  # share of the examples from which an observation is worth a warning
+
+
+def standard_attacks(outputs: int) -> list[Method]:
+    """The default ensemble for a model with this many outputs, the cheapest attack first.
+
+    Margins of the nearest class, cross-entropy with steps that adapt, every wrong class in turn by margin and by the
+    difference of logits ratio, the nearest boundary, and a search without gradients.
+    """
+    if outputs == 1:
+        return [Pgd(Margin()), Apgd(Logistic(), start="random"), Fab(steps=50), Square(queries=1000)]
+    ensemble: list[Method] = [Pgd(Margin()), Apgd(CrossEntropy(), start="random"), Pgd(Margin("every"))]
+    if outputs > 2:
+        ensemble.append(Apgd(Dlr("every"), steps=50, start="random"))
+    return [*ensemble, Fab(steps=50, candidates=3), Square(queries=1000)]
+
+
+def robust_accuracy(
+    model: Model | Function,
+    data: Sample,
+    threat: Threat,
+    methods: Sequence[Method] | None = None,
+    *,
+    batch: int = 1000,
+    checkpoint: str | PathLike[str] | None = None,
+) -> Robustness:
+    """Accuracy under an ensemble of attacks: the worst case over all of them, example by example.
+
+    Every attack is tried on the examples that those before it left, and every point that counts as fooled was
+    re-evaluated in eval mode, inside ball and box. When the search without gradients fools more than a fiftieth of
+    what gradients had left, it is repeated with 5000 queries and the result carries a warning.
+
+    A network that is random at test time is attacked through the mean of its predictions over masks (`Averaged`,
+    which may also be passed as the model, to choose how many). A point counts as fooled where the mean over other
+    masks is wrong, and the accuracy in the end is that over masks which neither saw.
+
+    Args:
+        model: As for `attack`.
+        data: Examples with class labels, or with targets -1 and +1 for a scorer.
+        threat: Norm, radius and box.
+        methods: The attacks, in this order; by default `standard_attacks`.
+        batch: Examples per batch.
+        checkpoint: A .safetensors file that holds what was found after every batch; a run that finds one of the same
+            data, threat and methods goes on where it ended.
+
+    Raises:
+        ValueError: For data or methods that do not fit the model, or a checkpoint of another run.
+    """
+    check_positive("batch", batch)
+    check_data(data, threat)
+    outputs = _outputs_of(model, data)
+    attacked, doubts = _steady(model, data)
+    chosen = list(standard_attacks(outputs) if methods is None else methods)
+    if isinstance(attacked, Averaged) and methods is None:
+        # A point just across the boundary of the attacked masks is on the right side of others.
+        chosen = [Pgd(Margin(), stop="never"), Pgd(Margin("every"), stop="never"), *chosen[-1:]]
+    if not chosen:
+        raise ValueError("methods must name at least one attack")
+    state = _Progress.begin(attacked, data, batch)
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None:
+        if path.suffix != ".safetensors":
+            raise ValueError(f"checkpoint must end in .safetensors, got {path}")
+        state.key = _key(data, threat, chosen, batch)
+        state = _read(path, state) if path.exists() else state
+    for number, method in enumerate(chosen):
+        _run_stage(attacked, data, threat, (number, method), (state, path), batch)
+    if methods is None and _hidden(state):
+        more = Square(queries=_FULL_SEARCH, seed=1)
+        _run_stage(attacked, data, threat, (len(chosen), more), (state, path), batch)
+    found = [*doubts, *dict.fromkeys(state.doubts), *_verdicts(state, data, threat)]
+    randomness = None
+    if isinstance(attacked, Averaged):
+        randomness = _judge_again(attacked, data, threat, chosen[0], state, batch)
+        if randomness.overstated > 1 / len(data):
+            found.append(
+                f"an attack that does not average over masks would have said {100 * randomness.overstated:.1f} points "
+                "more: robustness that is only noise"
+            )
+    total = len(data)
+    return Robustness(
+        clean=proportion(int((state.found_by >= 0).sum()), total),
+        robust=proportion(int((state.found_by == _LEFT).sum()), total),
+        inputs=state.inputs,
+        found_by=torch.where(state.found_by == _LEFT, len(state.stages), state.found_by),
+        stages=tuple(state.stages),
+        threat=threat,
+        warnings=tuple(found),
+        randomness=randomness,
+    )
+
+
+_LEFT = 10**6  # in `found_by` while no attack has fooled the example
+
+
+@dataclass
+class _Progress:
+    """What is known so far; `stages` are those that ended, `partial` is the one under way."""
+
+    inputs: Tensor
+    found_by: Tensor
+    stages: list[Stage] = field(default_factory=list)
+    partial: dict[str, float] = field(default_factory=dict)
+    doubts: list[str] = field(default_factory=list)
+    key: str = ""
+
+    @staticmethod
+    def begin(model: Model | Function, data: Sample, batch: int) -> _Progress:
+        wrong = _mistakes(model, data.inputs, data.targets, batch)
+        return _Progress(data.inputs.detach().clone(), torch.where(wrong, -1, _LEFT))
+
+    def write(self, path: Path) -> None:
+        said = {"stages": [asdict(stage) for stage in self.stages], "partial": self.partial, "doubts": self.doubts}
+        arrays = {"inputs": self.inputs.cpu().contiguous(), "found_by": self.found_by.cpu()}
+        with replacing(path) as partial:
+            save_file(arrays, partial, metadata={"key": self.key, "said": json.dumps(said)})
+
+
+def _run_stage(
+    model: Model | Function,
+    data: Sample,
+    threat: Threat,
+    stage: tuple[int, Method],
+    store: tuple[_Progress, Path | None],
+    batch: int,
+) -> None:
+    """One attack on the examples that are left, batch by batch; a stage that has ended is passed over."""
+    (number, method), (state, path) = stage, store
+    if number < len(state.stages):
+        return
+    rows = (state.found_by >= number).logical_and(state.found_by != -1).nonzero().squeeze(1)
+    totals = state.partial or {"done": 0, "found": 0, "gradients": 0, "queries": 0, "seconds": 0.0}
+    judge = None
+    if isinstance(model, Averaged):
+        judge = model.again(_FRESH * len(model.chances), _OTHER_MASKS)
+        model = model.again(len(model.chances), 1000 * number)  # every attack has its own masks
+    parts = rows.split(batch) if len(rows) else ()
+    for index, part in enumerate(tqdm(parts, desc=_words(method), disable=None, leave=False)):
+        if index < totals["done"]:
+            continue
+        begin = perf_counter()
+        some = Sample(data.inputs[part], data.targets[part])
+        result = _attacked(model, some, threat, method, index)
+        won = result.success
+        if judge is not None:
+            won = _mistakes(judge, result.inputs, some.targets, batch)
+        if judge is not None:  # the last point tried stands for those that nothing fooled: masks may still
+            state.inputs[part] = result.inputs
+        state.inputs[part[won]] = result.inputs[won].to(state.inputs.dtype)
+        state.found_by[part[won]] = number
+        state.doubts += [doubt for doubt in result.warnings if doubt not in state.doubts]
+        totals["done"] += 1
+        totals["found"] += int(won.sum())
+        totals["gradients"] += result.gradients
+        totals["queries"] += result.queries
+        totals["seconds"] += perf_counter() - begin
+        state.partial = totals
+        if path is not None:
+            state.write(path)
+    counts = {name: int(totals[name]) for name in ("found", "gradients", "queries")}
+    state.stages.append(Stage(_words(method), len(rows), **counts, seconds=float(totals["seconds"])))
+    state.partial = {}
+    if path is not None:
+        state.write(path)
+
+
+def _attacked(model: Model | Function, data: Sample, threat: Threat, method: Method, index: int) -> Attack:
+    # Every batch has its own random numbers, so that a run that goes on draws what it would have drawn.
+    seed = getattr(method, "seed", 0) * 1_000_003 + index
+    generator = torch.Generator(data.inputs.device).manual_seed(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeakAttackWarning)
+        return attack(model, data, threat, method, batch=len(data), generator=generator)
+
+
+def _words(method: Method) -> str:
+    """The method with what makes it different from others: its loss and its budget."""
+    loss = getattr(method, "loss", None)
+    aim = f"({loss.target!r})" if isinstance(loss, (Margin, Dlr)) else "()"
+    budget = f"queries={method.queries}" if isinstance(method, Square) else f"steps={getattr(method, 'steps', 1)}"
+    parts = [] if loss is None or isinstance(method, Square) else [f"{type(loss).__name__}{aim}"]
+    return f"{type(method).__name__}({', '.join([*parts, budget])})"
+
+
+def _outputs_of(model: Model | Function, data: Sample) -> int:
+    call = model.outputs if isinstance(model, Model) else model
+    with evaluating(model), _no_draws(data.inputs), torch.no_grad():
+        return as_columns(call(data.inputs[:1]), 1).shape[-1]
+
+
+def _no_draws(inputs: Tensor) -> AbstractContextManager[None]:
+    """The global generators end where they are, whatever a random model draws from them."""
+    return torch.random.fork_rng(devices=[inputs.device] if inputs.is_cuda else [])
+
+
+def _steady(model: Model | Function, data: Sample) -> tuple[Model | Function, list[str]]:
+    """The function to attack: the model itself, or its mean over masks where two evaluations differ."""
+    if isinstance(model, (Averaged, Model)) or not isinstance(model, nn.Module):
+        return model, []
+    some = data.inputs[:64]
+    with evaluating(model), _no_draws(some), torch.no_grad():
+        first, second = model(some), model(some)
+    if torch.equal(first, second) or not _differ(first, second):
+        return model, []
+    return Averaged.of(model), [
+        "the model is random in eval mode: the mean of its predictions over 16 masks was attacked; pass "
+        "Averaged.of(model, draws=...) to choose how many"
+    ]
+
+
+def _differ(first: Tensor, second: Tensor) -> bool:
+    tolerance = 100 * torch.finfo(first.dtype).eps * first.abs().amax().nan_to_num()
+    return bool(((first - second).abs() > tolerance).any())
+
+
+def _mistakes(model: Model | Function, inputs: Tensor, targets: Tensor, batch: int) -> Tensor:
+    call = model.outputs if isinstance(model, Model) else model
+    with evaluating(model), torch.no_grad():
+        parts = zip(inputs.split(batch), targets.split(batch), strict=True)
+        return torch.cat([mistaken(as_columns(call(some), len(some)), labels) for some, labels in parts])
+
+
+def _judge_again(
+    model: Averaged, data: Sample, threat: Threat, method: Method, state: _Progress, batch: int
+) -> Randomness:
+    """Accuracy by masks that nothing was chosen by, ours and at the points of an attack that does not average."""
+    fresh = model.again(_FRESH * len(model.chances), _LAST_MASKS)
+    with _no_draws(data.inputs):
+        naive = _attacked(model.quiet, data, threat, method, 0).inputs
+    points = (data.inputs, state.inputs, naive)
+    clean, ours, others = (_mistakes(fresh, each, data.targets, batch) for each in points)
+    fooled = torch.where(ours, state.found_by.clamp_max(len(state.stages) - 1), _LEFT)
+    state.found_by = torch.where(clean, -1, torch.where(fooled < 0, _LEFT, fooled))
+    overstated = int((~others & ~clean).sum()) - int((state.found_by == _LEFT).sum())
+    single = fresh.single_accuracy(state.inputs, data.targets)
+    return Randomness(len(model.chances), model.exact, len(fresh.chances), single, overstated / len(data))
+
+
+def _hidden(state: _Progress) -> bool:
+    """Whether a search without gradients fooled more than a few of the examples that gradients had left."""
+    return any(stage.found > _FEW * stage.attacked for stage in state.stages if stage.method.startswith("Square("))
+
+
+def _verdicts(state: _Progress, data: Sample, threat: Threat) -> list[str]:
+    """Reasons to doubt the number that no single attack can see."""
+    doubts = []
+    if _hidden(state):
+        doubts.append(
+            "a search without gradients fooled many examples that every gradient had missed: the model hides its "
+            "gradients, and the robust accuracy is not to be relied on"
+        )
+    if threat.box is not None and len(data):
+        low, high = (float(end) for end in data.inputs.aminmax())
+        width = threat.box[1] - threat.box[0]
+        if high - low < _MANY * width:
+            doubts.append(
+                f"the inputs lie in [{low:.4g}, {high:.4g}], a small part of the box [{threat.box[0]:g}, "
+                f"{threat.box[1]:g}]: check the normalization, the radius is in the units of the inputs"
+            )
+    return doubts
+
+
+def _key(data: Sample, threat: Threat, methods: Sequence[Method], batch: int) -> str:
+    """A fingerprint of the question."""
+    digest = hashlib.sha256(repr((threat, methods, batch, tuple(data.inputs.shape))).encode())
+    for part in (data.inputs, data.targets):
+        digest.update(part.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _read(path: Path, begin: _Progress) -> _Progress:
+    """The state of a run that broke off."""
+    with safe_open(path, "pt") as file:
+        said = file.metadata() or {}
+        if said.get("key") != begin.key:
+            raise ValueError(f"checkpoint {path} belongs to other data, another threat or other methods; remove it")
+        inputs, found_by = file.get_tensor("inputs"), file.get_tensor("found_by")
+    rest = json.loads(said["said"])
+    stages = [Stage(**stage) for stage in rest["stages"]]
+    device = begin.inputs.device
+    return _Progress(inputs.to(device), found_by.to(device), stages, rest["partial"], rest["doubts"], begin.key)

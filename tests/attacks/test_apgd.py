@@ -1,0 +1,105 @@
+"""Auto-PGD against worst cases that are known exactly, and its schedule against the published one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from attacked import affine_scorer, classifier
+from torch import nn
+
+from droptics.attacks import Apgd, CrossEntropy, Dlr, LinearExact, Logistic, Margin, Pgd, Reflected, Threat, attack
+from droptics.attacks.apgd import check_points, sparse_direction
+from droptics.attacks.losses import aimed
+from droptics.data import Sample
+
+RADII = {"linf": 0.08, "l2": 0.25, "l1": 0.9}
+
+
+def test_check_points_are_the_published_ones():
+    assert list(check_points(100, "linf")) == [22, 41, 57, 70, 80, 87, 93, 99]
+    assert sum(check_points(100, "l2").values()) == 99
+    assert list(check_points(50, "l1")) == list(range(2, 51, 2))
+
+
+@pytest.mark.parametrize("norm", RADII)
+@pytest.mark.parametrize("box", [None, (0.0, 1.0)])
+def test_linear_models_are_attacked_to_the_exact_worst_case(norm, box):
+    layer, data = affine_scorer()
+    threat = Threat(norm, RADII[norm], box)
+    exact = attack(layer, data, threat, LinearExact())
+    found = attack(layer, data, threat, Apgd(Logistic(), steps=200))
+    # What one misses and the other finds lies within the last step's reach of the boundary.
+    assert bool((found.margins >= exact.margins - 1e-12)[~found.success].all()), "no margin below the least one"
+    assert int((exact.success & ~found.success).sum()) <= int((exact.margins.abs() < 1e-3).sum())
+    held = ~found.success
+    if not bool(held.any()):
+        return
+    assert float((found.margins - exact.margins)[held].max()) < 0.02 * float(layer.weight.detach().norm()) * RADII[norm]
+
+
+@pytest.mark.parametrize("norm", RADII)
+@pytest.mark.parametrize(
+    "loss", [CrossEntropy(), Margin(), Margin("every"), Dlr(), Dlr("nearest"), Dlr("every"), Reflected(CrossEntropy())]
+)
+def test_every_loss_and_norm_stays_inside_and_finds_what_pgd_finds(norm, loss):
+    net, data = classifier()
+    threat = Threat(norm, RADII[norm], (0, 1))
+    found = attack(net, data, threat, Apgd(loss, steps=60))
+    assert bool((found.radius <= RADII[norm] * (1 + 1e-9)).all())
+    assert float(found.inputs.min()) >= 0
+    assert float(found.inputs.max()) <= 1
+    plain = attack(net, data, threat, Pgd(CrossEntropy(), steps=10))
+    assert int(found.success.sum()) >= int(plain.success.sum()) - 2
+    assert list(found.rates) == sorted(found.rates)
+
+
+def test_a_seed_gives_the_same_points_and_random_starts_differ():
+    net, data = classifier()
+    threat = Threat("linf", 0.02, (0, 1))
+    runs = [attack(net, data, threat, Apgd(steps=5, start="random", seed=seed)) for seed in (3, 3, 4)]
+    assert torch.equal(runs[0].inputs, runs[1].inputs)
+    assert not torch.equal(runs[0].inputs, runs[2].inputs)
+
+
+def test_restarts_and_targets_only_add():
+    net, data = classifier()
+    threat = Threat("l2", 0.2, (0, 1))
+    once = attack(net, data, threat, Apgd(Margin("greedy"), steps=20))
+    often = attack(net, data, threat, Apgd(Margin("greedy"), steps=20, restarts=3))
+    every = attack(net, data, threat, Apgd(Margin("every"), steps=20))
+    assert bool((often.success >= once.success).all())
+    assert int(every.success.sum()) >= int(once.success.sum())
+    assert once.gradients < often.gradients
+
+
+def test_the_ratio_sees_neither_scale_nor_offset_and_its_slope_is_its_derivative():
+    outputs = torch.randn(7, 6, generator=torch.Generator().manual_seed(1)).double()
+    targets = outputs.argsort(-1)[:, 3]
+    aims = outputs.argsort(-1)[:, 1]
+    for aim in (None, aims):
+        value, slope = aimed(Dlr(), outputs, targets, aim)
+        other, _ = aimed(Dlr(), 1e6 * outputs + 3, targets, aim)
+        assert torch.allclose(value, other, rtol=1e-9)
+        step = 1e-6 * torch.randn(outputs.shape, generator=torch.Generator().manual_seed(2)).double()
+        ahead, behind = (aimed(Dlr(), outputs + sign * step, targets, aim)[0] for sign in (1, -1))
+        assert torch.allclose((ahead - behind) / 2, (slope * step).sum(-1), rtol=1e-5, atol=1e-12)
+
+
+def test_dlr_needs_three_classes():
+    net = nn.Linear(3, 2).double()
+    data = Sample(torch.rand(4, 3).double(), torch.zeros(4, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"Dlr.*use Margin"):
+        attack(net, data, Threat("linf", 0.1), Apgd(Dlr()))
+
+
+def test_sparse_steps_move_the_steepest_coordinates():
+    gradient = torch.tensor([[3.0, -1.0, 0.5, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    step = sparse_direction(gradient, torch.tensor([0.5, 0.5]))
+    assert torch.equal(step[0], torch.tensor([0.5, -0.5, 0.0, 0.0]))
+    assert torch.equal(step[1], torch.zeros(4)), "no slope, no step"
+
+
+@pytest.mark.parametrize("bad", [{"steps": 0}, {"restarts": 0}, {"start": "middle"}])
+def test_bad_options_are_named(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        Apgd(**bad)

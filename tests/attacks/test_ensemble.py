@@ -1,0 +1,198 @@
+"""Robust accuracy: the worst of all attacks, resumed runs, warnings that are earned, randomness that is averaged."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from attacked import Noisy, Quantized, affine_scorer, classifier
+from torch import nn
+
+from droptics.attacks import (
+    Apgd,
+    Averaged,
+    Dlr,
+    Fab,
+    LinearExact,
+    Margin,
+    Pgd,
+    Square,
+    Threat,
+    attack,
+    ensemble,
+    robust_accuracy,
+    standard_attacks,
+)
+from droptics.data import Sample
+from droptics.masks import Bernoulli, Gaussian, Product
+from droptics.models import ReLUNet
+
+THREAT = Threat("linf", 0.03, (0, 1))
+SHORT = [Pgd(Margin(), steps=10), Apgd(steps=10), Fab(steps=5), Square(queries=20)]
+
+
+def test_it_is_the_worst_case_over_its_attacks():
+    net, data = classifier()
+    result = robust_accuracy(net, data, THREAT, SHORT)
+    single = [attack(net, data, THREAT, method).success for method in SHORT]
+    assert int((result.found_by == len(SHORT)).sum()) <= int((~torch.stack(single).any(0)).sum()) + 1
+    assert sum(stage.found for stage in result.stages) == int(((result.found_by >= 0) & (result.found_by < 4)).sum())
+    assert next(stage.attacked for stage in result.stages) == len(data)
+    outputs = net(result.inputs).argmax(1)
+    assert torch.equal(outputs != data.targets, result.found_by < len(SHORT)), "found where the point is wrong"
+    assert float(result.robust.lower) <= float(result.robust) <= float(result.robust.upper)
+    assert result.gradients > 0
+    assert result.queries > 0
+
+
+def test_affine_scorers_end_at_the_exact_answer():
+    layer, data = affine_scorer()
+    threat = Threat("linf", 0.05, (0, 1))
+    exact = attack(layer, data, threat, LinearExact())
+    result = robust_accuracy(layer, data, threat)
+    assert float(result.robust) == pytest.approx(float(exact.robust_accuracy()), abs=1 / len(data))
+
+
+def test_examples_wrong_from_the_start_are_counted_apart():
+    net, data = classifier()
+    targets = data.targets.clone()
+    targets[:7] = (targets[:7] + 1) % 5
+    result = robust_accuracy(net, Sample(data.inputs, targets), THREAT, SHORT[:1])
+    assert int((result.found_by == -1).sum()) == 7
+    assert float(result.clean) == pytest.approx(53 / 60)
+    assert torch.equal(result.inputs[:7], data.inputs[:7])
+
+
+def test_a_run_that_broke_off_goes_on_to_the_same_result(tmp_path, monkeypatch):
+    net, data = classifier()
+    whole = robust_accuracy(net, data, THREAT, SHORT, batch=25)
+    path = tmp_path / "state.safetensors"
+    calls, real = [], ensemble.attack
+
+    def fails_late(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(ensemble, "attack", fails_late)
+    with pytest.raises(KeyboardInterrupt):
+        robust_accuracy(net, data, THREAT, SHORT, batch=25, checkpoint=path)
+    monkeypatch.setattr(ensemble, "attack", real)
+    resumed = robust_accuracy(net, data, THREAT, SHORT, batch=25, checkpoint=path)
+    assert torch.equal(resumed.inputs, whole.inputs)
+    assert torch.equal(resumed.found_by, whole.found_by)
+    assert [(s.found, s.gradients, s.queries) for s in resumed.stages] == [
+        (s.found, s.gradients, s.queries) for s in whole.stages
+    ]
+    with pytest.raises(ValueError, match="other data, another threat"):
+        robust_accuracy(net, data, Threat("linf", 0.04, (0, 1)), SHORT, batch=25, checkpoint=path)
+    assert [item.name for item in tmp_path.iterdir()] == ["state.safetensors"]
+
+
+def test_hidden_gradients_are_named_and_broken():
+    net, data = classifier()
+    defence, threat = Quantized(net), Threat("linf", 0.1, (0, 1))
+    methods = [Pgd(Margin(), steps=10), Square(queries=100)]
+    result = robust_accuracy(defence, data, threat, methods)
+    assert any("hides its gradients" in warning for warning in result.warnings)
+    assert float(result.robust) < 0.7
+    honest = robust_accuracy(net, data, threat, methods)
+    assert not any("hides" in warning for warning in honest.warnings)
+
+
+def test_a_wrong_normalization_is_named():
+    net, data = classifier()
+    small = Sample(data.inputs / 255, data.targets)
+    result = robust_accuracy(net, small, Threat("linf", 0.001, (0, 1)), SHORT[:1])
+    assert any("normalization" in warning for warning in result.warnings)
+
+
+def test_random_networks_are_attacked_in_the_mean():
+    net, data = classifier()
+    before = torch.random.get_rng_state()
+    defence = Noisy(net)
+    result = robust_accuracy(defence, data, Threat("linf", 0.05, (0, 1)), [Pgd(Margin(), steps=20, stop="never")])
+    assert torch.equal(torch.random.get_rng_state(), before), "no global random number is used up"
+    assert result.randomness is not None
+    assert not result.randomness.exact
+    assert (result.randomness.masks, result.randomness.fresh) == (16, 64)
+    assert any("random in eval mode" in warning for warning in result.warnings)
+    fresh = Averaged.of(defence, draws=64, seed=2**21)
+    wrong = fresh(result.inputs).argmax(1) != data.targets
+    held = result.found_by == len(result.stages)
+    assert not bool((wrong & held).any()), "what counts as robust is right by masks that nothing was chosen by"
+    assert result.randomness.overstated >= 0
+
+
+def test_few_masks_are_summed_exactly():
+    generator = torch.Generator().manual_seed(0)
+    net = ReLUNet([torch.randn(4, 3, generator=generator).double(), torch.randn(3, 4, generator=generator).double()])
+    masks = Product([Bernoulli(0.0, 3), Bernoulli(0.3, 4)])
+    inputs = torch.rand(20, 3, generator=generator).double()
+    mean = Averaged.of(net, masks)
+    expected = sum(chance * net.outputs(inputs, row).softmax(-1) for row, chance in masks.atoms())
+    assert mean.exact
+    assert torch.allclose(mean(inputs).exp(), expected, rtol=1e-12)
+    single = sum(chance * (net.outputs(inputs, row).argmax(-1) == 0).double().mean() for row, chance in masks.atoms())
+    assert mean.single_accuracy(inputs, torch.zeros(20, dtype=torch.long)) == pytest.approx(float(single))
+    data = Sample(inputs, mean(inputs).argmax(1).detach())
+    result = robust_accuracy(mean, data, Threat("l2", 0.1), [Pgd(Margin(), steps=10)])
+    assert result.randomness is not None
+    assert result.randomness.exact
+    assert mean.again(100, 5) is mean
+
+
+def test_means_over_draws_do_not_depend_on_the_batch_and_follow_their_seed():
+    net, data = classifier()
+    module = nn.Sequential(*net[:-1], nn.Dropout(0.3), net[-1]).eval()
+    mean = Averaged.of(module, draws=8)
+    assert torch.allclose(mean(data.inputs)[10:13], mean(data.inputs[10:13]), rtol=1e-12)
+    assert not torch.equal(mean(data.inputs), mean.again(8, 100)(data.inputs))
+    assert not module[-2].training, "the module's own mode is left alone"
+    many = Averaged.of(module, draws=1000)(data.inputs[:5]).exp()
+    drawn = nn.functional.dropout(module[:-2](data.inputs[:5]).expand(10000, 5, -1), 0.3, True)
+    expected = module[-1](drawn).softmax(-1)
+    error = 4 * expected.std(0) / 1000**0.5
+    assert bool(((many - expected.mean(0)).abs() <= 1.5 * error).all())
+    score = nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 1)).double()
+    assert Averaged.of(score, draws=3)(torch.ones(4, 3).double()).shape == (4, 1)
+    law = Product([Gaussian(0.5, 3), Gaussian(0.5, 2)])
+    drawn_law = Averaged.of(ReLUNet([torch.ones(2, 3).double(), torch.ones(2, 2).double()]), law, draws=5)
+    assert not drawn_law.exact
+    assert drawn_law.again(7, 1)(torch.ones(2, 3).double()).shape == (2, 2)
+
+
+def test_results_are_written_for_people_and_programs(tmp_path):
+    net, data = classifier()
+    result = robust_accuracy(net, data, THREAT, SHORT)
+    said = json.loads(result.to_json())
+    assert said["examples"] == 60
+    assert len(said["stages"]) == 4
+    assert said["threat"]["norm"] == "linf"
+    page = result.to_html(tmp_path / "page.html").read_text()
+    assert "Pgd(Margin(&#39;nearest&#39;), steps=10)" in page
+    assert "data:image/png" in page
+    assert "robust accuracy" in str(result)
+    assert "Square(queries=20)" in str(result)
+
+
+def test_the_standard_ensemble_fits_the_outputs():
+    assert not any(isinstance(method, Apgd) and isinstance(method.loss, Dlr) for method in standard_attacks(2))
+    assert any(isinstance(method, Apgd) and isinstance(method.loss, Dlr) for method in standard_attacks(10))
+    assert any(isinstance(method, Square) for method in standard_attacks(1))
+
+
+def test_bad_input_is_named(tmp_path):
+    net, data = classifier()
+    with pytest.raises(ValueError, match="methods"):
+        robust_accuracy(net, data, THREAT, [])
+    with pytest.raises(ValueError, match=r"checkpoint.*safetensors"):
+        robust_accuracy(net, data, THREAT, SHORT, checkpoint=tmp_path / "state.bin")
+    with pytest.raises(ValueError, match="masks"):
+        Averaged.of(ReLUNet([torch.ones(2, 3), torch.ones(2, 2)]))
+    with pytest.raises(ValueError, match="masks"):
+        Averaged.of(net, Bernoulli(0.5, 3))
+    with pytest.raises(ValueError, match="model"):
+        Averaged.of(lambda x: x)

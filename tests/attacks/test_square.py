@@ -1,0 +1,80 @@
+"""Random search over squares: never worse, always inside, queries counted, blind to gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from attacked import Quantized, affine_scorer, classifier
+
+from droptics.attacks import Pgd, Square, Threat, WeakAttackWarning, attack
+from droptics.attacks.gradients import differentiable
+from droptics.attacks.square import SquareSearch, bump
+
+RADII = {"linf": 0.08, "l2": 0.6, "l1": 4.0}
+
+
+@pytest.mark.parametrize("norm", RADII)
+def test_it_stays_inside_and_counts_its_queries(norm):
+    net, data = classifier()
+    found = attack(net, data, Threat(norm, RADII[norm], (0, 1)), Square(queries=60))
+    assert bool((found.radius <= RADII[norm] * (1 + 1e-9)).all())
+    assert float(found.inputs.min()) >= 0
+    assert float(found.inputs.max()) <= 1
+    assert bool(found.success.any())
+    assert found.gradients == 0
+    held = int((~found.success).sum())
+    assert 60 * held <= found.queries <= 60 * len(data)
+
+
+@pytest.mark.parametrize("norm", RADII)
+def test_more_queries_never_find_less_and_a_seed_repeats(norm):
+    net, data = classifier()
+    threat = Threat(norm, RADII[norm] / 2, (0, 1))
+    few, many, again = (attack(net, data, threat, Square(queries=count)) for count in (20, 120, 120))
+    assert torch.equal(many.inputs, again.inputs)
+    assert int(many.success.sum()) > int(few.success.sum()) - 2
+    start = attack(net, data, Threat(norm, 0.0), Square(queries=1))
+    assert bool((many.margins[~many.success] < start.margins[~many.success]).float().mean() > 0.9)
+
+
+@pytest.mark.parametrize("norm", RADII)
+def test_vectors_are_lines_of_pixels(norm):
+    layer, data = affine_scorer(inputs=12)
+    found = attack(layer, data, Threat(norm, RADII[norm], (0, 1)), Square(queries=80))
+    assert bool((found.radius <= RADII[norm] * (1 + 1e-9)).all())
+    assert bool(found.success.any())
+
+
+def test_zero_gradients_do_not_stop_it():
+    net, data = classifier()
+    threat = Threat("linf", 0.1, (0, 1))
+    defence = Quantized(net)
+    with pytest.warns(WeakAttackWarning, match="gradients vanish"):
+        blind = attack(defence, data, threat, Pgd(steps=10))
+    seen = attack(defence, data, threat, Square(queries=200))
+    assert int(seen.success.sum()) > int(blind.success.sum()) + 10
+
+
+def test_squares_shrink_as_the_queries_go():
+    net, data = classifier()
+    region = Threat("linf", 0.1).around(data.inputs)
+    search = SquareSearch(differentiable(net), region, data.targets, Square(queries=10_000), torch.Generator())
+    sides = [search._side(number)[0] for number in (1, 20, 100, 500, 1500, 3000, 9000)]
+    assert sides == sorted(sides, reverse=True)
+    assert sides[0] == round((0.8 * 49) ** 0.5)
+    assert sides[-1] == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 3), (5, 7), (2, 2)])
+def test_bumps_have_two_signs_and_norm_one(shape):
+    hill = bump(*shape, torch.float64)
+    assert tuple(hill.shape) == shape
+    assert float(hill.norm()) == pytest.approx(1.0)
+    if hill.numel() > 1:
+        assert float(hill.min()) < 0 < float(hill.max())
+
+
+@pytest.mark.parametrize("bad", [{"queries": 0}, {"restarts": 0}, {"first": 1.5}])
+def test_bad_options_are_named(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        Square(**bad)
