@@ -85,6 +85,22 @@ def test_table_bytes_counts_and_output(folder: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_the_standard_ensemble_and_what_it_writes(folder: Path, tmp_path: Path) -> None:
+    options = ["--data", folder / "images.npz", "--threat", "linf:0.03", "--standard", "--count", 20]
+    out, html, state = (tmp_path / name for name in ("found.safetensors", "page.html", "state.safetensors"))
+    done = run(folder / "state.safetensors", *options, "--json", "--out", out, "--html", html, "--checkpoint", state)
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.output)
+    single = json.loads(run(folder / "state.safetensors", *options[:4], "--count", 20, "--json").output)
+    assert said["robust_accuracy"]["value"] <= single["robust_accuracy"]
+    assert said["clean_accuracy"]["value"] == single["clean_accuracy"]
+    assert load_file(out)["inputs"].shape == (20, 3, 2, 2)
+    assert "Robust accuracy" in html.read_text()
+    assert state.exists()
+    table = run(folder / "state.safetensors", *options, "--checkpoint", state)
+    assert "robust accuracy" in table.output
+
+
 def test_linear_models_and_scorers(tmp_path: Path) -> None:
     generator = torch.Generator().manual_seed(1)
     weight = torch.randn(1, 5, generator=generator, dtype=torch.float64)

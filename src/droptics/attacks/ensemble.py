@@ -13,8 +13,6 @@ from pathlib import Path
 from time import perf_counter
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
@@ -27,7 +25,7 @@ from droptics.attacks.robustness import Randomness, Robustness, Stage
 from droptics.attacks.threat import Threat
 from droptics.checks import check_positive
 from droptics.data import Sample
-from droptics.files import replacing
+from droptics.files.arrays import read_safetensors, write_tensors
 from droptics.losses import CrossEntropy, Logistic
 from droptics.models import Model
 from droptics.models.modules import evaluating
@@ -149,9 +147,8 @@ class _Progress:
 
     def write(self, path: Path) -> None:
         said = {"stages": [asdict(stage) for stage in self.stages], "partial": self.partial, "doubts": self.doubts}
-        arrays = {"inputs": self.inputs.cpu().contiguous(), "found_by": self.found_by.cpu()}
-        with replacing(path) as partial:
-            save_file(arrays, partial, metadata={"key": self.key, "said": json.dumps(said)})
+        arrays = {"inputs": self.inputs, "found_by": self.found_by}
+        write_tensors(path, arrays, {"key": self.key, "said": json.dumps(said)})
 
 
 def _run_stage(
@@ -308,11 +305,10 @@ def _key(data: Sample, threat: Threat, methods: Sequence[Method], batch: int) ->
 
 def _read(path: Path, begin: _Progress) -> _Progress:
     """The state of a run that broke off."""
-    with safe_open(path, "pt") as file:
-        said = file.metadata() or {}
-        if said.get("key") != begin.key:
-            raise ValueError(f"checkpoint {path} belongs to other data, another threat or other methods; remove it")
-        inputs, found_by = file.get_tensor("inputs"), file.get_tensor("found_by")
+    arrays, said = read_safetensors(path)
+    if said.get("key") != begin.key:
+        raise ValueError(f"checkpoint {path} belongs to other data, another threat or other methods; remove it")
+    inputs, found_by = arrays["inputs"], arrays["found_by"]
     rest = json.loads(said["said"])
     stages = [Stage(**stage) for stage in rest["stages"]]
     device = begin.inputs.device

@@ -101,7 +101,7 @@ class Robustness:
         """Plain dictionaries, lists, strings and numbers."""
         accuracy = {
             name: {"value": float(part), "lower": float(part.lower), "upper": float(part.upper)}
-            for name, part in (("clean accuracy", self.clean), ("robust accuracy", self.robust))
+            for name, part in (("clean_accuracy", self.clean), ("robust_accuracy", self.robust))
         }
         return {
             "examples": len(self.found_by),

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from droptics.attacks import Attack, Method
+    from droptics.attacks import Attack, Method, Threat
     from droptics.data import Sample
 
 
@@ -61,6 +61,14 @@ def attack_command(
         typer.Option("--out", help="Write the perturbed inputs, success and distances to this .safetensors file."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random starts.")] = 0,
+    standard: Annotated[
+        bool, typer.Option("--standard", help="Run the whole ensemble of attacks, the number people publish.")
+    ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", help="With --standard: a .safetensors file from which a broken run goes on."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="With --standard: write the result as a page.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Attack a saved model and print its clean and robust accuracy with confidence intervals.
@@ -76,6 +84,7 @@ def attack_command(
       droptics attack model.pt --data images.npz --threat l2:0.5 --method pgd --reflected
       droptics attack model.pt2 --data test.npz --threat linf:8/255 --steps 100 --restarts 5 --out found.safetensors
       droptics attack linear.safetensors --data test.npz --threat l1:2 --method linear --box none
+      droptics attack model.pt2 --data test.npz --threat linf:8/255 --standard --html robustness.html
     """
     import warnings
 
@@ -91,6 +100,9 @@ def attack_command(
     sample = _sample(data, count, check_device(device))
     network = _model(model, device)
     sample = sample.to(like_weights(network, sample.inputs).dtype)
+    if standard:
+        _standard(network, sample, danger, (batch, checkpoint), (html, out, as_json))
+        return
     outputs = _outputs(network, sample)
     how = _method(method, _loss(loss, reflected, target, outputs), steps, step, restarts, seed)
     with warnings.catch_warnings():
@@ -98,9 +110,33 @@ def attack_command(
         result = attack(network, sample, danger, how, batch=batch)
     rows = _rows(result, confidence)
     if out is not None:
-        _write(result, out)
+        from droptics.files.arrays import write_tensors
+
+        arrays = {"inputs": result.inputs, "success": result.success}
+        write_tensors(out, arrays | {"radius": result.radius, "clean_correct": result.clean_correct})
         rows["written to"] = str(out)
     show(f"{model.name} under {danger.norm} attacks of radius {danger.radius:.6g}", rows, as_json)
+
+
+def _standard(
+    network: Any,
+    sample: Sample,
+    threat: Threat,
+    run: tuple[int, Path | None],
+    targets: tuple[Path | None, Path | None, bool],
+) -> None:
+    """The ensemble: its table or JSON, and the page and the points where they are asked for."""
+    from droptics.attacks import robust_accuracy
+
+    (batch, checkpoint), (html, out, as_json) = run, targets
+    result = robust_accuracy(network, sample, threat, batch=batch, checkpoint=checkpoint)
+    if html is not None:
+        result.to_html(html)
+    if out is not None:
+        from droptics.files.arrays import write_tensors
+
+        write_tensors(out, {"inputs": result.inputs, "found_by": result.found_by})
+    print(result.to_json() if as_json else result)
 
 
 def _rows(result: Attack, confidence: float) -> dict[str, object]:
@@ -238,15 +274,3 @@ def _method(name: str, loss: Any, steps: int, step: float | None, restarts: int,
         case "linear":
             return LinearExact()
     raise ValueError(f"--method must be fgsm, bim, pgd or linear, got {name!r}")
-
-
-def _write(result: Attack, path: Path) -> None:
-    from droptics.files.arrays import write_tensors
-
-    arrays = {
-        "inputs": result.inputs,
-        "success": result.success.to("cpu"),
-        "radius": result.radius,
-        "clean_correct": result.clean_correct,
-    }
-    write_tensors(path, arrays)
