@@ -123,7 +123,23 @@ def test_random_networks_are_attacked_in_the_mean():
     wrong = fresh(result.inputs).argmax(1) != data.targets
     held = result.found_by == len(result.stages)
     assert not bool((wrong & held).any()), "what counts as robust is right by masks that nothing was chosen by"
-    assert result.randomness.overstated >= 0
+
+
+def test_noise_that_fools_an_attack_is_not_robustness():
+    net, data = classifier()
+
+    class Jittery(nn.Module):
+        def forward(self, inputs):
+            clean = net(inputs)
+            return clean + 3 * clean.std() * torch.randn_like(clean)
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        methods = [Pgd(Margin(), steps=20)]  # leaves as soon as an example looks fooled, which one draw does by luck
+        result = robust_accuracy(Averaged.of(Jittery(), draws=64), data, Threat("linf", 0.05, (0, 1)), methods)
+    assert result.randomness is not None
+    assert result.randomness.overstated > 0.1
+    assert any("only noise" in warning for warning in result.warnings)
 
 
 def test_few_masks_are_summed_exactly():
