@@ -214,7 +214,7 @@ class TestInspect:
 @pytest.mark.parametrize("strength", [0.2, 0.5, 1.0])
 def test_spurious_minimum_of_a_deep_network(strength: float) -> None:
     model, data, masks = landscapes.spurious_minimum(strength / (1 + strength))
-    found = landscapes.inspect(model, data, masks)
+    found = landscapes.landscapes.inspect(model, data, masks)
     assert found.kind == "local minimum"
     assert found.inertia == (0, found.symmetries, 12 - found.symmetries)
     close(found.objective, 2 - 1 / (1 + strength / 2) ** 2, 1e-13)
@@ -277,7 +277,7 @@ def test_escape_from_a_deep_saddle() -> None:
     """The middle layer is alive, the outer ones are zero: strict, and the way out lowers the criterion."""
     model = DeepLinear([torch.zeros(3, 4).double(), normal(2, 3), torch.zeros(3, 2).double()], mask_inputs=False)
     masks = Product([Bernoulli(0.2, 3), Bernoulli(0.3, 2)])
-    found = landscapes.inspect(model, sample(), masks)
+    found = landscapes.landscapes.inspect(model, sample(), masks)
     assert found.kind == "strict saddle"
     out = landscapes.escape(model, sample(), masks)
     assert out.curvature < 0
@@ -301,3 +301,26 @@ def test_rotations_of_wide_data_are_not_counted() -> None:
     small = TwoLayerLinear(normal(3, 2), normal(3, 2, seed=1))
     # a rotation of inputs and outputs together moves four vectors in three dimensions: all three directions count
     assert symmetry_dimension(small, Moments.of_map(torch.eye(3, dtype=torch.float64))) == width + 3
+
+
+@pytest.mark.parametrize("shift", [-40, 40])
+def test_the_kind_of_a_point_does_not_depend_on_units(shift):
+    data, masks = sample(), Bernoulli(0.3, 3)
+    units = torch.tensor([1.0, 2.0**shift, 1.0, 2.0**-shift], dtype=torch.float64)
+    moved = Sample(data.inputs * units, data.targets * 2.0**shift)
+    best = optimum(TwoLayerLinear, data, masks).model
+    points = [
+        best,
+        TwoLayerLinear(torch.zeros(3, 3).double(), torch.zeros(4, 3).double()),
+        TwoLayerLinear(normal(3, 3), normal(4, 3)),
+    ]
+    for model in points:
+        there = TwoLayerLinear(model.U * 2.0**shift, model.V / units[:, None])
+        deep = DeepLinear([there.V.mT, there.U])
+        first = landscapes.inspect(model, data, masks)
+        for given in (moved, Moments.of_sample(moved)):
+            for other in (there, deep):
+                again = landscapes.inspect(other, given, masks)
+                assert (again.kind, again.inertia) == (first.kind, first.inertia)
+                close(again.objective, first.objective * 4.0**shift, 1e-10)
+    assert landscapes.inspect(best, data, masks).kind == "global minimum"

@@ -9,13 +9,15 @@ import torch
 from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
-from droptics.data import Data, Moments, Sample
+from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
 from droptics.landscapes.derivatives import Chain, from_chain, gradient, hessian, to_chain, unflatten
 from droptics.landscapes.symmetries import symmetry_dimension
+from droptics.linalg.scales import equilibrate, powers_of_two
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
 from droptics.optima import certify
+from droptics.optima.objectives import energy, objective, precise
 from droptics.penalties import criterion
 
 DENSE = 4_000
@@ -66,26 +68,54 @@ def inspect(model: Model, data: Data, masks: MaskLaw, tolerance: float = 1e-6) -
     """Gradient norm, inertia of the Hessian and kind of a model, by formula (mianjy2018-lem4.1, mianjy2018-thm4.3).
 
     For TwoLayerLinear, Autoencoder and DeepLinear with at most 4,000 weights; O(weights^3). `tolerance` is relative:
-    to the largest curvature for eigenvalues, to the energy of the targets for the gap.
+    to the largest curvature for eigenvalues, to the energy of the targets for the gap. Signs of curvatures are counted,
+    and slopes compared with zero, where inputs and targets are in their own units and the layers of every hidden node
+    are alike: neither changes what kind of point it is.
     """
     total = _size(model)
     if total > DENSE:
         raise ValueError(
             f"model has {total} weights, too many for all curvatures (at most {DENSE}); escape needs only one"
         )
-    slope = _norm(gradient(model, data, masks))
-    eigenvalues = torch.linalg.eigvalsh(hessian(model, data, masks))
+    even, moments = in_own_units(model, data)
+    eigenvalues = torch.linalg.eigvalsh(hessian(even, moments, masks))
     largest = float(eigenvalues.abs().max())
     level = tolerance * largest
     negative, positive = int((eigenvalues < -level).sum()), int((eigenvalues > level).sum())
     inertia = (negative, total - negative - positive, positive)
     symmetries = symmetry_dimension(model, data)
-    objective = float(criterion(model, data, masks))
-    critical = slope <= tolerance * largest * max(_norm(model.tensors), tolerance)
+    value = objective(model, data, masks)
+    steepness = _norm(gradient(even, moments, masks))
     kind = "not critical"
-    if critical:
+    if steepness <= tolerance * largest * max(_norm(even.tensors), tolerance):
         kind = _kind(model, data, masks, inertia, symmetries, tolerance)
-    return Inspection(objective, slope, inertia, kind, float(eigenvalues[0]), symmetries)
+    curvature = float(torch.linalg.eigvalsh(hessian(model, data, masks))[0])
+    return Inspection(value, _norm(gradient(model, data, masks)), inertia, kind, curvature, symmetries)
+
+
+def in_own_units(model: Model, data: Data) -> tuple[Model, Moments]:
+    """The same point where inputs and targets have size one and the two layers of every hidden node the same norm.
+
+    A linear change of the weights under which the criterion stays, up to the square of the units of the targets, so
+    that signs of curvatures stay too. All factors are powers of two. A tied network has no such freedom.
+    """
+    model, moments = precise(model, Moments.of(data.to(torch.float64)))
+    assert isinstance(moments, Moments)
+    if isinstance(model, Autoencoder):
+        return model, moments
+    xx, units = equilibrate(moments.xx)
+    size = float(powers_of_two(torch.trace(moments.yy).sqrt()))
+    layers = to_chain(model, model.tensors)
+    layers[0], layers[-1] = layers[0] * units, layers[-1] / size
+    for i in range(len(layers) - 1):
+        into, out = layers[i].norm(dim=1), layers[i + 1].norm(dim=0)
+        alive = (into > 0) & (out > 0)
+        factors = powers_of_two(torch.where(alive, out, 1.0).sqrt() / torch.where(alive, into, 1.0).sqrt())
+        layers[i], layers[i + 1] = layers[i] * factors[:, None], layers[i + 1] / factors
+    scaled = Moments(xx, moments.yx / units / size, moments.yy / size**2, rounding=moments.rounding)
+    if isinstance(model, DeepLinear):
+        return DeepLinear(layers, model.mask_inputs), scaled
+    return TwoLayerLinear(layers[1], layers[0].mT), scaled
 
 
 def _kind(
@@ -98,9 +128,7 @@ def _kind(
         certificate = certify(model, data, masks)
     except NoClosedForm:
         certificate = None
-    assert isinstance(data, (Sample, Moments))
-    scale = data.yy.trace() if isinstance(data, Moments) else data.targets.square().sum(1).max()
-    if certificate is not None and certificate.gap <= tolerance * float(scale):
+    if certificate is not None and certificate.gap <= tolerance * energy(data):
         return "global minimum"
     return "local minimum" if zero <= symmetries else "degenerate"
 
