@@ -12,4 +12,4 @@ class NoFiniteSupport(ValueError):
 
 
 class CertificateError(ArithmeticError):
-    """A computed optimum failed its own optimality check; it is never returned uncertified."""
+    """A lower bound lies above what it bounds by more than rounding: one of the two is wrong, neither is returned."""

@@ -76,16 +76,19 @@ class Root:
         if not varies and torch.count_nonzero(moment) == torch.count_nonzero(diagonal):
             plain = bool((diagonal == 1).all())
             return Root.identity(len(moment), moment) if plain else Root.diagonal(diagonal)
-        scaled, units = equilibrate((moment + moment.mT) / 2)
+        scaled, units = equilibrate((moment + moment.mT) / 2 if varies else moment)
         values, vectors = torch.linalg.eigh(scaled.detach())
         kept = values > 8 * len(values) * rounding
         if varies and bool(kept.all()):
             return Root(units[:, None] * psd_root(scaled), psd_inverse_root(scaled) / units[:, None], values)
         if varies:
             values, vectors = torch.linalg.eigh(scaled)
-        roots, basis = values[kept].sqrt(), torch.where(diagonal[:, None] > 0, vectors[:, kept], 0.0)
-        null = None if bool(kept.all()) else vectors[:, ~kept].detach() / units[:, None]
-        return Root(units[:, None] * basis * roots, basis / roots / units[:, None], values[kept].detach(), null)
+        null = None
+        if not bool(kept.all()):
+            null = vectors[:, ~kept].detach() / units[:, None]
+            values, vectors = values[kept], torch.where(diagonal[:, None] > 0, vectors[:, kept], 0.0)
+        sizes = units[:, None] * values.sqrt()
+        return Root(vectors * sizes, vectors / sizes, values.detach(), null)
 
     @property
     def singular(self) -> bool:
@@ -126,7 +129,7 @@ class White:
     @property
     def energy(self) -> float:
         """E |y|^2: what a network that answers zero has as its risk."""
-        return float(self.constant + self.target.square().sum())
+        return float(self.constant) + float(torch.linalg.vector_norm(self.target)) ** 2
 
     def floor(self, least: float) -> float:
         """Lower bound on a criterion from the least of ||T - A||^2 + penalty over all A."""
@@ -158,7 +161,7 @@ def _of_moments(data: Moments) -> White:
     if right.null is not None:
         # with E[x x^T] known to rounding, a direction without energy has no more correlation with y than this
         reach = (target.detach() / right.energies.sqrt()).square().sum(1).sqrt() + energies.detach().clamp_min(0).sqrt()
-        seen = (data.yx.detach() @ right.null).abs().amax(1) > 4 * len(data.xx) * data.rounding * reach
+        seen = (data.yx.detach() @ right.null).abs().amax(1) > 2 * len(data.xx) ** 0.5 * data.rounding * reach
         slack += float(torch.where(seen, residual.detach().clamp_min(0), 0.0).sum())
     return White(target, residual.sum(), Root.identity(len(target), target), right, slack)
 
@@ -169,7 +172,7 @@ def _gram_slack(target: Tensor, energies: Tensor, known: Tensor) -> float:
     Moments off by e in norm, every feature in its own units, make the gain larger by at most e (|y| + |W|)^2, W the
     least-squares map in these units: T is W times roots, and W^T W changes by e / (energy - e) at most.
     """
-    size = float((target.square() / known).sum().sqrt() + energies.clamp_min(0).sum().sqrt())
+    size = float(torch.linalg.vector_norm(target / known.sqrt())) + max(float(energies.sum()), 0.0) ** 0.5
     return 4 * sum(target.shape) * EPS * size**2
 
 
@@ -182,17 +185,15 @@ def _of_sample(data: Sample, precision: float) -> White:
         raise ValueError("data must hold input vectors and floating-point targets for a linear network")
     scale = data.shares.sqrt()[:, None]
     rows, targets = scale * data.inputs, scale * data.targets
-    if wants_derivative(rows, targets):
-        basis, triangle = torch.linalg.qr(rows)
-        return _of_triangle(triangle, basis.mT @ targets, targets - basis @ (basis.mT @ targets), precision)
-    found = _of_tall(rows, targets) if len(rows) >= TALL * rows.shape[1] else None
-    if found is not None:
-        return found
-    joint, size = torch.cat([rows, targets], 1), rows.shape[1]
-    if len(joint) <= joint.shape[1]:
+    if len(rows) >= TALL * rows.shape[1] and not wants_derivative(rows, targets):
+        found = _of_tall(rows, targets)
+        if found is not None:
+            return found
+    if len(rows) <= rows.shape[1]:
         return _of_triangle(rows, targets, targets[:0], precision)
-    triangle = torch.linalg.qr(joint, mode="r").R
-    return _of_triangle(triangle[:size, :size], triangle[:size, size:], triangle[size:, size:], precision)
+    basis, triangle = torch.linalg.qr(rows)
+    loads = basis.mT @ targets
+    return _of_triangle(triangle, loads, targets - basis @ loads, precision)
 
 
 def _of_triangle(triangle: Tensor, loads: Tensor, beyond: Tensor, precision: float) -> White:

@@ -60,13 +60,16 @@ class HeadProblem:
         h, (y, share) = features.detach().double(), _targets(sample)
         # as products with a vector: torch adds rows of a matrix ten times slower
         h_mean, y_mean = (share @ h, share @ y) if bias else (torch.zeros_like(h[0]), torch.zeros_like(y[0]))
-        # what centering leaves of a feature that does not vary is rounding
-        steady = (h - h_mean).abs().amax(0) <= 1e3 * EPS * h_mean.abs()
-        h, y, count = torch.where(steady, 0.0, h - h_mean), y - y_mean, len(sample)
+        h, y, count = h - h_mean, y - y_mean, len(sample)
         if sample.weights is not None:
             root = (share * count).sqrt()[:, None]
             h, y = h * root, y * root
         quadratic = gram(h) / count
+        # what centering leaves of a feature that does not vary is rounding
+        steady = quadratic.diagonal() <= (1e3 * EPS * h_mean).square()
+        if bool(steady.any()):
+            h = torch.where(steady, 0.0, h)
+            quadratic = gram(h) / count
         if masks.independent:
             second = quadratic.diagonal() + h_mean.square()
             quadratic.diagonal().add_(masks.relative_variance.detach().to(second) * second)
