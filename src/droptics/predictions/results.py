@@ -8,7 +8,10 @@ from functools import cached_property
 
 from torch import Tensor
 
+from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
+from droptics.predictions.classes import Classes, classes_of
+from droptics.predictions.densities import Density, central_interval, log_density
 from droptics.predictions.mixtures import Outcome
 
 
@@ -43,6 +46,39 @@ class Predictive:
     def std(self) -> Tensor:
         """Root of the variance, (..., examples, outputs)."""
         return self.variance.value.clamp_min(0).sqrt()
+
+    def classes(self, points: int = 256) -> Classes:
+        """E softmax, predictive entropy and mutual information, the outputs read as logits.
+
+        One body pass per early mask; the last mask is listed where it is short, else stands as `points` Gaussian logits
+        (checked) or as that many head masks.
+        """
+        return classes_of(self._mixture(), points, self.samples)
+
+    def density(self, noise: float | Tensor) -> Density:
+        """Exact distribution of observations y = f(x; z) + noise, each output on its own; `noise` is a deviation."""
+        return Density.of(self._mixture(), noise)
+
+    def log_likelihood(self, targets: Tensor, noise: float | Tensor) -> Tensor:
+        """Exact log density of every target on its own, (examples, outputs), for normal noise of this deviation."""
+        return log_density(self._mixture(), targets, noise)
+
+    def interval(self, level: float, noise: float | Tensor) -> tuple[Tensor, Tensor]:
+        """Where an observation falls with probability `level`, equal tails; `noise` is the deviation of observations.
+
+        The spread of the masks alone is no interval for a target, so the noise has to be said; `calibration` fits it.
+        """
+        return central_interval(self._mixture(), level, noise)
+
+    def _mixture(self) -> Callable[[], Iterator[Outcome]]:
+        if self.outcomes is None:
+            raise NoClosedForm(
+                "only the mean and the covariance of these outputs are known; use Enumerate() or MonteCarlo(), which "
+                "keep the distribution"
+            )
+        if self.mean.value.ndim != 2:
+            raise ValueError("distributions are for one model at a time, got a batch of them")
+        return self.outcomes
 
     def __repr__(self) -> str:
         return f"Predictive(outputs of shape {tuple(self.mean.value.shape)}, {self.variance.method})"

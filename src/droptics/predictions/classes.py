@@ -1,0 +1,212 @@
+r"""Class probabilities under masks: E softmax, predictive entropy and mutual information.
+
+Given the early masks the logits have mean c and covariance Q exactly, and are sums of many small terms, so that K
+normal numbers stand for a whole mask: E softmax is the mean over points c + L e with L L^T = Q. Where the last mask has
+few outcomes they are listed instead, and where one unit carries a logit, or a trial of head masks disagrees, head
+masks are drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from scipy.stats import t as student
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from droptics.checks import check_positive
+from droptics.estimates import Estimate
+from droptics.penalties import UnitOutputs
+from droptics.penalties.evaluation import CHUNK_ELEMENTS
+from droptics.predictions.affine import Affine
+from droptics.predictions.mixtures import Outcome
+
+# A last mask with at most so many outcomes is listed.
+LISTED = 1024
+# A unit with a larger share of the variance of a logit is not one of many small terms.
+LARGEST_SHARE = 1 / 3
+# The trial: so many head masks on so many examples; a deviation that chance exceeds once in 400 trials is refused.
+TRIAL_MASKS, TRIAL_EXAMPLES, TRIAL_CHANCE = 200, 16, 1 / 400
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """What masked predictions say about the class of every example.
+
+    Attributes:
+        probabilities: E softmax f(x; z), (examples, classes).
+        entropy: Entropy of the probabilities (nats), (examples,): how unsure the prediction is.
+        mutual_information: Entropy minus the mean entropy under a mask, (examples,): how much masks disagree.
+    """
+
+    probabilities: Estimate
+    entropy: Estimate
+    mutual_information: Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Mean probabilities and mean entropies given each early mask, (m, examples, classes) and (m, examples)."""
+
+    probabilities: Tensor
+    entropies: Tensor
+
+
+_Rule = Callable[[Affine], _Sums]
+
+
+def classes_of(outcomes: Callable[[], Iterator[Outcome]], points: int, samples: int | None) -> Classes:
+    """Class probabilities of logits given as a mixture; `samples` early masks were drawn, or None where all are there.
+
+    Cost: one body pass per early mask, then `points` draws of K numbers (or of the last mask) per example.
+    """
+    check_positive("points", points)
+    weights, first = next(outcomes())
+    if first.center.shape[-1] < 2:
+        raise ValueError("classes() needs at least two outputs, one logit per class; got 1")
+    if first.center.ndim != 3:
+        raise ValueError("classes() takes one model at a time, got a batch of them")
+    rule, text, exact = _rule(first, points if samples is None else max(16, points // samples), samples)
+    parts = [(chances, rule(outputs)) for chances, outputs in outcomes()]
+    every = torch.cat([chances for chances, _ in parts]).to(first.center)
+    given = torch.cat([sums.probabilities for _, sums in parts])
+    probabilities = torch.tensordot(every, given, dims=1)
+    inside = torch.tensordot(every, torch.cat([sums.entropies for _, sums in parts]), dims=1)
+    entropy = _entropy(probabilities)
+    cost = len(weights) if samples is None else samples
+    if exact and samples is None:
+        return Classes(*(Estimate.exact(value, text, cost) for value in (probabilities, entropy, entropy - inside)))
+    error = None if samples is None else given.detach().std(0) / math.sqrt(samples)
+    return Classes(
+        _probabilities(probabilities, error, text, cost),
+        _unproved(entropy, text, cost),
+        _unproved(entropy - inside, text, cost),
+    )
+
+
+def _probabilities(value: Tensor, error: Tensor | None, text: str, cost: int) -> Estimate:
+    if error is None:
+        return _unproved(value, text, cost)
+    half = float(student.ppf(0.995, cost - 1)) * error
+    fixed = value.detach()
+    return Estimate(value, (fixed - half).clamp_min(0), (fixed + half).clamp_max(1), text, cost, 0.99)
+
+
+def _unproved(value: Tensor, text: str, cost: int) -> Estimate:
+    """An approximation whose interval is a point that claims no coverage."""
+    return Estimate(value, value.detach(), value.detach(), text, cost, confidence=0.0)
+
+
+def _rule(outputs: Affine, points: int, samples: int | None) -> tuple[_Rule, str, bool]:
+    """How the last mask is integrated, in words, and whether that is exact."""
+    early = "" if samples is None else f", {samples} early masks drawn"
+    if outputs.units is None or outputs.law is None:
+        return _certain, f"softmax of the outputs{early}", True
+    count = outputs.law.support_count
+    if count is not None and count <= LISTED:
+        masks, chances = (torch.cat(part) for part in zip(*outputs.law.atom_batches(LISTED), strict=True))
+        return _head_rule(masks, chances), f"exact sum over {count} head masks{early}", True
+    reason = _objection(outputs, points)
+    if reason is None:
+        normal = _sobol(points, outputs.center)
+        text = f"head exact, Gaussian logits at {points} points, agreed with a trial of {TRIAL_MASKS} head masks{early}"
+        return lambda part: _gaussian(part, normal), text, False
+    masks = outputs.law.multipliers(points, torch.Generator().manual_seed(0))
+    chances = torch.full((points,), 1 / points, dtype=torch.float64)
+    return _head_rule(masks, chances), f"{points} head masks ({reason}){early}", False
+
+
+def _objection(outputs: Affine, points: int) -> str | None:
+    """Why the logits must not be taken for Gaussian, or None."""
+    assert outputs.units is not None
+    assert outputs.law is not None
+    few = _examples(outputs, TRIAL_EXAMPLES)
+    assert few.units is not None
+    with torch.no_grad():
+        energies = few.units.contributions.square() * outputs.law.relative_variance.to(few.center)
+        variances = few.variance().unsqueeze(-1).clamp_min(torch.finfo(few.center.dtype).tiny)
+        if float((energies / variances).max()) > LARGEST_SHARE:
+            return "one unit carries more than a third of the variance of a logit"
+        masks = outputs.law.multipliers(TRIAL_MASKS, torch.Generator().manual_seed(1))
+        drawn = torch.stack([torch.softmax(_logits(few, mask[None]), -1)[0] for mask in masks])
+        gaussian = _gaussian(few, _sobol(max(points, 256), few.center)).probabilities
+        top = gaussian.argmax(-1, keepdim=True)
+        values = drawn.gather(-1, top.expand(TRIAL_MASKS, *top.shape))[..., 0].flatten(1)
+        error = values.std(0) / math.sqrt(TRIAL_MASKS)
+        gap = (values.mean(0) - gaussian.gather(-1, top)[..., 0].flatten()).abs()
+        # the examples share their masks, so that the largest of them is at worst as likely as their number
+        limit = float(student.ppf(1 - TRIAL_CHANCE / 2 / len(gap), TRIAL_MASKS - 1))
+        rounding = 1e-3 * values.mean(0)  # of the Gaussian points themselves
+        if bool((gap > limit * error + rounding).any()):
+            return "a trial of head masks disagreed with Gaussian logits"
+    return None
+
+
+def _examples(outputs: Affine, count: int) -> Affine:
+    """The first early mask and the first examples."""
+    units = outputs.units
+    assert units is not None
+    head = units.head[:1] if units.head.ndim > outputs.center.ndim else units.head
+    own = head if head.shape[-3] == 1 else head[..., :count, :, :]
+    return Affine(outputs.center[:1, :count], UnitOutputs(units.features[:1, :count], own), outputs.law)
+
+
+def _sobol(points: int, like: Tensor) -> Tensor:
+    """Scrambled Sobol points as standard normal numbers, (points, classes)."""
+    uniform = SobolEngine(like.shape[-1], scramble=True, seed=0).draw(points, dtype=torch.float64)
+    limit = torch.finfo(torch.float64).eps
+    return torch.special.ndtri(uniform.clamp(limit, 1 - limit)).to(like)
+
+
+def _gaussian(outputs: Affine, normal: Tensor) -> _Sums:
+    """Means over c + L e for the given points e; L from a Cholesky factor of Q, singular where units are few."""
+    covariance = outputs.covariance()
+    size = covariance.shape[-1]
+    trace = torch.diagonal(covariance, dim1=-2, dim2=-1).sum(-1)[..., None, None]
+    eps = torch.finfo(covariance.dtype).eps
+    jitter = (8 * size * eps * trace + torch.finfo(covariance.dtype).tiny) * torch.eye(size).to(covariance)
+    lower = torch.linalg.cholesky(covariance + jitter)
+    return _averaged(lambda some: outputs.center + (lower @ some.mT).movedim(-1, 0), normal, outputs.center)
+
+
+def _head_rule(masks: Tensor, chances: Tensor) -> _Rule:
+    def rule(outputs: Affine) -> _Sums:
+        return _averaged(lambda some: _logits(outputs, some), masks.to(outputs.center), outputs.center, chances)
+
+    return rule
+
+
+def _logits(outputs: Affine, masks: Tensor) -> Tensor:
+    """Logits under masks (points, units): (points, m, examples, classes)."""
+    assert outputs.units is not None
+    moved = masks.to(outputs.center) - 1
+    features, head = outputs.units
+    if head.shape[-3] == 1:
+        shaped = moved.reshape(len(moved), *(1,) * (features.ndim - 1), -1)
+        return outputs.center + (features * shaped) @ head.squeeze(-3).mT
+    return outputs.center + (outputs.units.contributions @ moved.mT).movedim(-1, 0)
+
+
+def _certain(outputs: Affine) -> _Sums:
+    probabilities = torch.softmax(outputs.center, -1)
+    return _Sums(probabilities, _entropy(probabilities))
+
+
+def _averaged(logits: Callable[[Tensor], Tensor], points: Tensor, like: Tensor, chances: Tensor | None = None) -> _Sums:
+    """Mean probabilities and entropies over the points, some at a time."""
+    shares = torch.full((len(points),), 1 / len(points)) if chances is None else chances
+    step = max(1, CHUNK_ELEMENTS // max(like.numel(), 1))
+    probabilities, entropies = torch.zeros_like(like), torch.zeros_like(like[..., 0])
+    for some, weight in zip(points.split(step), shares.to(like).split(step), strict=True):
+        logarithms = torch.log_softmax(logits(some), -1)
+        values = logarithms.exp()
+        probabilities = probabilities + torch.tensordot(weight, values, dims=1)
+        entropies = entropies - torch.tensordot(weight, (values * logarithms).sum(-1), dims=1)
+    return _Sums(probabilities, entropies)
+
+
+def _entropy(probabilities: Tensor) -> Tensor:
+    return torch.special.entr(probabilities).sum(-1)

@@ -1,0 +1,245 @@
+r"""The exact density of one observed output: masked prediction plus normal noise (droptics-predictive-density).
+
+Given the early masks the output is a sum of independent terms, so that its characteristic function is a product; with
+noise of standard deviation s the density is
+
+    (1/pi) int_0^inf Re[ e^(-i theta y) sum_a pi_a e^(i theta c_a) prod_j phi_j(theta) ] e^(-theta^2 s^2 / 2) d theta,
+
+by the trapezoid rule, whose error is the mass outside one period: with a period of the whole range plus 18 s it is
+below rounding. The same coefficients give the distribution function, hence quantiles and coverage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from droptics.checks import as_float_tensor, check_probability
+from droptics.masks import MaskLaw
+from droptics.predictions.affine import Affine
+from droptics.predictions.mixtures import Outcome
+from droptics.predictions.transforms import Transform, angle_count, extent, transform
+
+Outcomes = Callable[[], Iterator[Outcome]]
+# Standard deviations of the noise that a period leaves on either side of the range.
+MARGIN = 9.0
+# Densities below this share of the noise's own peak are computed again, tilted towards the observation.
+SMALL = 1e-3
+MOST_ANGLES = 2**16
+# Complex numbers in one table.
+CHUNK_ELEMENTS = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """Distribution of y = f(x; z) + noise, for every example and output on its own.
+
+    Attributes:
+        coefficients: Fourier coefficients relative to `low`, (examples, outputs, angles).
+        low: Left end of a period, (examples, outputs); the density vanishes there.
+        width: Length of a period.
+        noise: Standard deviation of the noise, (examples, outputs).
+    """
+
+    coefficients: Tensor
+    low: Tensor
+    width: Tensor
+    noise: Tensor
+
+    @staticmethod
+    def of(outcomes: Outcomes, noise: float | Tensor) -> Density:
+        """Coefficients of a mixture of outputs; `noise` is one number, or broadcasts against (examples, outputs)."""
+        _, first = next(outcomes())
+        shape = first.center.shape[1:]
+        spread = _noise(noise).to(first.center.device).expand(shape)
+        low = torch.full(shape, math.inf, dtype=torch.float64, device=spread.device)
+        high = -low
+        with torch.no_grad():
+            for _, outputs in outcomes():
+                below, above = _extent(outputs)
+                low, high = torch.minimum(low, below.amin(0)), torch.maximum(high, above.amax(0))
+        low = low - MARGIN * spread.detach()
+        width = high - low + MARGIN * spread.detach()
+        count = angle_count(float((width / spread.detach()).max()), 1.0)
+        if count > MOST_ANGLES:
+            raise ValueError(
+                f"noise is {float(spread.min()):.3g}, so small against outputs of range {float(width.max()):.3g} that "
+                f"the density needs {count} angles; pass the standard deviation of the observations"
+            )
+        angles = 2 * math.pi / width[..., None] * torch.arange(count, device=spread.device)
+        total = torch.zeros((), dtype=torch.complex128, device=spread.device)
+        for chances, outputs in outcomes():
+            for weight, some in _pieces(chances, outputs, count):
+                value = _transforms(some, angles, torch.zeros_like(some.center)).value
+                phase = torch.exp(1j * angles * (some.center.double() - low).unsqueeze(-1))
+                total = total + torch.tensordot(weight.to(value), value * phase, dims=1)
+        smooth = torch.exp(-0.5 * (angles * spread[..., None]).square())
+        return Density(total * smooth, low, width, spread)
+
+    def pdf(self, values: Tensor) -> Tensor:
+        """Density at values (..., examples, outputs); zero outside the period."""
+        phases = torch.exp(-1j * self._angles * (values.double() - self.low).unsqueeze(-1))
+        terms = (phases * self.coefficients).real
+        inside = (values >= self.low) & (values <= self.low + self.width)
+        return torch.where(inside, (2 * terms.sum(-1) - terms[..., 0]) / self.width, 0.0)
+
+    def cdf(self, values: Tensor) -> Tensor:
+        """Probability of an observation below values (..., examples, outputs)."""
+        inside = torch.minimum(torch.maximum(values.double(), self.low), self.low + self.width)
+        moved = (inside - self.low).unsqueeze(-1)
+        angles = self._angles[..., 1:]
+        # integral of the series from the left end
+        terms = ((torch.exp(-1j * angles * moved) - 1) / (-1j * angles) * self.coefficients[..., 1:]).real
+        return ((moved[..., 0] + 2 * terms.sum(-1)) / self.width).clamp(0, 1)
+
+    def quantile(self, level: float | Tensor) -> Tensor:
+        """The value below which an observation falls with probability `level`, (examples, outputs); by bisection."""
+        wanted = torch.as_tensor(level, dtype=torch.float64, device=self.low.device).expand(self.low.shape)
+        if bool(((wanted <= 0) | (wanted >= 1)).any()):
+            raise ValueError(f"level must lie strictly between 0 and 1, got {level}")
+        low, high = self.low, self.low + self.width
+        for _ in range(60):
+            middle = (low + high) / 2
+            below = self.cdf(middle) < wanted
+            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+        return (low + high) / 2
+
+    @property
+    def _angles(self) -> Tensor:
+        count = self.coefficients.shape[-1]
+        return 2 * math.pi / self.width[..., None] * torch.arange(count, device=self.width.device)
+
+
+def log_density(outcomes: Outcomes, targets: Tensor, noise: float | Tensor) -> Tensor:
+    """Log density of every target on its own, (examples, outputs), float64.
+
+    Where the density is so small that rounding reaches it, the distribution is tilted until the target is its mean and
+    summed again: the logarithm keeps its digits however far out the target lies.
+    """
+    density = Density.of(outcomes, noise)
+    wanted = as_float_tensor(targets, "targets").double().to(density.low.device)
+    if wanted.shape != density.low.shape:
+        raise ValueError(f"targets have shape {tuple(wanted.shape)} but the outputs {tuple(density.low.shape)}")
+    values = density.pdf(wanted)
+    small = values.detach() < SMALL / (math.sqrt(2 * math.pi) * density.noise.detach())
+    result = torch.where(small, 1.0, values).log()
+    if bool(small.any()):
+        result = torch.where(small, _tilted(outcomes, wanted, density.noise), result)
+    return result
+
+
+def _tilted(outcomes: Outcomes, targets: Tensor, noise: Tensor) -> Tensor:
+    """Log density at the target by the saddle point's contour: K(t) - t y + log of the tilted density at y."""
+    with torch.no_grad():
+        tilt = _saddle(outcomes, targets, noise)
+        low, high = torch.full_like(targets, math.inf), torch.full_like(targets, -math.inf)
+        for _, outputs in outcomes():
+            below, above = _extent(outputs)
+            low, high = torch.minimum(low, below.amin(0)), torch.maximum(high, above.amax(0))
+        # the tilted noise is centered at t s^2; the period covers it and the target
+        center = tilt * noise.square()
+        left = torch.minimum(low + center, targets) - MARGIN * noise
+        width = torch.maximum(high + center, targets) + MARGIN * noise - left
+        count = min(angle_count(float((width / noise).max()), 1.0), MOST_ANGLES)
+        angles = 2 * math.pi / width[..., None] * torch.arange(count, device=width.device)
+    peak = _cumulant(outcomes, tilt, noise)
+    total = torch.zeros((), dtype=torch.complex128, device=noise.device)
+    for chances, outputs in outcomes():
+        for weight, some in _pieces(chances, outputs, count):
+            value, logarithm = _transforms(some, angles, tilt.expand_as(some.center))
+            moved = some.center.double()
+            share = torch.exp(logarithm + tilt * moved + 0.5 * (tilt * noise).square() - peak)
+            phase = torch.exp(1j * angles * (moved + center - targets).unsqueeze(-1))
+            total = total + torch.tensordot(weight.to(value), value * phase * share.unsqueeze(-1), dims=1)
+    terms = (total * torch.exp(-0.5 * (angles * noise[..., None]).square())).real
+    density = (2 * terms.sum(-1) - terms[..., 0]) / width
+    return peak - tilt * targets + density.clamp_min(torch.finfo(torch.float64).tiny).log()
+
+
+def _cumulant(outcomes: Outcomes, tilt: Tensor, noise: Tensor) -> Tensor:
+    """K(t) = log E exp(t y), (examples, outputs)."""
+    parts = []
+    for chances, outputs in outcomes():
+        for weight, some in _pieces(chances, outputs, 1):
+            logarithm = _transforms(some, torch.zeros_like(tilt)[..., None], tilt.expand_as(some.center)).logarithm
+            shaped = weight.to(logarithm).log()[:, None, None]
+            parts.append(torch.logsumexp(shaped + logarithm + tilt * some.center.double(), 0))
+    return torch.logsumexp(torch.stack(parts), 0) + 0.5 * (tilt * noise).square()
+
+
+def _saddle(outcomes: Outcomes, targets: Tensor, noise: Tensor) -> Tensor:
+    """The tilt at which the mean of the tilted distribution is the target: a root of K'(t) = y, by Newton steps.
+
+    K is convex with K'' >= s^2, so that steps of (y - K'(t)) / K''(t), cut to stay between the best bounds, converge;
+    a rough root is enough, the contour only has to pass near the saddle.
+    """
+    tilt = torch.zeros_like(targets)
+    low, high = torch.full_like(targets, -math.inf), torch.full_like(targets, math.inf)
+    for _ in range(40):
+        point = tilt.requires_grad_(True)
+        with torch.enable_grad():
+            slope = torch.autograd.grad(_cumulant(outcomes, point, noise).sum(), point)[0]
+        tilt = point.detach()
+        gap = targets - slope
+        if bool((gap.abs() < 0.1 * noise).all()):
+            break
+        low, high = torch.where(gap > 0, tilt, low), torch.where(gap > 0, high, tilt)
+        # at the largest possible step K' has moved by the whole gap through the noise alone
+        step = tilt + gap / noise.square()
+        both = torch.isfinite(low) & torch.isfinite(high)
+        tilt = torch.where(both, (low + high) / 2, step)
+    return tilt
+
+
+def _pieces(chances: Tensor, outputs: Affine, count: int) -> Iterator[tuple[Tensor, Affine]]:
+    """Some early masks at a time, so that the table of angles stays small."""
+    step = max(1, CHUNK_ELEMENTS // max(outputs.center[0].numel() * count, 1))
+    for start in range(0, len(chances), step):
+        part = slice(start, start + step)
+        units = outputs.units
+        if units is not None:
+            head = units.head[part] if units.head.ndim > outputs.center.ndim else units.head
+            units = units._replace(features=units.features[part], head=head)
+        yield chances[part], Affine(outputs.center[part], units, outputs.law)
+
+
+def _terms(outputs: Affine) -> tuple[MaskLaw, Tensor]:
+    assert outputs.units is not None
+    assert outputs.law is not None
+    return outputs.law, outputs.units.contributions.double()
+
+
+def _transforms(outputs: Affine, angles: Tensor, tilt: Tensor) -> Transform:
+    if outputs.units is None:
+        ones = torch.ones(*outputs.center.shape, angles.shape[-1], dtype=torch.complex128, device=angles.device)
+        return Transform(ones, torch.zeros_like(tilt, dtype=torch.float64))
+    return transform(*_terms(outputs), angles, tilt.double())
+
+
+def _extent(outputs: Affine) -> tuple[Tensor, Tensor]:
+    center = outputs.center.double()
+    if outputs.units is None:
+        return center, center
+    below, above = extent(*_terms(outputs))
+    return center + below, center + above
+
+
+def _noise(noise: float | Tensor) -> Tensor:
+    value = torch.as_tensor(noise, dtype=torch.float64)
+    if not bool((value > 0).all()) or not bool(torch.isfinite(value).all()):
+        raise ValueError(
+            f"noise is the standard deviation of the observations around the prediction and must be positive, got "
+            f"{noise}; the variance of the masks alone says nothing about a target"
+        )
+    return value
+
+
+def central_interval(outcomes: Outcomes, level: float, noise: float | Tensor) -> tuple[Tensor, Tensor]:
+    """The interval that holds an observation with probability `level`, equal tails."""
+    check_probability("level", level)
+    density = Density.of(outcomes, noise)
+    return density.quantile((1 - level) / 2), density.quantile((1 + level) / 2)

@@ -1,0 +1,116 @@
+"""Class probabilities against a plain sum over all masks, and against many head masks."""
+
+import math
+
+import pytest
+import torch
+from cases import INPUTS, OUTPUTS, laws, normal, relu_network, skewed_inputs, small_network
+from compare import close
+
+from droptics.masks import Bernoulli, Product
+from droptics.models import LastLayer, TwoLayerLinear
+from droptics.penalties import Enumerate, MonteCarlo
+from droptics.predictions import predictive
+
+RELU_LAW = Product([Bernoulli(0.2, INPUTS), Bernoulli(0.5, 3), Bernoulli(0.3, 2)])
+
+
+def listed(model, inputs, masks):
+    values = torch.stack([torch.softmax(model.outputs(inputs, z), -1) for z, _ in masks.atoms()])
+    chances = torch.tensor([chance for _, chance in masks.atoms()], dtype=torch.float64)
+    mean = torch.tensordot(chances, values, dims=1)
+    entropy = torch.special.entr(mean).sum(-1)
+    return mean, entropy, entropy - torch.tensordot(chances, torch.special.entr(values).sum(-1), dims=1)
+
+
+@pytest.mark.parametrize("name", laws(5))
+def test_short_lists_are_summed_exactly(name):
+    model, law = LastLayer.of(small_network()), laws(5)[name]
+    found = predictive(model, skewed_inputs(), law).classes()
+    for estimate, expected in zip(
+        (found.probabilities, found.entropy, found.mutual_information),
+        listed(model, skewed_inputs(), law),
+        strict=True,
+    ):
+        close(estimate.value, expected, 1e-12, scale=1.0)
+        assert estimate.confidence == 1.0
+    assert bool((found.mutual_information.value >= -1e-15).all())
+
+
+def test_relu_networks_and_enumeration_agree():
+    model = relu_network()
+    expected = listed(model, skewed_inputs(), RELU_LAW)
+    for method in (Enumerate(), None):
+        found = predictive(model, skewed_inputs(), RELU_LAW, *([] if method is None else [method])).classes()
+        close(found.probabilities.value, expected[0], 1e-12)
+        close(found.mutual_information.value, expected[2], 1e-12, scale=1.0)
+
+
+def test_gaussian_logits_agree_with_many_head_masks():
+    """200 units: error of E softmax below that of 2000 head masks, the number the truth is known to."""
+    torch.manual_seed(0)
+    model = TwoLayerLinear(normal(10, 200) / 8, normal(INPUTS, 200))
+    inputs, law = skewed_inputs(), Bernoulli(0.5, 200)
+    found = predictive(model, inputs, law).classes(points=512)
+    assert "Gaussian logits" in found.probabilities.method
+    assert found.probabilities.confidence == 0.0
+    masks = law.multipliers(20_000, torch.Generator().manual_seed(4))
+    values = torch.softmax(model.outputs(inputs, masks[:, None]), -1)
+    error = values.std(0) / math.sqrt(2000)
+    assert bool(((found.probabilities.value - values.mean(0)).abs() <= 4 * error + 1e-6).all())
+    entropies = torch.special.entr(values).sum(-1).mean(0)
+    information = torch.special.entr(values.mean(0)).sum(-1) - entropies
+    close(found.mutual_information.value, information, 0.05)
+
+
+def test_a_unit_that_carries_a_logit_is_not_gaussian():
+    weights = normal(3, 200) / 100
+    weights[:, 0] = torch.tensor([3.0, -3.0, 0.5])
+    model, inputs, law = TwoLayerLinear(weights, normal(INPUTS, 200)), skewed_inputs(), Bernoulli(0.5, 200)
+    found = predictive(model, inputs, law).classes(points=2000)
+    assert "head masks" in found.probabilities.method
+    assert "third" in found.probabilities.method
+    masks = law.multipliers(20_000, torch.Generator().manual_seed(4))
+    values = torch.softmax(model.outputs(inputs, masks[:, None]), -1)
+    # both are means of values in [0, 1]: five standard errors of the shorter one
+    close(found.probabilities.value, values.mean(0), 5 * 0.5 / math.sqrt(2000), scale=1.0)
+
+
+def test_a_trial_of_head_masks_can_refuse_gaussian_logits(monkeypatch):
+    """Few strong units, each below the share that is refused at once: the trial sees what is left."""
+    monkeypatch.setattr("droptics.predictions.classes.LARGEST_SHARE", 1.0)
+    monkeypatch.setattr("droptics.predictions.classes.LISTED", 1)
+    weights = torch.zeros(2, 12).double()
+    weights[0, 0] = 40.0
+    weights[:, 1:] = normal(2, 11) / 10
+    model = TwoLayerLinear(weights, torch.ones(INPUTS, 12).double())
+    inputs = torch.full((4, INPUTS), 0.25).double()
+    found = predictive(model, inputs, Bernoulli(0.9, 12)).classes()
+    assert "disagreed" in found.probabilities.method
+
+
+def test_sampled_early_masks_carry_an_interval():
+    model = relu_network()
+    truth = listed(model, skewed_inputs(), RELU_LAW)[0]
+    found = predictive(model, skewed_inputs(), RELU_LAW, MonteCarlo(400, seed=9)).classes()
+    assert found.probabilities.confidence == 0.99
+    half = (found.probabilities.upper - found.probabilities.lower) / 2
+    # 21 numbers at 99 %: widened to a normal quantile of 1e-6 each
+    assert bool(((found.probabilities.value - truth).abs() <= 2 * half).all())
+    assert found.entropy.confidence == 0.0
+    assert found.probabilities.method.endswith("400 early masks drawn")
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="at least two outputs"):
+        predictive(TwoLayerLinear(normal(1, 3), normal(INPUTS, 3)), skewed_inputs(), Bernoulli(0.5, 3)).classes()
+    found = predictive(TwoLayerLinear(normal(OUTPUTS, 3), normal(INPUTS, 3)), skewed_inputs(), Bernoulli(0.5, 3))
+    with pytest.raises(ValueError, match="points must be"):
+        found.classes(points=0)
+
+
+def test_certain_outputs_are_their_softmax():
+    model = LastLayer.of(small_network())
+    found = predictive(model, skewed_inputs(), Bernoulli(0.0, 5)).classes()
+    close(found.probabilities.value, torch.softmax(model.outputs(skewed_inputs()), -1), 1e-14)
+    close(found.mutual_information.value, torch.zeros(7), 1e-15, scale=1.0)

@@ -1,0 +1,136 @@
+"""Exact densities against a plain sum of normal densities over all masks."""
+
+import math
+
+import pytest
+import torch
+from cases import GAUSSIAN, INPUTS, OUTPUTS, laws, normal, relu_network, skewed_inputs
+from compare import close
+from torch.distributions import Normal
+
+from droptics.errors import NoClosedForm
+from droptics.masks import Bernoulli, Gaussian, Product, SlidingBlock
+from droptics.models import DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
+from droptics.penalties import Enumerate, MonteCarlo
+from droptics.predictions import predictive
+from droptics.predictions.kernels import coin_products
+
+MODEL = TwoLayerLinear(normal(OUTPUTS, 6), normal(INPUTS, 6))
+CASES = {f"two-layer x {name}": (MODEL, law) for name, law in laws(6).items()}
+CASES["two-layer x product"] = (MODEL, Product([Bernoulli(0.05, 2), SlidingBlock(0.3, 4, 2)]))
+CASES["relu"] = (relu_network(), Product([Bernoulli(0.05, INPUTS), Bernoulli(0.3, 3), Bernoulli(0.5, 2)]))
+CASES["deep"] = (
+    DeepLinear([normal(3, INPUTS), normal(2, 3), normal(OUTPUTS, 2)]),
+    Product([Bernoulli(0.2, 3), Bernoulli(0.4, 2)]),
+)
+
+
+def listed(model, inputs, masks):
+    values = torch.stack([model.outputs(inputs, multipliers) for multipliers, _ in masks.atoms()])
+    return values, torch.tensor([chance for _, chance in masks.atoms()], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("noise", [0.3, 2.0])
+def test_density_and_distribution_equal_the_sum_over_all_masks(name, noise):
+    model, law = CASES[name]
+    inputs = skewed_inputs()
+    values, chances = listed(model, inputs, law)
+    density = predictive(model, inputs, law).density(noise)
+    for y in (model.outputs(inputs), model.outputs(inputs) + 1.3, values[0] - 0.7):
+        bumps = Normal(values, torch.tensor(noise, dtype=torch.float64))
+        close(density.pdf(y), torch.tensordot(chances, bumps.log_prob(y).exp(), dims=1), 1e-12, scale=1.0)
+        close(density.cdf(y), torch.tensordot(chances, bumps.cdf(y), dims=1), 1e-12, scale=1.0)
+    close(density.cdf(density.quantile(0.05)), torch.full(values.shape[1:], 0.05, dtype=torch.float64), 1e-12, scale=1.0)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_log_likelihood_keeps_its_digits_in_the_tails(name):
+    """Targets up to sixty deviations of the noise away: the logarithm is that of the sum, to 1e-11 of itself."""
+    model, law = CASES[name]
+    inputs, noise = skewed_inputs(), 0.5
+    values, chances = listed(model, inputs, law)
+    found = predictive(model, inputs, law)
+    for distance in (0.0, 3.0, 12.0, -30.0):
+        targets = (values.amax(0) if distance > 0 else values.amin(0)) + distance
+        expected = torch.logsumexp(Normal(values, noise).log_prob(targets) + chances.log()[:, None, None], 0)
+        close(found.log_likelihood(targets, noise), expected, 1e-11)
+
+
+def test_moments_of_the_density_are_those_of_the_prediction():
+    model, law = CASES["relu"]
+    found = predictive(model, skewed_inputs(), law)
+    density = found.density(0.7)
+    grid = density.low + density.width * torch.linspace(0, 1, 4001, dtype=torch.float64)[:, None, None]
+    values, step = density.pdf(grid), density.width / 4000
+    close((values * step).sum(0), torch.ones(values.shape[1:]), 1e-10)
+    mean = (values * grid * step).sum(0)
+    close(mean, found.mean.value, 1e-10)
+    close((values * (grid - mean).square() * step).sum(0), found.variance.value + 0.49, 1e-9)
+
+
+def test_gaussian_masks_give_a_normal_density():
+    model, inputs, law = MODEL, skewed_inputs(), GAUSSIAN(6)
+    found = predictive(model, inputs, law)
+    expected = Normal(found.mean.value, (found.variance.value + 0.25).sqrt())
+    targets = found.mean.value + 0.8
+    close(found.log_likelihood(targets, 0.5), expected.log_prob(targets), 1e-11)
+    low, high = found.interval(0.9, 0.5)
+    close(low, expected.icdf(torch.tensor(0.05, dtype=torch.float64)), 1e-10)
+    close(high, expected.icdf(torch.tensor(0.95, dtype=torch.float64)), 1e-10)
+
+
+def test_the_compiled_loop_equals_torch_and_gradients_flow():
+    kept, rising = normal(3, 5).requires_grad_(True), torch.rand(3, 5).double()
+    angles = 0.3 * torch.arange(40, dtype=torch.float64) * torch.tensor([[1.0], [2.0], [0.1]], dtype=torch.float64)
+    compiled = coin_products(kept.detach(), rising, angles)
+    plain = torch.stack([(1 - rising + rising * torch.exp(1j * a[:, None] * kept)).prod(-1) for a in angles.mT], -1)
+    close(compiled.real, plain.real, 1e-12, scale=1.0)
+    close(compiled.imag, plain.imag, 1e-12, scale=1.0)
+    first = normal(3, INPUTS).requires_grad_(True)
+    last = normal(1, 3).requires_grad_(True)
+    law = Product([Bernoulli(0.2, INPUTS), Bernoulli(0.5, 3)])
+
+    def likelihood(first, last):
+        return predictive(ReLUNet([first, last]), skewed_inputs()[:2], law).log_likelihood(normal(2, 1), 0.8)
+
+    assert torch.autograd.gradcheck(likelihood, (first, last), rtol=1e-5)
+
+
+def test_sampled_and_enumerated_predictions_have_densities_too():
+    model, law = CASES["relu"]
+    inputs, targets = skewed_inputs(), normal(7, OUTPUTS)
+    exact = predictive(model, inputs, law).log_likelihood(targets, 0.6)
+    close(predictive(model, inputs, law, Enumerate()).log_likelihood(targets, 0.6), exact, 1e-10)
+    sampled = predictive(model, inputs, law, MonteCarlo(4000, seed=2)).log_likelihood(targets, 0.6)
+    # a mean of 4000 densities, each at most 1 / (0.6 sqrt(2 pi)): five standard errors of it
+    close(sampled.exp(), exact.exp(), 5 * 0.665 / math.sqrt(4000), scale=1.0)
+
+
+def test_refusals():
+    found = predictive(MODEL, skewed_inputs(), Bernoulli(0.3, 6))
+    for noise in (0.0, -1.0, math.nan):
+        with pytest.raises(ValueError, match="noise is the standard deviation"):
+            found.interval(0.9, noise)
+    with pytest.raises(ValueError, match="angles"):
+        found.density(1e-7)
+    with pytest.raises(ValueError, match="level"):
+        found.interval(1.0, 1.0)
+    with pytest.raises(ValueError, match="targets have shape"):
+        found.log_likelihood(normal(7, 1), 1.0)
+    with pytest.raises(NoClosedForm, match="short list of masks"):
+        predictive(
+            TwoLayerLinear(normal(1, 30), normal(INPUTS, 30)), skewed_inputs(), SlidingBlock(0.3, 30, 2)
+        ).density(1.0)
+    many = ReLUNet([normal(2, 18), normal(1, 2)])
+    with pytest.raises(NoClosedForm, match="only the mean and the covariance"):
+        predictive(many, normal(1, 18), Product([Bernoulli(0.5, 18), Bernoulli(0.5, 2)])).density(1.0)
+    both = TwoLayerLinear(normal(2, OUTPUTS, 3), normal(2, INPUTS, 3))
+    with pytest.raises(ValueError, match="one model at a time"):
+        predictive(both, skewed_inputs(), Bernoulli(0.3, 3)).density(1.0)
+
+
+def test_last_layers_in_single_precision():
+    network = torch.nn.Linear(INPUTS, 2)
+    found = predictive(LastLayer.of(network), skewed_inputs().float(), Gaussian(0.3, INPUTS))
+    assert found.log_likelihood(normal(7, 2, dtype=torch.float32), 0.5).dtype == torch.float64
