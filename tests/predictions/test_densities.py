@@ -13,7 +13,7 @@ from droptics.masks import Bernoulli, Gaussian, Product, SlidingBlock
 from droptics.models import DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.penalties import Enumerate, MonteCarlo
 from droptics.predictions import predictive
-from droptics.predictions.kernels import coin_products
+from droptics.predictions.transforms import mixed
 
 MODEL = TwoLayerLinear(normal(OUTPUTS, 6), normal(INPUTS, 6))
 CASES = {f"two-layer x {name}": (MODEL, law) for name, law in laws(6).items()}
@@ -41,7 +41,9 @@ def test_density_and_distribution_equal_the_sum_over_all_masks(name, noise):
         bumps = Normal(values, torch.tensor(noise, dtype=torch.float64))
         close(density.pdf(y), torch.tensordot(chances, bumps.log_prob(y).exp(), dims=1), 1e-12, scale=1.0)
         close(density.cdf(y), torch.tensordot(chances, bumps.cdf(y), dims=1), 1e-12, scale=1.0)
-    close(density.cdf(density.quantile(0.05)), torch.full(values.shape[1:], 0.05, dtype=torch.float64), 1e-12, scale=1.0)
+    close(
+        density.cdf(density.quantile(0.05)), torch.full(values.shape[1:], 0.05, dtype=torch.float64), 1e-12, scale=1.0
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -80,13 +82,18 @@ def test_gaussian_masks_give_a_normal_density():
     close(high, expected.icdf(torch.tensor(0.95, dtype=torch.float64)), 1e-10)
 
 
-def test_the_compiled_loop_equals_torch_and_gradients_flow():
-    kept, rising = normal(3, 5).requires_grad_(True), torch.rand(3, 5).double()
-    angles = 0.3 * torch.arange(40, dtype=torch.float64) * torch.tensor([[1.0], [2.0], [0.1]], dtype=torch.float64)
-    compiled = coin_products(kept.detach(), rising, angles)
-    plain = torch.stack([(1 - rising + rising * torch.exp(1j * a[:, None] * kept)).prod(-1) for a in angles.mT], -1)
-    close(compiled.real, plain.real, 1e-12, scale=1.0)
-    close(compiled.imag, plain.imag, 1e-12, scale=1.0)
+def test_the_compiled_loop_equals_torch():
+    law, terms, shift = Bernoulli(torch.linspace(0, 0.7, 5).double(), 5), normal(70, 3, 5), normal(70, 3)
+    weight = torch.rand(70, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    angles = torch.arange(40, dtype=torch.float64) * torch.tensor([[0.3], [0.6], [0.03]], dtype=torch.float64)
+    compiled = mixed(law, terms, shift, weight, angles)
+    plain = mixed(law, terms.requires_grad_(True), shift, weight, angles).detach()
+    scale = float(weight.sum())
+    close(compiled.real, plain.real, 1e-13, scale=scale)
+    close(compiled.imag, plain.imag, 1e-13, scale=scale)
+
+
+def test_gradients_of_the_likelihood_equal_finite_differences():
     first = normal(3, INPUTS).requires_grad_(True)
     last = normal(1, 3).requires_grad_(True)
     law = Product([Bernoulli(0.2, INPUTS), Bernoulli(0.5, 3)])

@@ -40,12 +40,24 @@ class _DropoutLinear(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: 
         self.coef_ = coefficients[0] if self._single_output else coefficients
         self.intercept_ = intercept[0] if self._single_output else intercept
         self.objective_ = whitened.objective(strength)
+        self._strength = strength
 
-    def predict(self, X: Any) -> Array:
-        """Predictions for examples X, without masks."""
+    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Predictions for examples X, without masks, which is their mean over masks.
+
+        With `return_std` also their standard deviation under the masks of the training, sqrt(lambda sum of the squared
+        contributions of the blocks) (droptics-predictive): how much the prediction rests on single inputs. It is not
+        the deviation of an observation, which scatters around it too.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.asarray(X @ self.coef_.T + self.intercept_)
+        mean = np.asarray(X @ self.coef_.T + self.intercept_)
+        if not return_std:
+            return mean
+        blocks, weights = X.reshape(len(X), -1, self.block), np.atleast_2d(self.coef_)
+        parts = np.einsum("nbi,kbi->nkb", blocks, weights.reshape(len(weights), -1, self.block))
+        spread = np.sqrt(self._strength * np.square(parts).sum(-1))
+        return mean, spread[:, 0] if mean.ndim == 1 else spread
 
 
 class DropoutRidge(_DropoutLinear):

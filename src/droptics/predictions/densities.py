@@ -22,7 +22,7 @@ from droptics.checks import as_float_tensor, check_probability
 from droptics.masks import MaskLaw
 from droptics.predictions.affine import Affine
 from droptics.predictions.mixtures import Outcome
-from droptics.predictions.transforms import Transform, angle_count, extent, transform
+from droptics.predictions.transforms import Transform, angle_count, extent, mixed, transform
 
 Outcomes = Callable[[], Iterator[Outcome]]
 # Standard deviations of the noise that a period leaves on either side of the range.
@@ -53,36 +53,11 @@ class Density:
     @staticmethod
     def of(outcomes: Outcomes, noise: float | Tensor) -> Density:
         """Coefficients of a mixture of outputs; `noise` is one number, or broadcasts against (examples, outputs)."""
-        _, first = next(outcomes())
-        shape = first.center.shape[1:]
-        spread = _noise(noise).to(first.center.device).expand(shape)
-        low = torch.full(shape, math.inf, dtype=torch.float64, device=spread.device)
-        high = -low
-        with torch.no_grad():
-            for _, outputs in outcomes():
-                below, above = _extent(outputs)
-                low, high = torch.minimum(low, below.amin(0)), torch.maximum(high, above.amax(0))
-        low = low - MARGIN * spread.detach()
-        width = high - low + MARGIN * spread.detach()
-        count = angle_count(float((width / spread.detach()).max()), 1.0)
-        if count > MOST_ANGLES:
-            raise ValueError(
-                f"noise is {float(spread.min()):.3g}, so small against outputs of range {float(width.max()):.3g} that "
-                f"the density needs {count} angles; pass the standard deviation of the observations"
-            )
-        angles = 2 * math.pi / width[..., None] * torch.arange(count, device=spread.device)
-        total = torch.zeros((), dtype=torch.complex128, device=spread.device)
-        for chances, outputs in outcomes():
-            for weight, some in _pieces(chances, outputs, count):
-                value = _transforms(some, angles, torch.zeros_like(some.center)).value
-                phase = torch.exp(1j * angles * (some.center.double() - low).unsqueeze(-1))
-                total = total + torch.tensordot(weight.to(value), value * phase, dims=1)
-        smooth = torch.exp(-0.5 * (angles * spread[..., None]).square())
-        return Density(total * smooth, low, width, spread)
+        return Spectrum.of(outcomes, noise, noise).density(noise)
 
     def pdf(self, values: Tensor) -> Tensor:
         """Density at values (..., examples, outputs); zero outside the period."""
-        phases = torch.exp(-1j * self._angles * (values.double() - self.low).unsqueeze(-1))
+        phases = torch.exp(-1j * self._turns * (values.double() - self.low).unsqueeze(-1))
         terms = (phases * self.coefficients).real
         inside = (values >= self.low) & (values <= self.low + self.width)
         return torch.where(inside, (2 * terms.sum(-1) - terms[..., 0]) / self.width, 0.0)
@@ -91,7 +66,7 @@ class Density:
         """Probability of an observation below values (..., examples, outputs)."""
         inside = torch.minimum(torch.maximum(values.double(), self.low), self.low + self.width)
         moved = (inside - self.low).unsqueeze(-1)
-        angles = self._angles[..., 1:]
+        angles = self._turns[..., 1:]
         # integral of the series from the left end
         terms = ((torch.exp(-1j * angles * moved) - 1) / (-1j * angles) * self.coefficients[..., 1:]).real
         return ((moved[..., 0] + 2 * terms.sum(-1)) / self.width).clamp(0, 1)
@@ -109,9 +84,64 @@ class Density:
         return (low + high) / 2
 
     @property
-    def _angles(self) -> Tensor:
-        count = self.coefficients.shape[-1]
-        return 2 * math.pi / self.width[..., None] * torch.arange(count, device=self.width.device)
+    def _turns(self) -> Tensor:
+        return _angles(self.width, self.coefficients.shape[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Fourier coefficients without noise, on a period and up to angles that serve every noise between two.
+
+    The expensive part of a density; the noise multiplies it by a Gaussian, so that many can be tried.
+    """
+
+    coefficients: Tensor
+    low: Tensor
+    width: Tensor
+
+    @staticmethod
+    def of(outcomes: Outcomes, least: float | Tensor, most: float | Tensor) -> Spectrum:
+        """Sum over the mixture; cost units angles per early mask, example and output."""
+        _, first = next(outcomes())
+        shape = first.center.shape[1:]
+        narrow, wide = (_noise(value).detach().to(first.center.device).expand(shape) for value in (least, most))
+        low, high = _range(outcomes, shape)
+        low = low - MARGIN * wide
+        width = high - low + MARGIN * wide
+        count = angle_count(float((width / narrow).max()))
+        if count > MOST_ANGLES:
+            raise ValueError(
+                f"noise is {float(narrow.min()):.3g}, so small against outputs of range {float(width.max()):.3g} that "
+                f"the density needs {count} angles; pass the standard deviation of the observations"
+            )
+        angles = _angles(width, count)
+        total = torch.zeros((), dtype=torch.complex128, device=width.device)
+        for chances, outputs in outcomes():
+            for weight, some in _pieces(chances, outputs, count):
+                total = total + _mixed(weight, some, low, angles)
+        return Spectrum(total, low, width)
+
+    def density(self, noise: float | Tensor) -> Density:
+        """The density with this noise."""
+        spread = _noise(noise).to(self.low.device).expand(self.low.shape)
+        angles = _angles(self.width, self.coefficients.shape[-1])
+        smooth = torch.exp(-0.5 * (angles * spread[..., None]).square())
+        return Density(self.coefficients * smooth, self.low, self.width, spread)
+
+
+def _angles(width: Tensor, count: int) -> Tensor:
+    return 2 * math.pi / width[..., None] * torch.arange(count, device=width.device)
+
+
+def _range(outcomes: Outcomes, shape: torch.Size) -> tuple[Tensor, Tensor]:
+    """Smallest and largest output under any mask, (examples, outputs)."""
+    lows, highs = [], []
+    with torch.no_grad():
+        for _, outputs in outcomes():
+            below, above = _extent(outputs)
+            lows.append(below.amin(0))
+            highs.append(above.amax(0))
+    return torch.stack(lows).amin(0).expand(shape), torch.stack(highs).amax(0).expand(shape)
 
 
 def log_density(outcomes: Outcomes, targets: Tensor, noise: float | Tensor) -> Tensor:
@@ -136,16 +166,13 @@ def _tilted(outcomes: Outcomes, targets: Tensor, noise: Tensor) -> Tensor:
     """Log density at the target by the saddle point's contour: K(t) - t y + log of the tilted density at y."""
     with torch.no_grad():
         tilt = _saddle(outcomes, targets, noise)
-        low, high = torch.full_like(targets, math.inf), torch.full_like(targets, -math.inf)
-        for _, outputs in outcomes():
-            below, above = _extent(outputs)
-            low, high = torch.minimum(low, below.amin(0)), torch.maximum(high, above.amax(0))
+        low, high = _range(outcomes, targets.shape)
         # the tilted noise is centered at t s^2; the period covers it and the target
         center = tilt * noise.square()
         left = torch.minimum(low + center, targets) - MARGIN * noise
         width = torch.maximum(high + center, targets) + MARGIN * noise - left
-        count = min(angle_count(float((width / noise).max()), 1.0), MOST_ANGLES)
-        angles = 2 * math.pi / width[..., None] * torch.arange(count, device=width.device)
+        count = min(angle_count(float((width / noise).max())), MOST_ANGLES)
+        angles = _angles(width, count)
     peak = _cumulant(outcomes, tilt, noise)
     total = torch.zeros((), dtype=torch.complex128, device=noise.device)
     for chances, outputs in outcomes():
@@ -218,6 +245,15 @@ def _transforms(outputs: Affine, angles: Tensor, tilt: Tensor) -> Transform:
         ones = torch.ones(*outputs.center.shape, angles.shape[-1], dtype=torch.complex128, device=angles.device)
         return Transform(ones, torch.zeros_like(tilt, dtype=torch.float64))
     return transform(*_terms(outputs), angles, tilt.double())
+
+
+def _mixed(weight: Tensor, outputs: Affine, low: Tensor, angles: Tensor) -> Tensor:
+    shift = outputs.center.double() - low
+    if outputs.units is None:
+        phases = torch.exp(1j * angles * shift.unsqueeze(-1))
+        return torch.tensordot(weight.to(phases), phases, dims=1)
+    law, terms = _terms(outputs)
+    return mixed(law, terms, shift, weight, angles)
 
 
 def _extent(outputs: Affine) -> tuple[Tensor, Tensor]:

@@ -53,24 +53,25 @@ class Predictive:
         One body pass per early mask; the last mask is listed where it is short, else stands as `points` Gaussian logits
         (checked) or as that many head masks.
         """
-        return classes_of(self._mixture(), points, self.samples)
+        return classes_of(self.mixture(), points, self.samples)
 
     def density(self, noise: float | Tensor) -> Density:
         """Exact distribution of observations y = f(x; z) + noise, each output on its own; `noise` is a deviation."""
-        return Density.of(self._mixture(), noise)
+        return Density.of(self.mixture(), noise)
 
     def log_likelihood(self, targets: Tensor, noise: float | Tensor) -> Tensor:
         """Exact log density of every target on its own, (examples, outputs), for normal noise of this deviation."""
-        return log_density(self._mixture(), targets, noise)
+        return log_density(self.mixture(), targets, noise)
 
     def interval(self, level: float, noise: float | Tensor) -> tuple[Tensor, Tensor]:
         """Where an observation falls with probability `level`, equal tails; `noise` is the deviation of observations.
 
         The spread of the masks alone is no interval for a target, so the noise has to be said; `calibration` fits it.
         """
-        return central_interval(self._mixture(), level, noise)
+        return central_interval(self.mixture(), level, noise)
 
-    def _mixture(self) -> Callable[[], Iterator[Outcome]]:
+    def mixture(self) -> Callable[[], Iterator[Outcome]]:
+        """The outputs as a mixture over the early masks; refused where only moments are known."""
         if self.outcomes is None:
             raise NoClosedForm(
                 "only the mean and the covariance of these outputs are known; use Enumerate() or MonteCarlo(), which "

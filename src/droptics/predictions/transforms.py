@@ -10,12 +10,14 @@ import math
 from functools import singledispatch
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.checks import wants_derivative
 from droptics.errors import NoClosedForm
 from droptics.masks import Bernoulli, Block, Gaussian, MaskLaw, Product
-from droptics.predictions.kernels import coin_products
+from droptics.predictions.kernels import add_coin_products
 
 # Joint masks are listed up to this many.
 LISTED = 4096
@@ -46,6 +48,16 @@ def transform(law: MaskLaw, terms: Tensor, angles: Tensor, tilt: Tensor) -> Tran
 
 
 @singledispatch
+def mixed(law: MaskLaw, terms: Tensor, shift: Tensor, weight: Tensor, angles: Tensor) -> Tensor:
+    """Sum over m of weight_m e^(i theta shift_m) E exp(i theta s_m), (..., angles), for terms (m, ..., units).
+
+    Angles are multiples of their first one after zero. Coins on a CPU are summed by a compiled loop.
+    """
+    value = transform(law, terms, angles, torch.zeros_like(shift)).value
+    return torch.tensordot(weight.to(value), value * torch.exp(1j * angles * shift.unsqueeze(-1)), dims=1)
+
+
+@singledispatch
 def extent(law: MaskLaw, terms: Tensor) -> tuple[Tensor, Tensor]:
     """Smallest and largest value of the sum, (...)."""
     multipliers, _ = _atoms(law)
@@ -61,9 +73,38 @@ def _(law: Bernoulli, terms: Tensor, angles: Tensor, tilt: Tensor) -> Transform:
     moved = tilt.unsqueeze(-1) * kept
     logarithm = torch.logaddexp(drop.log().expand_as(kept), torch.log1p(-drop) + moved)
     rising = torch.exp(torch.log1p(-drop) + moved - logarithm)
-    value = coin_products(kept, rising, angles)
+    value = torch.ones((), dtype=torch.complex128, device=kept.device)
+    for part, share in zip(kept.unbind(-1), rising.unbind(-1), strict=True):
+        value = value * (1 + share.unsqueeze(-1) * (torch.exp(1j * angles * part.unsqueeze(-1)) - 1))
     total = terms.sum(-1)
     return Transform(value * torch.exp(-1j * angles * total.unsqueeze(-1)), logarithm.sum(-1) - tilt * total)
+
+
+@mixed.register
+def _(law: Bernoulli, terms: Tensor, shift: Tensor, weight: Tensor, angles: Tensor) -> Tensor:
+    if terms.device.type != "cpu" or wants_derivative(terms, shift, angles, law.drop):
+        return mixed.dispatch(MaskLaw)(law, terms, shift, weight, angles)
+    drop = law.drop.to(terms)
+    random = (drop > 0).nonzero().squeeze(-1)
+    chosen = terms[..., random]
+    rows = shift.numel()
+    examples = angles.shape[:-1].numel()
+    total = np.zeros((2, examples, angles.shape[-1]))
+    add_coin_products(
+        (chosen / (1 - drop[random])).reshape(rows, -1).numpy(),
+        (1 - drop[random]).expand(rows, -1).contiguous().numpy(),
+        (shift - chosen.sum(-1)).reshape(rows).numpy(),
+        weight.double().repeat_interleave(examples).numpy(),
+        np.tile(np.arange(examples), len(weight)),
+        angles[..., 1].reshape(examples).contiguous().numpy(),
+        total,
+    )
+    return torch.complex(*torch.from_numpy(total)).reshape(angles.shape)
+
+
+@mixed.register
+def _(law: Block, terms: Tensor, shift: Tensor, weight: Tensor, angles: Tensor) -> Tensor:
+    return mixed(Bernoulli(law.drop, len(law.drop)), _by_block(law, terms), shift, weight, angles)
 
 
 @extent.register
@@ -132,6 +173,6 @@ def _atoms(law: MaskLaw) -> tuple[Tensor, Tensor]:
     return masks[possible], chances[possible]
 
 
-def angle_count(width: float, noise: float) -> int:
-    """Angles up to 8.5 / noise in steps of 2 pi / width: the Gaussian factor is below 3e-16 beyond."""
-    return math.ceil(8.5 / noise * width / (2 * math.pi)) + 1
+def angle_count(periods: float) -> int:
+    """Angles up to 8.5 / noise for a period of so many deviations: the Gaussian factor is below 3e-16 beyond."""
+    return math.ceil(8.5 * periods / (2 * math.pi)) + 1

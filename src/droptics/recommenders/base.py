@@ -53,7 +53,7 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
         formats, Parquet) are read in chunks; ratings that need more than `memory` bytes stay on disk.
         """
         self._check()
-        source = ratings if y is None else (*_pairs(ratings), y)
+        source = ratings if y is None else (*pair_columns(ratings), y)
         return self.fit_observations(observations(source, np.dtype(self.dtype).type, self.memory))
 
     def fit_observations(self, data: Observations) -> Completion:
@@ -196,7 +196,7 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
         `unknown` is "warn" (an `UnknownIds` warning with the counts), "ignore" or "raise".
         """
         self._fitted()
-        users, items = (rows, columns) if columns is not None else _pairs(rows)
+        users, items = (rows, columns) if columns is not None else pair_columns(rows)
         left, right = self._users(users), self._items(items)
         if len(left) != len(right):
             raise ValueError(f"rows and columns must match, got {len(left)} users and {len(right)} items")
@@ -272,7 +272,7 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     def score(self, ratings: Source, y: Any = None) -> float:
         """Minus the root mean square error on ratings, so that more is better."""
-        return -self.evaluate(ratings if y is None else (*_pairs(ratings), y)).rmse
+        return -self.evaluate(ratings if y is None else (*pair_columns(ratings), y)).rmse
 
     def partial_fit(self, ratings: Source) -> Completion:
         """Add ratings of new (or known) users: their rows are solved exactly with the items fixed, then new items.
@@ -330,7 +330,7 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
             warnings.warn(text + "predicted from the mean and the biases that are known", UnknownIds, stacklevel=3)
 
 
-def _pairs(pairs: Any) -> tuple[Array, Array]:
+def pair_columns(pairs: Any) -> tuple[Array, Array]:
     """The two columns of a table of (user, item) pairs."""
     if hasattr(pairs, "iloc"):
         return as_ids(pairs.iloc[:, 0].to_numpy()), as_ids(pairs.iloc[:, 1].to_numpy())

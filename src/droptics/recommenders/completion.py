@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from droptics.checks import as_drop
 from droptics.recommenders.alternation import Strengths, Sweep
-from droptics.recommenders.base import Completion
+from droptics.recommenders.base import Completion, pair_columns
 from droptics.recommenders.ratings import Observations
 from droptics.recommenders.sgd import descend
 
@@ -159,6 +159,26 @@ class DropoutCompletion(Completion):
         return descend(
             data, start, strengths, self.drop_, self.sweeps, self.rate, self.batch, self.seed, self.device, watch
         )
+
+    def predict(  # type: ignore[override]
+        self, rows: Any, columns: Any = None, unknown: str = "warn", return_std: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Predicted ratings of (user, item) pairs, see `Completion.predict`.
+
+        With `return_std` also their standard deviation when the factors are dropped at the rate of the training,
+        sqrt(lambda sum_k u_k^2 v_k^2) (droptics-predictive); zero for unknown ids, whose factors are. It says how much
+        a prediction rests on single factors, not how far ratings scatter around it.
+        """
+        mean = super().predict(rows, columns, unknown)
+        if not return_std:
+            return mean
+        users, items = (rows, columns) if columns is not None else pair_columns(rows)
+        left, right = self._users(users), self._items(items)
+        known = (left >= 0) & (right >= 0)
+        spread = np.zeros(len(left))
+        factors = self.user_factors_[left[known]].astype(np.float64) * self.item_factors_[right[known]]
+        spread[known] = np.sqrt(self.drop_ / (1 - self.drop_) * np.square(factors).sum(1))
+        return mean, spread
 
     def _loaded(self) -> None:
         lam = self.strengths_.empirical + self.strengths_.expected

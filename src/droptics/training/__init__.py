@@ -2,6 +2,7 @@
 
 from droptics.training.checkpoints import Checkpoint
 from droptics.training.engines import MaxNorm
+from droptics.training.estimators import DropoutClassifier, DropoutRegressor
 from droptics.training.guards import Diverged
 from droptics.training.lazy import LazyRun, lazy_norm, lazy_start, train_lazy
 from droptics.training.networks import ResNet, SmallCnn
@@ -16,6 +17,8 @@ __all__ = [
     "Cosine",
     "Diverged",
     "Dropout",
+    "DropoutClassifier",
+    "DropoutRegressor",
     "Inverse",
     "Iterate",
     "LazyRun",
