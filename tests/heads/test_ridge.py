@@ -209,3 +209,19 @@ def test_heads_on_features_that_do_not_vary_or_have_other_units(shift):
         assert moved.certified
         close(moved.objective, plain.objective, 1e-12)
         close(moved.model.head.weight * units, plain.model.head.weight, 1e-9)
+
+
+@pytest.mark.parametrize("block", [1, 2])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_deviation_of_a_prediction_is_that_over_all_masks(block: int, outputs: int) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 4)) + 1, rng.normal(size=(20, outputs))
+    model = DropoutRidge(0.3, block=block).fit(X, y[:, 0] if outputs == 1 else y)
+    mean, spread = model.predict(X, return_std=True)
+    law = Block(0.3, 4, block)
+    values = np.stack([X * z.numpy() @ model.coef_.T + model.intercept_ for z, _ in law.atoms()])
+    chances = np.array([chance for _, chance in law.atoms()])
+    expected = np.einsum("t,t...->...", chances, (values - mean) ** 2)
+    np.testing.assert_allclose(spread**2, expected, rtol=1e-12)
+    np.testing.assert_allclose(np.einsum("t,t...->...", chances, values), mean, rtol=1e-12)
+    assert spread.shape == mean.shape

@@ -469,3 +469,18 @@ def test_good_out_of_the_box_on_movielens():
     with pytest.warns(UnboundedPredictions, match="the penalty does not bound them"):
         empirical = DropoutCompletion(30, 0.5, penalty="empirical", sweeps=20).fit(train)
     assert empirical.evaluate(test, unknown="ignore").rmse > 2 * default.rmse
+
+
+def test_deviation_of_a_rating_is_that_over_all_masks(planted):
+    model = DropoutCompletion(width=3, drop=0.4, sweeps=3, dtype="float64").fit(planted)
+    users, items = model._users.ids[[0, 5, 9]], model._items.ids[[1, 1, 7]]
+    mean, spread = model.predict(users, items, return_std=True)
+    left, right = model.user_factors_[[0, 5, 9]], model.item_factors_[[1, 1, 7]]
+    variance = np.zeros(3)
+    for kept in range(8):
+        coins = np.array([kept >> k & 1 for k in range(3)])
+        moved = ((coins / 0.6 - 1) * left * right).sum(1)
+        variance += 0.6 ** coins.sum() * 0.4 ** (3 - coins.sum()) * moved**2
+    np.testing.assert_allclose(spread**2, variance, rtol=1e-12)
+    np.testing.assert_allclose(mean, model.predict(users, items))
+    assert model.predict(["nobody"], [items[0]], unknown="ignore", return_std=True)[1] == 0

@@ -71,6 +71,18 @@ class Density:
         terms = ((torch.exp(-1j * angles * moved) - 1) / (-1j * angles) * self.coefficients[..., 1:]).real
         return ((moved[..., 0] + 2 * terms.sum(-1)) / self.width).clamp(0, 1)
 
+    def cdf_table(self, least: int = 512) -> tuple[Tensor, Tensor]:
+        """Values over the period and the distribution function there, (points, examples, outputs), by one FFT."""
+        count = self.coefficients.shape[-1]
+        points = max(least, 2 ** math.ceil(math.log2(count + 1)))
+        slopes = self.coefficients[..., 1:] / (-1j * self._turns[..., 1:])
+        padded = torch.nn.functional.pad(slopes, (1, points - count))
+        waves = torch.fft.fft(padded).real - slopes.real.sum(-1, keepdim=True)
+        shares = torch.arange(points, device=self.low.device) / points
+        table = (shares + 2 * waves / self.width[..., None]).clamp(0, 1)
+        values = self.low[..., None] + self.width[..., None] * shares
+        return values.movedim(-1, 0), table.movedim(-1, 0)
+
     def quantile(self, level: float | Tensor) -> Tensor:
         """The value below which an observation falls with probability `level`, (examples, outputs); by bisection."""
         wanted = torch.as_tensor(level, dtype=torch.float64, device=self.low.device).expand(self.low.shape)

@@ -100,6 +100,24 @@ def relu_leaf(scale: float) -> list[Comparison]:
     ]
 
 
+def density(scale: float) -> list[Comparison]:
+    """Density and distribution function with noise against the sum of normal ones over all masks; also in the tails."""
+    model, data, law = _relu()
+    values = torch.stack([model.outputs(data.inputs, multipliers) for multipliers, _ in law.atoms()])
+    chances = tensor([chance for _, chance in law.atoms()])
+    prediction, noise = predictive(model, data.inputs, law), 0.4
+    bumps = torch.distributions.Normal(values, tensor(noise))
+    found = []
+    for name, targets in (("center", data.targets), ("tail", values.amax(0) + 8)):
+        logs = torch.logsumexp(bumps.log_prob(targets) + chances.log()[:, None, None], 0)
+        likelihood = prediction.log_likelihood(targets, scale * noise)
+        found.append(compare(likelihood, "==", logs, f"log density, {name}", precision=1e-10))
+    below = torch.tensordot(chances, bumps.cdf(data.targets), dims=1)
+    value = prediction.density(scale * noise).cdf(data.targets)
+    found.append(compare(value, "==", below, "distribution function", precision=1e-11))
+    return found
+
+
 def _relu() -> tuple[ReLUNet, Sample, MaskLaw]:
     weights = [normal(1, 3, INPUTS), normal(2, 2, 3), normal(3, OUTPUTS, 2)]
     model = ReLUNet(weights, [normal(4, 3), None, normal(5, OUTPUTS)])
