@@ -36,6 +36,8 @@ def as_float_tensor(value: object, name: str, ndim: int | Sequence[int] | None =
 
 def check_finite(value: Tensor, name: str) -> None:
     """Refuse NaN and infinity, saying how many there are and where the first one is."""
+    if not is_readable(value):
+        return
     if math.isfinite(float(value.detach().sum())):  # one pass over sound input; a sum hides neither NaN nor infinity
         return
     bad = ~torch.isfinite(value.detach())
@@ -98,4 +100,23 @@ def check_same_kind(tensors: dict[str, Tensor]) -> None:
 
 def wants_derivative(*tensors: Tensor) -> bool:
     """Whether a derivative is asked for, backward or forward, so that the numbers alone are not enough."""
-    return any(value.requires_grad or unpack_dual(value).tangent is not None for value in tensors)
+    return is_transformed() or any(value.requires_grad or unpack_dual(value).tangent is not None for value in tensors)
+
+
+def is_readable(value: Tensor) -> bool:
+    """Whether numbers can be looked at; inside torch.func.vmap they cannot, and checks of values are left out."""
+    return not is_transformed() or _peeled(value) is not None
+
+
+def is_transformed() -> bool:
+    """Whether torch.func is at work: tensors may then stand for tangents or batches, without numbers of their own."""
+    return bool(torch._C._are_functorch_transforms_active())
+
+
+def _peeled(value: Tensor) -> Tensor | None:
+    """The tensor inside the wrappers of torch.func; None where one of them is a batch."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(value):
+        if torch._C._functorch.is_batchedtensor(value):
+            return None
+        value = torch._C._functorch.get_unwrapped(value)
+    return value

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.checks import as_float_tensor, check_same_kind, check_size
+from droptics.checks import as_float_tensor, check_same_kind, check_size, is_readable
 from droptics.linalg.scales import equilibrate
 
 D = TypeVar("D", bound="Data")
@@ -347,6 +347,8 @@ def _moment_tolerance(size: int, rounding: float) -> float:
 
 def _check_second_moment(matrix: Tensor, name: str, rounding: float) -> None:
     """Refuse what is no second moment beyond rounding, every feature judged in its own units."""
+    if not is_readable(matrix):
+        return
     value, _ = equilibrate(matrix.detach().double())
     tolerance = _moment_tolerance(value.shape[0], rounding)
     if float((value - value.mT).abs().max()) > tolerance:

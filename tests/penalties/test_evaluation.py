@@ -28,8 +28,9 @@ from droptics.penalties import (
 )
 from droptics.penalties.closed_form import feature_energies, feature_gram, input_moment
 from droptics.penalties.evaluation import CHUNK_ELEMENTS, check_inputs, check_shapes, masked_risk
-from droptics.penalties.monte_carlo import _regress_out, output_bound
+from droptics.penalties.monte_carlo import _regress_out
 from droptics.penalties.relu.sampling import _residuals
+from droptics.penalties.rounding import output_bound
 
 # the function of the same name hides the module
 second_order_module = importlib.import_module("droptics.penalties.second_order")
@@ -189,13 +190,14 @@ def test_strengths_of_deep_envelopes_by_hand():
 def test_a_fitted_control_variate_counts_even_when_it_explains_nothing():
     value = torch.tensor([1.0, -1.0, -1.0, 1.0], dtype=torch.float64)
     control = torch.tensor([1.0, -1.0, 1.0, -1.0], dtype=torch.float64)
-    adjusted, share = _regress_out(value, control)
-    assert torch.equal(adjusted, value)
-    assert share == 1 - 1e-9
-    assert _regress_out(value, torch.zeros(4, dtype=torch.float64)) == (value, 1.0)
-    adjusted, share = _regress_out(3 * control + 5, control)
-    close(adjusted, torch.full((4,), 5.0), relative=1e-14)
-    assert share <= 1e-15
+    (found,) = _regress_out(value, control)
+    assert torch.equal(found.values, value)
+    assert found.used == 1
+    assert "leaves 100%" in found.note
+    assert _regress_out(value, torch.zeros(4, dtype=torch.float64)) == []
+    (found,) = _regress_out(3 * control + 5, control)
+    close(found.values, torch.full((4,), 5.0), relative=1e-14)
+    assert "leaves 0%" in found.note
 
 
 def test_masks_are_drawn_in_pieces_that_fit(monkeypatch):
@@ -236,15 +238,16 @@ def test_one_hidden_layer_takes_any_law_on_its_units():
 
 def test_controls_are_removed_by_a_regression_with_an_intercept():
     control, value = normal(40, 3) + 1.0, normal(40)
-    adjusted, left, used = _residuals(value, control)
+    (found,) = _residuals(value, control)
+    adjusted = found.values
     design = torch.cat([torch.ones(40, 1, dtype=torch.float64), control], 1)
     slopes = torch.linalg.lstsq(design, value[:, None]).solution[1:, 0]
     close(adjusted, value - control @ slopes, relative=1e-11)
-    close(left, float(adjusted.var() / value.var()), relative=1e-11)
-    assert used == 3
-    assert _residuals(value[:32], control[:32])[2] == 3  # eight samples per coefficient, the mean included
-    assert _residuals(value[:31], control[:31])[2] == 0
-    assert _residuals(value, control[:, :0]) == (value, 1.0, 0)
+    assert f"leave {float(adjusted.var() / value.var()):.0%} of the variance" in found.note
+    assert found.used == 3
+    assert len(_residuals(value[:32], control[:32])) == 1  # eight samples per coefficient, the mean included
+    assert _residuals(value[:31], control[:31]) == []
+    assert _residuals(value, control[:, :0]) == []
 
 
 def test_second_order_on_a_last_layer_in_pieces(monkeypatch):
@@ -311,11 +314,10 @@ def test_largest_outputs_of_factorizations_and_last_layers():
 
 def test_controls_of_any_size_are_used():
     value, control = normal(9), 1e-9 * normal(9, seed=1)
-    adjusted, share = _regress_out(value, control)
-    expected, same = _regress_out(value, 1e9 * control)
-    close(adjusted, expected, relative=1e-12)
-    assert share == pytest.approx(same, rel=1e-9)
-    assert share < 1
+    (found,) = _regress_out(value, control)
+    (expected,) = _regress_out(value, 1e9 * control)
+    close(found.values, expected.values, relative=1e-12)
+    assert found.note == expected.note
 
 
 def test_second_order_beside_a_penalty_of_zero():

@@ -19,7 +19,8 @@ from droptics.norms import k_support
 
 def common_strength(masks: MaskLaw) -> float | None:
     """The relative variance that all units share, up to rounding; None when they differ."""
-    return shared_value(masks.relative_variance.detach().cpu().numpy())
+    low, high = (float(end) for end in torch.aminmax(masks.relative_variance.detach()))
+    return shared_value(np.array([low, high]))
 
 
 def shared_value(strengths: NDArray[np.float64]) -> float | None:

@@ -15,13 +15,13 @@ def psd_root(matrix: Tensor) -> Tensor:
     Eigenvalues below rounding level are set to zero; O(d^3). Leading dimensions are a batch. Differentiable once, also
     where eigenvalues coincide; directions without energy are taken to stay so.
     """
-    root: Tensor = _Power.apply(matrix, False)  # type: ignore[no-untyped-call]
+    root: Tensor = _Power.apply(matrix, False)[0]  # type: ignore[no-untyped-call]
     return root
 
 
 def psd_inverse_root(matrix: Tensor) -> Tensor:
     """Pseudo-inverse of `psd_root`: zero on the null space; differentiable like it."""
-    root: Tensor = _Power.apply(matrix, True)  # type: ignore[no-untyped-call]
+    root: Tensor = _Power.apply(matrix, True)[0]  # type: ignore[no-untyped-call]
     return root
 
 
@@ -41,26 +41,43 @@ class _Power(torch.autograd.Function):
     inverse, a^(-3/2) where b is zero; zero where both are, because the rank is taken to stay.
     """
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, matrix: Tensor, inverse: bool) -> Tensor:
+    def forward(matrix: Tensor, inverse: bool) -> tuple[Tensor, Tensor, Tensor]:
         values, vectors = psd_eigen(matrix)
         roots = values.sqrt()
-        ctx.save_for_backward(roots, vectors)
-        ctx.inverse = inverse
-        return (vectors * (_reciprocal(roots) if inverse else roots).unsqueeze(-2)) @ vectors.mT
+        return (vectors * (_reciprocal(roots) if inverse else roots).unsqueeze(-2)) @ vectors.mT, roots, vectors
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, bool], output: tuple[Tensor, Tensor, Tensor]) -> None:
+        _, ctx.inverse = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*output[1:])
+        ctx.save_for_forward(*output[1:])
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, upstream: Tensor, *_: Tensor) -> tuple[Tensor, None]:
         roots, vectors = ctx.saved_tensors
-        slopes = _reciprocal(roots.unsqueeze(-1) + roots.unsqueeze(-2))
-        if ctx.inverse:
-            inverse, null = _reciprocal(roots), (roots == 0).to(roots)
-            slopes = -slopes * inverse.unsqueeze(-1) * inverse.unsqueeze(-2)
-            beside = inverse.unsqueeze(-1) ** 3 * null.unsqueeze(-2)
-            slopes = slopes + beside + beside.mT
-        inner = vectors.mT @ ((upstream + upstream.mT) / 2) @ vectors
-        return vectors @ (slopes * inner) @ vectors.mT, None
+        return _turned(roots, vectors, upstream, ctx.inverse), None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, _: None) -> tuple[Tensor, None, None]:
+        roots, vectors = ctx.saved_tensors
+        return _turned(roots, vectors, tangent, ctx.inverse), None, None
+
+
+def _turned(roots: Tensor, vectors: Tensor, change: Tensor, inverse: bool) -> Tensor:
+    """The derivative applied to a change of the matrix; it is its own adjoint."""
+    slopes = _reciprocal(roots.unsqueeze(-1) + roots.unsqueeze(-2))
+    if inverse:
+        ends, null = _reciprocal(roots), (roots == 0).to(roots)
+        slopes = -slopes * ends.unsqueeze(-1) * ends.unsqueeze(-2)
+        beside = ends.unsqueeze(-1) ** 3 * null.unsqueeze(-2)
+        slopes = slopes + beside + beside.mT
+    inner = vectors.mT @ ((change + change.mT) / 2) @ vectors
+    return vectors @ (slopes * inner) @ vectors.mT
 
 
 def _reciprocal(values: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.checks import as_drop, check_positive, check_size
-from droptics.masks.law import MaskLaw, check_dense, coin_batches, coins
+from droptics.masks.law import MaskLaw, check_dense, coin_batches, coins, rarest_side
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +64,10 @@ class Bernoulli(MaskLaw):
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         return coins(self.drop, count, generator)
+
+    @property
+    def rarest(self) -> float:
+        return rarest_side(self.drop)
 
     @property
     def support_count(self) -> int:

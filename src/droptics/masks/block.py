@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from droptics.checks import as_drop, check_positive, check_size
-from droptics.masks.law import MaskLaw, check_dense, coin_batches, coins
+from droptics.masks.law import MaskLaw, check_dense, coin_batches, coins, rarest_side
 
 Edges = Literal["clipped", "valid"]
 
@@ -87,6 +87,10 @@ class Block(MaskLaw):
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         return coins(self.drop, count, generator).repeat_interleave(self.block, dim=1)
+
+    @property
+    def rarest(self) -> float:
+        return rarest_side(self.drop)
 
     @property
     def support_count(self) -> int:
@@ -191,6 +195,10 @@ class SlidingBlock(MaskLaw):
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         return self._survivors(coins(self._coin_drop(), count, generator))
+
+    @property
+    def rarest(self) -> float:
+        return min(rarest_side(self._coin_drop()), rarest_side(1 - self.mean))
 
     @property
     def support_count(self) -> int:

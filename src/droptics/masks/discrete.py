@@ -94,6 +94,12 @@ class Discrete(MaskLaw):
         return self.masks.to(generator.device)[chosen]
 
     @property
+    def rarest(self) -> float:
+        # atoms about as rare as the rarest count together: a thousand of them are drawn like a density
+        possible = self.probabilities[self.probabilities > 0].detach()
+        return float(possible[possible <= 2 * possible.min()].sum())
+
+    @property
     def support_count(self) -> int:
         return self.masks.shape[0]
 

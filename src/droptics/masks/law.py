@@ -76,6 +76,14 @@ class MaskLaw(abc.ABC):
         return None
 
     @property
+    def rarest(self) -> float:
+        """Probability of the rarest thing that can happen to a unit, or to a coin or atom behind it; 1 for densities.
+
+        Random masks show what a law does only when they are many times the inverse of this.
+        """
+        return 1.0
+
+    @property
     def support_count(self) -> int | None:
         """Number of masks that `support_batches` lists, or None when there is no finite list."""
         return None
@@ -128,6 +136,13 @@ def coin_batches(drop: Tensor, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
         masks[:, random] = (1 - dropped).to(drop.dtype)
         chosen = torch.where(dropped.bool(), drop[random], 1 - drop[random])
         yield masks, chosen.prod(1)
+
+
+def rarest_side(drop: Tensor) -> float:
+    """Probability of the rarer side of the most uneven coin; coins that never fall are none."""
+    uneven = torch.minimum(drop, 1 - drop).detach()
+    falling = uneven[drop > 0]
+    return float(falling.min()) if falling.numel() else 1.0
 
 
 def coins(drop: Tensor, count: int, generator: torch.Generator) -> Tensor:

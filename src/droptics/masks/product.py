@@ -77,6 +77,10 @@ class Product(MaskLaw):
         return torch.cat([law.sample(count, generator) for law in self.laws], dim=1)
 
     @property
+    def rarest(self) -> float:
+        return min(law.rarest for law in self.laws)
+
+    @property
     def support_count(self) -> int | None:
         total = 1
         for law in self.laws:

@@ -10,7 +10,9 @@ bound does not change with the units of single features.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from functools import singledispatch
 
 import torch
@@ -18,7 +20,7 @@ from torch import Tensor
 
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.losses import Loss, Squared
-from droptics.masks import MaskLaw, Product
+from droptics.masks import Bernoulli, Gaussian, MaskLaw, Product
 from droptics.models import (
     Autoencoder,
     Connections,
@@ -117,14 +119,31 @@ def output_scale(model: Model, data: Data, multipliers: Tensor | None = None) ->
     return found.squeeze(-2)
 
 
+def independent_layers(model: Model, masks: MaskLaw) -> bool:
+    """Whether masks of different layers are known to be independent; trivial for one masked layer."""
+    layers = model.layer_units if isinstance(model, Layered) else (model.units,)
+    laws = masks.laws if isinstance(masks, Product) else (masks,)
+    return len(layers) == 1 or isinstance(masks, (Bernoulli, Gaussian)) or _aligned(laws, layers)
+
+
+def _aligned(laws: Sequence[MaskLaw], layers: Sequence[int]) -> bool:
+    """Whether no law reaches over the border of a layer, unless its units are independent of each other."""
+    borders = set(itertools.accumulate(layers, initial=0))
+    start = 0
+    for law in laws:
+        inside = not any(start < border < start + law.size for border in borders)
+        if not inside and not isinstance(law, (Bernoulli, Gaussian)):
+            return False
+        start += law.size
+    return True
+
+
 def typical_multipliers(model: Model, masks: MaskLaw) -> Tensor | None:
     """Multipliers under which `output_scale` bounds the root mean square over masks too: sqrt(E z^2) per unit.
 
     Layers multiply, so they must be independent; otherwise the largest multipliers, None where there are none.
     """
-    layers = model.layer_units if isinstance(model, Layered) else (model.units,)
-    laws = masks.laws if isinstance(masks, Product) else (masks,)
-    if len(layers) > 1 and not masks.independent and tuple(law.size for law in laws) != layers:
+    if not independent_layers(model, masks):
         return None if masks.bound is None else masks.bound.detach()
     return (1 + masks.relative_variance.detach()).sqrt()
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
-from scipy.stats import t as student
 from torch import Tensor
 
 from droptics.data import Sample, average
@@ -14,9 +11,9 @@ from droptics.estimates import Estimate
 from droptics.losses import Squared
 from droptics.masks import MaskLaw, Product
 from droptics.models import ReLUNet
-from droptics.penalties.evaluation import CHUNK_ELEMENTS, risk
+from droptics.penalties.evaluation import CHUNK_ELEMENTS
+from droptics.penalties.intervals import Draws, Question, check_draws, concluded
 from droptics.penalties.methods import MonteCarlo
-from droptics.penalties.monte_carlo import bernstein
 from droptics.penalties.relu.criterion import network_laws
 
 # Samples per fitted coefficient below which the regression would be too noisy and the controls are left out.
@@ -42,58 +39,56 @@ def sampled_relu(model: ReLUNet, data: Sample, masks: MaskLaw, method: MonteCarl
     laws = network_laws(model, masks)
     early = Product(laws[:-1])
     generator = torch.Generator().manual_seed(method.seed)
-    plain = risk(model, data)
+    plain = model.outputs(data.inputs).double() - data.targets.double()
+    weights = None if data.weights is None else data.weights.double()
     width = max(*model.layer_units, data.targets.shape[-1])
     room = max(1, CHUNK_ELEMENTS // (len(data) * width * max(model.batch_shape.numel(), 1)))
     values, controls = [], []
     for start in range(0, method.samples, room):
-        drawn = early.multipliers(min(room, method.samples - start), generator).to(model.device, model.dtype)
-        values.append(_integrated(model, data, drawn, laws[-1]) - plain)
+        drawn = early.multipliers(min(room, method.samples - start), generator).to(model.device)
+        values.append(average(_integrated(model, data, drawn, laws[-1], plain), weights))
         controls.append(drawn - 1)
+    question = Question(model, data, masks, method, Squared(), average(plain.square().sum(-1), weights))
     value, control = torch.cat(values), torch.cat(controls)
-    control = control[:, control.detach().var(0) > 0]
-    adjusted, left, used = _residuals(value, control)
-    mean = adjusted.mean(0)
-    error = adjusted.detach().std(0, correction=used + 1) / math.sqrt(method.samples)
-    half = float(student.ppf((1 + method.confidence) / 2, method.samples - used - 1)) * error
-    note = f", {used} control variates leave {left:.0%} of the variance" if used else ""
-    return Estimate(
-        value=mean,
-        lower=mean.detach() - half,
-        upper=mean.detach() + half,
-        method=f"Monte Carlo, {method.samples} masks, last layer integrated{note}",
-        cost=method.samples,
-        confidence=method.confidence,
-        guaranteed=bernstein(model, data, masks, method, Squared(), value.detach()),
-    )
+    check_draws(question, value.detach())
+    control = control[:, control.detach().abs().amax(0) > 0]
+    return concluded(question, [*_residuals(value, control), Draws(value)], ", last layer integrated")
 
 
-def _integrated(model: ReLUNet, data: Sample, multipliers: Tensor, last: MaskLaw) -> Tensor:
-    """Mean over examples of the expected squared loss given the earlier multipliers (m, units); (m, *batch)."""
-    shaped = multipliers.reshape(len(multipliers), *(1,) * len(model.batch_shape), 1, multipliers.shape[-1])
+def _integrated(model: ReLUNet, data: Sample, multipliers: Tensor, last: MaskLaw, plain: Tensor) -> Tensor:
+    """What masks add to the expected squared loss of every example, given the earlier multipliers: (m, *batch, n).
+
+    `plain` are the errors without masks. The head is applied in float64, so that large targets do not cancel.
+    """
+    shaped = multipliers.to(model.dtype)
+    shaped = shaped.reshape(len(multipliers), *(1,) * len(model.batch_shape), 1, multipliers.shape[-1])
     hidden = data.inputs
     for weight, bias, mask in zip(
         model.weights[:-1], model.biases[:-1], shaped.split(model.layer_units[:-1], dim=-1), strict=True
     ):
         hidden = torch.relu((hidden * mask) @ weight.mT + bias.unsqueeze(-2))
-    head = model.weights[-1]
-    error = (hidden @ head.mT + model.biases[-1].unsqueeze(-2) - data.targets).square().sum(-1)
+    hidden, head = hidden.double(), model.weights[-1].double()
+    error = hidden @ head.mT + (model.biases[-1].unsqueeze(-2).double() - data.targets.double())
+    added = ((error - plain) * (error + plain)).sum(-1)
     if last.independent:
         energies = head.square().sum(-2) * last.relative_variance.to(head)
-        noise = (hidden.square() @ energies.unsqueeze(-1)).squeeze(-1)
-    else:
-        noise = ((hidden @ (last.characteristic.to(head) * (head.mT @ head))) * hidden).sum(-1)
-    return average(error + noise, data.weights)
+        return added + (hidden.square() @ energies.unsqueeze(-1)).squeeze(-1)
+    return added + ((hidden @ (last.characteristic.to(head) * (head.mT @ head))) * hidden).sum(-1)
 
 
-def _residuals(value: Tensor, control: Tensor) -> tuple[Tensor, float, int]:
-    """Values minus their least-squares fit on the controls, the share of variance left, how many were used."""
+def _residuals(value: Tensor, control: Tensor) -> list[Draws]:
+    """Values minus their least-squares fit on the controls, with the share of variance left; none for few draws."""
     used = control.shape[1]
     if used == 0 or len(value) < _SAMPLES_PER_CONTROL * (used + 1):
-        return value, 1.0, 0
+        return []
     fixed = value.detach().reshape(len(value), -1)
-    centered = control - control.mean(0)
-    weight = torch.linalg.lstsq(centered, fixed).solution
-    adjusted = value - (control @ weight).reshape(value.shape)
-    before = fixed.var(0).sum().clamp_min(torch.finfo(value.dtype).tiny)
-    return adjusted, float(adjusted.detach().reshape(len(value), -1).var(0).sum() / before), used
+    fixed = fixed - fixed.mean(0)
+    # columns scaled to one: a rare survivor's multiplier is large
+    unit = control / control.abs().amax(0)
+    weight = torch.linalg.lstsq(unit - unit.mean(0), fixed).solution
+    adjusted = value - (unit @ weight).reshape(value.shape)
+    size = fixed.abs().amax(0).clamp_min(torch.finfo(value.dtype).tiny)
+    before = (fixed / size).square().sum()
+    left = adjusted.detach().reshape(len(value), -1)
+    share = float(((left - left.mean(0)) / size).square().sum() / before) if float(before) > 0 else 0.0
+    return [Draws(adjusted, used, f", {used} control variates leave {share:.0%} of the variance")]
