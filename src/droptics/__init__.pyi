@@ -49,7 +49,13 @@ from .penalties import (
     sub_penalties,
 )
 from .predictions import Predictive, predictive
-from .recommenders import DropoutAutoencoder, DropoutCompletion, DropoutCompletionCV
+from .recommenders import (
+    AutoencoderCompletion,
+    DropoutAutoencoder,
+    DropoutCompletion,
+    DropoutCompletionCV,
+    StackedCompletion,
+)
 from .training import (
     Adversarial,
     Checkpoint,
@@ -73,6 +79,7 @@ __all__ = [
     "Apgd",
     "Attack",
     "Autoencoder",
+    "AutoencoderCompletion",
     "Averaged",
     "Bernoulli",
     "Bim",
@@ -138,6 +145,7 @@ __all__ = [
     "SlidingBlock",
     "Square",
     "Squared",
+    "StackedCompletion",
     "Staircase",
     "Threat",
     "TwoLayerLinear",

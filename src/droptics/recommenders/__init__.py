@@ -2,6 +2,7 @@
 
 from droptics.recommenders.answers import Errors, Recommendations, UnboundedPredictions, UnknownIds
 from droptics.recommenders.autoencoder import ChoicePoint, Contributions, DropoutAutoencoder
+from droptics.recommenders.autoencoder_completion import AutoencoderCompletion, KernelPoint
 from droptics.recommenders.base import Completion
 from droptics.recommenders.completion import DropoutCompletion, default_drop
 from droptics.recommenders.diagnosis import Diagnosis, diagnose
@@ -10,8 +11,10 @@ from droptics.recommenders.metrics import HeldOutUsers, Mean, Ranking, hold_out_
 from droptics.recommenders.ratings import DuplicateRatings
 from droptics.recommenders.ridge import RidgeCompletion
 from droptics.recommenders.selection import DropoutCompletionCV, PathPoint
+from droptics.recommenders.stacked import StackedCompletion
 
 __all__ = [
+    "AutoencoderCompletion",
     "ChoicePoint",
     "Completion",
     "Contributions",
@@ -22,12 +25,14 @@ __all__ = [
     "DuplicateRatings",
     "Errors",
     "HeldOutUsers",
+    "KernelPoint",
     "LeaveOneOut",
     "Mean",
     "PathPoint",
     "Ranking",
     "Recommendations",
     "RidgeCompletion",
+    "StackedCompletion",
     "UnboundedPredictions",
     "UnknownIds",
     "default_drop",

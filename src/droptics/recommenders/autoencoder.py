@@ -21,6 +21,7 @@ from droptics.recommenders.ratings import Compressed, Source, observations, trip
 
 Array = NDArray[Any]
 _DROPS = (0.2, 0.4, 0.6)
+_PAIRS = 5000
 _RIDGES = (3e-4, 1e-3, 3e-3)  # of the trace of the Gram matrix: the number of interactions, if each counts 1
 
 
@@ -168,10 +169,10 @@ class DropoutAutoencoder(Ranker):
         return self
 
     def _chosen(self, precision: Precision, rows: Compressed) -> tuple[float, float]:
-        """The best point of a coarse grid, then of its neighbors at half the step, moving at most twice."""
+        """The best point of a coarse grid, or a neighbor at half the step."""
         if self.drop is not None and self.ridge is not None:
             return float(self.drop), float(self.ridge)
-        pairs = sample_pairs(rows, 2000, self.seed)
+        pairs = sample_pairs(rows, _PAIRS, self.seed)
         unit = float(precision.diagonal.sum())
         tried: dict[tuple[float, float], float] = {}
 
@@ -187,18 +188,13 @@ class DropoutAutoencoder(Ranker):
         drops = _DROPS if self.drop is None else (float(self.drop),)
         ridges = [unit * share for share in _RIDGES] if self.ridge is None else [float(self.ridge)]
         best = min([(drop, ridge) for drop in drops for ridge in ridges], key=cost)
-        for _ in range(2):
-            drop, ridge = best
-            near = [best]
-            if self.drop is None:
-                near += [(round(drop + step, 3), ridge) for step in (-0.1, 0.1) if 0 <= drop + step < 1]
-            if self.ridge is None:
-                near += [(drop, ridge * step) for step in (3**-0.5, 3**0.5)]
-            better = min(near, key=cost)
-            if better == best:
-                break
-            best = better
-        return best
+        drop, ridge = best
+        near = [best]
+        if self.drop is None:
+            near += [(round(drop + step, 3), ridge) for step in (-0.1, 0.1)]
+        if self.ridge is None:
+            near += [(drop, ridge * step) for step in (3**-0.5, 3**0.5)]
+        return min(near, key=cost)
 
     def _score(self, rows: Array) -> Array:
         return rows - self._precision.times(rows) * self._scales
@@ -222,7 +218,7 @@ class DropoutAutoencoder(Ranker):
         order = np.argsort(-parts, kind="stable")[:count]
         return Contributions(self._items.ids[items[order]], parts[order])
 
-    def leave_one_out(self, pairs: int = 2000) -> LeaveOneOut:
+    def leave_one_out(self, pairs: int = _PAIRS) -> LeaveOneOut:
         """How well users are ranked and predicted by the model without them; exact, with standard errors."""
         self._fitted()
         check_positive("pairs", pairs)

@@ -12,26 +12,24 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from droptics.checks import check_positive
 from droptics.data import Entries
 from droptics.models import Factorization
 from droptics.recommenders import saving
 from droptics.recommenders.alternation import Strengths, Sweep, alternate
-from droptics.recommenders.answers import Errors, Recommendations, UnboundedPredictions, UnknownIds
+from droptics.recommenders.answers import UnboundedPredictions
 from droptics.recommenders.engines import engine_for
 from droptics.recommenders.folding import fold_in
-from droptics.recommenders.ids import as_ids
 from droptics.recommenders.progress import follow
+from droptics.recommenders.rating_model import RatingModel, pair_columns
 from droptics.recommenders.ratings import Compressed, Observations, Source, observations, triple
 
 Array = NDArray[Any]
 _CHUNK = 1 << 16
 
 
-class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
+class Completion(RatingModel):
     """What all completions share: reading ratings, alternating least squares, predicting, saving.
 
     Subclasses say what they minimize through `_strengths`.
@@ -96,10 +94,7 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
             raise ValueError(f"bias_ridge must not be negative, got {self.bias_ridge!r}")
         if not self.tolerance >= 0:
             raise ValueError(f"tolerance must be a number that is not negative, got {self.tolerance!r}")
-        if not isinstance(self.clip, bool) and self.clip is not None:
-            pair = isinstance(self.clip, (tuple, list)) and len(self.clip) == 2
-            if not pair or not float(self.clip[0]) < float(self.clip[1]):
-                raise ValueError(f"clip must be True, False or a pair (low, high) with low < high, got {self.clip!r}")
+        self._check_clip()
 
     def _start(self, data: Observations, strengths: Strengths) -> tuple[Array, Array]:
         """Normal item factors and zero users (the first half-sweep sets them), or the last fit's where ids are known.
@@ -171,72 +166,15 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 stacklevel=4,
             )
 
-    @property
-    def user_ids_(self) -> Array:
-        """Ids of the users in the order of `user_factors_`."""
-        return self._fitted()._users.ids
-
-    @property
-    def item_ids_(self) -> Array:
-        """Ids of the items in the order of `item_factors_`."""
-        return self._fitted()._items.ids
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "history_")
-
-    def _fitted(self) -> Completion:
-        if not hasattr(self, "history_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
-        return self
-
-    def predict(self, rows: Any, columns: Any = None, unknown: str = "warn") -> NDArray[np.float64]:
-        """Predicted ratings of (user, item) pairs: two vectors of ids, or one array of two columns.
-
-        An unknown user is predicted by mean + item bias, an unknown item by mean + user bias, both by the mean;
-        `unknown` is "warn" (an `UnknownIds` warning with the counts), "ignore" or "raise".
-        """
-        self._fitted()
-        users, items = (rows, columns) if columns is not None else pair_columns(rows)
-        left, right = self._users(users), self._items(items)
-        if len(left) != len(right):
-            raise ValueError(f"rows and columns must match, got {len(left)} users and {len(right)} items")
-        self._say_unknown(int((left < 0).sum()), int((right < 0).sum()), len(left), unknown)
-        result = np.full(len(left), self.mean_)
-        for at in range(0, len(left), _CHUNK):
-            u, i = left[at : at + _CHUNK], right[at : at + _CHUNK]
+    def _predicted(self, users: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.float64]:
+        result = np.full(len(users), self.mean_)
+        for at in range(0, len(users), _CHUNK):
+            u, i = users[at : at + _CHUNK], items[at : at + _CHUNK]
             both = (u >= 0) & (i >= 0)
             part = result[at : at + _CHUNK]
             part += np.where(u >= 0, self.user_biases_[u], 0) + np.where(i >= 0, self.item_biases_[i], 0)
             part[both] += np.einsum("nk,nk->n", self.user_factors_[u[both]], self.item_factors_[i[both]])
-        return self._clipped(result)
-
-    def recommend(self, row: Any, count: int = 10, exclude_seen: bool = True) -> Any:
-        """The `count` items with the highest predicted rating, for one user id or for each of several.
-
-        Items the user has rated are left out unless `exclude_seen=False`. Returns `Recommendations`, or a list of
-        them for a list of users; fewer than `count` where the user has rated almost everything.
-        """
-        self._fitted()
-        check_positive("count", count)
-        several = isinstance(row, (list, tuple, np.ndarray, torch.Tensor)) and np.ndim(row) > 0
-        numbers = self._users(row if several else [row])
-        self._say_unknown(int((numbers < 0).sum()), 0, len(numbers), "warn")
-        found = [self._best(int(user), count, exclude_seen) for user in numbers]
-        return found if several else found[0]
-
-    def _best(self, user: int, count: int, exclude_seen: bool) -> Recommendations:
-        scores = self.mean_ + self.item_biases_.astype(np.float64)
-        if user >= 0:
-            scores += self.user_biases_[user] + self.item_factors_ @ self.user_factors_[user]
-        allowed = np.ones(len(scores), bool)
-        if exclude_seen and user >= 0:
-            allowed[self._rated(user)[0]] = False
-        candidates = np.flatnonzero(allowed)
-        top = min(count, len(candidates))
-        if top < len(candidates):
-            candidates = candidates[np.argpartition(-scores[candidates], top)[:top]]
-        best = candidates[np.argsort(-scores[candidates], kind="stable")]
-        return Recommendations(self._items.ids[best], self._clipped(scores[best]))
+        return result
 
     def _rated(self, user: int) -> tuple[Array, Array]:
         """Items (numbers) and ratings of a user, minus the mean, in units of `scale_`."""
@@ -259,20 +197,6 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
         starts = np.concatenate([[0], np.cumsum([len(items) for items, _ in rated])])
         items, values = (np.concatenate(parts) for parts in zip(*rated, strict=True))
         return Compressed(starts.astype(np.int64), items.astype(np.int32), values.astype(self._seen.values.dtype))
-
-    def evaluate(self, ratings: Source, unknown: str = "warn") -> Errors:
-        """Root mean square and mean absolute error on ratings."""
-        users, items, values = triple(ratings)
-        if not len(values):
-            raise ValueError("ratings must hold at least one rating, got none")
-        difference = self.predict(users, items, unknown) - values
-        cold = int(((self._users(users) < 0) | (self._items(items) < 0)).sum())
-        rmse, mae = float(np.sqrt(np.mean(difference**2))), float(np.mean(np.abs(difference)))
-        return Errors(rmse, mae, len(values), cold)
-
-    def score(self, ratings: Source, y: Any = None) -> float:
-        """Minus the root mean square error on ratings, so that more is better."""
-        return -self.evaluate(ratings if y is None else (*pair_columns(ratings), y)).rmse
 
     def partial_fit(self, ratings: Source) -> Completion:
         """Add ratings of new (or known) users: their rows are solved exactly with the items fixed, then new items.
@@ -313,28 +237,3 @@ class Completion(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     def _loaded(self) -> None:
         """Restore what a subclass derives from its strengths."""
-
-    def _clipped(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.clip is False or self.clip is None:
-            return values
-        low, high = self.range_ if self.clip is True else self.clip
-        return values.clip(low, high)
-
-    def _say_unknown(self, users: int, items: int, count: int, unknown: str) -> None:
-        if unknown not in ("warn", "ignore", "raise"):
-            raise ValueError(f'unknown must be "warn", "ignore" or "raise", got {unknown!r}')
-        if (users or items) and unknown != "ignore":
-            text = f"{users} of {count} users and {items} of {count} items are unknown; "
-            if unknown == "raise":
-                raise ValueError(text + 'pass unknown="ignore" to predict them from the mean and the biases')
-            warnings.warn(text + "predicted from the mean and the biases that are known", UnknownIds, stacklevel=3)
-
-
-def pair_columns(pairs: Any) -> tuple[Array, Array]:
-    """The two columns of a table of (user, item) pairs."""
-    if hasattr(pairs, "iloc"):
-        return as_ids(pairs.iloc[:, 0].to_numpy()), as_ids(pairs.iloc[:, 1].to_numpy())
-    table = np.asarray(pairs)
-    if table.ndim != 2 or table.shape[1] != 2:
-        raise ValueError(f"pairs must have two columns (user, item), got shape {table.shape}")
-    return as_ids(table[:, 0]), as_ids(table[:, 1])

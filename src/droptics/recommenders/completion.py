@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from droptics.checks import as_drop
 from droptics.recommenders.alternation import Strengths, Sweep
-from droptics.recommenders.base import Completion, pair_columns
+from droptics.recommenders.base import Completion
+from droptics.recommenders.rating_model import pair_columns
 from droptics.recommenders.ratings import Observations
 from droptics.recommenders.sgd import descend
 

@@ -53,13 +53,13 @@ def scales(diagonal: str | float, gamma: Array, variances: Array) -> Array:
 
 
 def sample_pairs(rows: Compressed, pairs: int, seed: int) -> tuple[Array, Array]:
-    """Users with at least two items, each with positions of items to hide: two per user, or more when users are few."""
+    """Users with at least two items, each with positions of items to hide: five per user, or more if users are few."""
     counts = rows.counts
     able = np.flatnonzero(counts > 1)
     if not len(able):
         raise ValueError("leave-one-out needs users with at least two items; give drop and ridge instead")
     generator = np.random.default_rng(seed)
-    users = np.sort(generator.choice(able, min(len(able), -(-pairs // 2)), replace=False))
+    users = np.sort(generator.choice(able, min(len(able), -(-pairs // 5)), replace=False))
     each = -(-pairs // len(users))
     found = [
         (user, place)
