@@ -9,7 +9,7 @@ PYTEST := -m pytest -n 2 --dist worksteal
 # one file per room: what touches the libraries
 CORE := $(addsuffix .py,$(addprefix tests/,cli/test_attack cli/test_commands datasets/test_datasets \
 	equalization/test_equalize evidence/test_gallery heads/test_ridge layers/test_layers linalg/test_linalg \
-	masks/test_laws models/test_models penalties/test_penalty recommenders/test_use test_data test_files test_losses \
+	masks/test_laws models/test_models penalties/test_penalty recommenders/test_use test_data files/test_writing test_losses \
 	test_plots))
 MIXED := -m "not slow" -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning
 
@@ -17,7 +17,7 @@ MIXED := -m "not slow" -W ignore::DeprecationWarning -W ignore::PendingDeprecati
 OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,Nehalem)
 ROUNDING := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=$(OTHER_CORE) MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=3
 
-.PHONY: demo test quick test-rounding test-minimal test-newest coverage package lint types docs bench mutate clean
+.PHONY: demo test quick test-rounding test-minimal test-newest coverage package lint types docs bench kills mutate clean
 
 demo: $(READY)
 	$(BIN)/droptics demo --out droptics-demo
@@ -67,6 +67,10 @@ docs: $(READY)
 # what is measured goes beside what is recorded; `make bench BENCH=--record` replaces the record
 bench: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/run.py $(BENCH)
+
+# 200 commands killed at random times and run again: about an hour of one core
+kills: $(READY)
+	$(BIN)/python tests/kills.py
 
 mutate: $(READY)
 	$(BIN)/python tests/mutations.py

@@ -115,7 +115,10 @@ def _read(path: Path) -> tuple[Tensor, Tensor]:
     if not files:
         raise ValueError(f"{path} holds no .npz or .safetensors files")
     parts = [examples_of(read_arrays(file), file) for file in files]
-    inputs, targets = (torch.cat(column) for column in zip(*parts, strict=True))
+    try:
+        inputs, targets = (torch.cat(column) for column in zip(*parts, strict=True))
+    except RuntimeError as problem:
+        raise ValueError(f"{path}: inputs and targets must have one row per example: {problem}") from problem
     return inputs, targets if targets.is_floating_point() else targets.long()
 
 

@@ -15,16 +15,21 @@ from droptics.models import Connections, DeepLinear, LinearModel, Model, TwoLaye
 
 
 def read_arrays(path: Path) -> dict[str, Tensor]:
-    """Named arrays of a .npz or .safetensors file."""
+    """Named arrays of real numbers of a .npz or .safetensors file."""
     check_regular(path)
-    if path.suffix == ".safetensors":
-        return read_tensors(path)
-    if path.suffix != ".npz":
+    if path.suffix not in (".npz", ".safetensors"):
         raise ValueError(f"{path} must be a .npz or .safetensors file")
     try:
-        return {name: torch.from_numpy(array) for name, array in read_npz(path).items()}
+        arrays = (
+            read_tensors(path)
+            if path.suffix == ".safetensors"
+            else {name: torch.from_numpy(array) for name, array in read_npz(path).items()}
+        )
     except TypeError as problem:  # text, and numbers that torch does not know
         raise ValueError(f"{path} holds an array that is no tensor: {problem}") from problem
+    if bad := [name for name, value in arrays.items() if value.is_complex()]:
+        raise ValueError(f"{path}: the array {bad[0]!r} is complex; give real numbers")
+    return arrays
 
 
 def examples_of(arrays: dict[str, Tensor], path: Path) -> tuple[Tensor, Tensor]:

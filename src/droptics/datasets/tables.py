@@ -38,7 +38,7 @@ class Chunk:
 
 
 def read_chunks(
-    path: str | os.PathLike[str], columns: Sequence[str | int] | None = None, size: int = 1 << 24
+    path: str | os.PathLike[str], columns: Sequence[str | int] | None = None, size: int = 1 << 22
 ) -> Iterator[Chunk]:
     """Read users, items and ratings from a text table, JSON or a Parquet file, `size` bytes (text) at a time.
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from droptics.files.limits import Bounded, check_regular, check_unpacked
+from droptics.files.limits import Bounded, allowance, check_regular, check_unpacked
 from droptics.files.writing import replacing
 
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
@@ -124,7 +124,8 @@ def _tar_stream(archive: Path) -> Iterator[IO[bytes]]:
         b"\xfd7zXZ\x00": lzma.open,
     }
     opener = next((found for mark, found in openers.items() if start.startswith(mark)), None)
-    with Bounded(archive.open("rb") if opener is None else opener(archive, "rb"), archive) as stream:
+    limit = allowance(archive.stat().st_size)
+    with Bounded(archive.open("rb") if opener is None else opener(archive, "rb"), archive, limit) as stream:
         yield stream  # type: ignore[misc]
 
 

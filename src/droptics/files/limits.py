@@ -14,6 +14,8 @@ FREE = 1 << 28
 """Bytes that any file may unpack to (256 MB)."""
 RATIO = 100
 """Beyond them, how many times its own size a packed file may unpack to; data and weights stay far below."""
+TEXT_FREE, TEXT_RATIO = 1 << 25, 30
+"""The same for packed text, which takes several times its size in memory once it is read."""
 PIECE = 1 << 24
 """The largest single read from a packed stream."""
 
@@ -46,9 +48,9 @@ def check_regular(path: Path) -> Path:
 class Bounded(io.RawIOBase):
     """A packed stream that stops with a ValueError where it has unpacked to more than the file may."""
 
-    def __init__(self, stream: IO[bytes], path: Path) -> None:
+    def __init__(self, stream: IO[bytes], path: Path, limit: int) -> None:
         super().__init__()
-        self._stream, self._path, self._packed = stream, path, path.stat().st_size
+        self._stream, self._path, self._limit = stream, path, limit
 
     def readable(self) -> bool:
         return True
@@ -95,7 +97,11 @@ class Bounded(io.RawIOBase):
         super().close()
 
     def _check(self) -> None:
-        check_unpacked(self._path, self._stream.tell(), self._packed)
+        if self._stream.tell() > self._limit:
+            raise ValueError(
+                f"{self._path} unpacks to more than {self._limit:,} bytes, many times its size: it is refused as a "
+                "bomb; unpack it yourself if you trust it"
+            )
 
 
 @contextmanager
@@ -107,7 +113,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
             with path.open("rb") as plain:
                 yield plain
             return
-        with Bounded(cast(IO[bytes], gzip.open(path, "rb")), path) as stream:
+        limit = max(TEXT_FREE, TEXT_RATIO * path.stat().st_size)
+        with Bounded(cast(IO[bytes], gzip.open(path, "rb")), path, limit) as stream:
             yield cast(IO[bytes], stream)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{path} cannot be read: {error}; fetch the file again") from error

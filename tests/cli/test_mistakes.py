@@ -1,0 +1,211 @@
+"""Mistakes on the command line: one clear line each, whose fault it is, and never a traceback without --debug."""
+
+import gzip
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from commands import droptics
+from safetensors.numpy import save_file
+
+from droptics.datasets import read_chunks
+
+NETS = """
+import torch
+from torch import nn
+
+class Needs(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+
+def raises():
+    return {}["absent"]
+
+class Forward(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.drop = nn.Linear(3, 2), nn.Dropout(0.5)
+    def forward(self, x):
+        return {"a": self.drop(self.layer(x))}["b"]
+
+def good():
+    return nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("mistakes")
+    generator = np.random.default_rng(0)
+    np.savez(place / "data.npz", inputs=generator.normal(size=(20, 3)), targets=generator.normal(size=(20, 2)))
+    np.savez(place / "labels.npz", inputs=generator.normal(size=(20, 3)), targets=generator.integers(0, 2, 20))
+    np.savez(place / "half.npz", U=np.ones((2, 4), np.float16), V=np.ones((3, 4), np.float16))
+    save_file({"0.weight": generator.normal(size=(2, 3))}, place / "net.safetensors")
+    rows = [f"{u},{i},{1 + (u + i) % 5}" for u in range(12) for i in range(9) if (u * i) % 4 != 3]
+    (place / "r.csv").write_text("user,item,rating\n" + "\n".join(rows) + "\n")
+    whole = gzip.compress((place / "r.csv").read_bytes())
+    (place / "cut.csv.gz").write_bytes(whole[: len(whole) // 2])
+    (place / "corrupt.csv.gz").write_bytes(whole[:30] + bytes(20) + whole[50:])
+    (place / "field.csv").write_text("user,item,rating\n" + '"' + "x" * 200_000 + '",1,5\n')
+    (place / "header.csv").write_text("user,item,rating\n")
+    (place / "empty.json").write_text("[]")
+    (place / "broken.json").write_text('[{"user": 1')
+    (place / "ambiguous.csv").write_text("user,user_id,item,rating\n1,1,2,3\n")
+    (place / "unnamed.csv").write_text("alpha,beta,gamma\n1,2,3\n")
+    (place / "nets.py").write_text(NETS)
+    (place / "bad_syntax.py").write_text("def f(:\n    pass\n")
+    (place / "bad_import.py").write_text("\nraise ZeroDivisionError('x')\n")
+    (place / "a_folder").mkdir()
+    (place / "a_file").write_text("")
+    yield place
+    for name in ("nets", "bad_syntax", "bad_import"):
+        sys.modules.pop(name, None)
+
+
+AUDIT = ("--data", "data.npz")
+OPTIMUM = ("optimum", "--data", "data.npz", "--drop", 0.5, "--width")
+MISTAKES = [
+    ((*OPTIMUM, 4, "--out", "/dev/full"), "No space left"),
+    ((*OPTIMUM, 4, "--out", "a_folder"), "must end in .safetensors"),
+    ((*OPTIMUM, 4, "--out", "a_file/x.safetensors"), "a_file is a file"),
+    ((*OPTIMUM, 4, "--model", "half.npz"), ""),
+    ((*OPTIMUM, 1_000_000_000), "at most"),
+    (("complete", "corrupt.csv.gz"), "cannot be read"),
+    (("complete", "cut.csv.gz"), "cannot be read"),
+    (("complete", "field.csv"), "line 2: field larger"),
+    (("complete", "header.csv"), "holds no ratings"),
+    (("complete", "empty.json"), "holds no ratings"),
+    (("complete", "broken.json"), "is not JSON"),
+    (("complete", "ambiguous.csv"), "several columns that may hold the user"),
+    (("complete", "unnamed.csv"), "no column called user"),
+    (("complete", "r.csv", "--device", "meta"), "--device meta"),
+    (("complete", "r.csv", "--out", "a_folder"), "is a folder"),
+    (("complete", "r.csv", "--engine", "tcp://127.0.0.1:9"), "no Dask scheduler answers"),
+    (("complete", "r.csv", "--engine", "nonsense"), "not an address"),
+    (("attack", "net.safetensors", "--data", "labels.npz", "--step", "1e300"), ""),
+    (("attack", "net.safetensors", "--data", "labels.npz", "--device", "meta"), "--device meta"),
+    (("attack", "net.safetensors", "--data", "labels.npz", "--out", "x.pt"), "must end in"),
+    (("audit", "nets:Needs", *AUDIT), "nets:Needs raised TypeError"),
+    (("audit", "nets:raises", *AUDIT), "nets.py, line 10, in raises"),
+    (("audit", "nets:Forward", *AUDIT), "nets.py, line 17, in forward"),
+    (("audit", "bad_syntax:f", *AUDIT), "bad_syntax.py, line 1"),
+    (("audit", "bad_import:f", *AUDIT), "ZeroDivisionError: x (bad_import.py, line 2"),
+    (("audit", "absent_module:f", *AUDIT), "cannot be imported"),
+    (("audit", "nets:good", *AUDIT, "--html", "a_folder"), "is a folder"),
+    (("reproduce", "pal2020-fig2", "--out", "a_file"), "is a file"),
+    (("reproduce", "mianjy2018-fig1", "--engine", "dask://127.0.0.1:9"), "no Dask scheduler answers"),
+    (("verify", "pal2020-eq7", "--pages", "a_file/x"), "is a file"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES, ids=lambda value: str(value)[:60])
+def test_a_mistake_is_one_line(folder, arguments, message):
+    start = time.monotonic()
+    done = droptics(*arguments, cwd=folder)
+    assert done.returncode in ((0, 2) if not message else (2,))
+    assert "Traceback" not in done.stderr
+    assert "unexpected" not in done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("droptics:")]
+    assert len(lines) == (done.returncode == 2)
+    assert message in done.stderr.replace(str(folder) + "/", "")
+    assert time.monotonic() - start < 120
+    assert not [item for item in folder.iterdir() if ".partial" in item.name]
+
+
+def test_debug_shows_where(folder):
+    with pytest.raises(KeyError):
+        droptics("audit", "nets:Forward", *AUDIT, "--debug", cwd=folder)
+
+
+def test_a_header_is_obeyed_in_every_format(folder, tmp_path):
+    wanted = list(read_chunks(folder / "r.csv"))
+    users, items, values = wanted[0].users, wanted[0].items, wanted[0].values
+    records = [
+        {"stars": v, "Movie ID": i, "userId": u}
+        for u, i, v in zip(users.tolist(), items.tolist(), values.tolist(), strict=True)
+    ]
+    lines = ["\t".join(str(record[name]) for name in record) for record in records]
+    (tmp_path / "r.tsv").write_text("stars\tMovie ID\tuserId\n" + "\n".join(lines) + "\n")
+    (tmp_path / "r.json").write_text(json.dumps(records))
+    (tmp_path / "columns.json").write_text(json.dumps({name: [r[name] for r in records] for name in records[0]}))
+    (tmp_path / "triples.json").write_text(json.dumps([[r["userId"], r["Movie ID"], r["stars"]] for r in records]))
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, records)))
+    (tmp_path / "r.jsonl.gz").write_bytes(gzip.compress((tmp_path / "r.jsonl").read_bytes()))
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+
+    parquet.write_table(pa.Table.from_pylist(records), tmp_path / "r.parquet")
+    for path in sorted(tmp_path.iterdir()):
+        [chunk] = read_chunks(path)
+        for found, expected in ((chunk.users, users), (chunk.items, items), (chunk.values, values)):
+            assert np.array_equal(found, expected), path.name
+
+
+def test_the_order_of_columns_does_not_change_the_error(folder):
+    """A header that names its columns in another order: read by position the error would be many times as large."""
+    rows = (folder / "r.csv").read_text().splitlines()[1:]
+    turned = [f"{v},{u},{i}" for u, i, v in (row.split(",") for row in rows)]
+    (folder / "turned.csv").write_text("rating,user,item\n" + "\n".join(turned) + "\n")
+    found = [
+        json.loads(droptics("complete", name, "--width", 2, "--json", "--no-save", cwd=folder).stdout)["RMSE"]
+        for name in ("r.csv", "turned.csv")
+    ]
+    assert found[0] == found[1]
+
+
+def test_lists_run_nothing():
+    for command, wanted in (("verify", "pal2020-eq7"), ("reproduce", "mianjy2018-fig1")):
+        found = json.loads(droptics(command, "--list", "--json").stdout)
+        assert wanted in {item["id"] for item in found}
+        assert wanted in droptics(command, "--list").stdout
+
+
+def _command(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "droptics", *map(str, arguments)],
+        stdout=options.pop("stdout", subprocess.PIPE),
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+@pytest.mark.slow
+def test_outputs_that_cannot_be_written(folder):
+    """A closed pipe, a full disk behind stdout, and a limit on the size of files."""
+    closed = _command("verify", "--list", cwd=folder)
+    closed.stdout.close()
+    with closed.stderr as said:
+        assert said.read() == ""
+    assert closed.wait(100) in (1, 141)
+    with open("/dev/full", "w") as full:
+        done = _command("verify", "--list", cwd=folder, stdout=full)
+    assert "No space left" in done.communicate(timeout=100)[1]
+    assert done.returncode == 2
+
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+    arguments = (*OPTIMUM, 40, "--out", "big.safetensors")
+    done = _command(*arguments, cwd=folder, preexec_fn=small, env={**os.environ, "NUMBA_CACHE_DIR": "/dev/null"})
+    said = done.communicate(timeout=100)[1]
+    assert done.returncode == 2, said
+    assert "Traceback" not in said
+    assert not (folder / "big.safetensors").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [1.5, 4.0])
+def test_ctrl_c_is_answered_in_one_line(folder, seconds):
+    running = _command("reproduce", "--all", "--out", folder / "out", cwd=folder)
+    time.sleep(seconds)
+    running.send_signal(signal.SIGINT)
+    said = running.communicate(timeout=100)[1]
+    assert "Traceback" not in said or "droptics" not in said, "before our first line Python itself answers"
+    assert running.returncode in (130, -signal.SIGINT)

@@ -1,0 +1,44 @@
+"""Malicious files: none runs code, none writes elsewhere, none takes the memory it asks for."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "support" / "malicious.py"
+HARMLESS = {  # read, since the part that would run is never looked at
+    "pickled example inputs",
+    "code as a guard",
+    "tar through a link",
+    "tar with a hard link",
+    "zip with a link",
+}
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    """What became of every file, opened one after the other in a process of its own."""
+    folder = tmp_path_factory.mktemp("malicious") / "here"
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(SCRIPT), str(folder)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1]), folder
+
+
+@pytest.mark.slow
+def test_malicious_files(opened):
+    found, folder = opened
+    results = found["results"]
+    assert len(results) >= 60
+    assert [name for name, outcome in results.items() if outcome == "RAN CODE"] == []
+    broken = {name: outcome for name, outcome in results.items() if outcome.startswith("broke")}
+    assert not broken, "every refusal is one clear error"
+    read = {name.split(": ", 1)[1] for name, outcome in results.items() if outcome == "read"}
+    assert read <= HARMLESS, "everything else is refused"
+    outside = [path for path in found["written"] if not path.startswith(str(folder / "in"))]
+    assert outside == [], "nothing is written outside the folder it was asked for"
+    assert found["peak"] * 1024 < 1e9, "kilobytes, on Linux"
