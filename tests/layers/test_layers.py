@@ -20,7 +20,7 @@ from droptics.losses import CrossEntropy, Logistic
 from droptics.masks import Bernoulli, SlidingBlock
 from droptics.models import LastLayer
 from droptics.papers.droptics_own.explicit_training import Race, deterministic, solved_head, stochastic
-from droptics.penalties import SecondOrder, penalty
+from droptics.penalties import MonteCarlo, SecondOrder, penalty
 
 EDGES = ["clipped", "valid", "centered"]
 
@@ -307,3 +307,26 @@ def test_seeds_never_become_certain(edges: str, rate: str) -> None:
             assert 0 < layer.realized_rate(size) <= 1
     nothing = DropBlock(0.0, 3, edges=edges, rate=rate)
     assert nothing.seed_rate((8, 8)) == nothing.realized_rate((8, 8)) == 0.0
+
+
+@pytest.mark.parametrize(("loss", "outputs"), [(CrossEntropy(), 4), (Logistic(), 1)])
+def test_an_explicit_penalty_can_say_when_it_is_off(loss, outputs):
+    torch.manual_seed(0)
+    head, features = nn.Linear(12, outputs).double(), torch.randn(60, 12, dtype=torch.float64)
+    mild = ExplicitDropout(0.05, head, loss)
+    mild(features)
+    answer = mild.check(features, MonteCarlo(2000, confidence=0.999))
+    close(answer.value, mild.penalty.detach(), 1e-12)
+    assert float(answer.lower) <= float(answer) <= float(answer.upper)
+    with torch.no_grad():
+        head.weight.mul_(30)
+    confident = ExplicitDropout(0.5, head, loss)
+    confident(features)
+    answer = confident.check(features, MonteCarlo(2000, confidence=0.999))
+    close(answer.value, confident.penalty.detach(), 1e-12)
+    assert not float(answer.lower) <= float(answer) <= float(answer.upper)
+    assert "so its error is" in answer.method
+    half = ExplicitDropout(0.5, nn.Linear(12, outputs).half(), loss).check(features.half())
+    assert half.value.dtype == torch.float32
+    with pytest.raises(ValueError, match="nothing to check"):
+        ExplicitDropout(0.5, head).check(features)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 # A room imports only from lower floors, or from the left on floors where an arrow stands (ARROWS).
 FLOORS = [
-    ["errors", "checks", "files", "clusters", "linalg", "norms", "estimates", "losses", "plots", "gpu"],
+    ["errors", "checks", "files", "clusters", "linalg", "norms", "estimates", "losses", "plots", "gpu", "transforms"],
     ["data", "masks", "models"],
     ["penalties", "datasets"],
     ["envelopes", "equalization", "optima", "landscapes", "bounds", "coadaptation", "heads", "predictions"],

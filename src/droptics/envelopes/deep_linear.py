@@ -20,6 +20,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from droptics.checks import is_transformed
 from droptics.data import Data, Moments
 from droptics.envelopes.envelope import Value, envelope_rule, induced_rule
 from droptics.envelopes.whitening import Root
@@ -27,6 +28,7 @@ from droptics.errors import NoClosedForm
 from droptics.masks import Block, MaskLaw
 from droptics.models import DeepLinear
 from droptics.penalties.closed_form import input_moment, layer_laws
+from droptics.transforms import opaque
 
 MAX_SWEEPS = 20_000
 
@@ -99,6 +101,8 @@ def induced_spectrum(values: Tensor, strengths: Tensor) -> Tensor:
     >>> round(float(induced_spectrum(one, torch.tensor([0.5, 0.5], dtype=torch.float64))), 9)
     6.0
     """
+    if is_transformed():
+        return opaque(induced_spectrum, values, strengths)
     with torch.no_grad():
         x = allocation(values, strengths)
     alive = (values > 0).unsqueeze(-2)

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from droptics.checks import is_transformed
 from droptics.data import Data, Moments
 from droptics.envelopes.envelope import Value, envelope_rule, induced_rule
 from droptics.envelopes.whitening import Root, White, whiten
@@ -15,6 +16,7 @@ from droptics.linalg import allocate
 from droptics.masks import Block, Gaussian, MaskLaw
 from droptics.models import Autoencoder, Connections, Factorization, Model, TwoLayerLinear
 from droptics.norms import k_support
+from droptics.transforms import opaque
 
 
 def common_strength(masks: MaskLaw) -> float | None:
@@ -59,9 +61,10 @@ def white_spectrum(model: Model, white: White) -> Tensor:
     return torch.linalg.svdvals(left @ right.mT)
 
 
-def _allocated(spectrum: Tensor, masks: MaskLaw) -> Tensor:
+def _allocated(spectrum: Tensor, strengths: Tensor) -> Tensor:
     """Least penalty of independent units with unequal rates, differentiable in the spectrum and in the rates."""
-    strengths = masks.relative_variance.to(spectrum)
+    if is_transformed():
+        return opaque(_allocated, spectrum, strengths)
     fixed = strengths.detach()
     rows = spectrum.reshape(spectrum.shape[:-1].numel(), spectrum.shape[-1])
     values = []
@@ -110,7 +113,7 @@ def _induced_of(spectrum: Tensor, masks: MaskLaw) -> Value:
         if common_strength(masks) is not None:
             strength = independent_strength(masks).to(spectrum)
             return strength * spectrum.sum(-1).square(), "closed form (squared nuclear norm)"
-        return _allocated(spectrum, masks), "closed form (shares by majorization)"
+        return _allocated(spectrum, masks.relative_variance.to(spectrum)), "closed form (shares by majorization)"
     if isinstance(masks, Block) and common_strength(masks) is not None:
         blocks = masks.size // masks.block
         rows = spectrum.detach().reshape(spectrum.shape[:-1].numel(), spectrum.shape[-1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from droptics.checks import is_transformed
 from droptics.data import Data, Sample, average
 from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
@@ -21,6 +22,7 @@ from droptics.penalties.relu.sampling import sampled_relu, separable
 from droptics.penalties.rounding import excess_scale, in_double, risk_rounding
 from droptics.penalties.second_order import second_order
 from droptics.penalties.unit_outputs import is_linear_in_masks
+from droptics.transforms import opaque
 
 
 def penalty(
@@ -132,7 +134,7 @@ def _closed_form(model: Model, data: Data, masks: MaskLaw, method: ClosedForm, l
 def _relu(model: ReLUNet, data: Data, masks: MaskLaw, method: ClosedForm, loss: Loss) -> tuple[Estimate, Estimate]:
     """Criterion and penalty of a ReLU network, from one sum over mask outcomes in float64."""
     sample = _sample(data)
-    plain, added, steps = relu_excess(model, sample, masks, method, loss)
+    plain, added, steps = _relu_parts(model, sample, masks, method, loss)
     weights = None if sample.weights is None else sample.weights.double()
     with torch.no_grad():
         double, known = in_double(model, sample)
@@ -146,6 +148,28 @@ def _relu(model: ReLUNet, data: Data, masks: MaskLaw, method: ClosedForm, loss: 
         return Estimate.exact(value, "exact sum over mask outcomes", error=error)
 
     return exact(plain + added, whole), exact(added, part)
+
+
+def _relu_parts(
+    model: ReLUNet, sample: Sample, masks: MaskLaw, method: ClosedForm, loss: Loss
+) -> tuple[Tensor, Tensor, float]:
+    """`relu_excess`, which reads numbers, also where torch.func has hidden them."""
+    if not is_transformed():
+        return relu_excess(model, sample, masks, method, loss)
+    layers, steps = len(model.weights), 0.0
+
+    def parts(inputs: Tensor, targets: Tensor, *weights: Tensor) -> Tensor:
+        nonlocal steps
+        network = ReLUNet(list(weights[:layers]), list(weights[layers:]))
+        *both, steps = relu_excess(network, Sample(inputs, targets), masks, method, loss)
+        return torch.stack(both)
+
+    if sample.targets.is_floating_point():
+        both = opaque(parts, sample.inputs, sample.targets, *model.weights, *model.biases)
+    else:
+        labels = sample.targets
+        both = opaque(lambda x, *w: parts(x, labels, *w), sample.inputs, *model.weights, *model.biases)
+    return both[0], both[1], steps
 
 
 def _monte_carlo(model: Model, data: Data, masks: MaskLaw, method: MonteCarlo, loss: Loss) -> Estimate:

@@ -1,0 +1,92 @@
+"""torch.func through sums that leave torch: the numbers are computed outside, one member of a batch after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+Function = Callable[..., Tensor]
+
+
+def opaque(function: Function, *tensors: Tensor) -> Tensor:
+    """function(*tensors) for a function that reads numbers, under torch.func.grad, jvp and vmap; differentiable once.
+
+    The function sees plain tensors, must be differentiable by autograd and must not close over transformed ones.
+    """
+    result: Tensor = _Opaque.apply(function, *tensors)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Looped(torch.autograd.Function):
+    """What has no rule for batches of its own: one member after the other."""
+
+    @classmethod
+    def looped(cls, info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
+        """The vmap rule."""
+        results = []
+        for i in range(info.batch_size):
+            member = [a if dim is None else a.select(dim, i) for a, dim in zip(arguments, in_dims, strict=True)]
+            results.append(cls.apply(*member))  # type: ignore[no-untyped-call]
+        if isinstance(results[0], Tensor):
+            return torch.stack(results), 0
+        return tuple(torch.stack(part) for part in zip(*results, strict=True)), (0,) * len(results[0])
+
+
+class _Opaque(_Looped):
+    @staticmethod
+    def forward(function: Function, *tensors: Tensor) -> Tensor:
+        with torch.no_grad():
+            return function(*tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.function = inputs[0]
+        ctx.save_for_backward(*inputs[1:])
+        ctx.save_for_forward(*inputs[1:], output)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *_Gradient.apply(ctx.function, upstream, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, *tangents: Tensor | None) -> Tensor:
+        function, tensors, output = ctx.function, ctx.saved_tensors[:-1], ctx.saved_tensors[-1]
+        parts = []
+        # reverse derivatives are all there is: one of them per number
+        for one in torch.eye(output.numel(), dtype=output.dtype, device=output.device):
+            slopes = _Gradient.apply(function, one.reshape(output.shape), *tensors)  # type: ignore[no-untyped-call]
+            products = [(slope * t).sum() for slope, t in zip(slopes, tangents, strict=True) if t is not None]
+            parts.append(torch.stack(products).sum())
+        return torch.stack(parts).reshape(output.shape)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
+        return _Opaque.looped(info, in_dims, *arguments)
+
+
+class _Gradient(_Looped):
+    """Upstream times the derivative; itself without a derivative."""
+
+    @staticmethod
+    def forward(function: Function, upstream: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+        with torch.enable_grad():
+            free = [tensor.detach().requires_grad_() for tensor in tensors]
+            value = function(*free)
+        return torch.autograd.grad(value, free, upstream, materialize_grads=True)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        pass
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *upstream: Tensor) -> None:
+        raise NotImplementedError("this answer is differentiable once")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
+        return _Gradient.looped(info, in_dims, *arguments)

@@ -1,0 +1,113 @@
+"""torch.func.grad, jvp and vmap through every exact answer, against autograd and one call after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from cases import normal
+from torch import Tensor, nn
+from torch.func import functional_call, grad, jvp, vmap
+
+from droptics import linalg
+from droptics.data import Moments, Sample
+from droptics.envelopes import envelope, induced
+from droptics.layers import DropBlock, ExplicitDropout
+from droptics.losses import CrossEntropy
+from droptics.masks import Bernoulli, Block, Product
+from droptics.models import DeepLinear, ReLUNet, TwoLayerLinear
+from droptics.penalties import Enumerate, MonteCarlo, SecondOrder, criterion, penalty
+
+SAMPLE = Sample(normal(6, 4), normal(6, 3, seed=1))
+MOMENTS = Moments.of_sample(SAMPLE)
+SINGULAR = Moments.of_sample(Sample(normal(6, 2) @ normal(2, 4), normal(6, 3, seed=1)))
+LABELS = Sample(SAMPLE.inputs, SAMPLE.targets.argmax(1))
+V, W = normal(4, 5), normal(5, 4)
+EVEN, BLOCK = Bernoulli(0.3, 5), Block(0.3, 5, 5)
+UNEVEN = Bernoulli(torch.linspace(0.1, 0.5, 5).double(), 5)
+LAYERS = Product([Bernoulli(0.3, 4), Bernoulli(0.3, 5)])
+HEAVY, FEW = normal(3, 5), normal(3, 3)
+HEAD = nn.Linear(5, 2).double()
+
+
+def two(U: Tensor) -> TwoLayerLinear:
+    return TwoLayerLinear(U, V)
+
+
+def deep(U: Tensor) -> DeepLinear:
+    return DeepLinear([W, U])
+
+
+def relu(U: Tensor) -> ReLUNet:
+    return ReLUNet([W, U])
+
+
+def explicit(U: Tensor) -> Tensor:
+    layer = ExplicitDropout(0.3, HEAD, CrossEntropy())
+    functional_call(layer, {}, (U,))
+    return layer.penalty
+
+
+ANSWERS: dict[str, Callable[[Tensor], Tensor]] = {
+    "penalty": lambda U: penalty(two(U), SAMPLE, EVEN).value,
+    "penalty/moments": lambda U: penalty(two(U), MOMENTS, UNEVEN).value,
+    "penalty/block": lambda U: penalty(two(U), MOMENTS, BLOCK).value,
+    "penalty/enumerate": lambda U: penalty(two(U), SAMPLE, EVEN, Enumerate()).value,
+    "penalty/second-order": lambda U: penalty(two(U), SAMPLE, EVEN, SecondOrder(check=None)).value,
+    "criterion": lambda U: criterion(two(U), SAMPLE, EVEN).value,
+    "penalty/deep": lambda U: penalty(deep(U), MOMENTS, EVEN).value,
+    "penalty/deep/singular": lambda U: penalty(deep(U), SINGULAR, EVEN).value,
+    "penalty/deep/sample": lambda U: penalty(deep(U), SAMPLE, EVEN).value,
+    "penalty/deep/inputs": lambda U: penalty(deep(HEAVY), Sample(U[:, :4], FEW), EVEN).value,
+    "penalty/relu": lambda U: penalty(relu(U), SAMPLE, LAYERS).value,
+    "criterion/relu": lambda U: criterion(relu(U), SAMPLE, LAYERS).value,
+    "penalty/relu/cross-entropy": lambda U: penalty(relu(U), LABELS, LAYERS, loss=CrossEntropy()).value,
+    "induced": lambda U: induced(two(U), SAMPLE, EVEN).value,
+    "induced/uneven": lambda U: induced(two(U), MOMENTS, UNEVEN).value,
+    "induced/deep": lambda U: induced(deep(U), MOMENTS, EVEN).value,
+    "envelope": lambda U: envelope(two(U), MOMENTS, EVEN).value,
+    "envelope/block": lambda U: envelope(two(U), MOMENTS, BLOCK).value,
+    "envelope/deep": lambda U: envelope(deep(U), MOMENTS, EVEN).value,
+    "shrink": lambda U: linalg.shrink(U.square().sum(0).sort(descending=True).values, U.new_tensor(0.3), 5).sum(),
+    "psd-root": lambda U: linalg.psd_root(U @ U.mT).sum(),
+    "psd-inverse-root": lambda U: linalg.psd_inverse_root(U @ U.mT).sum(),
+    "explicit-dropout": explicit,
+    "dropblock": lambda U: DropBlock(0.3, 2, spatial=1).eval()(U[None]).square().sum(),
+}
+# Where the answer depends on decisions about numbers, which vmap hides.
+DECIDED: dict[str, Callable[[Tensor], Tensor]] = {
+    "induced/block": lambda U: induced(two(U), MOMENTS, BLOCK).value,
+    "penalty/monte-carlo": lambda U: penalty(two(U), SAMPLE, EVEN, MonteCarlo(60)).value,
+}
+BOTH = {**ANSWERS, **DECIDED}
+
+
+def slope(answer: Callable[[Tensor], Tensor], point: Tensor) -> Tensor:
+    free = point.clone().requires_grad_()
+    (found,) = torch.autograd.grad(answer(free), free)
+    return found
+
+
+@pytest.mark.parametrize("name", list(BOTH))
+def test_gradients_and_tangents(name: str) -> None:
+    answer, point, along = BOTH[name], normal(3, 5, seed=2), normal(3, 5, seed=3)
+    wanted = slope(answer, point)
+    torch.testing.assert_close(grad(answer)(point), wanted, rtol=1e-9, atol=1e-11)
+    value, change = jvp(answer, (point,), (along,))
+    torch.testing.assert_close(value, answer(point), rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(change, (wanted * along).sum(), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", list(ANSWERS))
+def test_batches(name: str) -> None:
+    answer = ANSWERS[name]
+    points = torch.stack([normal(3, 5, seed=2), normal(3, 5, seed=4)])
+    torch.testing.assert_close(vmap(answer)(points), torch.stack([answer(p) for p in points]), rtol=1e-10, atol=1e-12)
+    wanted = torch.stack([slope(answer, p) for p in points])
+    torch.testing.assert_close(vmap(grad(answer))(points), wanted, rtol=1e-9, atol=1e-11)
+
+
+def test_second_derivatives_through_sums_outside_torch_are_refused() -> None:
+    with pytest.raises((NotImplementedError, RuntimeError)):
+        grad(lambda U: grad(ANSWERS["penalty/relu"])(U).square().sum())(normal(3, 5))
