@@ -16,5 +16,6 @@ def mathml(tex: str, block: bool = False) -> str:
     except ImportError:  # comes with the documentation extra
         return f"<code>{html.escape(tex)}</code>"
     found = str(tex2mathml(re.sub(r"(\\(?:bar|hat|tilde) ?[A-Za-z])", r"{\1{}}", tex), as_block=block))
+    found = found.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")  # HTML knows the element
     # common fonts draw the bar as nothing, and accents on top of the letter instead of above it
     return found.replace('stretchy="false">\u02c9', ">\u2212").replace('accent="true"', 'accent="false"')

@@ -14,7 +14,6 @@ from droptics.equalization import equalize
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.heads.ridge import DropoutRidge, DropoutRidgeCV
 from droptics.landscapes import critical_points, hessian_action, inspect, spurious_minimum
-from droptics.linalg import shrink
 from droptics.masks import Bernoulli, Block, MaskLaw, Product, SlidingBlock
 from droptics.models import Autoencoder, Connections, DeepLinear, LastLayer, TwoLayerLinear
 from droptics.norms import k_support, nuclear
@@ -22,10 +21,10 @@ from droptics.optima import optimum
 from droptics.optima.general import frobenius_strength, nuclear_strength
 from droptics.optima.last_layer import optimal_head
 from droptics.optima.two_layer import optimal_factors
-from droptics.papers.helmbold2017 import networks
-from droptics.papers.instances import coin_masks, descend, moments, normal, sample, tensor, two_layer
+from droptics.papers.helmbold2017 import networks, unit_types
+from droptics.papers.instances import descend, moments, normal, sample, tensor, two_layer
 from droptics.papers.thesis import chapter3_checks, chapter3_optimum_checks
-from droptics.penalties import criterion, penalty
+from droptics.penalties import Enumerate, criterion, penalty
 
 
 def _deep(seed: int, sizes: Sequence[int], drop: float) -> tuple[DeepLinear, Moments, MaskLaw]:
@@ -208,8 +207,9 @@ def mask_bounds(scale: float) -> list[Comparison]:
     found = []
     for law in (Block(0.4, 4, 2), SlidingBlock.matching(0.3, 4, 2), Bernoulli(0.5, 4)):
         for seed in range(6):
-            model = two_layer(seed, 3, 4, 4)
-            data, A = Moments.of_map(normal(1, 3, 4)), model.matrix()
+            data = Moments.of_map(normal(1, 3, 4))
+            model = two_layer(seed, 3, 4, 4) if seed else equalize(two_layer(seed, 3, 4, 4), data, Bernoulli(0.5, 4))
+            A = model.matrix()
             value = penalty(model, data, law)
             nuclear_part = scale * nuclear_strength(law.characteristic) * nuclear(A) ** 2
             found.append(compare(value, ">=", nuclear_part, f"nuclear, {type(law).__name__}"))
@@ -284,35 +284,21 @@ def dropblock_against_dropout(relation: Relation) -> list[Comparison]:
     return found
 
 
-def last_weights(scale: float) -> list[Comparison]:
-    """DropConnect on the LAST weights has exactly the penalty of dropout."""
+def exact_negative_minima(values: Sequence[float], wins_from: int) -> list[Comparison]:
+    """K = 2, drop 1/2: global minima by all unit types, attained by networks, against the best non-negative network."""
     found = []
-    for seed, drop in ((1, 0.3), (2, 0.6)):
-        U, H, Y = normal(seed, 2, 3), normal(seed + 1, 3, 5), normal(seed + 2, 2, 5)
-        plain, total = float((Y - U @ H).square().sum()), 0.0
-        for kept, chance in coin_masks([drop] * 6):
-            total += chance * float((Y - (kept.reshape(2, 3) / (1 - drop) * U) @ H).square().sum())
-        formula = scale * drop / (1 - drop) * (U.square().sum(0) * H.square().sum(1)).sum()
-        found.append(compare(formula, "==", total - plain, f"drop={drop}"))
+    data = networks.two_points(torch.ones(2, dtype=torch.float64), 1.0)
+    for width, value in enumerate(values, start=1):
+        minimum, net = unit_types.global_minimum(width)
+        reached = criterion(net, data, Bernoulli(0.5, net.units), Enumerate())
+        found.append(compare(minimum, "==", value, f"global minimum, n={width}"))
+        found.append(compare(reached, "==", value, f"criterion of a network that has it, n={width}"))
+    mixed = [unit_types.types()[i] for i in unit_types.MIXED]
+    best = [*values, unit_types.least(mixed)[0], *(networks.nor_criterion(2, n) for n in range(5, 40))]
+    for width, value in enumerate(best, start=1):
+        relation: Relation = "<" if width >= wins_from else "=="
+        found.append(compare(value, relation, networks.positive_minimum(2, width), f"against non-negative, n={width}"))
     return found
-
-
-def same_as_weighted_ridge(scale: float) -> list[Comparison]:
-    """Squared-nuclear-norm shrinkage with lam = mu d / ||X||_* is soft thresholding at mu: dropout = ALS-WR."""
-    found = []
-    for s, lam, width in ((tensor([3.0, 1.0, 0.2]), 0.8, 4), (tensor([2.0, 1.9]), 3.0, 5)):
-        kept = shrink(s, lam, width)
-        mu = scale * lam / width * kept.sum()
-        found.append(compare(kept, "==", (s - mu).clamp_min(0), f"width {width}"))
-    return found
-
-
-def exact_negative_minima(values: Sequence[float], relation: Relation = "<") -> list[Comparison]:
-    """K = 2, drop 1/2: exact global minima for n = 3, 4, 5 against the best non-negative network."""
-    return [
-        compare(value, relation, networks.positive_minimum(2, n), f"n={n}")
-        for n, value in zip((3, 4, 5), values, strict=True)
-    ]
 
 
 def nor_beats(cases: Sequence[tuple[int, int]], relation: Relation) -> list[Comparison]:

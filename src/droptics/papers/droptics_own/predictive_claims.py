@@ -17,7 +17,7 @@ CLAIMS: tuple[Claim, ...] = (
         "sum_ij Cbar_ij g_i(x) g_j(x)^T under every mask law; the penalty is its trace averaged over examples.",
         check=partial(checks.linear_covariance, 1.0),
         control=partial(checks.linear_covariance, 1.01),
-        objects=("predictions.predictive", "penalties.unit_outputs"),
+        objects=("predictions.predictive",),
         note=PROVED,
     ),
     Claim(
@@ -47,7 +47,7 @@ CLAIMS: tuple[Claim, ...] = (
         "covariance W (S - m m^T + Cbar o S) W^T; the dropout criterion is |mean - y|^2 plus its trace.",
         check=partial(checks.relu_leaf, 1.0),
         control=partial(checks.relu_leaf, 1.01),
-        objects=("predictions.predictive", "penalties.relu_criterion"),
+        objects=("penalties.relu_criterion",),
         note=PROVED,
     ),
     Claim(

@@ -73,7 +73,6 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.weight_decay, EXAMPLE),
         control=partial(checks.weight_decay, EXAMPLE, 1.1),
         outside=checks.aversion_without_input,
-        objects=("penalties.risk",),
         note="Only if x is not zero. The proof of Lemma 22 should add w_j min to b.",
     ),
     Claim(
@@ -143,7 +142,6 @@ CLAIMS: tuple[Claim, ...] = (
         "false",
         check=partial(negative_checks.binomial_tail, (5, 7, 16, 18)),
         control=partial(negative_checks.binomial_tail, ALL_BUT_FOUR),
-        objects=("masks.Bernoulli",),
         erratum=ERRATA["lem15"],
     ),
     Claim(
@@ -152,7 +150,6 @@ CLAIMS: tuple[Claim, ...] = (
         "Pr(Bin(n,1/2) < n/2 - sqrt(n)/4) >= 1/4 for every n <= 3000 except 5, 7, 16, 18.",
         check=partial(negative_checks.binomial_tail, ALL_BUT_FOUR),
         control=partial(negative_checks.binomial_tail, (5, 7, 16, 18)),
-        objects=("masks.Bernoulli",),
     ),
     Claim(
         "helmbold2017-lem16",
@@ -173,7 +170,6 @@ CLAIMS: tuple[Claim, ...] = (
             *negative_checks.negative_weights_win(((19, 400), (64, 4000))),
         ],
         control=partial(negative_checks.gadget_limit_wins, ">="),
-        objects=("penalties.criterion",),
         note="K >= 2 and, at drop 1/2, K >= 3 for every width: see droptics-nor-network.",
     ),
     Claim(
@@ -182,7 +178,6 @@ CLAIMS: tuple[Claim, ...] = (
         "For K = 2 and large n every optimum has a negative weight.",
         check=partial(negative_checks.negative_weights_win, ((2, 5), (2, 8), (2, 100))),
         control=partial(negative_checks.negative_weights_win, ((2, 1), (2, 2))),
-        objects=("penalties.criterion",),
         note="At drop 1/2: exactly from n = 3 on (n <= 5 by enumeration).",
     ),
     Claim(
@@ -192,7 +187,6 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(negative_checks.unscaled_limit, 0.1),
         control=partial(negative_checks.unscaled_limit, 0.115),
-        objects=("penalties.criterion",),
         erratum=ERRATA["thm17-proof"],
     ),
     Claim(

@@ -38,7 +38,6 @@ STATED: tuple[Claim, ...] = (
         "slip",
         check=partial(negative_checks.slope_step, True),
         control=partial(negative_checks.slope_step, False),
-        objects=("penalties.criterion",),
         erratum=ERRATA["lem16-proof"],
     ),
     Claim(
@@ -47,7 +46,6 @@ STATED: tuple[Claim, ...] = (
         "Aversion witness: the minimizer of risk plus weight decay of largest risk; on P_(x,1) its risk is lam^2/x.x.",
         check=partial(decay_checks.witness, 1.0),
         control=partial(decay_checks.witness, 1.2),
-        objects=("penalties.risk",),
     ),
     Claim(
         "helmbold2017-lem22",
@@ -55,7 +53,6 @@ STATED: tuple[Claim, ...] = (
         "Every hidden node may be taken to be zero on one of 0 and x.",
         check=partial(decay_checks.hinges, lambda w, least: w * least),
         control=partial(decay_checks.hinges, lambda w, least: least / w),
-        objects=("models.ReLUNet",),
     ),
     Claim(
         "helmbold2017-lem22-proof",
@@ -64,7 +61,6 @@ STATED: tuple[Claim, ...] = (
         "slip",
         check=partial(decay_checks.hinges, lambda w, least: least / w),
         control=partial(decay_checks.hinges, lambda w, least: w * least),
-        objects=("models.ReLUNet",),
         erratum=ERRATA["lem22-proof"],
     ),
     Claim(
@@ -74,7 +70,6 @@ STATED: tuple[Claim, ...] = (
         "output at x is at most 1.",
         check=decay_checks.at_optimum,
         control=partial(decay_checks.at_optimum, "<"),
-        objects=("models.ReLUNet",),
         note="At an optimum that descent finds; nodes that are not used have no weights.",
     ),
     Claim(
@@ -83,7 +78,6 @@ STATED: tuple[Claim, ...] = (
         "Every hidden node may be taken to be zero at 0: turn it around and negate its output weight.",
         check=partial(decay_checks.swapped, -1.0),
         control=partial(decay_checks.swapped, 1.0),
-        objects=("models.ReLUNet",),
     ),
     Claim(
         "helmbold2017-lem26",
@@ -91,7 +85,6 @@ STATED: tuple[Claim, ...] = (
         "The output bias of the weight-decay optimum is (1 - activation)/2, so its outputs at 0 and x sum to 1.",
         check=decay_checks.at_optimum,
         control=partial(decay_checks.at_optimum, ">"),
-        objects=("models.ReLUNet",),
     ),
     Claim(
         "helmbold2017-lem32",
@@ -99,7 +92,6 @@ STATED: tuple[Claim, ...] = (
         "Squared weights of sum B reach an activation of at most B ||x||/2, attained at the optimum: A costs 2A/||x||.",
         check=partial(decay_checks.budget, 1.0),
         control=partial(decay_checks.budget, 0.5),
-        objects=("models.ReLUNet",),
     ),
     Claim(
         "helmbold2017-misprints",

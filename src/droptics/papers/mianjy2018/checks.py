@@ -18,6 +18,7 @@ from droptics.linalg import equalizer, shrink
 from droptics.masks import Bernoulli
 from droptics.models import Autoencoder, TwoLayerLinear
 from droptics.norms import nuclear, path_norm
+from droptics.optima import optimum
 from droptics.papers.instances import coin_masks, descend, expected_error, moments, normal, tensor, two_layer
 from droptics.penalties import penalty, risk
 
@@ -241,6 +242,8 @@ def untied_optimum(
         found.append(compare(ours.sort(descending=True).values, "==", values, label, precision=1e-4))
         value = (s - ours).square().sum() + lam / width * ours.sum() ** 2
         found.append(compare(value, "==", best, f"value, {label}", precision=1e-7))
+        library = optimum(TwoLayerLinear, Moments.of_map(M), Bernoulli(lam / (1 + lam), width))
+        found.append(compare(library.objective, "==", best, f"library, {label}", precision=1e-7))
     return found
 
 
@@ -270,6 +273,8 @@ def tied_optimum(
         value = (s - ours).square().sum() + lam / width * ours.sum() ** 2 + skew
         found.append(compare(value, "==", best, f"value for M={matrix}", precision=1e-7))
         found.append(compare(torch.linalg.eigvalsh(U @ U.mT).flip(0), "==", ours, "eigenvalues", precision=1e-3))
+        library = optimum(Autoencoder, Moments.of_map(M), Bernoulli(lam / (1 + lam), width))
+        found.append(compare(library.objective, "==", best, "library", precision=1e-7))
     return found
 
 

@@ -9,6 +9,7 @@ import torch
 from droptics.equalization import joint_equalizer
 from droptics.evidence.claims import Claim
 from droptics.linalg import equalizer, hadamard_equalizer, shrink
+from droptics.papers import runs
 from droptics.papers.mianjy2018 import checks, landscape_checks, proof_checks
 from droptics.papers.mianjy2018.errata import ERRATA
 from droptics.papers.mianjy2018.landscape_claims import CLAIMS as LANDSCAPE
@@ -29,9 +30,10 @@ CLAIMS: tuple[Claim, ...] = (
         check=lambda: [
             *checks.algorithm_1(lambda theta: theta / 2),
             *checks.algorithm_1(lambda theta: theta / 2, True),
+            *runs.dropout_steps(lambda eta: eta),
         ],
-        control=partial(checks.algorithm_1, lambda theta: 1.0),
-        objects=("penalties.criterion",),
+        control=partial(runs.dropout_steps, lambda eta: 2 * eta),
+        objects=("training.train", "training.Dropout", "penalties.penalty"),
         note="The printed update leaves out the factor 2/theta, so a larger rate means a smaller step at equal eta.",
     ),
     Claim(
@@ -40,7 +42,7 @@ CLAIMS: tuple[Claim, ...] = (
         "For isotropic inputs dropout adds lam sum_i ||u_i||^2 ||v_i||^2.",
         check=partial(checks.penalty_identity, checks.isotropic, True),
         control=partial(checks.penalty_identity, checks.isotropic, False),
-        objects=("penalties.penalty",),
+        objects=("data.Moments", "models.two_layer.Factors"),
     ),
     Claim(
         "mianjy2018-lemA.1",
@@ -96,7 +98,6 @@ CLAIMS: tuple[Claim, ...] = (
         "One eigendecomposition per column, w = mean direction of the eigenvectors, equalizes a matrix.",
         check=partial(checks.equalization, checks.printed_eqz),
         control=partial(checks.equalization, partial(checks.printed_eqz, normalize=False)),
-        objects=("linalg.equalizer",),
         note="Correct; its comments are not: the first diagonal entry becomes the mean, the trailing block is kept.",
     ),
     Claim(
@@ -106,7 +107,6 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(checks.universal_equalizer, checks.printed_universal),
         control=partial(checks.universal_equalizer, partial(checks.printed_universal, once=True)),
-        objects=("linalg.hadamard_equalizer",),
         erratum=ERRATA["rem5.2"],
     ),
     Claim(
@@ -125,7 +125,6 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.optimal_factors, 0.6, True),
         control=partial(checks.optimal_factors, 0.0, True),
         outside=partial(checks.optimal_factors, 0.0, True),
-        objects=("optima.optimum",),
         note="Only if lam > 0.",
     ),
     Claim(
@@ -136,7 +135,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.optimal_factors, 0.6, False),
         control=partial(checks.optimal_factors, 0.0, False),
         outside=partial(checks.optimal_factors, 0.0, False),
-        objects=("optima.optimum",),
+        objects=("norms.nuclear",),
         note="Only if lam > 0, and with the strong definition: every product equals ||UV^T||_*/r.",
     ),
     Claim(
@@ -235,7 +234,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Regularized factorization of a given matrix M is the dropout problem with y = Mx, isotropic x.",
         check=partial(checks.penalty_identity, checks.isotropic, True),
         control=partial(checks.penalty_identity, lambda m, d, drop: drop * checks.isotropic(m, d, 0.5), True),
-        objects=("data.Moments.of_map", "penalties.penalty"),
+        objects=("data.Moments.of_map",),
     ),
     Claim(
         "mianjy2018-sec1",
@@ -251,7 +250,6 @@ CLAIMS: tuple[Claim, ...] = (
         "(I + (lam/r) 11^T)^-1 = I - lam/(r + lam rho) 11^T.",
         check=partial(proof_checks.woodbury, lambda lam, r, rho: r + lam * rho),
         control=partial(proof_checks.woodbury, lambda lam, r, rho: r + lam),
-        objects=("linalg.shrink",),
     ),
     Claim(
         "mianjy2018-lemA.3",
@@ -259,7 +257,6 @@ CLAIMS: tuple[Claim, ...] = (
         "g(rho) - g(rho+1) = (lam h - (r+lam rho) a_{rho+1})^2 / ((r+lam rho)(r+lam rho+lam)) >= 0.",
         check=partial(proof_checks.decreasing_value, 1),
         control=partial(proof_checks.decreasing_value, 2),
-        objects=("linalg.shrink",),
         note="The last line of the printed proof has a_{rho+1}^2; neither order nor sign of a is needed.",
     ),
     *LANDSCAPE,

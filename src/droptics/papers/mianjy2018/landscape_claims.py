@@ -18,7 +18,6 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(landscape_checks.unequal_points, 0.6),
         control=partial(landscape_checks.unequal_points, -0.5),
         outside=partial(landscape_checks.unequal_points, 1e-12),
-        objects=("models.Autoencoder",),
         note="Only if lam > 0; read 'local minima', since for M > 0 the origin is a strict local maximum.",
     ),
     Claim(
@@ -27,7 +26,6 @@ CLAIMS: tuple[Claim, ...] = (
         "Strict saddle: a critical point with a negative eigenvalue of the Hessian.",
         check=partial(landscape_checks.unequal_points, 1.0),
         control=partial(landscape_checks.unequal_points, -0.5),
-        objects=("models.Autoencoder",),
     ),
     Claim(
         "mianjy2018-lemD.1",
@@ -37,7 +35,6 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(landscape_checks.below_map, (2.0, 0.5)),
         control=partial(landscape_checks.below_map, (2.0, -0.5)),
         outside=partial(landscape_checks.below_map, (1.0, -1.0)),
-        objects=("models.Autoencoder",),
         note="Only if M >= 0 (M = diag(1,-1), U = 0); in general UU^T <= PMP with P the projector on range U.",
     ),
     Claim(
@@ -46,7 +43,6 @@ CLAIMS: tuple[Claim, ...] = (
         "UU^T <= PMP at every critical point, P the projector on the range of U.",
         check=partial(landscape_checks.range_is_positive, 1.0),
         control=partial(landscape_checks.range_is_positive, -1.0),
-        objects=("models.Autoencoder",),
     ),
     Claim(
         "mianjy2018-lemD.2",
@@ -54,7 +50,6 @@ CLAIMS: tuple[Claim, ...] = (
         "Rotating two orthogonal columns has second derivative -4 lam (n_1-n_2)^2.",
         check=partial(landscape_checks.rotation_curvature, lambda lam: lam),
         control=partial(landscape_checks.rotation_curvature, lambda lam: 1.0),
-        objects=("models.Autoencoder",),
         note="The printed proof loses the factor lam; for orthogonal columns any small angle does.",
     ),
     Claim(
@@ -63,7 +58,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Equalized critical points that are not global minima are strict saddles.",
         check=partial(landscape_checks.strict_saddles, 0.3),
         control=partial(landscape_checks.strict_saddles, 0.3, ">="),
-        objects=("models.Autoencoder",),
+        objects=("linalg.shrink",),
     ),
     Claim(
         "mianjy2018-thm4.3",
@@ -71,7 +66,7 @@ CLAIMS: tuple[Claim, ...] = (
         "For lam < r s_r / (s_1+...+s_r - r s_r) all local minima are global and all saddles are strict.",
         check=partial(landscape_checks.strict_saddles, 0.5),
         control=partial(landscape_checks.strict_saddles, 0.5, ">="),
-        objects=("models.Autoencoder",),
+        objects=("linalg.shrink",),
         note="The threshold, which is the condition rho = r, is not needed: see droptics-benign-landscape.",
     ),
 )

@@ -28,7 +28,6 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(proof_checks.decreasing_value, 2),
         control=partial(proof_checks.decreasing_value, 1),
-        objects=("linalg.shrink",),
         erratum=ERRATA["lemA.3-proof"],
     ),
     Claim(
@@ -38,7 +37,6 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(landscape_checks.rotation_curvature, lambda lam: 1.0),
         control=partial(landscape_checks.rotation_curvature, lambda lam: lam),
-        objects=("models.Autoencoder",),
         erratum=ERRATA["lemD.2-proof"],
     ),
     Claim(
@@ -48,7 +46,6 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(proof_checks.swap_curvature, False),
         control=partial(proof_checks.swap_curvature, True),
-        objects=("models.Autoencoder",),
         erratum=ERRATA["lemD.3-proof"],
     ),
     Claim(
@@ -58,7 +55,6 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(proof_checks.inverse_of_ones, False),
         control=partial(proof_checks.inverse_of_ones, True),
-        objects=("linalg.shrink",),
         erratum=ERRATA["eq17"],
     ),
     Claim(
@@ -67,7 +63,6 @@ CLAIMS: tuple[Claim, ...] = (
         "At an equalized critical point sigma^2 = (I - lam/(r + lam r') 1 1^T) lambda.",
         check=partial(proof_checks.inverse_of_ones, True),
         control=partial(proof_checks.inverse_of_ones, False),
-        objects=("linalg.shrink",),
     ),
     Claim(
         "mianjy2018-sec5",
@@ -84,7 +79,6 @@ CLAIMS: tuple[Claim, ...] = (
         "Algorithm 3 costs O(d^2 r + d r^2 + r^4).",
         check=partial(proof_checks.eigendecomposition_cost, 4),
         control=partial(proof_checks.eigendecomposition_cost, 3),
-        objects=("linalg.equalizer",),
         note="Counted are the cubes of the sizes of the eigendecompositions of Algorithm 2, the r^4; the other two "
         "terms are one decomposition of rank r and one Gram matrix. Plane rotations bring it to O(d^2 r).",
     ),
@@ -95,7 +89,6 @@ CLAIMS: tuple[Claim, ...] = (
         "remark",
         check=partial(proof_checks.never_rises, (2.0, 1.0), (0.1, 0.1)),
         control=partial(proof_checks.never_rises, (1.0, 1.0), (1.2, 0.6)),
-        objects=("penalties.criterion",),
         erratum=ERRATA["sec6"],
     ),
     Claim(
@@ -104,7 +97,6 @@ CLAIMS: tuple[Claim, ...] = (
         "The variance of the importance scores may rise at first and goes to zero at the end, for lam > 0.",
         check=partial(proof_checks.rises_and_vanishes, 0.5),
         control=partial(proof_checks.rises_and_vanishes, 0.0),
-        objects=("penalties.criterion",),
         note="Along gradient descent on the explicit objective; single steps of Algorithm 1 leave a floor of noise.",
     ),
     Claim(

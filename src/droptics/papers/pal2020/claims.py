@@ -51,7 +51,7 @@ CLAIMS: tuple[Claim, ...] = (
         "One DropBlock step moves, on average over masks, by half the gradient of the explicit objective.",
         check=partial(checks.algorithm_1, 0.5),
         control=partial(checks.algorithm_1, 1.0),
-        objects=("penalties.criterion", "masks.Block"),
+        objects=("masks.Block",),
         note="The factor 1/2 is a convention of the step size; the update of V uses the old U.",
     ),
     Claim(
@@ -161,7 +161,7 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(checks.penalty_identity, checks.without_rate, (1,)),
         control=partial(checks.penalty_identity, checks.dropout, (1,)),
-        objects=("penalties.penalty",),
+        objects=("data.Sample", "models.TwoLayerLinear"),
         erratum=ERRATA["cor3.2"],
     ),
     Claim(
@@ -170,7 +170,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The dropout penalty of the last layer is (1-theta)/theta sum_i ||u_i||^2 ||h_i||^2.",
         check=partial(checks.penalty_identity, checks.dropout, (1,)),
         control=partial(checks.penalty_identity, checks.without_rate, (1,)),
-        objects=("penalties.penalty",),
+        objects=("data.Sample", "models.TwoLayerLinear"),
     ),
     Claim(
         "pal2020-prop3.3",
@@ -179,7 +179,6 @@ CLAIMS: tuple[Claim, ...] = (
         "false",
         check=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop)),
         control=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop) / width),
-        objects=("penalties.penalty",),
         erratum=ERRATA["prop3.3"],
     ),
     Claim(
@@ -188,7 +187,6 @@ CLAIMS: tuple[Claim, ...] = (
         "At a fixed rate and width d >= rank the least objective is min_A ||Y-A||^2 + (1-theta)/(theta d) ||A||_*^2.",
         check=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop) / width),
         control=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop)),
-        objects=("penalties.penalty",),
     ),
     Claim(
         "pal2020-thm4.1",

@@ -65,7 +65,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(optimum_checks.tight, (1.0, 1.0, 1.0), 2, 3, 0.1),
         control=partial(optimum_checks.tight, (1.0, 1.0, 1.0), 2, 2, 0.1),
         outside=partial(optimum_checks.tight, (1.0, 1.0, 1.0), 2, 2, 0.1),
-        objects=("optima.optimum", "linalg.k_support_shrink"),
+        objects=("linalg.k_support_shrink",),
         note="Only if the width is free, or k >= rank(A*) - rho* + 1 blocks. Y = I_3, r = 2, beta = .1: the bound is "
         "9/23, width 4 reaches 14/33, width 6 reaches 9/23.",
     ),
@@ -77,7 +77,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(optimum_checks.tight, (2.0, 1.0), 1, 2, 0.3),
         control=partial(optimum_checks.tight, (2.0, 1.9), 1, 1, 0.1),
         outside=partial(optimum_checks.tight, (2.0, 1.9), 1, 1, 0.1),
-        objects=("optima.optimum",),
+        objects=("linalg.k_support_shrink", "norms.k_support"),
         note="Only if the width is free; for r = 1 exactly when d >= rank(A*).",
     ),
     Claim(
@@ -108,7 +108,7 @@ CLAIMS: tuple[Claim, ...] = (
         "For inputs without full column rank: singular values of Y X^+ X, plus the constant ||Y - Y X^+ X||^2.",
         check=partial(optimum_checks.rank_of_inputs, 5, True),
         control=partial(optimum_checks.rank_of_inputs, 5, False),
-        objects=("linalg.k_support_shrink", "optima.optimum"),
+        objects=("linalg.k_support_shrink",),
     ),
     Claim(
         "pal2020-thm2.3-properties",

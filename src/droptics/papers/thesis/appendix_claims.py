@@ -87,7 +87,6 @@ CLAIMS: tuple[Claim, ...] = (
         "Khintchine-Kahane: sqrt(sum ||x||^2)/sqrt 2 <= E ||sum zeta_i x_i|| <= sqrt(sum ||x||^2).",
         check=partial(khintchine, 2**-0.5),
         control=partial(khintchine, 0.75),
-        objects=("bounds.measured_rademacher",),
         note="1/sqrt 2 is the best constant: two equal vectors.",
     ),
     Claim(
@@ -95,7 +94,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Theorem 17",
         "Hoeffding: P(sum X_i >= t) <= exp(-2 t^2/sum (M_i-m_i)^2).",
         check=partial(hoeffding_tail, 1.0),
-        control=partial(hoeffding_tail, 0.05),
+        control=partial(hoeffding_tail, 0.5),
         objects=("bounds.hoeffding",),
     ),
     Claim(
@@ -103,7 +102,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Theorem 18",
         "Uniform deviation: E g <= mean g + 2 R_n + sqrt(log(1/delta)/2n) for all g at once.",
         check=partial(uniform_deviation, 1.0),
-        control=partial(uniform_deviation, 0.05),
+        control=partial(uniform_deviation, 0.4),
         objects=("bounds.uniform",),
         note="The empirical version needs log(2/delta) where log(1/delta) is printed.",
     ),
@@ -112,7 +111,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Theorem 19",
         "For |h-f| <= M the squared loss adds 4 M R_n + M^2 sqrt(log(2/delta)/2n).",
         check=partial(squared_terms, 4.0),
-        control=partial(squared_terms, 40.0),
+        control=partial(squared_terms, 6.0),
         objects=("bounds.squared",),
     ),
     Claim(
@@ -120,7 +119,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Theorem 21",
         "P(f(z) - E f >= t) <= exp(-t^2/(2 rho^2)) for z Gaussian and f rho-Lipschitz.",
         check=partial(gaussian, 1.0),
-        control=partial(gaussian, 0.1),
+        control=partial(gaussian, 0.3),
         objects=("bounds.gaussian_tail",),
     ),
     Claim(
@@ -128,7 +127,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Theorem 22",
         "A martingale with differences at most R stays below R ln(1/delta) + (e-2) V/R with probability 1-delta.",
         check=partial(martingale_tail, 1.0),
-        control=partial(martingale_tail, 0.01),
+        control=partial(martingale_tail, 0.3),
         objects=("bounds.martingale",),
     ),
 )

@@ -140,7 +140,7 @@ CLAIMS: tuple[Claim, ...] = (
         "For linear networks unscaled dropout at (W_1, W_2) is scaled dropout at (W_1, theta W_2).",
         check=partial(unscaled, True),
         control=partial(unscaled, False),
-        objects=("penalties.criterion",),
+        objects=("data.Moments", "models.TwoLayerLinear"),
     ),
     Claim(
         "thesis-eq1.3-comparison",
@@ -197,7 +197,6 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(no_gap_needed, (1.0, 1.0), 0.5),
         control=partial(no_gap_needed, (1.0, 0.1), 0.5),
-        objects=("optima.optimum",),
         erratum=ERRATA["sec1.3.1-gap"],
     ),
 )

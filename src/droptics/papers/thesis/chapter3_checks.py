@@ -209,6 +209,8 @@ def layer_bounds(share: float) -> list[Comparison]:
     for seed, (sizes, drop) in enumerate(INSTANCES * 3):
         weights, data = network(10 * seed, sizes), moments(seed, sizes[-1], sizes[0])
         lam, widths = drop / (1 - drop), sizes[1:-1]
+        if seed == 0:  # where the bound is attained
+            weights = rank_one_network(normal(1, sizes[-1]), normal(2, sizes[0]), widths)
         norm = float(nuclear(product(weights) @ psd_root(data.xx))) ** 2
         terms = sub_penalties(DeepLinear(weights), data, law(weights, drop))
         for level, term in enumerate(terms.tolist(), start=1):

@@ -23,7 +23,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The dropout objective is the loss plus E ||W_masked - W||_C^2, whatever the law of (x, y).",
         check=partial(checks.split, True),
         control=partial(checks.split, False),
-        objects=("penalties.criterion", "models.DeepLinear"),
+        objects=("models.DeepLinear",),
     ),
     Claim(
         "thesis-eq3.1",
@@ -32,7 +32,6 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(checks.mean_of_masked_product, lambda last, first, hidden: hidden),
         control=partial(checks.mean_of_masked_product, lambda last, first, hidden: last - first),
-        objects=("models.DeepLinear",),
         erratum=ERRATA["eq3.1"],
     ),
     Claim(
@@ -41,7 +40,6 @@ CLAIMS: tuple[Claim, ...] = (
         "theta^-(i-j) W_i B_{i-1} ... B_j W_j is unbiased for W_{i->j}.",
         check=partial(checks.mean_of_masked_product, lambda last, first, hidden: last - first),
         control=partial(checks.mean_of_masked_product, lambda last, first, hidden: hidden),
-        objects=("models.DeepLinear",),
     ),
     Claim(
         "thesis-prop8",
@@ -49,7 +47,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The penalty is sum_l lam^l R_l with R_l a sum over l pivot layers and nodes.",
         check=partial(checks.sub_regularizers, lambda lam, level: lam**level),
         control=partial(checks.sub_regularizers, lambda lam, level: lam),
-        objects=("penalties.sub_penalties", "penalties.penalty"),
+        objects=("penalties.sub_penalties",),
         note="In the proof of Lemma 7 and in Figure 3-1 the letters differ: R_l here is without lam^l.",
     ),
     Claim(
@@ -87,7 +85,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.compactness, False),
         control=partial(checks.compactness, True),
         outside=checks.not_attained,
-        objects=("envelopes.induced",),
+        objects=("linalg.psd_root", "penalties.penalty"),
         note="Only if C is nonsingular and lam > 0. The printed compactness argument is infeasible; after rescaling "
         "every hidden node to unit C-norm the last layer has squared norm R_k.",
     ),
@@ -112,7 +110,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Lemma 7",
         "R_l >= e_l(1/d) ||W C^1/2||_*^2, hence R >= nu ||W C^1/2||_*^2.",
         check=partial(checks.layer_bounds, 1.0),
-        control=partial(checks.layer_bounds, 30.0),
+        control=partial(checks.layer_bounds, 1.5),
         objects=("penalties.sub_penalties", "penalties.effective_strength"),
         note="(3.14) and (3.15) print it without C^1/2.",
     ),
@@ -138,7 +136,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The convex envelope of the least penalty is at most nu ||M C^1/2||_*^2: a mean of rank-one maps.",
         check=partial(optimum_checks.envelope_bound, 1.0),
         control=partial(optimum_checks.envelope_bound, 0.5),
-        objects=("envelopes.envelope",),
+        objects=("linalg.psd_root", "norms.nuclear", "penalties.effective_strength"),
     ),
     Claim(
         "thesis-thm9",
@@ -146,7 +144,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The convex envelope of the least penalty is nu ||M C^1/2||_*^2.",
         check=partial(optimum_checks.envelope_bound, 1.0),
         control=partial(optimum_checks.envelope_bound, 0.5),
-        objects=("envelopes.envelope",),
+        objects=("linalg.psd_root", "norms.nuclear", "penalties.effective_strength"),
     ),
     Claim(
         "thesis-thm9-equality",
@@ -156,7 +154,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(optimum_checks.equalizable, RANK_ONE, "=="),
         control=partial(optimum_checks.equalizable, RANK_TWO, "=="),
         outside=partial(optimum_checks.equalizable, RANK_TWO, "=="),
-        objects=("envelopes.induced", "envelopes.envelope"),
+        objects=("norms.nuclear", "penalties.effective_strength", "penalties.penalty"),
         note="Only if k = 1 or rank M <= 1: for k >= 2 no network of a map of rank two or more is equalized. "
         "I_2 at widths (2,2), lam = 1 costs 6, the envelope is 5.",
     ),
@@ -186,7 +184,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(optimum_checks.gap_condition, (2.0, 0.5), (2, 2), 0.5),
         control=partial(optimum_checks.gap_condition, (1.0, 1.0), (2, 2), 0.2),
         outside=partial(optimum_checks.gap_condition, (2.0, 1.5), (2, 2), 0.2),
-        objects=("optima.optimum",),
+        objects=("penalties.effective_strength", "penalties.penalty"),
         note="The gap is sufficient, not necessary.",
     ),
     Claim(
@@ -198,7 +196,7 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(
             optimum_checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)
         ),
-        objects=("optima.optimum", "penalties.effective_strength"),
+        objects=("penalties.effective_strength",),
         erratum=ERRATA["cor1"],
     ),
     Claim(
@@ -209,7 +207,7 @@ CLAIMS: tuple[Claim, ...] = (
             optimum_checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)
         ),
         control=partial(optimum_checks.single_output, lambda data, nu: data.yx / (1 + nu)),
-        objects=("optima.optimum", "penalties.effective_strength"),
+        objects=("penalties.effective_strength",),
         note="A rescaled least-squares solution; 'ridge' only when C is a multiple of I.",
     ),
     Claim(

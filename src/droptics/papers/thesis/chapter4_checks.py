@@ -202,3 +202,18 @@ def rotation_only(relation: Relation) -> list[Comparison]:
         Q = tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
         values.append(float(expected_regularizer(U @ Q, V @ Q, torch.outer(p, q))))
     return [compare(min(values), relation, theta, "best rotation of the given pair", precision=1e-3)]
+
+
+def bernstein() -> list[Comparison]:
+    """The explicit constant is the matrix Bernstein inequality at the least n that the condition allows.
+
+    Uniform sampling: summands of norm sqrt(d2 d0), variance n d2, so n R_n <= sqrt(2 n d2 l) + sqrt(d2 d0) l / 3 with
+    l = log(d2 + d0), and n = sqrt(d2 d0) log d2.
+    """
+    found = []
+    for d2, d0 in ((2, 2), (50, 20), (6040, 3706)):
+        n, size = math.sqrt(d2 * d0) * math.log(d2), math.log(d2 + d0)
+        stated = (math.sqrt(2 * n * d2 * size) + math.sqrt(d2 * d0) * size / 3) / n
+        ours = completion_constant((d2, d0)) * math.sqrt(d2 * math.log(d2) / n)
+        found.append(compare(ours, "==", stated, f"{d2} x {d0}"))
+    return found

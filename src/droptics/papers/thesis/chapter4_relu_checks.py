@@ -22,9 +22,9 @@ from droptics.coadaptation import flows, retentivity, split, symmetrize
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.linalg import psd_root
-from droptics.masks import Bernoulli
+from droptics.masks import Bernoulli, Product
 from droptics.models import LastLayer, ReLUNet
-from droptics.norms import nuclear
+from droptics.norms import nuclear, path_norm
 from droptics.papers.instances import coin_masks, normal, sample, tensor
 from droptics.penalties import penalty
 
@@ -65,8 +65,12 @@ def isotropic_regularizer(factor: float, symmetric: bool = True) -> list[Compari
         axes = 3**0.5 * torch.eye(3, dtype=torch.float64)
         points = torch.cat([axes, -axes]) if symmetric else _skewed(axes[0])
         found.append(compare(points.mT @ points / len(points), "==", torch.eye(3, dtype=torch.float64), "isotropic"))
-        value = (U.square().sum(0) * torch.relu(points @ V).square().mean(0)).sum()
-        found.append(compare(value, "==", factor * (U.square().sum(0) * V.square().sum(0)).sum(), "regularizer"))
+        drop = 0.3
+        value = penalty(
+            ReLUNet([V.mT, U]), Sample(points, points[:, :2]), Product([Bernoulli(0.0, 3), Bernoulli(drop, 4)])
+        )
+        stated = factor * drop / (1 - drop) * path_norm([V.mT, U], 2) ** 2
+        found.append(compare(value, "==", stated, "regularizer"))
     return found
 
 
@@ -86,6 +90,8 @@ def unbounded_norm(delta: Callable[[float], float]) -> list[Comparison]:
         found.append(compare(chances @ points, "==", 0.0, "mean"))
         found.append(compare(chances @ torch.relu(points @ w).square(), "==", 1.0, "second moment of the unit"))
         found.append(compare(w.norm(), ">", C, "norm of w"))
+        law = Sample(points, points[:, :1], chances)
+        found.append(compare(float(retentivity(law)), "==", d, "retentivity of the law"))
     return found
 
 
@@ -96,10 +102,21 @@ def retained(limit: float) -> list[Comparison]:
         data = sample(seed, 40, 2, 1)
         found.append(compare(float(retentivity(data)), "<=", limit, "at most 1/2"))
         found.append(compare(float(retentivity(symmetrize(data))), "==", 0.5, "both signs"))
+        found.append(compare(float(retentivity(symmetrize(data))), "<=", limit, "both signs, at most 1/2"))
         grid = torch.linspace(0, 2 * math.pi, 20001, dtype=torch.float64)
         products = data.inputs @ torch.stack([grid.cos(), grid.sin()])
         swept = (torch.relu(products).square().sum(0) / products.square().sum(0)).min()
-        found.append(compare(float(retentivity(data)), "==", swept, "angular sweep", precision=1e-5))
+        kept = retentivity(data)
+        found.append(compare(float(kept), "==", swept, "angular sweep", precision=1e-5))
+        along = data.inputs @ kept.direction
+        share = torch.relu(along).square().sum() / along.square().sum()
+        found.append(compare(share, "==", float(kept), "what its worst direction keeps", precision=1e-8))
+    cube = Sample(_skewed(torch.zeros(3)), torch.zeros(125, 1, dtype=torch.float64))
+    kept = retentivity(cube)
+    along = cube.inputs @ kept.direction
+    share = torch.relu(along).square().sum() / along.square().sum()
+    found.append(compare(share, "==", float(kept), "worst direction in space", precision=1e-8))
+    found.append(compare(float(kept), "<=", 0.2, "at most what one coordinate loses"))
     positive = Sample(normal(1, 30, 3).abs(), normal(2, 30, 1))
     return [*found, compare(float(retentivity(positive)), "==", 0.0, "non-negative data")]
 
@@ -186,9 +203,10 @@ def cauchy_schwarz(with_rate: bool) -> list[Comparison]:
     """Sum |u_k| a_k <= sqrt(d1 R) with R without (or, as printed, with) the factor lam."""
     found = []
     for drop in (0.1, 0.3, 0.8):
-        u, a = tensor([1.0, 2.0, 1.5]), tensor([1.0, 0.5, 0.7])
-        R = (u.square() * a.square()).sum() * (drop / (1 - drop) if with_rate else 1.0)
-        found.append(compare((u * a).sum(), "<=", (3 * R).sqrt(), f"p={drop}"))
+        net, data = ReLUNet([normal(1, 3, 2), normal(2, 1, 3)]), sample(4, 9, 2, 1)
+        regularizer = penalty(net, data, Product([Bernoulli(0.0, 2), Bernoulli(drop, 3)])).value
+        R = regularizer if with_rate else regularizer * (1 - drop) / drop
+        found.append(compare(flows(net, data).sum(), "<=", (3 * R).sqrt(), f"p={drop}"))
     return found
 
 
@@ -242,8 +260,8 @@ def path_expression(scaled: bool) -> list[Comparison]:
     axes = 3**0.5 * torch.eye(3, dtype=torch.float64)
     points = torch.cat([axes, -axes])
     lam = drop / (1 - drop)
-    value = lam * (U.square().sum(0) * torch.relu(points @ V).square().mean(0)).sum()
-    stated = 0.5 * (U.square().sum(0) * V.square().sum(0)).sum() * (lam if scaled else 1.0)
+    value = penalty(ReLUNet([V.mT, U]), Sample(points, points[:, :2]), Product([Bernoulli(0.0, 3), Bernoulli(drop, 4)]))
+    stated = 0.5 * path_norm([V.mT, U], 2) ** 2 * (lam if scaled else 1.0)
     return [compare(value, "==", stated, "expected regularizer")]
 
 

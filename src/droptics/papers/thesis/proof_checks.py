@@ -173,14 +173,6 @@ def mean_gradient(scaled: bool) -> list[Comparison]:
     return [compare(total, "==", slope.detach(), "mean gradient") for total, slope in zip(totals, slopes, strict=True)]
 
 
-def compression_constants(first: float, second: float) -> list[Comparison]:
-    """Theorem 22 with R = 1/ln 2 in the proof of Theorem 15: constants 4 ln 2/(3-e) and 2/(3-e)."""
-    return [
-        compare(4 * math.log(2) / (3 - math.e), "==", first, "factor of lam^2/(eta T)", precision=1e-3),
-        compare(2 / (3 - math.e), "==", second, "factor of ln(1/delta)/T", precision=1e-3),
-    ]
-
-
 def small_step(share: float) -> list[Comparison]:
     """Some iterate up to T_tr has L_beta <= 2 eps, the training step `share` times the largest: one weight, slope 1."""
     eps, nu = 0.45, 0.1

@@ -1,0 +1,60 @@
+"""Results of our own on laws, solvers and layers: the library's code against sums and steps that are written out."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from droptics.evidence.claims import Claim
+from droptics.papers import runs
+
+PROVED = "Proved."
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "droptics-completion",
+        "droptics, thesis-prop3 and thesis-prop4 as solved",
+        "Alternating least squares ends where every row solves (G + lam diag G) u = V^T y (empirical) or "
+        "(G + lam n_i diag s) u = V^T y (expected); dropout SGD multiplies by 0 or 1/theta.",
+        check=lambda: [*runs.completion_systems(lambda drop: drop / (1 - drop)), *runs.completion_masks(2.0)],
+        control=lambda: [*runs.completion_systems(lambda drop: drop), *runs.completion_masks(1.0)],
+        objects=("recommenders.DropoutCompletion",),
+        note=PROVED,
+    ),
+    Claim(
+        "droptics-laws",
+        "droptics, what a mask law is",
+        "Mean, covariance, Cbar = Cov/(mean mean^T) and largest multiplier of every law, from the list of its masks.",
+        check=partial(runs.law_moments, 1.0),
+        control=partial(runs.law_moments, 0.5),
+        objects=("masks.Bernoulli", "masks.Block", "masks.SlidingBlock", "masks.Discrete"),
+        note="By enumeration; SlidingBlock with both kinds of edges.",
+    ),
+    Claim(
+        "droptics-any-law",
+        "droptics, generalizes pal2020-lem3.1 and thesis-prop8",
+        "The penalty of two-layer, DropConnect and deep linear networks under any law, correlated ones included, on "
+        "weighted examples: the mean over all masks minus the weighted risk.",
+        check=partial(runs.any_law, 1.0),
+        control=partial(runs.any_law, 1.5),
+        objects=("penalties.penalty", "penalties.risk", "models.Connections", "models.DeepLinear"),
+        note=PROVED,
+    ),
+    Claim(
+        "droptics-dropblock-layer",
+        "droptics, on pal2020-sec5.3",
+        "The DropBlock layer drops the share of positions that was asked for and keeps every mean.",
+        check=partial(runs.block_layer, 0.2),
+        control=partial(runs.block_layer, 0.3),
+        objects=("layers.DropBlock",),
+        note="By 4,000 draws with a fixed seed, within five standard errors.",
+    ),
+    Claim(
+        "droptics-flows",
+        "droptics, what thesis-thm12 and thesis-cor2 measure",
+        "alpha of a ReLU network: sum_k |u_k| sqrt(E relu(v_k.x)^2), for both signs of x sqrt(v_k^T C v_k/2).",
+        check=partial(runs.flow_sum, 1.0),
+        control=partial(runs.flow_sum, 0.5),
+        objects=("bounds.relu_alpha",),
+        note=PROVED,
+    ),
+)

@@ -1,0 +1,297 @@
+"""The library's trainers, solvers, laws and layers against steps and sums that are written out here."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from droptics.bounds import relu_alpha
+from droptics.data import Moments, Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.layers import DropBlock, DropConnect
+from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, Product, SlidingBlock
+from droptics.models import Connections, DeepLinear, Model, ReLUNet, TwoLayerLinear
+from droptics.papers.instances import coin_masks, normal, sample, simplex, tensor
+from droptics.penalties import penalty, risk
+from droptics.recommenders import DropoutCompletion, RidgeCompletion
+from droptics.training import Dropout, train
+from droptics.training.lazy import lazy_start, train_lazy
+from droptics.training.train import EngineName
+
+
+def dropout_steps(scale: Callable[[float], float]) -> list[Comparison]:
+    """Every step of `train` under dropout from one kept iterate to the next, with the masks it says it used."""
+    found = []
+    engines: tuple[EngineName, ...] = ("kernel", "torch")
+    for engine, drop in itertools.product(engines, (0.4, 0.75)):
+        x, y = normal(1, 3), normal(2, 4)
+        start = TwoLayerLinear(normal(3, 4, 5), normal(4, 3, 5))
+        run = train(
+            start,
+            Sample(x[None], y[None]),
+            Dropout(Bernoulli(drop, 5)),
+            steps=6,
+            step_size=0.01,
+            batch_size=1,
+            convention="mianjy2018",
+            keep=range(7),
+            engine=engine,
+        )
+        kept = torch.cat(
+            [step.multipliers.reshape(1, -1) for step in run.iterates[:-1] if step.multipliers is not None]
+        )
+        found.append(compare(kept * (kept - 1 / (1 - drop)), "==", 0.0, "multipliers are 0 or 1/theta"))
+        for before, after in itertools.pairwise(run.iterates):
+            assert isinstance(before.model, TwoLayerLinear)
+            assert isinstance(after.model, TwoLayerLinear)
+            assert before.multipliers is not None
+            U, V, B = before.model.U, before.model.V, torch.diag((before.multipliers.reshape(-1) > 0).double())
+            residual = U @ B @ V.mT @ x / (1 - drop) - y
+            eta = scale(0.01)
+            found.append(compare(after.model.U, "==", U - eta * torch.outer(residual, x) @ V @ B, f"U, {engine}"))
+            found.append(compare(after.model.V, "==", V - eta * torch.outer(x, residual) @ U @ B, f"V, {engine}"))
+    return found
+
+
+def lazy_steps(base_two: bool) -> list[Comparison]:
+    """Algorithm 4 as `train_lazy` runs it: masks of 0 and 1, the printed step, the projection, the last scaling."""
+    found = []
+    drop, width, eta, radius = 0.2, 40, 0.8, 1.5
+    x, y = nn.functional.normalize(normal(2, 3), dim=0), 1.0
+    start = lazy_start(3, width, seed=3)
+    run = train_lazy(
+        start, Sample(x[None], tensor([[y]])), drop, steps=6, step_size=eta, max_norm=radius, keep=range(7)
+    )
+    top, kept = start.weights[1][0], []
+    for before, after in itertools.pairwise(run.run.iterates):
+        assert isinstance(before.model, ReLUNet)
+        assert isinstance(after.model, ReLUNet)
+        assert before.multipliers is not None
+        W, b = before.model.weights[0], before.multipliers.flatten()[3:]
+        kept.append(b)
+        leaf = W.clone().requires_grad_(True)
+        loss = nn.functional.softplus(-y * (top * b * torch.relu(leaf @ x)).sum()) / math.log(2)
+        (slope,) = torch.autograd.grad(loss, leaf)
+        moved = W - eta * (math.log(2) if base_two else 1.0) * slope
+        moved = moved * (radius / moved.norm(dim=1, keepdim=True)).clamp_max(1)
+        found.append(compare(after.model.weights[0], "==", moved, "one step"))
+    coins = torch.cat(kept)
+    found.append(compare(coins * (coins - 1), "==", 0.0, "masks are 0 or 1"))
+    # 240 coins: 4.5 standard deviations around the keep probability
+    found.append(compare(coins.mean(), "==", 1 - drop, "share of kept units", precision=4.5 * (0.16 / 240) ** 0.5))
+    last = run.run.iterates[-1].model
+    assert isinstance(last, ReLUNet)
+    found.append(compare(run.model.weights[0], "==", (1 - drop) * last.weights[0], "scaled at the end"))
+    return found
+
+
+def _ratings(seed: int, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    seen = np.random.default_rng(seed).random(shape) < 0.75
+    seen[0], seen[:, 0] = True, True
+    rows, columns = np.nonzero(seen)
+    exact = normal(seed, shape[0], 2) @ normal(seed + 1, 2, shape[1]) + 0.2 * normal(seed + 2, *shape)
+    return rows, columns, exact.numpy()[seen]
+
+
+def weighted_ridge(scale: float) -> list[Comparison]:
+    """Alternating least squares: expected dropout at lam and ALS-WR at mu = lam ||X||_* / d have one solution.
+
+    ||X||_* is the weighted trace norm of the dropout solution; both fits start anew.
+    """
+    rows, columns, values = _ratings(5, (9, 7))
+    values = values - values.mean()
+    width, lam, options = 4, 0.6, {"biases": False, "sweeps": 3000, "cg_steps": None, "tolerance": 0.0}
+    dropout = DropoutCompletion(width, lam / (1 + lam), smoothing=0.0, dtype="float64", **options)  # type: ignore[arg-type]
+    X = _completed(dropout.fit((rows, columns, values)))
+    n = len(values)
+    p, q = np.bincount(rows) / n, np.bincount(columns) / n
+    size = np.linalg.svd(np.sqrt(p)[:, None] * X * np.sqrt(q), compute_uv=False).sum()
+    ridge = RidgeCompletion(width, scale * lam * size / width, dtype="float64", **options)  # type: ignore[arg-type]
+    return [compare(torch.from_numpy(_completed(ridge.fit((rows, columns, values)))), "==", X, "maps", precision=1e-5)]
+
+
+def _completed(model: DropoutCompletion | RidgeCompletion) -> np.ndarray:
+    """The fitted matrix in the order of the ids, without the mean."""
+    left, right = model.user_factors_[np.argsort(model.user_ids_)], model.item_factors_[np.argsort(model.item_ids_)]
+    return np.asarray(left @ right.T)
+
+
+def completion_systems(strength: Callable[[float], float]) -> list[Comparison]:
+    """At the end of `DropoutCompletion` every row solves its own system, empirical and expected."""
+    found = []
+    rows, columns, values = _ratings(3, (8, 6))
+    width, drop = 3, 0.4
+    for kind in ("empirical", "expected"):
+        fitted = DropoutCompletion(
+            width, drop, kind, biases=False, smoothing=0.0, sweeps=2000, cg_steps=None, tolerance=0.0, dtype="float64"
+        ).fit((rows, columns, values))
+        V = torch.from_numpy(fitted.item_factors_[np.argsort(fitted.item_ids_)])
+        U = torch.from_numpy(fitted.user_factors_[np.argsort(fitted.user_ids_)])
+        lam, centered = strength(drop), torch.from_numpy(values - fitted.mean_)
+        level = torch.from_numpy(np.bincount(columns)).double() @ V.square() / len(values)
+        for i in range(8):
+            part = torch.from_numpy(rows == i)
+            Vi = V[torch.from_numpy(columns)[part]]
+            gram = Vi.mT @ Vi
+            own = torch.diagonal(gram) if kind == "empirical" else len(Vi) * level
+            solved = torch.linalg.solve(gram + torch.diag(lam * own), Vi.mT @ centered[part])
+            found.append(compare(U[i], "==", solved, f"row {i}, {kind}", precision=1e-5))
+    return found
+
+
+def completion_masks(kept: float) -> list[Comparison]:
+    """One step of dropout SGD on one rating and one factor: the mask is 0 or `kept`, nothing between."""
+    found = []
+    moved = set()
+    for seed in range(12):
+        options = {"biases": False, "init_scale": 1.0, "seed": seed, "dtype": "float64", "rate": 0.05}
+        model = DropoutCompletion(1, 0.5, solver="sgd", sweeps=1, **options)  # type: ignore[arg-type]
+        model.fit((np.array([0, 1]), np.array([0, 1]), np.array([1.0, -1.0])))
+        generator = np.random.default_rng(seed)
+        v = generator.standard_normal((2, 1))
+        u = np.random.default_rng([seed, 1]).standard_normal((2, 1))
+        for i, y in enumerate((1.0, -1.0)):
+            place = int(np.flatnonzero(model.user_ids_ == i)[0])
+            before, item, after = float(u[place, 0]), float(v[place, 0]), float(model.user_factors_[place, 0])
+            ends = [before - 0.05 * (z * before * item - y) * z * item for z in (0.0, kept)]
+            nearest = min(ends, key=lambda end: abs(end - after))
+            moved.add(ends.index(nearest))
+            found.append(compare(after, "==", nearest, f"seed {seed}, rating {i}", precision=1e-7))
+    return [*found, compare(float(len(moved)), "==", 2.0, "both masks occur")]
+
+
+def _covering(size: int, block: int, edges: str) -> Iterator[range]:
+    """The blocks of `SlidingBlock`, from its definition."""
+    for begin in range(size - block + 1) if edges == "valid" else range(1 - block, size):
+        yield range(max(begin, 0), min(begin + block, size))
+
+
+def laws_by_hand() -> list[tuple[MaskLaw, Tensor, Tensor]]:
+    """Laws with all their masks and probabilities, listed from the definitions."""
+    found: list[tuple[MaskLaw, Tensor, Tensor]] = []
+    drops = (0.2, 0.5, 0.35, 0.6)
+    listed = list(coin_masks(drops))
+    found.append((Bernoulli(tensor(drops), 4), torch.stack([m for m, _ in listed]), tensor([p for _, p in listed])))
+    pairs = [(m.repeat_interleave(2), p) for m, p in coin_masks([0.3, 0.3])]
+    found.append((Block(0.3, 4, 2), torch.stack([m for m, _ in pairs]), tensor([p for _, p in pairs])))
+    kinds: tuple[Literal["clipped", "valid"], ...] = ("clipped", "valid")
+    for edges in kinds:
+        covers = list(_covering(4, 2, edges))
+        kept, chances = [], []
+        for alive, chance in coin_masks([0.25] * len(covers)):
+            kept.append(tensor([float(all(alive[b] for b, c in enumerate(covers) if i in c)) for i in range(4)]))
+            chances.append(chance)
+        found.append((SlidingBlock(0.25, 4, 2, edges), torch.stack(kept), tensor(chances)))
+    masks = uniform_masks(4)
+    found.append((Discrete(masks, simplex(3, len(masks))), masks, simplex(3, len(masks))))
+    return found
+
+
+def uniform_masks(size: int) -> Tensor:
+    """A few masks that are not zeros and ones."""
+    return normal(9, 5, size).abs() + 0.1
+
+
+def law_moments(power: float) -> list[Comparison]:
+    """Mean, covariance, Cbar and the largest multiplier of every law against its list of masks."""
+    found = []
+    for law, masks, chances in laws_by_hand():
+        name = f"{type(law).__name__} {getattr(law, 'edges', '')}".strip()
+        mean = chances @ masks
+        covariance = (masks - mean).mT @ ((masks - mean) * chances[:, None])
+        largest = (masks / mean).abs().amax(0)
+        assert law.bound is not None
+        found.append(compare(law.mean, "==", mean, f"mean, {name}"))
+        found.append(compare(law.covariance, "==", covariance, f"covariance, {name}"))
+        Cbar = covariance / torch.outer(mean, mean) ** power
+        found.append(compare(law.characteristic, "==", Cbar, f"Cbar, {name}"))
+        found.append(compare(law.bound, "==", largest, f"largest multiplier, {name}"))
+    return found
+
+
+def any_law(scale: float) -> list[Comparison]:
+    """Penalties of every family under correlated laws and weighted examples, against the sum over all masks."""
+    found = []
+    laws = laws_by_hand()
+    inputs, targets, weights = normal(1, 6, 2), normal(2, 6, 2), uniform_masks(6)[0]
+    data = Sample(inputs, targets, weights)
+    families: Sequence[tuple[Model, int]] = (
+        (TwoLayerLinear(normal(3, 2, 4), normal(4, 2, 4)), 1),
+        (Connections(normal(5, 2, 2), normal(6, 2, 2)), 1),
+        (DeepLinear([normal(7, 4, 2), normal(8, 4, 4), normal(9, 2, 4)]), 2),
+    )
+    for (model, layers), (law, masks, chances) in itertools.product(families, laws):
+        masks_of = law if layers == 1 else Product([law, law])
+        multipliers = masks / (chances @ masks)
+        choices = list(itertools.product(range(len(masks)), repeat=layers))
+        total, shares = 0.0, weights / weights.sum()
+        for chosen in choices:
+            mask = torch.cat([multipliers[i] for i in chosen])
+            error = (targets - model.outputs(inputs, mask)).square().sum(1)
+            total += float(torch.stack([chances[i] for i in chosen]).prod() * (shares @ error))
+        plain = float(shares @ (targets - model.outputs(inputs)).square().sum(1))
+        label = f"{type(model).__name__}, {type(law).__name__}"
+        found.append(compare(risk(model, data), "==", plain, f"risk, {label}"))
+        found.append(compare(penalty(model, data, masks_of), "==", scale * (total - plain), f"penalty, {label}"))
+        if layers == 1:
+            moments = Moments.of_sample(data)
+            found.append(compare(penalty(model, moments, masks_of), "==", scale * (total - plain), f"moments, {label}"))
+    return found
+
+
+def last_weights(scale: float) -> list[Comparison]:
+    """DropConnect on the LAST weights: the sum over all masks, and draws of the layer itself."""
+    found = []
+    for seed, drop in ((1, 0.3), (2, 0.6)):
+        U, H, Y = normal(seed, 2, 3), normal(seed + 1, 3, 5), normal(seed + 2, 2, 5)
+        plain, total = float((Y - U @ H).square().sum()), 0.0
+        for kept, chance in coin_masks([drop] * 6):
+            total += chance * float((Y - (kept.reshape(2, 3) / (1 - drop) * U) @ H).square().sum())
+        formula = scale * drop / (1 - drop) * (U.square().sum(0) * H.square().sum(1)).sum()
+        found.append(compare(formula, "==", total - plain, f"drop={drop}"))
+        layer = DropConnect(3, 2, drop, bias=False, per_example=True, dtype=torch.float64)
+        with torch.no_grad():
+            layer.weight.copy_(U)
+            with torch.random.fork_rng():
+                torch.manual_seed(seed)
+                drawn = (Y.mT - layer(H.mT.expand(20_000, 5, 3))).square().sum((1, 2))
+        allowed = 5 * float(drawn.std()) / len(drawn) ** 0.5
+        found.append(compare(abs(float(drawn.mean()) - plain - float(formula)), "<=", allowed, "draws of the layer"))
+    return found
+
+
+def block_layer(drop_share: float) -> list[Comparison]:
+    """DropBlock in training: values are 0 or rescaled, and their mean over many draws is the input's."""
+    found = []
+    layer, image = DropBlock(0.2, 3), torch.ones(4000, 1, 8, 8, dtype=torch.float64)
+    with torch.random.fork_rng():
+        torch.manual_seed(4)
+        drawn = layer.train()(image)
+    lost = (drawn == 0).double().mean((1, 2, 3))
+    found.append(compare(abs(float(drawn.mean()) - 1), "<=", 0.02, "mean of the outputs"))
+    found.append(
+        compare(abs(float(lost.mean()) - drop_share), "<=", 5 * float(lost.std()) / 4000**0.5, "dropped share")
+    )
+    return found
+
+
+def flow_sum(scale: float) -> list[Comparison]:
+    """relu_alpha = sum_k |u_k| sqrt(E relu(v_k.x)^2), and for both signs sqrt(v_k^T C v_k / 2)."""
+    found = []
+    for seed in range(3):
+        data = sample(seed, 9, 3, 1)
+        V, u = normal(seed, 5, 3), normal(seed + 1, 1, 5)
+        net = ReLUNet([V, u])
+        plain = sum(
+            abs(float(u[0, k])) * float(torch.relu(data.inputs @ V[k]).square().mean()) ** 0.5 for k in range(5)
+        )
+        both = sum(abs(float(u[0, k])) * float((data.inputs @ V[k]).square().mean() / 2) ** 0.5 for k in range(5))
+        found.append(compare(relu_alpha(net, data), "==", scale * plain, "alpha"))
+        found.append(compare(relu_alpha(net, data, symmetrized=True), "==", scale * both, "alpha, both signs"))
+    return found

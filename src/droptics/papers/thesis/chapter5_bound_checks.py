@@ -1,0 +1,100 @@
+"""What the claims on the bounds of chapter 5 compare: the calculators against the lemmas put together again."""
+
+from __future__ import annotations
+
+import math
+
+from droptics.bounds import lazy, martingale
+from droptics.evidence.claims import Comparison, compare
+from droptics.papers.instances import tensor
+from droptics.papers.thesis.chapter5_checks import loss
+
+
+def learning_terms(factor: float) -> list[Comparison]:
+    """Theorem 14 put together from its lemmas against factor/4 of the calculator with printed constants.
+
+    ||W_1 - U||^2/(eta T) <= lam^2/(eta T) (Lemma 12), twice the loss of the competitor, lam^2/(2 eta T) with
+    probability 1 - delta (Lemma 13) and at most 2 c sqrt m always (Lemma 17), delta = 1/(4 eta c sqrt(m) T).
+    """
+    found = []
+    for gamma, steps, rate, lam, c, m in _settings():
+        delta = 1 / (4 * rate * c * math.sqrt(m) * steps)
+        whole = lam**2 / (rate * steps) + 2 * (lam**2 / (2 * rate * steps) + delta * 2 * c * math.sqrt(m))
+        stated = lazy(margin=gamma, steps=steps, inputs=784, drop=0.5, printed=True).value
+        found.append(compare(whole, "<=", factor / 4 * stated, f"margin {gamma}", precision=1e-12, scale=0.0))
+    return found
+
+
+def compression_terms(factor: float) -> list[Comparison]:
+    """Theorem 15 from its lemmas: the fixed point of the martingale inequality against factor/12 of the print."""
+    found = []
+    for gamma, steps, rate, lam, _, _ in _settings():
+        sum_of_slopes = visited_slopes(2 * lam**2 / rate, 0.05)
+        stated = lazy(margin=gamma, steps=steps, inputs=784, drop=0.5, printed=True, compression=True).value
+        mean = 2 * math.log(2) * sum_of_slopes / steps
+        found.append(compare(mean, "<=", factor / 12 * stated, f"margin {gamma}", precision=1e-12, scale=0.0))
+    return found
+
+
+def visited_slopes(losses: float, delta: float) -> float:
+    """The largest S = sum_t Q(W_t; B_t) with S <= losses + the deviation of Theorem 22, whose variance is S/ln 2."""
+    S = losses
+    for _ in range(400):
+        S = losses + martingale(S / math.log(2), 1 / math.log(2), confidence=1 - delta)
+    return S
+
+
+def compression_constants(first: float, second: float) -> list[Comparison]:
+    """Factors of lam^2/(eta T) and of ln(1/delta)/T that the proof of Theorem 15 needs, from that fixed point."""
+    both = [2 * math.log(2) * visited_slopes(losses, 0.01) for losses in (0.0, 2.0)]
+    return [
+        compare(both[1] - both[0], "<=", first, "factor of lam^2/(eta T)", precision=1e-4),
+        compare(both[0] / math.log(100), "<=", second, "factor of ln(1/delta)/T", precision=1e-4),
+    ]
+
+
+def _settings() -> list[tuple[float, int, float, float, float, float]]:
+    """Margins and steps with lam, c and m by their own fixed point, rate ln 2, 784 inputs."""
+    found = []
+    rate = math.log(2)
+    for gamma, steps in ((0.25, 10**6), (0.1, 10**8)):
+        m = 1.0
+        for _ in range(200):
+            c = math.sqrt(784) + max(1 / (14 * gamma**2), 2 * math.sqrt(math.log(m))) + 1
+            lam = 5 / gamma * math.log(2 * rate * steps)
+            lam += math.sqrt(44 / gamma**2 * math.log(24 * rate * c * math.sqrt(m) * steps**2))
+            m = 2401 * gamma**-6 * lam**2
+        found.append((gamma, steps, rate, lam, c, m))
+    return found
+
+
+def lazy_is_vacuous(compression: bool) -> list[Comparison]:
+    """At the margin of two MNIST digits one pass over the data and width 10^6 are far from enough."""
+    bound = lazy(margin=0.05, steps=12_000, inputs=784, drop=0.5, compression=compression, printed=True)
+    return [
+        compare(bound.value, ">=", 1.0, "bound after one pass"),
+        compare(bound.needed["width"], ">", 1e15, "width the theorem asks for"),
+        compare(bound.needed["steps"], ">", 1e7, "steps the theorem asks for"),
+    ]
+
+
+def sharper(share: float) -> list[Comparison]:
+    """(lam^2 + 2.45)/(eta T) and 4.93 (lam^2 + 1.45)/(eta T) + .. from the lemmas, the competitor's loss as proved.
+
+    The competitor has score at least ln(2 eta T) in every step, so loss log2(1 + 1/(2 eta T)); the control halves the
+    calculator's answer.
+    """
+    found = []
+    for gamma, steps, rate, lam, c, m in _settings():
+        competitor = float(loss(tensor(math.log(2 * rate * steps))))
+        delta = 1 / (4 * rate * c * math.sqrt(m) * steps)
+        whole = lam**2 / (rate * steps) + 2 * (competitor + delta * 2 * c * math.sqrt(m))
+        ours = lazy(margin=gamma, steps=steps, inputs=784, drop=0.0).value
+        found.append(compare(whole, "<=", share * ours, f"learning, margin {gamma}", precision=1e-12, scale=0.0))
+        found.append(compare(ours, "<=", 1.01 * whole, "and hardly more", precision=1e-12, scale=0.0))
+        slopes = visited_slopes(lam**2 / rate + 2 * steps * competitor, 0.05 - delta)
+        ours = lazy(margin=gamma, steps=steps, inputs=784, drop=0.0, compression=True).value
+        mean = 2 * math.log(2) * slopes / steps
+        found.append(compare(mean, "<=", share * ours, f"compression, margin {gamma}", precision=1e-12, scale=0.0))
+        found.append(compare(ours, "<=", 1.01 * mean, "and hardly more", precision=1e-12, scale=0.0))
+    return found

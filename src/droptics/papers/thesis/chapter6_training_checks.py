@@ -1,0 +1,160 @@
+"""What the claims of chapter 6 on adversarial training compare: runs of Algorithm 6 at the stated sizes, and bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from droptics.attacks.leaky import LeakyNet, LeakyRun, adversarial_sgd, beta_robust_error, reflected_pgd
+from droptics.bounds import adversarial
+from droptics.data import Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.papers.instances import tensor
+
+GAMMA, REACH, RADIUS = 0.9, 1.0, 0.1
+
+
+def _population(count: int = 24) -> tuple[Tensor, Tensor]:
+    """Points of the unit circle with margin at least GAMMA along the first axis, both labels."""
+    angle = torch.linspace(-1, 1, count, dtype=torch.float64) * math.acos(GAMMA)
+    y = torch.ones(count, dtype=torch.float64)
+    y[::2] = -1
+    return y[:, None] * torch.stack([angle.cos(), angle.sin()], 1), y
+
+
+def _trained(net: LeakyNet, steps: int, eta: float, attack_steps: int, seed: int, every: int) -> LeakyRun:
+    X, y = _population()
+    drawn = torch.randint(len(y), (steps,), generator=torch.Generator().manual_seed(seed))
+    return adversarial_sgd(
+        net,
+        lambda t: (X[drawn[t]][None], y[drawn[t]][None]),
+        radius=RADIUS,
+        steps=steps,
+        step=eta,
+        attack_steps=attack_steps,
+        every=every,
+    )
+
+
+def _wrong_start(width: int, slope: float, size: float, top: float = 1.0) -> LeakyNet:
+    """All units against the right direction, ||W||_F = size, |a_r| = top / sqrt m."""
+    a = torch.ones(width, dtype=torch.float64) * top / width**0.5
+    W = torch.zeros(width, 2, dtype=torch.float64)
+    W[:, 0] = -size / width**0.5
+    return LeakyNet(W, a, slope)
+
+
+def norm_growth(constant: float) -> list[Comparison]:
+    """||W_{t+1}||^2 <= ||W_1||^2 + constant eta t along runs; a start of score one grows by .61 eta in a step."""
+    found = []
+    x = tensor([[1.0, 0.0]])
+    eta = 1 / (REACH + RADIUS) ** 2
+    aligned = LeakyNet(tensor([[1.0, 0.0]]), tensor([1.0]), 1.0)
+    runs = [
+        adversarial_sgd(aligned, lambda t: (x, tensor([1.0])), radius=0.0, steps=20, step=1.0, attack_steps=1),
+        *(_trained(_wrong_start(4, slope, 3.0), 60, eta, 3, 1, 1) for slope in (0.5, 1.0)),
+    ]
+    for run, step in zip(runs, (1.0, eta, eta), strict=True):
+        squares = tensor(run.norms).square()
+        limit = squares[0] + constant * step * torch.arange(len(squares), dtype=torch.float64)
+        found.append(compare(squares, "<=", limit, "squared norm of the weights"))
+    return found
+
+
+def learns(share: float, top: float = 1.0, cap: int = 60) -> list[Comparison]:
+    """Lemma 19: E_D[-l'(y f(delta_atk))] <= eps at some iterate within `share` of its number of steps, or `cap`.
+
+    The mean over D is over all points, each attacked; the expectation over samples is a mean over runs. One iterate
+    suffices, so a run may end before the stated number of steps.
+    """
+    found = []
+    X, y = _population()
+    for slope, eps, size in ((0.9, 0.3, 4.0), (1.0, 0.25, 4.0)):
+        eta = 1 / (REACH + RADIUS) ** 2
+        stated = 4 * (1 + size * GAMMA * slope * eps) / (eta * ((GAMMA - RADIUS) * slope * eps) ** 2)
+        steps = min(math.floor(share * stated), cap)
+        runs = [_trained(_wrong_start(4, slope, size, top), steps, eta, 3, seed, max(steps // 8, 1)) for seed in (1, 2)]
+        means = []
+        for nets in zip(*(run.nets for run in runs), strict=True):
+            attacked = [reflected_pgd(net, X, y, RADIUS, 1 / max(net.norm**2, 1.0), 3) for net in nets]
+            forces = [torch.sigmoid(-y * net(points)).mean() for net, points in zip(nets, attacked, strict=True)]
+            means.append(float(torch.stack(forces).mean()))
+        found.append(compare(means[0], ">", eps, "before training"))
+        found.append(compare(min(means), "<=", eps, f"least mean of -l', slope {slope}"))
+    return found
+
+
+def robust_training(eps: float, share: float, top: float = 1.0, cap: int = 40) -> list[Comparison]:
+    """Theorem 16: L_beta(W_tau) <= 2 eps for some tau within `share` of T_tr (or `cap`), certified on all points of D.
+
+    T_tr, beta and the rates come from `bounds.adversarial`; T_atk is compared with the largest norm on the way.
+    """
+    found = []
+    X, y = _population()
+    data = Sample(X, y[:, None])
+    for slope in (0.95, 1.0) if top == 1.0 else (1.0,):
+        size, effort = 2.0, 6
+        stated = adversarial(
+            data_radius=REACH, margin=GAMMA, radius=RADIUS, error=eps, slope=slope, width=4, start_norm=size
+        )
+        steps, rate = min(math.floor(share * stated.value), cap), stated.terms["training_rate"]
+        starts = [_wrong_start(4, slope, size, top)] * (2 if top == 1.0 else 1)
+        runs = [_trained(net, steps, rate, effort, seed, max(steps // 6, 1)) for seed, net in enumerate(starts)]
+        largest = max(max(run.norms) for run in runs)
+        found.append(compare(effort, ">=", 8 * RADIUS**2 * largest**2 / eps, "attack steps against T_atk"))
+        beta = stated.terms["beta"]
+        errors = [
+            [float(beta_robust_error(net, data, RADIUS, beta, steps=8).upper) for net in run.nets] for run in runs
+        ]
+        means = [sum(pair) / len(pair) for pair in zip(*errors, strict=True)]
+        found.append(compare(means[0], ">", 2 * eps, "before training"))
+        found.append(compare(min(means), "<=", 2 * eps, f"least L_beta, slope {slope}"))
+    return found
+
+
+def iterations_corollary(constant: float) -> list[Comparison]:
+    """T_tr of the theorem as printed, at the values of the corollary, against the stated number."""
+    found = []
+    for gamma, nu, R, eps in ((1.0, 0.5, 2.0, 0.3), (0.755, 0.0755, 16.0, 0.99)):
+        options = {"data_radius": R, "margin": gamma, "radius": nu, "error": eps}
+        whole = adversarial(**options, constants="printed").value  # type: ignore[arg-type]
+        corollary = adversarial("cor4", **options, constants="printed").value  # type: ignore[arg-type]
+        found.append(compare(whole, "<=", constant / 128 * corollary, f"eps={eps}"))
+    return found
+
+
+def attack_steps(printed: bool) -> list[Comparison]:
+    """T_atk of Corollary 5 against 8 nu^2/(eta_atk eps) with its own eta_atk."""
+    found = []
+    for beta, nu, slope, norm, eps in ((0.5, 0.3, 0.8, 2.0, 0.1), (1.5, 0.2, 0.9, 0.7, 0.5)):
+        stated = adversarial(
+            "cor5",
+            data_radius=1.0,
+            margin=0.9,
+            radius=nu,
+            error=eps,
+            slope=slope,
+            beta=beta,
+            weight_norm=norm,
+            constants="printed" if printed else "corrected",
+        )
+        needed = 8 * nu**2 / (stated.terms["attack_rate"] * eps)
+        found.append(compare(stated.terms["attack_steps"], "==", needed, f"beta={beta}"))
+    return found
+
+
+def total_cost(last: Callable[[int], int]) -> list[Comparison]:
+    """Sum over the steps of 8 nu^2 (omega^2 + 3 eta (t-1))/eps against 12 nu^2 T last(T)/((R+nu)^2 eps)."""
+    nu, R, eps = 0.3, 2.0, 0.2
+    omega2, eta = 3 / (R + nu) ** 2, 1 / (R + nu) ** 2
+    found = []
+    for T in (1, 5, 100):
+        total = sum(8 * nu**2 * (omega2 + 3 * eta * (t - 1)) / eps for t in range(1, T + 1))
+        found.append(compare(total, "<=", 12 * nu**2 * T * last(T) / ((R + nu) ** 2 * eps), f"T={T}"))
+    ours = adversarial(data_radius=R, margin=1.0, radius=nu, error=eps, start_norm=omega2**0.5)
+    stated = 12 * nu**2 * ours.value * (ours.value + 1) / ((R + nu) ** 2 * eps)
+    found.append(compare(ours.terms["total_attack_steps"], "==", stated, "library"))
+    return found
