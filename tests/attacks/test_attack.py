@@ -550,13 +550,13 @@ def test_bad_data_is_refused_with_one_message() -> None:
         attack(net, Sample(good.inputs * 2, good.targets), threat, Pgd())
     with pytest.raises(ValueError, match="one row of outputs per input"):
         attack(lambda x: net(x).sum(), good, threat, Pgd())
-    with pytest.raises(ValueError, match="must be a Sample"):
+    with pytest.raises(ValueError, match="must be a droptics Sample"):
         attack(net, (good.inputs, good.targets), threat, Pgd())
     with pytest.raises(ValueError, match="must not have weights"):
         attack(net, Sample(good.inputs, good.targets, torch.ones(60, dtype=torch.float64)), threat, Pgd())
     with pytest.raises(ValueError, match="NaN or infinity"):
         attack(lambda x: net(x) / 0, good, threat, Pgd())
-    with pytest.raises(ValueError, match="torch callable"):
+    with pytest.raises(ValueError, match="model must be a droptics Model or a function, got int"):
         attack(3, good, threat, Pgd())
 
 

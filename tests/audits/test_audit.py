@@ -416,7 +416,7 @@ def test_report_is_valid_json_and_a_page(tmp_path):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda n, d: audit("net", d), "module must be a torch.nn.Module"),
+        (lambda n, d: audit("net", d), "module must be an nn.Module"),
         (lambda n, d: audit(n, d, "hinge"), "loss must be one of"),
         (lambda n, d: audit(n, d, draws=1), "draws must be at least 2"),
         (lambda n, d: audit(n, d, rates=(1.0,)), "rates must lie in"),

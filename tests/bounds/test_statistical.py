@@ -646,7 +646,7 @@ def test_lazy_of_a_model_and_data_uses_the_linear_margin():
 def test_degenerate_tails_and_crossings():
     assert bounds.hoeffding(0.0, [1.0]) == bounds.hoeffding(-1.0, [1.0]) == 1.0
     assert bounds.hoeffding(0.5, [0.0, 0.0]) == 0.0  # constants never deviate
-    with pytest.raises(ValueError, match="largest must be positive"):
+    with pytest.raises(ValueError, match="largest must be"):
         bounds.martingale(1.0, 0.0)
     assert classical.examples_needed(0.0, 1.0, 50) == 1.0
     assert classical.examples_needed(2.0, 1.0, 50) == 200.0

@@ -7,7 +7,10 @@ from pathlib import Path
 
 # A room imports only from lower floors, or from the left on floors where an arrow stands (ARROWS).
 FLOORS = [
-    ["errors", "checks", "files", "clusters", "linalg", "norms", "estimates", "losses", "plots", "gpu", "transforms"],
+    [
+        *("errors", "checks", "arguments", "files", "clusters", "linalg", "norms", "estimates", "losses", "plots"),
+        *("gpu", "transforms"),
+    ],
     ["data", "masks", "models"],
     ["penalties", "datasets"],
     ["envelopes", "equalization", "optima", "landscapes", "bounds", "coadaptation", "heads", "predictions"],
@@ -19,7 +22,13 @@ FLOORS = [
     ["__main__"],
 ]
 ARROWS = {3: ["envelopes", "equalization", "optima", "landscapes", "bounds"], 4: ["attacks", "training", "layers"]}
-GROUND_ARROWS = {"norms": {"checks", "linalg"}, "linalg": {"checks"}, "losses": {"checks"}, "estimates": {"checks"}}
+GROUND_ARROWS = {
+    "arguments": {"checks"},
+    "norms": {"arguments", "checks", "linalg"},
+    "linalg": {"arguments", "checks"},
+    "losses": {"arguments", "checks"},
+    "estimates": {"arguments", "checks"},
+}
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 PLOTTING = {"matplotlib"}
 

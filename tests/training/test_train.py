@@ -664,7 +664,7 @@ def test_checkpoints_of_another_training_are_refused(tmp_path):
         ({"step_size": [0.1, 0.1]}, "one per run"),
         ({"seed": [1, 2]}, "seed has size 2"),
         ({"batch_size": 0}, "batch_size must be a positive"),
-        ({"convention": "thesis"}, "convention must be one of"),
+        ({"convention": "thesis"}, "convention must be 'gradient' or"),
         ({"diverging": "ignore"}, "diverging must be"),
         ({"engine": "kernel", "batch_size": 2}, "engine='kernel' covers"),
         ({"engine": "products", "decay": 0.1}, "engine='products' covers"),

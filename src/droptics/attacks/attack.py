@@ -10,6 +10,7 @@ import torch
 from scipy.stats import beta as beta_law
 from torch import Tensor
 
+from droptics.arguments import Count, Probability, Whole, check_arguments
 from droptics.attacks.ascent import Trail, rates_of
 from droptics.attacks.gradients import Differentiable, Function, PlainMlp, differentiable
 from droptics.attacks.losses import check_problem, label_range, mistaken, values
@@ -82,7 +83,7 @@ def attack(
     threat: Threat,
     method: Method,
     *,
-    batch: int = 1000,
+    batch: Count = 1000,
     generator: torch.Generator | None = None,
 ) -> Attack:
     """Find perturbed inputs that a model gets wrong, and verify them.
@@ -106,6 +107,7 @@ def attack(
         ValueError: For labels out of range, inputs outside the box, or a loss that does not fit the outputs.
         CertificateError: If a method returned a point that is not reachable.
     """
+    check_arguments(attack, locals())
     check_positive("batch", batch)
     ends = check_data(data, threat)
     inputs, targets = data.inputs.detach(), data.targets
@@ -166,13 +168,14 @@ def robustness_curve(
     method: Method,
     radii: Sequence[float],
     *,
-    batch: int = 1000,
+    batch: Count = 1000,
 ) -> list[float]:
     """Robust error at each radius, in the order given.
 
     The radii are attacked from the smallest to the largest, and an example that is fooled at one radius is fooled at
     every larger one, so each attack only works on the examples that are left and the curve never falls.
     """
+    check_arguments(robustness_curve, locals())
     errors: dict[float, float] = {}
     left = data
     for radius in sorted({float(radius) for radius in radii}):
@@ -188,8 +191,9 @@ def robustness_curve(
     return [errors[float(radius)] for radius in radii]
 
 
-def proportion(count: int, total: int, confidence: float = 0.95) -> Estimate:
+def proportion(count: Whole, total: Count, confidence: Probability = 0.95) -> Estimate:
     """A share of examples with its exact (Clopper-Pearson) binomial interval."""
+    check_arguments(proportion, locals())
     check_probability("confidence", confidence)
     tail = (1 - confidence) / 2
     low = 0.0 if count == 0 else float(beta_law.ppf(tail, count, total - count + 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.attacks.gradients import Function, differentiable
 from droptics.attacks.losses import margins
 from droptics.attacks.threat import Threat
@@ -17,6 +18,7 @@ def affine_map(model: Model | Function, inputs: Tensor) -> tuple[Tensor, Tensor]
     Read off from one gradient per output at zero, then compared with the model on the inputs. A ValueError names the
     deviation when the two differ by more than the rounding of the sums.
     """
+    check_arguments(affine_map, locals())
     tape = differentiable(model)
     zero = torch.zeros_like(inputs[:1])
     offset = tape.forward(zero)[0]
@@ -47,6 +49,7 @@ def linear_attack(model: Model | Function, inputs: Tensor, targets: Tensor, thre
     which is the smallest margin of all because the minimum over points and over classes commute.
     Cost O(n features outputs). Claims: thesis-eq6.3, thesis-rem6.5.3.
     """
+    check_arguments(linear_attack, locals())
     matrix, offset = affine_map(model, inputs)
     region = threat.around(inputs)
     if matrix.shape[0] == 1:
@@ -68,5 +71,6 @@ def linear_attack(model: Model | Function, inputs: Tensor, targets: Tensor, thre
 
 def smallest_margins(model: Model | Function, inputs: Tensor, targets: Tensor, threat: Threat) -> Tensor:
     """The smallest margin (n,) an affine model can be brought to within the threat; exact."""
+    check_arguments(smallest_margins, locals())
     points = linear_attack(model, inputs, targets, threat)
     return margins(differentiable(model).scores(points), targets)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
+from droptics.arguments import Count, check_arguments
 from droptics.attacks.attack import Attack, WeakAttackWarning, attack, check_data, proportion
 from droptics.attacks.averaged import Averaged
 from droptics.attacks.gradients import Function, as_columns
@@ -37,12 +38,13 @@ _FULL_SEARCH = 5000  # queries without gradients once one of the first showed th
 _MANY = 0.1  # share of the examples from which an observation is worth a warning
 
 
-def standard_attacks(outputs: int) -> list[Method]:
+def standard_attacks(outputs: Count) -> list[Method]:
     """The default ensemble for a model with this many outputs, the cheapest attack first.
 
     Margins of the nearest class, cross-entropy with steps that adapt, every wrong class in turn by margin and by the
     difference of logits ratio, the nearest boundary, and a search without gradients.
     """
+    check_arguments(standard_attacks, locals())
     if outputs == 1:
         return [Pgd(Margin()), Apgd(Logistic(), start="random"), Fab(steps=50), Square(queries=1000)]
     ensemble: list[Method] = [Pgd(Margin()), Apgd(CrossEntropy(), start="random"), Pgd(Margin("every"))]
@@ -57,7 +59,7 @@ def robust_accuracy(
     threat: Threat,
     methods: Sequence[Method] | None = None,
     *,
-    batch: int = 1000,
+    batch: Count = 1000,
     checkpoint: str | PathLike[str] | None = None,
 ) -> Robustness:
     """Accuracy under an ensemble of attacks: the worst case over all of them, example by example.
@@ -82,6 +84,7 @@ def robust_accuracy(
     Raises:
         ValueError: For data or methods that do not fit the model, or a checkpoint of another run.
     """
+    check_arguments(robust_accuracy, locals())
     check_positive("batch", batch)
     check_data(data, threat)
     outputs = _outputs_of(model, data)

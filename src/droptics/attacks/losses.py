@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from droptics.arguments import Count, check_arguments, check_fields
 from droptics.losses import CrossEntropy, Logistic, Loss, binary_margin, check_labels
 
 # From this confidence on p - 1 loses digits, and the softmax over the wrong classes gives the same direction exactly.
@@ -35,9 +36,10 @@ class Margin(Loss):
     """
 
     target: Target = "nearest"
-    candidates: int = 9
+    candidates: Count = 9
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _check_target(self.target, self.candidates)
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -64,9 +66,10 @@ class Reflected(Loss):
 
     loss: Loss
     target: Target = "nearest"
-    candidates: int = 9
+    candidates: Count = 9
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not isinstance(self.loss, (CrossEntropy, Logistic, Margin)):
             raise ValueError(
                 f"loss must be a function of the margin (CrossEntropy, Logistic or Margin) to be reflected, "
@@ -120,6 +123,7 @@ def _check_target(target: str, candidates: int) -> None:
 
 def margins(outputs: Tensor, targets: Tensor) -> Tensor:
     """z_y minus the largest other output, or y f for one output; positive where the prediction is right."""
+    check_arguments(margins, locals())
     if outputs.shape[-1] == 1:
         return binary_margin(outputs, targets)
     check_labels(targets, outputs.shape[-1])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from droptics.arguments import Count, Finite, Positive, Seed, check_fields
 from droptics.attacks.losses import Margin
 from droptics.checks import check_positive, check_probability
 from droptics.losses import CrossEntropy, Loss
@@ -16,9 +17,12 @@ from droptics.losses import CrossEntropy, Loss
 class Decay:
     """A step size that is multiplied by `factor` every `every` steps, starting from `first`."""
 
-    first: float
-    factor: float = 0.2
-    every: int = 10
+    first: Positive
+    factor: Finite = 0.2
+    every: Count = 10
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __call__(self, step: int) -> float:
         """Size of step number 0, 1, 2, ..."""
@@ -37,6 +41,9 @@ class Fgsm:
 
     loss: Loss = field(default_factory=CrossEntropy)
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True)
 class Bim:
@@ -51,10 +58,11 @@ class Bim:
     """
 
     loss: Loss = field(default_factory=CrossEntropy)
-    steps: int = 10
+    steps: Count = 10
     step: Step | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_positive("steps", self.steps)
         _check_step(self.step)
 
@@ -81,16 +89,17 @@ class Pgd:
     """
 
     loss: Loss = field(default_factory=CrossEntropy)
-    steps: int = 40
+    steps: Count = 40
     step: Step | None = None
-    restarts: int = 1
+    restarts: Count = 1
     start: Literal["input", "random"] = "input"
     gradient: Literal["steepest", "raw"] = "steepest"
     projection: Literal["clip", "exact"] = "clip"
     stop: Literal["fooled", "never"] = "fooled"
-    seed: int = 0
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_positive("steps", self.steps)
         check_positive("restarts", self.restarts)
         _check_step(self.step)
@@ -135,12 +144,13 @@ class Apgd:
     """
 
     loss: Loss = field(default_factory=CrossEntropy)
-    steps: int = 100
-    restarts: int = 1
+    steps: Count = 100
+    restarts: Count = 1
     start: Literal["input", "random"] = "input"
-    seed: int = 0
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_positive("steps", self.steps)
         check_positive("restarts", self.restarts)
         if self.start not in ("input", "random"):
@@ -163,12 +173,13 @@ class Fab:
         seed: Of the random starts, when no generator is passed.
     """
 
-    steps: int = 100
-    restarts: int = 1
-    candidates: int = 9
-    seed: int = 0
+    steps: Count = 100
+    restarts: Count = 1
+    candidates: Count = 9
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name in ("steps", "restarts", "candidates"):
             check_positive(name, getattr(self, name))
 
@@ -191,11 +202,12 @@ class Square:
 
     loss: Loss = field(default_factory=Margin)
     queries: int = 5000
-    first: float = 0.8
-    restarts: int = 1
-    seed: int = 0
+    first: Positive = 0.8
+    restarts: Count = 1
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_positive("queries", self.queries)
         check_positive("restarts", self.restarts)
         check_probability("first", self.first)

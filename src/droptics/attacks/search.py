@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.attacks.apgd import AdaptiveAscent
 from droptics.attacks.ascent import Ascent, Trail, chooses, linearized_order, stuck
 from droptics.attacks.closed_form import linear_attack
@@ -40,6 +41,7 @@ def perturb(
     The model runs in the mode it is in, nothing is verified, no gradient reaches the parameters, and the result is
     detached. An empty batch comes back empty.
     """
+    check_arguments(perturb, locals())
     return search(model, inputs, targets, threat, method, generator).inputs
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.arguments import NonNegative, check_arguments
+
 _NAMES = {"l2": "l2", "linf": "linf", "l1": "l1", "2": "l2", "inf": "linf", "1": "l1", "2.0": "l2", "1.0": "l1"}
 _DUAL = {"l2": 2.0, "linf": 1.0, "l1": math.inf}
 _ORDER = {"l2": 2.0, "linf": math.inf, "l1": 1.0}
@@ -31,7 +33,8 @@ class Threat:
     radius: float
     box: tuple[float, float] | None = None
 
-    def __init__(self, norm: str | float, radius: float, box: tuple[float, float] | None = None) -> None:
+    def __init__(self, norm: str | float, radius: NonNegative, box: tuple[float, float] | None = None) -> None:
+        check_arguments(Threat.__init__, locals())
         name = _NAMES.get(str(norm).lower())
         if name is None:
             raise ValueError(f"norm must be 'l2', 'linf' or 'l1' (or 2, inf, 1), got {norm!r}")

@@ -12,6 +12,7 @@ import torch.distributed
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
+from droptics.arguments import Count, Probability, Seed, check_arguments
 from droptics.audits.batches import Batch, as_loss, batches, guess_loss, mean_loss, run
 from droptics.audits.discovery import Finding, Site, discover
 from droptics.audits.explaining import explain
@@ -57,10 +58,10 @@ def audit(
     *,
     validation: object | None = None,
     rates: Sequence[float] = RATES,
-    draws: int = 4,
-    batch_size: int = 256,
-    confidence: float = 0.99,
-    seed: int = 0,
+    draws: Count = 4,
+    batch_size: Count = 256,
+    confidence: Probability = 0.99,
+    seed: Seed = 0,
     progress: bool | None = None,
     distributed: bool = False,
 ) -> Report:
@@ -89,6 +90,7 @@ def audit(
     Cost: per batch one clean pass, draws passes for the total and (1 + len(rates)) draws for every sampled site;
     about six passes once.
     """
+    check_arguments(audit, locals())
     _check(module, rates, draws, batch_size, confidence)
     device = next(
         (tensor.device for tensor in itertools.chain(module.parameters(), module.buffers())), torch.device("cpu")

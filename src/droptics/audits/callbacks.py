@@ -12,12 +12,14 @@ from typing import Any
 
 from torch import nn
 
+from droptics.arguments import Count, check_arguments
 from droptics.audits.audit import audit
 from droptics.audits.report import Report
 
 
 def audit_numbers(report: Report) -> dict[str, float]:
     """The numbers worth a curve: `dropout/<site>/penalty_share`, `imbalance`, `coadaptation`, and the totals."""
+    check_arguments(audit_numbers, locals())
     numbers = {
         "dropout/clean_loss": report.clean_loss,
         "dropout/training_loss": report.training_loss.value,
@@ -43,11 +45,12 @@ def _base(*candidates: tuple[str, str]) -> type:
     return object
 
 
-def lightning_callback(data: object, loss: Any = None, *, every: int = 1, **options: Any) -> Any:
+def lightning_callback(data: object, loss: Any = None, *, every: Count = 1, **options: Any) -> Any:
     """A PyTorch Lightning callback that audits the module on `data` after every `every`-th training epoch.
 
     Numbers go to the module's own logger through `log_dict`. `options` are passed to `audit`.
     """
+    check_arguments(lightning_callback, locals())
 
     class AuditCallback(_base(("lightning.pytorch", "Callback"), ("pytorch_lightning", "Callback"))):  # type: ignore[misc]
         """Audits at the end of epochs."""
@@ -66,7 +69,7 @@ def huggingface_callback(
     data: object,
     loss: Any = None,
     *,
-    every: int = 1,
+    every: Count = 1,
     log: Callable[[dict[str, float]], None] | None = None,
     **options: Any,
 ) -> Any:
@@ -74,6 +77,7 @@ def huggingface_callback(
 
     Numbers are appended to the trainer's log history and handed to `log` if given. `options` are passed to `audit`.
     """
+    check_arguments(huggingface_callback, locals())
 
     class AuditCallback(_base(("transformers", "TrainerCallback"))):  # type: ignore[misc]
         """Audits at the end of epochs."""

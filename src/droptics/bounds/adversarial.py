@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from droptics.arguments import Count, Finite, NonNegative, Positive, check_arguments
 from droptics.checks import check_positive
 from droptics.estimates import Bound
 
@@ -15,17 +16,17 @@ Constants = Literal["corrected", "printed", "printed beta"]
 def adversarial(
     statement: Statement = "thm16",
     *,
-    data_radius: float,
-    margin: float,
-    radius: float,
-    error: float,
-    slope: float = 1.0,
-    width: int = 1,
-    top: float | None = None,
-    start_norm: float | None = None,
-    beta: float | None = None,
-    rate: float | None = None,
-    weight_norm: float | None = None,
+    data_radius: Positive,
+    margin: Positive,
+    radius: NonNegative,
+    error: Finite,
+    slope: Finite = 1.0,
+    width: Count = 1,
+    top: Positive | None = None,
+    start_norm: NonNegative | None = None,
+    beta: Finite | None = None,
+    rate: Positive | None = None,
+    weight_norm: NonNegative | None = None,
     constants: Constants = "corrected",
 ) -> Bound:
     r"""Iterations after which adversarial training with the reflected loss has beta-robust error at most 2 error.
@@ -67,6 +68,7 @@ def adversarial(
         The number of training iterations, with every rate, step count and threshold by name among the terms.
         Claims: thesis-thm16, thesis-cor4, thesis-cor5, thesis-cor5-corrected, thesis-lem18, thesis-lem19, thesis-eq6.7.
     """
+    check_arguments(adversarial, locals())
     _check(statement, constants, data_radius, margin, radius, error, slope)
     check_positive("width", width)
     factor = 4.0 if constants == "corrected" else 2.0

@@ -5,12 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from droptics.arguments import Count, Extended, Finite, NonNegative, Positive, Probability, check_arguments
 from droptics.checks import check_positive, check_probability
 from droptics.estimates import Bound
 
 
 def uniform(
-    risk: float, complexity: float, examples: int, *, confidence: float = 0.95, empirical: bool = False
+    risk: NonNegative,
+    complexity: Extended,
+    examples: Count,
+    *,
+    confidence: Probability = 0.95,
+    empirical: bool = False,
 ) -> Bound:
     """Uniform deviation for losses in [0, 1] (thesis-thm18).
 
@@ -18,6 +24,7 @@ def uniform(
     mean g + 2 R_n + sqrt(log(1/delta) / 2n), or mean g + 2 R_S + 3 sqrt(log(2/delta) / 2n) with the empirical
     Rademacher complexity R_S (`empirical=True`).
     """
+    check_arguments(uniform, locals())
     failure = failure_probability(confidence)
     check_positive("examples", examples)
     slack = 3 * tail(examples, failure / 2) if empirical else tail(examples, failure)
@@ -25,12 +32,12 @@ def uniform(
 
 
 def squared(
-    risk: float,
-    complexity: float,
-    examples: int,
+    risk: NonNegative,
+    complexity: Extended,
+    examples: Count,
     *,
-    deviation: float = 2.0,
-    confidence: float = 0.95,
+    deviation: Finite = 2.0,
+    confidence: Probability = 0.95,
     empirical: bool = False,
 ) -> Bound:
     """Uniform deviation for the squared loss with |prediction - target| <= M = `deviation` (thesis-thm19).
@@ -38,30 +45,34 @@ def squared(
     E loss <= mean loss + 4 M R_n + M^2 sqrt(log(2/delta) / 2n); with the empirical complexity (`empirical=True`)
     the last term is three times as large. The loss is 2 M-Lipschitz, hence the factor 2 * 2M.
     """
+    check_arguments(squared, locals())
     check_positive("examples", examples)
     slack = (3 if empirical else 1) * deviation**2 * tail(examples, failure_probability(confidence) / 2)
     complexity_term = 4 * deviation * complexity
     return assemble(check_non_negative("risk", risk), complexity_term, slack, deviation**2, examples, "thesis-thm19")
 
 
-def hoeffding(deviation: float, ranges: list[float] | tuple[float, ...]) -> float:
+def hoeffding(deviation: Finite, ranges: list[float] | tuple[float, ...]) -> float:
     """P(sum X_i >= t) <= exp(-2 t^2 / sum range_i^2) for independent centered X_i in intervals (thesis-thm17)."""
+    check_arguments(hoeffding, locals())
     spread = sum(check_non_negative("ranges", width) ** 2 for width in ranges)
     if deviation <= 0:
         return 1.0
     return math.exp(-2 * deviation**2 / spread) if spread else 0.0
 
 
-def gaussian_tail(deviation: float, lipschitz: float) -> float:
+def gaussian_tail(deviation: Finite, lipschitz: NonNegative) -> float:
     """P(f(z) - E f >= t) <= exp(-t^2 / (2 rho^2)) for z ~ N(0, I) and f rho-Lipschitz (thesis-thm21)."""
+    check_arguments(gaussian_tail, locals())
     check_non_negative("lipschitz", lipschitz)
     if deviation <= 0:
         return 1.0
     return math.exp(-(deviation**2) / (2 * lipschitz**2)) if lipschitz else 0.0
 
 
-def martingale(variance: float, largest: float, *, confidence: float = 0.95) -> float:
+def martingale(variance: NonNegative, largest: Positive, *, confidence: Probability = 0.95) -> float:
     """R ln(1/delta) + (e - 2) V / R, which a martingale with differences <= R exceeds rarely (thesis-thm22)."""
+    check_arguments(martingale, locals())
     if not largest > 0:
         raise ValueError(f"largest must be positive, got {largest}")
     failure = failure_probability(confidence)

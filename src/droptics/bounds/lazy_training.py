@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from droptics.arguments import Count, DropRate, Positive, Probability, check_arguments
 from droptics.bounds.classical import check_non_negative, crossing, failure_probability
 from droptics.bounds.margins import linear_margin
 from droptics.checks import as_drop, check_positive
@@ -35,13 +36,14 @@ class LazySetting:
 
 
 def lazy_setting(
-    margin: float, steps: float, inputs: int, *, rate: float = LARGEST_RATE, width: float | None = None
+    margin: Positive, steps: float, inputs: Count, *, rate: Positive = LARGEST_RATE, width: float | None = None
 ) -> LazySetting:
     """Evaluate lambda, c and the width condition; without `width`, at the least admissible width (thesis-thm14).
 
     The width condition m >= 2401 gamma^-6 lambda(m)^2 contains m on both sides: its right-hand side grows like
     ln m, so iterating it from m = 1 climbs to the least solution (fewer than 20 steps to rounding).
     """
+    check_arguments(lazy_setting, locals())
     _check_setting(margin, steps, inputs, rate)
     if width is not None:
         return _at_width(margin, steps, inputs, rate, check_non_negative("width", width))
@@ -58,14 +60,14 @@ def lazy(
     model: ReLUNet | None = None,
     data: Sample | None = None,
     *,
-    margin: float | None = None,
-    steps: int | None = None,
-    inputs: int | None = None,
-    width: int | None = None,
-    drop: float = 0.5,
-    rate: float = LARGEST_RATE,
+    margin: Positive | None = None,
+    steps: Count | None = None,
+    inputs: Count | None = None,
+    width: Count | None = None,
+    drop: DropRate = 0.5,
+    rate: Positive = LARGEST_RATE,
     compression: bool = False,
-    confidence: float = 0.95,
+    confidence: Probability = 0.95,
     printed: bool = False,
 ) -> Bound:
     """Mean misclassification over the iterates of dropout training in the lazy regime.
@@ -83,6 +85,7 @@ def lazy(
     gives the steps at which the bound falls below 1 and the width these ask for. A model and data (labels +-1) supply
     width, inputs, steps (one pass) and the linear margin times (1 - drop) / 2.
     """
+    check_arguments(lazy, locals())
     keep = 1 - float(as_drop(drop))
     if model is not None and width is None:
         width = model.weights[0].shape[-2]
@@ -112,11 +115,14 @@ def lazy(
     return Bound(sum(terms.values()), terms, claim, 1.0, needed)
 
 
-def active_units(width: int, drop: float, steps: int, *, confidence: float = 0.95, printed: bool = False) -> float:
+def active_units(
+    width: Count, drop: DropRate, steps: Count, *, confidence: Probability = 0.95, printed: bool = False
+) -> float:
     """Units that are active in every visited sub-network, at most q m + sqrt(m ln(T/delta) / 2) with q = 1 - drop.
 
     Hoeffding and a union bound over the T steps; the thesis prints sqrt(2 m ln(T/delta)), twice as much.
     """
+    check_arguments(active_units, locals())
     check_positive("width", width)
     check_positive("steps", steps)
     logarithm = math.log(steps / failure_probability(confidence))
@@ -124,8 +130,9 @@ def active_units(width: int, drop: float, steps: int, *, confidence: float = 0.9
     return min(float(width), (1 - float(as_drop(drop))) * width + math.sqrt(spread))
 
 
-def initial_norm(width: int, inputs: int) -> float:
+def initial_norm(width: Count, inputs: Count) -> float:
     """sqrt(d) + 2 sqrt(ln m), which no row of a standard Gaussian start exceeds with probability 1 - 1/m."""
+    check_arguments(initial_norm, locals())
     check_positive("width", width)
     check_positive("inputs", inputs)
     return math.sqrt(inputs) + 2 * math.sqrt(math.log(width))

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from torch import Tensor
 
+from droptics.arguments import Count, DropRate, NonNegative, Seed, check_arguments
 from droptics.checks import as_drop, check_positive
 from droptics.data import Sample
 from droptics.estimates import Estimate
 
 
-def linear_margin(data: Sample, tolerance: float = 1e-6) -> float:
+def linear_margin(data: Sample, tolerance: NonNegative = 1e-6) -> float:
     """The maximum over unit v of min_i y_i v.x_i / ||x_i||, for labels y = +-1 and a separator through the origin.
 
     It is the distance of the origin to the convex hull of the points y_i x_i / ||x_i||; 0 when they are not
@@ -23,6 +24,7 @@ def linear_margin(data: Sample, tolerance: float = 1e-6) -> float:
     that the separator found really has, so it never overstates. Times (1 - drop) / 2 it satisfies the margin
     assumption of lazy dropout training (Assumption 2 of thesis chapter 5) with a constant map.
     """
+    check_arguments(linear_margin, locals())
     points = _signed(data).double().cpu().numpy()
     chosen = np.unique(np.argsort(points @ points.mean(0))[: min(64, len(points))])
     best = 0.0
@@ -40,7 +42,9 @@ def linear_margin(data: Sample, tolerance: float = 1e-6) -> float:
     return max(best, 0.0)
 
 
-def gate_margin(data: Sample, width: int = 256, drop: float = 0.0, *, steps: int = 500, seed: int = 0) -> Estimate:
+def gate_margin(
+    data: Sample, width: Count = 256, drop: DropRate = 0.0, *, steps: Count = 500, seed: Seed = 0
+) -> Estimate:
     """The margin of a random ReLU layer's gates: max over ||P_r|| <= 1 of min_i y_i mean_r b_r 1{w_r.x_i >= 0} P_r.x_i.
 
     The finite-width form of that margin assumption, with w_r ~ N(0, I), inputs scaled to unit norm, and
@@ -48,6 +52,7 @@ def gate_margin(data: Sample, width: int = 256, drop: float = 0.0, *, steps: int
     value of the dual weights found; multiplicative weights narrow the gap as 1 / sqrt(steps). Never above
     (1 - drop) / 2 in the limit of large width. O(steps n width d) time, O(width d) memory beyond the gates.
     """
+    check_arguments(gate_margin, locals())
     check_positive("width", width)
     check_positive("steps", steps)
     keep = 1 - float(as_drop(drop))

@@ -8,6 +8,7 @@ import math
 import torch
 from torch import Tensor
 
+from droptics.arguments import Count, NonNegative, Seed, check_arguments
 from droptics.checks import check_positive
 from droptics.data import Sample
 from droptics.estimates import Estimate
@@ -18,7 +19,7 @@ from droptics.penalties.closed_form import feature_gram
 _ENUMERATED_EXAMPLES = 12
 
 
-def measured_rademacher(data: Sample, alpha: float = 1.0, draws: int = 256, seed: int = 0) -> Estimate:
+def measured_rademacher(data: Sample, alpha: NonNegative = 1.0, draws: Count = 256, seed: Seed = 0) -> Estimate:
     """(alpha / n) E_zeta sup {|sum_i zeta_i relu(v.x_i)| : mean relu(v.x)^2 <= 1}, the complexity between the bounds.
 
     The supremum over networks of any width is attained by one unit, so this is the empirical Rademacher complexity
@@ -28,6 +29,7 @@ def measured_rademacher(data: Sample, alpha: float = 1.0, draws: int = 256, seed
     is returned, a lower value of the complexity. Sign patterns are listed up to 12 examples and drawn beyond; the
     interval then covers their expectation at 95 %.
     """
+    check_arguments(measured_rademacher, locals())
     if data.weights is not None or data.inputs.ndim != 2:
         raise ValueError("data must hold unweighted vectors: the complexity speaks of n equally weighted examples")
     check_positive("draws", draws)

@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from droptics.arguments import Count, Finite, NonNegative, Probability, check_arguments
 from droptics.bounds.classical import check_non_negative, crossing, failure_probability, squared, tail
 from droptics.checks import check_positive
 from droptics.data import Entries, Sample, average
@@ -25,13 +26,13 @@ def completion(
     model: Factorization | None = None,
     data: Entries | None = None,
     *,
-    alpha: float | None = None,
+    alpha: NonNegative | None = None,
     shape: tuple[int, int] | None = None,
-    examples: int | None = None,
-    risk: float | None = None,
-    confidence: float = 0.95,
-    smoothing: float | None = None,
-    trivial: float = 4.0,
+    examples: Count | None = None,
+    risk: NonNegative | None = None,
+    confidence: Probability = 0.95,
+    smoothing: NonNegative | None = None,
+    trivial: Finite = 4.0,
     printed: bool = False,
 ) -> Bound:
     """Risk of a completed matrix from its dropout regularizer (thesis-thm11).
@@ -49,6 +50,7 @@ def completion(
     `completion_condition` is assumed). An alpha read off a model is rounded up to a geometric grid and the confidence
     shared over the grid, because alpha must not depend on the data; marginals are those of the data (plug-in).
     """
+    check_arguments(completion, locals())
     failure = failure_probability(confidence)
     if model is not None and data is not None:
         smoothing = 0.5 if smoothing is None else smoothing
@@ -79,7 +81,7 @@ def completion(
     return Bound(base + complexity + slack, terms, "thesis-thm11", trivial, {"examples": needed})
 
 
-def completion_constant(shape: tuple[int, int], examples: float = math.inf, smoothing: float = 0.0) -> float:
+def completion_constant(shape: tuple[int, int], examples: float = math.inf, smoothing: NonNegative = 0.0) -> float:
     """The constant K in R_n <= K sqrt(alpha d log d / n) for the weighted trace norm ball (thesis-thm20, corrected).
 
     Matrix Bernstein with l = log(d + d') / log d for sides d >= d': K = sqrt(2 l) + l (d'/d)^(1/4) / 3 under the
@@ -87,6 +89,7 @@ def completion_constant(shape: tuple[int, int], examples: float = math.inf, smoo
     needed: K = sqrt(2 l) / (1 - s) + l sqrt(d' log d / n) / (3 s) (a result of our
     own). Printed with K = 1, which is false for small matrices.
     """
+    check_arguments(completion_constant, locals())
     for side in shape:
         check_positive("shape", side)
     long, short = max(shape), min(shape)
@@ -101,15 +104,17 @@ def completion_constant(shape: tuple[int, int], examples: float = math.inf, smoo
     return math.sqrt(2 * ratio) / (1 - smoothing) + range_term
 
 
-def completion_alpha(model: Factorization, data: Entries, smoothing: float = 0.5) -> float:
+def completion_alpha(model: Factorization, data: Entries, smoothing: NonNegative = 0.5) -> float:
     """The width times R(U, V), R the expected dropout regularizer under the (smoothed) marginals of the data."""
+    check_arguments(completion_alpha, locals())
     rows, columns = marginals(data, smoothing)
     units = (rows @ model.U.square()) * (columns @ model.V.square())
     return float(units.sum()) * model.units
 
 
-def completion_condition(data: Entries, smoothing: float = 0.0) -> float:
+def completion_condition(data: Entries, smoothing: NonNegative = 0.0) -> float:
     """min_ij p_i q_j n sqrt(d d') / log d; thesis-thm11 asks for at least 1, which raw rating data never meet."""
+    check_arguments(completion_condition, locals())
     rows, columns = marginals(data, smoothing)
     long, short = max(data.shape), min(data.shape)
     if long < 2:
@@ -133,10 +138,10 @@ def rademacher(
     model: ReLUNet | None = None,
     data: Sample | None = None,
     *,
-    alpha: float | None = None,
-    norm: float | None = None,
-    examples: int | None = None,
-    retentivity: float | None = None,
+    alpha: NonNegative | None = None,
+    norm: NonNegative | None = None,
+    examples: Count | None = None,
+    retentivity: NonNegative | None = None,
     side: Literal["upper", "lower"] = "upper",
     symmetrized: bool = False,
 ) -> Bound:
@@ -150,6 +155,7 @@ def rademacher(
     complexity is the same for every width, because d copies of the best unit stay in the class, so the constant 1/2
     holds for odd widths too (a result of our own). Symmetrized data have beta = 1/2.
     """
+    check_arguments(rademacher, locals())
     if side not in ("upper", "lower"):
         raise ValueError(f"side must be 'upper' or 'lower', got {side!r}")
     if data is not None:
@@ -174,12 +180,12 @@ def relu(
     model: ReLUNet | None = None,
     data: Sample | None = None,
     *,
-    alpha: float | None = None,
-    norm: float | None = None,
-    examples: int | None = None,
-    retentivity: float | None = None,
-    risk: float | None = None,
-    confidence: float = 0.95,
+    alpha: NonNegative | None = None,
+    norm: NonNegative | None = None,
+    examples: Count | None = None,
+    retentivity: NonNegative | None = None,
+    risk: NonNegative | None = None,
+    confidence: Probability = 0.95,
     symmetrized: bool = False,
     printed: bool = False,
 ) -> Bound:
@@ -193,6 +199,7 @@ def relu(
     bound infinite. Numbers override what a model and data would give; an alpha read off a model is rounded up to a
     geometric grid, over which the confidence is shared. The second moments are those of the data (plug-in).
     """
+    check_arguments(relu, locals())
     failure = failure_probability(confidence)
     if model is not None and data is not None:
         _check_range(data.targets, "targets")
@@ -218,6 +225,7 @@ def relu(
 
 def relu_alpha(model: ReLUNet, data: Sample, symmetrized: bool = False) -> float:
     """sum_k |u_k| a_k with a_k^2 = E relu(v_k.x)^2, or v_k^T C v_k / 2 for symmetrized data."""
+    check_arguments(relu_alpha, locals())
     hidden, top = two_layers(model)
     check_inputs(model, data)
     products = data.inputs @ hidden.mT
@@ -230,6 +238,7 @@ def data_norm(data: Sample, second_moment: Tensor | None = None) -> float:
 
     Pass `second_moment` for the population matrix, or one estimated on other examples; O(n d^2 + d^3).
     """
+    check_arguments(data_norm, locals())
     if data.weights is not None or data.inputs.ndim != 2:
         raise ValueError("data must hold unweighted vectors: these bounds speak of n equally weighted examples")
     matrix = feature_gram(data.inputs, data) if second_moment is None else second_moment

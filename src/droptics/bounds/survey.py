@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from droptics.arguments import Count, NonNegative, Positive, check_arguments
 from droptics.checks import check_positive
 from droptics.data import Sample
 from droptics.estimates import Bound
@@ -19,9 +20,9 @@ def surveyed(
     model: Model | Sequence[Tensor],
     data: Sample | None = None,
     *,
-    examples: int | None = None,
-    power: float = 1.0,
-    input_norm: float | None = None,
+    examples: Count | None = None,
+    power: Positive = 1.0,
+    input_norm: NonNegative | None = None,
 ) -> dict[str, Bound]:
     """Four published complexity expressions by name: path norm, spectral, PAC-Bayes, Frobenius (thesis-eq1.1 to 1.4).
 
@@ -37,6 +38,7 @@ def surveyed(
     for the path norm, else 1). `vacuous` compares with a loss of at most 1; `needed` says how many examples would
     bring the expression to 1. Terms multiply to the value. Cost: one SVD per layer.
     """
+    check_arguments(surveyed, locals())
     layers = [layer.detach() for layer in weight_matrices(model)]
     if len(layers) < 2:
         raise ValueError(f"model must have at least one hidden layer, got {len(layers)} weight matrix")

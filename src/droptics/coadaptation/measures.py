@@ -8,6 +8,7 @@ from functools import singledispatch
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.data import Data, Moments, Sample
 from droptics.models import LastLayer, Model, ReLUNet
 from droptics.penalties.closed_form import feature_energies, unit_energies
@@ -44,6 +45,7 @@ def flows(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
     Factorization, ...). With `symmetrized=True` the second moment is that of +-x with a fair sign, without sampling:
     v_k^T C v_k / 2 for a two-layer ReLU network without biases, for which `Moments` suffice. One pass over the data.
     """
+    check_arguments(flows, locals())
     if not isinstance(model, Model) or not isinstance(data, Data):
         raise ValueError(
             f"flows need a droptics model and data, got {type(model).__name__} and {type(data).__name__}; "
@@ -56,12 +58,14 @@ def flows(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
 
 def importance(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
     """Share of every unit in the total flow; sums to 1 (nan when no unit carries any flow)."""
+    check_arguments(importance, locals())
     values = flows(model, data, symmetrized=symmetrized)
     return values / values.sum(-1, keepdim=True)
 
 
 def alpha(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
     """Sum of the flows, the size of the network in thesis-thm12 and thesis-cor2."""
+    check_arguments(alpha, locals())
     return flows(model, data, symmetrized=symmetrized).sum(-1)
 
 
@@ -71,11 +75,13 @@ def coadaptation(model: Model, data: Data, *, symmetrized: bool = False) -> Tens
     1 means that all units carry the same flow, 1 / sqrt(width) that a single one carries everything: small values
     are high co-adaptation. Differentiable and invariant to rescaling of the units and of the network.
     """
+    check_arguments(coadaptation, locals())
     return evenness(flows(model, data, symmetrized=symmetrized))
 
 
 def evenness(values: Tensor) -> Tensor:
     """||v||_1 / (sqrt(size) ||v||_2) over the last dimension; nan for zero vectors."""
+    check_arguments(evenness, locals())
     # scaled by the largest entry, so that tiny and huge flows neither underflow nor overflow when squared
     scaled = values / values.detach().abs().amax(-1, keepdim=True)
     return scaled.abs().sum(-1) / (values.shape[-1] ** 0.5 * scaled.norm(dim=-1))
@@ -83,6 +89,7 @@ def evenness(values: Tensor) -> Tensor:
 
 def split(model: Model, data: Data, *, symmetrized: bool = False) -> Split:
     """The regularizer sum_k psi_k^2 split into size and equality, width * regularizer = (alpha / phi)^2."""
+    check_arguments(split, locals())
     values = flows(model, data, symmetrized=symmetrized).detach()
     if values.ndim != 1:
         raise ValueError(f"model must be one network, got a batch of shape {tuple(values.shape[:-1])}")

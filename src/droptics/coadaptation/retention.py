@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.arguments import Count, Seed, check_arguments
 from droptics.checks import as_float_tensor, check_positive
 from droptics.data import Sample
 from droptics.linalg import psd_eigen
@@ -53,7 +54,7 @@ class Retentivity:
         return f"{ratio:.0f} examples per dimension: the downward bias is below about {1 / math.sqrt(ratio):.2f}"
 
 
-def retentivity(data: Sample | Tensor, *, starts: int = 20, seed: int = 0, iterations: int = 500) -> Retentivity:
+def retentivity(data: Sample | Tensor, *, starts: Count = 20, seed: Seed = 0, iterations: Count = 500) -> Retentivity:
     """Beta = min_v E relu(v.x)^2 / E (v.x)^2 of a sample: the share that the worst half-space keeps (thesis-thm12).
 
     Always in [0, 1/2]; exactly 1/2 for data that hold -x with every x, exactly 0 for non-negative data (all raw
@@ -62,6 +63,7 @@ def retentivity(data: Sample | Tensor, *, starts: int = 20, seed: int = 0, itera
     and two dimensions an exact sweep instead. The value describes the sample; read `note` before taking it for the
     population's. O(n d) per step and start.
     """
+    check_arguments(retentivity, locals())
     sample = data if isinstance(data, Sample) else _as_sample(data)
     check_positive("starts", starts)
     check_positive("iterations", iterations)
@@ -103,6 +105,7 @@ def symmetrize(data: Sample, generator: torch.Generator | None = None) -> Sample
     1/2. Targets are kept, so a network that fits the result is nearly even. The second moment does not change, and
     no sampling is needed for activations: E relu(+-v.x)^2 = v^T C v / 2 (`flows(..., symmetrized=True)`).
     """
+    check_arguments(symmetrize, locals())
     if not isinstance(data, Sample):
         raise ValueError(f"data must be a Sample, got {type(data).__name__}")
     if generator is None:

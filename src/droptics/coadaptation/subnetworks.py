@@ -10,6 +10,7 @@ from functools import singledispatch
 import torch
 from torch import Tensor, nn
 
+from droptics.arguments import Count, Finite, NonNegative, Seed, Whole, check_arguments
 from droptics.checks import check_positive, check_same_kind, check_size
 from droptics.coadaptation.measures import flows, hidden_features
 from droptics.data import Sample
@@ -46,29 +47,32 @@ class Subnetworks:
         return tuple(values.tolist())
 
 
-def draw(masks: MaskLaw, count: int, generator: torch.Generator) -> Tensor:
+def draw(masks: MaskLaw, count: Count, generator: torch.Generator) -> Tensor:
     """Sub-networks under a mask law as a boolean table (count, units), True for units that are kept."""
+    check_arguments(draw, locals())
     check_positive("count", count)
     return masks.sample(count, generator) != 0
 
 
-def subnetwork_outputs(model: Model, inputs: Tensor, kept: Tensor, *, scale: float = 1.0) -> Tensor:
+def subnetwork_outputs(model: Model, inputs: Tensor, kept: Tensor, *, scale: Finite = 1.0) -> Tensor:
     """Outputs (count, examples, outputs) of all sub-networks at once.
 
     The layers below the masked one run once; only the last layer is masked, as one matrix product over all
     sub-networks. Kept units are multiplied by `scale` (1 / (1 - drop) gives what dropout computes in training).
     """
+    check_arguments(subnetwork_outputs, locals())
     features, weight, bias = _readout(model, inputs)
     return _masked_outputs(features, scale * weight, bias, _masks(kept, features))
 
 
-def evaluate(model: Model, data: Sample, kept: Tensor, *, scale: float = 1.0) -> Subnetworks:
+def evaluate(model: Model, data: Sample, kept: Tensor, *, scale: Finite = 1.0) -> Subnetworks:
     """Accuracy of every sub-network in `kept` (count, units) and of the full network on the data.
 
     The features are computed once for all sub-networks and no weights are copied beyond one masked last layer per
     sub-network, in chunks: for width m, k outputs and s sub-networks, O(features + s n m k) instead of s evaluations
     of the whole network. Targets are class labels, one-hot rows, or -1 and +1 for one output.
     """
+    check_arguments(evaluate, locals())
     with torch.no_grad():
         features, weight, bias = _readout(model, data.inputs)
         masks = _masks(kept, features)
@@ -88,6 +92,7 @@ def accuracy_by_width(model: Model, data: Sample, order: Tensor | None = None) -
     By default the order of decreasing flow. Kept units are multiplied by total flow / kept flow, so that outputs keep
     their size beside the bias. All widths come from one cumulative sum, O(n units outputs).
     """
+    check_arguments(accuracy_by_width, locals())
     with torch.no_grad():
         features, weight, bias = _readout(model, data.inputs)
         values = flows(model, data).detach()
@@ -121,7 +126,9 @@ class Subnetwork:
         return int(self.kept.sum())
 
 
-def smallest(model: Model, data: Sample, tolerance: float = 0.01, *, draws: int = 4, seed: int = 0) -> Subnetwork:
+def smallest(
+    model: Model, data: Sample, tolerance: NonNegative = 0.01, *, draws: Whole = 4, seed: Seed = 0
+) -> Subnetwork:
     """The smallest sub-network found whose accuracy is within `tolerance` of the full network's.
 
     Finding the smallest of all 2^units sub-networks is hard. The candidates are all prefixes of the units in
@@ -129,6 +136,7 @@ def smallest(model: Model, data: Sample, tolerance: float = 0.01, *, draws: int 
     dropout random units often do better than those of largest flow. The choice is made on the data given: judge the
     result on other data. O((1 + draws) n units outputs).
     """
+    check_arguments(smallest, locals())
     if not tolerance >= 0:
         raise ValueError(f"tolerance must be at least 0, got {tolerance}")
     values = flows(model, data).detach()
@@ -165,7 +173,7 @@ def model_width(model: Model) -> int:
 
 
 @singledispatch
-def export(model: Model, data: Sample, kept: Tensor, *, scale: float = 1.0, previous: str | None = None) -> nn.Module:
+def export(model: Model, data: Sample, kept: Tensor, *, scale: Finite = 1.0, previous: str | None = None) -> nn.Module:
     """The sub-network as a plain torch module with smaller layers.
 
     Rows of the layer that computes the kept units and columns of the last layer are copied, everything else of the
@@ -174,6 +182,7 @@ def export(model: Model, data: Sample, kept: Tensor, *, scale: float = 1.0, prev
     each unit alone may stand between the two. The result is compared with the masked network on the data and refused
     if it differs.
     """
+    check_arguments(export, locals())
     raise ValueError(f"model must be ReLUNet, TwoLayerLinear or LastLayer to be exported, got {type(model).__name__}")
 
 

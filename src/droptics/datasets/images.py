@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.datasets.files import Remote, data_folder, download, locate, missing, places
 from droptics.files.archives import unpack
 from droptics.files.arrays import read_npz
@@ -44,11 +45,13 @@ def mnist(folder: Folder | None = None, split: str = "train", download: bool = F
 
     Reads the four original IDX files (gzipped or not) from `folder/mnist`, or from `folder` itself.
     """
+    check_arguments(mnist, locals())
     return _idx_set("mnist", ("mnist", "MNIST/raw"), _MNIST, folder, split, download)
 
 
 def fashion_mnist(folder: Folder | None = None, split: str = "train", download: bool = False) -> tuple[Tensor, Tensor]:
     """Clothing: images (n, 28, 28) uint8 and labels (n,) int64; 60000 in "train", 10000 in "test"."""
+    check_arguments(fashion_mnist, locals())
     subfolders = ("fashion-mnist", "fashion_mnist", "FashionMNIST/raw")
     return _idx_set("fashion-mnist", subfolders, _FASHION, folder, split, download)
 
@@ -61,6 +64,7 @@ def cifar10(folder: Folder | None = None, split: str = "train", download: bool =
     files (`cifar10-train-a.npz`, ...: `labels` (n,) and `coded` (3, n, 32, 32), the planes G, R - G, B - G, each
     differenced along both axes modulo 256). Batches that are absent are left out, so "train" has up to 50000 images.
     """
+    check_arguments(cifar10, locals())
     _check_split(split)
     folders = places(folder, ("cifar10", "cifar-10", "CIFAR10"))
     folders = [place / name for place in folders for name in ("", "cifar-10-batches-bin", "cifar-10-batches-py")]

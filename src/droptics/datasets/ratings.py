@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from droptics.arguments import Count, NonNegative, Seed, check_arguments
 from droptics.checks import check_positive
 from droptics.data import Entries
 from droptics.datasets.files import Remote, data_folder, download, locate, missing, places
@@ -95,6 +96,7 @@ def movielens(name: str = "ml-100k", folder: Folder | None = None, download: boo
     Reads the first found of the original files (`ml-100k/u.data`, `ml-1m/ratings.dat`, `ml-10M100K/ratings.dat`) or
     `<name>.npz` with arrays users, items, ratings and timestamps, in `folder/movielens` or in `folder` itself.
     """
+    check_arguments(movielens, locals())
     if name not in _MOVIELENS:
         raise ValueError(f"name must be one of {', '.join(_MOVIELENS)}, got {name!r}")
     original, remote = _MOVIELENS[name]
@@ -127,6 +129,7 @@ def jester(folder: Folder | None = None, download: bool = False) -> Ratings:
     ratings, 99 where there is none), in `folder/jester` or in `folder` itself. The spreadsheet needs the
     extra `xls` (xlrd).
     """
+    check_arguments(jester, locals())
     names = ("jester-1.npz", "jester-data-1.csv", "jester-data-1.xls")
     path = locate(places(folder, ("jester", "Jester")), names)
     if path is None and download:
@@ -150,9 +153,9 @@ def jester(folder: Folder | None = None, download: bool = False) -> Ratings:
 
 def planted_ratings(
     size: str | tuple[int, int, int],
-    rank: int = 10,
-    noise: float = 0.8,
-    seed: int = 0,
+    rank: Count = 10,
+    noise: NonNegative = 0.8,
+    seed: Seed = 0,
     activity: tuple[float, float] = (0.8, 0.9),
 ) -> Ratings:
     """Planted ratings 3.5 + <a_i, b_j> + noise e_ij at distinct pairs with power-law activity.
@@ -162,6 +165,7 @@ def planted_ratings(
     is drawn with probability proportional to the powers -activity[0] and -activity[1] of the (shuffled) ranks of
     user and item, without repetition. Needs about 40 bytes per rating.
     """
+    check_arguments(planted_ratings, locals())
     if isinstance(size, str):
         if size not in PROFILES:
             raise ValueError(f"size must be (users, items, ratings) or one of {', '.join(PROFILES)}, got {size!r}")

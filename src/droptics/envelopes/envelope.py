@@ -11,6 +11,7 @@ from functools import singledispatch
 
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.data import Data
 from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
@@ -24,12 +25,14 @@ Value = tuple[Tensor, str]
 @singledispatch
 def induced_rule(model: Model, data: Data, masks: MaskLaw) -> Value:
     """The least penalty over all models of this shape with the same map, and how it was computed."""
+    check_arguments(induced_rule, locals())
     raise NoClosedForm(f"the induced penalty of {type(model).__name__} is not known; use penalty for the model itself")
 
 
 @singledispatch
 def envelope_rule(model: Model, data: Data, masks: MaskLaw) -> Value:
     """The convex envelope of the induced penalty, at the map of the model, and how it was computed."""
+    check_arguments(envelope_rule, locals())
     raise NoClosedForm(f"the convex envelope of {type(model).__name__} is not known; use penalty for the model itself")
 
 
@@ -39,6 +42,7 @@ def induced(model: Model, data: Data, masks: MaskLaw) -> Estimate:
     It depends on the model only through its map and its widths: `penalty >= induced >= envelope`, and `equalize`
     returns a network that attains it.
     """
+    check_arguments(induced, locals())
     check_triple(model, data, masks)
     return Estimate.exact(*induced_rule(model, data, masks))
 
@@ -49,5 +53,6 @@ def envelope(model: Model, data: Data, masks: MaskLaw) -> Estimate:
     Two layers under dropout: (lambda / width) || W E[x x^T]^(1/2) ||_*^2 (mianjy2018-thm3.6); DropBlock: the squared
     spectral k-support norm (pal2020-thm2.3); deep linear networks: nu || W E[x x^T]^(1/2) ||_*^2 (thesis-thm9).
     """
+    check_arguments(envelope, locals())
     check_triple(model, data, masks)
     return Estimate.exact(*envelope_rule(model, data, masks))

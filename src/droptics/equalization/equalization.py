@@ -11,6 +11,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.data import Data
 from droptics.envelopes import envelope
 from droptics.errors import NoClosedForm
@@ -25,6 +26,7 @@ M = TypeVar("M", bound=Model)
 @singledispatch
 def equalize_rule(model: Model, data: Data, masks: MaskLaw) -> Model:
     """A model of the same shape and map with the least penalty."""
+    check_arguments(equalize_rule, locals())
     raise NoClosedForm(f"no equalized network is known for {type(model).__name__}")
 
 
@@ -35,6 +37,7 @@ def equalize(model: M, data: Data, masks: MaskLaw) -> M:
     the shares that suit the rates). DropBlock: balanced blocks. Deep linear networks: the shares of the exact induced
     penalty.
     """
+    check_arguments(equalize, locals())
     check_triple(model, data, masks)
     equalized = equalize_rule(model, data, masks)
     assert isinstance(equalized, type(model))
@@ -48,6 +51,7 @@ def imbalance(model: Model, data: Data, masks: MaskLaw) -> Tensor:
     Zero when both vanish, infinite when only the envelope does (a zero map from factors that are not zero). One
     number per model of a batch.
     """
+    check_arguments(imbalance, locals())
     above = penalty(model, data, masks).value
     below = envelope(model, data, masks).value
     # a map that cancels to rounding level has no envelope to compare with

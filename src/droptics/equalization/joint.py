@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from droptics.arguments import Seed, check_arguments
 from droptics.checks import as_float_tensor, check_positive, check_size
 from droptics.data import Data
 from droptics.envelopes.whitening import EPS, Root, whiten
@@ -15,7 +16,7 @@ from droptics.errors import CertificateError
 from droptics.models import DeepLinear, Factorization, TwoLayerLinear
 
 
-def joint_equalizer(U: Tensor, V: Tensor, seed: int = 0) -> Tensor:
+def joint_equalizer(U: Tensor, V: Tensor, seed: Seed = 0) -> Tensor:
     """Orthogonal Q such that the products ||U q_i|| ||V q_i|| are all equal, the weak sense (mianjy2018-def3.2).
 
     Every pair has one: a continuous function on a sphere is constant on some orthonormal basis (Kakutani, Yamabe and
@@ -23,6 +24,7 @@ def joint_equalizer(U: Tensor, V: Tensor, seed: int = 0) -> Tensor:
     O(width^3) each, from a random rotation drawn with `seed`. The strong sense (thesis-def2), all products equal to
     ||U V^T||_* / width, is what `equalize` gives; it needs more than a rotation.
     """
+    check_arguments(joint_equalizer, locals())
     U, V = as_float_tensor(U, "U", 2), as_float_tensor(V, "V", 2)
     check_size("V (columns)", V.shape[1], U.shape[1], "U and V have one column per hidden unit")
     width = U.shape[1]
@@ -80,6 +82,7 @@ def rescale(
     (U D^-1, V D) for two layers (mianjy2018-rem3.1), W_l -> D_l W_l D_{l-1}^-1 for deep networks (thesis-lem6); the
     scales are non-zero, negative ones allowed; one vector, or one per hidden layer.
     """
+    check_arguments(rescale, locals())
     layers = [scales] if isinstance(scales, Tensor) else list(scales)
     widths = model.hidden_sizes if isinstance(model, DeepLinear) else (model.units,)
     check_size("scales", len(layers), len(widths), "one vector per hidden layer")
@@ -106,6 +109,7 @@ def balance(model: TwoLayerLinear | Factorization, data: Data) -> TwoLayerLinear
     Map and penalty stay. Nodes with a layer that is zero become zero on both sides; nodes that act on inputs without
     energy only cannot be balanced and stay as they are.
     """
+    check_arguments(balance, locals())
     white = whiten(data)
     U, V = model.U.double(), model.V.double()
     out, into = white.left.down(U).square().sum(-2).sqrt(), white.right.down(V).square().sum(-2).sqrt()
@@ -128,6 +132,7 @@ def rank_one_network(output: Tensor, input: Tensor, widths: Sequence[int]) -> De
     W_1 = 1 v^T / sqrt(d_1), W_i = 1 1^T / sqrt(d_i d_{i-1}), W_{k+1} = u 1^T / sqrt(d_k). From two hidden layers on,
     only maps of rank at most one have an equalized network.
     """
+    check_arguments(rank_one_network, locals())
     u, v = as_float_tensor(output, "output", 1), as_float_tensor(input, "input", 1)
     if not widths:
         raise ValueError("widths must hold at least one hidden width, got none")

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from droptics.arguments import check_arguments
 from droptics.checks import check_positive
 from droptics.clusters import connect
 from droptics.evidence.provenance import here
@@ -254,6 +255,7 @@ def engine(name: str) -> Engine:
     >>> engine("processes:3").workers
     3
     """
+    check_arguments(engine, locals())
     if name == "local":
         return Local()
     if name == "processes":

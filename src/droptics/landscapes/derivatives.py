@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.checks import check_size
 from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
@@ -148,6 +149,7 @@ def gradient(model: Model, data: Data, masks: MaskLaw) -> Tensors:
 
     Tied, isotropic, one rate: 4 (U U^T - M) U + 4 lambda U diag(|u_i|^2) for symmetric M.
     """
+    check_arguments(gradient, locals())
     return from_chain(model, Chain.of(model, data, masks).gradient())
 
 
@@ -156,6 +158,7 @@ def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence
 
     Leading dimensions of the direction are a batch of directions.
     """
+    check_arguments(hessian_action, locals())
     check_size("direction", len(direction), len(model.tensors), "one part per tensor of the model")
     for part, tensor in zip(direction, model.tensors, strict=True):
         if part.shape[-2:] != tensor.shape[-2:]:
@@ -165,6 +168,7 @@ def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence
 
 def hessian(model: Model, data: Data, masks: MaskLaw) -> Tensor:
     """The Hessian as a symmetric matrix on the concatenation of the flattened tensors; one batched action."""
+    check_arguments(hessian, locals())
     total = sum(tensor.numel() for tensor in model.tensors)
     basis = torch.eye(total, dtype=model.dtype, device=model.device)
     columns = torch.cat(

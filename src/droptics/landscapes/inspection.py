@@ -9,6 +9,7 @@ import torch
 from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
+from droptics.arguments import NonNegative, check_arguments
 from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
 from droptics.landscapes.derivatives import Chain, from_chain, gradient, hessian, to_chain, unflatten
@@ -64,7 +65,7 @@ class Escape:
     objective: float
 
 
-def inspect(model: Model, data: Data, masks: MaskLaw, tolerance: float = 1e-6) -> Inspection:
+def inspect(model: Model, data: Data, masks: MaskLaw, tolerance: NonNegative = 1e-6) -> Inspection:
     """Gradient norm, inertia of the Hessian and kind of a model, by formula (mianjy2018-lem4.1, mianjy2018-thm4.3).
 
     For TwoLayerLinear, Autoencoder and DeepLinear with at most 4,000 weights; O(weights^3). `tolerance` is relative:
@@ -72,6 +73,7 @@ def inspect(model: Model, data: Data, masks: MaskLaw, tolerance: float = 1e-6) -
     and slopes compared with zero, where inputs and targets are in their own units and the layers of every hidden node
     are alike: neither changes what kind of point it is.
     """
+    check_arguments(inspect, locals())
     total = _size(model)
     if total > DENSE:
         raise ValueError(
@@ -139,6 +141,7 @@ def escape(model: Model, data: Data, masks: MaskLaw) -> Escape:
     Dense eigenvectors for up to 4,000 weights, Lanczos on the Hessian action beyond. Raises ValueError where no
     direction of negative curvature is found.
     """
+    check_arguments(escape, locals())
     vector, curvature, largest = _least(model, data, masks)
     if not curvature < -1e-9 * largest:
         raise ValueError(f"model is no strict saddle: its least curvature is {curvature:.3g}, nothing to escape along")

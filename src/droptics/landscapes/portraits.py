@@ -8,6 +8,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from droptics.arguments import Count, Positive, Seed, check_arguments
 from droptics.checks import as_float_tensor, check_positive
 from droptics.data import Data, Moments
 from droptics.landscapes.inspection import inspect
@@ -37,11 +38,11 @@ def portrait(
     data: Data,
     masks: MaskLaw,
     starts: Tensor | None = None,
-    extent: float = 2.0,
-    resolution: int = 101,
-    steps: int = 1_000,
-    step_size: float = 0.01,
-    seed: int = 0,
+    extent: Positive = 2.0,
+    resolution: Count = 101,
+    steps: Count = 1_000,
+    step_size: Positive = 0.01,
+    seed: Seed = 0,
 ) -> Portrait:
     """Criterion on a grid, all critical points, and dropout training from given starts (mianjy2018-fig1, -fig2).
 
@@ -50,6 +51,7 @@ def portrait(
     mean of the mask, the convention of mianjy2018-alg1 averaged over x. At a constant step the runs end in a
     neighborhood of a minimum.
     """
+    check_arguments(portrait, locals())
     moments = Moments.of(data).to("cpu", torch.float64)
     if moments.yx.shape != (1, 1) or masks.size != 2:
         raise ValueError(

@@ -9,6 +9,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
+from droptics.arguments import Count, check_arguments
 from droptics.data import Data, Moments
 from droptics.envelopes.two_layer import check_isotropic, common_strength
 from droptics.errors import NoClosedForm
@@ -51,7 +52,7 @@ class CriticalPoint:
         return self.inspection.kind
 
 
-def critical_points(family: type[Model], data: Data, masks: MaskLaw, limit: int = 1_000) -> list[CriticalPoint]:
+def critical_points(family: type[Model], data: Data, masks: MaskLaw, limit: Count = 1_000) -> list[CriticalPoint]:
     """Every critical point of a tied network under dropout, up to symmetry, by increasing criterion.
 
     At a critical point the columns fall into groups of equal norm; different groups are orthogonal and use disjoint
@@ -65,6 +66,7 @@ def critical_points(family: type[Model], data: Data, masks: MaskLaw, limit: int 
     >>> [(round(point.objective, 4), point.inertia, point.kind) for point in points]
     [(1.3333, (0, 0, 2), 'global minimum'), (2.0, (1, 0, 1), 'strict saddle'), (4.0, (2, 0, 0), 'local maximum')]
     """
+    check_arguments(critical_points, locals())
     if family is not Autoencoder:
         name = getattr(family, "__name__", family)
         raise NoClosedForm(f"all critical points are known for Autoencoder, not for {name}; inspect one model instead")

@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from torch import Tensor, nn
 from torch.nn import functional
 
+from droptics.arguments import Count, DropRate, check_arguments
 from droptics.checks import as_drop, check_positive
 
 Edges = Literal["clipped", "valid", "centered"]
@@ -46,15 +47,16 @@ class DropBlock(nn.Module):
 
     def __init__(
         self,
-        drop: float = 0.1,
-        block: int = 7,
+        drop: DropRate = 0.1,
+        block: Count = 7,
         *,
-        spatial: int = 2,
+        spatial: Count = 2,
         edges: Edges = "clipped",
         rate: Rate = "matched",
         rescale: Rescale = "expected",
         shared: bool = False,
     ) -> None:
+        check_arguments(DropBlock.__init__, locals())
         super().__init__()
         self.drop = float(as_drop(drop))
         check_positive("block", block)
@@ -157,6 +159,7 @@ def realized_rates(
     >>> [round(rate, 2) for rate in (row.matched, row.torchvision, row.timm, row.dropblock)]
     [0.1, 0.1, 0.62, 0.06]
     """
+    check_arguments(realized_rates, locals())
     rows = []
     for size, drop, block in itertools.product(sizes, drops, blocks):
         square = (size, size)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from droptics.arguments import Count, DropRate, check_arguments
 from droptics.checks import as_drop
 
 
@@ -21,15 +22,16 @@ class DropConnect(nn.Linear):
 
     def __init__(
         self,
-        in_features: int,
-        out_features: int,
-        drop: float = 0.5,
+        in_features: Count,
+        out_features: Count,
+        drop: DropRate = 0.5,
         *,
         bias: bool = True,
         per_example: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        check_arguments(DropConnect.__init__, locals())
         super().__init__(in_features, out_features, bias=bias, device=device, dtype=dtype)
         self.drop = float(as_drop(drop))
         self.per_example = bool(per_example)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from droptics.arguments import DropRate, check_arguments
 from droptics.checks import as_drop, check_size
 from droptics.data import Sample
 from droptics.estimates import Estimate
@@ -42,12 +43,13 @@ class ExplicitDropout(nn.Module):
 
     def __init__(
         self,
-        drop: float,
+        drop: DropRate,
         head: nn.Linear,
         loss: Loss = Squared(),  # noqa: B008 - a frozen value
         *,
         over: Literal["examples", "elements"] = "examples",
     ) -> None:
+        check_arguments(ExplicitDropout.__init__, locals())
         super().__init__()
         if not isinstance(head, nn.Linear):
             raise ValueError(f"head must be the nn.Linear layer that follows, got {type(head).__name__}")
@@ -129,6 +131,7 @@ class ExplicitDropout(nn.Module):
 
 def explicit_penalty(module: nn.Module) -> Tensor:
     """Sum of the penalties that the ExplicitDropout layers of a module hold after a forward pass."""
+    check_arguments(explicit_penalty, locals())
     penalties = [layer.penalty for layer in module.modules() if isinstance(layer, ExplicitDropout)]
     if not penalties:
         raise ValueError(f"module must hold an ExplicitDropout layer, {type(module).__name__} has none")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional
 
+from droptics.arguments import check_arguments
 from droptics.checks import as_drop, check_size
 
 
@@ -28,6 +29,7 @@ class VarianceHead(nn.Module):
     strength: Tensor
 
     def __init__(self, head: nn.Linear, drop: float | Tensor, *, full: bool = False) -> None:
+        check_arguments(VarianceHead.__init__, locals())
         super().__init__()
         if not isinstance(head, nn.Linear):
             raise ValueError(f"head must be the nn.Linear layer behind the dropout, got {type(head).__name__}")

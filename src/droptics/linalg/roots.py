@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from droptics.arguments import check_arguments
+
 
 def psd_root(matrix: Tensor) -> Tensor:
     """Symmetric root R of a positive semi-definite matrix, R R = matrix; singular matrices are fine.
@@ -15,18 +17,21 @@ def psd_root(matrix: Tensor) -> Tensor:
     Eigenvalues below rounding level are set to zero; O(d^3). Leading dimensions are a batch. Differentiable once, also
     where eigenvalues coincide; directions without energy are taken to stay so.
     """
+    check_arguments(psd_root, locals())
     root: Tensor = _Power.apply(matrix, False)[0]  # type: ignore[no-untyped-call]
     return root
 
 
 def psd_inverse_root(matrix: Tensor) -> Tensor:
     """Pseudo-inverse of `psd_root`: zero on the null space; differentiable like it."""
+    check_arguments(psd_inverse_root, locals())
     root: Tensor = _Power.apply(matrix, True)[0]  # type: ignore[no-untyped-call]
     return root
 
 
 def psd_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenvalues (ascending, those at rounding level set to exactly zero) and eigenvectors of a PSD matrix."""
+    check_arguments(psd_eigen, locals())
     values, vectors = torch.linalg.eigh((matrix + matrix.mT) / 2)
     size = matrix.shape[-1]
     level = size * torch.finfo(matrix.dtype).eps * values.abs().amax(-1, keepdim=True)

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from droptics.arguments import Count, check_arguments
 from droptics.checks import as_float_tensor, check_finite, check_positive, check_size, wants_derivative
 
 Array = NDArray[Any]
@@ -229,6 +230,7 @@ def equalize_columns(factor: Tensor, *companions: Tensor) -> tuple[Tensor, ...]:
     Returns:
         The rotated tensors, U first; always a tuple.
     """
+    check_arguments(equalize_columns, locals())
     everything = (factor, *companions)
     for position, value in enumerate(everything):
         _check_factor(value, "factor" if position == 0 else f"companions[{position - 1}]")
@@ -253,6 +255,7 @@ def equalize_columns_(factor: Tensor) -> Tensor:
     Nothing else is allocated when U is stored by columns (U.mT contiguous), one transposed copy of U otherwise; never
     a Gram matrix.
     """
+    check_arguments(equalize_columns_, locals())
     _check_factor(factor, "factor")  # the chain refuses what is not finite
     if wants_derivative(factor):
         raise ValueError("factor must not require a gradient to be changed in place; use equalize_columns")
@@ -291,6 +294,7 @@ def equalizer(gram: Tensor) -> Tensor:
     >>> torch.diagonal(Q.mT @ torch.diag(torch.tensor([3.0, 1.0, 2.0], dtype=torch.float64)) @ Q)
     tensor([2.0000, 2.0000, 2.0000], dtype=torch.float64)
     """
+    check_arguments(equalizer, locals())
     checked = as_float_tensor(gram, "gram")
     if checked.ndim < 2 or checked.shape[-1] != checked.shape[-2]:
         raise ValueError(f"gram must be square, got shape {tuple(checked.shape)}")
@@ -302,12 +306,13 @@ def equalizer(gram: Tensor) -> Tensor:
     return basis.mT.reshape(work.shape).to(checked)
 
 
-def hadamard_equalizer(size: int, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu") -> Tensor:
+def hadamard_equalizer(size: Count, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu") -> Tensor:
     """Orthogonal Z with entries +-size^(-1/2): diag(Z^T D Z) is constant for EVERY diagonal D (mianjy2018-rem5.2).
 
     Z(2m) = 2^(-1/2) [[Z, Z], [-Z, Z]], normalized once per level (the printed recursion is not orthogonal). With
     U = P S W^T the matrix U W Z is equalized: Z is universal, W Z is not. Sizes are powers of two.
     """
+    check_arguments(hadamard_equalizer, locals())
     check_positive("size", size)
     if size & (size - 1):
         raise ValueError(f"size must be a power of two for the Hadamard equalizer, got {size}; use equalizer(gram)")
@@ -323,6 +328,7 @@ def schur_horn(values: Tensor, diagonal: Tensor) -> Tensor:
     Majorized: equal sums, and the k largest entries of the diagonal never sum to more than the k largest values. This
     is necessary (Schur) and sufficient (Horn). r - 1 plane rotations, O(r log r) for the angles and O(r^2) for Q.
     """
+    check_arguments(schur_horn, locals())
     rotation = torch.eye(values.shape[-1], dtype=torch.float64)
     return _schur_horn_rows(values, diagonal, rotation).mT.to(values)
 

@@ -12,12 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from droptics.arguments import Count, check_arguments
 from droptics.checks import as_float_tensor, check_positive, wants_derivative
 
 Array = NDArray[Any]
 
 
-def shrink(values: Tensor, strength: float | Tensor, width: int) -> Tensor:
+def shrink(values: Tensor, strength: float | Tensor, width: Count) -> Tensor:
     """The dropout shrinkage of a spectrum: the minimizer over x with at most `width` entries (mianjy2018-thm3.6).
 
     It minimizes
@@ -33,6 +34,7 @@ def shrink(values: Tensor, strength: float | Tensor, width: int) -> Tensor:
     >>> shrink(torch.tensor([2.0, 1.0], dtype=torch.float64), 0.1, width=1)
     tensor([1.8182, 0.0000], dtype=torch.float64)
     """
+    check_arguments(shrink, locals())
     values = as_float_tensor(values, "values")
     check_positive("width", width)
     strength = _check_strength(strength, values)
@@ -79,6 +81,7 @@ def allocate(values: Tensor, strengths: Tensor) -> Tensor:
     with relative variances `strengths` (droptics-unequal-rates). Sorted by strength, the shares are constant / strength
     inside blocks that the pool-adjacent-violators rule finds. O(r log r); values and strengths are vectors.
     """
+    check_arguments(allocate, locals())
     return _pooled(values, strengths, _plain_level)[1]
 
 
@@ -97,6 +100,7 @@ def shrink_unequal(values: Tensor, strengths: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         The spectrum in the order of `values`, and one share per unit in the order of `strengths`.
     """
+    check_arguments(shrink_unequal, locals())
     return _pooled(values, strengths, _shrunk_level)
 
 
@@ -155,7 +159,7 @@ def _shrunk_level(spectrum: Array, rates: Array) -> float:
     return float(candidates[kept - 1]) if kept else 0.0
 
 
-def k_support_shrink(values: Tensor, strength: float | Tensor, k: int) -> Tensor:
+def k_support_shrink(values: Tensor, strength: float | Tensor, k: Count) -> Tensor:
     """The proximal map of the squared k-support norm (pal2020-thm2.7).
 
     argmin_x ||values - x||^2 + strength ||x||_(k)^2.
@@ -169,6 +173,7 @@ def k_support_shrink(values: Tensor, strength: float | Tensor, k: int) -> Tensor
     >>> k_support_shrink(torch.tensor([3.0, 1.0], dtype=torch.float64), 1.0, k=2)
     tensor([1.5000, 0.5000], dtype=torch.float64)
     """
+    check_arguments(k_support_shrink, locals())
     check_positive("k", k)
     plain = isinstance(values, Tensor) and values.ndim == 1 and values.device.type == "cpu"
     plain = plain and not wants_derivative(values)

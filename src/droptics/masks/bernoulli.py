@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.arguments import Count, check_arguments
 from droptics.checks import as_drop, check_positive, check_size
 from droptics.masks.law import MaskLaw, check_dense, coin_batches, coins, rarest_side
 
@@ -25,7 +26,8 @@ class Bernoulli(MaskLaw):
 
     drop: Tensor
 
-    def __init__(self, drop: float | Tensor, size: int) -> None:
+    def __init__(self, drop: float | Tensor, size: Count) -> None:
+        check_arguments(Bernoulli.__init__, locals())
         check_positive("size", size)
         value = as_drop(drop)
         if value.ndim:

@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from torch import Tensor
 from torch.nn import functional
 
+from droptics.arguments import Count, DropRate, check_arguments
 from droptics.checks import as_drop, check_positive, check_size
 from droptics.masks.law import MaskLaw, check_dense, coin_batches, coins, rarest_side
 
@@ -35,7 +36,8 @@ class Block(MaskLaw):
     drop: Tensor
     block: int
 
-    def __init__(self, drop: float | Tensor, size: int, block: int) -> None:
+    def __init__(self, drop: float | Tensor, size: Count, block: Count) -> None:
+        check_arguments(Block.__init__, locals())
         check_positive("size", size)
         check_positive("block", block)
         if size % block:
@@ -122,7 +124,8 @@ class SlidingBlock(MaskLaw):
     block: int
     edges: Edges
 
-    def __init__(self, drop: float | Tensor, size: int, block: int, edges: Edges = "clipped") -> None:
+    def __init__(self, drop: float | Tensor, size: Count, block: Count, edges: Edges = "clipped") -> None:
+        check_arguments(SlidingBlock.__init__, locals())
         check_positive("size", size)
         check_positive("block", block)
         if edges not in ("clipped", "valid"):
@@ -230,7 +233,7 @@ class SlidingBlock(MaskLaw):
         return (fallen[:, self.block :] - fallen[:, : -self.block] < 0.5).to(kept)
 
 
-def drop_for_width(drop: float, width: int, block: int = 1) -> float:
+def drop_for_width(drop: DropRate, width: Count, block: Count = 1) -> float:
     """The width-adaptive rate that keeps the DropBlock penalty from vanishing as the width grows (pal2020-eq7).
 
     Solves rate / (1 - rate) = (width / block) drop / (1 - drop), so that the induced penalty
@@ -239,6 +242,7 @@ def drop_for_width(drop: float, width: int, block: int = 1) -> float:
     >>> round(drop_for_width(0.1, width=50, block=5), 4)
     0.5263
     """
+    check_arguments(drop_for_width, locals())
     rate = float(as_drop(drop))
     check_positive("width", width)
     check_positive("block", block)

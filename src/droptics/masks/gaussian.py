@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.arguments import Count, check_arguments
 from droptics.checks import as_float_tensor, check_positive, check_size
 from droptics.masks.law import MaskLaw, check_dense
 
@@ -21,7 +22,8 @@ class Gaussian(MaskLaw):
 
     variance: Tensor
 
-    def __init__(self, variance: float | Tensor, size: int) -> None:
+    def __init__(self, variance: float | Tensor, size: Count) -> None:
+        check_arguments(Gaussian.__init__, locals())
         check_positive("size", size)
         value = as_float_tensor(float(variance) if not isinstance(variance, Tensor) else variance, "variance").double()
         if bool((value < 0).any()):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.masks.law import MaskLaw, check_dense
 
 
@@ -23,6 +24,7 @@ class Product(MaskLaw):
     laws: tuple[MaskLaw, ...]
 
     def __init__(self, laws: Sequence[MaskLaw]) -> None:
+        check_arguments(Product.__init__, locals())
         if not laws:
             raise ValueError("laws must hold at least one mask law, got none")
         for position, law in enumerate(laws):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.checks import as_float_tensor, check_same_kind, check_size
 from droptics.models.model import LinearModel, Model, check_multipliers
 
@@ -56,6 +57,7 @@ class DeepLinear(Layered, LinearModel):
     mask_inputs: bool = False
 
     def __init__(self, weights: Sequence[Tensor], mask_inputs: bool = False) -> None:
+        check_arguments(DeepLinear.__init__, locals())
         checked = check_layers(weights)
         object.__setattr__(self, "weights", checked)
         object.__setattr__(self, "mask_inputs", bool(mask_inputs))

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from droptics.arguments import check_fields
 from droptics.models.model import Model, check_multipliers
 from droptics.models.modules import evaluating, hooked
 
@@ -22,6 +23,9 @@ class LastLayer(Model):
 
     module: nn.Module
     head: nn.Linear
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @staticmethod
     def of(module: nn.Module, name: str | None = None) -> LastLayer:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.checks import as_float_tensor, check_same_kind, check_size
 from droptics.models.deep_linear import Layered, check_layers
 from droptics.models.model import check_multipliers
@@ -27,6 +28,7 @@ class ReLUNet(Layered):
     biases: tuple[Tensor, ...]
 
     def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor | None] | None = None) -> None:
+        check_arguments(ReLUNet.__init__, locals())
         layers = check_layers(weights)
         given: Sequence[Tensor | None] = [None] * len(layers) if biases is None else biases
         check_size("biases", len(given), len(layers), "one bias per layer")

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from droptics.arguments import check_fields
 from droptics.models.model import Model, check_multipliers
 from droptics.models.modules import evaluating, hooked
 
@@ -27,6 +28,9 @@ class Site(Model):
     layer: nn.Module
     shape: tuple[int, ...]
     channels: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @staticmethod
     def of(module: nn.Module, name: str, inputs: Tensor, channels: bool = False) -> Site:

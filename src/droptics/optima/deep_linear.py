@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.data import Data, Moments, Sample
 from droptics.envelopes.deep_linear import exact_strengths, layer_strength, split_laws
 from droptics.envelopes.deep_network import least_penalty_network
@@ -52,6 +53,7 @@ def deep_optimum(data: Data, masks: MaskLaw) -> Optimum:
     >>> best.rank, round(best.objective, 6)
     (2, 1.5)
     """
+    check_arguments(deep_optimum, locals())
     if not isinstance(data, (Sample, Moments)):
         raise ValueError(f"data for DeepLinear must be Sample or Moments, got {type(data).__name__}")
     laws = masks.laws if isinstance(masks, Product) else (masks,)

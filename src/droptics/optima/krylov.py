@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from droptics.arguments import Count, NonNegative, Seed, check_arguments
 from droptics.checks import as_float_tensor
 from droptics.envelopes.whitening import EPS
 from droptics.equalization.two_layer import spread
@@ -27,10 +28,10 @@ DENSE = 400
 def optimum_of_map(
     matrix: Any,
     masks: MaskLaw,
-    tolerance: float = 1e-12,
-    block: int = 16,
-    seed: int = 0,
-    energy: float | None = None,
+    tolerance: NonNegative = 1e-12,
+    block: Count = 16,
+    seed: Seed = 0,
+    energy: NonNegative | None = None,
 ) -> Optimum:
     """The optimal two-layer network for y = M x on isotropic inputs, M large: dense, sparse or a linear operator.
 
@@ -48,6 +49,7 @@ def optimum_of_map(
         seed: Of the random start.
         energy: ||M||_F^2 when it is known; a linear operator is otherwise applied to every unit vector once.
     """
+    check_arguments(optimum_of_map, locals())
     if not masks.independent:
         raise NoClosedForm(f"optimum_of_map needs independent units, got {type(masks).__name__}; use optimum instead")
     if isinstance(matrix, np.ndarray):

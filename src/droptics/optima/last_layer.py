@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from droptics.arguments import check_arguments
 from droptics.checks import check_size
 from droptics.data import Data, Sample
 from droptics.envelopes.whitening import EPS, Root, White
@@ -176,6 +177,7 @@ def optimal_head(model: LastLayer, data: Data, masks: MaskLaw) -> Optimum:
 
     The body is untouched. `bound` holds for every head on these features; `certify` has the one for every body.
     """
+    check_arguments(optimal_head, locals())
     check_triple(model, data, masks)
     if not isinstance(data, Sample):
         raise ValueError(f"data for LastLayer must be a Sample, got {type(data).__name__}")

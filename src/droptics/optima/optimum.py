@@ -13,6 +13,7 @@ from functools import singledispatch
 
 import torch
 
+from droptics.arguments import check_arguments
 from droptics.data import Data
 from droptics.errors import CertificateError, NoClosedForm
 from droptics.masks import MaskLaw
@@ -128,6 +129,7 @@ def optimum(family: type[Model], data: Data, masks: MaskLaw) -> Optimum:
 
     The widths are those that the mask law covers, the other shapes those of the data.
     """
+    check_arguments(optimum, locals())
     if not isinstance(masks, MaskLaw):
         raise ValueError(f"masks must be a droptics MaskLaw, got {type(masks).__name__}")
     if not isinstance(data, Data):
@@ -151,6 +153,7 @@ def certify(model: Model, data: Data, masks: MaskLaw) -> Certificate:
     Objective and bound are float64 for data of any precision, and the bound is lowered by its own rounding. A bound
     above the objective by more than rounding raises CertificateError.
     """
+    check_arguments(certify, locals())
     check_triple(model, data, masks)
     bound, claim = certify_bound(model, data, masks)
     value = objective(model, data, masks)

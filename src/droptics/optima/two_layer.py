@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.checks import as_float_tensor, check_size
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.envelopes.two_layer import check_isotropic, common_strength
@@ -189,6 +190,7 @@ def optimal_factors(
         rotation: Orthogonal (width, width); the identity by default.
         scales: Non-zero factor of every node; ones by default.
     """
+    check_arguments(optimal_factors, locals())
     model = optimum.model
     if not isinstance(model, (TwoLayerLinear, Autoencoder)) or optimum.claim not in (ONE_RATE, ONE_RATE_TIED):
         raise ValueError("optimum must be that of a two-layer or tied network under independent units with one rate")

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
+from droptics.arguments import check_arguments
 from droptics.datasets import DatasetMissing, cifar10, fashion_mnist, mnist, movielens
 from droptics.evidence.claims import Claim, Result, nearest, select
 from droptics.evidence.claims import verify as verify_claims
@@ -84,6 +85,7 @@ def verify(ids: Sequence[str] | str | None = None, paper: str | None = None) -> 
     >>> [result.verdict for result in verify("pal2020-eq7")]
     ['holds']
     """
+    check_arguments(verify, locals())
     wanted = [ids] if isinstance(ids, str) else ids
     chosen = select(claims(), wanted, paper)
     return list(tqdm(verify_claims(chosen), total=len(chosen), unit="claim", desc="verify", disable=None, leave=False))
@@ -100,6 +102,7 @@ def reproduce(
 
     `run_on` is an engine or its name: local, processes, processes:N or dask://host:port.
     """
+    check_arguments(reproduce, locals())
     table = {figure.id: figure for figure in figures()}
     wanted = list(table) if ids is None else [ids] if isinstance(ids, str) else list(ids)
     for name in wanted:

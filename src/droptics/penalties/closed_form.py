@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.checks import as_drop, check_positive, check_size, wants_derivative
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.errors import NoClosedForm
@@ -33,12 +34,14 @@ TINY = 64
 @singledispatch
 def unit_gram(model: Model, data: Data) -> Tensor:
     """G_ij = E_x <g_i(x), g_j(x)> for outputs f = sum_j z_j g_j, (..., units, units): the mean of `unit_outputs`."""
+    check_arguments(unit_gram, locals())
     return _average(model, data, lambda head: head.mT @ head, _feature_grams)
 
 
 @singledispatch
 def unit_energies(model: Model, data: Data) -> Tensor:
     """The diagonal of `unit_gram`, (..., units): all that a law with uncorrelated units needs."""
+    check_arguments(unit_energies, locals())
     if unit_gram.dispatch(type(model)) is not unit_gram.dispatch(Model):
         return torch.diagonal(unit_gram(model, data), dim1=-2, dim2=-1)
     return _average(model, data, lambda head: head.square().sum(-2), _feature_energies)
@@ -273,6 +276,7 @@ def sub_penalties(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
     They sum to the penalty. Coefficient lists are propagated: with S^(l) the part of the second moment with l pivots,
     S_i^(l) = W_i S_{i-1}^(l) W_i^T + Cbar_i o (W_i S_{i-1}^(l-1) W_i^T). O(depth^2 width^3), no cancellation.
     """
+    check_arguments(sub_penalties, locals())
     if not isinstance(model, DeepLinear):
         raise ValueError(f"sub_penalties are defined for DeepLinear, got {type(model).__name__}")
     laws = layer_laws(model, masks)
@@ -296,6 +300,7 @@ def effective_strength(widths: tuple[int, ...] | list[int], drop: float | Tensor
     >>> round(float(effective_strength((5, 5, 5, 5, 5), 0.3)), 4)
     0.5086
     """
+    check_arguments(effective_strength, locals())
     from_rates = _strengths(tuple(widths), drop)
     sizes = torch.tensor(tuple(widths), dtype=from_rates.dtype, device=from_rates.device)
     return torch.expm1(torch.log1p(from_rates / sizes).sum(-1))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.checks import check_size
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.losses import Loss, Squared
@@ -22,6 +23,7 @@ def risk(model: Model, data: Data, loss: Loss | None = None) -> Tensor:
 
     On `Moments`: tr(yy) - 2 tr(yx^T W) + tr(W xx W^T) for linear models and squared loss.
     """
+    check_arguments(risk, locals())
     check_shapes(model, data)
     loss = Squared() if loss is None else loss
     if isinstance(data, Moments):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from droptics.arguments import Bytes, Count, Probability, Seed, check_fields
 from droptics.checks import check_positive, check_probability
 
 
@@ -16,9 +17,10 @@ class ClosedForm:
     """
 
     seconds: float = 120.0
-    memory: int = 2**30
+    memory: Bytes = 2**30
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.seconds > 0:
             raise ValueError(f"seconds must be positive, got {self.seconds!r}")
         check_positive("memory", self.memory)
@@ -28,9 +30,10 @@ class ClosedForm:
 class Enumerate:
     """Exact expectation over the list of all masks; refuses beyond `limit` masks."""
 
-    limit: int = 65_536
+    limit: Count = 65_536
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_positive("limit", self.limit)
 
 
@@ -38,11 +41,12 @@ class Enumerate:
 class MonteCarlo:
     """Mean over `samples` random masks with an interval of the given confidence; `seed` fixes the masks."""
 
-    samples: int = 1_000
-    seed: int = 0
-    confidence: float = 0.99
+    samples: Count = 1_000
+    seed: Seed = 0
+    confidence: Probability = 0.99
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_positive("samples", self.samples)
         if self.samples < 4:
             raise ValueError(f"samples must be at least 4 to estimate a variance, got {self.samples}")
@@ -61,6 +65,9 @@ class SecondOrder:
     """
 
     check: MonteCarlo | None = _CHECK
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 Method = ClosedForm | SecondOrder | Enumerate | MonteCarlo

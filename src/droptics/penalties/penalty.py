@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.checks import is_transformed
 from droptics.data import Data, Sample, average
 from droptics.errors import NoClosedForm
@@ -52,6 +53,7 @@ def penalty(
     >>> float(penalty(model, Moments.of_map(torch.eye(2).double()), Bernoulli(drop=0.5, size=2)))
     2.0
     """
+    check_arguments(penalty, locals())
     check_triple(model, data, masks)
     match method:
         case ClosedForm():
@@ -76,6 +78,7 @@ def criterion(
     loss: Loss = Squared(),  # noqa: B008
 ) -> Estimate:
     """The expected training loss under dropout: risk + penalty."""
+    check_arguments(criterion, locals())
     if isinstance(method, ClosedForm) and isinstance(model, ReLUNet):
         check_triple(model, data, masks)
         return _relu(model, data, masks, method, loss)[0]
@@ -85,6 +88,7 @@ def criterion(
 
 def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = Squared()) -> Method:  # noqa: B008
     """The most exact method that applies: ClosedForm, else Enumerate within its default limit, else MonteCarlo."""
+    check_arguments(best_method, locals())
     check_triple(model, data, masks)
     if has_closed_form(model, masks, loss) and _affordable(model, data, masks, loss):
         return ClosedForm()
@@ -95,6 +99,7 @@ def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = Squared()
 
 def has_closed_form(model: Model, masks: MaskLaw, loss: Loss = Squared()) -> bool:  # noqa: B008
     """Whether ClosedForm covers this family, law and loss."""
+    check_arguments(has_closed_form, locals())
     check_masks(model, masks)
     if isinstance(model, ReLUNet):
         return relu_summable(model, masks, loss)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.data import Data, Sample, average
 from droptics.estimates import Estimate
 from droptics.linalg import psd_eigen
@@ -68,6 +69,7 @@ def second_order(model: Model, data: Data, masks: MaskLaw, loss: Loss) -> Approx
     kink itself contributes nothing). Cost: a closed formula on a LastLayer; else a second directional derivative per
     unit (per eigenvector of Cbar for correlated units), in batches.
     """
+    check_arguments(second_order, locals())
     check_triple(model, data, masks)
     if isinstance(model, LastLayer) and isinstance(data, Sample):
         return _last_layer(model, data, masks, loss)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.errors import NoClosedForm
 from droptics.models import Autoencoder, Connections, Factorization, LastLayer, Model, TwoLayerLinear
 
@@ -40,6 +41,7 @@ def unit_outputs(model: Model, inputs: Tensor) -> UnitOutputs:
 
     A family whose outgoing weights depend on the example returns features of ones and a head with all examples.
     """
+    check_arguments(unit_outputs, locals())
     raise NoClosedForm(
         f"the outputs of {type(model).__name__} are not known to be linear in the mask, so there is no closed form "
         "here; use Enumerate() or MonteCarlo(), or register a rule with unit_outputs.register"
@@ -48,6 +50,7 @@ def unit_outputs(model: Model, inputs: Tensor) -> UnitOutputs:
 
 def is_linear_in_masks(model: Model) -> bool:
     """Whether the family has a rule, so that its outputs are known to be linear in the mask."""
+    check_arguments(is_linear_in_masks, locals())
     return unit_outputs.dispatch(type(model)) is not unit_outputs.dispatch(Model)
 
 

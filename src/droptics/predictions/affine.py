@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_fields
 from droptics.masks import MaskLaw
 from droptics.penalties import UnitOutputs
 from droptics.penalties.evaluation import CHUNK_ELEMENTS
@@ -31,6 +32,9 @@ class Affine:
     center: Tensor
     units: UnitOutputs | None
     law: MaskLaw | None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def variance(self) -> Tensor:
         """Diagonal of `covariance`, (..., examples, outputs); one more product of matrices for independent units.

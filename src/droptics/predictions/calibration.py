@@ -13,6 +13,7 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
+from droptics.arguments import NonNegative, check_arguments, check_fields
 from droptics.checks import as_float_tensor, check_positive, check_probability, check_size
 from droptics.predictions.densities import Spectrum
 from droptics.predictions.results import Predictive
@@ -35,13 +36,16 @@ class Calibration:
         pit: Distribution function at every observation; uniform where calibrated.
     """
 
-    noise: float
+    noise: NonNegative
     rmse: float
     nll: float
     crps: float
     levels: tuple[float, ...]
     coverage: tuple[float, ...]
     pit: Tensor
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 def fit_noise(prediction: Predictive, targets: Tensor) -> float:
@@ -50,6 +54,7 @@ def fit_noise(prediction: Predictive, targets: Tensor) -> float:
     Use examples that the model was not trained on. Cost: one density for the widest range of noises, then a bounded
     search.
     """
+    check_arguments(fit_noise, locals())
     wanted = _targets(prediction, targets)
     rmse = float((prediction.mean.value.detach().double() - wanted).square().mean().sqrt())
     if rmse == 0:
@@ -69,9 +74,10 @@ def fit_noise(prediction: Predictive, targets: Tensor) -> float:
 
 
 def calibration(
-    prediction: Predictive, targets: Tensor, noise: float, levels: tuple[float, ...] = (0.5, 0.9, 0.95)
+    prediction: Predictive, targets: Tensor, noise: NonNegative, levels: tuple[float, ...] = (0.5, 0.9, 0.95)
 ) -> Calibration:
     """Scores of predictions of one output with normal noise of this deviation around them."""
+    check_arguments(calibration, locals())
     wanted = _targets(prediction, targets)
     for level in levels:
         check_probability("levels", level)
@@ -89,12 +95,13 @@ def calibration(
     return Calibration(noise, rmse, nll, float(crps.mean()), tuple(levels), tuple(inside), pit)
 
 
-def conformal_factor(prediction: Predictive, targets: Tensor, noise: float, level: float) -> float:
+def conformal_factor(prediction: Predictive, targets: Tensor, noise: NonNegative, level: float) -> float:
     """The number k such that mean -+ k sqrt(variance + noise^2) covers a new target with probability >= level.
 
     Split conformal: the ceil((n + 1) level)-th smallest of |y - m| / sqrt(V + s^2) on n held-out examples. It holds for
     every model and every noise when held-out and new examples are exchangeable; infinite when n is too small.
     """
+    check_arguments(conformal_factor, locals())
     check_probability("level", level)
     wanted = _targets(prediction, targets)
     spread = (prediction.variance.value.detach().double() + noise**2).sqrt()
@@ -105,6 +112,7 @@ def conformal_factor(prediction: Predictive, targets: Tensor, noise: float, leve
 
 def expected_calibration_error(probabilities: Tensor, labels: Tensor, bins: int = 15) -> float:
     """Mean distance between confidence and accuracy over equal bins of the confidence, weighed by their counts."""
+    check_arguments(expected_calibration_error, locals())
     check_positive("bins", bins)
     chances = as_float_tensor(probabilities, "probabilities", 2).detach().double()
     check_size("labels", len(labels), len(chances), "one label per example")

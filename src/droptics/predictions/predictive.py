@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_arguments
 from droptics.checks import as_float_tensor, check_size
 from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
@@ -57,6 +58,7 @@ def predictive(
     >>> found.mean.value.tolist(), found.variance.value.tolist()
     ([[1.0, 3.0]], [[1.0, 9.0]])
     """
+    check_arguments(predictive, locals())
     checked = _checked(model, inputs, masks)
     match method:
         case ClosedForm():

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_fields
 from droptics.files.arrays import read_safetensors, write_tensors
 from droptics.models import Model
 from droptics.training.engines import Engine
@@ -67,6 +68,9 @@ class Checkpoint:
 
     path: str | Path
     seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class Progress:

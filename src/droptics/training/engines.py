@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.arguments import NonNegative, check_fields
 from droptics.data import Data, Moments, Sample
 from droptics.losses import Squared
 from droptics.masks import MaskLaw, Product
@@ -33,11 +34,12 @@ class MaxNorm:
     `tensors` are indices into `model.tensors`; rows of ReLUNet and DeepLinear weights are what a unit takes in.
     """
 
-    radius: float
+    radius: NonNegative
     tensors: tuple[int, ...] = (0,)
     dim: int = -1
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.radius > 0:
             raise ValueError(f"radius must be positive, got {self.radius}")
 

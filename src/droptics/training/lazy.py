@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.arguments import Count, DropRate, Positive, Seed, check_arguments
 from droptics.checks import as_drop, check_positive
 from droptics.data import Sample
 from droptics.losses import Logistic
@@ -41,8 +42,9 @@ class LazyRun:
     drift: Tensor
 
 
-def lazy_start(inputs: int, width: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> ReLUNet:
+def lazy_start(inputs: Count, width: Count, seed: Seed = 0, dtype: torch.dtype = torch.float64) -> ReLUNet:
     """f(x) = a^T relu(W x) / sqrt(width), rows of W standard normal, a fixed vector of random signs (thesis-eq5.1)."""
+    check_arguments(lazy_start, locals())
     check_positive("inputs", inputs)
     check_positive("width", width)
     generator = torch.Generator().manual_seed(seed)
@@ -51,21 +53,22 @@ def lazy_start(inputs: int, width: int, seed: int = 0, dtype: torch.dtype = torc
     return ReLUNet([first, signs / math.sqrt(width)])
 
 
-def lazy_norm(inputs: int, width: int) -> float:
+def lazy_norm(inputs: Count, width: Count) -> float:
     """The max-norm radius sqrt(d) + 2 sqrt(ln width) + 1, which no unit exceeds at the start with high probability."""
+    check_arguments(lazy_norm, locals())
     return math.sqrt(inputs) + 2 * math.sqrt(math.log(max(width, 2))) + 1
 
 
 def train_lazy(
     start: ReLUNet,
     data: Sample,
-    drop: float,
+    drop: DropRate,
     *,
-    steps: int,
-    step_size: float = 1.0,
-    max_norm: float | None = None,
+    steps: Count,
+    step_size: Positive = 1.0,
+    max_norm: Positive | None = None,
     keep: Sequence[int] | None = None,
-    seed: int | Sequence[int] = 0,
+    seed: Seed | Sequence[Seed] = 0,
 ) -> LazyRun:
     """Single-sample dropout SGD on the first layer of a two-layer ReLU network (thesis-alg4).
 
@@ -74,6 +77,7 @@ def train_lazy(
     the natural-log logistic loss: step_size <= 1 here is step size <= ln 2 for logarithms to base two. A leading
     dimension of the weights is a batch of runs.
     """
+    check_arguments(train_lazy, locals())
     if len(start.weights) != 2 or start.output_size != 1:
         raise ValueError("start must be a two-layer ReLUNet with one output; lazy_start makes one")
     rate = float(as_drop(drop))

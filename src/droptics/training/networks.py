@@ -13,13 +13,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from droptics.arguments import Count, Seed, check_arguments
 from droptics.checks import check_positive
 
 
 class SmallCnn(nn.Module):
     """Three strided 3 x 3 convolutions, a linear layer to `width` features, a linear head without bias."""
 
-    def __init__(self, channels: int = 1, outputs: int = 10, width: int = 80, base: int = 16, seed: int = 0) -> None:
+    def __init__(
+        self, channels: Count = 1, outputs: Count = 10, width: Count = 80, base: Count = 16, seed: Seed = 0
+    ) -> None:
+        check_arguments(SmallCnn.__init__, locals())
         super().__init__()
         check_positive("width", width)
         sizes = (channels, base, 2 * base, 4 * base)
@@ -63,13 +67,14 @@ class ResNet(nn.Module):
 
     def __init__(
         self,
-        channels: int = 1,
-        outputs: int = 10,
-        width: int = 80,
+        channels: Count = 1,
+        outputs: Count = 10,
+        width: Count = 80,
         blocks: tuple[int, ...] = (1, 1, 1),
-        base: int = 16,
-        seed: int = 0,
+        base: Count = 16,
+        seed: Seed = 0,
     ) -> None:
+        check_arguments(ResNet.__init__, locals())
         super().__init__()
         check_positive("width", width)
         self.stem = nn.Conv2d(channels, base, 3, padding=1, bias=False)

@@ -15,6 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_fields
 from droptics.attacks import Method, Threat, perturb
 from droptics.data import average
 from droptics.losses import CrossEntropy, Loss, Squared
@@ -73,6 +74,9 @@ class Plain(Objective):
 
     loss: Loss = _SQUARED
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def describe(self) -> str:
         return f"Plain({type(self.loss).__name__})"
 
@@ -96,6 +100,7 @@ class Dropout(Objective):
     scaled: bool = True
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _check_laws(self.masks)
         if self.per not in ("example", "step"):
             raise ValueError(f'per must be "example" or "step", got {self.per!r}')
@@ -123,6 +128,7 @@ class Penalized(Objective):
     masks: MaskLaw | Sequence[MaskLaw]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _check_laws(self.masks)
 
     @property
@@ -151,6 +157,9 @@ class Adversarial(Objective):
     threat: Threat
     method: Method
     loss: Loss = field(default_factory=CrossEntropy)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def value(self, forward: Forward, batch: Batch) -> Tensor:
         """Mean loss at the perturbed inputs; the runs of a batch are attacked in turn and trained together."""

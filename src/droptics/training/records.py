@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.arguments import check_fields
 from droptics.data import Data, Sample
 from droptics.equalization import imbalance
 from droptics.losses import Loss
@@ -44,6 +45,9 @@ class Recording:
     masks: MaskLaw | None = None
     method: Method | None = None
     reference: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def quantities(
         self, model: Model, data: Data, masks: MaskLaw | None, laws: Sequence[MaskLaw], loss: Loss

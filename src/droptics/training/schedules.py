@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from droptics.arguments import Count, Finite, check_arguments, check_fields
 from droptics.checks import check_positive
 
 Schedule = Callable[[int], float]
@@ -15,9 +16,10 @@ Schedule = Callable[[int], float]
 class Inverse:
     """1 / (1 + step / scale): the decay under which single-sample steps lose their noise floor."""
 
-    scale: float
+    scale: Finite
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.scale > 0:
             raise ValueError(f"scale must be positive, got {self.scale}")
 
@@ -29,9 +31,10 @@ class Inverse:
 class Cosine:
     """(1 + cos(pi step / steps)) / 2, zero from `steps` on."""
 
-    steps: int
+    steps: Count
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_positive("steps", self.steps)
 
     def __call__(self, step: int) -> float:
@@ -42,10 +45,11 @@ class Cosine:
 class Staircase:
     """factor^(step // every): constant between drops."""
 
-    every: int
-    factor: float
+    every: Count
+    factor: Finite
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_positive("every", self.every)
         if not self.factor > 0:
             raise ValueError(f"factor must be positive, got {self.factor}")
@@ -67,15 +71,17 @@ def with_previous(steps: Iterable[int]) -> tuple[int, ...]:
     >>> with_previous([0, 5, 6])
     (0, 4, 5, 6)
     """
+    check_arguments(with_previous, locals())
     return tuple(sorted({max(step - back, 0) for step in steps for back in (0, 1)}))
 
 
-def log_steps(steps: int, count: int = 50) -> tuple[int, ...]:
+def log_steps(steps: Count, count: Count = 50) -> tuple[int, ...]:
     """At most `count` + 1 steps from 0 to `steps`, evenly spaced in the logarithm where they are whole numbers.
 
     >>> log_steps(1000, 4)
     (0, 1, 10, 100, 1000)
     """
+    check_arguments(log_steps, locals())
     check_positive("steps", steps)
     check_positive("count", count)
     ratios = (position / max(count - 1, 1) for position in range(count))

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from droptics.arguments import Count, NonNegative, Seed, check_arguments
 from droptics.data import Data
 from droptics.models import LastLayer, Model
 from droptics.penalties import risk
@@ -111,19 +112,19 @@ def train(
     data: Data,
     objective: Objective,
     *,
-    steps: int,
+    steps: Count,
     step_size: float | Sequence[float] | Tensor,
-    batch_size: int | None = None,
-    seed: int | Sequence[int] = 0,
+    batch_size: Count | None = None,
+    seed: Seed | Sequence[Seed] = 0,
     convention: Convention = "gradient",
     schedule: Schedule = constant,
     optimizer: OptimizerFactory | None = None,
-    decay: float = 0.0,
+    decay: NonNegative = 0.0,
     max_norm: MaxNorm | None = None,
     frozen: Sequence[int] = (),
     record: Recording | Sequence[str] | None = None,
     bound: float | Sequence[float] | Tensor | Literal["certify"] | None = None,
-    stop_gap: float | None = None,
+    stop_gap: NonNegative | None = None,
     keep: Sequence[int] = (),
     diverging: Literal["raise", "freeze"] = "raise",
     engine: EngineName = "auto",
@@ -175,6 +176,7 @@ def train(
     >>> bool(abs(run.final("objective") - 1 / 3) < 0.05)
     True
     """
+    check_arguments(train, locals())
     started = time.perf_counter()
     check_training(model, data, objective, steps, batch_size)
     lead = bool(model.batch_shape)

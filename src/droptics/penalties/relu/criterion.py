@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from tqdm import tqdm
 
+from droptics.arguments import check_arguments
 from droptics.data import Sample
 from droptics.errors import NoClosedForm
 from droptics.losses import Loss, Squared
@@ -89,6 +90,7 @@ def relu_criterion(
     result. For a network on a GPU the moments of the last layer are summed there once there are enough outcomes;
     everything else, gradients included, is computed on the CPU.
     """
+    check_arguments(relu_criterion, locals())
     plans = _plans(model, sample, masks, loss)
     with _within(plans, sample, method) as advance:
         values = [plan.examples(sample, method.memory, advance) for plan in plans]
@@ -162,6 +164,7 @@ def relu_cost(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss = Squar
     Exact for depth 2; for deeper networks the number of outcomes is estimated by random descents (Knuth 1975), which
     is unbiased for independent coins.
     """
+    check_arguments(relu_cost, locals())
     return _cost(_plans(model, sample, masks, loss), sample, ClosedForm().memory)
 
 

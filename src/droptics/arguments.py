@@ -1,0 +1,251 @@
+"""What arguments may be, said once in the signature: `check_arguments` reads it there, and so do the tests.
+
+A parameter annotated `examples: Count` or `confidence: Probability` is an `int` or a `float` for a type checker; the
+rest of the annotation is the range that is checked where the argument enters. Plain annotations are checked too: a
+`float` is a number and not NaN, a `Literal` one of its values, a class an instance of it.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import math
+import numbers
+import types
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from inspect import Parameter, signature
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from droptics.checks import check_finite
+
+Test = Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A kind of argument in words and as a test; of a sequence also that of its elements."""
+
+    text: str
+    accepts: Test
+    element: Check | None = None
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number between two ends, which belong to it unless `open` names them; `whole` for integers of any type."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    open: Literal["", "low", "high", "both"] = ""
+    whole: bool = False
+    text: str = ""
+    infinite: bool = False
+
+    def __call__(self, value: Any) -> bool:
+        """Whether the value lies in it."""
+        if not (is_whole(value) if self.whole else is_number(value)):
+            return False
+        try:
+            number = int(value) if self.whole else float(value)
+        except OverflowError:  # a whole number beyond all floats
+            return False
+        if not (self.whole or self.infinite or math.isfinite(number)):
+            return False
+        above = number > self.low if self.open in ("low", "both") else number >= self.low
+        return above and (number < self.high if self.open in ("high", "both") else number <= self.high)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A finite floating-point tensor, or an array or list where the function converts it."""
+
+    arrays: bool = False
+
+    def __call__(self, value: Any) -> bool:
+        """Whether the value is one; finiteness is said by `check_finite`."""
+        if self.arrays and isinstance(value, (np.ndarray, list, tuple)):
+            return True
+        return isinstance(value, Tensor) and value.is_floating_point() and value.layout == torch.strided
+
+    def __str__(self) -> str:
+        return "a dense tensor of floating-point numbers" + (" or an array" if self.arrays else "")
+
+
+# Sizes and numbers of steps, far beyond what fits in memory or a lifetime; generators and bytes fill 64 bits.
+_MOST = 2**31 - 1
+Count = Annotated[int, Range(1, _MOST, whole=True, text="a positive whole number (at most 2^31 - 1)")]
+Whole = Annotated[int, Range(0, _MOST, whole=True, text="a whole number of at least 0 (at most 2^31 - 1)")]
+Bytes = Annotated[int, Range(1, 2**63 - 1, whole=True, text="a positive whole number of bytes")]
+Seed = Annotated[int, Range(0, 2**63 - 1, whole=True, text="a seed, a whole number from 0 to 2^63 - 1")]
+Probability = Annotated[float, Range(0, 1, "both", text="a number strictly between 0 and 1")]
+DropRate = Annotated[float, Range(0, 1, "high", text="a probability in [0, 1)")]
+Share = Annotated[float, Range(0, 1, text="a number in [0, 1]")]
+Finite = Annotated[float, Range(text="a finite number")]
+NonNegative = Annotated[float, Range(0, text="a finite number >= 0")]
+Extended = Annotated[float, Range(0, text="a number >= 0", infinite=True)]
+Positive = Annotated[float, Range(0, open="low", text="a finite number > 0")]
+Floats = Annotated[Tensor, Numbers()]
+FloatArray = Annotated[Tensor, Numbers(arrays=True)]
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is one real number: of Python, NumPy, or a tensor without dimensions; NaN is none."""
+    if isinstance(value, (Tensor, np.ndarray)):
+        return value.ndim == 0 and is_number(value.item())
+    return not isinstance(value, (bool, np.bool_)) and isinstance(value, numbers.Real) and not math.isnan(value)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether this is an integer of any type, which a truth value is not."""
+    return isinstance(value, (numbers.Integral, np.integer)) and not isinstance(value, (bool, np.bool_))
+
+
+def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Refuse arguments that are not what the signature of the function says; the first line calls it with `locals()`.
+
+    >>> def area(width: Count, height: Positive) -> float:
+    ...     check_arguments(area, locals())
+    ...     return width * height
+    >>> area(2, -1.0)
+    Traceback (most recent call last):
+    ValueError: height must be a finite number > 0, got -1.0
+    """
+    for name, check in _checks(function):
+        _refuse(name, given[name], check)
+
+
+def check_fields(value: Any) -> None:
+    """The same for the fields of a dataclass, at the beginning of its `__post_init__`."""
+    for name, check in _checks(type(value)):  # type: ignore[arg-type]
+        _refuse(name, getattr(value, name), check)
+
+
+def _refuse(name: str, value: Any, check: Check) -> None:
+    if not check.accepts(value):
+        if check.element is not None and isinstance(value, (list, tuple)):
+            for place, part in enumerate(value):
+                _refuse(f"{name}[{place}]", part, check.element)
+        wrap = "; wrap a torch module with LastLayer.of(module)" if "droptics Model" in check.text else ""
+        advice = wrap if isinstance(value, torch.nn.Module) else ""
+        raise ValueError(f"{name} must be {check.text}, got {_shown(value, check.text)}{advice}")
+    if isinstance(value, Tensor) and "floating" in check.text and value.is_floating_point():
+        check_finite(value, name)
+
+
+def _shown(value: Any, text: str) -> str:
+    """What came: the value where one is asked for, its type where a thing is."""
+    if isinstance(value, (Tensor, np.ndarray)):
+        return f"{type(value).__name__} of shape {tuple(value.shape)} ({value.dtype})"
+    asked = any(word in text for word in ("number", "'", "True", "probability", "seed", "text"))
+    plain = isinstance(value, (str, bytes, int, float, complex, np.generic, list, tuple, dict)) or value is None
+    if not (asked and plain):
+        return type(value).__name__
+    return repr(value) if len(repr(value)) < 80 else f"{repr(value)[:76]}..."
+
+
+@cache
+def _checks(function: Any) -> tuple[tuple[str, Check], ...]:
+    """What to check, by parameter; read from the signature once."""
+    hints = get_type_hints(function, include_extras=True)
+    several: set[str] = set()  # what a star collects
+    if isinstance(function, type):
+        names = [item.name for item in fields(function) if item.init]
+    else:
+        known = signature(function).parameters.values()
+        names = [item.name for item in known if item.kind is not Parameter.VAR_KEYWORD]
+        several = {item.name for item in known if item.kind is Parameter.VAR_POSITIONAL}
+    found = [
+        (name, _container(tuple, (hints[name], ...)) if name in several else described(hints[name]))
+        for name in names
+        if name in hints
+    ]
+    return tuple((name, check) for name, check in found if check is not None)
+
+
+def described(hint: Any) -> Check | None:  # noqa: PLR0911 - one line per kind of annotation
+    """An annotation in words and as a test; None where anything goes."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint in (Any, object):
+        return None
+    if isinstance(hint, TypeVar):
+        return described(hint.__bound__) if hint.__bound__ is not None else None
+    if origin is Annotated:
+        return Check(str(parts[1]), parts[1])
+    if origin is Union or isinstance(hint, types.UnionType):
+        return _either(parts)
+    if origin is Literal:
+        return Check(" or ".join(map(repr, parts)), lambda value: isinstance(value, str | int) and value in parts)
+    if origin is type:
+        accepts = lambda value: isinstance(value, type) and issubclass(value, parts[0])  # noqa: E731
+        return Check(f"a class of {_named(parts[0])}", accepts)
+    if isinstance(origin, type) and issubclass(origin, Iterable):
+        return _container(origin, parts)
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    kind = origin if origin is not None else hint
+    if kind is collections.abc.Callable:
+        return Check("a function", callable)
+    return Check(_named(kind), lambda value: isinstance(value, kind)) if isinstance(kind, type) else None
+
+
+_PLAIN: dict[Any, Check] = {
+    float: Check("a number", is_number),
+    int: Check("a whole number", is_whole),
+    bool: Check("True or False", lambda value: isinstance(value, (bool, np.bool_))),
+    str: Check("text", lambda value: isinstance(value, str)),
+    type(None): Check("None", lambda value: value is None),
+}
+
+
+def _either(parts: Sequence[Any]) -> Check | None:
+    found = [described(part) for part in parts]
+    known = [check for check in found if check is not None]
+    if len(known) < len(found):
+        return None
+    element = next((check.element for check in known if check.element is not None), None)
+    text = " or ".join(check.text for check in known)
+    return Check(text, lambda value: any(check.accepts(value) for check in known), element)
+
+
+def _container(origin: Any, parts: tuple[Any, ...]) -> Check:
+    """Sequences of checked elements; an array or tensor is a sequence of its rows, text of nothing."""
+    if issubclass(origin, Mapping):
+        return Check("a mapping", lambda value: isinstance(value, Mapping))
+    fixed = issubclass(origin, tuple) and bool(parts) and Ellipsis not in parts
+    inner = [described(part) for part in parts if part is not Ellipsis]
+    tests: list[Test] = [(lambda _: True) if check is None else check.accepts for check in inner]
+    listed = issubclass(origin, Collection)
+
+    def accepts(value: Any) -> bool:
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+            return False
+        if isinstance(value, (Tensor, np.ndarray)) and value.ndim == 0:
+            return False
+        if not listed:  # an iterator is read once, by the function
+            return True
+        if not isinstance(value, (Collection, Tensor)):
+            return False
+        if fixed:
+            return len(value) == len(parts) and all(test(part) for test, part in zip(tests, value, strict=True))
+        return not tests or all(tests[0](part) for part in value)
+
+    words = ["anything" if check is None else check.text for check in inner]
+    if fixed:
+        return Check(f"{len(parts)} values ({', '.join(words)})", accepts)
+    return Check(f"a sequence, each {words[0]}" if words else "a sequence", accepts, inner[0] if inner else None)
+
+
+def _named(kind: Any) -> str:
+    name = getattr(kind, "__name__", str(kind))
+    home = getattr(kind, "__module__", "")
+    place = "droptics " if home.startswith("droptics") else "nn." if home.startswith("torch.nn.modules") else ""
+    article = "an" if (place or name)[0].lower() in "aeiou" or place == "nn." else "a"
+    return f"{article} {place}{name}"

@@ -1,0 +1,106 @@
+"""What a call with a hostile value did, in one word."""
+
+from __future__ import annotations
+
+import random
+import re
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from droptics.errors import CertificateError, NoClosedForm, NoFiniteSupport
+from droptics.training import Diverged
+from hostile.calls import Hostile, call, hints_of, hostile, parameters, unsound, valid_arguments
+
+OURS = (NoClosedForm, NoFiniteSupport, CertificateError, Diverged)
+SECONDS = 10
+
+
+class Verdict(NamedTuple):
+    """One call: clear, fine, unclear, accepted, nan, inf or slow; and what was said."""
+
+    name: str
+    parameter: str
+    label: str
+    word: str
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.parameter}={self.label}): {self.word} {self.said}"
+
+
+def attempts(name: str, function: Callable[..., Any]) -> Iterator[tuple[str, Hostile]]:
+    """Every parameter with every hostile value."""
+    base, hints = valid_arguments(name, function), hints_of(function)
+    for key, parameter in parameters(function).items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        valid = base.get(key, parameter.default)
+        for value in hostile(name, key, hints.get(key, Any), valid):
+            if value.invalid or name not in ("verify", "reproduce"):  # what they accept takes minutes
+                yield key, value
+
+
+def judged(name: str, function: Callable[..., Any], key: str, value: Hostile) -> Verdict:
+    """The valid call with one argument replaced."""
+    arguments = valid_arguments(name, function) | {key: value.value}
+    begin = time.monotonic()
+    random_state = torch.get_rng_state()
+    try:
+        word, said = _word(function, arguments, key, value)
+    finally:
+        torch.set_rng_state(random_state)
+    if time.monotonic() - begin > SECONDS:
+        word, said = "slow", f"{time.monotonic() - begin:.0f} s"
+    return Verdict(name, key, value.label, word, said)
+
+
+def _word(
+    name: str, function: Callable[..., Any], arguments: dict[str, Any], key: str, value: Hostile
+) -> tuple[str, str]:
+    try:
+        with warnings.catch_warnings(), deadline(2 * SECONDS):
+            warnings.simplefilter("ignore")
+            result = call(function, arguments)
+            if hasattr(result, "__next__"):
+                next(result, None)
+    except OURS as problem:
+        return "clear", str(problem)
+    except (ValueError, TypeError, OverflowError, OSError, ImportError) as problem:
+        named = re.search(rf"\b{re.escape(key)}\b", str(problem)) is not None
+        return ("clear" if named else "unclear"), f"{type(problem).__name__}: {problem}"[:300]
+    except Exception as problem:  # whatever else comes is what is being looked for
+        return "unclear", f"{type(problem).__name__}: {problem}"[:300]
+    if value.invalid:
+        return "accepted", ""
+    found = unsound(result) if value.finite else ""
+    if found and "nan" in (function.__doc__ or ""):
+        return "fine", "its documentation says when it is not a number"
+    return (found or "fine"), ""
+
+
+class deadline:
+    """TimeoutError after so many seconds, in the main thread."""
+
+    def __init__(self, seconds: int) -> None:
+        self.seconds = seconds
+
+    def __enter__(self) -> None:
+        def stop(*_: object) -> None:
+            raise TimeoutError(f"over {self.seconds} s")
+
+        self.before = signal.signal(signal.SIGALRM, stop)
+        signal.alarm(self.seconds)
+
+    def __exit__(self, *_: object) -> None:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, self.before)
+
+
+def sampled(items: list[Any], count: int, seed: int) -> list[Any]:
+    """A seeded sample."""
+    return items if len(items) <= count else random.Random(seed).sample(items, count)
