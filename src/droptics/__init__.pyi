@@ -54,6 +54,7 @@ from .recommenders import (
     DropoutAutoencoder,
     DropoutCompletion,
     DropoutCompletionCV,
+    ImplicitDropoutCompletion,
     StackedCompletion,
 )
 from .training import (
@@ -114,6 +115,7 @@ __all__ = [
     "Factorization",
     "Fgsm",
     "Gaussian",
+    "ImplicitDropoutCompletion",
     "Inverse",
     "LastLayer",
     "LinearExact",

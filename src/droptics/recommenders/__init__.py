@@ -6,12 +6,13 @@ from droptics.recommenders.autoencoder_completion import AutoencoderCompletion, 
 from droptics.recommenders.base import Completion
 from droptics.recommenders.completion import DropoutCompletion, default_drop
 from droptics.recommenders.diagnosis import Diagnosis, diagnose
+from droptics.recommenders.implicit import ImplicitDropoutCompletion
 from droptics.recommenders.left_out import LeaveOneOut
 from droptics.recommenders.metrics import HeldOutUsers, Mean, Ranking, hold_out_users, ranking
 from droptics.recommenders.ratings import DuplicateRatings
 from droptics.recommenders.ridge import RidgeCompletion
 from droptics.recommenders.selection import DropoutCompletionCV, PathPoint
-from droptics.recommenders.stacked import StackedCompletion
+from droptics.recommenders.stacked import StackedCompletion, StackedRanker
 
 __all__ = [
     "AutoencoderCompletion",
@@ -25,6 +26,7 @@ __all__ = [
     "DuplicateRatings",
     "Errors",
     "HeldOutUsers",
+    "ImplicitDropoutCompletion",
     "KernelPoint",
     "LeaveOneOut",
     "Mean",
@@ -33,6 +35,7 @@ __all__ = [
     "Recommendations",
     "RidgeCompletion",
     "StackedCompletion",
+    "StackedRanker",
     "UnboundedPredictions",
     "UnknownIds",
     "default_drop",

@@ -1,4 +1,4 @@
-"""Stacks: several rating models blended by weights from held-out training ratings."""
+"""Stacks: rating models blended by weights from held-out training ratings, and rankers added up."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from sklearn.base import clone
 
 from droptics.checks import check_probability
 from droptics.datasets import Ratings
+from droptics.recommenders.autoencoder import DropoutAutoencoder
 from droptics.recommenders.autoencoder_completion import AutoencoderCompletion
 from droptics.recommenders.completion import DropoutCompletion
+from droptics.recommenders.implicit import ImplicitDropoutCompletion
+from droptics.recommenders.interactions import as_matrix
+from droptics.recommenders.ranker import Ranker
 from droptics.recommenders.rating_model import RatingModel, pair_columns
 from droptics.recommenders.ratings import Source, triple
 
 Array = NDArray[Any]
+_SAMPLE = 1000  # users whose scores tell the scale of a ranker
 
 
 def default_members() -> list[RatingModel]:
@@ -94,3 +99,37 @@ class StackedCompletion(RatingModel):
 
     def _rated(self, user: int) -> tuple[Array, Array]:
         return self.members_[0]._rated(user)
+
+
+class StackedRanker(Ranker):
+    """A sum of rankers, each score divided by its standard deviation over the known users' items.
+
+    Args:
+        members: Unfitted rankers (they are cloned), all with the same feedback and threshold; None takes
+            `DropoutAutoencoder()` and `ImplicitDropoutCompletion()`.
+
+    After `fit`: `members_` and `deviations_`.
+    """
+
+    def __init__(self, members: Sequence[Ranker] | None = None) -> None:
+        self.members = members
+
+    def fit(self, ratings: Source, y: Any = None) -> StackedRanker:
+        """Fit every member to the same interactions."""
+        members = [DropoutAutoencoder(), ImplicitDropoutCompletion()] if self.members is None else list(self.members)
+        if not members or not all(isinstance(member, Ranker) for member in members):
+            raise ValueError("members must be a list of rankers such as DropoutAutoencoder()")
+        if len({(member.feedback, member.threshold) for member in members}) > 1:
+            raise ValueError("members must agree in feedback and threshold")
+        self.members_ = [clone(member).fit(ratings, y) for member in members]
+        first = self.members_[0]
+        self.feedback, self.threshold = first.feedback, first.threshold
+        self._users, self._items, self._rows = first._users, first._items, first._rows
+        sample = as_matrix(self._rows, len(self._items))[:_SAMPLE]
+        self.deviations_ = [float(member.scores(sample).std()) or 1.0 for member in self.members_]
+        self._popularity = first._popularity
+        return self
+
+    def _score(self, rows: Array) -> Array:
+        parts = zip(self.members_, self.deviations_, strict=True)
+        return np.sum([member._score(rows) / deviation for member, deviation in parts], axis=0)

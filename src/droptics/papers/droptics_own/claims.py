@@ -183,6 +183,18 @@ CLAIMS: tuple[Claim, ...] = (
         note=PROVED + " On dropped inputs the diagonal never enters: (1 - z) z = 0.",
     ),
     Claim(
+        "droptics-frequency-ridge",
+        "droptics, on thesis-prop4",
+        "Expected dropout on the factors of implicit ALS is the ridge scaled by frequency, "
+        "lam (sum_u a_u |w_u|^2 + sum_i b_i |h_i|^2), at lam = rho ||diag(a)^1/2 W H^T diag(b)^1/2||_* / (d N).",
+        check=partial(recommender_checks.frequency_ridge, 1.0),
+        control=partial(recommender_checks.frequency_ridge, 1.05),
+        objects=("recommenders.ImplicitDropoutCompletion",),
+        note=PROVED
+        + " Minimizers equalize the d products (sum_u a_u w_uk^2)(sum_i b_i h_ik^2); rescaled so that both factors of "
+        "each are q, the row systems of the two penalties agree at lam = rho q / N, and d q is the norm.",
+    ),
+    Claim(
         "droptics-odd-widths",
         "droptics, on thesis-thm13",
         "The lower bound alpha ||X|| / (2n) holds for odd widths too: copies of the best unit stay in the class.",

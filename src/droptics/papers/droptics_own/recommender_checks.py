@@ -1,4 +1,4 @@
-"""What the claims on recommenders compare: closed forms against all masks."""
+"""What the claims on recommenders compare: closed forms against all masks, and one penalty against another."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from droptics.evidence.claims import Comparison, compare
+from droptics.norms import nuclear
 from droptics.papers.instances import normal
-from droptics.recommenders import DropoutAutoencoder
+from droptics.recommenders import DropoutAutoencoder, ImplicitDropoutCompletion
 
 
 def input_dropout(wrong: float) -> list[Comparison]:
@@ -27,6 +28,30 @@ def input_dropout(wrong: float) -> list[Comparison]:
         if diagonal == "zero":
             gradient = gradient - torch.diag(gradient.diagonal())
         found.append(compare(gradient.abs().max() / loss.detach(), "<=", torch.tensor(1e-10), f"{diagonal} diagonal"))
+    return found
+
+
+def frequency_ridge(scale: float) -> list[Comparison]:
+    """At minimizers of the expected penalty the ridge scaled by frequency has zero gradient at the matched strength."""
+    found = []
+    alpha, drop = 0.2, 0.4
+    users, items = torch.nonzero(normal(7, 12, 9) > 0.3, as_tuple=True)
+    for width in (2, 3):
+        model = ImplicitDropoutCompletion(width, drop, alpha, sweeps=4000, cg_steps=None, dtype="float64")
+        model.fit((users, items, torch.ones(len(users))))
+        w, h = (torch.from_numpy(side) for side in (model.user_factors_, model.item_factors_))
+        observed = torch.zeros(len(w), len(h), dtype=w.dtype)
+        observed[torch.from_numpy(model._users(users)), torch.from_numpy(model._items(items))] = 1
+        a, b = (observed + alpha).sum(1), (observed + alpha).sum(0)
+        balance = ((b @ h.square()) / (a @ w.square())) ** 0.25  # factors may be rescaled: same product, same penalty
+        w, h = (w * balance).requires_grad_(), (h / balance).requires_grad_()
+        norm = nuclear(a.sqrt()[:, None] * (w @ h.mT).detach() * b.sqrt())
+        lam = scale * drop / (1 - drop) * norm / (width * (observed + alpha).sum())
+        loss = (observed * (1 - w @ h.mT).square()).sum() + alpha * (w @ h.mT).square().sum()
+        loss = loss + lam * ((a @ w.square()).sum() + (b @ h.square()).sum())
+        gradients = torch.autograd.grad(loss, (w, h))
+        worst = torch.stack([gradient.abs().max() for gradient in gradients]).max() / loss.detach()
+        found.append(compare(worst, "<=", torch.tensor(1e-8), f"width {width}"))
     return found
 
 

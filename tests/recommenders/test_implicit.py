@@ -1,0 +1,179 @@
+"""ImplicitDropoutCompletion against dense objectives and normal equations; sums of rankers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import NotFittedError
+
+from droptics.datasets import planted_ratings
+from droptics.recommenders import (
+    DropoutAutoencoder,
+    ImplicitDropoutCompletion,
+    StackedRanker,
+    UnknownIds,
+    hold_out_users,
+    ranking,
+)
+
+EXACT = {"dtype": "float64", "cg_steps": None}
+
+
+@pytest.fixture(scope="module")
+def planted():
+    found = planted_ratings((50, 30, 500), seed=2)
+    return found.users, found.items, found.values.astype(np.float64)
+
+
+def matrix(model, table, graded):
+    x, observed = np.zeros((2, len(model.user_ids_), len(model.item_ids_)))
+    at = model._users(table[0]), model._items(table[1])
+    x[at], observed[at] = table[2] if graded else 1.0, 1.0
+    return x, observed
+
+
+def objective(w, h, x, observed, alpha, rho, penalty):
+    """The all-cells loss and its penalty from their definitions."""
+    products = w @ h.mT
+    loss = (observed * (x - products).square()).sum() + alpha * products.square().sum()
+    weight = observed + alpha
+    if penalty == "empirical":
+        return loss + rho * (weight * (w.square() @ h.square().mT)).sum()
+    a, b = weight.sum(1), weight.sum(0)
+    return loss + rho / weight.sum() * ((a @ w.square()) * (b @ h.square())).sum()
+
+
+@pytest.mark.parametrize("graded", [False, True])
+@pytest.mark.parametrize("penalty", ["expected", "empirical"])
+def test_many_sweeps_reach_a_critical_point(planted, penalty, graded):
+    feedback = "graded" if graded else "implicit"
+    model = ImplicitDropoutCompletion(4, 0.3, 0.2, penalty, feedback=feedback, sweeps=3000, **EXACT).fit(planted)
+    x, observed = (torch.from_numpy(part) for part in matrix(model, planted, graded))
+    w, h = (torch.from_numpy(side).requires_grad_() for side in (model.user_factors_, model.item_factors_))
+    value = objective(w, h, x, observed, 0.2, 0.3 / 0.7, penalty)
+    for side, gradient in zip((w, h), torch.autograd.grad(value, (w, h)), strict=True):
+        assert float((gradient * side.detach()).norm()) < 1e-6 * float(value.detach())
+    assert float(value.detach()) < float((observed * x.square()).sum())
+
+
+def test_sweeps_lower_the_objective_and_few_steps_follow(planted):
+    values = []
+    for sweeps in (1, 2, 4, 8):
+        for steps in (None, 3):
+            model = ImplicitDropoutCompletion(5, 0.4, sweeps=sweeps, cg_steps=steps, dtype="float64").fit(planted)
+            x, observed = (torch.from_numpy(part) for part in matrix(model, planted, False))
+            sides = (torch.from_numpy(side) for side in (model.user_factors_, model.item_factors_))
+            values.append(float(objective(*sides, x, observed, 0.1, 0.4 / 0.6, "expected")))
+    exact, few = np.array(values[::2]), np.array(values[1::2])
+    assert (np.diff(exact) < 0).all()
+    assert (np.diff(few) < 0).all()
+    assert few[-1] == pytest.approx(exact[-1], rel=0.02)
+
+
+def test_expected_dropout_makes_all_factors_equal(planted):
+    model = ImplicitDropoutCompletion(3, 0.6, sweeps=4000, **EXACT).fit(planted)
+    _, observed = matrix(model, planted, False)
+    a, b = (observed + 0.1).sum(1), (observed + 0.1).sum(0)
+    products = (a @ model.user_factors_**2) * (b @ model.item_factors_**2)
+    assert np.allclose(products, products.mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("penalty", ["expected", "empirical"])
+def test_any_row_is_scored_by_its_exact_solution(planted, penalty):
+    model = ImplicitDropoutCompletion(4, 0.3, 0.2, penalty, dtype="float64").fit(planted)
+    h = model.item_factors_
+    _, observed = matrix(model, planted, False)
+    rows = np.zeros((3, len(h)))
+    rows[0, [1, 4, 7]] = rows[1, 2] = 1
+    rho, items = 0.3 / 0.7, len(h)
+    total = observed.sum() + 0.2 * observed.size
+    level = ((observed + 0.2).sum(0)) @ h**2
+    for row, score in zip(rows, model.scores(rows), strict=True):
+        chosen = h[row > 0]
+        system = chosen.T @ chosen + 0.2 * h.T @ h
+        if penalty == "expected":
+            system += np.diag(rho * (len(chosen) + 0.2 * items) * level / total)
+        else:
+            system += rho * np.diag(np.diag(system))
+        assert np.allclose(score, h @ np.linalg.solve(system, chosen.sum(0)), rtol=1e-9, atol=1e-12)
+
+
+def test_finds_more_than_popularity_does():
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 4, 1500)
+    liked = rng.random((1500, 60)) < np.where(groups[:, None] == np.arange(60) % 4, 0.4, 0.03)
+    users, items = np.nonzero(liked)
+    split = hold_out_users((users, items, np.ones(len(users))), 0.2, seed=0)
+    model = ImplicitDropoutCompletion(8).fit(split.train)
+    ids, known = model._matrix(split.known)
+    _, hidden = model._matrix(split.hidden, ids)
+    popular = ranking(np.broadcast_to(model._popularity, known.shape), known, hidden, (5,))
+    found = model.evaluate(split.known, split.hidden, (5,))
+    gain = found.above(popular, "recall@5")
+    assert gain.value > 4 * gain.error
+
+
+def test_use(planted, tmp_path):
+    users, items, values = planted
+    model = ImplicitDropoutCompletion(4, threshold=3.5).fit(planted)
+    liked = values >= 3.5
+    same = ImplicitDropoutCompletion(4).fit((users[liked], items[liked], values[liked]))
+    assert np.array_equal(model.item_factors_, same.item_factors_)
+    pairs = np.column_stack([users, items])
+    assert np.array_equal(
+        ImplicitDropoutCompletion(4, threshold=3.5).fit(pairs, values).item_factors_, same.item_factors_
+    )
+    user = model.user_ids_[0]
+    best = model.recommend(user, 4)
+    assert not set(best.items.tolist()) & set(items[liked & (users == user)].tolist())
+    cold = model.recommend_new((["new"] * 2, items[liked][:2], [5.0, 5.0]), 4)["new"]
+    assert len(cold.items) == 4
+    with pytest.warns(UnknownIds, match="most popular"):
+        model.recommend("nobody")
+    model.save(tmp_path / "m.safetensors")
+    again = ImplicitDropoutCompletion.load(tmp_path / "m.safetensors")
+    assert np.array_equal(again.recommend(user, 4).items, best.items)
+    with pytest.raises(ValueError, match=r"ImplicitDropoutCompletion\.load"):
+        DropoutAutoencoder.load(tmp_path / "m.safetensors")
+    DropoutAutoencoder(0.5, 1.0).fit(planted).save(tmp_path / "a.safetensors")
+    with pytest.raises(ValueError, match=r"DropoutAutoencoder\.load"):
+        ImplicitDropoutCompletion.load(tmp_path / "a.safetensors")
+    with pytest.raises(NotFittedError):
+        ImplicitDropoutCompletion().scores(np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"width": 0}, "width"),
+        ({"drop": 1.0}, "drop"),
+        ({"unobserved": 0.0}, "unobserved"),
+        ({"penalty": "l2"}, "penalty must be"),
+        ({"cg_steps": 0}, "cg_steps"),
+        ({"dtype": "float16"}, "dtype must be"),
+        ({"feedback": "stars"}, "feedback must be"),
+    ],
+)
+def test_bad_options_are_refused(planted, options, message):
+    with pytest.raises(ValueError, match=message):
+        ImplicitDropoutCompletion(**options).fit(planted)
+
+
+def test_rankers_add_up(planted):
+    members = [DropoutAutoencoder(0.4, 3.0), ImplicitDropoutCompletion(4)]
+    stack = StackedRanker(members).fit(planted)
+    rows = np.zeros((2, len(stack.item_ids_)))
+    rows[0, [1, 3]] = rows[1, 0] = 1
+    whole = np.zeros((len(stack.user_ids_), len(stack.item_ids_)))
+    whole[stack._users(planted[0]), stack._items(planted[1])] = 1
+    expected = 0
+    for member in members:
+        fitted = member.fit(planted)
+        assert np.array_equal(fitted.item_ids_, stack.item_ids_)
+        expected = expected + fitted.scores(rows) / fitted.scores(whole).std()
+    assert np.allclose(stack.scores(rows), expected, rtol=1e-5, atol=1e-6)
+    assert len(stack.recommend(int(planted[0][0]), 3).items) == 3
+    for bad in ([], [3], [DropoutAutoencoder(), ImplicitDropoutCompletion(threshold=4)]):
+        with pytest.raises(ValueError, match="members must"):
+            StackedRanker(bad).fit(planted)
