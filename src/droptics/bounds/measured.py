@@ -13,6 +13,7 @@ from droptics.checks import check_positive
 from droptics.data import Sample
 from droptics.estimates import Estimate
 from droptics.linalg import psd_eigen
+from droptics.linalg.scales import equilibrate
 from droptics.penalties.closed_form import feature_gram
 
 # All sign patterns are listed up to this many examples; beyond, they are drawn.
@@ -54,9 +55,10 @@ def measured_rademacher(data: Sample, alpha: NonNegative = 1.0, draws: Count = 2
 
 def whitened(data: Sample) -> Tensor:
     """Coordinates z = C^{+/2} x in the span of the data, (n, rank), with mean z z^T = I."""
-    values, vectors = psd_eigen(feature_gram(data.inputs, data))
+    scaled, units = equilibrate(feature_gram(data.inputs, data))
+    values, vectors = psd_eigen(scaled)
     kept = values > 0
-    return (data.inputs @ vectors[:, kept]) / values[kept].sqrt()
+    return (data.inputs / units @ vectors[:, kept]) / values[kept].sqrt()
 
 
 def _signs(count: int, draws: int, seed: int, like: Tensor) -> tuple[Tensor, bool]:

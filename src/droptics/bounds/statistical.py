@@ -14,6 +14,7 @@ from droptics.checks import check_positive
 from droptics.data import Entries, Sample, average
 from droptics.estimates import Bound
 from droptics.linalg import psd_eigen
+from droptics.linalg.scales import equilibrate
 from droptics.models import Factorization, Model, ReLUNet
 from droptics.penalties.closed_form import feature_energies, feature_gram
 from droptics.penalties.evaluation import check_inputs
@@ -242,15 +243,16 @@ def data_norm(data: Sample, second_moment: Tensor | None = None) -> float:
     if data.weights is not None or data.inputs.ndim != 2:
         raise ValueError("data must hold unweighted vectors: these bounds speak of n equally weighted examples")
     matrix = feature_gram(data.inputs, data) if second_moment is None else second_moment
-    values, vectors = psd_eigen(matrix)
+    scaled, units = equilibrate(matrix)
+    values, vectors = psd_eigen(scaled)
     if second_moment is None:
         return math.sqrt(len(data) * int((values > 0).sum()))
-    kept = values > 0
-    outside = data.inputs @ vectors[:, ~kept]
-    rounding = 1e3 * torch.finfo(data.dtype).eps * float(data.inputs.abs().max())
+    kept, inputs = values > 0, data.inputs / units
+    outside = inputs @ vectors[:, ~kept]
+    rounding = 1e3 * torch.finfo(data.dtype).eps * float(inputs.abs().max())
     if outside.numel() and float(outside.abs().max()) > rounding:
         return math.inf
-    return float(((data.inputs @ vectors[:, kept]) / values[kept].sqrt()).square().sum().sqrt())
+    return float(((inputs @ vectors[:, kept]) / values[kept].sqrt()).square().sum().sqrt())
 
 
 def grid_alpha(alpha: float, failure: float) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from droptics.arguments import Count, Seed, check_arguments
 from droptics.checks import as_float_tensor, check_positive
 from droptics.data import Sample
 from droptics.linalg import psd_eigen
+from droptics.linalg.scales import equilibrate
 from droptics.penalties.closed_form import feature_gram
 
 
@@ -71,12 +72,13 @@ def retentivity(data: Sample | Tensor, *, starts: Count = 20, seed: Seed = 0, it
         raise ValueError(f"data must hold vectors, got inputs of shape {tuple(sample.inputs.shape)}")
     count = len(sample)
     working = sample.to(torch.float64)
-    values, vectors = psd_eigen(feature_gram(working.inputs, working))
+    scaled, units = equilibrate(feature_gram(working.inputs, working))
+    values, vectors = psd_eigen(scaled)
     kept = values > 0
     rank = int(kept.sum())
     if rank == 0:
         raise ValueError("data must hold an input other than zero: the retentivity of zero data is undefined")
-    basis = vectors[:, kept] / values[kept].sqrt()
+    basis = vectors[:, kept] / values[kept].sqrt() / units[:, None]
     points = working.inputs @ basis
     weights = working.shares
     separating = _half_space(working.inputs, points, basis)

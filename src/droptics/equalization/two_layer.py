@@ -13,6 +13,7 @@ from droptics.equalization.equalization import equalize_rule
 from droptics.errors import NoClosedForm
 from droptics.linalg import allocate, equalize_columns
 from droptics.linalg.rotations import equalize_rows_, rotate_to_diagonal
+from droptics.linalg.scales import powers_of_two
 from droptics.masks import Block, MaskLaw
 from droptics.models import Autoencoder, Connections, Factorization, TwoLayerLinear
 
@@ -41,9 +42,17 @@ def spread(left: Tensor, values: Tensor, right: Tensor, masks: MaskLaw) -> tuple
 
 
 def white_svd(U: Tensor, V: Tensor, white: White) -> tuple[Tensor, Tensor, Tensor]:
-    """Compact SVD of the map in white coordinates, through the triangular factors: O((outputs + inputs) width^2)."""
-    left_basis, left = torch.linalg.qr(white.left.down(U.double()))
-    right_basis, right = torch.linalg.qr(white.right.down(V.double()))
+    """Compact SVD of the map in white coordinates, through the triangular factors: O((outputs + inputs) width^2).
+
+    Every node is first put into units of its own, both of its columns of about the same norm, so that a product of a
+    huge column and a tiny one is a term like any other.
+    """
+    out, into = white.left.down(U.double()), white.right.down(V.double())
+    sizes = torch.linalg.vector_norm(out, dim=0), torch.linalg.vector_norm(into, dim=0)
+    alive = (sizes[0] > 0) & (sizes[1] > 0)
+    units = powers_of_two(torch.where(alive, sizes[0] / torch.where(alive, sizes[1], 1.0), 1.0).sqrt())
+    left_basis, left = torch.linalg.qr(out / units)
+    right_basis, right = torch.linalg.qr(into * units)
     inner, values, outer = torch.linalg.svd(left @ right.mT, full_matrices=False)
     level = U.shape[-1] * torch.finfo(values.dtype).eps * torch.linalg.norm(left) * torch.linalg.norm(right)
     kept = values > level

@@ -126,7 +126,16 @@ class HeadProblem:
         least = float(self.energy - (weight * self.linear).sum()) - slack
         scale = float(self.energy + self.target_mean.square().sum())
         found = self.value(head.weight, head.bias)
-        return Optimum(LastLayer(module, head), found, least, _rank(weight), HEAD, scale, rounding(dtype))
+        # the rank of what the head adds up, every feature in units of its own
+        return Optimum(
+            LastLayer(module, head),
+            found,
+            least,
+            _rank(weight * self.quadratic.diagonal().sqrt()),
+            HEAD,
+            scale,
+            rounding(dtype),
+        )
 
 
 def _safe_factor(matrix: Tensor) -> Tensor | None:
