@@ -17,12 +17,12 @@ MIXED := -m "not slow" -W ignore::DeprecationWarning -W ignore::PendingDeprecati
 OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,Nehalem)
 ROUNDING := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=$(OTHER_CORE) MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=2
 
-.PHONY: demo test quick test-rounding test-minimal test-newest coverage package lint types docs bench kills mutate clean
+.PHONY: demo test quick test-rounding test-minimal test-newest coverage package lint types docs bench kills mutate fuzz clean
 
 demo: $(READY)
 	$(BIN)/droptics demo --out droptics-demo
 
-test quick test-minimal test-newest coverage mutate: export OMP_NUM_THREADS := 1
+test quick test-minimal test-newest coverage mutate fuzz: export OMP_NUM_THREADS := 1
 
 test: lint types
 	$(BIN)/python $(PYTEST)
@@ -74,6 +74,10 @@ kills: $(READY)
 
 mutate: $(READY)
 	$(BIN)/python tests/mutations.py
+
+# 10,000 instances a routine; goes on where it was stopped
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz.py
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
