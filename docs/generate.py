@@ -12,6 +12,7 @@ from typing import Any
 from benchmark_page import benchmarks_page
 from command_page import command_page
 from markup import escape
+from tried_page import tried_page
 
 from droptics.evidence.claims import Claim, Result
 from droptics.evidence.figures import Figure, write_text
@@ -40,6 +41,7 @@ def write_pages(folder: Path, root: Path) -> None:
         "figures": figures_page(folder, root / "results"),
         "benchmarks": benchmarks_page(root / "benchmarks" / "results"),
         "commands": command_page(),
+        "tried": tried_page(root / "results" / "tried.json"),
     }
     for name, text in pages.items():
         file = folder / f"{name}.md"

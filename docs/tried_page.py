@@ -1,0 +1,61 @@
+"""The page on how answers were tried: what `make fuzz` left in its record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from markup import table
+
+INTRODUCTION = """# How it was tried
+
+Two instruments attack every exact answer. **Metamorphic tests** change a problem in a way that an answer must not
+notice or must follow in a known way: units of single features, outputs and hidden nodes (powers of two from -40 to 40),
+order of examples, features, outputs and units, examples twice with half the weight, rotated outputs, float32 for
+float64, second moments for the sample, a batch for one model, a GPU for the CPU. Every public function is a line of the
+registry `tests/metamorphic/answers.py` or says there why it is not; a test fails if one is missing.
+
+**`make fuzz`** draws random and degenerate instances (features that are zero, doubled, collinear, in units of 2^-40 to
+2^40; one example, repeated ones; width one; rates of 0, 1e-9, 1 - 1e-6; float32; blocks; lists of masks) and compares
+every answer with an independent one: all masks written out in extended precision, least squares by orthogonalization
+over all masks, every support of a spectrum tried, networks found by search. The allowance is rounding: a small multiple
+of the precision, times the numbers added, times what they would be if nothing cancelled, plus what the answer states as
+its own error. A refusal is an answer that says it does not know. Instances are seeded; the shortest failing one is
+printed as a program. The tests run a portion of it.
+"""
+COVERAGE = """
+## Intervals
+
+Share of nominal 95 % Monte Carlo intervals (100 masks) that hold the true penalty, by rate; rounding included.
+"""
+
+
+def tried_page(record: Path) -> str:
+    """The summary of a record as Markdown."""
+    found: Mapping[str, Any] = json.loads(record.read_text()) if record.exists() else {}
+    exact = {name: item for name, item in found.items() if not item["covered"]}
+    rows = [
+        {
+            "routine": name,
+            "instances": f"{item['tried']:,}",
+            "refused": f"{item['refused']:,}",
+            "disagree": f"{item['disagreed']:,}",
+            "largest error / allowed": f"{item['worst']:.2g}",
+            "largest relative error": f"{item['relative']:.1e}",
+        }
+        for name, item in exact.items()
+    ]
+    lines = [INTRODUCTION, "## Answers", "", *table(rows)]
+    sampled = {name: item for name, item in found.items() if item["covered"]}
+    lines += [COVERAGE, *table(_covered(name, item) for name, item in sampled.items())]
+    seeds = sorted({item["seed"] for item in found.values()})
+    lines += ["", f"Seeds: {', '.join(map(str, seeds)) or 'none'}. The record is `results/{record.name}`."]
+    return "\n".join(lines) + "\n"
+
+
+def _covered(name: str, item: Mapping[str, Any]) -> dict[str, str]:
+    shares = {rate: item["covered"][rate] for rate in sorted(item["covered"], key=float)}
+    cells = {f"{float(rate):g}": f"{hits / total:.1%}" for rate, (hits, total) in shares.items()}
+    return {"routine": name, "instances": f"{item['tried']:,}", **cells}
