@@ -39,8 +39,8 @@ def test_files_that_cannot_be_attacked(tmp_path):
 
     assert "inputs must be floating point or bytes 0..255, got torch.int32" in said("net.safetensors", "wide.npz")
     assert "must hold an array named inputs or images or x; it has ['a']" in said("net.safetensors", "nameless.npz")
-    assert "holds a list, expected a state dict" in said("list.pt")
-    assert "is not an exported program" in said("broken.pt2")
+    assert "does not hold a state dict" in said("list.pt")
+    assert "cannot be read as an archive" in said("broken.pt2")
     assert "absent.pt does not exist" in said("absent.pt")
     assert "--count must be positive, got 0" in said("net.safetensors", "good.npz", "--count", 0)
 

@@ -201,7 +201,6 @@ def test_weights_and_data_in_files(tmp_path):
         (lambda: read_arrays(tmp_path / "data.txt"), "must be a .npz or .safetensors"),
         (lambda: read_arrays(tmp_path / "bad.safetensors"), "cannot be read"),
         (lambda: read_model(tmp_path / "deep.safetensors", connect=True), "must hold the arrays U and V;"),
-        (lambda: write_model(flat, tmp_path / "flat.npz"), "must end in .safetensors"),
         (
             lambda: write_model(Autoencoder(normal(3, 2)), tmp_path / "tied.safetensors"),
             "Autoencoder cannot be written",
@@ -210,7 +209,7 @@ def test_weights_and_data_in_files(tmp_path):
         (lambda: load_module(str(tmp_path / "data.txt")), "is not an exported"),
         (lambda: load_module("collections:OrderedDict"), "returned OrderedDict, not a torch.nn.Module"),
         (lambda: read_state(tmp_path / "absent.pt"), "does not exist"),
-        (lambda: read_state(tmp_path / "bad.safetensors"), "cannot be read as a state dict"),
+        (lambda: read_state(tmp_path / "bad.safetensors"), "cannot be read as safetensors"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

@@ -71,7 +71,7 @@ def test_exported_modules_and_two_checkpoints(folder):
     ("arguments", "message"),
     [
         (["absent.pt2", "--data", "data.npz"], "absent.pt2 does not exist"),
-        (["broken.pt2", "--data", "data.npz"], "is not an exported"),
+        (["broken.pt2", "--data", "data.npz"], "cannot be read as an archive"),
         (["audited_nets:missing", "--data", "data.npz"], "has no class or function called 'missing'"),
         (["audited_nets:number", "--data", "data.npz"], "has no class or function called 'number'"),
         (["nowhere_at_all:net", "--data", "data.npz"], "cannot be imported"),

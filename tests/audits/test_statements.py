@@ -281,5 +281,5 @@ def test_scripted_files_and_files_that_are_none(tmp_path):
     torch.jit.save(torch.jit.script(module), tmp_path / "net.pt")
     close(load_module(str(tmp_path / "net.pt")).eval()(INPUTS), module(INPUTS))
     torch.save(module.state_dict(), tmp_path / "state.pt")
-    with pytest.raises(ValueError, match=r"cannot be read as a module: .*give package\.module:factory and --state"):
+    with pytest.raises(ValueError, match=r"or scripted .* module; for a state dict give package\.module:factory"):
         load_module(str(tmp_path / "state.pt"))
