@@ -56,7 +56,8 @@ def _manifest(path: Path) -> object:
     if path.suffix != ".json":
         return path.read_bytes()
     content = json.loads(path.read_text())
-    return {key: value for key, value in content.items() if key not in ("finished", "seconds", "place", "places")}
+    changing = ("finished", "seconds", "place", "places", "commit")
+    return {key: value for key, value in content.items() if key not in changing}
 
 
 def _model(path: Path) -> object:
