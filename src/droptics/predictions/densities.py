@@ -170,7 +170,9 @@ def log_density(outcomes: Outcomes, targets: Tensor, noise: float | Tensor) -> T
     small = values.detach() < SMALL / (math.sqrt(2 * math.pi) * density.noise.detach())
     result = torch.where(small, 1.0, values).log()
     if bool(small.any()):
-        result = torch.where(small, _tilted(outcomes, wanted, density.noise), result)
+        rows = small.any(-1).nonzero().squeeze(-1)
+        again = _tilted(lambda: _of_examples(outcomes(), rows), wanted[rows], density.noise[rows])
+        result = result.index_put((rows,), torch.where(small[rows], again, result[rows]))
     return result
 
 
@@ -224,7 +226,7 @@ def _saddle(outcomes: Outcomes, targets: Tensor, noise: Tensor) -> Tensor:
             slope = torch.autograd.grad(_cumulant(outcomes, point, noise).sum(), point)[0]
         tilt = point.detach()
         gap = targets - slope
-        if bool((gap.abs() < 0.1 * noise).all()):
+        if bool((gap.abs() < noise).all()):
             break
         low, high = torch.where(gap > 0, tilt, low), torch.where(gap > 0, high, tilt)
         # at the largest possible step K' has moved by the whole gap through the noise alone
@@ -244,6 +246,16 @@ def _pieces(chances: Tensor, outputs: Affine, count: int) -> Iterator[tuple[Tens
             head = units.head[part] if units.head.ndim > outputs.center.ndim else units.head
             units = units._replace(features=units.features[part], head=head)
         yield chances[part], Affine(outputs.center[part], units, outputs.law)
+
+
+def _of_examples(outcomes: Iterator[Outcome], rows: Tensor) -> Iterator[Outcome]:
+    """The mixture of some examples."""
+    for chances, outputs in outcomes:
+        units = outputs.units
+        if units is not None:
+            head = units.head if units.head.shape[-3] == 1 else units.head[..., rows, :, :]
+            units = units._replace(features=units.features[..., rows, :], head=head)
+        yield chances, Affine(outputs.center[..., rows, :], units, outputs.law)
 
 
 def _terms(outputs: Affine) -> tuple[MaskLaw, Tensor]:
