@@ -21,9 +21,9 @@ from droptics.audits.measuring import Mean, Number, Plan, Tally, measure
 from droptics.audits.report import CurvePoint, Report, SiteReport
 from droptics.audits.statements import head_statements
 from droptics.audits.units import UnitTally, add_units
-from droptics.audits.watching import Trace, all_off, only, set_training, undisturbed, watched
 from droptics.checks import check_positive, check_probability
 from droptics.losses import Loss, Squared
+from droptics.models.watching import Trace, all_off, only, set_training, undisturbed, watched
 
 RATES = (0.1, 0.3, 0.5, 0.7)
 

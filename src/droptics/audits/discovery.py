@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import set_checkpoint_early_stop
 
 from droptics.audits.batches import Batch, run
-from droptics.audits.watching import ALPHA, CHANNELWISE, ELEMENTWISE, Call, Trace, set_training, watched
 from droptics.models.modules import hooked
+from droptics.models.watching import ALPHA, CHANNELWISE, ELEMENTWISE, Call, Trace, set_training, watched
 
 CHANNEL_DIMENSIONS = {"dropout1d": 3, "dropout2d": 4, "dropout3d": 5}
 COMPILED = "compiled by TorchScript"

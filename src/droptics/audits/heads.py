@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from droptics.audits.batches import Batch
-from droptics.audits.watching import Trace, written
 from droptics.data import Moments, Sample
 from droptics.losses import Squared
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import DeepLinear, LastLayer
 from droptics.models.modules import linear_layer
+from droptics.models.watching import Trace, written
 from droptics.penalties import penalty
 
 # Functions that may stand between the linear layers of a linear chain without changing its map.

@@ -11,7 +11,7 @@ from scipy.stats import t as student
 from torch import Tensor, nn
 
 from droptics.audits.batches import Batch, mean_loss, run
-from droptics.audits.watching import Switch, all_off, all_on, only, training_without_statistics, watched
+from droptics.models.watching import Switch, all_off, all_on, only, training_without_statistics, watched
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from droptics.audits.report import Units
-from droptics.audits.watching import Trace
 from droptics.coadaptation import evenness
+from droptics.models.watching import Trace
 
 FEATURE_MAPS = 4  # dimensions from which the second one, the channels, are the units
 

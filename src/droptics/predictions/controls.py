@@ -129,7 +129,7 @@ def draw(problem: Conditional, plan: Plan, samples: int, generator: torch.Genera
             parts.append(atoms[listed[number]])
         else:
             parts.append(law.multipliers(samples, generator))
-    return Draws(torch.cat(parts, 1), listed)
+    return Draws(torch.cat(parts, 1) if parts else torch.ones(samples, 0, dtype=torch.float64), listed)
 
 
 def build(problem: Conditional, plan: Plan, plain: Affine) -> list[Atoms | Slopes]:

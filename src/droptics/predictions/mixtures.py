@@ -33,11 +33,13 @@ class Conditional:
         early: Laws of the early sites, independent of each other, in the order of the multipliers.
         given: Early multipliers (m, 1 or examples, early units) to the outputs, with m as leading dimension.
         size: Elements that one early mask needs for all examples.
+        fresh: Like `given`, with what cannot be masked from outside drawing for itself; None where nothing does.
     """
 
     early: tuple[MaskLaw, ...]
     given: Callable[[Tensor], Affine]
     size: int
+    fresh: Callable[[Tensor], Affine] | None = None
 
     @property
     def law(self) -> MaskLaw:

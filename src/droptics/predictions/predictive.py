@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from droptics.arguments import check_arguments
 from droptics.checks import as_float_tensor, check_size
@@ -20,7 +20,8 @@ from droptics.penalties.evaluation import check_masks
 from droptics.penalties.relu.criterion import relu_output_moments
 from droptics.predictions.affine import Affine
 from droptics.predictions.deep_linear import deep_covariance, deep_variance
-from droptics.predictions.mixtures import Conditional, MixtureMoments, Outcome, check_listable, conditional
+from droptics.predictions.mixtures import Conditional, MixtureMoments, Outcome, check_listable, conditional, first
+from droptics.predictions.modules import Inputs, MaskedModule, read_module
 from droptics.predictions.results import Predictive
 from droptics.predictions.sampling import sampled_moments, sampled_outcomes
 
@@ -29,9 +30,9 @@ DIRECT_OUTCOMES = 2**16
 
 
 def predictive(
-    model: Model,
-    inputs: Tensor,
-    masks: MaskLaw,
+    model: Model | nn.Module,
+    inputs: Inputs,
+    masks: MaskLaw | None = None,
     method: Method = ClosedForm(),  # noqa: B008 - a frozen value
 ) -> Predictive:
     """Moments of the outputs of every example when the units of the model are masked: what MC dropout converges to.
@@ -42,9 +43,10 @@ def predictive(
     integrated (droptics-predictive-mixture, droptics-predictive-relu). All are exact and differentiable.
 
     Args:
-        model: Any family.
-        inputs: Examples (n, features); pairs (row, column) or measurement matrices for a Factorization.
-        masks: The law of the masks.
+        model: Any family, or any torch module, whose own dropout is read while it runs.
+        inputs: Examples (n, features); pairs (row, column) or measurement matrices for a Factorization; for a module
+            what it is called with, a tensor or a tuple or dictionary of them, one row per example.
+        masks: The law of the masks; None for a module, which brings its own.
         method: ClosedForm(), Enumerate() for any model with a short list of masks, or MonteCarlo(), which integrates
             the last site and controls the others; it says so in `method`.
 
@@ -59,6 +61,12 @@ def predictive(
     ([[1.0, 3.0]], [[1.0, 9.0]])
     """
     check_arguments(predictive, locals())
+    if isinstance(model, nn.Module):
+        return _of_module(model, inputs, masks, method)
+    if not isinstance(model, Model):
+        raise ValueError(f"model must be a droptics Model or a torch module, got {type(model).__name__}")
+    if not isinstance(masks, MaskLaw):
+        raise ValueError(f"masks must be a droptics MaskLaw, got {type(masks).__name__}")
     checked = _checked(model, inputs, masks)
     match method:
         case ClosedForm():
@@ -72,11 +80,46 @@ def predictive(
     raise ValueError(f"method must be ClosedForm(), Enumerate() or MonteCarlo(), got {method!r}")
 
 
-def _checked(model: Model, inputs: Tensor, masks: MaskLaw) -> Tensor:
-    if not isinstance(model, Model):
-        raise ValueError(f"model must be a droptics Model, got {type(model).__name__}")
-    if not isinstance(masks, MaskLaw):
-        raise ValueError(f"masks must be a droptics MaskLaw, got {type(masks).__name__}")
+def _of_module(module: nn.Module, inputs: Inputs, masks: MaskLaw | None, method: Method) -> Predictive:
+    """Moments of a module under its own dropout: exact where nothing but the head is random, or a short list is."""
+    if masks is not None:
+        raise ValueError(
+            "masks must be None for a torch module, which brings its own dropout; to state a law, wrap it with "
+            "LastLayer.of(module) or Site.of(module, name, inputs)"
+        )
+    found = read_module(module, inputs)
+    problem = found.conditional()
+    switched = found.certain and not found.drawing
+    match method:
+        case MonteCarlo():
+            if not found.early and switched:
+                return exact(first(found.outputs(torch.ones(1, 1, 0))), _exact_words(found))
+            with torch.no_grad():
+                return drawn(problem, method)
+        case ClosedForm() | Enumerate():
+            limit = DIRECT_OUTCOMES if isinstance(method, ClosedForm) else method.limit
+            if switched and not found.early:
+                return exact(first(found.outputs(torch.ones(1, 1, 0))), _exact_words(found))
+            names = ", ".join([site.name for site in found.early] + list(found.drawing)) or "masks written by hand"
+            count = problem.law.support_count if found.early else None
+            if not switched or count is None or count > limit:
+                raise NoClosedForm(
+                    f"besides its head this module is random at {names}, more masks than can be listed; use "
+                    "MonteCarlo(), which integrates the head and samples the others"
+                )
+            return summed(
+                problem, f"exact sum over {count} early masks, head {'integrated' if found.head else 'none'}", count
+            )
+    raise ValueError(f"method must be ClosedForm(), Enumerate() or MonteCarlo() for a module, got {method!r}")
+
+
+def _exact_words(found: MaskedModule) -> str:
+    if found.head:
+        return f"closed form: only {found.sites[-1].name}, before the last layer, is random"
+    return "closed form: nothing is random"
+
+
+def _checked(model: Model, inputs: Inputs, masks: MaskLaw) -> Tensor:
     check_masks(model, masks)
     if isinstance(model, Factorization) and isinstance(inputs, Tensor) and not inputs.is_floating_point():
         if inputs.ndim != 2 or inputs.shape[1] != 2:

@@ -52,9 +52,10 @@ def sample(problem: Conditional, method: MonteCarlo, controlled: bool = True) ->
     plain = problem.plain()
     plan = Plan.of(problem, method.samples, plain.center.shape[-1]) if controlled else Plan((), (), False)
     draws = draw(problem, plan, method.samples, torch.Generator().manual_seed(method.seed))
+    evaluate = problem.fresh or problem.given
     moved, noise = [], []
     for some in draws.multipliers.split(problem.room):
-        outputs = problem.given(some[:, None, :])
+        outputs = evaluate(some[:, None, :])
         moved.append(outputs.center - plain.center)
         noise.append(outputs.variance())
     controls = build(problem, plan, plain)
@@ -160,4 +161,4 @@ def sampled_outcomes(problem: Conditional, method: MonteCarlo) -> Iterator[Outco
     draws = draw(problem, plan, method.samples, torch.Generator().manual_seed(method.seed))
     for some in draws.multipliers.split(problem.room):
         weights = torch.full((len(some),), 1 / method.samples, dtype=torch.float64)
-        yield weights, problem.given(some[:, None, :])
+        yield weights, (problem.fresh or problem.given)(some[:, None, :])

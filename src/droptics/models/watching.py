@@ -119,7 +119,7 @@ def only(name: str, rate: float | None = None) -> Switch:
     return switch
 
 
-class _Places:
+class Places:
     """Names of the modules that are running, innermost last."""
 
     def __init__(self, module: nn.Module) -> None:
@@ -147,7 +147,7 @@ class _Places:
 
 
 class _FunctionWatch(TorchFunctionMode):
-    def __init__(self, trace: Trace, places: _Places, switch: Switch, keep: bool) -> None:
+    def __init__(self, trace: Trace, places: Places, switch: Switch, keep: bool) -> None:
         super().__init__()
         self.trace, self.places, self.switch, self.keep = trace, places, switch, keep
         self.inside = 0
@@ -252,7 +252,7 @@ class _FunctionWatch(TorchFunctionMode):
 class _RandomWatch(TorchDispatchMode):
     """Sees random numbers that are not drawn by a known dropout function."""
 
-    def __init__(self, trace: Trace, places: _Places, functions: _FunctionWatch) -> None:
+    def __init__(self, trace: Trace, places: Places, functions: _FunctionWatch) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace, self.places, self.functions = trace, places, functions
 
@@ -290,7 +290,7 @@ def watched(
     their rates: switched off, they return their input. `on_trace` gets the trace before the run, for who must read it
     on the way.
     """
-    trace, places = Trace(), _Places(module)
+    trace, places = Trace(), Places(module)
     if on_trace is not None:
         on_trace(trace)
     with ExitStack() as stack:

@@ -1,0 +1,195 @@
+"""Any torch module: moments under its own dropout against enumeration, and against many plain passes."""
+
+import math
+
+import pytest
+import torch
+from compare import close, covers
+from torch import nn
+from torch.nn import functional
+
+from droptics.errors import NoClosedForm
+from droptics.masks import Bernoulli, Product
+from droptics.models import LastLayer, ReLUNet
+from droptics.penalties import Enumerate, MonteCarlo, SecondOrder
+from droptics.predictions import predictive
+from droptics.predictions.modules import read_module
+
+
+def inputs(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def seeded(module):
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(0.6 * torch.randn(parameter.shape, generator=generator))
+    return module.double()
+
+
+def head_only():
+    body = [nn.Conv1d(2, 3, 2), nn.BatchNorm1d(3), nn.ReLU(), nn.Flatten()]
+    return seeded(nn.Sequential(*body, nn.Dropout(0.4), nn.Linear(9, 2)))
+
+
+def mlp(rate=0.2):
+    layers = [nn.Dropout(rate), nn.Linear(4, 6), nn.ReLU(), nn.Dropout(rate), nn.Linear(6, 5), nn.ReLU()]
+    return seeded(nn.Sequential(*layers, nn.Dropout(rate), nn.Linear(5, 2)))
+
+
+def as_relu(module, rates):
+    layers = [layer for layer in module if isinstance(layer, nn.Linear)]
+    net = ReLUNet([layer.weight.detach() for layer in layers], [layer.bias.detach() for layer in layers])
+    return net, Product([Bernoulli(rate, size) for rate, size in zip(rates, net.layer_units, strict=True)])
+
+
+def test_only_the_head_is_random_and_one_pass_is_enough():
+    module = head_only().train()
+    x = inputs(5, 2, 4)
+    found = predictive(module, x)
+    expected = predictive(LastLayer.of(module.eval()), x, Bernoulli(0.4, 9))
+    close(found.mean.value, expected.mean.value, 1e-13)
+    close(found.covariance.value, expected.covariance.value, 1e-13)
+    assert "only 4" in found.variance.method
+    assert predictive(module, x, method=MonteCarlo(50)).variance.confidence == 1.0
+    found.classes()
+    loss = found.variance.value.sum()
+    loss.backward()
+    assert module[5].weight.grad is not None
+
+
+def test_short_lists_of_early_masks_are_summed():
+    module, x = mlp(), inputs(5, 4)
+    net, law = as_relu(module, [0.2] * 3)
+    exact = predictive(net, x, law)
+    found = predictive(module, x)
+    close(found.mean.value, exact.mean.value, 1e-12)
+    close(found.covariance.value, exact.covariance.value, 1e-12)
+    close(predictive(module, x, None, Enumerate(2**10)).variance.value, exact.variance.value, 1e-12)
+    close(found.log_likelihood(inputs(5, 2), 0.5), exact.log_likelihood(inputs(5, 2), 0.5), 1e-10)
+
+
+def test_sampled_moments_cover_the_exact_ones_and_say_what_they_did():
+    """One draw at 99.9999 % for twenty numbers: fixed seed, one try."""
+    module, x = mlp(), inputs(5, 4)
+    net, law = as_relu(module, [0.2] * 3)
+    exact = predictive(net, x, law)
+    found = predictive(module, x, method=MonteCarlo(2000, seed=1, confidence=0.999999))
+    covers(found.mean, exact.mean.value)
+    covers(found.variance, exact.variance.value)
+    assert "last site integrated" in found.variance.method
+    assert "atoms" in found.variance.method
+
+
+class Functional(nn.Module):
+    """Dropout in every way people write it: modules, functions, channels, tokens first, attention, by hand."""
+
+    def __init__(self, hand=False, attention=True):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(4, 2, dropout=0.3) if attention else None
+        self.channels, self.head, self.hand = nn.Dropout1d(0.5), nn.Linear(4, 3), hand
+
+    def forward(self, x):  # (examples, tokens, 4)
+        tokens = functional.dropout(x.transpose(0, 1), 0.2, self.training)
+        if self.attention is not None:
+            tokens = tokens + self.attention(tokens, tokens, tokens, need_weights=False)[0]
+        mixed = self.channels(torch.tanh(tokens).transpose(0, 1)).mean(1)
+        if self.hand and self.training:
+            mixed = mixed * (torch.rand_like(mixed) > 0.1) / 0.9
+        return self.head(functional.dropout(torch.tanh(mixed), 0.4, self.training))
+
+
+@pytest.mark.parametrize("hand", [False, True])
+def test_every_way_of_writing_dropout_converges_to_plain_passes(hand):
+    """Against 20 000 plain passes: differences within six standard errors of both, for 18 numbers each."""
+    module, x = seeded(Functional(hand)), inputs(6, 3, 4)
+    found = predictive(module, x, method=MonteCarlo(3000, seed=4))
+    torch.manual_seed(3)
+    with torch.no_grad():
+        module.train()
+        rows = x.repeat(20_000, 1, 1)
+        passes = module(rows).reshape(20_000, 6, 3)
+        module.eval()
+    mean, variance = passes.mean(0), passes.var(0)
+    error = passes.std(0) / math.sqrt(20_000)
+    sampled = (found.mean.upper - found.mean.lower) / 2 / 2.58
+    assert bool(((found.mean.value - mean).abs() <= 6 * (error**2 + sampled**2).sqrt()).all())
+    spread = ((passes - mean) ** 2).std(0) / math.sqrt(20_000)
+    sampled = (found.variance.upper - found.variance.lower) / 2 / 2.58
+    assert bool(((found.variance.value - variance).abs() <= 6 * (spread**2 + sampled**2).sqrt()).all())
+    sites = read_module(module, x)
+    assert [site.name for site in sites.sites] == ["dropout", "channels", "dropout@2"]
+    assert sites.sites[0].axis == 1
+    assert sites.sites[1].shape == (3, 1)
+    assert sites.certain is not hand
+    # with masks written by hand no trial can confirm the head
+    assert sites.head is not hand
+    assert sites.drawing == ("attention.attention_dropout",)
+
+
+def test_nothing_of_the_module_changes():
+    module, x = head_only(), inputs(5, 2, 4)
+    module.train()
+    module[3].eval()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    modes = [part.training for part in module.modules()]
+    others = [seeded(Functional(hand)) for hand in (False, True)]
+    state = torch.get_rng_state()
+    predictive(module, x)
+    for other in others:
+        _ = predictive(other, inputs(6, 3, 4), method=MonteCarlo(8)).covariance
+    assert torch.equal(state, torch.get_rng_state())
+    assert [part.training for part in module.modules()] == modes
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, before[name])
+    assert not any("forward" in vars(part) for part in module.modules())
+    assert not any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+
+
+def test_the_trunk_runs_once():
+    class Counting(nn.Module):
+        calls = 0
+
+        def forward(self, x):
+            Counting.calls += 1
+            return x.flatten(1)
+
+    module = nn.Sequential(Counting(), nn.Linear(4, 20), nn.Dropout(0.5), nn.ReLU(), nn.Linear(20, 1)).double()
+    read_module(module, inputs(5, 4))
+    few = Counting.calls
+    Counting.calls = 0
+    predictive(module, inputs(5, 4), method=MonteCarlo(64))
+    assert Counting.calls == few
+
+
+def test_modules_without_dropout_are_certain():
+    found = predictive(seeded(nn.Linear(4, 2)), inputs(5, 4))
+    assert float(found.variance.value.abs().max()) == 0.0
+    assert "nothing is random" in found.variance.method
+
+
+def test_a_layer_norm_after_the_last_site_is_sampled():
+    module = seeded(nn.Sequential(nn.Dropout(0.5), nn.Linear(4, 3), nn.LayerNorm(3)))
+    sites = read_module(module, inputs(5, 4))
+    assert not sites.head
+    values = []
+    for z, p in Bernoulli(0.5, 4).atoms():
+        values.append((p, module[2](module[1](inputs(5, 4) * z))))
+    mean = sum(p * value for p, value in values)
+    close(predictive(module, inputs(5, 4)).mean.value, mean, 1e-12)
+
+
+def test_refusals():
+    module, x = mlp(), inputs(5, 4)
+    with pytest.raises(ValueError, match="masks must be None for a torch module"):
+        predictive(module, x, Bernoulli(0.5, 4))
+    wide = seeded(nn.Sequential(nn.Linear(4, 40), nn.Dropout(0.5), nn.ReLU(), nn.Linear(40, 1)))
+    with pytest.raises(NoClosedForm, match="besides its head this module is random at 1"):
+        predictive(wide, x)
+    with pytest.raises(ValueError, match="for a module"):
+        predictive(module, x, None, SecondOrder())
+    with pytest.raises(ValueError, match="one per example"):
+        predictive(seeded(nn.Sequential(nn.Linear(4, 2), nn.Flatten(0))), x)
+    with pytest.raises(ValueError, match="inputs must be a tensor"):
+        predictive(module, torch.zeros(0, 4).double())
