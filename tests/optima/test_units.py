@@ -148,6 +148,33 @@ def test_float32_data_that_float32_cannot_decide_are_not_certified():
     assert found.certified == (found.gap <= 1e-4 * found.scale)
 
 
+@pytest.mark.parametrize("kind", [name for name in FAMILIES if name != "head"])
+def test_float32_moments_of_nearly_collinear_inputs_certify_nothing_below_their_rounding(kind):
+    """The network that the examples have, in float64, is never below the bound that their float32 moments give."""
+    family, masks = FAMILIES[kind]
+    for seed in range(16):
+        examples, beside = (5, 8, 30, 200)[seed % 4], (0.0, 1e-7, 1e-5, 1e-3, 1e-2)[seed % 5]
+        units = 10 ** torch.linspace(-3, 3, 3)
+        inputs = normal(examples, 3, seed=seed, dtype=torch.float32) * units
+        last = (inputs / units).sum(1, keepdim=True)
+        last = last + beside * normal(examples, 1, seed=seed + 50, dtype=torch.float32)
+        data = Sample(torch.cat([inputs, last], 1), 3 * normal(examples, 3, seed=seed + 99, dtype=torch.float32))
+        exact, found = optimum(family, data.to(torch.float64), masks), optimum(family, Moments.of_sample(data), masks)
+        assert found.bound <= exact.objective
+
+
+def test_float32_moments_that_decide_are_certified():
+    inputs, targets = normal(60, 6, dtype=torch.float32), normal(60, 3, dtype=torch.float32)
+    inputs[:, 5] = 0  # known to be nothing
+    target = normal(4, 4, dtype=torch.float32)
+    for data in (Moments.of_sample(Sample(inputs, targets)), Moments.of_map(target)):
+        assert optimum(TwoLayerLinear, data, Bernoulli(0.3, 3)).certified
+    tied = optimum(Autoencoder, Moments.of_map(target), Bernoulli(0.3, 3))
+    exact = optimum(Autoencoder, Moments.of_map(target).to(torch.float64), Bernoulli(0.3, 3))
+    assert tied.certified
+    assert tied.bound <= exact.objective
+
+
 @pytest.mark.parametrize("drop", [0.0, 1e-9])
 def test_connections_of_a_width_below_the_rank(drop):
     data = sample()

@@ -157,23 +157,41 @@ def _of_moments(data: Moments) -> White:
     energies = torch.diagonal(data.yy)
     # the same energies added in the same order as in the target, so that noiseless data give a constant near zero
     residual = energies - target.square().sum(1)
-    slack = _gram_slack(target.detach(), energies.detach(), right.energies)
-    if right.null is not None:
-        # with E[x x^T] known to rounding, a direction without energy has no more correlation with y than this
-        reach = (target.detach() / right.energies.sqrt()).square().sum(1).sqrt() + energies.detach().clamp_min(0).sqrt()
-        seen = (data.yx.detach() @ right.null).abs().amax(1) > 2 * len(data.xx) ** 0.5 * data.rounding * reach
-        slack += float(torch.where(seen, residual.detach().clamp_min(0), 0.0).sum())
+    # a moment that is exactly diagonal has no rounding beside the diagonal
+    off = data.rounding * len(data.xx) ** (0.5 if right.matrix.ndim == 1 else 1.0)
+    slack = _gram_slack(target.detach(), energies.detach(), right.energies, off)
+    # a feature that is exactly zero is known to be; every other direction without energy is one only up to rounding
+    unsure = right.null is not None and right.null.shape[1] > len(data.xx) - torch.count_nonzero(data.xx.diagonal())
+    if unsure:
+        slack = 2 * slack + _unseen(data, right, residual.detach().clamp_min(0), target.detach())
     return White(target, residual.sum(), Root.identity(len(target), target), right, slack)
 
 
-def _gram_slack(target: Tensor, energies: Tensor, known: Tensor) -> float:
-    """What rounding of second moments in float64 may do to the least value.
+def _unseen(data: Moments, root: Root, residual: Tensor, target: Tensor) -> float:
+    """What a network may gain on directions whose energy is below the rounding of the moments.
 
-    Moments off by e in norm, every feature in its own units, make the gain larger by at most e (|y| + |W|)^2, W the
-    least-squares map in these units: T is W times roots, and W^T W changes by e / (energy - e) at most.
+    Such a direction may be all that the targets have beyond the others: its own correlation with them, its size times
+    that of the targets, is below rounding too. Moments of float64 are taken at their word: with E[x x^T] known to
+    rounding, a direction without energy has no more correlation with y than `reach` allows.
+    """
+    if data.rounding > EPS:
+        return float(residual.sum())
+    assert root.null is not None
+    reach = (target / root.energies.sqrt()).square().sum(1).sqrt() + data.yy.detach().diagonal().clamp_min(0).sqrt()
+    seen = (data.yx.detach() @ root.null).abs().amax(1) > 2 * len(data.xx) ** 0.5 * data.rounding * reach
+    return float(torch.where(seen, residual, 0.0).sum())
+
+
+def _gram_slack(target: Tensor, energies: Tensor, known: Tensor, off: float = 0.0) -> float:
+    """What rounding of second moments may do to the least value: in float64, and of the moments as they came.
+
+    With W the least-squares map, every feature in its own units, G = W E[x x^T] W^T = T T^T holds the squared singular
+    values. Moments off by dxx and dyx have W E[x x^T] W^T - W dxx W^T + W dyx^T + dyx W^T + F E[x x^T]^-1 F^T with
+    F = dyx - W dxx in its place. Entries off by `rounding` make |dxx| <= d rounding = off and |dyx| <= off |y|; every
+    energy is above 8 off, so that the whole, with the change of tr E[y y^T], is below (8 / 7) off (|y| + |W|)^2.
     """
     size = float(torch.linalg.vector_norm(target / known.sqrt())) + max(float(energies.sum()), 0.0) ** 0.5
-    return 4 * sum(target.shape) * EPS * size**2
+    return (4 * sum(target.shape) * EPS + 8 / 7 * off) * size**2
 
 
 def _of_sample(data: Sample, precision: float) -> White:

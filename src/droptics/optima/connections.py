@@ -77,6 +77,17 @@ def connections_solution(target: Tensor, correlation: Tensor, strength: float, l
     return solution, best
 
 
+def convex_bound(moments: Moments, below: float, strength: float) -> float:
+    """The lower bound of the program for moments known up to their rounding.
+
+    The solution has beta ||Z||_*^2 <= tr E[y y^T], since Z = 0 has that value, and with entries of the moments off by
+    `rounding` its value changes by at most rounding (|y| + sqrt(d) |Z|)^2.
+    """
+    total = float(torch.trace(moments.yy))
+    reach = total**0.5 * (1 + (len(moments.xx) / strength) ** 0.5)
+    return total + below - moments.rounding * reach**2
+
+
 def _without_masks(data: Data, width: int) -> tuple[float, Tensor]:
     """The least risk of maps of rank at most `width`, a bound for every law, and the map (reduced-rank regression)."""
     white = whiten(data)
@@ -107,7 +118,7 @@ def connections_optimum(data: Data, masks: MaskLaw) -> Optimum:
         solution, below = connections_solution(target, correlation, strength / width, min(target.shape))
         if int(torch.linalg.matrix_rank(solution)) > width:
             solution, _ = connections_solution(target, correlation, strength / width, width)
-        bound = max(bound, total + below)
+        bound = max(bound, convex_bound(moments, below, strength / width))
     else:
         solution = solution * torch.where(inverse > 0, 1 / torch.where(inverse > 0, inverse, 1.0), 0.0)
     left, values, right = torch.linalg.svd(solution, full_matrices=False)
@@ -130,6 +141,7 @@ def _(model: Connections, data: Data, masks: MaskLaw) -> tuple[float, str]:
     least = float(masks.relative_variance.min()) if masks.independent else 0.0
     if least > 0:
         moments, target, correlation, _ = _scaled(data)
-        _, below = connections_solution(target, correlation, least / model.width, min(target.shape))
-        bound = max(bound, float(torch.trace(moments.yy)) + below)
+        beta = least / model.width
+        _, below = connections_solution(target, correlation, beta, min(target.shape))
+        bound = max(bound, convex_bound(moments, below, beta))
     return bound, CLAIM

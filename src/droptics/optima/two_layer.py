@@ -103,6 +103,7 @@ def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, float, float, str
         nothing = moments.yx.new_zeros(len(moments.yx), 0)
         return nothing, nothing[0], energy, energy, ONE_RATE_TIED
     off = torch.linalg.matrix_norm(moments.xx - scale * torch.eye(len(moments.xx)).to(moments.xx))
+    off = off + moments.rounding * scale * (len(moments.xx) if float(off) > 0 else 1)
     symmetric = (moments.yx + moments.yx.mT) / (2 * scale)
     values, vectors = torch.linalg.eigh(symmetric)
     values, vectors = values.flip(0), vectors.flip(1)
@@ -113,6 +114,8 @@ def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, float, float, str
     size = energy + float(scale * values.square().sum())
     # the gain of inputs of energy c - e is that of c times c / (c - e)
     slack = gain * float(off / (scale - off)) + 4 * len(values) * EPS * size
+    # entries of E[y x^T] off by rounding |y| |x_i| move the spectrum by sqrt(d) as much in norm
+    slack += (len(values) ** 0.5 + 2) * moments.rounding * size
     claim = shrinking.claim if shrinking.common is None else ONE_RATE_TIED
     return vectors[:, : len(kept)], shrunk, energy - gain - slack, size, claim
 
