@@ -22,6 +22,7 @@ from droptics.optima.objectives import energy, objective, precise
 from droptics.penalties import criterion
 
 DENSE = 4_000
+ROUNDS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +109,11 @@ def in_own_units(model: Model, data: Data) -> tuple[Model, Moments]:
     xx, units = equilibrate(moments.xx)
     size = float(powers_of_two(torch.trace(moments.yy).sqrt()))
     layers = to_chain(model, model.tensors)
-    layers[0], layers[-1] = layers[0] * units, layers[-1] / size
-    for i in range(len(layers) - 1):
+    # what a feature that is always zero is multiplied by plays no part
+    used = torch.where(moments.xx.diagonal() > 0, units, 0.0)
+    layers[0], layers[-1] = layers[0] * used, layers[-1] / size
+    # between two nodes both move: several rounds where there are several hidden layers
+    for i in [*range(len(layers) - 1)] * (1 if len(layers) == 2 else ROUNDS):
         into, out = layers[i].norm(dim=1), layers[i + 1].norm(dim=0)
         alive = (into > 0) & (out > 0)
         factors = powers_of_two(torch.where(alive, out, 1.0).sqrt() / torch.where(alive, into, 1.0).sqrt())
