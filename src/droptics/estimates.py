@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
+
+# An error bound, or how to compute it when it is asked for: it may take longer than the number itself.
+Error = Tensor | float | Callable[[], Tensor | float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +28,8 @@ class Estimate:
             approximation; None when no such bound is known (unknown model family).
         error: How far rounding can have moved the value: a bound that follows from the sums that were done, zero
             where nothing was rounded and infinite where no bound is known. An exact method's interval is
-            value -+ error.
+            value -+ error. Both are computed when they are first read; where the weights or data have been changed
+            in place by then, nothing is known any more and the error is infinite.
     """
 
     value: Tensor
@@ -34,25 +39,45 @@ class Estimate:
     cost: int
     confidence: float = 1.0
     guaranteed: tuple[Tensor, Tensor] | None = None
-    error: Tensor | float = 0.0
+    error: Tensor | float = field(default_factory=float)
 
     @staticmethod
-    def exact(value: Tensor, method: str, cost: int = 1, error: Tensor | float = 0.0) -> Estimate:
+    def exact(value: Tensor, method: str, cost: int = 1, error: Error = 0.0) -> Estimate:
         """An exactly computed number: only rounding, by at most `error`, stands between it and the truth."""
-        fixed = value.detach()
-        return Estimate(value, fixed - error, fixed + error, method, cost, error=error)
+        answer = object.__new__(Estimate)
+        known = {"value": value, "method": method, "cost": cost, "confidence": 1.0, "guaranteed": None}
+        answer.__dict__.update(known, _error=error)
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what `exact` has left open."""
+        if name in ("lower", "upper", "error") and "_error" in self.__dict__:
+            fixed, error = self.value.detach(), resolved(self._error)
+            self.__dict__.update(lower=fixed - error, upper=fixed + error, error=error)
+            self.__dict__["_error"] = error  # what it was computed from is free
+        if name not in self.__dict__:
+            raise AttributeError(f"Estimate has no attribute {name!r}")
+        return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All fields as numbers, for copies and pickles."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @property
     def interval(self) -> tuple[Tensor, Tensor]:
         """The pair (lower, upper)."""
         return self.lower, self.upper
 
-    def shift(self, offset: Tensor, error: Tensor | float = 0.0) -> Estimate:
+    def shift(self, offset: Tensor, error: Error = 0.0) -> Estimate:
         """The same estimate of `value + offset`, for an offset that is known up to a rounding of `error`."""
-        known = offset.detach()
-        value = self.value + offset
+        known, value = offset.detach(), self.value + offset
+        fixed, inner = value.detach(), self.__dict__.get("_error")
         # the sum itself is rounded, by half a unit in the last place of the result
-        more = error + torch.finfo(value.dtype).eps * value.detach().abs()
+        eps = torch.finfo(value.dtype).eps
+        if inner is not None:
+            total = lambda: resolved(inner) + resolved(error) + eps * fixed.abs()  # noqa: E731
+            return Estimate.exact(value, self.method, self.cost, total)
+        more = resolved(error) + eps * fixed.abs()
         guaranteed = self.guaranteed
         if guaranteed is not None:
             guaranteed = (guaranteed[0] + known - more, guaranteed[1] + known + more)
@@ -79,6 +104,14 @@ class Estimate:
             return f"Estimate({shown}, {self.method})"
         low, high = float(self.lower), float(self.upper)
         return f"Estimate({value:.6g} in [{low:.6g}, {high:.6g}] at {self.confidence:.0%}, {self.method})"
+
+
+def resolved(error: Error) -> Tensor | float:
+    """The error bound itself; no derivative passes through it."""
+    if not callable(error):
+        return error
+    with torch.no_grad():
+        return error()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 import torch
 from cases import GAUSSIAN, deep_pairs, laws, linear_pairs, normal, relu_network, sample
@@ -12,8 +18,17 @@ from droptics.errors import NoClosedForm, NoFiniteSupport
 from droptics.estimates import Estimate
 from droptics.losses import CrossEntropy, Loss, Squared
 from droptics.masks import Bernoulli, Discrete, Gaussian, MaskLaw, Product
-from droptics.models import LastLayer, Model, ReLUNet, TwoLayerLinear
-from droptics.penalties import ClosedForm, Enumerate, MonteCarlo, best_method, criterion, has_closed_form, penalty
+from droptics.models import DeepLinear, LastLayer, Model, ReLUNet, TwoLayerLinear
+from droptics.penalties import (
+    ClosedForm,
+    Enumerate,
+    Method,
+    MonteCarlo,
+    best_method,
+    criterion,
+    has_closed_form,
+    penalty,
+)
 from droptics.penalties.rounding import in_double
 
 SINGLE = torch.float32
@@ -185,3 +200,42 @@ def test_relu_cross_entropy_is_exact_and_chosen() -> None:
     exact = penalty(model, labels, masks, ClosedForm(), CrossEntropy())
     other = penalty(model, labels, masks, Enumerate(), CrossEntropy())
     assert abs(float(exact) - float(other)) <= float(exact.error) + float(other.error)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("method", [ClosedForm(), Enumerate()])
+@pytest.mark.parametrize("question", [penalty, criterion])
+@pytest.mark.parametrize("family", ["two-layer", "deep", "relu"])
+def test_open_errors_survive_copies_and_say_when_the_weights_have_changed(
+    family: str, question: Callable[..., Estimate], method: Method, dtype: torch.dtype
+) -> None:
+    weights = [normal(3, 4).to(dtype), normal(2, 3).to(dtype)]
+    models: dict[str, Model] = {
+        "two-layer": TwoLayerLinear(weights[1], weights[0].mT),
+        "deep": DeepLinear(weights),
+        "relu": ReLUNet(weights),
+    }
+    model, data = models[family], Sample(normal(6, 4).to(dtype), normal(6, 2, seed=1).to(dtype))
+    read, kept, late, changed = (question(model, data, Bernoulli(0.3, model.units), method) for _ in range(4))
+    error = float(read.error)
+    assert 0 < error < float("inf")
+    for copied in (pickle.loads(pickle.dumps(kept)), copy.copy(late), replace(late, cost=7)):
+        assert (float(copied.error), float(copied.lower)) == (error, float(read.lower))
+        assert repr(copied) == repr(read)
+    with torch.no_grad():
+        weights[0].mul_(2)
+    assert float(changed.error) == float("inf")
+    assert float(changed.lower) == -float("inf")
+    assert float(late.error) == error
+    # a changed model that is asked again is answered
+    assert error < float(question(model, data, Bernoulli(0.3, model.units), method).error) < float("inf")
+
+
+def test_a_read_error_holds_on_to_nothing() -> None:
+    model, data = TwoLayerLinear(normal(2, 5), normal(4, 5)), Sample(normal(6, 4), normal(6, 2))
+    answer = criterion(model, data, Bernoulli(0.3, 5))
+    gone = weakref.ref(data)
+    del data
+    assert gone() is not None
+    assert not torch.as_tensor(answer.error).requires_grad
+    assert gone() is None

@@ -21,9 +21,10 @@ from droptics.arguments import check_arguments
 from droptics.checks import as_drop, check_positive, check_size, wants_derivative
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.errors import NoClosedForm
+from droptics.estimates import Error
 from droptics.masks import MaskLaw, Product
 from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, LinearModel, Model, TwoLayerLinear
-from droptics.penalties.rounding import input_scale, roundings
+from droptics.penalties.rounding import deferred, input_scale, roundings
 from droptics.penalties.unit_outputs import unit_outputs
 
 Array = NDArray[Any]
@@ -47,27 +48,32 @@ def unit_energies(model: Model, data: Data) -> Tensor:
     return _average(model, data, lambda head: head.square().sum(-2), _feature_energies)
 
 
-def linear_penalty(model: Model, data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor]:
+def linear_penalty(model: Model, data: Data, masks: MaskLaw) -> tuple[Tensor, Error]:
     """sum_ij Cbar_ij G_ij (pal2020-lem3.1, mianjy2018-lemA.1) and how far rounding can have moved it.
 
     Only the diagonal is formed when the units are uncorrelated.
     """
-    steps = roundings(model, data)
     if masks.independent:
         energies = unit_energies(model, data)
         strengths = masks.relative_variance.to(energies)
         value = (energies * strengths).sum(-1)
-        with torch.no_grad():
-            scale = (unit_scales(model, data, energies) * strengths).sum(-1)
     else:
-        gram = unit_gram(model, data)
-        value = (gram * masks.characteristic.to(gram)).sum((-2, -1))
-        with torch.no_grad():
-            # |Cbar_ij| <= sqrt(Cbar_ii Cbar_jj), and the same for the Gram matrix of absolute values
-            scales = unit_scales(model, data, torch.diagonal(gram, dim1=-2, dim2=-1))
-            scale = (scales * masks.relative_variance.to(scales)).clamp_min(0).sqrt().sum(-1).square()
+        gram, characteristic = unit_gram(model, data), masks.characteristic
+        characteristic = characteristic.to(gram)
+        value = (gram * characteristic).sum((-2, -1))
+        energies, strengths = (torch.diagonal(part, dim1=-2, dim2=-1) for part in (gram, characteristic))
+    return value, deferred(_linear_rounding, model, data, masks, energies.detach(), strengths.detach())
+
+
+def _linear_rounding(model: Model, data: Data, masks: MaskLaw, energies: Tensor, strengths: Tensor) -> Tensor:
+    steps, scales = roundings(model, data), unit_scales(model, data, energies)
+    if masks.independent:
+        scale = (scales * strengths).sum(-1)
+    else:
+        # |Cbar_ij| <= sqrt(Cbar_ii Cbar_jj), and the same for the Gram matrix of absolute values
+        scale = (scales * strengths).clamp_min(0).sqrt().sum(-1).square()
         steps += len(data) if isinstance(data, Sample) else 0
-    return value, steps * torch.finfo(value.dtype).eps / 2 * scale
+    return steps * torch.finfo(scale.dtype).eps / 2 * scale
 
 
 @singledispatch
@@ -193,7 +199,7 @@ def layer_laws(model: DeepLinear, masks: MaskLaw) -> tuple[MaskLaw, ...]:
     return laws
 
 
-def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor]:
+def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[Tensor, Error]:
     """Exact penalty of a deep linear network by propagating second moments (thesis-prop8), and its rounding.
 
     Carries S, the second moment of the unmasked layer values, and D, the excess that the masks add:
@@ -201,18 +207,17 @@ def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[Tensor,
     difference of large numbers, also for tiny rates). O(depth width^3) instead of a sum over all pivot paths.
     """
     laws = layer_laws(model, masks)
-    strengths, scale = [law.relative_variance for law in laws], input_scale(data)
-    steps = (roundings(model, data) + 2 * sum(model.layer_units)) * torch.finfo(model.dtype).eps / 2
+    strengths = [law.relative_variance for law in laws]
+    error = deferred(_deep_rounding, model, data, [strength.detach() for strength in strengths])
     # fewer examples than features: their outer product is never formed, only that of the first hidden layer
     wide = isinstance(data, Sample) and len(data) <= model.input_size and not model.mask_inputs
     start = _first_moment(model, data) if wide else input_moment(model, data)  # type: ignore[arg-type]
-    parts = [*model.weights, start, scale, *strengths]
+    parts = [*model.weights, start, *strengths]
     tiny = all(part.shape[0] <= TINY and part.ndim < 3 for part in parts)
     if masks.independent and start.device.type == "cpu" and tiny and not wants_derivative(*parts):
         layers, rates = ([part.numpy() for part in group] for group in (model.weights, strengths))
         before = [np.eye(model.input_size, dtype=layers[0].dtype)] if model.mask_inputs else []
-        found, level = _tiny_penalty([*before, *layers], start.numpy(), scale.numpy(), rates, moved=wide)
-        return start.new_tensor(found), start.new_tensor(steps * level)
+        return start.new_tensor(_tiny_penalty([*before, *layers], start.numpy(), rates, moved=wide)), error
     second, excess = start, None
     if model.mask_inputs:
         excess = _hadamard(laws[0], second)
@@ -224,9 +229,7 @@ def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[Tensor,
         excess = _hadamard(law, second) if moved is None else moved + _hadamard(law, second + moved)
     assert excess is not None
     last = model.weights[-1]
-    value = ((last @ excess) * last).sum((-2, -1))
-    with torch.no_grad():
-        return value, steps * _deep_scale(model, scale, strengths)
+    return ((last @ excess) * last).sum((-2, -1)), error
 
 
 def _first_moment(model: DeepLinear, sample: Sample) -> Tensor:
@@ -235,9 +238,9 @@ def _first_moment(model: DeepLinear, sample: Sample) -> Tensor:
     return hidden @ hidden.mT
 
 
-def _deep_scale(model: DeepLinear, plain: Tensor, strengths: list[Tensor]) -> Tensor:
-    """The penalty of absolute weights, or more: |S_ij| <= p_i p_j and |D_ij| <= q_i q_j go from layer to layer."""
-    plain = plain.unsqueeze(-1)
+def _deep_rounding(model: DeepLinear, data: Data, strengths: list[Tensor]) -> Tensor:
+    """Relative to the penalty of absolute weights, or more: |S_ij| <= p_i p_j and |D_ij| <= q_i q_j in every layer."""
+    plain = input_scale(data).unsqueeze(-1)
     noisy = torch.zeros_like(plain)
     rates = [strength.to(plain).unsqueeze(-1) for strength in strengths]
     if model.mask_inputs:
@@ -245,29 +248,23 @@ def _deep_scale(model: DeepLinear, plain: Tensor, strengths: list[Tensor]) -> Te
     for weight, rate in zip(model.weights[:-1], rates, strict=True):
         plain, noisy = weight.abs() @ plain, weight.abs() @ noisy
         noisy = (noisy.square() + rate * (noisy.square() + plain.square())).sqrt()
-    return (model.weights[-1].abs() @ noisy).square().sum((-2, -1))
+    scale = (model.weights[-1].abs() @ noisy).square().sum((-2, -1))
+    return (roundings(model, data) + 2 * sum(model.layer_units)) * torch.finfo(model.dtype).eps / 2 * scale
 
 
-def _tiny_penalty(
-    layers: list[Array], second: Array, plain: Array, strengths: list[Array], moved: bool
-) -> tuple[float, float]:
-    """The propagation of `deep_penalty` and `_deep_scale` in NumPy, whose calls on small arrays are much cheaper.
+def _tiny_penalty(layers: list[Array], second: Array, strengths: list[Array], moved: bool) -> float:
+    """The propagation of `deep_penalty` in NumPy, whose calls on small arrays are much cheaper.
 
     One network with independent units; `layers` stand between the inputs of the first mask and the outputs, and
     `moved` says that `second` is behind the first of them already.
     """
     excess = np.zeros((len(layers[0][0]),) * 2, second.dtype)
-    noisy = np.zeros_like(plain)
     for weight, strength in zip(layers[:-1], strengths, strict=True):
-        size, rate = np.abs(weight), strength.astype(second.dtype)
         second = second if moved else weight @ second @ weight.T
         moved = False
         excess = weight @ excess @ weight.T
-        excess.ravel()[:: len(excess) + 1] += rate * (second.diagonal() + excess.diagonal())
-        plain, noisy = size @ plain, size @ noisy
-        noisy = np.sqrt(noisy**2 + rate * (noisy**2 + plain**2))
-    last = layers[-1]
-    return float(np.vdot(last @ excess, last)), float(np.square(np.abs(last) @ noisy).sum())
+        excess.ravel()[:: len(excess) + 1] += strength.astype(second.dtype) * (second.diagonal() + excess.diagonal())
+    return float(np.vdot(layers[-1] @ excess, layers[-1]))
 
 
 def sub_penalties(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:

@@ -13,7 +13,7 @@ from droptics.masks import MaskLaw
 from droptics.models import Model
 from droptics.penalties.evaluation import masked_excess
 from droptics.penalties.methods import Enumerate
-from droptics.penalties.rounding import excess_scale, in_double, roundings
+from droptics.penalties.rounding import deferred, excess_scale, in_double, roundings, typical_multipliers
 
 
 def enumerated(model: Model, data: Data, masks: MaskLaw, method: Enumerate, loss: Loss) -> Estimate:
@@ -26,16 +26,19 @@ def enumerated(model: Model, data: Data, masks: MaskLaw, method: Enumerate, loss
             f"masks has {count} masks, more than the limit {method.limit} of Enumerate; "
             f"use Enumerate(limit={count}) if you can wait, ClosedForm() where it applies, or MonteCarlo()"
         )
-    dtype = model.dtype
-    model, data = in_double(model, data)
-    evaluate, _, batch = masked_excess(model, data, loss)
+    evaluate, _, batch = masked_excess(*in_double(model, data), loss)
     terms: list[Tensor] = []
     for multipliers, probabilities in masks.atom_batches(batch):
         excess = evaluate(multipliers)
         terms.append(torch.tensordot(probabilities.to(excess), excess, dims=1))
-    value = torch.stack(terms).sum(0).to(dtype)
+    value = torch.stack(terms).sum(0).to(model.dtype)
+    fixed, typical = value.detach(), typical_multipliers(model, masks)
     # masks are added in blocks, one after the other; probabilities are products over the units
-    steps = roundings(model, data) + 2 * model.units + 2 * batch**0.5 + len(terms)
-    error = steps * torch.finfo(model.dtype).eps * excess_scale(model, data, masks, loss)
-    error = error + torch.finfo(dtype).eps * value.detach().abs()
-    return Estimate.exact(value, f"enumeration of {count} masks", count, error)
+    more = 2 * model.units + 2 * batch**0.5 + len(terms)
+
+    def rounding(model: Model, data: Data) -> Tensor | float:
+        double, known = in_double(model, data)
+        steps = (roundings(double, known) + more) * torch.finfo(double.dtype).eps
+        return steps * excess_scale(double, known, typical, loss) + torch.finfo(model.dtype).eps * fixed.abs()
+
+    return Estimate.exact(value, f"enumeration of {count} masks", count, deferred(rounding, model, data))

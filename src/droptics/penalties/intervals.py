@@ -32,6 +32,7 @@ from droptics.penalties.rounding import (
     output_scale,
     root_mean_squares,
     roundings,
+    typical_multipliers,
 )
 from droptics.penalties.unit_outputs import is_linear_in_masks
 
@@ -243,7 +244,8 @@ def moment_limit(question: Question) -> Tensor | None:
 
 def _rounding(question: Question, values: Tensor) -> Tensor:
     """How far rounding can move the mean of the draws, whose own sizes count as well as those that are expected."""
-    scale = excess_scale(question.model, question.data, question.masks, question.loss)
+    typical = typical_multipliers(question.model, question.masks)
+    scale = excess_scale(question.model, question.data, typical, question.loss)
     steps = roundings(question.model, question.data) + 2 * math.sqrt(len(values))
     known = torch.as_tensor(scale, dtype=values.dtype, device=values.device)
     # without a known scale, that of the numbers themselves is all there is

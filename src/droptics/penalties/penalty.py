@@ -20,7 +20,7 @@ from droptics.penalties.methods import ClosedForm, Enumerate, Method, MonteCarlo
 from droptics.penalties.monte_carlo import sampled
 from droptics.penalties.relu.criterion import relu_cost, relu_excess, relu_summable
 from droptics.penalties.relu.sampling import sampled_relu, separable
-from droptics.penalties.rounding import excess_scale, in_double, risk_rounding
+from droptics.penalties.rounding import deferred, excess_scale, in_double, risk_rounding, typical_multipliers
 from droptics.penalties.second_order import second_order
 from droptics.penalties.unit_outputs import is_linear_in_masks
 from droptics.transforms import opaque
@@ -83,7 +83,7 @@ def criterion(
         check_triple(model, data, masks)
         return _relu(model, data, masks, method, loss)[0]
     answer = penalty(model, data, masks, method, loss)
-    return answer.shift(risk(model, data, loss), risk_rounding(model, data, loss))
+    return answer.shift(risk(model, data, loss), deferred(risk_rounding, model, data, loss))
 
 
 def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = Squared()) -> Method:  # noqa: B008
@@ -141,18 +141,21 @@ def _relu(model: ReLUNet, data: Data, masks: MaskLaw, method: ClosedForm, loss: 
     sample = _sample(data)
     plain, added, steps = _relu_parts(model, sample, masks, method, loss)
     weights = None if sample.weights is None else sample.weights.double()
-    with torch.no_grad():
-        double, known = in_double(model, sample)
-        tiny = steps * torch.finfo(torch.float64).eps
-        part = excess_scale(double, known, masks, loss)
-        whole = part + risk_rounding(double, known, loss) / torch.finfo(torch.float64).eps
+    typical, tiny = typical_multipliers(model, masks), torch.finfo(torch.float64).eps
 
-    def exact(per_example: Tensor, rounding: Tensor | float) -> Estimate:
+    def exact(per_example: Tensor, whole: bool) -> Estimate:
         value = average(per_example, weights).to(model.dtype)
-        error = tiny * rounding + torch.finfo(model.dtype).eps * value.detach().abs()
-        return Estimate.exact(value, "exact sum over mask outcomes", error=error)
+        fixed = value.detach()
 
-    return exact(plain + added, whole), exact(added, part)
+        def rounding(model: Model, data: Data) -> Tensor | float:
+            double, known = in_double(model, data)
+            error = steps * tiny * excess_scale(double, known, typical, loss)
+            error = error + steps * risk_rounding(double, known, loss) if whole else error
+            return error + torch.finfo(model.dtype).eps * fixed.abs()
+
+        return Estimate.exact(value, "exact sum over mask outcomes", error=deferred(rounding, model, sample))
+
+    return exact(plain + added, whole=True), exact(added, whole=False)
 
 
 def _relu_parts(

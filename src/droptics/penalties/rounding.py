@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatch
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
+from droptics.estimates import Error
 from droptics.losses import Loss, Squared
 from droptics.masks import Bernoulli, Gaussian, MaskLaw, Product
 from droptics.models import (
@@ -182,10 +184,23 @@ def loss_rounding(loss: Loss, outputs: Tensor | None, targets: Tensor | None) ->
     return math.inf if loss.slope is None else loss.slope * (1 + torch.linalg.vector_norm(outputs, dim=-1))
 
 
+def deferred(bound: Callable[..., Tensor | float], model: Model, data: Data, *more: Any) -> Error:
+    """bound(model, data, *more) when it is asked for; infinite if weights or data were changed in place by then."""
+    stamps = _stamps(model, data)
+    return lambda: bound(model, data, *more) if _stamps(model, data) == stamps else math.inf
+
+
+def _stamps(model: Model, data: Data) -> list[int]:
+    tensors = [*model.tensors, *(part for part in vars(data).values() if isinstance(part, Tensor))]
+    return [0 if part.is_inference() else part._version for part in tensors]
+
+
 @torch.no_grad()
-def excess_scale(model: Model, data: Data, masks: MaskLaw, loss: Loss) -> Tensor | float:
-    """What the rounding of E loss(z) - loss(1) is relative to; squared targets play no part, see `masked_excess`."""
-    multipliers = typical_multipliers(model, masks)
+def excess_scale(model: Model, data: Data, multipliers: Tensor | None, loss: Loss) -> Tensor | float:
+    """What the rounding of E loss(z) - loss(1) is relative to, with the `typical_multipliers` of the law.
+
+    Squared targets play no part, see `masked_excess`.
+    """
     if multipliers is None:
         return math.inf
     outputs = output_scale(model, data, multipliers.to(model.device, model.dtype))
