@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from PIL import Image
 from sklearn.datasets import load_digits
+from torch import nn
 
 from droptics import datasets, landscapes
 from droptics.attacks import Fgsm, Margin, Pgd, Reflected, Threat, robustness_curve
@@ -26,6 +27,7 @@ from droptics.optima import certify, optimum
 from droptics.papers import figures, reproduce
 from droptics.penalties import penalty
 from droptics.plots import Panel, as_png, bars, landscape, lines, panels
+from droptics.predictions import predictive
 from droptics.recommenders import DropoutCompletionCV
 from droptics.training import Dropout, Inverse, Penalized, Plain, log_steps, train
 from droptics.training.records import Recording
@@ -129,6 +131,39 @@ def layers() -> None:
     save("layers", bars(groups, labels, ylabel="realized rate, nominal 0.1, block 7"))
 
 
+def predictions() -> None:
+    torch.manual_seed(0)
+    x = 4 * torch.rand(400, 1) - 2
+    y = torch.sin(3 * x) + 0.1 * torch.randn(400, 1)
+    layers = [nn.Linear(1, 64), nn.Tanh(), nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 1)]
+    network = nn.Sequential(*layers)
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
+    for _ in range(300):
+        optimizer.zero_grad()
+        (network(x) - y).square().mean().backward()
+        optimizer.step()
+    grid = torch.linspace(-3.5, 3.5, 120)[:, None]
+    with torch.no_grad():
+        exact = predictive(network, grid)
+        passes = torch.stack([network.train()(grid) for _ in range(4096)])[..., 0]
+    axis, mean, spread = grid[:, 0].tolist(), exact.mean.value[:, 0], 2 * exact.std[:, 0]
+    few, wide = passes[:20].mean(0), 2 * passes[:20].std(0)
+    bands = {
+        "exact": (axis, mean.tolist(), (mean - spread).tolist(), (mean + spread).tolist()),
+        "20 passes": (axis, few.tolist(), (few - wide).tolist(), (few + wide).tolist()),
+    }
+    counts = [2**k for k in range(2, 10)]
+    variance = exact.variance.value[:, 0]
+    errors = [
+        float((passes.unflatten(0, (-1, count)).var(1) / variance - 1).square().mean().sqrt()) for count in counts
+    ]
+    items = [
+        Panel("predictions, two deviations", "input", "output", bands),
+        Panel("error of the variance", "passes", "relative error (rms)", {"MC dropout": (counts, errors)}, log="xy"),
+    ]
+    save("predictions", panels(items, columns=2))
+
+
 def training() -> None:
     data, masks = diagonal(3.0, 2.0, 1.0), Bernoulli(0.5, 4)
     start = TwoLayerLinear(randn(3, 4) / 2, randn(3, 4, seed=1) / 2)
@@ -189,7 +224,18 @@ def gallery() -> None:
 
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
-    for draw in (predicted, penalties, optima, landscapes_picture, relu, layers, training, recommenders, attacks):
+    for draw in (
+        predicted,
+        penalties,
+        optima,
+        landscapes_picture,
+        relu,
+        layers,
+        predictions,
+        training,
+        recommenders,
+        attacks,
+    ):
         draw()
     if "--gallery" in sys.argv:
         gallery()
