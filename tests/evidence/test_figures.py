@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import evidence_toys as toys
@@ -20,9 +21,12 @@ import torch
 import typer
 from typer.testing import CliRunner
 
+import droptics
 from droptics.cli.reproduce import reproduce_command
+from droptics.evidence import provenance
+from droptics.evidence.claims import compare
 from droptics.evidence.engines import Dask, Engine, Local, Processes, engine
-from droptics.evidence.figures import SCALES, reproduce, unavailable
+from droptics.evidence.figures import SCALES, Expectation, reproduce, unavailable
 from droptics.evidence.standing import span, standing_page, standings
 from droptics.papers import PAPERS, figures, missing
 from droptics.papers import reproduce as reproduce_by_id
@@ -191,7 +195,7 @@ def test_no_scheduler_is_one_clear_error(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(ValueError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1"):
-            list(Dask("tcp://127.0.0.1:1", timeout=1.0).run([]))
+            list(Dask("tcp://127.0.0.1:1").run([]))
 
 
 def test_a_failing_cell_is_reported_and_the_others_finish(tmp_path):
@@ -342,13 +346,49 @@ def test_standings_say_what_came_out_and_why_not(tmp_path):
     never = unavailable("toy-fig3", "Toy", "A photograph", "It is | pretty.", "a photograph")
     ran, not_run = standings([toys.figure(), never], tmp_path)
     assert ran.reproduced == "partly"
-    assert ran.ours == "1 of 2 comparisons hold; not: smallest square (0 == 1)"
-    assert ran.scale == "paper, 6 cells"
+    numbers = "largest square (25 == 25), printed 25 in all"
+    assert ran.ours == f"1 of 2 comparisons hold; {numbers}; not: smallest square (0 == 1)"
+    assert ran.ran.startswith("paper, 6 cells, ")
     assert not_run.reproduced == "not run: a photograph"
     page = standing_page([ran, not_run])
-    assert "2 figures and tables: 0 reproduced, 1 partly, 0 not, 1 not run." in page
+    assert "2 figures and tables: 0 reproduced (0 of them with nothing to add about the protocol), 1 partly," in page
     assert "It is \\| pretty." in page
     assert [span(value) for value in (2.04, 90, 5400)] == ["2.0 s", "1.5 min", "1.5 h"]
+
+
+def test_departures_and_our_own_comparisons_stand_apart(tmp_path):
+    def expects(rows, scale):
+        return [
+            Expectation(compare(1.0, "==", 1.0, "printed number"), printed="1.0"),
+            Expectation(compare(1.0, "==", 2.0, "extra"), printed="not printed: an extra of ours"),
+        ]
+
+    figure = replace(toys.figure(), expects=expects, departures=("six seeds, printed 50",))
+    artifact = reproduce([figure], "paper", tmp_path / "out")[0]
+    assert artifact.outcome == "reproduced"
+    extra = replace(artifact, expectations=artifact.expectations[1:])
+    assert extra.outcome == "not compared"
+    (tmp_path / "toy-fig1").mkdir()
+    (tmp_path / "toy-fig1" / "manifest.json").write_bytes(artifact.manifest.read_bytes())
+    (line,) = standings([figure], tmp_path)
+    assert line.reproduced == "yes"
+    assert line.ours == "1 of 1 comparisons hold; printed number (1 == 1), printed 1.0"
+    assert line.departures == "six seeds, printed 50"
+    assert line.own == "extra: does not hold"
+    page = standing_page([line])
+    assert "1 reproduced (0 of them with nothing to add about the protocol)" in page
+    assert "### Comparisons of our own" in page
+
+
+def test_results_name_the_version_and_the_commit_without_an_installed_package(monkeypatch, tmp_path):
+    provenance.commit.cache_clear()
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "a" / "b" / "c" / "provenance.py"))
+    monkeypatch.setenv("DROPTICS_COMMIT", "0123abcd4567")
+    try:
+        assert provenance.commit() == "0123abcd4567"
+        assert provenance.versions()["droptics"] == droptics.__version__
+    finally:
+        provenance.commit.cache_clear()
 
 
 def test_the_command_writes_the_table_of_results(tmp_path):

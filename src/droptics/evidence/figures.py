@@ -25,6 +25,7 @@ from droptics.files import replacing, write_text
 
 Scale = Literal["smoke", "paper"]
 SCALES: tuple[Scale, ...] = ("smoke", "paper")
+OWN = "not printed"
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,19 @@ class Expectation:
         comparison: Ours on the left; on the right the printed number, or the other side of a printed ordering.
         reproduced: False records that we know it does not come out.
         note: Why, or what to mind.
-        printed: What is printed, in few words, where the right side is not itself printed: "curves coincide".
+        printed: What is printed, in few words, where the right side is not itself printed: "curves coincide"; for a
+            comparison of our own it begins with "not printed", and then it does not count.
     """
 
     comparison: Comparison
     reproduced: bool = True
     note: str = ""
     printed: str = ""
+
+    @property
+    def own(self) -> bool:
+        """Whether it compares what the paper does not print."""
+        return self.printed.startswith(OWN)
 
     @property
     def outcome(self) -> str:
@@ -77,6 +84,7 @@ class Figure:
         takes: What each scale takes, in words (minutes, hardware).
         objects: Public objects it exercises, as dotted names below `droptics`.
         skip: For figures that cannot be run at a scale: the reason.
+        departures: What paper scale does otherwise than the print, or had to choose because the print is silent.
     """
 
     id: str
@@ -91,6 +99,7 @@ class Figure:
     takes: Mapping[Scale, str] = field(default_factory=dict)
     objects: tuple[str, ...] = ()
     skip: Mapping[Scale, str] = field(default_factory=dict)
+    departures: tuple[str, ...] = ()
 
     @property
     def paper(self) -> str:
@@ -136,10 +145,12 @@ class Artifact:
             return "skipped"
         if self.failures:
             return "failed"
-        met = sum(item.comparison.holds for item in self.expectations)
-        if met == len(self.expectations):
+        counted = [item.comparison.holds for item in self.expectations if not item.own]
+        if self.expectations and not counted:
+            return "not compared"
+        if all(counted):
             return "reproduced"
-        return "not reproduced" if met == 0 else "reproduced in part"
+        return "reproduced in part" if any(counted) else "not reproduced"
 
     @property
     def agrees(self) -> bool:
@@ -299,6 +310,7 @@ def manifest(artifact: Artifact, command: str = "") -> dict[str, Any]:
         "command": command or f"droptics reproduce {figure.id} --scale {artifact.scale}",
         "outcome": artifact.outcome,
         "skipped": artifact.skipped,
+        "departures": list(figure.departures) if artifact.scale == "paper" else [],
         "failures": dict(artifact.failures),
         "comparisons": [
             comparison_dict(item.comparison) | {"outcome": item.outcome, "note": item.note, "printed": item.printed}

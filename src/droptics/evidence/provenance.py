@@ -12,12 +12,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from droptics import __version__
+
 
 @functools.cache
 def versions() -> dict[str, str]:
     """Versions of what the numbers depend on."""
-    found = {"python": platform.python_version()}
-    for name in ("droptics", "torch", "numpy", "scipy", "scikit-learn", "numba"):
+    found = {"python": platform.python_version(), "droptics": __version__}  # also where the package is not installed
+    for name in ("torch", "numpy", "scipy", "scikit-learn", "numba"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -27,10 +29,13 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def commit() -> str:
-    """The commit of the source tree, with `-dirty` when it has changes; empty for an installed package."""
+    """The commit of the source tree, with `-dirty` when it has changes.
+
+    For a copy without its history: what the variable DROPTICS_COMMIT says, set by whoever made the copy; else empty.
+    """
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
-        return ""
+        return os.environ.get("DROPTICS_COMMIT", "")
     try:
         head = subprocess.run(
             ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],

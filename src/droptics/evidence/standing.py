@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from droptics.evidence.figures import Figure
+from droptics.evidence.figures import OWN, Figure
 
+NUMBER = re.compile(r"\d")
+SHOWN = 8  # printed numbers that stand beside ours in a line
 SPECIAL = re.compile(r"([\\`*_\[\]<>$#{}~|])")  # what Markdown would not show as it is
 HEAD = """# Figures at paper scale
 
 Tables, pictures and manifests written by `droptics reproduce <id> --scale paper`, one folder a figure. Each manifest
 holds the command, the versions, the commit, the hardware, the time and how every comparison with the print came out.
+Where the protocol is not the printed one, or the print is silent and we had to choose, the line says so in words.
 Figures that were not run say why; the command runs them and resumes where it was stopped. The grids behind the
 landscape pictures (mianjy2018-fig1, thesis-fig2-1) are left out for their size; they take seconds.
 
@@ -26,15 +29,19 @@ This page is written by `droptics reproduce --standing results`; a test compares
 
 @dataclass(frozen=True)
 class Standing:
-    """One line: what is printed, what came out here, whether it was reproduced, where and in what time."""
+    """One line: what is printed, what came out, whether it was reproduced, under which protocol, where, when.
+
+    `own` says how comparisons that are not printed came out; they do not count.
+    """
 
     id: str
     printed: str
-    ours: str
-    reproduced: str
-    scale: str
-    hardware: str
-    time: str
+    ours: str = ""
+    reproduced: str = ""
+    departures: str = ""
+    own: str = ""
+    ran: str = ""
+    commit: str = ""
 
 
 def standings(figures: Sequence[Figure], results: str | Path) -> list[Standing]:
@@ -46,32 +53,43 @@ def standings(figures: Sequence[Figure], results: str | Path) -> list[Standing]:
             lines.append(_ran(figure, json.loads(file.read_text())))
         else:
             why = figure.skip.get("paper") or figure.takes.get("paper") or "not run"
-            lines.append(Standing(figure.id, figure.statement, "", f"not run: {why}", "", "", ""))
+            lines.append(Standing(figure.id, figure.statement, reproduced=f"not run: {why}"))
     return lines
 
 
 def _ran(figure: Figure, manifest: Mapping[str, Any]) -> Standing:
-    compared = manifest["comparisons"]
-    held = [item for item in compared if item["holds"]]
-    ours = f"{len(held)} of {len(compared)} comparisons hold"
-    missed = [_missed(item) for item in compared if not item["holds"]]
-    if missed:
-        ours += "; not: " + "; ".join(missed[:3]) + (f"; and {len(missed) - 3} more" if len(missed) > 3 else "")
+    own = [item for item in manifest["comparisons"] if item.get("printed", "").startswith(OWN)]
+    counted = [item for item in manifest["comparisons"] if item not in own]
+    held = [item for item in counted if item["holds"]]
+    said = [f"{len(held)} of {len(counted)} comparisons hold"]
+    numbers = [item for item in counted if NUMBER.search(item.get("printed", ""))]
+    said += [f"{_compared(item)}, printed {item['printed']}" for item in numbers[:SHOWN]]
+    missed = [f"not: {_compared(item)}" for item in counted if not item["holds"]]
+    said += missed[:3] + ([f"and {len(missed) - 3} more"] if len(missed) > 3 else [])
     words = {"reproduced": "yes", "reproduced in part": "partly", "not reproduced": "no"}
+    apart = [f"{item['label']}: {'holds' if item['holds'] else 'does not hold'}" for item in own]
     where = manifest["hardware"]
     hardware = where["gpu"] or f"{where['cores']} cores, {where['machine']}"
+    cells = f"{manifest['cells']} cell{'s' if manifest['cells'] != 1 else ''}"
     return Standing(
         figure.id,
         figure.statement,
-        ours,
+        "; ".join(said),
         words.get(manifest["outcome"], manifest["outcome"]),
-        f"{manifest['scale']}, {manifest['cells']} cell{'s' if manifest['cells'] != 1 else ''}",
-        hardware,
-        span(manifest["seconds"]),
+        "; ".join(manifest.get("departures", ())),
+        "; ".join(apart),
+        f"{manifest['scale']}, {cells}, {hardware}, {span(manifest['seconds'])}",
+        _commit(manifest.get("commit", "")),
     )
 
 
-def _missed(item: Mapping[str, Any]) -> str:
+def _commit(name: str) -> str:
+    if not name:
+        return "not recorded"
+    return f"{name.removesuffix('-dirty')} with uncommitted changes" if name.endswith("-dirty") else name
+
+
+def _compared(item: Mapping[str, Any]) -> str:
     numbers = " ".join(
         f"{part:.4g}" if isinstance(part, int | float) else str(part)
         for part in (item["left"], item["relation"], item["right"])
@@ -88,15 +106,27 @@ def span(seconds: float) -> str:
 
 
 def standing_page(lines: Sequence[Standing]) -> str:
-    """The lines as a page of Markdown."""
-    columns = ("id", "what is printed", "ours", "reproduced", "scale", "hardware", "time")
-    table = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    for line in lines:
-        cells = (line.id, line.printed, line.ours, line.reproduced, line.scale, line.hardware, line.time)
-        table.append("| " + " | ".join(SPECIAL.sub(r"\\\1", cell).replace("\n", " ") for cell in cells) + " |")
-    counts = [sum(line.reproduced == word for line in lines) for word in ("yes", "partly", "no")]
-    rest = len(lines) - sum(counts)
+    """The lines as a page of Markdown: what counts, and below it what we compared beyond the print."""
+    counts = [sum(line.reproduced == word for line in lines) for word in ("yes", "partly", "no", "not compared")]
+    exact = sum(line.reproduced == "yes" and not line.departures for line in lines)
     said = (
-        f"{len(lines)} figures and tables: {counts[0]} reproduced, {counts[1]} partly, {counts[2]} not, {rest} not run."
+        f"{len(lines)} figures and tables: {counts[0]} reproduced ({exact} of them with nothing to add about the "
+        f"protocol), {counts[1]} partly, {counts[2]} not, {counts[3]} not compared with the print, "
+        f"{len(lines) - sum(counts)} not run."
     )
-    return HEAD + "<!-- table -->\n\n" + said + "\n\n" + "\n".join(table) + "\n"
+    columns = ("id", "what is printed", "ours", "reproduced", "protocol: departures and choices", "ran", "commit")
+    cells = [
+        (line.id, line.printed, line.ours, line.reproduced, line.departures, line.ran, line.commit) for line in lines
+    ]
+    own = [(line.id, line.own) for line in lines if line.own]
+    text = HEAD + "<!-- table -->\n\n" + said + "\n\n" + _table(columns, cells)
+    if own:
+        text += "\n### Comparisons of our own\n\nNot printed, and not counted above.\n\n"
+        text += _table(("id", "compared"), own)
+    return text
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(SPECIAL.sub(r"\\\1", cell).replace("\n", " ") for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
