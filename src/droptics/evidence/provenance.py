@@ -12,13 +12,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from droptics import __version__
-
 
 @functools.cache
 def versions() -> dict[str, str]:
     """Versions of what the numbers depend on."""
-    found = {"python": platform.python_version(), "droptics": __version__}  # also where the package is not installed
+    # the package says it itself, so that it is known also where it is not installed
+    found = {"python": platform.python_version(), "droptics": sys.modules["droptics"].__version__}
     for name in ("torch", "numpy", "scipy", "scikit-learn", "numba"):
         try:
             found[name] = version(name)
