@@ -214,7 +214,7 @@ class TestInspect:
 @pytest.mark.parametrize("strength", [0.2, 0.5, 1.0])
 def test_spurious_minimum_of_a_deep_network(strength: float) -> None:
     model, data, masks = landscapes.spurious_minimum(strength / (1 + strength))
-    found = landscapes.landscapes.inspect(model, data, masks)
+    found = landscapes.inspect(model, data, masks)
     assert found.kind == "local minimum"
     assert found.inertia == (0, found.symmetries, 12 - found.symmetries)
     close(found.objective, 2 - 1 / (1 + strength / 2) ** 2, 1e-13)
@@ -277,7 +277,7 @@ def test_escape_from_a_deep_saddle() -> None:
     """The middle layer is alive, the outer ones are zero: strict, and the way out lowers the criterion."""
     model = DeepLinear([torch.zeros(3, 4).double(), normal(2, 3), torch.zeros(3, 2).double()], mask_inputs=False)
     masks = Product([Bernoulli(0.2, 3), Bernoulli(0.3, 2)])
-    found = landscapes.landscapes.inspect(model, sample(), masks)
+    found = landscapes.inspect(model, sample(), masks)
     assert found.kind == "strict saddle"
     out = landscapes.escape(model, sample(), masks)
     assert out.curvature < 0

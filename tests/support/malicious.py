@@ -1,7 +1,7 @@
 """Files made to run code, to write elsewhere or to take all memory; as a program it opens each and says what happened.
 
 Run in a process of its own: `python malicious.py FOLDER` prints the outcome of every case, what was written besides,
-and the peak of memory. Each payload would leave a file called `sprung` in the folder.
+and by how much the peak of memory grew. Each payload would leave a file called `sprung` in the folder.
 """
 
 import io
@@ -441,6 +441,7 @@ def main(folder):
     found = cases(folder)
     made = {str(path) for path in folder.parent.rglob("*")}
     results = {}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # torch alone takes gigabytes where it knows a GPU
     os.chdir(folder)
     for name, open_file in found.items():
         results[name] = outcome(open_file)
@@ -448,8 +449,8 @@ def main(folder):
             results[name] = "RAN CODE"
             (folder / "sprung").unlink()
     after = {str(path) for path in folder.parent.rglob("*")}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"results": results, "written": sorted(after - made), "peak": peak}))
+    growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    print(json.dumps({"results": results, "written": sorted(after - made), "growth": growth}))
 
 
 if __name__ == "__main__":
