@@ -28,7 +28,7 @@ from droptics.papers import figures, reproduce
 from droptics.penalties import penalty
 from droptics.plots import Panel, as_png, bars, landscape, lines, panels
 from droptics.predictions import predictive
-from droptics.recommenders import DropoutCompletionCV
+from droptics.recommenders import DropoutAutoencoder, DropoutCompletionCV, against_popularity, hold_out_users
 from droptics.training import Dropout, Inverse, Penalized, Plain, log_steps, train
 from droptics.training.records import Recording
 
@@ -193,6 +193,14 @@ def recommenders() -> None:
     save("recommenders", panels([panel]))
 
 
+def ranking_picture() -> None:
+    ratings = datasets.planted_ratings((800, 200, 30_000), rank=4, noise=0.5, seed=0)
+    split = hold_out_users(ratings.take((ratings.values >= 4).nonzero()[0]), share=0.2, seed=0)
+    ranker = DropoutAutoencoder().fit(split.train)
+    series = {name: (list(found), list(found.values())) for name, found in against_popularity(ranker, split).items()}
+    save("ranking", panels([Panel("Planted tastes, new users", "length of the list", "share found", series)]))
+
+
 def attacks() -> None:
     digits = load_digits()
     images, labels = torch.tensor(digits.data) / 16, torch.tensor(digits.target)
@@ -234,6 +242,7 @@ if __name__ == "__main__":
         predictions,
         training,
         recommenders,
+        ranking_picture,
         attacks,
     ):
         draw()

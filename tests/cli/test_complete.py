@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from droptics.cli.complete import complete_command
 from droptics.datasets import planted_ratings
-from droptics.recommenders import DropoutCompletion
+from droptics.recommenders import DropoutAutoencoder, DropoutCompletion
 
 app = typer.Typer()
 app.command()(complete_command)
@@ -86,6 +86,39 @@ def test_choose_and_fit_to_everything(table):
     assert 0 < result["drop"] < 1
     shown = run(table, "--width", 3, "--recommend", "u1", "--count", 2)
     assert shown.stdout.count("(") >= 2
+
+
+def test_ranking_is_judged_beside_popularity(table, tmp_path):
+    model = tmp_path / "r.safetensors"
+    options = (
+        "--rank",
+        "--threshold",
+        3.5,
+        "--holdout",
+        0.2,
+        "--out",
+        model,
+        "--recommend",
+        "u1",
+        "--count",
+        3,
+        "--json",
+    )
+    done = run(table, *options)
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    assert found["held-out_users"] == 12
+    assert 0 < found["nDCG@20"] <= 1
+    assert 0 < found["nDCG@20_by_popularity"] <= 1
+    loaded = DropoutAutoencoder.load(model)
+    assert (loaded.drop_, loaded.ridge_) == (found["drop"], found["ridge"])
+    assert len(loaded.user_ids_) == found["users"]
+    best = loaded.recommend("u1", 3)
+    assert found["for_u1"] == {str(i): pytest.approx(s) for i, s in zip(best.items, best.scores, strict=True)}
+    everybody = json.loads(run(table, "--rank", "--drop", 0.3, "--holdout", 0, "--no-save", "--json").stdout)
+    assert everybody["interactions"] == 900
+    assert everybody["drop"] == 0.3
+    assert "nDCG@20" not in everybody
 
 
 def test_duplicates_are_noted(tmp_path):

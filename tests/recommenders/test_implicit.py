@@ -13,6 +13,7 @@ from droptics.recommenders import (
     ImplicitDropoutCompletion,
     StackedRanker,
     UnknownIds,
+    against_popularity,
     hold_out_users,
     ranking,
 )
@@ -105,13 +106,18 @@ def test_finds_more_than_popularity_does():
     liked = rng.random((1500, 60)) < np.where(groups[:, None] == np.arange(60) % 4, 0.4, 0.03)
     users, items = np.nonzero(liked)
     split = hold_out_users((users, items, np.ones(len(users))), 0.2, seed=0)
-    model = ImplicitDropoutCompletion(8).fit(split.train)
+    model = ImplicitDropoutCompletion(8, 0.5).fit(split.train)
+    popular = model.evaluate_popularity(split.known, split.hidden, (5,))
     ids, known = model._matrix(split.known)
-    _, hidden = model._matrix(split.hidden, ids)
-    popular = ranking(np.broadcast_to(model._popularity, known.shape), known, hidden, (5,))
+    counts = np.bincount(model._items(split.train.items), minlength=len(model.item_ids_))
+    assert np.array_equal(model._popularity, counts)
+    expected = ranking(np.tile(counts, (len(ids), 1)), known, model._matrix(split.hidden, ids)[1], (5,))
+    assert popular.recall[5] == expected.recall[5]
+    curves = against_popularity(model, split, (5,))
     found = model.evaluate(split.known, split.hidden, (5,))
     gain = found.above(popular, "recall@5")
     assert gain.value > 4 * gain.error
+    assert curves == {"personal": {5: found.recall[5].value}, "popular": {5: popular.recall[5].value}}
 
 
 def test_use(planted, tmp_path):
@@ -124,6 +130,7 @@ def test_use(planted, tmp_path):
     assert np.array_equal(
         ImplicitDropoutCompletion(4, threshold=3.5).fit(pairs, values).item_factors_, same.item_factors_
     )
+    assert model.drop_ == pytest.approx(4 / 132)
     user = model.user_ids_[0]
     best = model.recommend(user, 4)
     assert not set(best.items.tolist()) & set(items[liked & (users == user)].tolist())
@@ -134,6 +141,7 @@ def test_use(planted, tmp_path):
     model.save(tmp_path / "m.safetensors")
     again = ImplicitDropoutCompletion.load(tmp_path / "m.safetensors")
     assert np.array_equal(again.recommend(user, 4).items, best.items)
+    assert again.drop_ == model.drop_
     with pytest.raises(ValueError, match=r"ImplicitDropoutCompletion\.load"):
         DropoutAutoencoder.load(tmp_path / "m.safetensors")
     DropoutAutoencoder(0.5, 1.0).fit(planted).save(tmp_path / "a.safetensors")

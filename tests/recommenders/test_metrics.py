@@ -119,3 +119,9 @@ def test_a_ranker_is_judged_on_held_out_users():
     assert found.ndcg[10].value == pytest.approx(expected.ndcg[10].value, rel=1e-12)
     with pytest.warns(UnknownIds, match="1 of 2 interactions"):
         model.evaluate((["a", "a"], [model.item_ids_[0], 9999], [1, 1]), (["a"], [model.item_ids_[1]], [1]))
+    quiet = model.evaluate(
+        (["a", "a"], [model.item_ids_[0], 9999], [1, 1]), (["a"], [model.item_ids_[1]], [1]), unknown="ignore"
+    )
+    assert quiet.skipped == 0
+    with pytest.raises(ValueError, match='"warn" or "ignore"'):
+        model.evaluate(split.known, split.hidden, unknown="raise")

@@ -23,7 +23,7 @@ from droptics.optima import certify, optimum
 from droptics.papers import gallery, reproduce, verify
 from droptics.penalties import ClosedForm, Enumerate, MonteCarlo, criterion, penalty, risk
 from droptics.plots import as_data_uri, as_png, bars, lines
-from droptics.recommenders import DropoutCompletion
+from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, against_popularity, hold_out_users
 
 INPUTS, OUTPUTS, WIDTH, EXAMPLES = 8, 5, 12, 400
 
@@ -179,7 +179,7 @@ def _trained_classifier(inputs: Tensor, labels: Tensor) -> nn.Module:
 
 
 def recommendations(out: Path) -> Section:
-    """Matrix completion on planted ratings: the test error against the rate, for two widths."""
+    """Planted ratings: what new users will like, against popularity, and the error of predicted ratings by rate."""
     ratings = planted_ratings((600, 400, 30_000), rank=5, noise=0.8, seed=0)
     train, test = ratings.split(0.1, seed=0)
     rates = [0.2, 0.4, 0.6, 0.7, 0.8, 0.9]
@@ -194,9 +194,26 @@ def recommendations(out: Path) -> Section:
         f"{len(train)} ratings, {2 * len(rates)} models in {spent:.1f} s on this machine",
         f"width 40 at its default rate: test error {-best.score(test):.3f} (no predictor gets below 0.8)",
     ]
-    picture = lines(rates, curves, xlabel="drop probability", ylabel="test RMSE")
-    caption = "Dropout on the factors, solved by least squares without sampling: wider models want a higher rate."
-    return Section("Which items would they like?", rows, [(caption, as_data_uri(as_png(picture)))])
+    split = hold_out_users(ratings.take((ratings.values >= 4).nonzero()[0]), share=0.2, seed=0)
+    ranker = DropoutAutoencoder().fit(split.train)
+    shares = against_popularity(ranker, split)
+    found = {name: list(values.values()) for name, values in shares.items()}
+    rows.append(
+        f"ranking for new users: of their hidden items the first 20 hold {shares['personal'][20]:.0%} "
+        f"(popularity {shares['popular'][20]:.0%})"
+    )
+    pictures = (
+        (
+            "Dropout on the inputs of an autoencoder, in closed form: what new users like, against what is popular.",
+            lines(list(shares["personal"]), found, xlabel="length of the list", ylabel="share of hidden items found"),
+        ),
+        (
+            "Dropout on the factors, solved by least squares without sampling: wider models want a higher rate.",
+            lines(rates, curves, xlabel="drop probability", ylabel="test RMSE"),
+        ),
+    )
+    shown = [(caption, as_data_uri(as_png(picture))) for caption, picture in pictures]
+    return Section("Which items would they like?", rows, shown)
 
 
 def robustness(out: Path) -> Section:

@@ -9,6 +9,7 @@ from droptics.recommenders.diagnosis import Diagnosis, diagnose
 from droptics.recommenders.implicit import ImplicitDropoutCompletion
 from droptics.recommenders.left_out import LeaveOneOut
 from droptics.recommenders.metrics import HeldOutUsers, Mean, Ranking, hold_out_users, ranking
+from droptics.recommenders.ranker import Ranker, against_popularity
 from droptics.recommenders.ratings import DuplicateRatings
 from droptics.recommenders.ridge import RidgeCompletion
 from droptics.recommenders.selection import DropoutCompletionCV, PathPoint
@@ -31,6 +32,7 @@ __all__ = [
     "LeaveOneOut",
     "Mean",
     "PathPoint",
+    "Ranker",
     "Ranking",
     "Recommendations",
     "RidgeCompletion",
@@ -38,6 +40,7 @@ __all__ = [
     "StackedRanker",
     "UnboundedPredictions",
     "UnknownIds",
+    "against_popularity",
     "default_drop",
     "diagnose",
     "hold_out_users",

@@ -17,7 +17,7 @@ from droptics.checks import check_positive
 from droptics.recommenders.answers import Recommendations, UnknownIds
 from droptics.recommenders.ids import Lookup
 from droptics.recommenders.interactions import as_matrix, compressed, taken
-from droptics.recommenders.metrics import Ranking, ranking
+from droptics.recommenders.metrics import HeldOutUsers, Ranking, ranking
 from droptics.recommenders.ratings import Compressed, Source, triple
 
 Array = NDArray[Any]
@@ -105,22 +105,35 @@ class Ranker(BaseEstimator, abc.ABC):  # type: ignore[misc]
                 found.append(Recommendations(self._items.ids[top], mine[top]))
         return found
 
-    def evaluate(self, known: Source, hidden: Source, at: Sequence[int] = (20, 50, 100)) -> Ranking:
+    def evaluate(
+        self, known: Source, hidden: Source, at: Sequence[int] = (20, 50, 100), unknown: str = "warn"
+    ) -> Ranking:
         """Judge rankings for held-out users (see `hold_out_users`) from what is known of them.
 
-        Interactions with items the model does not know are left out, with an `UnknownIds` warning.
+        Interactions with items the model does not know are left out, with an `UnknownIds` warning unless `unknown` is
+        "ignore".
         """
-        ids, table = self._matrix(known)
-        _, relevant = self._matrix(hidden, ids)
+        ids, table = self._matrix(known, unknown=unknown)
+        _, relevant = self._matrix(hidden, ids, unknown)
         return ranking(self.scores(table), table, relevant, at)
 
-    def _matrix(self, ratings: Source, ids: Array | None = None) -> tuple[Array, Any]:
+    def evaluate_popularity(
+        self, known: Source, hidden: Source, at: Sequence[int] = (20, 50, 100), unknown: str = "warn"
+    ) -> Ranking:
+        """What `evaluate` gives when everybody gets the most popular items: what a ranking has to beat."""
+        ids, table = self._matrix(known, unknown=unknown)
+        _, relevant = self._matrix(hidden, ids, unknown)
+        return ranking(np.broadcast_to(self._popularity, table.shape), table, relevant, at)
+
+    def _matrix(self, ratings: Source, ids: Array | None = None, unknown: str = "warn") -> tuple[Array, Any]:
         """Interactions of other users over the known items, with the users' ids in sorted order (or those given)."""
+        if unknown not in ("warn", "ignore"):
+            raise ValueError(f'unknown must be "warn" or "ignore", got {unknown!r}')
         users, items, values = self._fitted()._kept(triple(ratings))
         ids = np.unique(users) if ids is None else ids
         rows, columns = Lookup(ids)(users), self._items(items)
         known = (rows >= 0) & (columns >= 0)
-        if not known.all():
+        if unknown == "warn" and not known.all():
             text = f"{int((~known).sum())} of {len(known)} interactions are with unknown users or items; left out"
             warnings.warn(text, UnknownIds, stacklevel=3)
         table = compressed(rows[known], columns[known], self._weighted(values[known]), len(ids))
@@ -143,3 +156,13 @@ class Ranker(BaseEstimator, abc.ABC):  # type: ignore[misc]
         if not hasattr(self, "_popularity"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
         return self
+
+
+def against_popularity(ranker: Ranker, split: HeldOutUsers, at: Sequence[int] = (5, 10, 20, 40)) -> dict[str, Any]:
+    """Recall by length of the list, "personal" and "popular", for held-out users: the data of one picture."""
+    mine = ranker.evaluate(split.known, split.hidden, at, "ignore").recall
+    theirs = ranker.evaluate_popularity(split.known, split.hidden, at, "ignore").recall
+    return {
+        name: {length: mean.value for length, mean in found.items()}
+        for name, found in (("personal", mine), ("popular", theirs))
+    }
