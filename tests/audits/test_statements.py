@@ -283,3 +283,17 @@ def test_scripted_files_and_files_that_are_none(tmp_path):
     torch.save(module.state_dict(), tmp_path / "state.pt")
     with pytest.raises(ValueError, match=r"or scripted .* module; for a state dict give package\.module:factory"):
         load_module(str(tmp_path / "state.pt"))
+
+
+@pytest.mark.parametrize("shift", [-40, 40])
+def test_the_spectrum_of_a_head_does_not_depend_on_units(shift):
+    units = torch.ones(6).double()
+    units[2] = 2.0**shift
+    head = seeded(nn.Sequential(nn.Dropout(0.3), nn.Linear(6, 2)))
+    first = audit(head, (INPUTS, TARGETS), draws=2, rates=(), progress=False)
+    with torch.no_grad():
+        head[1].weight /= units
+    second = audit(head, (INPUTS * units, TARGETS), draws=2, rates=(), progress=False)
+    expected = torch.linalg.svdvals((INPUTS / len(INPUTS) ** 0.5) @ (head[1].weight * units).mT)
+    for report in (first, second):
+        close(torch.tensor(report.sites[0].spectrum.measured, dtype=torch.float64), expected, 1e-12)

@@ -175,3 +175,18 @@ def test_refuses():
         variable_projection(data, Bernoulli(0.5, 4), iterations=0)
     with pytest.raises(ValueError, match="data"):
         variable_projection(Sample(randn(3, 2), torch.tensor([0, 1, 0])), Bernoulli(0.5, 4))
+
+
+@pytest.mark.parametrize("shift", [-40, 40])
+def test_top_layer_in_other_units_and_in_float32(shift):
+    """Units that agree to four digits are told apart in float32, and units of measurement play no part."""
+    features = randn(50, 4, seed=3)
+    features[:, 3] = features[:, 2] + 1e-4 * features[:, 3]
+    data = Sample(features.float(), (features @ randn(4, 2, seed=4)).float())
+    units = torch.tensor([1.0, 2.0**shift, 1.0, 1.0])
+    expected = top_layer(data.inputs.double(), data.to(torch.float64), Bernoulli(0.0, 4))
+    for scale in (torch.ones(4), units):
+        found = top_layer(data.inputs * scale, data, Bernoulli(0.0, 4)) * scale
+        assert found.dtype == torch.float32
+        # the answer in float64, rounded
+        assert float((found - expected).norm() / expected.norm()) <= 1e-6

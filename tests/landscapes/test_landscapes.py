@@ -303,6 +303,15 @@ def test_rotations_of_wide_data_are_not_counted() -> None:
     assert symmetry_dimension(small, Moments.of_map(torch.eye(3, dtype=torch.float64))) == width + 3
 
 
+@pytest.mark.parametrize("shift", [-40, 0, 40])
+def test_symmetries_do_not_depend_on_units(shift):
+    units = torch.tensor([1.0, 2.0**shift, 2.0**-shift], dtype=torch.float64)
+    for size in (units[0], units[1]):
+        data = Moments(torch.diag(units.square()), size * torch.diag(units), size**2 * torch.eye(3).to(units))
+        model = TwoLayerLinear(size * normal(3, 2), normal(3, 2, seed=1) / units[:, None])
+        assert symmetry_dimension(model, data) == 2 + 3  # nodes, and rotations of three inputs and outputs together
+
+
 @pytest.mark.parametrize("shift", [-40, 40])
 def test_the_kind_of_a_point_does_not_depend_on_units(shift):
     data, masks = sample(), Bernoulli(0.3, 3)

@@ -14,7 +14,7 @@ from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw
 from droptics.models import Autoencoder, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.models.site import Site
 from droptics.penalties import ClosedForm, Enumerate, MonteCarlo, SecondOrder, penalty, second_order
-from droptics.penalties.second_order import second_derivatives
+from droptics.penalties.second_order import _directions, second_derivatives
 
 UNCHECKED = SecondOrder(check=None)
 
@@ -237,3 +237,14 @@ def test_bad_sites() -> None:
         Site.of(nn.Sequential(twice, twice), "0", data.inputs)
     with pytest.raises(ValueError, match="SecondOrder"):
         penalty(LastLayer.of(module), data, Bernoulli(0.5, 5), ClosedForm(), CrossEntropy())
+
+
+def test_directions_of_rates_of_every_size():
+    """A unit that is almost never dropped beside units that almost always are."""
+    rare = 1e-9
+    law = Discrete(
+        torch.tensor([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]).double(),
+        torch.tensor([rare, 1 - 2 * rare, rare]).double(),
+    )
+    rows, sizes = _directions(law), law.characteristic.diagonal().sqrt()
+    close((rows.mT @ rows) / sizes / sizes[:, None], law.characteristic / sizes / sizes[:, None], 1e-14)

@@ -14,6 +14,7 @@ from droptics.coadaptation import draw, evaluate, smallest
 from droptics.data import Sample
 from droptics.heads.ridge import DropoutRidgeCV
 from droptics.linalg import psd_root, shrink
+from droptics.linalg.scales import equilibrate
 from droptics.losses import CrossEntropy, Squared
 from droptics.masks import Bernoulli
 from droptics.optima import Certificate
@@ -45,7 +46,8 @@ def head_statements(report: SiteReport, head: Head, plan: Plan) -> SiteReport:
 def _spectrum(head: Head, rate: float) -> Spectrum:
     """Singular values of the predictions (root mean square over examples) and those at the dropout optimum."""
     assert head.moments is not None
-    measured = torch.linalg.svdvals(head.weight.cpu() @ psd_root(head.moments.xx.cpu()))
+    second, units = equilibrate(head.moments.xx.cpu())
+    measured = torch.linalg.svdvals((head.weight.cpu() * units) @ psd_root(second))
     optimal = shrink(_target_spectrum(head), rate / (1 - rate), head.weight.shape[1])
     size = min(len(measured), len(optimal))
     return Spectrum(

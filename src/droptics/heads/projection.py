@@ -41,16 +41,18 @@ def top_layer(features: Tensor, sample: Sample, masks: MaskLaw) -> Tensor:
 
     U^T = ((1 + Cbar) o G)^+ E a y^T with G = E a a^T; for ordinary dropout (G + lambda diag G)^{-1} E a y^T. Units that
     are never active get zero weights. One Cholesky factorization, or the least-norm solution where the system is
-    singular: O(n units^2 + units^3).
+    singular: O(n units^2 + units^3). Sums are float64, whatever the features: float32 would forget half of the
+    directions that it can tell apart.
     """
-    weighted = features * sample.shares[:, None]
-    gram = weighted.mT @ features
+    exact = features.double()
+    weighted = exact * sample.shares.double()[:, None]
+    gram = weighted.mT @ exact
     if masks.independent:
         system = gram + torch.diag(masks.relative_variance.to(gram) * gram.diagonal())
     else:
         system = gram * (1 + masks.characteristic.to(gram))
-    right = weighted.mT @ sample.targets
-    return _solve(system, right).mT
+    right = weighted.mT @ sample.targets.double()
+    return _solve(system, right).mT.to(features.dtype)
 
 
 def variable_projection(

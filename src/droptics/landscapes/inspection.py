@@ -13,16 +13,14 @@ from droptics.arguments import NonNegative, check_arguments
 from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
 from droptics.landscapes.derivatives import Chain, from_chain, gradient, hessian, to_chain, unflatten
-from droptics.landscapes.symmetries import symmetry_dimension
-from droptics.linalg.scales import equilibrate, powers_of_two
+from droptics.landscapes.symmetries import in_own_units, symmetry_dimension
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
 from droptics.optima import certify
-from droptics.optima.objectives import energy, objective, precise
+from droptics.optima.objectives import energy, objective
 from droptics.penalties import criterion
 
 DENSE = 4_000
-ROUNDS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,34 +92,6 @@ def inspect(model: Model, data: Data, masks: MaskLaw, tolerance: NonNegative = 1
         kind = _kind(model, data, masks, inertia, symmetries, tolerance)
     curvature = float(torch.linalg.eigvalsh(hessian(model, data, masks))[0])
     return Inspection(value, _norm(gradient(model, data, masks)), inertia, kind, curvature, symmetries)
-
-
-def in_own_units(model: Model, data: Data) -> tuple[Model, Moments]:
-    """The same point where inputs and targets have size one and the two layers of every hidden node the same norm.
-
-    A linear change of the weights under which the criterion stays, up to the square of the units of the targets, so
-    that signs of curvatures stay too. All factors are powers of two. A tied network has no such freedom.
-    """
-    model, moments = precise(model, Moments.of(data.to(torch.float64)))
-    assert isinstance(moments, Moments)
-    if isinstance(model, Autoencoder):
-        return model, moments
-    xx, units = equilibrate(moments.xx)
-    size = float(powers_of_two(torch.trace(moments.yy).sqrt()))
-    layers = to_chain(model, model.tensors)
-    # what a feature that is always zero is multiplied by plays no part
-    used = torch.where(moments.xx.diagonal() > 0, units, 0.0)
-    layers[0], layers[-1] = layers[0] * used, layers[-1] / size
-    # between two nodes both move: several rounds where there are several hidden layers
-    for i in [*range(len(layers) - 1)] * (1 if len(layers) == 2 else ROUNDS):
-        into, out = layers[i].norm(dim=1), layers[i + 1].norm(dim=0)
-        alive = (into > 0) & (out > 0)
-        factors = powers_of_two(torch.where(alive, out, 1.0).sqrt() / torch.where(alive, into, 1.0).sqrt())
-        layers[i], layers[i + 1] = layers[i] * factors[:, None], layers[i + 1] / factors
-    scaled = Moments(xx, moments.yx / units / size, moments.yy / size**2, rounding=moments.rounding)
-    if isinstance(model, DeepLinear):
-        return DeepLinear(layers, model.mask_inputs), scaled
-    return TwoLayerLinear(layers[1], layers[0].mT), scaled
 
 
 def _kind(

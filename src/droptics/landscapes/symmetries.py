@@ -7,19 +7,23 @@ from torch import Tensor
 
 from droptics.data import Data, Moments
 from droptics.landscapes.derivatives import to_chain
-from droptics.models import Autoencoder, Model
+from droptics.linalg.scales import equilibrate, powers_of_two
+from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
+from droptics.optima.objectives import precise
 
 # Rotations of the data are looked for by a dense null space; beyond this many they are not.
 ROTATIONS = 400
+ROUNDS = 20
 
 
 def symmetry_dimension(model: Model, data: Data) -> int:
     """Dimension of the tangent space at the model of its known symmetries.
 
     Hidden nodes may be rescaled, W_i -> D W_i and W_{i+1} -> W_{i+1} D^-1 (mianjy2018-rem3.1), and inputs and outputs
-    rotated together as far as E[y x^T] and E[x x^T] do not change; a tied network has only the rotations.
+    rotated together as far as E[y x^T] and E[x x^T] do not change; a tied network has only the rotations. Counted where
+    every input has its own units and nodes are balanced (`in_own_units`).
     """
-    moments = Moments.of(data)
+    model, moments = in_own_units(model, data)
     weights = to_chain(model, model.tensors)
     tied = isinstance(model, Autoencoder)
     tangents = [] if tied else _rescalings(weights)
@@ -36,6 +40,34 @@ def symmetry_dimension(model: Model, data: Data) -> int:
         flat = torch.stack([torch.cat([part.flatten() for part in moved]) for moved in tangents])
     values = torch.linalg.svdvals(flat.detach().double())
     return int((values > 1e-8 * values[0].clamp_min(torch.finfo(torch.float64).tiny)).sum())
+
+
+def in_own_units(model: Model, data: Data) -> tuple[Model, Moments]:
+    """The same point where inputs and targets have size one and the two layers of every hidden node the same norm.
+
+    A linear change of the weights under which the criterion stays, up to the square of the units of the targets, so
+    that signs of curvatures stay too. All factors are powers of two. A tied network has no such freedom.
+    """
+    model, moments = precise(model, Moments.of(data.to(torch.float64)))
+    assert isinstance(moments, Moments)
+    if isinstance(model, Autoencoder):
+        return model, moments
+    xx, units = equilibrate(moments.xx)
+    size = float(powers_of_two(torch.trace(moments.yy).sqrt()))
+    layers = to_chain(model, model.tensors)
+    # what a feature that is always zero is multiplied by plays no part
+    used = torch.where(moments.xx.diagonal() > 0, units, 0.0)
+    layers[0], layers[-1] = layers[0] * used, layers[-1] / size
+    # between two nodes both move: several rounds where there are several hidden layers
+    for i in [*range(len(layers) - 1)] * (1 if len(layers) == 2 else ROUNDS):
+        into, out = layers[i].norm(dim=1), layers[i + 1].norm(dim=0)
+        alive = (into > 0) & (out > 0)
+        factors = powers_of_two(torch.where(alive, out, 1.0).sqrt() / torch.where(alive, into, 1.0).sqrt())
+        layers[i], layers[i + 1] = layers[i] * factors[:, None], layers[i + 1] / factors
+    scaled = Moments(xx, moments.yx / units / size, moments.yy / size**2, rounding=moments.rounding)
+    if isinstance(model, DeepLinear):
+        return DeepLinear(layers, model.mask_inputs), scaled
+    return TwoLayerLinear(layers[1], layers[0].mT), scaled
 
 
 def _rescalings(weights: list[Tensor]) -> list[list[Tensor]]:
@@ -69,7 +101,7 @@ def _rotations(moments: Moments, tied: bool) -> list[tuple[Tensor, Tensor]]:
     _, values, basis = torch.linalg.svd(equations, full_matrices=True)
     scale = float(yx.abs().max() + xx.abs().max())
     padded = torch.cat([values, values.new_zeros(len(pairs) - len(values))])
-    null = basis[padded <= 1e-10 * scale]
+    null = basis[padded <= max(1e-10, 8 * (inputs + outputs) * moments.rounding) * scale]
     dtype = moments.yx.dtype
     return [
         (

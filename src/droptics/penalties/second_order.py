@@ -17,6 +17,7 @@ from droptics.arguments import check_arguments
 from droptics.data import Data, Sample, average
 from droptics.estimates import Estimate
 from droptics.linalg import psd_eigen
+from droptics.linalg.scales import equilibrate
 from droptics.losses import Loss
 from droptics.masks import MaskLaw
 from droptics.models import LastLayer, Model
@@ -127,8 +128,9 @@ def _directions(masks: MaskLaw) -> Tensor:
     if masks.independent:
         variance = masks.relative_variance
         return torch.diag(variance.clamp_min(0).sqrt())[variance > 0]
-    values, vectors = psd_eigen(masks.characteristic)
-    return (vectors * values.sqrt()).mT[values > 0]
+    scaled, units = equilibrate(masks.characteristic)
+    values, vectors = psd_eigen(scaled)
+    return (units[:, None] * vectors * values.sqrt()).mT[values > 0]
 
 
 def _last_layer(model: LastLayer, sample: Sample, masks: MaskLaw, loss: Loss) -> Approximation:

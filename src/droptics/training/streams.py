@@ -11,6 +11,7 @@ from torch import Tensor
 
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.linalg import psd_inverse_root, psd_root
+from droptics.linalg.scales import equilibrate
 from droptics.masks import MaskLaw
 from droptics.training.numbers import INPUTS, NOISE, Counted, Numbers, Sequential, countable
 from droptics.training.objectives import Adversarial, Batch, Dropout, Objective
@@ -130,17 +131,21 @@ class _Fixed:
 
 
 class _Population:
-    """Fresh normal examples with given second moments: x = C^(1/2) g, y = E[y x^T] C^+ x + noise."""
+    """Fresh normal examples with given second moments: x = R g, R R^T = C, and y = E[y x^T] C^+ x + noise."""
 
     def __init__(self, data: Moments) -> None:
         identity = torch.eye(data.xx.shape[0], dtype=data.xx.dtype, device=data.xx.device)
-        self._root = None if torch.equal(data.xx, identity) else psd_root(data.xx)
-        inverse = identity if self._root is None else psd_inverse_root(data.xx)
-        self._map = data.yx @ inverse @ inverse
-        left = data.yy - self._map @ data.xx @ self._map.mT
-        # what remains of yy after the linear part is noise; below rounding level there is none
-        rounding = 64 * len(left) * torch.finfo(left.dtype).eps * float(data.yy.abs().max())
-        self._noise = None if float(left.abs().max()) <= rounding else psd_root(left)
+        plain = torch.equal(data.xx, identity)
+        second, units = equilibrate(data.xx)
+        self._root = None if plain else psd_root(second) * units
+        inverse = identity if plain else psd_inverse_root(second)
+        self._map = data.yx / units @ inverse @ inverse / units
+        # what remains of yy after the linear part is noise; below the rounding of an output in its own units is none
+        joint, sizes = equilibrate(data.yy)
+        image = (self._map * units).mT / sizes
+        left = joint - image.mT @ second @ image
+        rounding = 64 * len(left) * torch.finfo(left.dtype).eps
+        self._noise = None if float(left.abs().max()) <= rounding else psd_root(left) * sizes
         self.numbers = data.xx.shape[0] + data.yy.shape[0]
 
     def draw(self, numbers: Numbers, first: int, steps: int, batch: int) -> tuple[Tensor, Tensor]:
