@@ -244,7 +244,7 @@ def test_directions_of_rates_of_every_size():
     rare = 1e-9
     law = Discrete(
         torch.tensor([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]).double(),
-        torch.tensor([rare, 1 - 2 * rare, rare]).double(),
+        torch.tensor([rare, 1 - 2 * rare, rare], dtype=torch.float64),
     )
     rows, sizes = _directions(law), law.characteristic.diagonal().sqrt()
     close((rows.mT @ rows) / sizes / sizes[:, None], law.characteristic / sizes / sizes[:, None], 1e-14)
