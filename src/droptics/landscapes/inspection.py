@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
 from droptics.arguments import NonNegative, check_arguments
-from droptics.data import Data, Moments
+from droptics.data import Data
 from droptics.errors import NoClosedForm
 from droptics.landscapes.derivatives import Chain, from_chain, gradient, hessian, to_chain, unflatten
 from droptics.landscapes.symmetries import in_own_units, symmetry_dimension

@@ -13,6 +13,7 @@ from droptics.optima.objectives import precise
 
 # Rotations of the data are looked for by a dense null space; beyond this many they are not.
 ROTATIONS = 400
+# Rounds of balancing where both layers of a node move.
 ROUNDS = 20
 
 
