@@ -34,7 +34,7 @@ from droptics.optima import optimum
 from droptics.recommenders import DropoutCompletion
 from droptics.training import Plain, train
 
-NOT_ROOMS = {"cli", "gpu", "papers"}
+NOT_ROOMS = {"__main__", "cli", "files", "gpu", "papers", "terminal"}
 
 
 def public() -> dict[str, Callable[..., Any]]:
@@ -268,7 +268,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "optimum_of_map": {"matrix": lambda: normal(4, 3)},
     "optima.deep_optimum": {"masks": lambda: Product([Bernoulli(0.3, 3), Bernoulli(0.2, 2)])},
     "penalties.second_order": {"loss": Squared},
-    "perturb": {"model": classifier},
+    "perturb": {"model": lambda: classifier().eval()},  # it leaves the mode, and so the draws, to its caller
     "rank_one_network": {"output": lambda: normal(3), "input": lambda: normal(4), "widths": lambda: (2, 3)},
     "recommenders.hold_out_users": {"ratings": ratings},
     "recommenders.ranking": {
@@ -281,6 +281,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "relu_cost": {"model": lambda: relu(3), "sample": sample, "masks": lambda: Bernoulli(0.3, 10)},
     "relu_criterion": {"model": lambda: relu(3), "sample": sample, "masks": lambda: Bernoulli(0.3, 10)},
     "rescale": {"scales": lambda: torch.tensor([1.0, 2, 0.5, 3, 1]).double()},
+    "robust_accuracy": {"model": classifier, "data": labeled},
     "robustness_curve": {"model": classifier, "data": labeled, "radii": lambda: [0.1, 0.2]},
     "sub_penalties": {"model": deep, "masks": lambda: Product([Bernoulli(0.3, 3), Bernoulli(0.2, 2)])},
     "train": {"steps": lambda: 2, "step_size": lambda: 1e-3, "objective": Plain},
@@ -304,6 +305,7 @@ NAMES: dict[str, Callable[[], Any]] = {
     "matrix": gram,
     "U": lambda: normal(3, 5, seed=1),
     "V": lambda: normal(4, 5, seed=2),
+    "head": lambda: nn.Linear(3, 2),
     "generator": lambda: torch.Generator().manual_seed(0),
     "confidence": lambda: 0.9,
     "claim": lambda: "thesis-thm18",

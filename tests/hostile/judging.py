@@ -59,9 +59,7 @@ def judged(name: str, function: Callable[..., Any], key: str, value: Hostile) ->
     return Verdict(name, key, value.label, word, said)
 
 
-def _word(
-    name: str, function: Callable[..., Any], arguments: dict[str, Any], key: str, value: Hostile
-) -> tuple[str, str]:
+def _word(function: Callable[..., Any], arguments: dict[str, Any], key: str, value: Hostile) -> tuple[str, str]:
     try:
         with warnings.catch_warnings(), deadline(2 * SECONDS):
             warnings.simplefilter("ignore")

@@ -79,7 +79,7 @@ def test_the_exchange_format_gives_the_same_numbers(tmp_path):
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="head must be the"):
+    with pytest.raises(ValueError, match=r"head must be an nn\.Linear"):
         VarianceHead(nn.ReLU(), 0.5)
     with pytest.raises(ValueError, match="drop has size 2, expected 6"):
         VarianceHead(nn.Linear(6, 3), torch.tensor([0.1, 0.2]))

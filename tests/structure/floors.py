@@ -9,7 +9,7 @@ from pathlib import Path
 FLOORS = [
     [
         *("errors", "checks", "arguments", "files", "clusters", "linalg", "norms", "estimates", "losses", "plots"),
-        *("gpu", "transforms"),
+        *("gpu", "terminal", "transforms"),
     ],
     ["data", "masks", "models"],
     ["penalties", "datasets"],

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor
 
 from droptics.attacks.threat import Threat
 from droptics.estimates import Estimate
 from droptics.files import write_text
 from droptics.plots import as_data_uri, as_png, bars
+from droptics.terminal import Console, Table
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader
-from rich.console import Console
-from rich.table import Table
 
 from droptics.files import write_text
 from droptics.plots import as_data_uri, as_png, bars, lines
+from droptics.terminal import Console, Table
 
 if TYPE_CHECKING:
     from droptics.audits.measuring import Number
