@@ -12,9 +12,11 @@ from droptics.envelopes import envelope, induced
 from droptics.equalization import (
     balance,
     equalize,
+    gap_condition,
     imbalance,
     joint,
     joint_equalizer,
+    order_gaps,
     rank_one_network,
     rescale,
 )
@@ -228,3 +230,24 @@ def test_nothing_to_equalize_and_no_rotation_found(monkeypatch):
     monkeypatch.setattr(joint, "_solve", lambda U, V, rotation: (rotation, 0.25))
     with pytest.raises(CertificateError, match=r"products still differ by 0\.25 relatively; try a seed"):
         joint_equalizer(normal(3, 4), normal(5, 4))
+
+
+def test_gaps_by_order_and_the_gap_condition():
+    widths, drop = (3, 4), 0.3
+    law = Product([Bernoulli(drop, width) for width in widths])
+    u, v = normal(2, seed=1), normal(3, seed=2)
+    data = Moments.of_map(torch.outer(u, v))
+    assert order_gaps(rank_one_network(u, v, widths), data, law).abs().max() < 1e-12
+    model = DeepLinear([normal(b, a, seed=a + b) for a, b in ((3, 3), (3, 4), (4, 2))])
+    lam = drop / (1 - drop)
+    size = torch.linalg.svdvals(model.matrix()).sum() ** 2
+    floors = torch.tensor([lam * (1 / 3 + 1 / 4), lam**2 / 12], dtype=torch.float64) * size
+    assert torch.allclose(order_gaps(model, data, law), sub_penalties(model, data, law) / floors - 1, rtol=1e-12)
+    nu = (1 + lam / 3) * (1 + lam / 4) - 1
+    for second, holds in ((0.99 * nu / (1 + nu), True), (1.01 * nu / (1 + nu), False)):
+        spectrum = torch.tensor([1.0, second], dtype=torch.float64)
+        found = gap_condition(Moments.of_map(torch.diag(spectrum)), law)
+        assert found.holds is holds
+        assert abs(found.strength - nu) < 1e-12
+    with pytest.raises(ValueError, match="one rate per hidden layer"):
+        gap_condition(data, Block(0.5, 4, 2))

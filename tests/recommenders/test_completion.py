@@ -343,3 +343,14 @@ def test_default_drop_follows_width_and_ratings():
     assert max(strengths) == pytest.approx(min(strengths))
     assert default_drop(30, 10**5) > default_drop(30, 10**7)
     assert DropoutCompletion(3).fit(ratings()).drop_ == default_drop(3, len(ratings()[0]))
+
+
+def test_without_centering_the_factors_explain_the_ratings_themselves():
+    users, items = np.divmod(np.arange(60), 10)
+    values = 3.0 + (users % 2) * (items % 3)
+    plain = DropoutCompletion(2, 0.0, biases=False, center=False, sweeps=200, dtype="float64").fit(
+        (users, items, values)
+    )
+    assert plain.mean_ == 0.0
+    assert np.abs(plain.predict(users, items) - values).max() < 1e-3  # rank two without a mean
+    assert DropoutCompletion(2, 0.1).fit((users, items, values)).mean_ == values.mean()

@@ -52,7 +52,8 @@ class Completion(RatingModel):
         """
         self._check()
         source = ratings if y is None else (*pair_columns(ratings), y)
-        return self.fit_observations(observations(source, np.dtype(self.dtype).type, self.memory))
+        mean = None if getattr(self, "center", True) else 0.0
+        return self.fit_observations(observations(source, np.dtype(self.dtype).type, self.memory, mean))
 
     def fit_observations(self, data: Observations) -> Completion:
         """Fit to ratings that were read before, so that several fits share one reading."""
@@ -157,7 +158,8 @@ class Completion(RatingModel):
         wide = [side[:, : self.strengths_.width].astype(np.float64) for side in factors]
         left, right = (side.T @ side / len(side) for side in wide)
         spread = data.scale * math.sqrt(max(float((left * right).sum()), 0.0))
-        if spread > data.high - data.low:
+        # without centering the factors carry the level of the ratings, too
+        if spread > max(data.high - data.low, data.high - data.mean, data.mean - data.low):
             warnings.warn(
                 f"predictions of pairs that were not rated have a root mean square of {spread:.3g} about mean and "
                 f"biases, where all ratings lie within {data.high - data.low:.3g}: the penalty does not bound them; "

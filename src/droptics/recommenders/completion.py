@@ -56,6 +56,7 @@ class DropoutCompletion(Completion):
         penalty: "expected", "empirical", or the share tau of the expected penalty.
         solver: "als", or "sgd" for the dropout SGD of the thesis (the reference: slower and less exact).
         biases: Fit a bias per user and item, with ridge `bias_ridge`.
+        center: Subtract the mean of all ratings first; without it factors and biases explain the ratings themselves.
         smoothing: Mix the shares of ratings of rows and columns in the expected penalty with uniform ones in this
             proportion: 0 regularizes in proportion to the counts (as ALS-WR does), 1 all rows alike (as plain ridge).
             The default 0.5 was chosen on held-out parts of training ratings of MovieLens and Jester.
@@ -88,6 +89,7 @@ class DropoutCompletion(Completion):
         solver: str = "als",
         biases: bool = True,
         *,
+        center: bool = True,
         smoothing: float = 0.5,
         bias_ridge: float = 2.0,
         sweeps: int = 12,
@@ -110,6 +112,7 @@ class DropoutCompletion(Completion):
         self.smoothing = smoothing
         self.bias_ridge, self.sweeps, self.cg_steps, self.tolerance = bias_ridge, sweeps, cg_steps, tolerance
         self.clip, self.init_scale, self.seed, self.dtype = clip, init_scale, seed, dtype
+        self.center = center
         self.device, self.threads, self.engine, self.memory = device, threads, engine, memory
         self.warm_start, self.progress, self.rate, self.batch = warm_start, progress, rate, batch
 

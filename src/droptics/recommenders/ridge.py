@@ -24,6 +24,7 @@ class RidgeCompletion(Completion):
         weighted: bool = True,
         biases: bool = True,
         *,
+        center: bool = True,
         bias_ridge: float = 2.0,
         sweeps: int = 12,
         cg_steps: int | None = 3,
@@ -42,6 +43,7 @@ class RidgeCompletion(Completion):
         self.width, self.strength, self.weighted, self.biases = width, strength, weighted, biases
         self.bias_ridge, self.sweeps, self.cg_steps, self.tolerance = bias_ridge, sweeps, cg_steps, tolerance
         self.clip, self.init_scale, self.seed, self.dtype = clip, init_scale, seed, dtype
+        self.center = center
         self.device, self.threads, self.engine, self.memory = device, threads, engine, memory
         self.warm_start, self.progress = warm_start, progress
 

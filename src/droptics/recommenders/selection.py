@@ -78,7 +78,8 @@ class DropoutCompletionCV(BaseEstimator):  # type: ignore[misc]
         source = ratings if pairs is None else (pairs[:, 0], pairs[:, 1], y)
         everything = Ratings(*triple(source))
         kept, held = everything.split(self.holdout, self.seed)
-        data = observations(kept, np.dtype(template.dtype).type, template.memory)
+        mean = None if template.center else 0.0
+        data = observations(kept, np.dtype(template.dtype).type, template.memory, mean)
         self.points_: list[PathPoint] = []
         best: tuple[float, Any] = (np.inf, None)
         for width in widths:
