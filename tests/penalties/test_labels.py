@@ -13,12 +13,12 @@ import torch
 from cases import GAUSSIAN, deep_pairs, laws, linear_pairs, normal, relu_network, sample
 from torch import Tensor
 
-from droptics.data import Data, Entries, Measurements, Sample
+from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm, NoFiniteSupport
 from droptics.estimates import Estimate
 from droptics.losses import CrossEntropy, Loss, Squared
 from droptics.masks import Bernoulli, Discrete, Gaussian, MaskLaw, Product
-from droptics.models import DeepLinear, LastLayer, Model, ReLUNet, TwoLayerLinear
+from droptics.models import Connections, DeepLinear, LastLayer, Model, ReLUNet, TwoLayerLinear
 from droptics.penalties import (
     ClosedForm,
     Enumerate,
@@ -135,6 +135,28 @@ class Kinked(Loss):
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return (outputs - targets).abs().sum(-1)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e8])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_enumeration_of_moments_does_not_cancel_under_large_targets(size: float, dtype: torch.dtype) -> None:
+    """The penalty does not depend on targets: whatever they are, no square of theirs is subtracted."""
+    inputs = normal(12, 3, dtype=dtype)
+    data = Moments.of_sample(Sample(inputs, size * normal(12, 2, seed=1, dtype=dtype)))
+    U, V = normal(2, 3, dtype=dtype), normal(3, 3, seed=2, dtype=dtype)
+    cases: list[tuple[Model, MaskLaw]] = [
+        (TwoLayerLinear(U, V), Bernoulli(0.3, 3)),
+        (Connections(U, V), Bernoulli(0.3, 9)),
+        (DeepLinear([V.mT, U], mask_inputs=True), Product([Bernoulli(0.1, 3), Bernoulli(0.4, 3)])),
+    ]
+    for model, masks in cases:
+        answer = penalty(model, data, masks, Enumerate())
+        truth = float(penalty(*in_double(model, data), masks, ClosedForm()))
+        holds(answer, truth)
+        # some hundred roundings of products of outputs and targets
+        assert float(answer.error) <= (1e3 * torch.finfo(torch.float64).eps * 10 * size + 1e-6) * truth
+        drawn = penalty(model, data, masks, MonteCarlo(200, confidence=0.999))
+        assert float(drawn.lower) <= truth <= float(drawn.upper)
 
 
 def test_an_unknown_loss_has_no_known_rounding() -> None:

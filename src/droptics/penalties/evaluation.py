@@ -54,11 +54,11 @@ def masked_excess(model: Model, data: Data, loss: Loss) -> tuple[Callable[[Tenso
     """A function from multipliers (m, units) to what they add to the mean loss (m, *batch), float64.
 
     Also the mean loss without masks, and how many masks fit in one call. For squared loss the difference is formed as
-    (f_z - f)(f_z + f - 2 y): large targets are never squared, so that nothing of them has to cancel.
+    (f_z - f)(f_z + f - 2 y): large targets are never squared, so that nothing of them has to cancel. On moments, with
+    D = W_z - W the change of the map, it is tr D E[x x^T] D^T + 2 <D, W E[x x^T] - E[y x^T]>.
     """
     if isinstance(data, Moments):
-        _linear(model, data, loss)
-        data = data.as_sample()
+        return _moment_excess(model, data, loss)
     inputs, targets = data_inputs(data), data_targets(data)
     targets = targets.double() if targets.is_floating_point() else targets
     weights = data_weights(data)
@@ -77,6 +77,23 @@ def masked_excess(model: Model, data: Data, loss: Loss) -> tuple[Callable[[Tenso
 
     per_mask = max(inputs.shape[0], 1) * max(model.units, targets.shape[-1]) * max(model.batch_shape.numel(), 1)
     return evaluate, average(losses, shares), max(1, CHUNK_ELEMENTS // per_mask)
+
+
+def _moment_excess(model: Model, data: Moments, loss: Loss) -> tuple[Callable[[Tensor], Tensor], Tensor, int]:
+    _linear(model, data, loss)
+    unit = torch.eye(len(data.xx), dtype=model.dtype, device=model.device)
+    xx, lead = data.xx.double(), len(model.batch_shape)
+    plain = model.outputs(unit).double()
+    slope = xx @ plain - data.yx.double().mT
+
+    def evaluate(multipliers: Tensor) -> Tensor:
+        shaped = multipliers.to(dtype=model.dtype, device=model.device)
+        shaped = shaped.reshape(shaped.shape[0], *(1,) * lead, 1, shaped.shape[-1])
+        change = model.outputs(unit, shaped).double() - plain
+        return (change * (xx @ change + 2 * slope)).sum((-2, -1))
+
+    per_mask = len(unit) * max(model.units, len(data.yy)) * max(model.batch_shape.numel(), 1)
+    return evaluate, risk(model, data, loss).double(), max(1, CHUNK_ELEMENTS // per_mask)
 
 
 def data_inputs(data: Data) -> Tensor:

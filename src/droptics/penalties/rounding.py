@@ -207,15 +207,9 @@ def excess_scale(model: Model, data: Data, multipliers: Tensor | None, loss: Los
     if outputs is None or not isinstance(loss, Squared):
         return loss_rounding(loss, outputs, None)
     outputs = outputs.double()
-    scale = (outputs * (outputs + 4 * target_scale(data).double())).sum(-1)
-    if isinstance(data, Moments):
-        # examples are made of them by an eigendecomposition, whose error is relative to the largest moment
-        unit = torch.eye(len(data.xx), dtype=model.dtype, device=model.device)
-        bound = output_bound(model, unit, multipliers.to(model.device, model.dtype))
-        assert bound is not None
-        size = torch.linalg.matrix_norm(data.xx) + torch.linalg.matrix_norm(data.yy)
-        scale = scale + size.double() * (bound.square().sum((-2, -1)) + len(data.yy)).double()
-    return scale
+    # on moments the square of the change and its product with the outputs are two sums
+    squares = 4 if isinstance(data, Moments) else 1
+    return (outputs * (squares * outputs + 4 * target_scale(data).double())).sum(-1)
 
 
 def risk_rounding(model: Model, data: Data, loss: Loss) -> Tensor | float:
@@ -227,8 +221,8 @@ def risk_rounding(model: Model, data: Data, loss: Loss) -> Tensor | float:
 
 
 def in_double(model: Model, data: Data) -> tuple[Model, Data]:
-    """The same model and data in float64; what runs a torch module, and second moments, stay as they are."""
-    if model.dtype == torch.float64 or isinstance(data, Moments):
+    """The same model and data in float64; what runs a torch module stays as it is."""
+    if model.dtype == torch.float64:
         return model, data
     match model:
         case TwoLayerLinear() | Connections() | Factorization():
