@@ -136,7 +136,7 @@ def _refuse(name: str, value: Any, check: Check) -> None:
         wrap = "; wrap a torch module with LastLayer.of(module)" if "droptics Model" in check.text else ""
         advice = wrap if isinstance(value, torch.nn.Module) else ""
         raise ValueError(f"{name} must be {check.text}, got {_shown(value, check.text)}{advice}")
-    if isinstance(value, Tensor) and "floating" in check.text and value.is_floating_point():
+    if "floating" in check.text and isinstance(value, Tensor) and value.is_floating_point():
         check_finite(value, name)
 
 

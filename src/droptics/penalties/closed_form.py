@@ -163,6 +163,18 @@ def _readable(model: Model, data: Data) -> Tensor:
     return data.inputs
 
 
+# Without unit vectors in place of second moments: small networks are asked often, in loops.
+@unit_energies.register
+def _(model: TwoLayerLinear, data: Data) -> Tensor:
+    if isinstance(data, Moments):
+        energies = (model.V * (data.xx @ model.V)).sum(-2)
+    else:
+        inputs = _readable(model, data)
+        assert isinstance(data, Sample)
+        energies = feature_energies(inputs @ model.V, data)
+    return energies * model.U.square().sum(-2)
+
+
 # The averages of DropConnect without writing out the features, which are mostly zeros for a unit vector:
 # G_(ik)(jl) = <u_k, u_l> V_ik V_jl E x_i x_j.
 @unit_gram.register

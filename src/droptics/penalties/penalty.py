@@ -55,6 +55,10 @@ def penalty(
     """
     check_arguments(penalty, locals())
     check_triple(model, data, masks)
+    return _answer(model, data, masks, method, loss)
+
+
+def _answer(model: Model, data: Data, masks: MaskLaw, method: Method, loss: Loss) -> Estimate:
     match method:
         case ClosedForm():
             return _closed_form(model, data, masks, method, loss)
@@ -79,10 +83,10 @@ def criterion(
 ) -> Estimate:
     """The expected training loss under dropout: risk + penalty."""
     check_arguments(criterion, locals())
+    check_triple(model, data, masks)
     if isinstance(method, ClosedForm) and isinstance(model, ReLUNet):
-        check_triple(model, data, masks)
         return _relu(model, data, masks, method, loss)[0]
-    answer = penalty(model, data, masks, method, loss)
+    answer = _answer(model, data, masks, method, loss)
     return answer.shift(risk(model, data, loss), deferred(risk_rounding, model, data, loss))
 
 

@@ -191,8 +191,10 @@ def deferred(bound: Callable[..., Tensor | float], model: Model, data: Data, *mo
 
 
 def _stamps(model: Model, data: Data) -> list[int]:
-    tensors = [*model.tensors, *(part for part in vars(data).values() if isinstance(part, Tensor))]
-    return [0 if part.is_inference() else part._version for part in tensors]
+    try:
+        return [getattr(part, "_version", 0) for part in (*model.tensors, *vars(data).values())]
+    except RuntimeError:  # tensors made in inference mode do not count their changes
+        return []
 
 
 @torch.no_grad()
