@@ -131,7 +131,7 @@ def _objection(outputs: Affine, points: int) -> str | None:
         if float((energies / variances).max()) > LARGEST_SHARE:
             return "one unit carries more than a third of the variance of a logit"
         masks = outputs.law.multipliers(TRIAL_MASKS, torch.Generator().manual_seed(1))
-        drawn = torch.stack([torch.softmax(_logits(few, mask[None]), -1)[0] for mask in masks])
+        drawn = torch.softmax(_logits(few, masks), -1)
         gaussian = _gaussian(few, _sobol(max(points, 256), few.center)).probabilities
         top = gaussian.argmax(-1, keepdim=True)
         values = drawn.gather(-1, top.expand(TRIAL_MASKS, *top.shape))[..., 0].flatten(1)

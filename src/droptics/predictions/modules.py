@@ -39,6 +39,8 @@ ATTENTION: dict[Any, int] = {
     functional.scaled_dot_product_attention: 4,
     functional.multi_head_attention_forward: 10,
 }
+# Examples on which the sites are read; all others are seen once the sites are known.
+PROBED = 4
 Change = Callable[[Tensor], Tensor]
 Inputs = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 
@@ -233,20 +235,24 @@ def _read(module: nn.Module, inputs: Inputs) -> MaskedModule:
         if kind in CHANNELWISE.values():
             rest = [rest[0], *(1 for _ in rest[1:])]
         sites.append(ModuleSite(name, rate, tuple(rest), axis))
-    trunk = _Trunk(module)
-    outputs, seen = _run(module, inputs, watch=trunk)
-    if len(outputs) != count_of(inputs):
+    few = _taken(inputs, list(range(min(count_of(inputs), PROBED))))
+    outputs, seen = _run(module, few)
+    if len(outputs) != count_of(few):
         raise ValueError(
-            f"the module returns {len(outputs)} rows for {count_of(inputs)} examples; it must return one per example"
+            f"the module returns {len(outputs)} rows for {count_of(few)} examples; it must return one per example"
         )
-    again, _ = _run(module, inputs)
+    again, _ = _run(module, few)
     certain = bool(torch.equal(outputs, again))
     head = bool(sites) and _is_head(seen, outputs, sites[-1].name)
-    frozen = trunk.parts(count_of(inputs)) if certain else ()
-    found = MaskedModule(module, inputs, tuple(sites), head, tuple(drawing), certain, frozen)
+    found = MaskedModule(module, few, tuple(sites), head, tuple(drawing), certain)
     if head and not _confirmed(found):
         found = replace(found, head=False)
-    return found
+    frozen: tuple[tuple[nn.Module, Tensor], ...] = ()
+    if certain and found.early:
+        trunk = _Trunk(module)
+        _run(module, inputs, watch=trunk)
+        frozen = trunk.parts(count_of(inputs))
+    return replace(found, inputs=inputs, frozen=frozen)
 
 
 class _Trunk:
