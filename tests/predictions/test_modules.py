@@ -75,7 +75,7 @@ def test_sampled_moments_cover_the_exact_ones_and_say_what_they_did():
     module, x = mlp(), inputs(5, 4)
     net, law = as_relu(module, [0.2] * 3)
     exact = predictive(net, x, law)
-    found = predictive(module, x, method=MonteCarlo(2000, seed=1, confidence=0.999999))
+    found = predictive(module, x, method=MonteCarlo(500, seed=1, confidence=0.999999))
     covers(found.mean, exact.mean.value)
     covers(found.variance, exact.variance.value)
     assert "last site integrated" in found.variance.method

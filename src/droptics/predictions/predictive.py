@@ -19,6 +19,7 @@ from droptics.penalties.closed_form import layer_laws
 from droptics.penalties.evaluation import check_masks
 from droptics.penalties.relu.criterion import relu_output_moments
 from droptics.predictions.affine import Affine
+from droptics.predictions.controls import ATOMS_PER_SAMPLE
 from droptics.predictions.deep_linear import deep_covariance, deep_variance
 from droptics.predictions.mixtures import Conditional, MixtureMoments, Outcome, check_listable, conditional, first
 from droptics.predictions.modules import Inputs, MaskedModule, read_module
@@ -94,6 +95,10 @@ def _of_module(module: nn.Module, inputs: Inputs, masks: MaskLaw | None, method:
         case MonteCarlo():
             if not found.early and switched:
                 return exact(first(found.outputs(torch.ones(1, 1, 0))), _exact_words(found))
+            listed = problem.law.support_count if found.early else None
+            if switched and listed is not None and listed <= ATOMS_PER_SAMPLE * method.samples:
+                # as cheap as the masks that were asked for, and a control by all of them would leave nothing to sample
+                return summed(problem, _sum_words(found, listed), listed)
             with torch.no_grad():
                 return drawn(problem, method)
         case ClosedForm() | Enumerate():
@@ -107,10 +112,12 @@ def _of_module(module: nn.Module, inputs: Inputs, masks: MaskLaw | None, method:
                     f"besides its head this module is random at {names}, more masks than can be listed; use "
                     "MonteCarlo(), which integrates the head and samples the others"
                 )
-            return summed(
-                problem, f"exact sum over {count} early masks, head {'integrated' if found.head else 'none'}", count
-            )
+            return summed(problem, _sum_words(found, count), count)
     raise ValueError(f"method must be ClosedForm(), Enumerate() or MonteCarlo() for a module, got {method!r}")
+
+
+def _sum_words(found: MaskedModule, count: int) -> str:
+    return f"exact sum over {count} early masks" + (", last site integrated" if found.head else "")
 
 
 def _exact_words(found: MaskedModule) -> str:
