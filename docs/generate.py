@@ -16,7 +16,7 @@ from tried_page import tried_page
 
 from droptics.evidence.claims import Claim, Result
 from droptics.evidence.figures import Figure, write_text
-from droptics.evidence.pages import claims_page, errata_page
+from droptics.evidence.pages import claims_page, errata_page, summary_page
 from droptics.papers import PAPERS, claims
 
 RECORDED = (
@@ -38,6 +38,9 @@ def write_pages(folder: Path, root: Path) -> None:
     pages = {
         "claims": recorded_page(plain),
         "errata": errata_page(plain),
+        "summaries": summary_page(
+            plain, {paper.key: escape(paper.citation) for paper in PAPERS if paper.key != "droptics"}
+        ),
         "figures": figures_page(folder, root / "results"),
         "benchmarks": benchmarks_page(root / "benchmarks" / "results"),
         "commands": command_page(),

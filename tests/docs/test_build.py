@@ -28,7 +28,7 @@ ROOMS = (
     "attacks",
     "coadaptation",
 )
-GENERATED = ("claims", "errata", "figures", "benchmarks", "commands", "tried")
+GENERATED = ("summaries", "claims", "errata", "figures", "benchmarks", "commands", "tried")
 
 
 def built(folder):

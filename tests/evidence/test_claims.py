@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import droptics
 from droptics.cli.verify import verify_command
 from droptics.evidence.claims import REFUTED, Claim, Comparison, Erratum, compare, decide, select
-from droptics.evidence.pages import claims_page, errata_page, shown_output, write_pages
+from droptics.evidence.pages import claims_page, errata_page, shown_output, summary_page, write_pages
 from droptics.papers import PAPERS, claims, figures, verify
 
 SOURCES = Path(droptics.__file__).parent
@@ -344,6 +344,9 @@ def test_pages_are_written(tmp_path):
     assert "**Corrected** (`pal2020-eq3-corrected`)" in text
     assert "## Slips of print or proof" in text
     assert "$$\\min_{U,V}" in text
+    assert "checks.py: penalty_identity`; {py:obj}`~droptics." in table.read_text()
+    short = summary_page([result.claim for result in results], {"pal2020": "Structured dropout"})
+    assert "### Slips of print or proof, constants, remarks about plots (1)" in short
     assert claims_page(results) == table.read_text()
     assert errata_page([result.claim for result in results]) == text
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from droptics.evidence.claims import REFUTED, VERDICTS, Claim, Result, Verdict
 from droptics.files import write_text
@@ -50,16 +51,60 @@ def claims_page(results: Sequence[Result]) -> str:
         said([result.verdict for result in results]),
     ]
     for paper in dict.fromkeys(result.claim.paper for result in results):
-        lines += ["", f"## {paper}", "", "| id | where | verdict | statement |", "|---|---|---|---|"]
+        lines += ["", f"## {paper}", "", "| id | where | verdict | statement | check, and what it runs |"]
+        lines += ["|---|---|---|---|---|"]
         for result in results:
             claim = result.claim
             if claim.paper == paper:
                 note = f" *{claim.note}*" if claim.note else ""
                 if claim.erratum:
                     note = f" *{claim.erratum.wrong}* Corrected: `{claim.corrected}`."
-                cells = (f"`{claim.id}`", claim.source, result.verdict, f"{claim.statement}{note}")
+                runs = ", ".join(f"{{py:obj}}`~droptics.{name}`" for name in claim.objects)
+                checked = "; ".join(part for part in (check_place(claim), runs) if part)
+                cells = (f"`{claim.id}`", claim.source, result.verdict, f"{claim.statement}{note}", checked)
                 lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def check_place(claim: Claim) -> str:
+    """Where the check of a claim stands in the sources: file and function."""
+    check: Any = claim.check
+    while hasattr(check, "func"):  # functools.partial
+        check = check.func
+    if check is None:
+        return ""
+    file = Path(check.__code__.co_filename)
+    name = check.__name__ if check.__name__ != "<lambda>" else f"line {check.__code__.co_firstlineno}"
+    return f"`{file.parent.name}/{file.name}: {name}`"
+
+
+def summary_page(claims: Sequence[Claim], titles: Mapping[str, str]) -> str:
+    """For readers of each work: what stands, what needs a condition, what is wrong, and what is new."""
+    lines = ["# The works in short", "", "From the registry of claims; every line is one that `droptics verify` runs."]
+    for paper, title in titles.items():
+        mine = [claim for claim in claims if claim.paper == paper and not claim.id.endswith("-corrected")]
+        groups = {
+            "Stands": [claim for claim in mine if claim.verdict == "holds"],
+            "Stands under a condition": [claim for claim in mine if claim.verdict == "holds only if"],
+            "True, and says nothing at realistic sizes": [claim for claim in mine if claim.verdict == "vacuous"],
+            "False": [claim for claim in mine if claim.verdict == "false"],
+            "Slips of print or proof, constants, remarks about plots": [
+                claim for claim in mine if claim.verdict in REFUTED and claim.verdict != "false"
+            ],
+            "New, on this work": [claim for claim in claims if claim.paper == "droptics" and paper in claim.source],
+        }
+        lines += ["", f"## {title}"]
+        for name, group in groups.items():
+            if group:
+                lines += ["", f"### {name} ({len(group)})", ""]
+                lines += [f"- `{claim.id}`: {claim.statement}{_aside(claim)}" for claim in group]
+    return "\n".join(lines) + "\n"
+
+
+def _aside(claim: Claim) -> str:
+    if claim.erratum:
+        return f" *{claim.erratum.wrong}*"
+    return f" *{claim.note}*" if claim.verdict in ("holds only if", "vacuous") else ""
 
 
 def errata_page(claims: Sequence[Claim]) -> str:
