@@ -34,7 +34,6 @@ from droptics.models.modules import evaluating
 _FRESH = 4  # times as many masks for the evaluation as for the attack
 _OTHER_MASKS, _LAST_MASKS = 2**20, 2**21  # where the seeds of the masks begin that judge a point, and the result
 _FEW = 0.02  # share that a search without gradients may find by luck
-_FULL_SEARCH = 5000  # queries without gradients once one of the first showed that gradients miss something
 _MANY = 0.1  # share of the examples from which an observation is worth a warning
 
 
@@ -46,11 +45,11 @@ def standard_attacks(outputs: Count) -> list[Method]:
     """
     check_arguments(standard_attacks, locals())
     if outputs == 1:
-        return [Pgd(Margin()), Apgd(Logistic(), start="random"), Fab(steps=50), Square(queries=1000)]
+        return [Pgd(Margin()), Apgd(Logistic(), start="random"), Fab(steps=50), Square()]
     ensemble: list[Method] = [Pgd(Margin()), Apgd(CrossEntropy(), start="random"), Pgd(Margin("every"))]
     if outputs > 2:
         ensemble.append(Apgd(Dlr("every"), steps=50, start="random"))
-    return [*ensemble, Fab(steps=50, candidates=3), Square(queries=1000)]
+    return [*ensemble, Fab(steps=50, candidates=3), Square()]
 
 
 def robust_accuracy(
@@ -66,7 +65,7 @@ def robust_accuracy(
 
     Every attack is tried on the examples that those before it left, and every point that counts as fooled was
     re-evaluated in eval mode, inside ball and box. When the search without gradients fools more than a fiftieth of
-    what gradients had left, it is repeated with 5000 queries and the result carries a warning.
+    what gradients had left, the result carries a warning.
 
     A network that is random at test time is attacked through the mean of its predictions over masks (`Averaged`,
     which may also be passed as the model, to choose how many). A point counts as fooled where the mean over other
@@ -104,9 +103,6 @@ def robust_accuracy(
         state = _read(path, state) if path.exists() else state
     for number, method in enumerate(chosen):
         _run_stage(attacked, data, threat, (number, method), (state, path), batch)
-    if methods is None and _hidden(state):
-        more = Square(queries=_FULL_SEARCH, seed=1)
-        _run_stage(attacked, data, threat, (len(chosen), more), (state, path), batch)
     found = [*doubts, *dict.fromkeys(state.doubts), *_verdicts(state, data, threat)]
     randomness = None
     if isinstance(attacked, Averaged):

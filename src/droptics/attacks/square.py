@@ -20,6 +20,7 @@ from droptics.attacks.threat import Region
 
 # The share of pixels in a square is halved after each of these numbers of queries, out of 10,000.
 _HALVED = (10, 50, 200, 1000, 2000, 4000, 6000, 8000)
+_LOOK = 10  # queries between two looks at which examples are left
 _ORDER = {"linf": math.inf, "l2": 2.0, "l1": 1.0}
 
 
@@ -60,28 +61,31 @@ class SquareSearch:
 
     def _search(self, rows: Tensor) -> None:
         region, targets = self.region.select(rows), self.targets[rows]
-        points = self._reached(region, self._first_move(len(rows)))
         value = torch.full_like(self.value[rows], -torch.inf)
+        fooled = torch.zeros_like(value, dtype=torch.bool)
         current = region.inputs
         for number in range(self.method.queries):
-            if number:
-                points = self._reached(region, self._changed(region, current, number))
+            move = self._changed(region, current, number) if number else self._first_move(len(rows))
+            points = self._reached(region, move)
             outputs = self.tape.scores(points)
             self.queries += len(rows)
             found, _ = values(self.method.loss, outputs, targets)
             wrong = beaten(outputs, targets)
-            better = wrong | (found > value)
+            better = ~fooled & (wrong | (found > value))
             value = torch.where(better, found, value)
             current = torch.where(better.view((-1,) + (1,) * (current.ndim - 1)), points, current)
-            self.counts.append(self.counts[-1] + int(wrong.sum()))
-            keep = (~wrong).nonzero().squeeze(1)
-            if len(keep) < len(rows):
-                self._store(rows, current, value, wrong)
+            fooled = fooled | wrong
+            # Asking who is left stalls a GPU; those who are fooled meanwhile keep the point that fooled them.
+            if number % _LOOK == _LOOK - 1 or number == self.method.queries - 1:
+                keep = (~fooled).nonzero().squeeze(1)
+                self.counts.append(self.counts[-1] + len(rows) - len(keep))
+                if len(keep) < len(rows):
+                    self._store(rows, current, value, fooled)
+                    rows, targets, region = rows[keep], targets[keep], region.select(keep)
+                    current, value, fooled = current.index_select(0, keep), value[keep], fooled[keep]
                 if len(keep) == 0:
                     return
-                rows, targets, region = rows[keep], targets[keep], region.select(keep)
-                current, value = current.index_select(0, keep), value[keep]
-        self._store(rows, current, value, torch.zeros_like(value, dtype=torch.bool))
+        self._store(rows, current, value, fooled)
 
     def _store(self, rows: Tensor, points: Tensor, value: Tensor, fooled: Tensor) -> None:
         better = (fooled | (value > self.value[rows])).nonzero().squeeze(1)
