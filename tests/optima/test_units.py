@@ -8,6 +8,8 @@ import pytest
 import torch
 from cases import laws, normal, sample
 from compare import close
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from droptics.data import Data, Entries, Moments, Sample
 from droptics.envelopes import envelope, induced
@@ -294,6 +296,34 @@ def test_tall_samples_are_read_through_their_second_moment(name):
     found = optimum(TwoLayerLinear, data, Bernoulli(0.2, 3))
     assert found.certified
     close(found.objective, float(criterion(found.model, data, Bernoulli(0.2, 3))), 1e-13)
+
+
+class Largest(TorchDispatchMode):
+    """The number of elements of the largest tensor that any operation returns."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        sizes = [leaf.numel() for leaf in tree_leaves(found) if isinstance(leaf, torch.Tensor)]
+        self.elements = max([self.elements, *sizes])
+        return found
+
+
+@pytest.mark.parametrize("singular", [False, True])
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_tall_samples_need_no_square_of_the_number_of_examples(kind, singular):
+    """Nothing is larger than the examples, or than a matrix of features and outputs."""
+    family, masks = FAMILIES[kind]
+    inputs = normal(2_000, 4)
+    if singular:
+        inputs[:, 3] = inputs[:, 0]
+    data = Sample(inputs, normal(2_000, 3))
+    with Largest() as largest:
+        found = optimum(family, data, masks)
+        if family is not LastLayer:
+            certify(found.model, data, masks)
+    assert largest.elements <= 2_000 * (4 + 3)
 
 
 @pytest.mark.parametrize("law", laws(4))
