@@ -65,18 +65,19 @@ class Range:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A finite floating-point tensor, or an array or list where the function converts it."""
+    """A finite floating-point tensor in memory, or a square matrix of such numbers."""
 
-    arrays: bool = False
+    square: bool = False
 
     def __call__(self, value: Any) -> bool:
         """Whether the value is one; finiteness is said by `check_finite`."""
-        if self.arrays and isinstance(value, (np.ndarray, list, tuple)):
-            return True
-        return isinstance(value, Tensor) and value.is_floating_point() and value.layout == torch.strided
+        if not isinstance(value, Tensor) or not value.is_floating_point() or value.layout != torch.strided:
+            return False
+        wide = not self.square or (value.ndim >= 2 and value.shape[-1] == value.shape[-2] > 0)
+        return wide and value.device.type != "meta"
 
     def __str__(self) -> str:
-        return "a dense tensor of floating-point numbers" + (" or an array" if self.arrays else "")
+        return f"a {'square matrix' if self.square else 'dense tensor'} of floating-point numbers"
 
 
 # Sizes and numbers of steps, far beyond what fits in memory or a lifetime; generators and bytes fill 64 bits.
@@ -93,7 +94,7 @@ NonNegative = Annotated[float, Range(0, text="a finite number >= 0")]
 Extended = Annotated[float, Range(0, text="a number >= 0", infinite=True)]
 Positive = Annotated[float, Range(0, open="low", text="a finite number > 0")]
 Floats = Annotated[Tensor, Numbers()]
-FloatArray = Annotated[Tensor, Numbers(arrays=True)]
+Square = Annotated[Tensor, Numbers(square=True)]
 
 
 def is_number(value: Any) -> bool:

@@ -20,9 +20,14 @@ def as_float_tensor(value: object, name: str, ndim: int | Sequence[int] | None =
     if isinstance(value, np.ndarray):
         value = torch.from_numpy(np.ascontiguousarray(value))
     elif isinstance(value, (list, tuple, float)):
-        value = torch.tensor(value, dtype=torch.float64)
+        try:
+            value = torch.tensor(value, dtype=torch.float64)
+        except (TypeError, ValueError, RuntimeError) as problem:
+            raise ValueError(f"{name} must be numbers of one shape, got a list that is not: {problem}") from problem
     if not isinstance(value, Tensor):
         raise ValueError(f"{name} must be a tensor or array, got {type(value).__name__}")
+    if value.layout != torch.strided or value.device.type == "meta":
+        raise ValueError(f"{name} must be a dense tensor that holds numbers, got {value.layout} on {value.device}")
     if not value.is_floating_point():
         raise ValueError(f"{name} must be floating point, got {value.dtype}; convert it with .double() or .float()")
     if ndim is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 import signal
 import time
@@ -69,7 +68,8 @@ def _word(function: Callable[..., Any], arguments: dict[str, Any], key: str, val
     except OURS as problem:
         return "clear", str(problem)
     except (ValueError, TypeError, OverflowError, OSError, ImportError) as problem:
-        named = re.search(rf"\b{re.escape(key)}\b", str(problem)) is not None
+        # two arguments that do not fit each other: either may be named
+        named = any(re.search(rf"\b{re.escape(name)}\b", str(problem)) for name in (key, *parameters(function)))
         return ("clear" if named else "unclear"), f"{type(problem).__name__}: {problem}"[:300]
     except Exception as problem:  # whatever else comes is what is being looked for
         return "unclear", f"{type(problem).__name__}: {problem}"[:300]
@@ -97,8 +97,3 @@ class deadline:
     def __exit__(self, *_: object) -> None:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, self.before)
-
-
-def sampled(items: list[Any], count: int, seed: int) -> list[Any]:
-    """A seeded sample."""
-    return items if len(items) <= count else random.Random(seed).sample(items, count)

@@ -201,7 +201,7 @@ def _run_stage(
 def _attacked(model: Model | Function, data: Sample, threat: Threat, method: Method, index: int) -> Attack:
     # Every batch has its own random numbers, so that a run that goes on draws what it would have drawn.
     seed = getattr(method, "seed", 0) * 1_000_003 + index
-    generator = torch.Generator(data.inputs.device).manual_seed(seed)
+    generator = torch.Generator(data.inputs.device).manual_seed(int(seed))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakAttackWarning)
         return attack(model, data, threat, method, batch=len(data), generator=generator)

@@ -58,7 +58,7 @@ def gate_margin(
     keep = 1 - float(as_drop(drop))
     points = _signed(data)
     labels = data.targets.reshape(-1).to(points)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     rows = torch.randn(width, points.shape[1], generator=generator, dtype=torch.float64).to(points)
     gates = (labels[:, None] * (points @ rows.mT) >= 0).to(points)
     count = len(points)

@@ -65,7 +65,7 @@ def _signs(count: int, draws: int, seed: int, like: Tensor) -> tuple[Tensor, boo
     if count <= _ENUMERATED_EXAMPLES:
         patterns = torch.tensor(list(itertools.product((1.0, -1.0), repeat=count)))
         return patterns.to(like), True
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     drawn = torch.randint(0, 2, (draws, count), generator=generator) * 2 - 1
     return drawn.to(like), False
 

@@ -136,7 +136,7 @@ def _half_space(inputs: Tensor, points: Tensor, basis: Tensor) -> Tensor | None:
 
 def _ascend(points: Tensor, weights: Tensor, starts: int, seed: int, iterations: int) -> Tensor:
     """The best local maximizer of mean relu(w.z)^2 over unit w."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     count, rank = points.shape
     mean = weights @ points
     chosen = points[torch.randint(0, count, (starts,), generator=generator).to(points.device)]

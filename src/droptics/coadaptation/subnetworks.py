@@ -140,7 +140,7 @@ def smallest(
     if not tolerance >= 0:
         raise ValueError(f"tolerance must be at least 0, got {tolerance}")
     values = flows(model, data).detach()
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     orders = [values.argsort(descending=True, stable=True).cpu()]
     orders += [torch.randperm(len(values), generator=generator) for _ in range(draws)]
     full = evaluate(model, data, torch.ones(1, len(values), dtype=torch.bool)).full

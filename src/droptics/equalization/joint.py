@@ -28,7 +28,7 @@ def joint_equalizer(U: Tensor, V: Tensor, seed: Seed = 0) -> Tensor:
     U, V = as_float_tensor(U, "U", 2), as_float_tensor(V, "V", 2)
     check_size("V (columns)", V.shape[1], U.shape[1], "U and V have one column per hidden unit")
     width = U.shape[1]
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     for _ in range(20):
         start = torch.randn(width, width, generator=generator, dtype=torch.float64)
         rotation = torch.linalg.qr(start).Q.to(U)

@@ -77,7 +77,7 @@ def variable_projection(
     check_positive("iterations", iterations)
     width, inputs = masks.size, data.inputs.shape[1]
     if hidden is None:
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(int(seed))
         hidden = (torch.randn(width, inputs, generator=generator, dtype=torch.float64) * (2 / inputs) ** 0.5).to(
             data.inputs
         )

@@ -93,7 +93,7 @@ def _points(moments: Moments, masks: MaskLaw) -> dict[str, list[tuple[float, flo
 
 
 def _runs(starts: Tensor, moments: Moments, masks: MaskLaw, steps: int, step_size: float, seed: int) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     xx, yx = float(moments.xx), float(moments.yx)
     keep = masks.mean.detach().cpu()
     weights = starts

@@ -156,7 +156,7 @@ class Krylov:
         self.operator = operator
         self.limit = min(operator.shape)
         self.block = min(block, self.limit)
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator().manual_seed(int(seed))
         rows, columns = operator.shape
         start = self._random(columns)
         # stored by columns with room to grow, so that adding a block copies nothing

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from droptics.arguments import check_arguments
+from droptics.arguments import Square, check_arguments
 
 
-def psd_root(matrix: Tensor) -> Tensor:
+def psd_root(matrix: Square) -> Tensor:
     """Symmetric root R of a positive semi-definite matrix, R R = matrix; singular matrices are fine.
 
     Eigenvalues below rounding level are set to zero; O(d^3). Leading dimensions are a batch. Differentiable once, also
@@ -22,14 +22,14 @@ def psd_root(matrix: Tensor) -> Tensor:
     return root
 
 
-def psd_inverse_root(matrix: Tensor) -> Tensor:
+def psd_inverse_root(matrix: Square) -> Tensor:
     """Pseudo-inverse of `psd_root`: zero on the null space; differentiable like it."""
     check_arguments(psd_inverse_root, locals())
     root: Tensor = _Power.apply(matrix, True)[0]  # type: ignore[no-untyped-call]
     return root
 
 
-def psd_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
+def psd_eigen(matrix: Square) -> tuple[Tensor, Tensor]:
     """Eigenvalues (ascending, those at rounding level set to exactly zero) and eigenvectors of a PSD matrix."""
     check_arguments(psd_eigen, locals())
     values, vectors = torch.linalg.eigh((matrix + matrix.mT) / 2)

@@ -328,9 +328,9 @@ def undisturbed(module: nn.Module, seed: int) -> Iterator[None]:
         state = _State.of(module)
         try:
             try:
-                torch.default_generator.manual_seed(seed)  # torch.manual_seed would also seed devices not put back
+                torch.default_generator.manual_seed(int(seed))  # torch.manual_seed would also seed devices not put back
                 for index in state.devices:
-                    torch.cuda.default_generators[index].manual_seed(seed)
+                    torch.cuda.default_generators[index].manual_seed(int(seed))
                 yield
             finally:
                 state.restore()

@@ -39,7 +39,7 @@ def descend(
     that evaluation. `inspect` sees the factors after each epoch.
     """
     target = torch.device("cpu" if device is None else device)
-    generator = torch.Generator(target).manual_seed(seed)
+    generator = torch.Generator(target).manual_seed(int(seed))
     rows, columns, values = _triples(data, target)
     left, right = (torch.from_numpy(side.copy()).to(target) for side in factors)
     history: list[Sweep] = []

@@ -47,7 +47,7 @@ def lazy_start(inputs: Count, width: Count, seed: Seed = 0, dtype: torch.dtype =
     check_arguments(lazy_start, locals())
     check_positive("inputs", inputs)
     check_positive("width", width)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     first = torch.randn(width, inputs, dtype=dtype, generator=generator)
     signs = torch.randint(2, (1, width), generator=generator).to(dtype) * 2 - 1
     return ReLUNet([first, signs / math.sqrt(width)])

@@ -99,7 +99,7 @@ class ResNet(nn.Module):
 
 def initialize(module: nn.Module, seed: int) -> None:
     """Draw all weights from one seed (normal, variance 2 / fan-in for convolutions, 1 / fan-in else); zero biases."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     with torch.no_grad():
         for layer in module.modules():
             if isinstance(layer, (nn.Conv2d, nn.Linear)):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,7 +48,7 @@ def check_training(model: Model, data: Data, objective: Objective, steps: int, b
 
 def run_seeds(seed: int | Sequence[int], runs: int) -> tuple[int, ...]:
     """One seed per run: seed, seed + 1, ... or the sequence as given."""
-    if isinstance(seed, int):
+    if isinstance(seed, (int, np.integer)):
         return tuple(range(seed, seed + runs))
     seeds = tuple(int(value) for value in seed)
     check_size("seed", len(seeds), runs, "one seed per run")
