@@ -20,12 +20,14 @@ from droptics.audits.heads import Chain, Head, confirmed, find_chain, find_head,
 from droptics.audits.measuring import Mean, Number, Plan, Tally, measure
 from droptics.audits.report import CurvePoint, Report, SiteReport
 from droptics.audits.statements import head_statements
+from droptics.audits.uncertainty import spread_of_predictions
 from droptics.audits.units import UnitTally, add_units
 from droptics.checks import check_positive, check_probability
 from droptics.losses import Loss, Squared
 from droptics.models.watching import Trace, all_off, only, set_training, undisturbed, watched
 
 RATES = (0.1, 0.3, 0.5, 0.7)
+MOST_EXAMPLES = 32  # on which the spread of the predictions is measured
 
 
 @dataclass
@@ -64,6 +66,7 @@ def audit(
     seed: Seed = 0,
     progress: bool | None = None,
     distributed: bool = False,
+    uncertainty: bool = False,
 ) -> Report:
     """What dropout does to a network on this data: penalty per site, what it explains, bugs, what to try.
 
@@ -85,6 +88,8 @@ def audit(
         confidence: Coverage of the intervals.
         seed: Seed of the sampled masks.
         progress: Show a progress bar; by default only on a terminal.
+        uncertainty: Also measure the spread of the predictions on the first examples: who holds it, and how many
+            passes MC dropout would need for it; 64 passes more.
         distributed: Merge the sums of all ranks of torch.distributed; every rank gets the same report.
 
     Cost: per batch one clean pass, draws passes for the total and (1 + len(rates)) draws for every sampled site;
@@ -115,7 +120,12 @@ def audit(
             state.validation = _validation_loss(module, batches(validation, device, batch_size), criterion)
     if distributed:
         sites, findings, state = _gathered(sites, findings, state)
-    return _report(module, sites, findings, state, plan, confidence)
+    report = _report(module, sites, findings, state, plan, confidence)
+    if not uncertainty:
+        return report
+    asked = tuple(value[:MOST_EXAMPLES] for value in first.arguments) or first.options
+    with torch.no_grad():
+        return replace(report, uncertainty=spread_of_predictions(module, asked, seed=seed))
 
 
 def _check(module: nn.Module, rates: Sequence[float], draws: int, batch_size: int, confidence: float) -> None:

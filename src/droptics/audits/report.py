@@ -12,6 +12,7 @@ from typing import Any
 from droptics.audits.discovery import Finding, Site
 from droptics.audits.measuring import Number
 from droptics.audits.rendering import terminal_text, write_html
+from droptics.audits.uncertainty import Uncertainty
 from droptics.optima import Certificate
 
 SCHEMA_VERSION = 1
@@ -116,6 +117,7 @@ class Report:
         validation_loss: Clean loss on the validation data, if given.
         accuracy: Share of right predictions without dropout, for classification.
         sites: One report per site.
+        uncertainty: Spread of the predictions under the module's own dropout, where it was asked for.
         findings: Bugs first, then warnings, then notes.
     """
 
@@ -131,6 +133,7 @@ class Report:
     confidence: float
     sites: Sequence[SiteReport]
     findings: Sequence[Finding]
+    uncertainty: Uncertainty | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, strings and numbers; infinities and NaN become None."""
