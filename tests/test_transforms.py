@@ -24,7 +24,7 @@ MOMENTS = Moments.of_sample(SAMPLE)
 SINGULAR = Moments.of_sample(Sample(normal(6, 2) @ normal(2, 4), normal(6, 3, seed=1)))
 LABELS = Sample(SAMPLE.inputs, SAMPLE.targets.argmax(1))
 V, W = normal(4, 5), normal(5, 4)
-EVEN, BLOCK = Bernoulli(0.3, 5), Block(0.3, 5, 5)
+EVEN, BLOCK, MANY = Bernoulli(0.3, 5), Block(0.3, 5, 5), Block(0.3, 5, 1)
 UNEVEN = Bernoulli(torch.linspace(0.1, 0.5, 5).double(), 5)
 LAYERS = Product([Bernoulli(0.3, 4), Bernoulli(0.3, 5)])
 HEAVY, FEW = normal(3, 5), normal(3, 3)
@@ -63,7 +63,9 @@ ANSWERS: dict[str, Callable[[Tensor], Tensor]] = {
     "penalty/relu": lambda U: penalty(relu(U), SAMPLE, LAYERS).value,
     "criterion/relu": lambda U: criterion(relu(U), SAMPLE, LAYERS).value,
     "penalty/relu/cross-entropy": lambda U: penalty(relu(U), LABELS, LAYERS, loss=CrossEntropy()).value,
+    "penalty/error": lambda U: penalty(two(U), SAMPLE, EVEN).value + 0 * penalty(two(U), SAMPLE, EVEN).lower,
     "induced": lambda U: induced(two(U), SAMPLE, EVEN).value,
+    "induced/block": lambda U: induced(two(U), MOMENTS, MANY).value,
     "induced/uneven": lambda U: induced(two(U), MOMENTS, UNEVEN).value,
     "induced/deep": lambda U: induced(deep(U), MOMENTS, EVEN).value,
     "envelope": lambda U: envelope(two(U), MOMENTS, EVEN).value,
@@ -77,7 +79,7 @@ ANSWERS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 # Where the answer depends on decisions about numbers, which vmap hides.
 DECIDED: dict[str, Callable[[Tensor], Tensor]] = {
-    "induced/block": lambda U: induced(two(U), MOMENTS, BLOCK).value,
+    "induced/few-blocks": lambda U: induced(two(U), MOMENTS, BLOCK).value,
     "penalty/monte-carlo": lambda U: penalty(two(U), SAMPLE, EVEN, MonteCarlo(60)).value,
 }
 BOTH = {**ANSWERS, **DECIDED}
@@ -111,3 +113,11 @@ def test_batches(name: str) -> None:
 def test_second_derivatives_through_sums_outside_torch_are_refused() -> None:
     with pytest.raises((NotImplementedError, RuntimeError)):
         grad(lambda U: grad(ANSWERS["penalty/relu"])(U).square().sum())(normal(3, 5))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("induced/few-blocks", "more blocks"), ("penalty/monte-carlo", "vmap hides")]
+)
+def test_decisions_that_vmap_hides_are_refused(name: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        vmap(DECIDED[name])(normal(4, 3, 5))

@@ -163,3 +163,13 @@ def test_bad_networks_are_refused() -> None:
         beta_robust_error(net, Sample(torch.ones(2, 3).double(), torch.ones(2).double()), -0.1)
     with pytest.raises(ValueError, match="must not be zero"):
         LeakyNet(0 * weights, top, 0.5).normalized()
+
+
+def test_scores_on_the_threshold_are_not_decided():
+    """Slope 1: a score that equals -beta up to rounding is in the error, one beside it is not."""
+    net = LeakyNet(torch.tensor([[0.3, 0.4]], dtype=torch.float64), torch.ones(1, dtype=torch.float64), 1.0)
+    # scores 0.6 x_1 + 0.8 x_2 for the normalized network
+    inputs = torch.tensor([[1.0, 0.0], [0.6, 0.8]], dtype=torch.float64)
+    answer = beta_robust_error(net, Sample(inputs, torch.ones(2, 1).double()), 1.0)
+    assert float(answer.error) == 0.5
+    assert (float(answer.lower), float(answer.upper)) == (float(answer) - 0.5, float(answer) + 0.5)

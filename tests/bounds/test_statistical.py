@@ -225,8 +225,11 @@ def test_measured_complexity_lies_between_the_bounds(n, d, skewed):
     measured = bounds.measured_rademacher(data, alpha=1.5, draws=400)
     lower = bounds.rademacher(data=data, alpha=1.5, side="lower").value
     upper = bounds.rademacher(data=data, alpha=1.5, retentivity=0.5).value  # the best case of the upper bound
-    assert lower <= float(measured.lower)
-    assert float(measured.upper) <= upper
+    # of listed patterns with two features the rounding is not bounded
+    low, high = measured.interval if float(measured.error) < np.inf else (measured.value, measured.value)
+    assert lower <= float(low)
+    assert float(high) <= upper
+    assert (float(measured.error) == np.inf) == (n == 8 and d == 2)
 
 
 def brute_force_supremum(points, signs, angles=20_000):

@@ -170,9 +170,10 @@ def beta_robust_error(
 ) -> Estimate:
     """P(some point within `radius` has y f < -beta), f divided by ||W||_F: exact for slope 1, else an interval.
 
-    For slope 1 the smallest score is y w.x - radius ||w|| with w = W^T a, divided by ||W||_F. Otherwise the lower end
-    counts the examples that an attack (normalized steps, decaying) brings below -beta, the upper end those that
-    `score_floor` cannot exclude; `value` is the lower end and the gap is what is not decided.
+    For slope 1 the smallest score is y w.x - radius ||w|| with w = W^T a, divided by ||W||_F; examples whose score
+    equals -beta up to rounding are the `error`. Otherwise the lower end counts the examples that an attack (normalized
+    steps, decaying) brings below -beta, the upper end those that `score_floor` cannot exclude; `value` is the lower end
+    and the gap is what is not decided.
     The error never grows with beta. Claims: thesis-eq6.3, thesis-def7.
     """
     if not 0 <= radius < math.inf or not 0 <= beta < math.inf:
@@ -184,7 +185,13 @@ def beta_robust_error(
     if net.slope == 1.0:
         linear = unit.top @ unit.hidden
         scores = targets * (inputs @ linear) - radius * torch.linalg.vector_norm(linear)
-        return Estimate.exact((scores < -beta).double().mean(), "closed form of a linear network")
+        # scores that rounding may have moved across -beta are not decided
+        steps = 16 + 2 * sum(unit.hidden.shape)
+        linear = unit.top.abs() @ unit.hidden.abs()
+        sizes = inputs.abs() @ linear + radius * torch.linalg.vector_norm(linear) + beta
+        unsure = (scores + beta).abs() <= steps * torch.finfo(scores.dtype).eps * sizes
+        share = (scores < -beta).double().mean()
+        return Estimate.exact(share, "closed form of a linear network", error=unsure.double().mean())
     lowest = smallest_score(unit, inputs, targets, radius, steps=steps, restarts=restarts, seed=seed)
     found = (lowest < -beta).double().mean()
     possible = (score_floor(unit, inputs, targets, radius) < -beta).double().mean()

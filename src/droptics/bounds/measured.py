@@ -28,7 +28,8 @@ def measured_rademacher(data: Sample, alpha: NonNegative = 1.0, draws: Count = 2
     each supremum is the larger of two numbers, in two an exact sweep over the arcs of constant activation, O(n) per
     sign pattern after sorting. Above, only the linear relaxation alpha E||sum_i zeta_i C^{+/2} x_i|| / (sqrt(2) n)
     is returned, a lower value of the complexity. Sign patterns are listed up to 12 examples and drawn beyond; the
-    interval then covers their expectation at 95 %.
+    interval then covers their expectation at 95 %. With several features a direction in which few examples are active
+    can be conditioned as badly as any: no bound on the rounding is known then, and the `error` is infinite.
     """
     check_arguments(measured_rademacher, locals())
     if data.weights is not None or data.inputs.ndim != 2:
@@ -48,9 +49,19 @@ def measured_rademacher(data: Sample, alpha: NonNegative = 1.0, draws: Count = 2
     values = (alpha * suprema / count).to(data.dtype)
     mean = values.mean()
     if listed:
-        return Estimate.exact(mean, f"{how}, all sign patterns", signs.shape[0])
+        rounding = _rounding(data, alpha, float(mean)) if rank else 0.0
+        return Estimate.exact(mean, f"{how}, all sign patterns", signs.shape[0], rounding)
     error = 1.959963984540054 * values.std() / math.sqrt(signs.shape[0])
     return Estimate(mean, mean - error, mean + error, f"{how}, {draws} sign patterns", draws, 0.95)
+
+
+def _rounding(data: Sample, alpha: float, mean: float) -> float:
+    """One feature: sums of n terms, each at most n root mean squares; then the mean over patterns in the own dtype."""
+    count, features = data.inputs.shape
+    if features > 1:
+        return math.inf
+    inner = alpha * (16 + 4 * count) * torch.finfo(torch.float64).eps
+    return inner + (4 + 2.0 ** (count / 2)) * torch.finfo(data.dtype).eps * mean
 
 
 def whitened(data: Sample) -> Tensor:

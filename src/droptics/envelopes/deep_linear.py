@@ -23,11 +23,13 @@ from torch import Tensor
 from droptics.checks import is_transformed
 from droptics.data import Data, Moments
 from droptics.envelopes.envelope import Value, envelope_rule, induced_rule
+from droptics.envelopes.rounding import deep_rounding, norm_rounding
 from droptics.envelopes.whitening import Root
 from droptics.errors import NoClosedForm
 from droptics.masks import Block, MaskLaw
 from droptics.models import DeepLinear
 from droptics.penalties.closed_form import input_moment, layer_laws
+from droptics.penalties.rounding import deferred
 from droptics.transforms import opaque
 
 MAX_SWEEPS = 20_000
@@ -151,7 +153,9 @@ def _(model: DeepLinear, data: Data, masks: MaskLaw) -> Value:
     strengths = exact_strengths(laws)
     values = spectrum(model, input_root(data, inputs))
     value = induced_spectrum(values, strengths.to(values)) + _input_penalty(model, data, inputs)
-    return value.to(model.dtype), "geometric program (block descent)"
+    noise = 0.0 if inputs is None else float(inputs.relative_variance.detach().max())
+    error = deferred(deep_rounding, model, data, values.detach(), value.detach(), noise)
+    return value.to(model.dtype), "geometric program (block descent)", error
 
 
 @envelope_rule.register
@@ -163,4 +167,5 @@ def _(model: DeepLinear, data: Data, masks: MaskLaw) -> Value:
     strengths = exact_strengths(laws)
     values = spectrum(model, input_root(data))
     strength = torch.expm1(torch.log1p(strengths.to(values)).sum())
-    return (strength * values.sum(-1).square()).to(model.dtype), "closed form"
+    error = deferred(norm_rounding, model, data, values.detach(), strength.detach())
+    return (strength * values.sum(-1).square()).to(model.dtype), "closed form", error

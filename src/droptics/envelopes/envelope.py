@@ -1,12 +1,14 @@
 """induced and envelope: the least penalty that a map can have, and the convex function below it.
 
 A family registers two rules, `induced_rule.register` and `envelope_rule.register`, each a function of
-(model, data, masks) that returns the value and the words for how it was computed. Rules live beside the mathematics
+(model, data, masks) that returns the value, the words for how it was computed and, where it is known, how far rounding
+can have moved it. Rules live beside the mathematics
 they implement, in the other files of this room.
 """
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 
 from torch import Tensor
@@ -14,12 +16,12 @@ from torch import Tensor
 from droptics.arguments import check_arguments
 from droptics.data import Data
 from droptics.errors import NoClosedForm
-from droptics.estimates import Estimate
+from droptics.estimates import Error, Estimate
 from droptics.masks import MaskLaw
 from droptics.models import Model
 from droptics.penalties.evaluation import check_triple
 
-Value = tuple[Tensor, str]
+Value = tuple[Tensor, str] | tuple[Tensor, str, Error]
 
 
 @singledispatch
@@ -44,7 +46,7 @@ def induced(model: Model, data: Data, masks: MaskLaw) -> Estimate:
     """
     check_arguments(induced, locals())
     check_triple(model, data, masks)
-    return Estimate.exact(*induced_rule(model, data, masks))
+    return _stated(*induced_rule(model, data, masks))
 
 
 def envelope(model: Model, data: Data, masks: MaskLaw) -> Estimate:
@@ -55,4 +57,8 @@ def envelope(model: Model, data: Data, masks: MaskLaw) -> Estimate:
     """
     check_arguments(envelope, locals())
     check_triple(model, data, masks)
-    return Estimate.exact(*envelope_rule(model, data, masks))
+    return _stated(*envelope_rule(model, data, masks))
+
+
+def _stated(value: Tensor, words: str, error: Error = math.inf) -> Estimate:
+    return Estimate.exact(value, words, error=error)

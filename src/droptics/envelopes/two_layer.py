@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from droptics.checks import is_transformed
-from droptics.data import Data, Moments
+from droptics.checks import is_readable, is_transformed
+from droptics.data import Data, Moments, Sample
 from droptics.envelopes.envelope import Value, envelope_rule, induced_rule
+from droptics.envelopes.rounding import norm_rounding
 from droptics.envelopes.whitening import Root, White, whiten
 from droptics.errors import NoClosedForm
+from droptics.estimates import Error
 from droptics.linalg import allocate
 from droptics.masks import Block, Gaussian, MaskLaw
 from droptics.models import Autoencoder, Connections, Factorization, Model, TwoLayerLinear
 from droptics.norms import k_support
+from droptics.penalties.rounding import deferred
 from droptics.transforms import opaque
 
 
@@ -103,12 +108,28 @@ def support_start(spectrum: Tensor, block: int) -> int:
     return start
 
 
-def _induced(model: Model, white: White, masks: MaskLaw) -> Value:
-    value, words = _induced_of(white_spectrum(model, white), masks)
-    return value.to(model.dtype), words
+def _most_blocks(spectrum: Tensor, block: int) -> int:
+    """`blocks_needed` of the most demanding member of a batch; inside vmap, whose numbers nobody sees, that of any."""
+    if not is_readable(spectrum):
+        return spectrum.shape[-1]
+    rows = spectrum.reshape(spectrum.shape[:-1].numel(), spectrum.shape[-1])
+    return max(blocks_needed(row, block) for row in rows)
 
 
-def _induced_of(spectrum: Tensor, masks: MaskLaw) -> Value:
+def _induced(model: Model, data: Data, white: White, masks: MaskLaw) -> Value:
+    spectrum = white_spectrum(model, white)
+    value, words = _induced_of(spectrum, masks)
+    return value.to(model.dtype), words, _rounding(model, data, spectrum, masks)
+
+
+def _rounding(model: Model, data: Data, spectrum: Tensor, masks: MaskLaw) -> Error:
+    """Known where inputs have root mean squares; infinite for entries and measurements of a matrix."""
+    if not isinstance(data, (Sample, Moments)):
+        return math.inf
+    return deferred(norm_rounding, model, data, spectrum.detach(), masks.relative_variance.detach().max())
+
+
+def _induced_of(spectrum: Tensor, masks: MaskLaw) -> tuple[Tensor, str]:
     if masks.independent:
         if common_strength(masks) is not None:
             strength = independent_strength(masks).to(spectrum)
@@ -116,8 +137,7 @@ def _induced_of(spectrum: Tensor, masks: MaskLaw) -> Value:
         return _allocated(spectrum, masks.relative_variance.to(spectrum)), "closed form (shares by majorization)"
     if isinstance(masks, Block) and common_strength(masks) is not None:
         blocks = masks.size // masks.block
-        rows = spectrum.detach().reshape(spectrum.shape[:-1].numel(), spectrum.shape[-1])
-        needed = max(blocks_needed(row, masks.block) for row in rows)
+        needed = _most_blocks(spectrum.detach(), masks.block)
         if blocks >= needed:
             norm = k_support(spectrum, masks.block)
             return block_strength(masks).to(norm) * norm.square(), "closed form (squared k-support norm)"
@@ -131,12 +151,13 @@ def _induced_of(spectrum: Tensor, masks: MaskLaw) -> Value:
     )
 
 
-def _envelope(model: Model, white: White, masks: MaskLaw) -> Value:
-    value, words = _envelope_of(white_spectrum(model, white), masks)
-    return value.to(model.dtype), words
+def _envelope(model: Model, data: Data, white: White, masks: MaskLaw) -> Value:
+    spectrum = white_spectrum(model, white)
+    value, words = _envelope_of(spectrum, masks)
+    return value.to(model.dtype), words, _rounding(model, data, spectrum, masks)
 
 
-def _envelope_of(spectrum: Tensor, masks: MaskLaw) -> Value:
+def _envelope_of(spectrum: Tensor, masks: MaskLaw) -> tuple[Tensor, str]:
     if masks.independent:
         strength = independent_strength(masks).to(spectrum)
         return strength * spectrum.sum(-1).square(), "closed form (squared nuclear norm)"
@@ -165,12 +186,12 @@ def check_isotropic(data: Data) -> None:
 
 @induced_rule.register
 def _(model: TwoLayerLinear, data: Data, masks: MaskLaw) -> Value:
-    return _induced(model, whiten(data), masks)
+    return _induced(model, data, whiten(data), masks)
 
 
 @envelope_rule.register
 def _(model: TwoLayerLinear, data: Data, masks: MaskLaw) -> Value:
-    return _envelope(model, whiten(data), masks)
+    return _envelope(model, data, whiten(data), masks)
 
 
 @induced_rule.register
@@ -181,23 +202,23 @@ def _(model: Autoencoder, data: Data, masks: MaskLaw) -> Value:
             f"the induced penalty of a tied network under {type(masks).__name__} is not known; "
             "use model.untied, or a law with independent units"
         )
-    return _induced(model, whiten(data), masks)
+    return _induced(model, data, whiten(data), masks)
 
 
 @envelope_rule.register
 def _(model: Autoencoder, data: Data, masks: MaskLaw) -> Value:
     check_isotropic(data)
-    return _envelope(model, whiten(data), masks)
+    return _envelope(model, data, whiten(data), masks)
 
 
 @induced_rule.register
 def _(model: Factorization, data: Data, masks: MaskLaw) -> Value:
-    return _induced(model, whiten(data), masks)
+    return _induced(model, data, whiten(data), masks)
 
 
 @envelope_rule.register
 def _(model: Factorization, data: Data, masks: MaskLaw) -> Value:
-    return _envelope(model, whiten(data), masks)
+    return _envelope(model, data, whiten(data), masks)
 
 
 def connection_form(data: Data, masks: MaskLaw, width: int) -> tuple[White, MaskLaw]:
@@ -217,9 +238,9 @@ def connection_form(data: Data, masks: MaskLaw, width: int) -> tuple[White, Mask
 
 @induced_rule.register
 def _(model: Connections, data: Data, masks: MaskLaw) -> Value:
-    return _induced(model, *connection_form(data, masks, model.width))
+    return _induced(model, data, *connection_form(data, masks, model.width))
 
 
 @envelope_rule.register
 def _(model: Connections, data: Data, masks: MaskLaw) -> Value:
-    return _envelope(model, *connection_form(data, masks, model.width))
+    return _envelope(model, data, *connection_form(data, masks, model.width))

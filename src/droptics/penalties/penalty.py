@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import check_arguments
-from droptics.checks import is_transformed
+from droptics.checks import is_readable, is_transformed
 from droptics.data import Data, Sample, average
 from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
@@ -185,6 +185,11 @@ def _relu_parts(
 
 
 def _monte_carlo(model: Model, data: Data, masks: MaskLaw, method: MonteCarlo, loss: Loss) -> Estimate:
+    if not all(is_readable(part) for part in model.tensors):
+        raise ValueError(
+            "MonteCarlo() looks at its draws, which torch.func.vmap hides; use ClosedForm() or Enumerate() there, or "
+            "give the models as one with leading batch dimensions"
+        )
     if isinstance(model, ReLUNet) and isinstance(loss, Squared) and separable(model, masks):
         return sampled_relu(model, _sample(data), masks, method)
     return sampled(model, data, masks, method, loss)

@@ -1,0 +1,93 @@
+"""Induced penalties and envelopes state how far rounding can have moved them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from cases import normal
+
+from droptics.data import Data, Moments, Sample
+from droptics.envelopes import envelope, induced
+from droptics.estimates import Estimate
+from droptics.masks import Bernoulli, Block, MaskLaw, Product
+from droptics.models import Autoencoder, Connections, DeepLinear, Model, TwoLayerLinear
+
+UNEQUAL = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], dtype=torch.float64)
+
+
+def in_precision(name: str, dtype: torch.dtype) -> tuple[Model, MaskLaw]:
+    """A network whose weights are float32 numbers, in either precision."""
+    hidden, head = (normal(*shape).float().to(dtype) for shape in ((6, 4), (3, 6)))
+    match name:
+        case "two-layer":
+            return TwoLayerLinear(head, hidden.mT.contiguous()), Bernoulli(0.3, 6)
+        case "unequal":
+            return TwoLayerLinear(head, hidden.mT.contiguous()), Bernoulli(UNEQUAL, 6)
+        case "block":
+            return TwoLayerLinear(head, hidden.mT.contiguous()), Block(0.3, 6, 2)
+        case "connections":
+            return Connections(head, hidden.mT.contiguous()), Bernoulli(0.3, 24)
+        case "deep":
+            middle = normal(5, 6).float().to(dtype)
+            return DeepLinear([hidden, middle, head[:, :5]]), Product([Bernoulli(0.3, 6), Bernoulli(0.2, 5)])
+    raise AssertionError(name)
+
+
+def inputs(kind: str) -> torch.Tensor:
+    points = normal(9, 4).float().double()
+    if kind == "collinear":
+        points[:, 3] = (points[:, 0] + points[:, 1]).float()  # up to the rounding of float32
+    if kind == "units":
+        points = points * torch.tensor([1.0, 2.0**-30, 2.0**30, 1.0])
+    return points
+
+
+def answers(name: str, points: torch.Tensor, dtype: torch.dtype) -> list[Estimate]:
+    model, law = in_precision(name, dtype)
+    sample = Sample(points.to(dtype), normal(9, 3).to(dtype))
+    found = []
+    data: tuple[Data, ...] = (sample, Moments.of(sample))
+    for one in data:
+        found += [question(model, one, law) for question in (induced, envelope)]
+    return found
+
+
+@pytest.mark.parametrize("kind", ["ordinary", "collinear", "units"])
+@pytest.mark.parametrize("name", ["two-layer", "unequal", "block", "connections", "deep"])
+def test_single_and_double_precision_agree_within_the_stated_errors(name: str, kind: str) -> None:
+    points = inputs(kind)
+    double = answers(name, points, torch.float64)
+    single = answers(name, points, torch.float32)
+    for first, second in zip(double, double[2:], strict=False):
+        assert abs(float(first) - float(second)) <= float(first.error) + float(second.error)
+    # Moments made in float32 are other moments; those of the examples are the same numbers
+    for low, high in zip(single[:2], double[:2], strict=True):
+        assert abs(float(low) - float(high)) <= float(low.error) + float(high.error)
+        assert low.lower <= high.value <= low.upper
+    if kind == "ordinary":
+        for answer in double:
+            assert float(answer.error) > 0
+            assert "+-" not in repr(answer)
+
+
+def test_a_direction_left_out_is_in_the_error() -> None:
+    """Float32 moments cannot tell 1e-7 from zero; the penalty of a network that reads it can."""
+    model = TwoLayerLinear(torch.eye(2), torch.eye(2))
+    xx = torch.tensor([[1.0, 1.0], [1.0, 1.0 + 2.0**-22]])
+    answer = induced(model, Moments(xx, torch.zeros(2, 2), torch.eye(2)), Bernoulli(0.5, 2))
+    truth = float(torch.linalg.eigvalsh(xx.double()).clamp_min(0).sqrt().sum() ** 2 / 2)
+    assert abs(float(answer) - truth) > 1e-5
+    assert float(answer.lower) <= truth <= float(answer.upper)
+
+
+def test_deep_maps_of_low_rank_have_no_known_error() -> None:
+    weights = [normal(4, 4), normal(4, 4)]
+    weights[0][:, 0] = 0
+    answer = induced(DeepLinear(weights), Moments.of_map(torch.eye(4).double()), Bernoulli(0.3, 4))
+    assert float(answer.error) == float("inf")
+
+
+def test_tied_networks_state_an_error() -> None:
+    answer = induced(Autoencoder(normal(4, 6)), Moments.of_map(torch.eye(4).double()), Bernoulli(0.3, 6))
+    assert float(answer.error) > 0
+    assert "+-" not in repr(answer)
