@@ -21,9 +21,9 @@ DEFECTS = {
         "droptics-any-law",
     ),
     "excess of correlated deep masks is dropped": (
-        "penalties.closed_form:_noise",
-        "(second if moved is None else second + moved)",
-        "second",
+        "penalties.closed_form:deep_penalty",
+        "moved + _hadamard(law, second + moved)",
+        "moved + _hadamard(law, second)",
         "droptics-any-law",
     ),
     "valid edges of sliding blocks are off by one": (
