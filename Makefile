@@ -17,7 +17,8 @@ MIXED := -m "not slow" -W ignore::DeprecationWarning -W ignore::PendingDeprecati
 OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,Nehalem)
 ROUNDING := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=$(OTHER_CORE) MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=2
 
-.PHONY: demo test quick test-rounding test-minimal test-newest coverage package lint types docs bench kills mutate fuzz clean
+.PHONY: demo test quick test-rounding test-minimal test-newest coverage package lint types docs bench kills mutate fuzz release-check \
+	release-notes clean
 
 demo: $(READY)
 	$(BIN)/droptics demo --out droptics-demo
@@ -73,11 +74,26 @@ kills: $(READY)
 	$(BIN)/python tests/kills.py
 
 mutate: $(READY)
-	$(BIN)/python tests/mutations.py
+	$(BIN)/python tests/mutations.py $(MUTATE)
 
 # 10,000 instances a routine; goes on where it was stopped
 fuzz: $(READY)
-	$(BIN)/python tests/fuzz.py
+	$(BIN)/python tests/fuzz.py $(FUZZ)
+
+# what the field's own reviews ask of a release; the archives of the last commit, built twice, are left in dist/.
+# pyroma wants a mail address of the authors, and the project has none
+release-check: .venv-release/.ready
+	.venv-release/bin/validate-pyproject pyproject.toml
+	.venv-release/bin/cffconvert --validate
+	.venv-release/bin/pyroma --min 10 --skip-tests AuthorEmail .
+	.venv-release/bin/sp-repo-review .
+	.venv-release/bin/zizmor --offline --no-progress .github
+	.venv-release/bin/python tests/reproducible_build.py dist
+	.venv-release/bin/twine check --strict dist/*
+
+# the changelog's entry of a tag: make release-notes TAG=v0.2.0
+release-notes:
+	@$(PYTHON) tests/release_notes.py $(TAG)
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -102,6 +118,12 @@ $(READY): pyproject.toml constraints.txt
 	.venv-bench/bin/python -m pip install --quiet -c constraints.txt torch==2.13.0
 	.venv-bench/bin/python -m pip install --quiet -c constraints.txt -e ".[bench]"
 	.venv-bench/bin/python -m pip install --quiet --no-deps torchattacks==3.5.1
+	touch $@
+
+.venv-release/.ready: pyproject.toml constraints.txt
+	test -x .venv-release/bin/python || $(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --upgrade pip
+	.venv-release/bin/python -m pip install --quiet -c constraints.txt --group release
 	touch $@
 
 clean:
