@@ -16,6 +16,7 @@ author = "The droptics developers"
 copyright = "2026, the droptics developers"
 version = release = __version__
 extensions = [
+    "llms",
     "mathml",
     "myst_parser",
     "sphinx.ext.autodoc",
@@ -38,8 +39,8 @@ html_theme_options = {
     "secondary_sidebar_items": {"**": ["page-toc", "sourcelink"], "generated/benchmarks": []},
 }
 # pages without siblings have nothing to show there
-ALONE = ("quickstart", "idea", "choose", "extend", "notation", "changelog", "cite", "generated/commands")
-html_sidebars = {name: [] for name in (*ALONE, "generated/benchmarks")}
+ALONE = ("quickstart", "idea", "choose", "extend", "notation", "need", "policy", "changelog", "cite")
+html_sidebars = {name: [] for name in (*ALONE, "generated/commands", "generated/benchmarks")}
 smartquotes_action = "qe"  # two dashes are an option of a command, not a long dash
 exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"

@@ -16,7 +16,10 @@ from droptics.cli.app import app
 from droptics.papers import claims, figures
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("index", "quickstart", "idea", "choose", "notation", "extend", "audit", "bounds", "api", "changelog", "cite")
+PAGES = (
+    *("index", "quickstart", "idea", "choose", "notation", "need", "policy", "extend", "audit", "bounds", "api"),
+    *("changelog", "cite"),
+)
 ROOMS = (
     "penalties",
     "optima",
@@ -48,6 +51,15 @@ def check_pages(site):
     names = [*PAGES, *(f"rooms/{name}" for name in ROOMS), *(f"generated/{name}" for name in GENERATED)]
     missing = [name for name in names if not (site / "html" / f"{name}.html").is_file()]
     assert not missing
+
+
+def check_short_list(site):
+    """`llms.txt` names every page but the first."""
+    text = (site / "html" / "llms.txt").read_text()
+    assert text.startswith("# droptics\n")
+    linked = set(re.findall(r"\]\((.+?)\)", text))
+    pages = {path.relative_to(site / "docs").with_suffix(".html").as_posix() for path in (site / "docs").rglob("*.md")}
+    assert linked == pages - {"index.html"}
 
 
 def check_claims(site):
@@ -109,6 +121,7 @@ def test_the_site_builds_without_a_warning_and_is_complete(tmp_path):
     """One test, so that workers do not build the site several times."""
     site = built(tmp_path)
     check_pages(site)
+    check_short_list(site)
     check_claims(site)
     check_errata_and_figures(site)
     check_measurements(site)
