@@ -190,6 +190,11 @@ class DropoutRegressor(RegressorMixin, _DropoutNetwork):  # type: ignore[misc]
         low, high = self.predictive(X).interval(level, self.noise_)
         return low[:, 0].numpy(), high[:, 0].numpy()
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # the score is a log density, not the share of variance explained
+        return tags
+
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Mean log density of the observations, exact where nothing is sampled; more is better."""
         targets = torch.from_numpy(np.asarray(y, dtype=np.float64))[:, None]
