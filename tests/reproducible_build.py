@@ -3,7 +3,7 @@
     python tests/reproducible_build.py dist
 
 The folder then holds the archives, each with the date of the commit: whoever builds the same commit with the same
-setuptools gets the same bytes and can see that what is published came from these sources.
+Python and setuptools gets the same bytes and can see that what is published came from these sources.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def main(target: Path) -> None:
     """Two builds; the first is kept when the second equals it."""
     log = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, check=True, capture_output=True, text=True)
     date = int(log.stdout)
+    os.umask(0o022)  # rights of files are part of a wheel
     with tempfile.TemporaryDirectory() as name:
         first, second = (build(Path(name) / part, date) for part in ("first", "second"))
         for file in sorted(first.iterdir()):
