@@ -73,7 +73,9 @@ class Numbers:
         """Whether the value is one; finiteness is said by `check_finite`."""
         if not isinstance(value, Tensor) or not value.is_floating_point() or value.layout != torch.strided:
             return False
-        wide = not self.square or (value.ndim >= 2 and value.shape[-1] == value.shape[-2] > 0)
+        # decompositions of square matrices exist in single and double precision only
+        fine = value.dtype in (torch.float32, torch.float64)
+        wide = not self.square or (fine and value.ndim >= 2 and value.shape[-1] == value.shape[-2] > 0)
         return wide and value.device.type != "meta"
 
     def __str__(self) -> str:

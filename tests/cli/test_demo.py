@@ -51,7 +51,7 @@ def test_the_demo_answers_every_question(shown):
 def test_the_page_holds_the_pictures_and_links_that_exist(shown):
     _, out = shown
     page = (out / "index.html").read_text()
-    assert page.count("data:image/png;base64,") == 5
+    assert page.count("data:image/png;base64,") == 6
     links = re.findall(r'href="([^"#:]+)"', page)
     assert "audit.html" in links
     for link in links:

@@ -277,6 +277,7 @@ CALLS: dict[str, dict[str, Any]] = {
         "relevant": lambda: np.eye(3, 4),
         "at": lambda: (1, 2),
     },
+    "equalization.order_gaps": {"model": deep, "masks": lambda: Product([Bernoulli(0.3, 3), Bernoulli(0.2, 2)])},
     "recommenders.diagnose": {"model": fitted},
     "relu_cost": {"model": lambda: relu(3), "sample": sample, "masks": lambda: Bernoulli(0.3, 10)},
     "relu_criterion": {"model": lambda: relu(3), "sample": sample, "masks": lambda: Bernoulli(0.3, 10)},

@@ -11,6 +11,7 @@ import torch
 
 import droptics
 from droptics import bounds
+from droptics.datasets import DatasetMissing
 from hostile.calls import call, public, returned, unsound, valid_arguments
 from hostile.judging import attempts, judged
 
@@ -142,7 +143,10 @@ def test_every_public_name_has_a_valid_call(name: str) -> None:
         pytest.skip("takes minutes, or is listed as open")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = call(PUBLIC[name], valid_arguments(name, PUBLIC[name]))
+        try:
+            result = call(PUBLIC[name], valid_arguments(name, PUBLIC[name]))
+        except DatasetMissing as missing:
+            pytest.skip(str(missing))
     assert unsound(result) != "nan"
 
 

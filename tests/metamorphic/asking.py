@@ -199,8 +199,11 @@ def kinds(problem: Problem) -> tuple[Any, ...]:
     """What kind of point the model, the origin and the optimum are."""
     if not problem.masks.independent:
         raise NoClosedForm("the optimum is a search")
-    best = d.optimum(problem.family, problem.data, problem.masks).model
-    seen = [landscapes.inspect(model, problem.data, problem.masks) for model in (problem.model, origin(problem), best)]
+    best = d.optimum(problem.family, problem.data, problem.masks)
+    if not best.certified:
+        raise NoClosedForm("whether it is the global minimum is not known at this precision")
+    models = (problem.model, origin(problem), best.model)
+    seen = [landscapes.inspect(model, problem.data, problem.masks) for model in models]
     return tuple(item.kind for item in seen)
 
 

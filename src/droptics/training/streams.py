@@ -136,7 +136,7 @@ class _Population:
     def __init__(self, data: Moments) -> None:
         identity = torch.eye(data.xx.shape[0], dtype=data.xx.dtype, device=data.xx.device)
         plain = torch.equal(data.xx, identity)
-        second, units = equilibrate(data.xx)
+        second, units = (identity, torch.ones_like(data.xx[0])) if plain else equilibrate(data.xx)
         self._root = None if plain else psd_root(second) * units
         inverse = identity if plain else psd_inverse_root(second)
         self._map = data.yx / units @ inverse @ inverse / units
