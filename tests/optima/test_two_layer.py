@@ -230,6 +230,18 @@ def test_tied_never_beaten_from_fifty_starts(M, masks):
         assert float(reached.min()) <= found.objective + 1e-5 * found.scale
 
 
+@pytest.mark.parametrize("rates", [[0.0, 0.013], [0.35, 0.52], [0.1, 0.2, 0.3], [0.1, 0.2, 0.3, 0.4]])
+def test_tied_network_of_unequal_rates_without_a_positive_eigenvalue(rates):
+    # every network adds to the error of a map that reverses signs: the best one answers zero
+    data = Moments.of_map(-torch.diag(torch.tensor([2.0, 1.0, 0.5]).double()))
+    masks = Bernoulli(torch.tensor(rates), len(rates))
+    found = optimum(Autoencoder, data, masks)
+    assert found.rank == 0
+    assert found.certified
+    assert not found.model.U.any()
+    close(found.objective, 5.25, 1e-12)
+
+
 def test_tied_needs_isotropic_inputs():
     with pytest.raises(NoClosedForm, match="isotropic"):
         optimum(Autoencoder, sample(outputs=4), Bernoulli(0.5, 2))

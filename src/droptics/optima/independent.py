@@ -69,8 +69,8 @@ class Shrinker:
         else:
             shrunk, shares = shrink_unequal(torch.from_numpy(values.copy()), torch.from_numpy(self.strengths))
             kept, penalty = shrunk.numpy(), float(self.strengths @ np.square(shares.numpy()))
-        # what is left of values at rounding level is no direction
-        return kept[kept > len(values) * EPS * values[:1]], penalty
+        # what is left of values at rounding level is no direction; a tied network may have no positive value at all
+        return kept[kept > len(values) * EPS * values[:1].clip(min=0)], penalty
 
 
 def shrunk_svd(target: Tensor, shrinking: Shrinker) -> tuple[Tensor, Tensor, Tensor, float]:
