@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from importlib import import_module
 
+import numpy as np
 import pytest
 import torch
 from cases import laws, normal, sample
@@ -50,6 +52,34 @@ def test_a_small_feature_that_explains_everything_in_float32(examples, scale):
     root = (0.98 / 4) ** 0.5 * scale**-0.5
     reached = TwoLayerLinear(torch.full((1, 4), root * scale**0.5), torch.tensor([[0.0] * 4, [root * scale**-0.5] * 4]))
     assert certify(reached, data, masks).gap >= 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_bound_of_float32_inputs_that_almost_repeat_one_another(seed):
+    # the last input is a combination of the others up to single rounding, and a network may still use what is left
+    draw = np.random.default_rng(seed)
+    inputs, targets = draw.normal(size=(6, 3)).astype(np.float32), draw.normal(size=(6, 1)).astype(np.float32)
+    inputs[:, 2] = inputs[:, 0] - inputs[:, 1]
+    data, masks = Sample(torch.from_numpy(inputs), torch.from_numpy(targets)), Bernoulli(torch.tensor([0.0, 0.3]), 2)
+    found = optimum(TwoLayerLinear, data, masks)
+    # one output and one unit that is never dropped: the least value is that of least squares, here in fractions
+    rows = [[Fraction(float(value)) for value in row] for row in inputs]
+    least = _least_squares(rows, [Fraction(float(value)) for value in targets[:, 0]])
+    assert found.bound <= least + 1e-14 * found.scale
+
+
+def _least_squares(rows: list[list[Fraction]], targets: list[Fraction]) -> float:
+    """The mean squared error of least squares without rounding: every column is cleaned of those before it."""
+    basis: list[list[Fraction]] = []
+    left: list[Fraction] = []
+    for column in [*zip(*rows, strict=True), targets]:
+        left = list(column)
+        for known in basis:
+            share = sum(a * b for a, b in zip(known, left, strict=True)) / sum(a * a for a in known)
+            left = [b - share * a for a, b in zip(known, left, strict=True)]
+        if any(left):
+            basis.append(left)
+    return float(sum(a * a for a in left) / len(targets))
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e-9, 1e-12])

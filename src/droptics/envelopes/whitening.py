@@ -226,7 +226,8 @@ def _of_triangle(triangle: Tensor, loads: Tensor, beyond: Tensor, precision: flo
     target = loads.mT @ basis
     constant = (loads - basis @ target.mT).square().sum() + beyond.square().sum()
     slack = float((loads.mT @ inner[:, alive & ~kept]).detach().square().sum())
-    slack += _qr_slack(target.detach(), float(constant.detach()), roots.detach())
+    # other networks may use these too, and of all directions rounding turns them the most
+    slack += _qr_slack((loads.mT @ inner[:, alive]).detach(), float(constant.detach()), values[alive].detach())
     right = Root(units[:, None] * directions * roots, directions / roots / units[:, None], roots.detach().square())
     return White(target, constant, Root.identity(len(target), target), right, slack)
 
