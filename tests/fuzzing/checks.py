@@ -197,8 +197,7 @@ def _least(instance: Instance) -> Truth:
     if law.kind == "Bernoulli":
         return Truth(constant + oracles.least_spectrum(values, law.strengths, law.size), True, energy)
     masks, chances = law.atoms()
-    characteristic = ((masks - 1) * chances[:, None]).T @ (masks - 1)
-    return Truth(constant + oracles.searched(target, characteristic, random), False, energy)
+    return Truth(constant + oracles.searched(target, masks, chances, random), False, energy)
 
 
 def _grid(instance: Instance) -> tuple[Array, float]:

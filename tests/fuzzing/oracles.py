@@ -174,42 +174,59 @@ def squared_k_support(values: Array, k: int) -> float:
     return float(min(found))
 
 
-def searched(
-    target: Array, characteristic: Array, random: np.random.Generator, starts: int = 3, sweeps: int = 12
-) -> float:
-    """The least ||T||^2 - 2 <T, U H^T> + <1 + C, U^T U o H^T H> met by solving for U and H in turn."""
-    T = target.astype(np.float64)
-    second, width = 1 + characteristic.astype(np.float64), len(characteristic)
-    if not T.size or not T.any():
-        return float(np.square(T).sum())
-    size = np.abs(T).max()
-    T = T / size
-    best = np.square(T).sum()
+def searched(target: Array, masks: Array, chances: Array, random: np.random.Generator) -> float:
+    """The least ||T - U H^T||^2 + sum_m p_m ||U diag(z_m - 1) H^T||^2 met by solving for U and H in turn.
+
+    The normal equations of a solve may be near singular and U and H large: where the search ends is not exact, but the
+    value is that of a network, for sums of squares in extended precision lose nothing to U and H that cancel.
+    """
+    spread = masks - 1
+    second, width = 1 + ((spread * chances[:, None]).T @ spread).astype(np.float64), masks.shape[1]
+    if not target.size or not target.any():
+        return float(np.square(target).sum())
+    size = np.abs(target).max()
+    exact = target / size
+    T = exact.astype(np.float64)
+    best = np.square(exact).sum()
     _, values, right = np.linalg.svd(T, full_matrices=False)
     top = np.zeros((T.shape[1], width))
     count = min(width, len(values))
     top[:, :count] = (right[:count].T) * np.sqrt(values[:count])
     for start in range(3):
         H = top.copy() if start == 0 else random.normal(size=(T.shape[1], width))
-        for _ in range(sweeps):
+        for _ in range(12):
             U = _solved((H.T @ H) * second, (T @ H).T).T
             H = _solved((U.T @ U) * second, (T.T @ U).T).T
-        value = np.square(T).sum() - 2 * (T * (U @ H.T)).sum() + (second * (U.T @ U) * (H.T @ H)).sum()
+        left, outer = U.astype(np.longdouble), H.astype(np.longdouble).T
+        value = _squares(exact, left, outer)
+        for chance, mask in zip(chances, spread, strict=True):
+            value += chance * _squares(np.zeros_like(exact), left * mask, outer)
         best = min(best, value)
     return float(best * size**2)
+
+
+def _squares(target: Array, *factors: Array) -> Any:
+    """At least ||target - product||^2: every entry is raised by what rounding of its sums may have taken off."""
+    product, absolute = factors[0], np.abs(factors[0])
+    for factor in factors[1:]:
+        product, absolute = product @ factor, absolute @ np.abs(factor)
+    # one rounding per term, and two of each number that is itself a quotient or a root
+    level = (8 + sum(len(factor) for factor in factors[1:])) * np.finfo(np.longdouble).eps
+    return np.square(np.abs(target - product) + level * (np.abs(target) + absolute)).sum()
 
 
 def searched_connections(instance: Instance, random: np.random.Generator) -> float:
     """The least criterion of DropConnect met by solving for U and V in turn, features scaled to unit power."""
     root = np.sqrt(instance.shares)[:, None]
-    x, y = root * instance.exact("inputs"), (root * instance.exact("targets")).astype(np.float64)
-    sizes = np.sqrt(np.square(x).sum(0))
-    x = (x[:, sizes > 0] / sizes[sizes > 0]).astype(np.float64)
+    rows, y = root * instance.exact("inputs"), root * instance.exact("targets")
+    sizes = np.sqrt(np.square(rows).sum(0))
+    rows = rows[:, sizes > 0] / sizes[sizes > 0]
     energy, width = float(np.square(y).sum()), instance.numbers["U"].shape[1]
-    if not x.size or energy == 0:
+    if not rows.size or energy == 0:
         return energy
-    strength = float(instance.laws[0].strengths[0])
-    xx, yx, features = x.T @ x, y.T @ x / np.sqrt(energy), x.shape[1]
+    y = y / np.sqrt(np.square(y).sum())
+    strength, x = float(instance.laws[0].strengths[0]), rows.astype(np.float64)
+    xx, yx, features = x.T @ x, y.T.astype(np.float64) @ x, x.shape[1]
     best = 1.0
     for _ in range(2):
         V = random.normal(size=(features, width))
@@ -219,9 +236,10 @@ def searched_connections(instance: Instance, random: np.random.Generator) -> flo
             gram = U.T @ U
             normal = np.kron(xx, gram) + strength * np.kron(np.eye(features), np.diag(np.diag(gram)))
             V = _solved(normal, (yx.T @ U).reshape(-1)).reshape(features, width)
-        product = U @ V.T
-        noise = strength * (np.square(U).sum(0) * np.square(V).sum(0)).sum()
-        best = min(best, 1 - 2 * (yx * product).sum() + ((product @ xx) * product).sum() + noise)
+        # the value of this very network: sums of squares in extended precision, as in `searched`
+        left, hidden = V.astype(np.longdouble), U.astype(np.longdouble).T
+        noise = instance.laws[0].strengths[0] * (np.square(hidden).sum(1) * np.square(left).sum(0)).sum()
+        best = min(best, _squares(y, rows, left, hidden) + noise)
     return float(best * energy)
 
 

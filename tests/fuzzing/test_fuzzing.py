@@ -103,3 +103,18 @@ def test_the_oracles_know_the_textbook() -> None:
         np.ones((2, 1)), 2 * np.ones((2, 1)), np.array([0.5, 0.5]), Law("Bernoulli", (0.5,)), False
     )
     assert ridge == pytest.approx(2.0)
+
+
+def test_no_search_goes_below_the_least_value() -> None:
+    """Large factors that cancel, from normal equations that are almost singular, are no way below what is possible."""
+    # all units dropped at once: ||T - A||^2 + ||A||^2 is at least half the energy of T
+    masks, chances = Law("Block", (0.5,), block=2).atoms()
+    target = np.array([[1.0, -1.0], [-4.0, 1.0]], np.longdouble)
+    # no weight reaches the last of three examples, and large ones the second
+    inputs = np.array([[1.0, 1.0], [0.0, 2.0**-12], [0.0, 0.0]])
+    numbers = {"inputs": inputs, "targets": np.ones((3, 1)), "U": np.ones((1, 2)), "V": np.ones((2, 2))}
+    instance = Instance("Connections", numbers, (Law("Bernoulli", (0.0,) * 4),))
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        assert oracles.searched(target, masks, chances, random) >= 19 / 2
+        assert oracles.searched_connections(instance, random) >= (1 - 2.0**-51) / 3
