@@ -1,5 +1,7 @@
 """DropBlock and general laws: the k-support bound, factors that attain it, and honesty where nothing does."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
@@ -286,3 +288,18 @@ def test_the_rank_of_what_a_search_finds(scale):
     assert found.rank == 1
     plain = optimum(TwoLayerLinear, Moments.of_map(scale * normal(3, 4)), SlidingBlock(0.05, 4, 2))
     assert plain.rank == int(torch.linalg.matrix_rank(plain.model.matrix(), rtol=1e-8))
+
+
+@pytest.mark.parametrize("small", [2.0**-10, 2.0**-20, 2.0**-28])
+def test_strength_of_an_almost_singular_law_is_never_too_large(small):
+    # C = [[a, b], [b, c]]: 1^T C^-1 1 = (a + c - 2 b) / (a c - b^2), here in fractions of the entries as they are
+    for shift in range(40):
+        a, b, c = 3.0, 1.0 + shift / 7, (1.0 + shift / 7) ** 2 / 3 + small
+        exact = [Fraction(value) for value in (a, b, c)]
+        strength = (exact[0] * exact[2] - exact[1] ** 2) / (exact[0] + exact[2] - 2 * exact[1])
+        found = frobenius_strength(torch.tensor([[a, b], [b, c]], dtype=torch.float64))
+        # the division at the end rounds once, the sum and what it adds twice each
+        assert found <= float(strength) * (1 + 2.0**-50)
+        # eigenvalues, at least det / trace, are off by 8 eps of the largest and are lowered by as much
+        lowest, level = 3 * small / (a + c), 8 * 2.0**-52 * (a + c)
+        assert found >= float(strength) * (1 - 2 * level / lowest)

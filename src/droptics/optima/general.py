@@ -71,13 +71,17 @@ def _covering(weights: Tensor) -> Tensor:
 
 
 def _ones_form(matrix: Tensor) -> float:
-    """1 / (1^T matrix^+ 1) for a positive semi-definite matrix; 0 when 1 is not in its range."""
+    """At most 1 / (1^T matrix^+ 1) for a positive semi-definite matrix; 0 when 1 is not in its range.
+
+    Eigenvalues are known up to a level of rounding, and all of them may be smaller by that.
+    """
     values, vectors = torch.linalg.eigh((matrix + matrix.mT) / 2)
     kept = values > 1e-10 * values[-1].clamp_min(0)
     weights = vectors.sum(0).square()
     if float(weights[~kept].sum()) > 1e-10 * len(matrix) or not bool(kept.any()):
         return 0.0
-    return 1.0 / float((weights[kept] / values[kept]).sum())
+    level = 4 * len(matrix) * EPS * values[-1]
+    return 1.0 / float((weights / (values - level).clamp_min(level)).sum())
 
 
 def general_bound(white: White, masks: MaskLaw) -> tuple[float, str]:
