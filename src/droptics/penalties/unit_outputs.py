@@ -21,9 +21,8 @@ from droptics.models import Autoencoder, Connections, Factorization, LastLayer, 
 class UnitOutputs(NamedTuple):
     """g_j(x) = features_j(x) head_j(x): what unit j adds to the outputs.
 
-    Attributes:
-        features: (..., examples, units).
-        head: (..., examples or 1, outputs, units); 1 where the outgoing weights are the same for all examples.
+    Features are (..., examples, units), the head is (..., examples or 1, outputs, units), with 1 where the outgoing
+    weights are the same for all examples.
     """
 
     features: Tensor
