@@ -110,6 +110,14 @@ def test_bounded_losses_have_a_guarantee(loss: Loss, law: MaskLaw) -> None:
 RATES = (1e-9, 1e-3, 0.02, 0.06, 0.2, 0.5, 0.9, 0.98, 1 - 1e-6)
 
 
+@pytest.mark.parametrize("samples", [100, 367, 368, 1000])
+def test_the_control_of_single_units_waits_for_pairs(samples: int) -> None:
+    """At rate 0.1 two units fall together once in 100 draws; 0.99^n passes 2.5 % at 368."""
+    model, sizes = FAMILIES["deep"]
+    answer = penalty(model, SAMPLE, by_layer(0.1, *sizes), MonteCarlo(samples, confidence=0.95))
+    assert ("control variate" in answer.method) == (0.99**samples <= 0.025)
+
+
 RUNS = 24
 
 

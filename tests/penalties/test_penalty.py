@@ -91,16 +91,16 @@ def test_monte_carlo_interval_has_its_confidence():
 def test_control_variate_reduces_the_interval_and_says_so():
     model, law = TwoLayerLinear(normal(OUTPUTS, 5), normal(INPUTS, 5)), Bernoulli(0.1, 5)
     shifted = Sample(sample().inputs, sample().targets + 100)
-    estimate = penalty(model, shifted, law, MonteCarlo(samples=500))
+    estimate = penalty(model, shifted, law, MonteCarlo(samples=1000))
     assert "control variate" in estimate.method
     generator = torch.Generator().manual_seed(0)
     plain = torch.stack(
         [
             (model.outputs(shifted.inputs, z) - shifted.targets).square().sum(1).mean()
-            for z in law.multipliers(500, generator)
+            for z in law.multipliers(1000, generator)
         ]
     )
-    assert float(estimate.upper - estimate.lower) < 0.5 * 2 * 2.6 * float(plain.std()) / math.sqrt(500)
+    assert float(estimate.upper - estimate.lower) < 0.5 * 2 * 2.6 * float(plain.std()) / math.sqrt(1000)
 
 
 def test_gaussian_masks_need_only_two_moments():

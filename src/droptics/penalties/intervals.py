@@ -55,11 +55,15 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Values of the draws (samples, *batch) after `used` fitted control variates were removed, and a note on it."""
+    """Values of the draws (samples, *batch) after `used` fitted control variates were removed, and a note on it.
+
+    `pairs` says that the controls hold what single units do, so that the values rest on what two do together.
+    """
 
     values: Tensor
     used: int = 0
     note: str = ""
+    pairs: bool = False
 
 
 def concluded(question: Question, candidates: Sequence[Draws], how: str) -> Estimate:
@@ -73,7 +77,11 @@ def concluded(question: Question, candidates: Sequence[Draws], how: str) -> Esti
     reason = rare_outcomes(question.model, question.masks, method.samples)
     chosen = candidates[-1]
     if reason is None:
-        carried = [bool((effective_draws(draws.values, rounding) >= FEW).all()) for draws in candidates]
+        shown = pairs_are_shown(question)
+        carried = [
+            (shown or not draws.pairs) and bool((effective_draws(draws.values, rounding) >= FEW).all())
+            for draws in candidates
+        ]
         chosen = next((draws for draws, good in zip(candidates, carried, strict=True) if good), chosen)
         reason = None if any(carried) else "so few draws carry the variance"
     mean, safe = chosen.values.mean(0), guaranteed(question, bare, rounding)
@@ -123,6 +131,17 @@ def rare_outcomes(model: Model, masks: MaskLaw, samples: int) -> str | None:
     if samples * passing < FEW:
         return f"signals pass all masks in so small a share ({passing:.2g}) of {samples} draws"
     return None
+
+
+def pairs_are_shown(question: Question) -> bool:
+    """Whether two rare outcomes happen together in some draw, but for half of the chance that the interval may fail.
+
+    Draws without such a pair look alike once the effects of single units are removed, and the interval shrinks around
+    a mean that lacks the pair. It then fails on one side, which has half of 1 - confidence; draws with one pair are
+    caught by `effective_draws`.
+    """
+    missed = (1 - question.masks.rarest**2) ** question.method.samples
+    return missed <= (1 - question.method.confidence) / 2
 
 
 def effective_draws(values: Tensor, rounding: Tensor) -> Tensor:

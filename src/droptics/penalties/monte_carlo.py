@@ -67,4 +67,4 @@ def _regress_out(value: Tensor, control: Tensor) -> list[Draws]:
     weight = (unit * scaled).sum(0) / power
     share = 1 - float((weight.square() * power).sum() / scaled.square().sum())
     note = f", first-order control variate leaves {max(share, 0.0):.0%} of the variance"
-    return [Draws(value - weight * reach * (control / size), 1, note)]
+    return [Draws(value - weight * reach * (control / size), 1, note, pairs=True)]
