@@ -68,9 +68,15 @@ def check_penalty(instance: Instance) -> list[Check]:
 
 
 def check_enumerated(instance: Instance) -> list[Check]:
-    """Enumeration takes differences of large numbers, and has to say what it lost."""
+    """Enumeration takes differences of large numbers, and has to say what it lost.
+
+    It adds in float64 whatever the moments are, and takes them as given; the oracle has the sample. Every moment of it
+    was rounded to the precision of the instance, by eps / 2 of E |x_i x_j| at most: eps / 2 of the size together.
+    """
     answer = d.penalty(instance.model, instance.data, instance.masks, d.Enumerate())
-    return _compared("penalty", answer, oracles.penalty(instance))
+    check = _compared("penalty", answer, oracles.penalty(instance))[0]
+    given = _eps(instance) / 2 * check.size if instance.moments else 0.0
+    return [replace(check, allowed=check.allowed + given)]
 
 
 def check_criterion(instance: Instance) -> list[Check]:
@@ -301,7 +307,11 @@ def check_ridge(instance: Instance) -> list[Check]:
         (instance.shares[:, None] * np.square(wrong)).sum()
         + strength * (powers * np.square(np.atleast_2d(fitted.coef_))).sum()
     )
-    level = 64 * _length(instance) * DOUBLE * energy
+    # Coefficients that are least for inputs moved by E leave at most |y - X w*| + |E w*| + |E w|, w* being the best.
+    # Rounding moves every input relative to its size: little, but where inputs are nearly collinear w is large.
+    step = 64 * _length(instance) * DOUBLE
+    moved = 2 * step * float(np.sqrt(np.square(np.abs(np.atleast_2d(fitted.coef_)) @ np.sqrt(powers)).sum()))
+    level = step * energy + moved * (2 * np.sqrt(max(truth, 0.0)) + moved)
     return [
         Check("objective", abs(fitted.objective_ - truth), level, energy),
         Check("reached", abs(reached - truth), level, energy),

@@ -321,7 +321,9 @@ def smaller(instance: Instance) -> Iterator[Instance]:
             powers = np.where(
                 value == 0, 0, np.sign(value) * 2.0 ** np.round(np.log2(np.abs(np.where(value, value, 1))))
             )
-        for simpler in (np.sign(value), powers, np.round(value), np.round(value, 1)):
+        for rounder in (np.sign(value), powers, np.round(value), np.round(value, 1)):
+            # numbers of a single precision instance are those that its tensors hold
+            simpler = rounder.astype(np.float32).astype(np.float64) if instance.single else rounder
             if not np.array_equal(simpler, value) and np.abs(simpler).sum() < np.inf:
                 yield replace(instance, numbers=instance.numbers | {name: simpler})
     for place, law in enumerate(instance.laws):

@@ -65,12 +65,14 @@ def penalty(instance: Instance) -> tuple[float, float]:
     if instance.family != "ReLUNet":  # the mean of the outputs does not move
         value = (weights * np.square(moved).sum(-1)).sum()
     spread = np.abs(masks - 1)
-    size = (weights * np.square(outputs(instance, spread, True)).sum(-1)).sum()
+    changes = outputs(instance, spread, True)
     if instance.family in ("DeepLinear", "ReLUNet"):
-        largest, inside = outputs(instance, masks, True), outputs(instance, ones, True)
-        size = (weights * np.square(largest - inside).sum(-1)).sum() + size
+        # products of layers change by products of some z - 1 with ones of the other layers, all of them counted
+        inside = outputs(instance, ones, True)
+        changes = outputs(instance, 1 + spread, True) - inside
+    size = (weights * np.square(changes).sum(-1)).sum()
     if instance.family == "ReLUNet":
-        size = size + 2 * (weights * (np.abs(wrong) * (largest + inside)).sum(-1)).sum()
+        size = size + 2 * (weights * (np.abs(wrong) * (outputs(instance, masks, True) + inside)).sum(-1)).sum()
     return float(value), float(size)
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
-from droptics import Bernoulli, penalty
+from droptics import Bernoulli, MonteCarlo, penalty
 from fuzzing import oracles
-from fuzzing.checks import Check, check_penalty
+from fuzzing.checks import Check, check_enumerated, check_penalty
 from fuzzing.instances import Instance, Law, draw, smaller
 from fuzzing.routines import ROUTINES, Routine
 from fuzzing.running import Record, instance_of, judged, load, run, shortest, store
@@ -37,6 +38,55 @@ def test_intervals_cover(name: str) -> None:
     hits, total = (sum(pair[i] for pair in record.covered.values()) for i in (0, 1))
     assert total == 4 * PORTION
     assert hits >= 0.95 * total - 4 * (0.95 * 0.05 * total) ** 0.5
+
+
+@pytest.mark.slow
+def test_student_intervals_cover_where_pairs_are_rare() -> None:
+    """800 networks at rate 0.1 and 100 draws, guaranteed intervals aside: fails by chance in one of 10,000 trials."""
+    random, hits, count = np.random.default_rng(7), 0, 0
+    for _ in range(800):
+        drawn = draw(random, "DeepLinear", "one", moments=False)
+        laws = tuple(Law("Bernoulli", (0.1,) * law.size) for law in drawn.laws)
+        instance = replace(drawn, laws=laws, single=False)
+        method = MonteCarlo(100, seed=instance.seed, confidence=0.95)
+        answer = penalty(instance.model, instance.data, instance.masks, method)
+        if "guaranteed" not in answer.method:
+            hits += float(answer.lower) <= oracles.penalty(instance)[0] <= float(answer.upper)
+            count += 1
+    assert hits >= binom.ppf(1e-4, count, 0.95)
+
+
+FOUND = [
+    ("penalty, enumerated", 1296),
+    ("penalty, enumerated", 1964),
+    ("penalty of DeepLinear", 9792),
+    ("DropoutRidge", 2036),
+    ("DropoutRidge", 4870),
+]
+
+
+@pytest.mark.parametrize(("name", "index"), FOUND)
+def test_what_was_found_agrees(name: str, index: int) -> None:
+    assert judged(ROUTINES[name], instance_of(ROUTINES[name], 0, index))[1] == ""
+
+
+def test_rounded_moments_excuse_no_arithmetic_of_their_precision() -> None:
+    """Half an eps of the size for the moments and one of the value for the answer; the sum itself is float64."""
+    for index in (1296, 1964):
+        instance = instance_of(ROUTINES["penalty, enumerated"], 0, index)
+        (check,) = check_enumerated(instance)
+        value, eps = oracles.penalty(instance)[0], float(np.finfo(np.float32).eps)
+        assert instance.single
+        assert instance.moments
+        assert check.allowed <= 0.51 * eps * check.size + 1.01 * eps * value
+
+
+@pytest.mark.parametrize("family", ["TwoLayerLinear", "DeepLinear", "ReLUNet"])
+def test_no_penalty_exceeds_its_size(family: str) -> None:
+    routine = ROUTINES[f"penalty of {family}"]
+    for index in (*range(100), 9792):
+        value, size = oracles.penalty(instance_of(routine, 0, index))
+        assert abs(value) <= size * (1 + 1e-9)
 
 
 def wrong(instance: Instance) -> list[Check]:
@@ -86,6 +136,14 @@ def test_smaller_instances_fit_together() -> None:
             for simpler in smaller(instance_of(ROUTINES[name], 0, index)):
                 assert not judged(ROUTINES[name], simpler)[1].startswith(("ValueError", "IndexError"))
                 break
+
+
+def test_smaller_instances_hold_numbers_of_their_precision() -> None:
+    instance = instance_of(ROUTINES["penalty, enumerated"], 0, 2692)
+    assert instance.single
+    for simpler in smaller(instance):
+        for name, value in simpler.numbers.items():
+            assert np.array_equal(simpler.tensor(name).double().numpy(), value)
 
 
 def test_the_oracles_know_the_textbook() -> None:
