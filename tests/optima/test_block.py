@@ -290,7 +290,7 @@ def test_the_rank_of_what_a_search_finds(scale):
     assert plain.rank == int(torch.linalg.matrix_rank(plain.model.matrix(), rtol=1e-8))
 
 
-@pytest.mark.parametrize("small", [2.0**-10, 2.0**-20, 2.0**-28])
+@pytest.mark.parametrize("small", [2.0**-10, 2.0**-20, 2.0**-24])
 def test_strength_of_an_almost_singular_law_is_never_too_large(small):
     # C = [[a, b], [b, c]]: 1^T C^-1 1 = (a + c - 2 b) / (a c - b^2), here in fractions of the entries as they are
     for shift in range(40):
