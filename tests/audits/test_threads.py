@@ -89,11 +89,11 @@ def test_the_last_of_two_threads_restores_the_mode():
     def stay():
         with evaluating(net):
             inside.set()
-            leave.wait(5)
+            leave.wait(120)
 
     other = threading.Thread(target=stay)
     other.start()
-    inside.wait(5)
+    inside.wait(120)
     with evaluating(net):
         assert not net.training
     assert not net.training, "the other thread still evaluates"

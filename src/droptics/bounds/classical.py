@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from droptics.arguments import Count, Extended, Finite, NonNegative, Positive, Probability, check_arguments
+from droptics.arguments import Examples, Extended, Finite, NonNegative, Positive, Probability, check_arguments
 from droptics.checks import check_positive, check_probability
 from droptics.estimates import Bound
 
@@ -13,7 +13,7 @@ from droptics.estimates import Bound
 def uniform(
     risk: NonNegative,
     complexity: Extended,
-    examples: Count,
+    examples: Examples,
     *,
     confidence: Probability = 0.95,
     empirical: bool = False,
@@ -34,7 +34,7 @@ def uniform(
 def squared(
     risk: NonNegative,
     complexity: Extended,
-    examples: Count,
+    examples: Examples,
     *,
     deviation: Finite = 2.0,
     confidence: Probability = 0.95,

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, Finite, NonNegative, Probability, check_arguments
+from droptics.arguments import Examples, Finite, NonNegative, Probability, check_arguments
 from droptics.bounds.classical import check_non_negative, crossing, failure_probability, squared, tail
 from droptics.checks import check_positive
 from droptics.data import Entries, Sample, average
@@ -29,7 +29,7 @@ def completion(
     *,
     alpha: NonNegative | None = None,
     shape: tuple[int, int] | None = None,
-    examples: Count | None = None,
+    examples: Examples | None = None,
     risk: NonNegative | None = None,
     confidence: Probability = 0.95,
     smoothing: NonNegative | None = None,
@@ -141,7 +141,7 @@ def rademacher(
     *,
     alpha: NonNegative | None = None,
     norm: NonNegative | None = None,
-    examples: Count | None = None,
+    examples: Examples | None = None,
     retentivity: NonNegative | None = None,
     side: Literal["upper", "lower"] = "upper",
     symmetrized: bool = False,
@@ -183,7 +183,7 @@ def relu(
     *,
     alpha: NonNegative | None = None,
     norm: NonNegative | None = None,
-    examples: Count | None = None,
+    examples: Examples | None = None,
     retentivity: NonNegative | None = None,
     risk: NonNegative | None = None,
     confidence: Probability = 0.95,

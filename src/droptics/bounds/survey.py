@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, NonNegative, Positive, check_arguments
+from droptics.arguments import Examples, NonNegative, Positive, check_arguments
 from droptics.checks import check_positive
 from droptics.data import Sample
 from droptics.estimates import Bound
@@ -20,7 +20,7 @@ def surveyed(
     model: Model | Sequence[Tensor],
     data: Sample | None = None,
     *,
-    examples: Count | None = None,
+    examples: Examples | None = None,
     power: Positive = 1.0,
     input_norm: NonNegative | None = None,
 ) -> dict[str, Bound]:
