@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from droptics.files import check_folder, check_target, replacing, write_text
-from droptics.files.arrays import write_arrays, write_tensors
+from droptics.files.arrays import read_safetensors, write_arrays, write_tensors
 
 
 def _break_off(path):
@@ -159,3 +159,15 @@ def test_two_processes_on_one_file(tmp_path):
     assert [writer.returncode for writer in writers] == [0, 0]
     assert seen <= {"a" * 5000, "b" * 5000}
     assert [item.name for item in tmp_path.iterdir()] == ["shared.txt"]
+
+
+def test_the_same_content_gives_the_same_bytes(tmp_path):
+    """The library behind it orders texts by a hash that is drawn anew for every file."""
+    tensors = {"b": torch.arange(6.0), "a": torch.ones(2, 3)}
+    texts = {name: f'{name} "\\\n\t\x01\x7fé😀' for name in ("state", "format", "z", "facts", "a")}
+    for i in range(12):
+        write_tensors(tmp_path / f"{i}.safetensors", tensors, texts)
+    assert len({path.read_bytes() for path in tmp_path.glob("*.safetensors")}) == 1
+    read, found = read_safetensors(tmp_path / "0.safetensors")
+    assert found == texts
+    assert all(torch.equal(read[name], tensors[name]) for name in tensors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
 import os
 import zipfile
@@ -141,3 +142,15 @@ def _write(
             save(content, partial, dict(texts) if texts else None)
         except SafetensorError as error:
             raise OSError(f"{path} cannot be written: {error}") from error
+        if texts and len(texts) > 1:
+            _sort_texts(Path(partial))
+
+
+def _sort_texts(path: Path) -> None:
+    """Order the texts of a .safetensors header: the library writes them as its hash falls, every time another way."""
+    with path.open("r+b") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        file.seek(8)
+        file.write(json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(length))
