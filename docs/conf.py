@@ -2,8 +2,9 @@
 
 import sys
 from pathlib import Path
+from typing import Annotated, get_args, get_origin
 
-from droptics import __version__
+from droptics import __version__, arguments
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -45,7 +46,10 @@ smartquotes_action = "qe"  # two dashes are an option of a command, not a long d
 exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
-autodoc_type_aliases = {"ArrayLike": "ArrayLike"}  # else NumPy's union of ten types is spelled out
+# else NumPy's union of ten types, and the checks that ride on a number's type, are spelled out
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"} | {
+    name: get_args(kind)[0].__name__ for name, kind in vars(arguments).items() if get_origin(kind) is Annotated
+}
 python_use_unqualified_type_names = True
 default_role = "code"
 

@@ -87,7 +87,7 @@ _MOST = 2**31 - 1
 Count = Annotated[int, Range(1, _MOST, whole=True, text="a positive whole number (at most 2^31 - 1)")]
 Whole = Annotated[int, Range(0, _MOST, whole=True, text="a whole number of at least 0 (at most 2^31 - 1)")]
 # A bound may ask for more examples than anybody has, and is asked again with what it said.
-Examples = Annotated[int, Range(1, 2**63 - 1, whole=True, text="a positive whole number of examples")]
+Examples = Annotated[int, Range(1, 2**63 - 1, whole=True, text="a positive whole number (at most 2^63 - 1)")]
 Bytes = Annotated[int, Range(1, 2**63 - 1, whole=True, text="a positive whole number of bytes")]
 Seed = Annotated[int, Range(0, 2**63 - 1, whole=True, text="a seed, a whole number from 0 to 2^63 - 1")]
 Probability = Annotated[float, Range(0, 1, "both", text="a number strictly between 0 and 1")]
