@@ -28,9 +28,9 @@ import surprise_sgd
 from droptics.datasets import Ratings, movielens, planted_ratings
 from droptics.recommenders import DropoutCompletion, default_drop
 from droptics.recommenders.alternation import Strengths
-from droptics.recommenders.engines import Threads
 from droptics.recommenders.ratings import Observations, observations
 from droptics.recommenders.sgd import objective
+from droptics.recommenders.sweepers import Threads
 from harness import RESULTS, Row, report
 
 WIDTH = 70

@@ -19,9 +19,9 @@ import torch
 
 from droptics.datasets import planted_ratings
 from droptics.recommenders.alternation import Strengths
-from droptics.recommenders.engines import Device, Threads
 from droptics.recommenders.ratings import Observations, observations
 from droptics.recommenders.sgd import descend
+from droptics.recommenders.sweepers import Device, Threads
 from harness import Row, report
 
 STRENGTHS = Strengths(70, expected=2.0)

@@ -24,8 +24,8 @@ from droptics.data import Moments
 from droptics.masks import Bernoulli
 from droptics.models import TwoLayerLinear
 from droptics.optima import optimum
-from droptics.training import Cosine, Dropout, Inverse, Penalized, Recording, train, triton_kernels
-from droptics.training.streams import Stream
+from droptics.training import Cosine, Dropout, Inverse, Penalized, Recording, train, triton_steps
+from droptics.training.draws import Stream
 
 DEVICE = "cuda"
 STEPS = 10_000
@@ -151,14 +151,14 @@ def kernel_rows(flops: float, bandwidth: float) -> list[Row]:
         x, y, z = draws.inputs[:, :, 0], draws.targets[:, :, 0], draws.multipliers[:, :, 0]
         rates = torch.full((runs, count), 2e-4, device=DEVICE)
         weights = [
-            torch.nn.functional.pad(tensor.to(DEVICE), (0, triton_kernels.power_of_two(WIDTH) - WIDTH))
+            torch.nn.functional.pad(tensor.to(DEVICE), (0, triton_steps.power_of_two(WIDTH) - WIDTH))
             for tensor in start(runs).tensors
         ]
         times = {
-            warps: seconds(partial(triton_kernels.descend, weights, WIDTH, x, y, z, rates, warps), 5)
+            warps: seconds(partial(triton_steps.descend, weights, WIDTH, x, y, z, rates, warps), 5)
             for warps in (2, 4, 8, 16)
         }
-        chosen = seconds(partial(triton_kernels.descend, weights, WIDTH, x, y, z, rates), 5)
+        chosen = seconds(partial(triton_steps.descend, weights, WIDTH, x, y, z, rates), 5)
         total = runs * count
         limit = max(FLOPS / flops, BYTES / bandwidth) * total
         table = ", ".join(f"{warps} warps {total / value:.3g}" for warps, value in times.items())

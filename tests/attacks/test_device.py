@@ -26,8 +26,8 @@ from droptics.attacks import (
     ascent,
     attack,
     device,
+    launches,
     perturb,
-    triton_kernels,
 )
 from droptics.attacks.ascent import Ascent, Trail
 from droptics.attacks.device import DeviceAscent
@@ -125,11 +125,11 @@ def both(
     net: nn.Module, points: Tensor, labels: Tensor, threat: Threat, method: Pgd, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Trail, Trail]:
     """The search by the kernel, and the CPU's in double precision."""
-    monkeypatch.setattr(triton_kernels, "runs_on", lambda place: True)
+    monkeypatch.setattr(launches, "runs_on", lambda place: True)
     launched: list[int] = []
     for name in ("climb", "Stepper"):
-        launch = getattr(triton_kernels, name)
-        monkeypatch.setattr(triton_kernels, name, lambda *a, launch=launch, **k: launched.append(1) or launch(*a, **k))
+        launch = getattr(launches, name)
+        monkeypatch.setattr(launches, name, lambda *a, launch=launch, **k: launched.append(1) or launch(*a, **k))
     exact, there = differentiable(net), threat.around(points.to(PLACE))
     slow = Ascent(exact, threat.around(points), labels, method, None).run()
     fast = DeviceAscent(differentiable(net.to(PLACE)), there, labels.to(PLACE), method, None).run()
@@ -227,7 +227,7 @@ def test_examples_leave_only_where_it_saves_time(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_the_kernel_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triton_kernels, "runs_on", lambda place: True)
+    monkeypatch.setattr(launches, "runs_on", lambda place: True)
     net, points, labels = problem(2, 10, dtype=torch.float32)
     score = nn.Sequential(net, nn.ReLU(), nn.Linear(4, 1))
 
@@ -236,10 +236,10 @@ def test_what_the_kernel_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
         method = Pgd(**{"steps": 3, **options})  # type: ignore[arg-type]
         return DeviceAscent(differentiable(model), region, labels, method, None)._kind()
 
-    assert kind(net) == triton_kernels.CROSS_ENTROPY
-    assert kind(net, loss=Margin()) == triton_kernels.MARGIN
-    assert kind(net, loss=Reflected(Margin())) == triton_kernels.MARGIN
-    assert kind(net, loss=Reflected(CrossEntropy())) == triton_kernels.REFLECTED
+    assert kind(net) == launches.CROSS_ENTROPY
+    assert kind(net, loss=Margin()) == launches.MARGIN
+    assert kind(net, loss=Reflected(Margin())) == launches.MARGIN
+    assert kind(net, loss=Reflected(CrossEntropy())) == launches.REFLECTED
     for options in (
         {"norm": "l1"},
         {"dtype": torch.float64},
@@ -248,20 +248,20 @@ def test_what_the_kernel_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         assert kind(net, **options) is None  # type: ignore[arg-type]
     assert kind(score, loss=Logistic()) is None
-    assert triton_kernels.fits([torch.ones(128, 9), torch.ones(16, 128)])
-    assert not triton_kernels.fits([torch.ones(129, 9), torch.ones(16, 129)])
-    assert not triton_kernels.fits([torch.ones(128, 9), torch.ones(17, 128)])
-    assert not triton_kernels.fits([torch.ones(3, 9), torch.ones(1, 3)])
-    assert not triton_kernels.fits([torch.ones(3, 3)] * 3)
+    assert launches.fits([torch.ones(128, 9), torch.ones(16, 128)])
+    assert not launches.fits([torch.ones(129, 9), torch.ones(16, 129)])
+    assert not launches.fits([torch.ones(128, 9), torch.ones(17, 128)])
+    assert not launches.fits([torch.ones(3, 9), torch.ones(1, 3)])
+    assert not launches.fits([torch.ones(3, 3)] * 3)
     monkeypatch.undo()
     assert kind(net) is None  # no GPU under these points
 
 
 def test_the_work_is_cut_by_how_much_there_is() -> None:
     place = torch.device("cpu")
-    assert triton_kernels._shape(1000, "tf32x3", place) == triton_kernels.FEW["tf32x3"]
-    assert triton_kernels._shape(16384, "tf32x3", place) == triton_kernels.MANY["tf32x3"]
-    assert triton_kernels._shape(16384, "tf32", place) == triton_kernels.MANY["tf32"]
+    assert launches._shape(1000, "tf32x3", place) == launches.FEW["tf32x3"]
+    assert launches._shape(16384, "tf32x3", place) == launches.MANY["tf32x3"]
+    assert launches._shape(16384, "tf32", place) == launches.MANY["tf32"]
 
 
 @needs_gpu

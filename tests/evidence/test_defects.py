@@ -39,7 +39,7 @@ DEFECTS = {
         "thesis-alg4",
     ),
     "max-norm does nothing": (
-        "training.engines:MaxNorm.project",
+        "training.descents:MaxNorm.project",
         "tensor.mul_(self.radius / norms.clamp_min(self.radius))",
         "pass",
         "thesis-alg4",
@@ -132,7 +132,7 @@ def test_lost_correlations_of_connections_turn_a_claim_red(monkeypatch):
 
 def test_a_compiled_step_without_its_mask_turns_a_claim_red(monkeypatch):
     """The kernel is compiled, so its masks are replaced where they go in."""
-    engines = importlib.import_module("droptics.training.engines")
+    engines = importlib.import_module("droptics.training.descents")
     true = engines.run_kernel
     monkeypatch.setattr(
         engines, "run_kernel", lambda factors, x, y, z, rates: true(factors, x, y, np.ones_like(z), rates)

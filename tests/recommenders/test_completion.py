@@ -14,9 +14,9 @@ from droptics.norms import weighted_trace
 from droptics.penalties import criterion, penalty, risk
 from droptics.recommenders import DropoutCompletion, RidgeCompletion, default_drop
 from droptics.recommenders.alternation import Strengths, alternate
-from droptics.recommenders.engines import Device, Threads
 from droptics.recommenders.ratings import observations
 from droptics.recommenders.sgd import _step, objective
+from droptics.recommenders.sweepers import Device, Threads
 
 VARIANTS = {
     "expected": Strengths(3, expected=1.5),

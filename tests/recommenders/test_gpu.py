@@ -12,14 +12,14 @@ import pytest
 import torch
 
 from droptics.datasets import planted_ratings
-from droptics.recommenders import DropoutCompletion, triton_kernels
+from droptics.recommenders import DropoutCompletion, triton_rows
 from droptics.recommenders.alternation import Strengths, alternate
-from droptics.recommenders.engines import Device, Threads
 from droptics.recommenders.ratings import Compressed, Observations, observations
+from droptics.recommenders.sweepers import Device, Threads
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 pytestmark = [
-    pytest.mark.skipif(bool(triton_kernels.missing()), reason="needs triton"),
+    pytest.mark.skipif(bool(triton_rows.missing()), reason="needs triton"),
     pytest.mark.skipif(not torch.cuda.is_available() and not INTERPRETED, reason="needs a GPU or TRITON_INTERPRET=1"),
 ]
 PLACE = "cuda" if torch.cuda.is_available() and not INTERPRETED else "cpu"
@@ -58,8 +58,8 @@ def start(data, strengths):
 )
 @pytest.mark.parametrize("held", [1 << 14, 64, 8])  # all rows in registers, some, none
 def test_kernel_equals_the_compiled_one(data, strengths, held, monkeypatch):
-    monkeypatch.setattr(triton_kernels, "HELD", max(held, 16))
-    monkeypatch.setattr(triton_kernels, "TILE", max(held // 2, 16))
+    monkeypatch.setattr(triton_rows, "HELD", max(held, 16))
+    monkeypatch.setattr(triton_rows, "TILE", max(held // 2, 16))
     ours, lines = alternate(device(), data, start(data, strengths), strengths, 2, 3)
     same, others = alternate(Threads(1), data, start(data, strengths), strengths, 2, 3)
     for left, right in zip(ours, same, strict=True):

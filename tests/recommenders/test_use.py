@@ -28,9 +28,9 @@ from droptics.recommenders import (
     diagnose,
 )
 from droptics.recommenders.alternation import Strengths
-from droptics.recommenders.engines import Device, Threads, engine_for
 from droptics.recommenders.ids import Lookup
 from droptics.recommenders.ratings import Compressed, observations
+from droptics.recommenders.sweepers import Device, Threads, engine_for
 
 REAL = os.environ.get("DROPTICS_DATA")
 

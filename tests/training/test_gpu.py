@@ -20,14 +20,14 @@ from droptics.training import (
     SmallCnn,
     philox,
     train,
-    triton_kernels,
+    triton_steps,
 )
+from droptics.training.draws import Stream
 from droptics.training.persistent import PersistentEngine, why_not
 from droptics.training.products import ProductsEngine
-from droptics.training.streams import Stream
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-needs_triton = pytest.mark.skipif(bool(triton_kernels.missing()), reason="needs triton")
+needs_triton = pytest.mark.skipif(bool(triton_steps.missing()), reason="needs triton")
 CUDA = torch.device("cuda")
 INPUTS, OUTPUTS, WIDTH, RUNS = 5, 3, 4, 3
 LAWS = {
@@ -134,7 +134,7 @@ CASES = (  # shape, tied, masked, dtype: every case is compiled anew, so not all
 def test_persistent_kernel_equals_literal_steps_on_given_numbers(shape, tied, masked, dtype):
     runs, steps, inputs, outputs, width = SHAPES[shape]
     outputs = inputs if tied else outputs
-    columns = triton_kernels.power_of_two(width)
+    columns = triton_steps.power_of_two(width)
     shapes = [(outputs, width)] if tied else [(outputs, width), (inputs, width)]
     weights = [0.3 * randn(runs, *part, seed=i, dtype=dtype) for i, part in enumerate(shapes)]
     # views of longer stretches, as the engine passes them
@@ -146,7 +146,7 @@ def test_persistent_kernel_equals_literal_steps_on_given_numbers(shape, tied, ma
     expected, losses = literal([weight.double() for weight in weights], x.double(), y.double(),
                                None if z is None else z.double(), rates.double())  # fmt: skip
     padded = [torch.nn.functional.pad(weight, (0, columns - width)) for weight in weights]
-    found = triton_kernels.descend(padded, width, x, y, z, rates)
+    found = triton_steps.descend(padded, width, x, y, z, rates)
     tolerance = 64 * torch.finfo(dtype).eps * math.sqrt(steps * max(inputs, outputs))
     for ours, theirs in zip(padded, expected, strict=True):
         assert float((ours[..., :width].double() - theirs).abs().max()) <= tolerance * max(1, float(theirs.abs().max()))

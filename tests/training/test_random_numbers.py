@@ -9,10 +9,10 @@ from droptics.data import Moments, Sample
 from droptics.masks import Bernoulli, Block, Gaussian
 from droptics.models import TwoLayerLinear
 from droptics.training import Dropout, Plain, philox
-from droptics.training.engines import TorchEngine
-from droptics.training.numbers import Counted, countable
+from droptics.training.descents import TorchEngine
+from droptics.training.draws import Stream
 from droptics.training.products import ProductsEngine
-from droptics.training.streams import Stream
+from droptics.training.random_numbers import Counted, countable
 
 CPU = torch.device("cpu")
 

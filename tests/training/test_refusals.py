@@ -11,7 +11,7 @@ from droptics.data import Sample
 from droptics.masks import Bernoulli, Block, Product
 from droptics.models import DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.training import Dropout, Penalized, Plain, Recording, train
-from droptics.training.engines import stacked
+from droptics.training.descents import stacked
 
 
 def network():

@@ -39,7 +39,7 @@ from droptics.training import (
     log_steps,
     train,
 )
-from droptics.training.engines import TorchEngine, stacked
+from droptics.training.descents import TorchEngine, stacked
 from droptics.training.exact import deep_gradients, layer_noise
 from droptics.training.objectives import Batch
 from droptics.training.trainees import Trainee

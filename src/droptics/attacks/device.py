@@ -12,7 +12,7 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from droptics.attacks import triton_kernels
+from droptics.attacks import launches
 from droptics.attacks.ascent import Ascent, Climbers
 from droptics.attacks.gradients import PlainMlp
 from droptics.attacks.losses import Margin, Reflected, values
@@ -31,7 +31,7 @@ class DeviceAscent(Ascent):
 
     def _climb(self, now: Climbers, outputs: Tensor | None) -> None:
         tape, kind = self.tape, self._kind()
-        if kind is not None and isinstance(tape, PlainMlp) and triton_kernels.fits(tape.weights):
+        if kind is not None and isinstance(tape, PlainMlp) and launches.fits(tape.weights):
             self._climb_at_once(tape, now, outputs, kind)
         else:
             self._climb_by_replays(now, outputs, kind)
@@ -41,14 +41,14 @@ class DeviceAscent(Ascent):
         loss, method, inputs = self.method.loss, self.method, self.region.inputs
         if method.gradient == "raw" or method.projection == "exact" or self.region.threat.norm == "l1":
             return None
-        if inputs.dtype != torch.float32 or not triton_kernels.runs_on(inputs.device):
+        if inputs.dtype != torch.float32 or not launches.runs_on(inputs.device):
             return None
         inner = loss.loss if isinstance(loss, Reflected) else loss
         if isinstance(inner, Margin):
-            return triton_kernels.MARGIN
+            return launches.MARGIN
         if not isinstance(inner, CrossEntropy):
             return None
-        return triton_kernels.REFLECTED if isinstance(loss, Reflected) else triton_kernels.CROSS_ENTROPY
+        return launches.REFLECTED if isinstance(loss, Reflected) else launches.CROSS_ENTROPY
 
     def _climb_at_once(self, tape: PlainMlp, now: Climbers, outputs: Tensor | None, kind: int) -> None:
         """All steps in one launch; a block of examples ends when all of them are fooled."""
@@ -64,7 +64,7 @@ class DeviceAscent(Ascent):
         before = now.fooled.sum() if now.whole and self.counts else len(self.best) - len(now.rows)
         now.best = self._best_of(now)
         now.points = now.points.clone(memory_format=torch.contiguous_format)
-        counts, gradients = triton_kernels.climb(
+        counts, gradients = launches.climb(
             layers,
             now.region,
             now.targets,
@@ -135,7 +135,7 @@ class DeviceAscent(Ascent):
         assert now.best is not None
         if kind is not None:
             state = (now.points, now.best, now.value, now.fooled)
-            stepper = triton_kernels.Stepper(
+            stepper = launches.Stepper(
                 now.region, now.targets, now.aim, state, sizes, number, counts, kind, self.leaves
             )
 

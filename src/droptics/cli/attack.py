@@ -187,7 +187,7 @@ def _model(path: Path, device: str) -> Any:
     """The model of a file, without ever running code from it."""
     from droptics.cli.modules import read_module
     from droptics.files.limits import check_regular
-    from droptics.files.programs import is_script, read_state
+    from droptics.files.modules import is_script, read_state
 
     check_regular(path)
     if path.suffix == ".pt2" or is_script(path):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from droptics.cli.errors import YourError
 from droptics.files.limits import check_regular
-from droptics.files.programs import is_script, read_program, read_script, read_state
+from droptics.files.modules import is_script, read_program, read_script, read_state
 
 
 def load_module(source: str, state: Path | None = None) -> nn.Module:

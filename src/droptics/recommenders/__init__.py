@@ -3,9 +3,9 @@
 from droptics.recommenders.answers import Errors, Recommendations, UnboundedPredictions, UnknownIds
 from droptics.recommenders.autoencoder import ChoicePoint, Contributions, DropoutAutoencoder
 from droptics.recommenders.autoencoder_completion import AutoencoderCompletion, KernelPoint
-from droptics.recommenders.base import Completion
-from droptics.recommenders.completion import DropoutCompletion, default_drop
+from droptics.recommenders.completion import Completion
 from droptics.recommenders.diagnosis import Diagnosis, diagnose
+from droptics.recommenders.dropout_completion import DropoutCompletion, default_drop
 from droptics.recommenders.implicit import ImplicitDropoutCompletion
 from droptics.recommenders.left_out import LeaveOneOut
 from droptics.recommenders.metrics import HeldOutUsers, Mean, Ranking, hold_out_users, ranking

@@ -1,155 +1,73 @@
-"""DropoutCompletion: an estimator for explicit ratings whose regularizer is dropout, solved without sampling."""
+"""What all completions share: reading ratings, alternating least squares, predicting, recommending, saving."""
 
 from __future__ import annotations
 
+import abc
+import math
+import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from droptics.checks import as_drop
-from droptics.recommenders.alternation import Strengths, Sweep
-from droptics.recommenders.base import Completion
-from droptics.recommenders.rating_model import pair_columns
-from droptics.recommenders.ratings import Observations
-from droptics.recommenders.sgd import descend
+from droptics.checks import check_positive
+from droptics.data import Entries
+from droptics.models import Factorization
+from droptics.recommenders import saving
+from droptics.recommenders.alternation import Strengths, Sweep, alternate
+from droptics.recommenders.answers import UnboundedPredictions
+from droptics.recommenders.folding import fold_in
+from droptics.recommenders.progress import follow
+from droptics.recommenders.rating_model import RatingModel, pair_columns
+from droptics.recommenders.ratings import Compressed, Observations, Source, observations, triple
+from droptics.recommenders.sweepers import engine_for
 
 Array = NDArray[Any]
+_CHUNK = 1 << 16
 
 
-def default_drop(width: int, ratings: int) -> float:
-    """The rate used when none is given: lam = 4.8 width / ratings^(1/3), drop = lam / (1 + lam).
+class Completion(RatingModel):
+    """What all completions share: reading ratings, alternating least squares, predicting, saving.
 
-    The induced penalty is (lam / width) times a squared weighted trace norm, so the best lam grows with the width and
-    lam / width does not; it falls with the number of ratings. The constant and the power were read off MovieLens 100K
-    and 1M and Jester, with biases and the expected penalty.
-
-    >>> round(default_drop(70, 900_000), 2)
-    0.78
-    """
-    strength = 4.8 * width / ratings ** (1 / 3)
-    return strength / (1 + strength)
-
-
-class DropoutCompletion(Completion):
-    """Matrix completion with dropout on the factors, by alternating least squares: no sampling, no learning rate.
-
-    Fits r_ij ~ mean + b_i + c_j + <u_i, v_j> to observed ratings under dropout of the `width` factors with rate
-    lam = drop / (1 - drop): for fixed items every user is one small ridge problem (thesis-prop3, thesis-prop4),
-
-        u_i = (G_i + lam n_i diag(s))^-1 V_i^T y_i     expected,     s_k = sum_j n_j v_jk^2 / n
-        u_i = (G_i + lam diag(G_i))^-1 V_i^T y_i       empirical,    G_i = V_i^T V_i over the ratings of user i
-
-    and jointly its bias. The empirical penalty is what masks on the training ratings minimize on average; its exact
-    minimizer predicts badly for rows with few ratings, so "expected" (the penalty under product sampling, whose
-    least value over factorizations is lam / width times the squared weighted trace norm) is the default, and a
-    number tau mixes (1 - tau) empirical + tau expected. With `smoothing=0` the solutions are those of ALS-WR at a
-    matched strength (droptics-als-wr). By default the shares n_i / n and n_j / n in the expected penalty are averaged
-    with uniform ones, as in the generalization bound that needs no condition on them (thesis-thm11, corrected); the
-    row systems keep their form, (G_i + lam (n_i + n / rows) / 2 diag(s))^-1, and held-out error is lower on sets where
-    activity is uneven.
-
-    Args:
-        width: Number of factors.
-        drop: Probability of dropping a factor, in [0, 1); None takes `default_drop`.
-        penalty: "expected", "empirical", or the share tau of the expected penalty.
-        solver: "als", or "sgd" for the dropout SGD of the thesis (the reference: slower and less exact).
-        biases: Fit a bias per user and item, with ridge `bias_ridge`.
-        center: Subtract the mean of all ratings first; without it factors and biases explain the ratings themselves.
-        smoothing: Mix the shares of ratings of rows and columns in the expected penalty with uniform ones in this
-            proportion: 0 regularizes in proportion to the counts (as ALS-WR does), 1 all rows alike (as plain ridge).
-            The default 0.5 was chosen on held-out parts of training ratings of MovieLens and Jester.
-        sweeps: Passes over users and items (epochs for sgd); ends early when the objective falls by less than
-            `tolerance` times its value.
-        cg_steps: Conjugate-gradient steps per row and half-sweep; None solves every row exactly. Three track the exact
-            solution, because the diagonal penalty conditions the systems well.
-        clip: Clip predictions to the range of the training ratings (True) or to a pair (low, high).
-        device: Run the batched torch path on this device ("cuda"); the compiled kernels on `threads` threads else.
-        engine: Address of a Dask cluster (or a client) that runs the same kernels.
-        memory: Bytes the ratings may take before they are kept on disk, and the budget of a batch on a device.
-        warm_start: Start `fit` from the previous factors where ids are known.
-        progress: A bar (True), a bar where there is a terminal (None), nothing, or a function of each `Sweep`.
-        rate, batch: Learning rate of the mean loss and batch size of the sgd solver.
-
-    Cost of a sweep O(ratings width cg_steps), or O(ratings width^2 + (users + items) width^3) exactly.
-
-    >>> import numpy as np
-    >>> users, items = np.divmod(np.arange(60), 10)
-    >>> model = DropoutCompletion(width=2, drop=0.1).fit((users, items, 3.0 + (users % 2) * (items % 3)))
-    >>> bool(abs(model.predict([1], [2])[0] - 5.0) < 0.5)
-    True
+    Subclasses say what they minimize through `_strengths`.
     """
 
-    def __init__(
-        self,
-        width: int = 30,
-        drop: float | None = None,
-        penalty: str | float = "expected",
-        solver: str = "als",
-        biases: bool = True,
-        *,
-        center: bool = True,
-        smoothing: float = 0.5,
-        bias_ridge: float = 2.0,
-        sweeps: int = 12,
-        cg_steps: int | None = 3,
-        tolerance: float = 1e-5,
-        clip: bool | tuple[float, float] = False,
-        init_scale: float = 0.1,
-        seed: int = 0,
-        dtype: str = "float32",
-        device: str | None = None,
-        threads: int | None = None,
-        engine: Any = None,
-        memory: int = 1 << 32,
-        warm_start: bool = False,
-        progress: bool | Callable[[Sweep], None] | None = False,
-        rate: float = 10.0,
-        batch: int = 2000,
-    ) -> None:
-        self.width, self.drop, self.penalty, self.solver, self.biases = width, drop, penalty, solver, biases
-        self.smoothing = smoothing
-        self.bias_ridge, self.sweeps, self.cg_steps, self.tolerance = bias_ridge, sweeps, cg_steps, tolerance
-        self.clip, self.init_scale, self.seed, self.dtype = clip, init_scale, seed, dtype
-        self.center = center
-        self.device, self.threads, self.engine, self.memory = device, threads, engine, memory
-        self.warm_start, self.progress, self.rate, self.batch = warm_start, progress, rate, batch
+    user_factors_: Array
+    item_factors_: Array
+    mean_: float
+    history_: list[Sweep]
 
-    def _check(self) -> None:
-        super()._check()
-        if self.solver not in ("als", "sgd"):
-            raise ValueError(f'solver must be "als" or "sgd", got {self.solver!r}')
-        if self.drop is not None:
-            as_drop(self.drop)
-        if not 0 <= self.smoothing <= 1:
-            raise ValueError(f"smoothing must lie in [0, 1], got {self.smoothing!r}")
-        self._share()
-
-    def _share(self) -> float:
-        """The share tau of the expected penalty."""
-        named = {"expected": 1.0, "empirical": 0.0}
-        if isinstance(self.penalty, str) and self.penalty in named:
-            return named[self.penalty]
-        if isinstance(self.penalty, (int, float)) and not isinstance(self.penalty, bool) and 0 <= self.penalty <= 1:
-            return float(self.penalty)
-        raise ValueError(f'penalty must be "expected", "empirical" or a share in [0, 1], got {self.penalty!r}')
-
+    @abc.abstractmethod
     def _strengths(self, data: Observations) -> Strengths:
-        drop = default_drop(self.width, data.count) if self.drop is None else float(self.drop)
-        self.drop_ = drop
-        lam, tau = drop / (1 - drop), self._share()
-        if self.solver == "sgd":
-            tau = 0.0  # masks on the training ratings descend the empirical objective
-        bias = self.bias_ridge if self.biases else None
-        return Strengths(self.width, lam * (1 - tau), lam * tau, bias=bias, smoothing=self.smoothing)
+        """How strongly each part of the objective counts on this data."""
 
-    def _start(self, data: Observations, strengths: Strengths) -> tuple[Array, Array]:
-        left, right = super()._start(data, strengths)
-        if self.solver == "sgd" and not np.any(left):
-            generator = np.random.default_rng([self.seed, 1])
-            left[:, : self.width] = self.init_scale * generator.standard_normal((len(left), self.width))
-        return left, right
+    def fit(self, ratings: Source, y: Any = None) -> Completion:
+        """Fit to ratings: Entries, Ratings, a scipy sparse matrix, a three-column table, three arrays or a path.
+
+        With `y`, `ratings` holds the (user, item) pairs as two columns and `y` the values. Files (CSV, MovieLens'
+        formats, Parquet) are read in chunks; ratings that need more than `memory` bytes stay on disk.
+        """
+        self._check()
+        source = ratings if y is None else (*pair_columns(ratings), y)
+        mean = None if getattr(self, "center", True) else 0.0
+        return self.fit_observations(observations(source, np.dtype(self.dtype).type, self.memory, mean))
+
+    def fit_observations(self, data: Observations) -> Completion:
+        """Fit to ratings that were read before, so that several fits share one reading."""
+        self._check()
+        strengths = self._strengths(data)
+        start = self._start(data, strengths)
+        watch, close = follow(self.progress, self.sweeps)
+        try:
+            factors, history = self._minimize(data, start, strengths.scaled(data.scale), watch)
+        finally:
+            close()
+        self._keep(factors, history, data, strengths)
+        self._say_unbounded(factors, data)
+        return self
 
     def _minimize(
         self,
@@ -158,32 +76,166 @@ class DropoutCompletion(Completion):
         strengths: Strengths,
         watch: Callable[[Sweep], None],
     ) -> tuple[tuple[Array, Array], list[Sweep]]:
-        if self.solver == "als":
-            return super()._minimize(data, start, strengths, watch)
-        return descend(
-            data, start, strengths, self.drop_, self.sweeps, self.rate, self.batch, self.seed, self.device, watch
+        engine = engine_for(self.engine, self.device, self.threads, self.memory)
+        try:
+            return alternate(engine, data, start, strengths, self.sweeps, self.cg_steps or 0, self.tolerance, watch)
+        finally:
+            engine.close()
+
+    def _check(self) -> None:
+        for name in ("width", "sweeps", "memory"):
+            check_positive(name, getattr(self, name))
+        if self.cg_steps is not None:
+            check_positive("cg_steps", self.cg_steps)
+        if np.dtype(self.dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise ValueError(f'dtype must be "float32" or "float64", got {self.dtype!r}')
+        if not self.init_scale > 0:
+            raise ValueError(f"init_scale must be positive, got {self.init_scale!r}")
+        if self.biases and not self.bias_ridge >= 0:
+            raise ValueError(f"bias_ridge must not be negative, got {self.bias_ridge!r}")
+        if not self.tolerance >= 0:
+            raise ValueError(f"tolerance must be a number that is not negative, got {self.tolerance!r}")
+        self._check_clip()
+
+    def _start(self, data: Observations, strengths: Strengths) -> tuple[Array, Array]:
+        """Normal item factors and zero users (the first half-sweep sets them), or the last fit's where ids are known.
+
+        Starting the users at zero makes the result independent of the initial scale of the items.
+        """
+        generator = np.random.default_rng(self.seed)
+        left = np.zeros((len(data.users), strengths.columns), self.dtype)
+        right = np.zeros((len(data.items), strengths.columns), self.dtype)
+        right[:, : self.width] = self.init_scale * generator.standard_normal((len(right), self.width))
+        if self.warm_start and hasattr(self, "history_") and self.user_factors_.shape[1] == self.width:
+            for side, lookup, old, factors, biases in (
+                (left, data.users, self._users, self.user_factors_, self.user_biases_),
+                (right, data.items, self._items, self.item_factors_, self.item_biases_),
+            ):
+                found = old(lookup.ids)
+                known = found >= 0
+                side[known, : self.width] = factors[found[known]] / math.sqrt(data.scale)
+                if strengths.bias is not None:
+                    side[known, self.width] = biases[found[known]] / data.scale
+        return left, right
+
+    def _keep(
+        self, factors: tuple[Array, Array], history: list[Sweep], data: Observations, strengths: Strengths
+    ) -> None:
+        self.scale_, self.strengths_ = data.scale, strengths
+        self._set_sides(*factors)
+        self.mean_, self.history_, self.objective_ = data.mean, history, history[-1].objective
+        self.range_ = (data.low, data.high)
+        self._users, self._items = data.users, data.items
+        self._seen: Compressed | None = data.by_user
+        self._counts = (data.by_user.counts, data.by_item.counts)
+        self._fresh: dict[int, tuple[Array, Array]] = {}
+        self._data: Observations | None = data  # keeps files on disk alive as long as they are needed
+
+    def _set_sides(self, left: Array, right: Array) -> None:
+        """Factors and biases of both sides, from fitted arrays in units of `scale_`."""
+        width, root = self.strengths_.width, math.sqrt(self.scale_)
+        (self.user_factors_, self.user_biases_), (self.item_factors_, self.item_biases_) = (
+            (root * side[:, :width], self.scale_ * side[:, width]) for side in (left, right)
         )
 
-    def predict(  # type: ignore[override]
-        self, rows: Any, columns: Any = None, unknown: str = "warn", return_std: bool = False
-    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Predicted ratings of (user, item) pairs, see `Completion.predict`.
+    def _sides(self, users: int, items: int) -> tuple[Array, Array]:
+        """What `_set_sides` took, with zero rows up to these sizes."""
+        width, root = self.strengths_.width, math.sqrt(self.scale_)
+        left, right = (np.zeros((size, self.strengths_.columns), self.user_factors_.dtype) for size in (users, items))
+        for side, factors, biases in (
+            (left, self.user_factors_, self.user_biases_),
+            (right, self.item_factors_, self.item_biases_),
+        ):
+            side[: len(factors), :width] = factors / root
+            side[: len(biases), width] = biases / self.scale_
+        return left, right
 
-        With `return_std` also their standard deviation when the factors are dropped at the rate of the training,
-        sqrt(lambda sum_k u_k^2 v_k^2) (droptics-predictive); zero for unknown ids, whose factors are. It says how much
-        a prediction rests on single factors, not how far ratings scatter around it.
+    def _say_unbounded(self, factors: tuple[Array, Array], data: Observations) -> None:
+        """Warn when the root mean square of <u_i, v_j> over all pairs exceeds the ratings' range.
+
+        Dropout on the observed entries alone, and no dropout, leave rows with few ratings free on other items.
         """
-        mean = super().predict(rows, columns, unknown)
-        if not return_std:
-            return mean
-        users, items = (rows, columns) if columns is not None else pair_columns(rows)
-        left, right = self._users(users), self._items(items)
-        known = (left >= 0) & (right >= 0)
-        spread = np.zeros(len(left))
-        factors = self.user_factors_[left[known]].astype(np.float64) * self.item_factors_[right[known]]
-        spread[known] = np.sqrt(self.drop_ / (1 - self.drop_) * np.square(factors).sum(1))
-        return mean, spread
+        wide = [side[:, : self.strengths_.width].astype(np.float64) for side in factors]
+        left, right = (side.T @ side / len(side) for side in wide)
+        spread = data.scale * math.sqrt(max(float((left * right).sum()), 0.0))
+        # without centering the factors carry the level of the ratings, too
+        if spread > max(data.high - data.low, data.high - data.mean, data.mean - data.low):
+            warnings.warn(
+                f"predictions of pairs that were not rated have a root mean square of {spread:.3g} about mean and "
+                f"biases, where all ratings lie within {data.high - data.low:.3g}: the penalty does not bound them; "
+                'use penalty="expected", a share of it, or a larger drop',
+                UnboundedPredictions,
+                stacklevel=4,
+            )
+
+    def _predicted(self, users: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.float64]:
+        result = np.full(len(users), self.mean_)
+        for at in range(0, len(users), _CHUNK):
+            u, i = users[at : at + _CHUNK], items[at : at + _CHUNK]
+            both = (u >= 0) & (i >= 0)
+            part = result[at : at + _CHUNK]
+            part += np.where(u >= 0, self.user_biases_[u], 0) + np.where(i >= 0, self.item_biases_[i], 0)
+            part[both] += np.einsum("nk,nk->n", self.user_factors_[u[both]], self.item_factors_[i[both]])
+        return result
+
+    def _rated(self, user: int) -> tuple[Array, Array]:
+        """Items (numbers) and ratings of a user, minus the mean, in units of `scale_`."""
+        if user in self._fresh:
+            return self._fresh[user]
+        if self._seen is None:
+            raise ValueError("this model was saved without its ratings (seen=False); pass exclude_seen=False")
+        if user >= self._seen.rows:
+            return np.empty(0, np.int64), np.empty(0)
+        part = slice(int(self._seen.starts[user]), int(self._seen.starts[user + 1]))
+        return np.asarray(self._seen.columns[part]).astype(np.int64), np.asarray(self._seen.values[part])
+
+    def _ratings(self) -> Compressed:
+        """All ratings known by now, those of `partial_fit` included."""
+        if self._seen is None:
+            raise ValueError("this model was saved without its ratings (seen=False)")
+        if not self._fresh:
+            return self._seen
+        rated = [self._rated(user) for user in range(len(self._users))]
+        starts = np.concatenate([[0], np.cumsum([len(items) for items, _ in rated])])
+        items, values = (np.concatenate(parts) for parts in zip(*rated, strict=True))
+        return Compressed(starts.astype(np.int64), items.astype(np.int32), values.astype(self._seen.values.dtype))
+
+    def partial_fit(self, ratings: Source) -> Completion:
+        """Add ratings of new (or known) users: their rows are solved exactly with the items fixed, then new items.
+
+        A new rating of a known pair replaces the old one. Items seen for the first time get factors from the users of
+        these ratings. Everything else stays as it is; the cost does not depend on the ratings already fitted.
+        """
+        if not hasattr(self, "history_"):
+            return self.fit(ratings)
+        fold_in(self, triple(ratings))
+        return self
+
+    def factorization(self) -> Factorization:
+        """The factors as a model of the theory, U V^T; biases and mean are not part of it."""
+        self._fitted()
+        return Factorization(torch.from_numpy(self.user_factors_), torch.from_numpy(self.item_factors_))
+
+    def entries(self, biases: bool = False) -> Entries:
+        """All ratings, minus the mean (and minus the biases), numbered as the factors are; `partial_fit`'s included."""
+        known = self._fitted()._ratings()
+        rows = np.repeat(np.arange(known.rows), known.counts)
+        columns, values = np.array(known.columns, np.int64), np.array(known.values) * self.scale_
+        if biases:
+            values = values - self.user_biases_[rows] - self.item_biases_[columns]
+        shape = (len(self.user_factors_), len(self.item_factors_))
+        return Entries(torch.from_numpy(rows), torch.from_numpy(columns), torch.from_numpy(values), shape)
+
+    def save(self, path: str | os.PathLike[str], seen: bool = True) -> None:
+        """Write the fitted model to one safetensors file, without pickle; `seen=False` leaves the ratings out."""
+        saving.save(self._fitted(), path, seen)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Completion:
+        """Read a model that `save` wrote."""
+        model: Completion = saving.load(cls, path)
+        model._loaded()
+        return model
 
     def _loaded(self) -> None:
-        lam = self.strengths_.empirical + self.strengths_.expected
-        self.drop_ = lam / (1 + lam)
+        """Restore what a subclass derives from its strengths."""

@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from droptics.recommenders import triton_kernels
+from droptics.recommenders import triton_rows
 from droptics.recommenders.alternation import Strengths
 from droptics.recommenders.ratings import Compressed
-from droptics.recommenders.triton_kernels import Rows
+from droptics.recommenders.triton_rows import Rows
 
 Array = NDArray[Any]
 _PAD_RATIO = 1.4
@@ -32,7 +32,7 @@ class Device:
     def __init__(self, device: str, memory: int = 1 << 30, kernel: bool = True) -> None:
         self.device = torch.device(device)
         self.memory = memory
-        self.kernel = kernel and self.device.type == "cuda" and not triton_kernels.missing()
+        self.kernel = kernel and self.device.type == "cuda" and not triton_rows.missing()
         self._weights: dict[int, tuple[Array, Tensor]] = {}
         self._graphs: dict[Any, tuple[Any, tuple[Tensor, Tensor], Any]] = {}
 
@@ -55,7 +55,7 @@ class Device:
         if id(weights) not in self._weights:
             self._weights[id(weights)] = (weights, torch.as_tensor(weights, device=self.device).double())
         counts = self._weights[id(weights)][1]
-        suited = free.dtype == torch.float32 and free.shape[1] <= triton_kernels.WIDEST and steps > 0
+        suited = free.dtype == torch.float32 and free.shape[1] <= triton_rows.WIDEST and steps > 0
         held = table.rows if self.kernel and suited else table.buckets
         if self.device.type != "cuda" or steps == 0:
             return half_sweep(held, fixed, free, strengths, counts, steps)
@@ -83,7 +83,7 @@ class Table:
     @cached_property
     def rows(self) -> Rows:
         """Compressed rows, for the kernel."""
-        return triton_kernels.load(self._table, self._device)
+        return triton_rows.load(self._table, self._device)
 
     @cached_property
     def buckets(self) -> Buckets:
@@ -149,7 +149,7 @@ def half_sweep(
     level = strengths.level(plain, weighted, total, len(fixed))
     diagonals = _diagonals(strengths, level, total / len(free)).to(free.dtype)
     if isinstance(table, Rows):
-        reached = triton_kernels.solve(table, regressors[1:], offsets[1:], diagonals, free, steps)
+        reached = triton_rows.solve(table, regressors[1:], offsets[1:], diagonals, free, steps)
     else:
         reached = solve_buckets(table, regressors, offsets, diagonals, free, steps)
     free.index_fill_(0, table.empty, 0.0)

@@ -12,7 +12,7 @@ from droptics.bounds.statistical import completion, completion_condition, grid_a
 from droptics.checks import check_probability
 from droptics.coadaptation.measures import evenness
 from droptics.estimates import Bound
-from droptics.recommenders.base import Completion
+from droptics.recommenders.completion import Completion
 
 
 @dataclass(frozen=True, eq=False)

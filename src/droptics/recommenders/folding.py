@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from droptics.recommenders.engines import block_of, prepared, solve_block
 from droptics.recommenders.ids import Lookup, joined
 from droptics.recommenders.ratings import Compressed, DuplicateRatings
+from droptics.recommenders.sweepers import block_of, prepared, solve_block
 
 Array = NDArray[Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from droptics.recommenders.alternation import Strengths, Sweep
-from droptics.recommenders.base import Completion
+from droptics.recommenders.completion import Completion
 from droptics.recommenders.ratings import Observations
 
 

@@ -14,8 +14,8 @@ from droptics.checks import as_drop, check_positive
 from droptics.datasets import Ratings
 from droptics.plots import lines
 from droptics.recommenders.answers import Errors
-from droptics.recommenders.base import Completion
-from droptics.recommenders.completion import DropoutCompletion, default_drop
+from droptics.recommenders.completion import Completion
+from droptics.recommenders.dropout_completion import DropoutCompletion, default_drop
 from droptics.recommenders.ratings import Source, observations, triple
 
 # Multiples of the default strength, strong to weak: each fit starts from a smoother solution.

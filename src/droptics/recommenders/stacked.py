@@ -13,7 +13,7 @@ from droptics.checks import check_probability
 from droptics.datasets import Ratings
 from droptics.recommenders.autoencoder import DropoutAutoencoder
 from droptics.recommenders.autoencoder_completion import AutoencoderCompletion
-from droptics.recommenders.completion import DropoutCompletion
+from droptics.recommenders.dropout_completion import DropoutCompletion
 from droptics.recommenders.implicit import ImplicitDropoutCompletion
 from droptics.recommenders.interactions import as_matrix
 from droptics.recommenders.ranker import Ranker

@@ -1,7 +1,7 @@
 """Training: the papers' algorithms, stochastic and deterministic, many runs at once."""
 
 from droptics.training.checkpoints import Checkpoint
-from droptics.training.engines import MaxNorm
+from droptics.training.descents import MaxNorm
 from droptics.training.estimators import DropoutClassifier, DropoutRegressor
 from droptics.training.guards import Diverged
 from droptics.training.lazy import LazyRun, lazy_norm, lazy_start, train_lazy

@@ -16,10 +16,10 @@ from torch import Tensor
 from droptics.arguments import check_fields
 from droptics.files.arrays import read_safetensors, write_tensors
 from droptics.models import Model
-from droptics.training.engines import Engine
+from droptics.training.descents import Engine
+from droptics.training.draws import Stream
 from droptics.training.guards import Guard
 from droptics.training.records import Recorder
-from droptics.training.streams import Stream
 from droptics.training.trainees import rebuild
 
 FORMAT = "droptics training 2"

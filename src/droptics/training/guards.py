@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from droptics.training.engines import Engine
+from droptics.training.descents import Engine
 
 # A loss this many times the first risk has left for good: gradients grow with the weights, so it never comes back.
 HOPELESS = 1e8

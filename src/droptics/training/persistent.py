@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from droptics.models import Autoencoder, Model, TwoLayerLinear
-from droptics.training import triton_kernels
-from droptics.training.engines import Engine
-from droptics.training.streams import Draws
+from droptics.training import triton_steps
+from droptics.training.descents import Engine
+from droptics.training.draws import Draws
 from droptics.training.trainees import rebuild
 
 
@@ -20,10 +20,10 @@ def why_not(model: TwoLayerLinear | Autoencoder) -> str:
     """Why the kernel does not cover this model; empty when it does."""
     if model.device.type != "cuda":
         return "it runs on a CUDA device"
-    rows = sum(triton_kernels.power_of_two(tensor.shape[-2]) for tensor in model.tensors)
-    if not triton_kernels.fits(rows, model.units, model.tensors[0].element_size()):
+    rows = sum(triton_steps.power_of_two(tensor.shape[-2]) for tensor in model.tensors)
+    if not triton_steps.fits(rows, model.units, model.tensors[0].element_size()):
         return "the weights of a run do not fit into the registers of one program"
-    return triton_kernels.missing()
+    return triton_steps.missing()
 
 
 class PersistentEngine(Engine):
@@ -34,7 +34,7 @@ class PersistentEngine(Engine):
         self.rates_on = model.device
         self._lead = bool(model.batch_shape)
         shape = model.batch_shape if self._lead else torch.Size([1])
-        columns = triton_kernels.power_of_two(model.units)
+        columns = triton_steps.power_of_two(model.units)
         self._weights = []
         for tensor in model.tensors:
             padded = tensor.new_zeros(*shape, tensor.shape[-2], columns)
@@ -49,7 +49,7 @@ class PersistentEngine(Engine):
         z = None if draws.multipliers is None else draws.multipliers[:, span, 0]
         # the kernel moves along half the gradient of the squared error
         doubled = (2 * rates.mT).to(x).contiguous()
-        return triton_kernels.descend(self._weights, self._template.units, x, y, z, doubled).mT
+        return triton_steps.descend(self._weights, self._template.units, x, y, z, doubled).mT
 
     def model(self) -> Model:
         found = [weight[..., : self._template.units] for weight in self._weights]

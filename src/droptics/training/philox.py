@@ -13,7 +13,7 @@ import math
 import torch
 from torch import Tensor
 
-from droptics.training import triton_kernels
+from droptics.training import triton_steps
 
 Words = tuple[Tensor, Tensor, Tensor, Tensor]
 ROUNDS = 10
@@ -43,14 +43,14 @@ def rounds(counter: Words, key0: Tensor, key1: Tensor) -> Words:
 def uniforms(seeds: Tensor, stream: int, first: int, steps: int, count: int, dtype: torch.dtype) -> Tensor:
     """Numbers between 0 and 1, never either, (runs, steps, count)."""
     if _on_kernel(seeds):
-        return triton_kernels.fill(seeds, stream, first, steps, count, dtype, normal=False)
+        return triton_steps.fill(seeds, stream, first, steps, count, dtype, normal=False)
     return torch.stack(_uniform_words(seeds, stream, first, steps, count, dtype), -1).flatten(2)[..., :count]
 
 
 def normals(seeds: Tensor, stream: int, first: int, steps: int, count: int, dtype: torch.dtype) -> Tensor:
     """Standard normal numbers (runs, steps, count), by Box and Muller's transform."""
     if _on_kernel(seeds):
-        return triton_kernels.fill(seeds, stream, first, steps, count, dtype, normal=True)
+        return triton_steps.fill(seeds, stream, first, steps, count, dtype, normal=True)
     words = _uniform_words(seeds, stream, first, steps, count, dtype)
     turned = []
     for length, turn in zip(words[::2], words[1::2], strict=True):
@@ -77,4 +77,4 @@ def _product(constant: int, word: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _on_kernel(seeds: Tensor) -> bool:
-    return seeds.device.type == "cuda" and not triton_kernels.missing()
+    return seeds.device.type == "cuda" and not triton_steps.missing()

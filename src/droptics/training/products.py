@@ -13,8 +13,8 @@ from torch import Tensor
 
 from droptics.gpu.graphs import captured
 from droptics.models import Autoencoder, Model, TwoLayerLinear
-from droptics.training.engines import Engine
-from droptics.training.streams import Draws
+from droptics.training.descents import Engine
+from droptics.training.draws import Draws
 from droptics.training.trainees import rebuild
 
 # Steps in one graph: enough that launching it costs little per step, few enough that stretches between records use it.

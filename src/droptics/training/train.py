@@ -20,7 +20,7 @@ from droptics.data import Data
 from droptics.models import LastLayer, Model
 from droptics.penalties import risk
 from droptics.training.checkpoints import Checkpoint, Iterate, Progress
-from droptics.training.engines import (
+from droptics.training.descents import (
     Engine,
     KernelEngine,
     MaxNorm,
@@ -29,6 +29,7 @@ from droptics.training.engines import (
     single_sample,
     stacked,
 )
+from droptics.training.draws import Stream
 from droptics.training.guards import Diverged, Guard
 from droptics.training.objectives import Objective
 from droptics.training.persistent import PersistentEngine, why_not
@@ -36,7 +37,6 @@ from droptics.training.products import ProductsEngine
 from droptics.training.records import Recorder, Recording, lower_bounds
 from droptics.training.schedules import Schedule, constant
 from droptics.training.setup import Convention, check_training, data_tensors, run_rates, run_seeds
-from droptics.training.streams import Stream
 
 __all__ = ["Diverged", "Iterate", "Run", "train"]
 

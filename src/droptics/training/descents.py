@@ -18,10 +18,10 @@ from droptics.models import Autoencoder, DeepLinear, LastLayer, LinearModel, Mod
 from droptics.penalties import criterion
 from droptics.penalties.closed_form import layer_laws
 from droptics.penalties.evaluation import data_inputs, data_targets, data_weights
+from droptics.training.draws import Draws
 from droptics.training.exact import deep_gradients, layer_noise
 from droptics.training.kernels import run_kernel
 from droptics.training.objectives import Batch, Dropout, Objective, Penalized, Plain, Stacked
-from droptics.training.streams import Draws
 from droptics.training.trainees import Trainee, rebuild
 
 OptimizerFactory = Callable[..., torch.optim.Optimizer]

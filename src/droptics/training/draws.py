@@ -13,8 +13,8 @@ from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.linalg import psd_inverse_root, psd_root
 from droptics.linalg.scales import equilibrate
 from droptics.masks import MaskLaw
-from droptics.training.numbers import INPUTS, NOISE, Counted, Numbers, Sequential, countable
 from droptics.training.objectives import Adversarial, Batch, Dropout, Objective
+from droptics.training.random_numbers import INPUTS, NOISE, Counted, Numbers, Sequential, countable
 
 # Numbers that one run draws ahead. It does not depend on how many runs there are, or batches would differ from runs;
 # counted numbers do not depend on how far ahead they are drawn, so there it is all runs together.

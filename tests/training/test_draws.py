@@ -6,8 +6,8 @@ from cases import normal, sample
 from compare import close
 
 from droptics.data import Moments, Sample
-from droptics.training.numbers import Sequential
-from droptics.training.streams import _Population
+from droptics.training.draws import _Population
+from droptics.training.random_numbers import Sequential
 
 
 def drawn(data: Moments, steps: int = 1) -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.attacks.programs import compiled
 from droptics.attacks.threat import Region
+from droptics.attacks.triton_ascent import compiled
 from droptics.gpu.triton import missing
 
 WIDEST, MOST_CLASSES = 128, 16  # beyond, a block does not fit into the registers of a program

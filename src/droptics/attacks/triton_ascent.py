@@ -1,4 +1,4 @@
-"""The programs of the search on a GPU, as Triton compiles them; `triton_kernels` launches them.
+"""The programs of the search on a GPU, as Triton compiles them; `launches` launches them.
 
 A program of `_climb` takes a block of examples through every step. Per step it reads the first layer once: a tile of it
 gives the gradient of some coordinates, which move at once, and the same tile their share of the next hidden layer.
