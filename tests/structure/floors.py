@@ -8,8 +8,20 @@ from pathlib import Path
 # A room imports only from lower floors, or from the left on floors where an arrow stands (ARROWS).
 FLOORS = [
     [
-        *("errors", "checks", "arguments", "files", "clusters", "linalg", "norms", "estimates", "losses", "plots"),
-        *("gpu", "terminal", "transforms"),
+        *(
+            "errors",
+            "arrays",
+            "checks",
+            "arguments",
+            "files",
+            "clusters",
+            "linalg",
+            "norms",
+            "estimates",
+            "losses",
+            "plots",
+        ),
+        *("plots", "gpu", "terminal", "transforms"),
     ],
     ["data", "masks", "models"],
     ["penalties", "datasets"],
@@ -25,9 +37,10 @@ ARROWS = {3: ["envelopes", "equalization", "optima", "landscapes", "bounds"], 4:
 GROUND_ARROWS = {
     "arguments": {"checks"},
     "norms": {"arguments", "checks", "linalg"},
-    "linalg": {"arguments", "checks"},
+    "linalg": {"arguments", "arrays", "checks"},
     "losses": {"arguments", "checks"},
     "estimates": {"arguments", "checks"},
+    "files": {"arrays"},
 }
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 PLOTTING = {"matplotlib"}

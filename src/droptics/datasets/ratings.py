@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from droptics.arguments import Count, NonNegative, Seed, check_arguments
+from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.data import Entries
 from droptics.datasets.files import Remote, data_folder, download, locate, missing, places
@@ -21,7 +22,6 @@ from droptics.files.arrays import read_npz
 from droptics.files.limits import FREE, check_regular
 
 Folder = str | os.PathLike[str]
-Array = NDArray[Any]
 
 _GROUPLENS = "https://files.grouplens.org/datasets/movielens/"
 _TERMS = "MovieLens: research use, no redistribution; cite Harper and Konstan, ACM TiiS 5(4), 2015"

@@ -14,11 +14,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from droptics.arrays import Array
 from droptics.datasets.columns import positions
 from droptics.datasets.documents import LINE, json_records
 from droptics.files.limits import check_unpacked, opened
 
-Array = NDArray[Any]
 _SEPARATORS = ("::", "\t", ",", ";", " ")
 _EXACT_FLOAT = 2**53
 NEWLINE = b"\n"

@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import save_file as save_tensors
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.files.archives import zip_members
 from droptics.files.limits import check_regular
 from droptics.files.writing import replacing
 
-Array = NDArray[Any]
 KINDS = "biufcUS"
 """Kinds of NumPy data that are read: booleans, whole and real and complex numbers, text; never objects or records."""
 _HEADER = 10_000  # bytes of a .npy header; NumPy's own limit

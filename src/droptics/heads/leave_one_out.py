@@ -21,9 +21,9 @@ import torch
 from numpy.typing import NDArray
 from scipy.linalg import svd
 
+from droptics.arrays import Array
 from droptics.linalg.scales import powers_of_two
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Solver = Callable[[Array], Array]
 

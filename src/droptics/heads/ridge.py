@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from droptics.arrays import Array
 from droptics.checks import as_drop, check_positive
-from droptics.heads.leave_one_out import Array, Whitened
+from droptics.heads.leave_one_out import Whitened
 
 
 class _DropoutLinear(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]

@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.stats import chi2
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.checks import check_finite, check_positive
 
-Array = NDArray[np.float64]
 Product = Callable[[Tensor], Tensor]
 # Chance, over the random test block, that the bound on the rest of the spectrum is too small.
 FAILURE = 1e-10

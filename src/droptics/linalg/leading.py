@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-Array = NDArray[Any]
+from droptics.arrays import Array
+
 # Below this size, or when more than half of the vectors are wanted, the full decomposition is as fast.
 SMALL = 32
 STEPS = 2

@@ -7,18 +7,15 @@ inner product of the two columns is needed: O(d r) for U (d, r), no Gram matrix,
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.arguments import Count, check_arguments
+from droptics.arrays import Array
 from droptics.checks import as_float_tensor, check_finite, check_positive, check_size, wants_derivative
 
-Array = NDArray[Any]
 # Sums may be reassociated so that they vectorize; nothing else of the arithmetic is relaxed.
 _FAST = {"reassoc", "contract"}
 

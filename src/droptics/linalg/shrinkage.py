@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numba
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.arguments import Count, check_arguments
+from droptics.arrays import Array
 from droptics.checks import as_float_tensor, check_positive, wants_derivative
-
-Array = NDArray[Any]
 
 
 def shrink(values: Tensor, strength: float | Tensor, width: Count) -> Tensor:

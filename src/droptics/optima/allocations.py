@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-Array = NDArray[np.float64]
+from droptics.arrays import Array
 
 SWEEPS = 5_000
 NEWTON = 60

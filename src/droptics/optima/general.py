@@ -14,19 +14,16 @@ Lower bounds on the penalty <Cbar, (U^T U) o (H^T H)> of a product A = U H^T (dr
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.envelopes.whitening import EPS, White
 from droptics.linalg import shrink
 from droptics.masks import MaskLaw
 
-Array = NDArray[Any]
 SWEEPS = 500
 POLISH = 5000
 STARTS = 6

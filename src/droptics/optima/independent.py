@@ -8,13 +8,12 @@ are several times cheaper than torch's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.envelopes.two_layer import shared_value
 from droptics.envelopes.whitening import EPS
 from droptics.equalization.two_layer import spread
@@ -28,8 +27,6 @@ ONE_RATE = "mianjy2018-thm3.6"
 UNEQUAL = "droptics-unequal-rates"
 # Left vectors from the Gram matrix are good when no kept value is below this share of the largest.
 GRAM_SHARE = 1e-4
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.arguments import check_arguments
+from droptics.arrays import Array
 from droptics.checks import as_drop, check_positive, check_size, wants_derivative
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.errors import NoClosedForm
@@ -27,7 +26,6 @@ from droptics.models import Autoencoder, Connections, DeepLinear, Factorization,
 from droptics.penalties.rounding import deferred, input_scale, roundings
 from droptics.penalties.unit_outputs import unit_outputs
 
-Array = NDArray[Any]
 # Up to this width a layer takes longer to call than to compute.
 TINY = 64
 

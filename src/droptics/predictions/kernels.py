@@ -6,7 +6,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from droptics.arrays import Array
+
 # Rows that one pass of the innermost loop takes.
 ROWS = 64
 

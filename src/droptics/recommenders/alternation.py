@@ -19,11 +19,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from droptics.arrays import Array
 from droptics.recommenders.ratings import Compressed, Observations
 
-Array = NDArray[Any]
 _LANES = 8
 
 

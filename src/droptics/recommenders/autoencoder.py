@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from droptics.arrays import Array
 from droptics.checks import as_drop, check_positive
 from droptics.recommenders import saving
 from droptics.recommenders.ids import Lookup, as_ids
@@ -19,7 +20,6 @@ from droptics.recommenders.precision import Precision
 from droptics.recommenders.ranker import Ranker
 from droptics.recommenders.ratings import Compressed, Source, observations, triple
 
-Array = NDArray[Any]
 _DROPS = (0.2, 0.4, 0.6)
 _PAIRS = 5000
 _RIDGES = (3e-4, 1e-3, 3e-3)  # of the trace of the Gram matrix: the number of interactions, if each counts 1

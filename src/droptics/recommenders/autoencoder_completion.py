@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.recommenders import saving
 from droptics.recommenders.ids import Lookup
@@ -16,7 +17,6 @@ from droptics.recommenders.item_kernel import Kernel
 from droptics.recommenders.rating_model import RatingModel, pair_columns
 from droptics.recommenders.ratings import Compressed, Observations, Source, observations
 
-Array = NDArray[Any]
 _RIDGES = (0.2, 0.3, 0.45, 0.7)
 _SHARES = (0.3, 0.7, 1.5)
 _ENTRIES = 20_000  # ratings whose leave-one-out errors choose the constants

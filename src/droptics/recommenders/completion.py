@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.data import Entries
 from droptics.models import Factorization
@@ -25,7 +26,6 @@ from droptics.recommenders.rating_model import RatingModel, pair_columns
 from droptics.recommenders.ratings import Compressed, Observations, Source, observations, triple
 from droptics.recommenders.sweepers import engine_for
 
-Array = NDArray[Any]
 _CHUNK = 1 << 16
 
 

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.recommenders import triton_rows
 from droptics.recommenders.alternation import Strengths
 from droptics.recommenders.ratings import Compressed
 from droptics.recommenders.triton_rows import Rows
 
-Array = NDArray[Any]
 _PAD_RATIO = 1.4
 
 

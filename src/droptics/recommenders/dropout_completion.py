@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from droptics.arrays import Array
 from droptics.checks import as_drop
 from droptics.recommenders.alternation import Strengths, Sweep
 from droptics.recommenders.completion import Completion
 from droptics.recommenders.rating_model import pair_columns
 from droptics.recommenders.ratings import Observations
 from droptics.recommenders.sgd import descend
-
-Array = NDArray[Any]
 
 
 def default_drop(width: int, ratings: int) -> float:

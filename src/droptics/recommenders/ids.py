@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from droptics.arrays import Array
+
 _WHOLE = 2.0**53
 
 

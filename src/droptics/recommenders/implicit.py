@@ -6,16 +6,14 @@ import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from droptics.arrays import Array
 from droptics.checks import as_drop, check_positive
 from droptics.recommenders import saving
 from droptics.recommenders.all_cells import solve_all_cells
 from droptics.recommenders.ids import Lookup
 from droptics.recommenders.ranker import Ranker
 from droptics.recommenders.ratings import Compressed, Observations, Source, observations, triple
-
-Array = NDArray[Any]
 
 
 class ImplicitDropoutCompletion(Ranker):

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from droptics.arrays import Array
 from droptics.recommenders.ids import Lookup, joined
 from droptics.recommenders.ratings import Compressed
-
-Array = NDArray[Any]
 
 
 def as_matrix(rows: Compressed, columns: int) -> Any:

@@ -18,13 +18,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from droptics.arrays import Array
 from droptics.recommenders.precision import Precision
 from droptics.recommenders.ratings import Compressed
 
-Array = NDArray[Any]
 _COUNT_SHRINK = 20.0
 
 

@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from droptics.arrays import Array
 from droptics.recommenders.metrics import Mean, mean_of
 from droptics.recommenders.precision import Precision
 from droptics.recommenders.ratings import Compressed
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

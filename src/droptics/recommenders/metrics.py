@@ -15,8 +15,6 @@ from droptics.checks import check_positive, check_probability
 from droptics.datasets import Ratings
 from droptics.recommenders.ratings import Source, triple
 
-Array = NDArray[Any]
-
 
 class Mean(NamedTuple):
     """A mean over users and its standard error."""

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from droptics.arrays import Array
 from droptics.recommenders.ratings import Compressed
 
-Array = NDArray[Any]
 _TILE = 64
 
 

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.recommenders.answers import Recommendations, UnknownIds
 from droptics.recommenders.ids import Lookup
@@ -20,7 +21,6 @@ from droptics.recommenders.interactions import as_matrix, compressed, taken
 from droptics.recommenders.metrics import HeldOutUsers, Ranking, ranking
 from droptics.recommenders.ratings import Compressed, Source, triple
 
-Array = NDArray[Any]
 _BLOCK = 512
 
 

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.recommenders.answers import Errors, Recommendations, UnknownIds
 from droptics.recommenders.ids import Lookup, as_ids
 from droptics.recommenders.ratings import Source, triple
-
-Array = NDArray[Any]
 
 
 class RatingModel(BaseEstimator, abc.ABC):  # type: ignore[misc]

@@ -20,11 +20,11 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
+from droptics.arrays import Array
 from droptics.data import Entries
 from droptics.datasets import Chunk, Ratings, read_chunks
 from droptics.recommenders.ids import Lookup, as_ids, joined
 
-Array = NDArray[Any]
 Source = Any
 """Entries, Ratings, a scipy sparse matrix, a table of three columns, three arrays, chunks, or the path of a table."""
 

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from droptics.arrays import Array
 from droptics.files.arrays import read_numpy_tensors, write_arrays
 from droptics.recommenders.alternation import Strengths, Sweep
 from droptics.recommenders.ids import Lookup
 from droptics.recommenders.ratings import Compressed
 
-Array = NDArray[Any]
 FORMAT = "droptics-completion-1"
 # Options that say where a model is fitted, not what it is.
 PLACES = ("engine", "device", "progress", "threads")

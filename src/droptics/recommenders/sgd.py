@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.recommenders.alternation import Strengths, Sweep, column_sums
 from droptics.recommenders.ratings import Observations
-
-Array = NDArray[Any]
 
 
 def descend(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from droptics.arrays import Array
 from droptics.checks import check_probability
 from droptics.datasets import Ratings
 from droptics.recommenders.autoencoder import DropoutAutoencoder
@@ -20,7 +21,6 @@ from droptics.recommenders.ranker import Ranker
 from droptics.recommenders.rating_model import RatingModel, pair_columns
 from droptics.recommenders.ratings import Source, triple
 
-Array = NDArray[Any]
 _SAMPLE = 1000  # users whose scores tell the scale of a ranker
 
 

@@ -7,15 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from droptics.arrays import Array
 from droptics.clusters import connect
 from droptics.recommenders.alternation import Engine, Strengths, column_sums
 from droptics.recommenders.device import Device
 from droptics.recommenders.least_squares import solve_rows
 from droptics.recommenders.ratings import Compressed
-
-Array = NDArray[Any]
 
 
 def engine_for(

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.checks import as_drop, check_positive, check_probability
 from droptics.data import Sample
 from droptics.losses import CrossEntropy, Loss, Squared
@@ -29,8 +30,6 @@ from droptics.predictions.predictive import DIRECT_OUTCOMES
 from droptics.training.objectives import Dropout
 from droptics.training.records import Recording
 from droptics.training.train import train
-
-Array = NDArray[Any]
 
 
 class _DropoutNetwork(BaseEstimator):  # type: ignore[misc]

@@ -12,14 +12,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
 from numba import njit
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from droptics.arrays import Array
 
 
 def _untied(U: Array, V: Array, x: Array, y: Array, z: Array, rates: Array, losses: Array) -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.data import Sample
 from droptics.masks import Bernoulli
 from droptics.masks.law import coin_batches
@@ -20,8 +20,6 @@ from droptics.models.relu import supermodular_slack
 from droptics.papers.helmbold2017.kernels import shallow_objective, train_run
 from droptics.papers.helmbold2017.networks import nor_criterion, positive_minimum, positive_network, two_points
 from droptics.penalties import penalty
-
-Array = NDArray[np.float64]
 
 
 def penalty_by_rate(model: ReLUNet, sample: Sample, drops: Sequence[float]) -> list[float]:

@@ -13,12 +13,11 @@ from functools import cache
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from droptics.arrays import Array
 from droptics.models import ReLUNet
 
-Array = NDArray[np.float64]
 CORNERS = np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
 # half of the weight asks for 0 at no input, an eighth each for 1 at the four outcomes of the other example
 PLACES, TARGETS, WEIGHTS = [0, 0, 1, 2, 3], np.array([0.0, 1, 1, 1, 1]), np.sqrt([1 / 2, 1 / 8, 1 / 8, 1 / 8, 1 / 8])

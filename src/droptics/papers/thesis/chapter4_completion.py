@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from droptics.arrays import Array
 from droptics.datasets import DatasetMissing, Ratings, movielens
 from droptics.recommenders import DropoutCompletion, default_drop
 from droptics.recommenders.alternation import Strengths, Sweep
 from droptics.recommenders.ratings import Observations, observations
 from droptics.recommenders.sgd import descend
 
-Array = NDArray[Any]
 Row = dict[str, Any]
 Folder = str | os.PathLike[str]
 

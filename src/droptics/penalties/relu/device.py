@@ -15,11 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.penalties.relu import triton_sums
 from droptics.penalties.relu.kernels import half_table
 from droptics.penalties.relu.lists import running
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # Blocks so short are summed pair by pair.

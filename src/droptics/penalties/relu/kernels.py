@@ -13,7 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from droptics.arrays import Array
+
 Index = NDArray[np.int64]
 
 # Sums may be reordered for vector units; NaN and infinity keep their meaning.

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.penalties.relu.clock import split_steps
 from droptics.penalties.relu.device import device_bytes, device_moments, padded_size
 from droptics.penalties.relu.kernels import coin_gradient, direct_gradient, direct_moments, half_table, split_coins
@@ -21,7 +22,6 @@ from droptics.penalties.relu.outcomes import Advance, Coins, Leaf, Stage, Walk
 from droptics.penalties.relu.sorting import Half, merged_halves, sorted_outcomes
 from droptics.penalties.relu.sweeps import sweep_row
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 T = TypeVar("T")
 

@@ -8,7 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from droptics.arrays import Array
+
 Index = NDArray[np.int64]
 Short = NDArray[np.int32]
 

@@ -13,9 +13,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from droptics.arrays import Array
 from droptics.penalties.relu.sorting import Merged
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Short = NDArray[np.int32]
 
