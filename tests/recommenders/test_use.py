@@ -30,7 +30,7 @@ from droptics.recommenders import (
 from droptics.recommenders.alternation import Strengths
 from droptics.recommenders.ids import Lookup
 from droptics.recommenders.ratings import Compressed, observations
-from droptics.recommenders.sweepers import Device, Threads, engine_for
+from droptics.recommenders.sweepers import Device, Threads, sweeper_for
 
 REAL = os.environ.get("DROPTICS_DATA")
 
@@ -457,7 +457,7 @@ def test_a_dask_cluster_gives_the_same_model(planted):
 def test_a_cluster_without_dask_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(ValueError, match=r"droptics\[dask\]"):
-        engine_for("tcp://nowhere:1")
+        sweeper_for("tcp://nowhere:1")
 
 
 @pytest.mark.skipif(not REAL or not Path(REAL, "movielens").is_dir(), reason="DROPTICS_DATA has no MovieLens")

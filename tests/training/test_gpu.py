@@ -23,8 +23,8 @@ from droptics.training import (
     triton_steps,
 )
 from droptics.training.draws import Stream
-from droptics.training.persistent import PersistentEngine, why_not
-from droptics.training.products import ProductsEngine
+from droptics.training.persistent import PersistentDescent, why_not
+from droptics.training.products import ProductsDescent
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 needs_triton = pytest.mark.skipif(bool(triton_steps.missing()), reason="needs triton")
@@ -308,7 +308,7 @@ def test_engines_agree_on_the_same_draws_at_the_size_of_the_paper():
     stream = Stream(data, Dropout(law), range(runs), 1, CUDA)
     assert stream.counted
     draws, rates = stream.next(500), torch.full((500, runs), 5e-4, dtype=torch.float64)
-    kernel, plain = PersistentEngine(start), ProductsEngine(start)
+    kernel, plain = PersistentDescent(start), ProductsDescent(start)
     losses = kernel.advance(draws, 0, rates), plain.advance(draws, 0, rates)
     assert_same(kernel.model(), plain.model(), 1e-4)
     torch.testing.assert_close(losses[0], losses[1], rtol=1e-3, atol=1e-5)

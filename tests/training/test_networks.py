@@ -28,7 +28,7 @@ from droptics.training import (
     train,
     train_lazy,
 )
-from droptics.training.objectives import Batch
+from droptics.training.objectives import StepData
 from droptics.training.trainees import Trainee, head_penalty
 
 WIDTH = 10
@@ -79,13 +79,13 @@ def test_penalized_last_layer_is_the_criterion_and_the_mean_of_dropout(law):
     data = pictures()
     model = LastLayer.of(small_net())
     trainee = Trainee(model)
-    batch = Batch(data.inputs, data.targets)
+    batch = StepData(data.inputs, data.targets)
     value = trainee.penalized(Plain().loss, batch, law)
     torch.testing.assert_close(value.detach(), criterion(model, data, law).value.detach())
     mean = 0.0
     with torch.no_grad():
         for multipliers, probability in law.atoms():
-            drawn = Batch(data.inputs, data.targets, None, multipliers.float())
+            drawn = StepData(data.inputs, data.targets, None, multipliers.float())
             mean += probability * float(Dropout(law).value(trainee.forward, drawn))
     assert mean == pytest.approx(float(value.detach()), rel=1e-5)
     assert float(head_penalty(model.head, model.features(data.inputs), law).detach()) > 0
@@ -248,7 +248,7 @@ def test_adversarial_training_raises_robust_accuracy_and_resumes(tmp_path):
 
     def worst(model):
         trainee = Trainee(model)
-        batch = Batch(data.inputs, data.targets, generators=(rng(3),))
+        batch = StepData(data.inputs, data.targets, generators=(rng(3),))
         return float(Adversarial(threat, Pgd(Logistic(), steps=20), Logistic()).value(trainee.forward, batch).detach())
 
     assert worst(robust.model) < worst(plain.model)

@@ -9,9 +9,9 @@ from droptics.data import Moments, Sample
 from droptics.masks import Bernoulli, Block, Gaussian
 from droptics.models import TwoLayerLinear
 from droptics.training import Dropout, Plain, philox
-from droptics.training.descents import TorchEngine
+from droptics.training.descents import TorchDescent
 from droptics.training.draws import Stream
-from droptics.training.products import ProductsEngine
+from droptics.training.products import ProductsDescent
 from droptics.training.random_numbers import Counted, countable
 
 CPU = torch.device("cpu")
@@ -164,7 +164,7 @@ def test_steps_on_counted_numbers_are_the_same_in_all_engines():
     draws = Stream(data, objective, [1, 2, 3], 1, CPU, counted=True).next(50)
     rates = torch.full((50, 3), 0.002, dtype=torch.float64)
     models = []
-    for engine in (ProductsEngine(two_layer(3)), TorchEngine(two_layer(3), data, objective, batched=True)):
+    for engine in (ProductsDescent(two_layer(3)), TorchDescent(two_layer(3), data, objective, batched=True)):
         engine.advance(draws, 0, rates)
         models.append(engine.snapshot())
     torch.testing.assert_close(models[0].U, models[1].U, rtol=1e-12, atol=1e-13)
@@ -181,7 +181,7 @@ def test_dropout_on_counted_and_on_generated_numbers_agrees_in_the_mean():
     found = []
     for counted in (True, False):
         stream = Stream(data, Dropout(law), range(runs), 1, CPU, counted=counted)
-        engine = ProductsEngine(start)
+        engine = ProductsDescent(start)
         engine.advance(stream.next(steps), 0, torch.full((steps, runs), 0.005, dtype=torch.float64))
         found.append(engine.model().matrix())
     difference = found[0].mean(0) - found[1].mean(0)

@@ -39,9 +39,9 @@ from droptics.training import (
     log_steps,
     train,
 )
-from droptics.training.descents import TorchEngine, stacked
+from droptics.training.descents import TorchDescent, stacked
 from droptics.training.exact import deep_gradients, layer_noise
-from droptics.training.objectives import Batch
+from droptics.training.objectives import StepData
 from droptics.training.trainees import Trainee
 
 INPUTS, OUTPUTS, WIDTH, RUNS = 5, 3, 4, 3
@@ -335,7 +335,7 @@ def test_penalized_step_is_the_mean_dropout_step(name):
     whole = data.as_sample() if isinstance(data, Moments) else data
     total = torch.zeros((), dtype=torch.float64)
     for multipliers, probability in law.atoms():
-        batch = Batch(whole.inputs, whole.targets, None, multipliers)
+        batch = StepData(whole.inputs, whole.targets, None, multipliers)
         total = total + probability * Dropout(law).value(trainee.forward, batch)
     total.backward()
     expected = [leaf.detach() - leaf.grad for leaf in trainee.leaves]
@@ -716,7 +716,7 @@ def test_degenerate_sizes():
     zero = TwoLayerLinear(torch.zeros(3, 2).double(), torch.zeros(2, 2).double())
     run = train(zero, Moments.of_map(torch.ones(3, 2).double()), Dropout(Bernoulli(0.5, 2)), steps=3, step_size=0.1)
     assert_same_model(run.model, zero)  # the origin is a critical point
-    assert isinstance(TorchEngine(zero, moments.to(torch.float64), Plain(), batched=True), TorchEngine)
+    assert isinstance(TorchDescent(zero, moments.to(torch.float64), Plain(), batched=True), TorchDescent)
 
 
 PROGRAM = """

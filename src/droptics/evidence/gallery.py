@@ -49,7 +49,7 @@ def build_gallery(
     if rows:
         pages += [{"file": "claims.html", "name": "Claims"}, {"file": "errata.html", "name": "Errata"}]
     pages += [{"file": f"{work.key}.html", "name": work.name} for work in present]
-    site = _Site(folder, pages)
+    site = _Pages(folder, pages)
     groups = [
         {"name": work.name, "cards": mine} for work in present if (mine := [c for c in cards if c["paper"] == work.key])
     ]
@@ -71,7 +71,7 @@ def build_gallery(
     return folder / "index.html"
 
 
-class _Site:
+class _Pages:
     def __init__(self, folder: Path, pages: Sequence[Mapping[str, str]]) -> None:
         self._folder = folder
         self._environment = Environment(

@@ -31,7 +31,7 @@ Tensors = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class Derivatives:
     """A linear network as a chain, with what the derivatives need: S_0, K_1..K_k and E[y x^T]."""
 
     weights: list[Tensor]
@@ -40,7 +40,7 @@ class Chain:
     cross: Tensor
 
     @staticmethod
-    def of(model: Model, data: Data, masks: MaskLaw) -> Chain:
+    def of(model: Model, data: Data, masks: MaskLaw) -> Derivatives:
         """Read a two-layer, tied or deep linear network."""
         check_triple(model, data, masks)
         if not isinstance(model, (TwoLayerLinear, Autoencoder, DeepLinear)):
@@ -54,7 +54,7 @@ class Chain:
         factors = [1 + law.characteristic.detach().to(second) for law in laws]
         if isinstance(model, DeepLinear) and model.mask_inputs:
             second = second * factors.pop(0)
-        return Chain(to_chain(model, model.tensors), second, factors, moments.yx)
+        return Derivatives(to_chain(model, model.tensors), second, factors, moments.yx)
 
     def gradient(self) -> list[Tensor]:
         """Derivative with respect to every layer."""
@@ -150,7 +150,7 @@ def gradient(model: Model, data: Data, masks: MaskLaw) -> Tensors:
     Tied, isotropic, one rate: 4 (U U^T - M) U + 4 lambda U diag(|u_i|^2) for symmetric M.
     """
     check_arguments(gradient, locals())
-    return from_chain(model, Chain.of(model, data, masks).gradient())
+    return from_chain(model, Derivatives.of(model, data, masks).gradient())
 
 
 def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence[Tensor]) -> Tensors:
@@ -163,7 +163,7 @@ def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence
     for part, tensor in zip(direction, model.tensors, strict=True):
         if part.shape[-2:] != tensor.shape[-2:]:
             raise ValueError(f"direction must have the shapes of model.tensors, got {tuple(part.shape)}")
-    return from_chain(model, Chain.of(model, data, masks).hessian_action(to_chain(model, direction)))
+    return from_chain(model, Derivatives.of(model, data, masks).hessian_action(to_chain(model, direction)))
 
 
 def hessian(model: Model, data: Data, masks: MaskLaw) -> Tensor:

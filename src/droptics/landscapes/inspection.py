@@ -12,7 +12,7 @@ from torch import Tensor
 from droptics.arguments import NonNegative, check_arguments
 from droptics.data import Data
 from droptics.errors import NoClosedForm
-from droptics.landscapes.derivatives import Chain, from_chain, gradient, hessian, to_chain, unflatten
+from droptics.landscapes.derivatives import Derivatives, from_chain, gradient, hessian, to_chain, unflatten
 from droptics.landscapes.symmetries import in_own_units, symmetry_dimension
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
@@ -138,7 +138,7 @@ def _least(model: Model, data: Data, masks: MaskLaw) -> tuple[Tensor, float, flo
     if total <= DENSE:
         values, vectors = torch.linalg.eigh(hessian(model, data, masks))
         return vectors[:, 0], float(values[0]), float(values.abs().max())
-    chain = Chain.of(model, data, masks)
+    chain = Derivatives.of(model, data, masks)
 
     def action(vector: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> object:
         parts = unflatten(model, torch.from_numpy(vector.reshape(-1)).to(model.tensors[0]))

@@ -76,7 +76,7 @@ class Strengths:
         return float(total)
 
 
-class Engine(Protocol):
+class Sweeper(Protocol):
     """Where half-sweeps run. Tables and factors are held in whatever form suits the engine."""
 
     def load(self, table: Compressed) -> Any:
@@ -109,7 +109,7 @@ class Sweep:
 
 
 def alternate(
-    engine: Engine,
+    engine: Sweeper,
     data: Observations,
     factors: tuple[Array, Array],
     strengths: Strengths,

@@ -24,7 +24,7 @@ from droptics.recommenders.folding import fold_in
 from droptics.recommenders.progress import follow
 from droptics.recommenders.rating_model import RatingModel, pair_columns
 from droptics.recommenders.ratings import Compressed, Observations, Source, observations, triple
-from droptics.recommenders.sweepers import engine_for
+from droptics.recommenders.sweepers import sweeper_for
 
 _CHUNK = 1 << 16
 
@@ -76,7 +76,7 @@ class Completion(RatingModel):
         strengths: Strengths,
         watch: Callable[[Sweep], None],
     ) -> tuple[tuple[Array, Array], list[Sweep]]:
-        engine = engine_for(self.engine, self.device, self.threads, self.memory)
+        engine = sweeper_for(self.engine, self.device, self.threads, self.memory)
         try:
             return alternate(engine, data, start, strengths, self.sweeps, self.cg_steps or 0, self.tolerance, watch)
         finally:

@@ -10,15 +10,15 @@ import numpy as np
 
 from droptics.arrays import Array
 from droptics.clusters import connect
-from droptics.recommenders.alternation import Engine, Strengths, column_sums
+from droptics.recommenders.alternation import Strengths, Sweeper, column_sums
 from droptics.recommenders.device import Device
 from droptics.recommenders.least_squares import solve_rows
 from droptics.recommenders.ratings import Compressed
 
 
-def engine_for(
+def sweeper_for(
     engine: Any = None, device: str | None = None, threads: int | None = None, memory: int = 1 << 30
-) -> Engine:
+) -> Sweeper:
     """The engine asked for: a Dask cluster (address or client), a torch device, or threads (the default: all cores)."""
     if engine is not None and device is not None:
         raise ValueError("engine and device exclude each other: a cluster runs the compiled kernels")

@@ -16,7 +16,7 @@ from torch import Tensor
 from droptics.arguments import check_fields
 from droptics.files.arrays import read_safetensors, write_tensors
 from droptics.models import Model
-from droptics.training.descents import Engine
+from droptics.training.descents import Descent
 from droptics.training.draws import Stream
 from droptics.training.guards import Guard
 from droptics.training.records import Recorder
@@ -87,7 +87,7 @@ class Progress:
     def save(
         self,
         step: int,
-        engine: Engine,
+        engine: Descent,
         stream: Stream,
         recorder: Recorder,
         guard: Guard,
@@ -116,7 +116,7 @@ class Progress:
         save(self._path, tensors, state)
         self._last = time.monotonic()
 
-    def resume(self, engine: Engine, stream: Stream, recorder: Recorder, guard: Guard) -> tuple[int, list[Iterate]]:
+    def resume(self, engine: Descent, stream: Stream, recorder: Recorder, guard: Guard) -> tuple[int, list[Iterate]]:
         """Take up a checkpoint where there is one; returns the number of steps it had done and the models it kept."""
         if self._path is None or not self._path.exists():
             return 0, []

@@ -21,7 +21,7 @@ from droptics.penalties.evaluation import data_inputs, data_targets, data_weight
 from droptics.training.draws import Draws
 from droptics.training.exact import deep_gradients, layer_noise
 from droptics.training.kernels import run_kernel
-from droptics.training.objectives import Batch, Dropout, Objective, Penalized, Plain, Stacked
+from droptics.training.objectives import Dropout, Objective, Penalized, Plain, Stacked, StepData
 from droptics.training.trainees import Trainee, rebuild
 
 OptimizerFactory = Callable[..., torch.optim.Optimizer]
@@ -49,7 +49,7 @@ class MaxNorm:
         tensor.mul_(self.radius / norms.clamp_min(self.radius))
 
 
-class Engine(abc.ABC):
+class Descent(abc.ABC):
     """Takes steps on all runs at once; step sizes come on `rates_on`."""
 
     rates_on = torch.device("cpu")
@@ -79,7 +79,7 @@ class Engine(abc.ABC):
         """Continue from a checkpoint."""
 
 
-class KernelEngine(Engine):
+class KernelDescent(Descent):
     """Compiled single-sample steps; see `kernels`."""
 
     def __init__(self, model: TwoLayerLinear | Autoencoder) -> None:
@@ -128,7 +128,7 @@ class KernelEngine(Engine):
             factor[...] = saved[f"weights.{i}"].numpy()
 
 
-class TorchEngine(Engine):
+class TorchDescent(Descent):
     """Steps of any torch optimizer on any model; gradients by autograd, or exactly where a formula is cheaper."""
 
     def __init__(
@@ -169,7 +169,7 @@ class TorchEngine(Engine):
                         self._max_norm.project(self._trainee.tensors[index])
         return torch.stack(losses)
 
-    def _plain_step(self, batch: Batch, rate: Tensor) -> Tensor:
+    def _plain_step(self, batch: StepData, rate: Tensor) -> Tensor:
         value = self._evaluate(batch)
         with torch.no_grad():
             for leaf in self._trainee.leaves:
@@ -177,7 +177,7 @@ class TorchEngine(Engine):
                     leaf.sub_(leaf.grad * (self._per_run(rate, leaf) if self._trainee.lead else rate.to(leaf)))
         return value
 
-    def _step(self, batch: Batch, rate: Tensor) -> Tensor:
+    def _step(self, batch: StepData, rate: Tensor) -> Tensor:
         assert self._optimizer is not None
         largest = float(rate.max())
         for group in self._optimizer.param_groups:
@@ -201,7 +201,7 @@ class TorchEngine(Engine):
                     leaf.copy_(torch.where(part > 0, torch.lerp(old, leaf, part), old))
         return seen[0]
 
-    def _evaluate(self, batch: Batch) -> Tensor:
+    def _evaluate(self, batch: StepData) -> Tensor:
         """Fresh gradients of objective + decay in all leaves; returns the objective of every run."""
         for leaf in self._trainee.leaves:
             leaf.grad = None
@@ -217,7 +217,7 @@ class TorchEngine(Engine):
     def _per_run(rate: Tensor, leaf: Tensor) -> Tensor:
         return rate.to(leaf).reshape(-1, *(1,) * (leaf.ndim - 1))
 
-    def _gradients(self, batch: Batch) -> Tensor:
+    def _gradients(self, batch: StepData) -> Tensor:
         if self._exact is not None:
             return self._exact()
         if isinstance(self._objective, Penalized):
@@ -305,10 +305,10 @@ def single_sample(model: Model, data: Data, objective: Objective, batch_size: in
     )
 
 
-def _whole(data: Data, model: Model) -> Batch:
+def _whole(data: Data, model: Model) -> StepData:
     """The whole data as one batch; second moments as the examples that have them."""
     sample = data.as_sample() if isinstance(data, Moments) else data
-    return Batch(data_inputs(sample), data_targets(sample), data_weights(sample))
+    return StepData(data_inputs(sample), data_targets(sample), data_weights(sample))
 
 
 def _exact_rule(

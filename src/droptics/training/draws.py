@@ -13,7 +13,7 @@ from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.linalg import psd_inverse_root, psd_root
 from droptics.linalg.scales import equilibrate
 from droptics.masks import MaskLaw
-from droptics.training.objectives import Adversarial, Batch, Dropout, Objective
+from droptics.training.objectives import Adversarial, Dropout, Objective, StepData
 from droptics.training.random_numbers import INPUTS, NOISE, Counted, Numbers, Sequential, countable
 
 # Numbers that one run draws ahead. It does not depend on how many runs there are, or batches would differ from runs;
@@ -34,16 +34,18 @@ class Draws:
     multipliers: Tensor | None
     generators: tuple[torch.Generator, ...] = ()
 
-    def at(self, step: int, fixed: Batch | None, lead: bool) -> Batch:
+    def at(self, step: int, fixed: StepData | None, lead: bool) -> StepData:
         """What the given step sees; `lead` keeps the dimension of the runs."""
         masks = self.masks(step, lead)
         runs = len(self.generators) if lead else None
         if fixed is not None:
-            return Batch(fixed.inputs, fixed.targets, fixed.weights, masks, self.generators, runs, shared=True)
+            return StepData(fixed.inputs, fixed.targets, fixed.weights, masks, self.generators, runs, shared=True)
         assert self.inputs is not None
         assert self.targets is not None
         inputs, targets = self.inputs[:, step], self.targets[:, step]
-        return Batch(inputs if lead else inputs[0], targets if lead else targets[0], None, masks, self.generators, runs)
+        return StepData(
+            inputs if lead else inputs[0], targets if lead else targets[0], None, masks, self.generators, runs
+        )
 
     def masks(self, step: int, lead: bool) -> Tensor | None:
         """The multipliers of the given step."""

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from droptics.training.descents import Engine
+from droptics.training.descents import Descent
 
 # A loss this many times the first risk has left for good: gradients grow with the weights, so it never comes back.
 HOPELESS = 1e8
@@ -41,13 +41,15 @@ class Guard:
         """Whether no run is left to train."""
         return len(self.frozen) == len(self.rates)
 
-    def remember(self, engine: Engine) -> dict[str, Tensor] | None:
+    def remember(self, engine: Descent) -> dict[str, Tensor] | None:
         """The weights before a stretch of steps, when diverged runs are to be put back there."""
         if self._mode == "raise":
             return None
         return {name: value.clone() for name, value in engine.tensors().items() if value.ndim and name[0] == "w"}
 
-    def check(self, engine: Engine, losses: Tensor, rates: Tensor, step: int, before: dict[str, Tensor] | None) -> None:
+    def check(
+        self, engine: Descent, losses: Tensor, rates: Tensor, step: int, before: dict[str, Tensor] | None
+    ) -> None:
         """Look at the losses (steps, runs) that began at `step`, and at the weights they ended with."""
         limit = self._limit.to(losses.device)
         bad = ~(losses.detach().double() <= limit)  # true for NaN

@@ -28,7 +28,7 @@ Forward = Callable[..., Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class StepData:
     """What one step sees: inputs and targets (runs, examples, ...) or shared by all runs, and the masks drawn.
 
     `generators` are those of the runs; `runs` is their number in a batch of runs, and `shared` says that inputs and
@@ -59,7 +59,7 @@ class Objective(abc.ABC):
         """Who shares a fresh mask: one mask per example, one per step, or no masks drawn at all."""
         return None
 
-    def value(self, forward: Forward, batch: Batch) -> Tensor:
+    def value(self, forward: Forward, batch: StepData) -> Tensor:
         """Mean loss of the batch, one number per run."""
         return mean_loss(self.loss, forward(batch.inputs, batch.multipliers), batch)
 
@@ -161,7 +161,7 @@ class Adversarial(Objective):
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def value(self, forward: Forward, batch: Batch) -> Tensor:
+    def value(self, forward: Forward, batch: StepData) -> Tensor:
         """Mean loss at the perturbed inputs; the runs of a batch are attacked in turn and trained together."""
         if batch.runs is None:
             generator = batch.generators[0] if batch.generators else None
@@ -214,7 +214,7 @@ class Stacked(MaskLaw):
         raise ValueError("each run draws from its own law; sample from one of them")
 
 
-def mean_loss(loss: Loss, outputs: Tensor, batch: Batch) -> Tensor:
+def mean_loss(loss: Loss, outputs: Tensor, batch: StepData) -> Tensor:
     """(Weighted) mean over the examples of a batch, one number per run; targets may differ between runs."""
     targets = batch.targets
     lead = outputs.shape[:-1]

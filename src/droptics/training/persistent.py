@@ -11,7 +11,7 @@ from torch import Tensor
 
 from droptics.models import Autoencoder, Model, TwoLayerLinear
 from droptics.training import triton_steps
-from droptics.training.descents import Engine
+from droptics.training.descents import Descent
 from droptics.training.draws import Draws
 from droptics.training.trainees import rebuild
 
@@ -26,7 +26,7 @@ def why_not(model: TwoLayerLinear | Autoencoder) -> str:
     return triton_steps.missing()
 
 
-class PersistentEngine(Engine):
+class PersistentDescent(Descent):
     """One program per run; weights (runs, features, columns) with zero columns up to a power of two."""
 
     def __init__(self, model: TwoLayerLinear | Autoencoder) -> None:

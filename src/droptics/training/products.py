@@ -13,7 +13,7 @@ from torch import Tensor
 
 from droptics.gpu.graphs import captured
 from droptics.models import Autoencoder, Model, TwoLayerLinear
-from droptics.training.descents import Engine
+from droptics.training.descents import Descent
 from droptics.training.draws import Draws
 from droptics.training.trainees import rebuild
 
@@ -21,7 +21,7 @@ from droptics.training.trainees import rebuild
 UNROLL = 32
 
 
-class ProductsEngine(Engine):
+class ProductsDescent(Descent):
     """Gradients written out, weights (runs, features, width) changed in place."""
 
     def __init__(self, model: TwoLayerLinear | Autoencoder) -> None:
@@ -91,7 +91,7 @@ class ProductsEngine(Engine):
 class _Graph:
     """UNROLL steps captured once; a replay reads its numbers from fixed buffers."""
 
-    def __init__(self, engine: ProductsEngine, x: Tensor, y: Tensor, z: Tensor) -> None:
+    def __init__(self, engine: ProductsDescent, x: Tensor, y: Tensor, z: Tensor) -> None:
         runs = x.shape[1]
         self._buffers = [x.new_zeros(UNROLL, runs, part.shape[-1]) for part in (x, y, z)]
         self._rates = x.new_zeros(UNROLL, runs)
@@ -99,7 +99,7 @@ class _Graph:
         # at rate zero nothing moves in the rehearsal
         self._launch = captured(partial(self._steps, engine), x.device, rehearsals=1)
 
-    def _steps(self, engine: ProductsEngine) -> None:
+    def _steps(self, engine: ProductsDescent) -> None:
         x, y, z = self._buffers
         for t in range(UNROLL):
             engine.step(x[t], y[t], z[t], self._rates[t], self._losses[t])

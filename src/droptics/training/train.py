@@ -21,19 +21,19 @@ from droptics.models import LastLayer, Model
 from droptics.penalties import risk
 from droptics.training.checkpoints import Checkpoint, Iterate, Progress
 from droptics.training.descents import (
-    Engine,
-    KernelEngine,
+    Descent,
+    KernelDescent,
     MaxNorm,
     OptimizerFactory,
-    TorchEngine,
+    TorchDescent,
     single_sample,
     stacked,
 )
 from droptics.training.draws import Stream
 from droptics.training.guards import Diverged, Guard
 from droptics.training.objectives import Objective
-from droptics.training.persistent import PersistentEngine, why_not
-from droptics.training.products import ProductsEngine
+from droptics.training.persistent import PersistentDescent, why_not
+from droptics.training.products import ProductsDescent
 from droptics.training.records import Recorder, Recording, lower_bounds
 from droptics.training.schedules import Schedule, constant
 from droptics.training.setup import Convention, check_training, data_tensors, run_rates, run_seeds
@@ -41,10 +41,10 @@ from droptics.training.setup import Convention, check_training, data_tensors, ru
 __all__ = ["Diverged", "Iterate", "Run", "train"]
 
 EngineName = Literal["auto", "kernel", "persistent", "products", "torch"]
-SINGLE: dict[str, Callable[[Any], Engine]] = {
-    "kernel": KernelEngine,
-    "persistent": PersistentEngine,
-    "products": ProductsEngine,
+SINGLE: dict[str, Callable[[Any], Descent]] = {
+    "kernel": KernelDescent,
+    "persistent": PersistentDescent,
+    "products": ProductsDescent,
 }
 
 
@@ -186,11 +186,11 @@ def train(
     masks = stacked(objective.laws, lead)
     plain = optimizer is None and not decay and max_norm is None and not frozen
     engine = _chosen(engine, model, single_sample(model, data, objective, batch_size, plain))
-    stepper: Engine
+    stepper: Descent
     if engine in SINGLE:
         stepper = SINGLE[engine](model)
     else:
-        stepper = TorchEngine(
+        stepper = TorchDescent(
             model,
             data,
             objective,
@@ -219,7 +219,7 @@ def train(
         "seeds": list(seeds),
         "rates": rates.tolist(),
         "schedule": [schedule(t) for t in recorder.steps],
-        "engine": type(stepper).__name__,
+        "engine": f"{engine.title()}Engine",  # as checkpoints have always called it
         "optimizer": re.sub(r" at 0x[0-9a-f]+", "", repr(optimizer)),  # functions show their address
         "options": [decay, repr(max_norm), list(frozen), stop_gap, list(recorder.names), sorted(keep)],
     }
@@ -243,7 +243,7 @@ def train(
 
 
 def _loop(
-    engine: Engine,
+    engine: Descent,
     stream: Stream,
     recorder: Recorder,
     guard: Guard,

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from droptics.masks import MaskLaw
 from droptics.models import Factorization, LastLayer, Model
 from droptics.models.modules import hooked
-from droptics.training.objectives import Batch, mean_loss
+from droptics.training.objectives import StepData, mean_loss
 
 
 def rebuild(model: Model, tensors: Sequence[Tensor]) -> Model:
@@ -71,7 +71,7 @@ class Trainee:
             return (contributions if multipliers is None else contributions * multipliers).sum(-1, keepdim=True)
         return self.view.outputs(inputs, multipliers)
 
-    def penalized(self, objective_loss: Any, batch: Batch, masks: MaskLaw) -> Tensor:
+    def penalized(self, objective_loss: Any, batch: StepData, masks: MaskLaw) -> Tensor:
         """Mean loss + penalty of a batch seen by a last layer, with the module in its own mode."""
         if not isinstance(self.view, LastLayer):
             raise ValueError(

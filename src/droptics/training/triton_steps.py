@@ -1,7 +1,7 @@
 """Kernels for a GPU: all steps of a run in one launch, and the random numbers of all runs in another.
 
 Triton is loaded when a kernel is first launched; `missing()` says why it cannot be. The functions that are compiled
-refer to `tl`, which is set then. Every kernel has a plain torch twin that it is tested against: `ProductsEngine` for
+refer to `tl`, which is set then. Every kernel has a plain torch twin that it is tested against: `ProductsDescent` for
 the steps, `philox.bits` for the random numbers.
 """
 

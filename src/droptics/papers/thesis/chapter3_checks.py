@@ -21,7 +21,7 @@ from droptics.norms import nuclear, path_norm
 from droptics.papers.instances import coin_masks, expected_error, moments, normal, subsets, tensor
 from droptics.penalties import effective_strength, penalty, sub_penalties
 
-Chain = Sequence[Tensor]
+Weights = Sequence[Tensor]
 
 
 def network(seed: int, sizes: Sequence[int]) -> list[Tensor]:
@@ -29,12 +29,12 @@ def network(seed: int, sizes: Sequence[int]) -> list[Tensor]:
     return [normal(seed + i, b, a) for i, (a, b) in enumerate(itertools.pairwise(sizes))]
 
 
-def law(weights: Chain, drop: float) -> Product:
+def law(weights: Weights, drop: float) -> Product:
     """One Bernoulli law per hidden layer."""
     return Product([Bernoulli(drop, weight.shape[0]) for weight in weights[:-1]])
 
 
-def product(weights: Chain, last: int | None = None, first: int = 1) -> Tensor:
+def product(weights: Weights, last: int | None = None, first: int = 1) -> Tensor:
     """W_last ... W_first; the identity when last < first."""
     last = len(weights) if last is None else last
     size = weights[first - 1].shape[1] if first <= len(weights) else weights[-1].shape[0]
@@ -47,7 +47,7 @@ def product(weights: Chain, last: int | None = None, first: int = 1) -> Tensor:
 INSTANCES = (((4, 3, 2, 3), 0.3), ((3, 2, 2, 2, 2), 0.6), ((2, 5, 3), 0.45), ((3, 1, 2, 1), 0.9))
 
 
-def masked_error(weights: Chain, data: Moments, drop: float) -> float:
+def masked_error(weights: Weights, data: Moments, drop: float) -> float:
     """E || y - theta^-k W_{k+1} B_k ... B_1 W_1 x ||^2 over all masks, from the definition."""
     widths = [weight.shape[0] for weight in weights[:-1]]
 
@@ -74,7 +74,7 @@ def split(scaled: bool) -> list[Comparison]:
     return found
 
 
-def pivot_sums(weights: Chain, C: Tensor) -> list[float]:
+def pivot_sums(weights: Weights, C: Tensor) -> list[float]:
     """R_l for l = 1..k as the printed sum over pivot layers and nodes."""
     hidden = len(weights) - 1
     totals = []
