@@ -119,7 +119,7 @@ assert pathlib.Path(droptics.__file__).is_relative_to({str(installed)!r}), dropt
 model = droptics.TwoLayerLinear(torch.eye(2).double(), torch.eye(2).double())
 data = droptics.Moments.of_map(torch.eye(2).double())
 print(float(droptics.penalty(model, data, droptics.Bernoulli(drop=0.5, size=2))))
-missing = [name for name in droptics.__all__ if not hasattr(droptics, name)]
+missing = [name for name in droptics._SPELLINGS if not hasattr(droptics, name)]
 assert not missing, missing
 """
     penalty = run(sys.executable, "-c", code, folder=tmp_path, PYTHONPATH=str(installed))

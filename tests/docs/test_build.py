@@ -111,7 +111,7 @@ def check_pictures(site):
 def check_reference(site):
     text = "".join(page.read_text() for page in (site / "html" / "api").glob("*.html"))
     documented = {name.rpartition(".")[2] for name in re.findall(r'id="droptics\.([\w.]+)"', text)}
-    things = {name: getattr(droptics, name) for name in droptics.__all__}
+    things = {name: getattr(droptics, name) for name in droptics._SPELLINGS}
     wanted = {name for name, thing in things.items() if not isinstance(thing, (str, ModuleType))}
     assert not wanted - documented
 

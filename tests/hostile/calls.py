@@ -39,13 +39,13 @@ NOT_ROOMS = {"__main__", "cli", "files", "gpu", "papers", "terminal"}
 
 def public() -> dict[str, Callable[..., Any]]:
     """Every public function and class that can be called, by its shortest name."""
-    found: dict[str, Any] = {name: getattr(droptics, name) for name in droptics.__all__}
+    found: dict[str, Any] = {name: getattr(droptics, name) for name in droptics._SPELLINGS}
     for module in pkgutil.iter_modules(droptics.__path__):
         if module.name in NOT_ROOMS:
             continue
         room = importlib.import_module(f"droptics.{module.name}")
         names = getattr(room, "__all__", None)
-        if names is None and module.name in droptics.__all__:
+        if names is None and module.name in droptics._SPELLINGS:
             names = [key for key, value in vars(room).items() if getattr(value, "__module__", "") == room.__name__]
         for name in names or ():
             if not name.startswith("_") and not any(getattr(room, name) is known for known in found.values()):

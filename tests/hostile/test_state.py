@@ -42,7 +42,7 @@ def differences(before):
 changed = []
 before = prints()
 import droptics
-for name in droptics.__all__:
+for name in droptics._SPELLINGS:
     getattr(droptics, name)
     if found := differences(before):
         changed.append(f"loading {name}: {found}")

@@ -121,7 +121,8 @@ def public_functions() -> set[str]:
     rooms = {"": droptics, **{name: importlib.import_module(f"droptics.{name}") for name in ROOMS}}
     found = set()
     for room, module in rooms.items():
-        for name in getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")]):
+        listed = [name for name in vars(module) if not name.startswith("_")]
+        for name in droptics._SPELLINGS if module is droptics else getattr(module, "__all__", listed):
             value = getattr(module, name)
             if not getattr(value, "__module__", "").startswith(f"droptics.{room}"):
                 continue
