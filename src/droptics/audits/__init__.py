@@ -1,8 +1,10 @@
 """What is dropout doing to my network? Sites, penalties, bugs and advice for any torch module."""
 
+from droptics.audits import advice, misuses  # noqa: F401 - they register their findings
 from droptics.audits.audit import audit
 from droptics.audits.callbacks import audit_numbers, huggingface_callback, lightning_callback
-from droptics.audits.discovery import Finding, Site
+from droptics.audits.discovery import Site
+from droptics.audits.findings import Finding
 from droptics.audits.measuring import Number
 from droptics.audits.report import Report, SiteReport
 

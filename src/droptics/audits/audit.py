@@ -14,8 +14,8 @@ from tqdm.auto import tqdm
 
 from droptics.arguments import Count, Probability, Seed, check_arguments
 from droptics.audits.batches import Batch, as_loss, batches, guess_loss, mean_loss, run
-from droptics.audits.discovery import Finding, Site, discover
-from droptics.audits.explaining import explain
+from droptics.audits.discovery import Site, discover
+from droptics.audits.findings import LEVELS, Finding, remarks
 from droptics.audits.heads import Chain, Head, confirmed, find_chain, find_head, head_features
 from droptics.audits.measuring import Mean, Number, Plan, Tally, measure
 from droptics.audits.report import CurvePoint, Report, SiteReport
@@ -238,9 +238,8 @@ def _report(
         sites=reports,
         findings=(),
     )
-    order = {"bug": 0, "warning": 1, "note": 2}
-    every = [*findings, *explain(draft)]
-    return replace(draft, findings=tuple(sorted(every, key=lambda found: order[found.level])))
+    every = [*findings, *remarks(draft)]
+    return replace(draft, findings=tuple(sorted(every, key=lambda found: LEVELS.index(found.level))))
 
 
 def _total(state: _State, sites: Sequence[Site], confidence: float) -> Number:

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from droptics.audits.discovery import Finding, Site
+from droptics.audits.discovery import Site
+from droptics.audits.findings import Finding
 from droptics.audits.measuring import Number
 from droptics.audits.rendering import terminal_text, write_html
 from droptics.audits.uncertainty import Uncertainty
@@ -59,16 +60,24 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class RateChoice:
-    """Exact leave-one-out error of the refitted head at each rate, features fixed, and the best of them."""
+    """Exact leave-one-out error of the refitted head at each rate, features fixed, and the best of them.
+
+    Attributes:
+        best: Rate of least error.
+        rates: All rates, the site's own among them.
+        errors: Mean squared error of each.
+        gain: What the best rate gains over the site's own, with an interval over the examples.
+    """
 
     best: float
     rates: Sequence[float]
     errors: Sequence[float]
+    gain: Number | None = None
 
 
 @dataclass(frozen=True)
 class SubnetworkSummary:
-    """Accuracy with random units removed, and the fewest units that keep it."""
+    """Accuracy with random units removed, and the fewest units that keep it; `chance` is the most frequent class."""
 
     full: float
     mean: float
@@ -76,6 +85,7 @@ class SubnetworkSummary:
     high: float
     smallest: int | None
     tolerance: float
+    chance: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import torch
+from scipy.stats import t as student
 from torch import Tensor
 
 from droptics.audits.heads import Head
-from droptics.audits.measuring import Plan
+from droptics.audits.measuring import Number, Plan
 from droptics.audits.report import RateChoice, SiteReport, Spectrum, SubnetworkSummary
 from droptics.coadaptation import draw, evaluate, smallest
 from droptics.data import Sample
-from droptics.heads.ridge import DropoutRidgeCV
+from droptics.heads.leave_one_out import Whitened
 from droptics.linalg import psd_root, shrink
 from droptics.linalg.scales import equilibrate
 from droptics.losses import CrossEntropy, Squared
@@ -23,6 +25,8 @@ from droptics.penalties.methods import SecondOrder
 
 SUBNETWORKS = 50
 TOLERANCE = 0.01
+RATES = tuple(i / 20 for i in range(1, 20))  # whose leave-one-out errors are compared
+LEVEL = 0.99  # confidence with which another rate must be better
 
 
 def head_statements(report: SiteReport, head: Head, plan: Plan) -> SiteReport:
@@ -34,7 +38,7 @@ def head_statements(report: SiteReport, head: Head, plan: Plan) -> SiteReport:
             report,
             spectrum=_spectrum(head, rate),
             certificate=_certificate(head, rate),
-            rate_choice=_rate_choice(head),
+            rate_choice=_rate_choice(head, rate),
         )
     if isinstance(plan.loss, CrossEntropy):
         masks = Bernoulli(rate, head.weight.shape[1])
@@ -85,13 +89,20 @@ def _certificate(head: Head, rate: float) -> Certificate:
     return Certificate(risk + head.penalty(rate), bound, "pal2020-prop3.3")
 
 
-def _rate_choice(head: Head) -> RateChoice | None:
+def _rate_choice(head: Head, rate: float) -> RateChoice | None:
+    """Errors of all rates from one factorization; their difference is paired, example by example."""
     sample = head.sample()
     if len(sample) < 3:
         return None
-    wanted = sample.targets.numpy()
-    choice = DropoutRidgeCV().fit(sample.inputs.numpy(), wanted[:, 0] if wanted.shape[1] == 1 else wanted)
-    return RateChoice(float(choice.drop_), choice.drops_.tolist(), choice.loo_errors_.tolist())
+    drops = sorted({*RATES, rate})
+    whitened = Whitened.of(sample.inputs.numpy(), sample.targets.numpy(), np.ones(len(sample)), 1, True)
+    squares = [(error**2).mean(1) for error in whitened.leave_one_out([drop / (1 - drop) for drop in drops])]
+    errors = [float(square.mean()) for square in squares]
+    best = min(range(len(drops)), key=lambda i: (errors[i], drops[i]))
+    gains = squares[drops.index(rate)] - squares[best]
+    half = float(student.ppf((1 + LEVEL) / 2, len(gains) - 1)) * float(gains.std(ddof=1)) / len(gains) ** 0.5
+    gain = Number(float(gains.mean()), float(gains.mean()) - half, float(gains.mean()) + half, "leave-one-out, paired")
+    return RateChoice(drops[best], drops, errors, gain)
 
 
 def _subnetworks(head: Head, rate: float) -> SubnetworkSummary | None:
@@ -106,4 +117,5 @@ def _subnetworks(head: Head, rate: float) -> SubnetworkSummary | None:
     found = evaluate(model, data, draw(Bernoulli(rate, model.units), SUBNETWORKS, generator), scale=1 / (1 - rate))
     low, high = torch.quantile(found.accuracies, torch.tensor([0.05, 0.95], dtype=torch.float64)).tolist()
     kept = smallest(model, data, TOLERANCE).width
-    return SubnetworkSummary(found.full, float(found.accuracies.mean()), low, high, kept, TOLERANCE)
+    chance = float(sample.targets.reshape(-1).unique(return_counts=True)[1].max()) / sample.targets.numel()
+    return SubnetworkSummary(found.full, float(found.accuracies.mean()), low, high, kept, TOLERANCE, chance)

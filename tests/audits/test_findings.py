@@ -1,0 +1,177 @@
+"""Every finding is planted once and absent once; kinds are registered under codes; advice has its number."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+import torch
+from cases import normal
+from torch import nn
+from torch.nn import functional
+
+from droptics.audits import Finding, Report, audit
+from droptics.audits.findings import KINDS, Kind, Remark, finding
+from droptics.audits.passes import Passes
+
+INPUTS, TARGETS = normal(64, 6, seed=1), normal(64, 2, seed=2)
+
+
+def seeded(module, seed=0):
+    module = module.double()
+    with torch.no_grad():
+        for i, parameter in enumerate(module.parameters()):
+            parameter.copy_(normal(*parameter.shape, seed=seed + i) / 2)
+    return module
+
+
+def codes(module, data=(INPUTS, TARGETS), **options):
+    """Codes of all findings with the places where they were found."""
+    found: dict[str, list[str]] = {}
+    for item in audit(seeded(module), data, draws=2, rates=(), progress=False, **options).findings:
+        found.setdefault(item.code, []).append(item.site)
+    return found
+
+
+class Then(nn.Module):
+    """A linear layer, something, a linear layer."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.first, self.inner, self.last = nn.Linear(6, 16), inner, nn.Linear(16, 2)
+
+    def forward(self, x):
+        return self.last(self.inner(self.first(x)))
+
+
+class Attention(nn.Module):
+    """As timm, GPT-2 and BERT have it: a layer that only holds the rate."""
+
+    def __init__(self, fused=True, other=False):
+        super().__init__()
+        self.attn_drop, self.fused, self.other = nn.Dropout(0.1), fused, other
+
+    def forward(self, x):
+        rows = x.reshape(len(x), 4, 4)
+        rate = 0.3 if self.other else self.attn_drop.p
+        if self.fused:
+            mixed = functional.scaled_dot_product_attention(rows, rows, rows, dropout_p=rate if self.training else 0.0)
+        else:
+            weights = functional.dropout((rows @ rows.mT).softmax(-1), rate, self.training)
+            mixed = weights @ rows
+        return mixed.reshape(len(x), 16)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_layers_whose_rate_is_used_by_a_function_are_not_dead(fused):
+    assert "DR101" not in codes(Then(Attention(fused)))
+    assert codes(Then(Attention(fused, other=True)))["DR101"] == ["inner.attn_drop"]
+
+
+def test_a_rate_that_no_output_depends_on_cannot_matter():
+    class Unused(nn.Module):
+        def __init__(self, used):
+            super().__init__()
+            self.drop, self.used = nn.Dropout(0.5), used
+
+        def forward(self, x):
+            fallen = self.drop(x)
+            return fallen if self.used else x
+
+    assert codes(Then(Unused(False)))["DR105"] == ["inner.drop"]
+    assert "DR105" not in codes(Then(Unused(True)))
+
+
+def test_a_better_rate_is_named_with_the_leave_one_out_error_that_supports_it():
+    """Many noisy features of few examples: a high rate is better; where rate and best rate agree nothing is said."""
+    inputs = normal(60, 40, seed=1)
+    targets = inputs[:, :1] + 3 * normal(60, 1, seed=2)
+    low, high = (nn.Sequential(nn.Dropout(rate), nn.Linear(40, 1)).double() for rate in (0.05, 0.9))
+    for module in (low, high):
+        nn.init.zeros_(module[1].weight)
+    (item,) = audit(low, (inputs, targets), rates=(), progress=False).sites
+    choice = item.rate_choice
+    assert choice.errors[choice.rates.index(0.05)] - min(choice.errors) == pytest.approx(choice.gain.value, rel=1e-10)
+    found = [f for f in audit(low, (inputs, targets), rates=(), progress=False).findings if f.code == "DR505"]
+    assert choice.gain.lower > 0
+    assert f"{choice.gain.value:.3g}" in found[0].text
+    assert "leave-one-out" in found[0].text
+    again = audit(high, (inputs, targets), rates=(), progress=False)
+    assert not [f for f in again.findings if f.code == "DR505"]
+
+
+def test_a_rate_that_hardly_matters_is_measured_up_to_the_highest_rate():
+    def found(size):
+        network = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Dropout(0.2), nn.Linear(5, 2))
+        seeded(network)
+        with torch.no_grad():
+            network[3].weight *= size
+        report = audit(network, (INPUTS, TARGETS), draws=2, rates=(0.1, 0.8), progress=False)
+        return [item.text for item in report.findings if item.code == "DR507"]
+
+    assert "no rate up to 0.8" in found(1e-3)[0]
+    assert not found(1.0)
+
+
+def test_guessing_needs_no_units():
+    """A network that is no better than the most frequent class is not worth a smaller one."""
+    labels = torch.zeros(64, dtype=torch.long)
+    labels[:20] = 1
+    network = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 2))
+    seeded(network)
+    with torch.no_grad():
+        network[3].weight.mul_(1e-3)
+        network[3].bias.copy_(torch.tensor([0.0, -1.0]))
+    report = audit(network, (INPUTS, labels), draws=2, rates=(), progress=False)
+    assert report.accuracy == report.sites[0].subnetworks.chance == 44 / 64
+    assert not [found for found in report.findings if found.code == "DR506"]
+
+
+def test_every_finding_has_a_registered_code():
+    crowded = Then(nn.Dropout(0.0))
+    crowded.unused = nn.Dropout(0.5)
+    report = audit(seeded(crowded), (INPUTS, TARGETS), draws=2, progress=False)
+    assert {found.code for found in report.findings} >= {"DR101", "DR104"}
+    for found in report.findings:
+        assert KINDS[found.code].level == found.level
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.code)
+def test_kinds_say_what_they_mean(kind: Kind):
+    assert kind.code.startswith("DR")
+    assert all((kind.title, kind.meaning, kind.evidence, kind.mend))
+    assert kind.asks in (Passes, Report)
+
+
+RULE = '''
+from droptics.audits import Report
+from droptics.audits.findings import Remark, finding
+
+@finding("X901", "warning", "rates above one half", asks=Report, evidence="the rate", mend="ask why")
+def high(report):
+    """More units fall than stay."""
+    for item in report.sites:
+        if item.site.rate > 0.5:
+            yield Remark(item.site.name, f"drops at rate {item.site.rate:g}")
+'''
+
+
+def test_a_finding_of_ones_own_is_one_function_in_one_file(tmp_path: Path, monkeypatch):
+    (tmp_path / "house_rules.py").write_text(RULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("house_rules")
+    try:
+        assert codes(Then(nn.Dropout(0.7)))["X901"] == ["inner"]
+        assert "X901" not in codes(Then(nn.Dropout(0.4)))
+        report = audit(seeded(Then(nn.Dropout(0.7))), (INPUTS, TARGETS), draws=2, rates=(), progress=False)
+        (found,) = [item for item in report.findings if item.code == "X901"]
+        assert found == Finding("warning", "inner", "drops at rate 0.7", "ask why", "X901")
+    finally:
+        KINDS.pop("X901", None)
+
+
+def test_codes_are_taken_once_and_levels_are_known():
+    with pytest.raises(ValueError, match="code 'DR101' is taken"):
+        finding("DR101", "bug", "again", asks=Passes, evidence="", mend="")
+    with pytest.raises(ValueError, match="level must be one of"):
+        finding("X902", "error", "other", asks=Passes, evidence="", mend="")
+    assert Remark("here", "seen").advice is None
