@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from cases import GAUSSIAN, laws
+from cases import GAUSSIAN, laws, normal
 from compare import close
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -222,3 +222,36 @@ def test_large_laws_never_form_a_matrix_over_all_pairs(law):
     for name in ("covariance", "characteristic"):
         with pytest.raises(ValueError, match=r"100000 units takes 75 GiB.*use relative_variance"):
             getattr(law, name)
+
+
+class AskedGram:
+    """A Gram matrix that notes whether products of different units were asked for."""
+
+    def __init__(self, entries):
+        self.entries, self.joined = entries, False
+
+    def energies(self):
+        return torch.diagonal(self.entries, dim1=-2, dim2=-1)
+
+    def part(self, rows, columns):
+        self.joined = True
+        return self.entries[..., rows, columns]
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_weighing_reads_the_characteristic_matrix(name):
+    """Against the matrix itself; only the diagonal is asked for where units are independent."""
+    law = LAWS[name]
+    factor = normal(2, 3, law.size, seed=4)
+    dense, gram = law.characteristic, factor.mT @ factor
+    size = float((dense.abs() * gram.abs()).sum((-2, -1)).max()) + 1
+    asked = AskedGram(gram)
+    close(law.weigh(asked), (dense * gram).sum((-2, -1)), 1e-12, scale=size)
+    assert asked.joined != law.independent
+    close(law.weigh(gram), (dense * gram).sum((-2, -1)), 1e-12, scale=size)
+    assert bool((law.weigh(gram).abs() <= law.weigh_at_most(asked.energies()) * (1 + 1e-12)).all())
+    close(law.hadamard(gram), dense * gram, 1e-12, scale=size)
+    close(law.correlate(factor), factor @ dense, 1e-12, scale=size)
+    heads = normal(4, law.size, seed=5)
+    close(law.correlate(factor, heads), factor @ (dense * (heads.mT @ heads)), 1e-12, scale=size * law.size)
+    close(law.directions.mT @ law.directions, dense, 1e-12, scale=size)

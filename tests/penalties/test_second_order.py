@@ -14,7 +14,7 @@ from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw
 from droptics.models import Autoencoder, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.models.site import Site
 from droptics.penalties import ClosedForm, Enumerate, MonteCarlo, SecondOrder, penalty, second_order
-from droptics.penalties.second_order import _directions, second_derivatives
+from droptics.penalties.second_order import second_derivatives
 
 UNCHECKED = SecondOrder(check=None)
 
@@ -246,5 +246,5 @@ def test_directions_of_rates_of_every_size():
         torch.tensor([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]).double(),
         torch.tensor([rare, 1 - 2 * rare, rare], dtype=torch.float64),
     )
-    rows, sizes = _directions(law), law.characteristic.diagonal().sqrt()
+    rows, sizes = law.directions, law.characteristic.diagonal().sqrt()
     close((rows.mT @ rows) / sizes / sizes[:, None], law.characteristic / sizes / sizes[:, None], 1e-14)

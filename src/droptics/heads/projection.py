@@ -47,12 +47,8 @@ def top_layer(features: Tensor, sample: Sample, masks: MaskLaw) -> Tensor:
     exact = features.double()
     weighted = exact * sample.shares.double()[:, None]
     gram = weighted.mT @ exact
-    if masks.independent:
-        system = gram + torch.diag(masks.relative_variance.to(gram) * gram.diagonal())
-    else:
-        system = gram * (1 + masks.characteristic.to(gram))
     right = weighted.mT @ sample.targets.double()
-    return _solve(system, right).mT.to(features.dtype)
+    return _solve(gram + masks.hadamard(gram), right).mT.to(features.dtype)
 
 
 def variable_projection(
@@ -124,18 +120,10 @@ def _value_and_gradient(rows: Tensor, data: Sample, masks: MaskLaw) -> tuple[flo
         residual = features @ top.mT - data.targets
         share = data.shares[:, None]
         weighted = residual * share
-        noise = _noise(top, masks)
-        spread = features * noise if noise.ndim == 1 else features @ noise
+        spread = masks.correlate(features, top)  # the penalty is E a^T (Cbar o U^T U) a
         value = float((weighted * residual).sum() + (features * share * spread).sum())
         slope = 2 * (weighted @ top + spread * share) * (features > 0)
         return value, slope.mT @ data.inputs
-
-
-def _noise(top: Tensor, masks: MaskLaw) -> Tensor:
-    """The matrix Cbar o U^T U of the penalty E a^T (Cbar o U^T U) a, or its diagonal when units are uncorrelated."""
-    if masks.independent:
-        return masks.relative_variance.to(top) * top.square().sum(0)
-    return masks.characteristic.to(top) * (top.mT @ top)
 
 
 def _solve(system: Tensor, right: Tensor) -> Tensor:

@@ -7,15 +7,27 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator
-from typing import final
+from typing import Protocol, final
 
 import torch
 from torch import Tensor
 
 from droptics.errors import NoFiniteSupport
+from droptics.linalg import psd_eigen
+from droptics.linalg.scales import equilibrate
 
 # Units of a law whose covariance is written out: 16 GiB.
 LARGEST = 46340
+
+
+class Gram(Protocol):
+    """A Gram matrix of units that is formed only as far as a law asks for it."""
+
+    def energies(self) -> Tensor:
+        """Its diagonal, (..., units)."""
+
+    def part(self, rows: slice, columns: slice) -> Tensor:
+        """Some of its rows and columns, (..., rows, columns)."""
 
 
 class MaskLaw(abc.ABC):
@@ -69,6 +81,54 @@ class MaskLaw(abc.ABC):
     def diagonal(self, lag: int) -> Tensor:
         """The entries (i, i + lag) of `characteristic`, (size - lag,), which a law of small reach knows without it."""
         return self.relative_variance if lag == 0 else torch.diagonal(self.characteristic, lag)
+
+    def weigh(self, gram: Tensor | Gram) -> Tensor:
+        """sum_ij Cbar_ij G_ij of a Gram matrix G of the units, (...,): all that a penalty asks of a law.
+
+        Uncorrelated units ask for the diagonal of G only; a law that knows where Cbar vanishes may ask for the rest of
+        G part by part.
+        """
+        if self.independent:
+            energies = torch.diagonal(gram, dim1=-2, dim2=-1) if isinstance(gram, Tensor) else gram.energies()
+            return (energies * self.relative_variance.to(energies)).sum(-1)
+        whole = slice(None)
+        entries = gram if isinstance(gram, Tensor) else gram.part(whole, whole)
+        return (entries * self.characteristic.to(entries)).sum((-2, -1))
+
+    def weigh_at_most(self, energies: Tensor) -> Tensor:
+        """The most that `weigh` can be for a Gram matrix with this diagonal, (...,).
+
+        |G_ij| <= sqrt(G_ii G_jj), and the same for Cbar.
+        """
+        strengths = self.relative_variance.to(energies)
+        if self.independent:
+            return (energies * strengths).sum(-1)
+        return (energies * strengths).clamp_min(0).sqrt().sum(-1).square()
+
+    def hadamard(self, moment: Tensor) -> Tensor:
+        """Cbar o moment, (..., units, units): the second moment that the masks add to a layer."""
+        if self.independent:
+            diagonal = torch.diagonal(moment, dim1=-2, dim2=-1)
+            return torch.diag_embed(self.relative_variance.to(moment) * diagonal)
+        return self.characteristic.to(moment) * moment
+
+    def correlate(self, vectors: Tensor, heads: Tensor | None = None) -> Tensor:
+        """Vectors (..., units) times Cbar; with heads W (outputs, units), times Cbar o W^T W."""
+        if self.independent:
+            strengths = self.relative_variance.to(vectors)
+            return vectors * (strengths if heads is None else strengths * heads.square().sum(-2).unsqueeze(-2))
+        matrix = self.characteristic.to(vectors)
+        return vectors @ (matrix if heads is None else matrix * (heads.mT @ heads))
+
+    @property
+    def directions(self) -> Tensor:
+        """Rows v with Cbar = sum of v v^T: scaled unit vectors, or scaled eigenvectors for correlated units."""
+        if self.independent:
+            variance = self.relative_variance
+            return torch.diag(variance.clamp_min(0).sqrt())[variance > 0]
+        scaled, units = equilibrate(self.characteristic)
+        values, vectors = psd_eigen(scaled)
+        return (units[:, None] * vectors * values.sqrt()).mT[values > 0]
 
     @property
     def bound(self) -> Tensor | None:

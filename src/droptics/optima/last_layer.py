@@ -71,12 +71,7 @@ class HeadProblem:
         if bool(steady.any()):
             h = torch.where(steady, 0.0, h)
             quadratic = gram(h) / count
-        if masks.independent:
-            second = quadratic.diagonal() + h_mean.square()
-            quadratic.diagonal().add_(masks.relative_variance.detach().to(second) * second)
-        else:
-            second = quadratic + torch.outer(h_mean, h_mean)
-            quadratic += masks.characteristic.detach().to(second) * second
+        quadratic += masks.hadamard(quadratic + torch.outer(h_mean, h_mean)).detach()
         return HeadProblem(quadratic, y.mT @ h / count, y.square().sum() / count, h_mean, y_mean)
 
     def solve(self) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ registered. Deep linear networks are not linear in the mask and propagate second
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
@@ -24,7 +24,7 @@ from droptics.estimates import Error
 from droptics.masks import MaskLaw, Product
 from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, LinearModel, Model, TwoLayerLinear
 from droptics.penalties.rounding import deferred, input_scale, roundings
-from droptics.penalties.unit_outputs import unit_outputs
+from droptics.penalties.unit_outputs import UnitOutputs, unit_outputs
 
 # Up to this width a layer takes longer to call than to compute.
 TINY = 64
@@ -34,7 +34,7 @@ TINY = 64
 def unit_gram(model: Model, data: Data) -> Tensor:
     """G_ij = E_x <g_i(x), g_j(x)> for outputs f = sum_j z_j g_j, (..., units, units): the mean of `unit_outputs`."""
     check_arguments(unit_gram, locals())
-    return _average(model, data, lambda head: head.mT @ head, _feature_grams)
+    return output_gram(model, data).part(slice(None), slice(None))
 
 
 @singledispatch
@@ -43,34 +43,98 @@ def unit_energies(model: Model, data: Data) -> Tensor:
     check_arguments(unit_energies, locals())
     if unit_gram.dispatch(type(model)) is not unit_gram.dispatch(Model):
         return torch.diagonal(unit_gram(model, data), dim1=-2, dim2=-1)
-    return _average(model, data, lambda head: head.square().sum(-2), _feature_energies)
+    return output_gram(model, data).energies()
+
+
+@dataclass(frozen=True, eq=False)
+class OutputGram:
+    """The mean over examples of <g_i, g_j> for given unit outputs, formed as far as a law asks for it.
+
+    Attributes:
+        units: What every unit adds to the outputs.
+        data: The examples, or the second moments of their inputs; the plain mean over the rows for anything else.
+    """
+
+    units: UnitOutputs
+    data: Data | None = None
+
+    def energies(self) -> Tensor:
+        """The diagonal, (..., units)."""
+        features, head = self.units
+        if head.shape[-3] == 1:  # the shared head leaves the mean
+            return head.squeeze(-3).square().sum(-2) * _mean_squares(features, self.data)
+        return self._rows().square().sum(-2)
+
+    def part(self, rows: slice, columns: slice) -> Tensor:
+        """Some rows and columns, (..., rows, columns)."""
+        features, head = self.units
+        if head.shape[-3] == 1:
+            head = head.squeeze(-3)
+            incoming = _mean_products(features[..., rows], features[..., columns], self.data)
+            return (head[..., rows].mT @ head[..., columns]) * incoming
+        flat = self._rows()
+        return flat[..., rows].mT @ flat[..., columns]
+
+    def _rows(self) -> Tensor:
+        """One row per example and output, so that products of columns are means."""
+        contributions = self.units.contributions
+        count = contributions.shape[-3]
+        shares = self.data.shares if isinstance(self.data, Sample) else contributions.new_full((count,), 1 / count)
+        return (contributions * shares.sqrt()[:, None, None]).flatten(-3, -2)
+
+
+def output_gram(model: Model, data: Data) -> OutputGram:
+    """The unit outputs of a model on data, ready to be averaged."""
+    return OutputGram(unit_outputs(model, _readable(model, data)), data)
+
+
+class ModelGram:
+    """The unit Gram matrix of a model on data as a law asks for it, by the cheapest rule that the family has."""
+
+    def __init__(self, model: Model, data: Data) -> None:
+        self._model, self._data = model, data
+        self._diagonal: Tensor | None = None
+        self._entries: Tensor | OutputGram | None = None
+
+    @property
+    def joined(self) -> bool:
+        """Whether products of different units were asked for."""
+        return self._entries is not None
+
+    def energies(self) -> Tensor:
+        """`unit_energies`."""
+        if self._diagonal is None:
+            entries = self._entries
+            match entries:
+                case OutputGram():
+                    self._diagonal = entries.energies()
+                case Tensor():
+                    self._diagonal = torch.diagonal(entries, dim1=-2, dim2=-1)
+                case _:
+                    self._diagonal = unit_energies(self._model, self._data)
+        return self._diagonal
+
+    def part(self, rows: slice, columns: slice) -> Tensor:
+        """Some rows and columns of `unit_gram`, which is written out only where a family has a rule of its own."""
+        if self._entries is None:
+            own = unit_gram.dispatch(type(self._model)) is not unit_gram.dispatch(Model)
+            self._entries = (unit_gram if own else output_gram)(self._model, self._data)
+        if isinstance(self._entries, OutputGram):
+            return self._entries.part(rows, columns)
+        return self._entries[..., rows, columns]
 
 
 def linear_penalty(model: Model, data: Data, masks: MaskLaw) -> tuple[Tensor, Error]:
-    """sum_ij Cbar_ij G_ij (pal2020-lem3.1, mianjy2018-lemA.1) and how far rounding can have moved it.
-
-    Only the diagonal is formed when the units are uncorrelated.
-    """
-    if masks.independent:
-        energies = unit_energies(model, data)
-        strengths = masks.relative_variance.to(energies)
-        value = (energies * strengths).sum(-1)
-    else:
-        gram, characteristic = unit_gram(model, data), masks.characteristic
-        characteristic = characteristic.to(gram)
-        value = (gram * characteristic).sum((-2, -1))
-        energies, strengths = (torch.diagonal(part, dim1=-2, dim2=-1) for part in (gram, characteristic))
-    return value, deferred(_linear_rounding, model, data, masks, energies.detach(), strengths.detach())
+    """sum_ij Cbar_ij G_ij (pal2020-lem3.1, mianjy2018-lemA.1) and how far rounding can have moved it."""
+    gram = ModelGram(model, data)
+    value = masks.weigh(gram)
+    return value, deferred(_linear_rounding, model, data, masks, gram.energies().detach(), gram.joined)
 
 
-def _linear_rounding(model: Model, data: Data, masks: MaskLaw, energies: Tensor, strengths: Tensor) -> Tensor:
-    steps, scales = roundings(model, data), unit_scales(model, data, energies)
-    if masks.independent:
-        scale = (scales * strengths).sum(-1)
-    else:
-        # |Cbar_ij| <= sqrt(Cbar_ii Cbar_jj), and the same for the Gram matrix of absolute values
-        scale = (scales * strengths).clamp_min(0).sqrt().sum(-1).square()
-        steps += len(data) if isinstance(data, Sample) else 0
+def _linear_rounding(model: Model, data: Data, masks: MaskLaw, energies: Tensor, joined: bool) -> Tensor:
+    steps, scale = roundings(model, data), masks.weigh_at_most(unit_scales(model, data, energies))
+    # products of different units are added up example by example
+    steps += len(data) if joined and isinstance(data, Sample) else 0
     return steps * torch.finfo(scale.dtype).eps / 2 * scale
 
 
@@ -103,7 +167,7 @@ def _(model: Factorization, data: Data, energies: Tensor) -> Tensor:
 
 def feature_gram(features: Tensor, sample: Sample) -> Tensor:
     """E a a^T for features a (..., n, units) of the examples."""
-    return (features * sample.shares[:, None]).mT @ features
+    return _mean_products(features, features, sample)
 
 
 def feature_energies(features: Tensor, sample: Sample) -> Tensor:
@@ -111,33 +175,17 @@ def feature_energies(features: Tensor, sample: Sample) -> Tensor:
     return average(features.square().mT, sample.weights)
 
 
-def _average(
-    model: Model,
-    data: Data,
-    outgoing: Callable[[Tensor], Tensor],
-    incoming: Callable[[Tensor, Data], Tensor],
-) -> Tensor:
-    """Mean over the data of outgoing(head) * incoming(features); the shared head leaves the mean."""
-    inputs = _readable(model, data)
-    features, head = unit_outputs(model, inputs)
-    if head.shape[-3] == 1:
-        return outgoing(head.squeeze(-3)) * incoming(features, data)
-    contributions = features.unsqueeze(-2) * head
-    shares = data.shares if isinstance(data, Sample) else contributions.new_full((len(inputs),), 1 / len(inputs))
-    scaled = contributions * shares.sqrt()[:, None, None]
-    return outgoing(scaled.flatten(-3, -2))
-
-
-def _feature_grams(features: Tensor, data: Data) -> Tensor:
+def _mean_products(rows: Tensor, columns: Tensor, data: Data | None) -> Tensor:
+    """E a_i b_j for features (..., n, units) on the inputs of the data."""
     match data:
         case Moments():
-            return features.mT @ data.xx @ features
+            return rows.mT @ data.xx @ columns
         case Sample():
-            return feature_gram(features, data)
-    return features.mT @ features / features.shape[-2]
+            return (rows * data.shares[:, None]).mT @ columns
+    return rows.mT @ columns / rows.shape[-2]
 
 
-def _feature_energies(features: Tensor, data: Data) -> Tensor:
+def _mean_squares(features: Tensor, data: Data | None) -> Tensor:
     match data:
         case Moments():
             return (features * (data.xx @ features)).sum(-2)
@@ -230,13 +278,13 @@ def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[Tensor,
         return start.new_tensor(_tiny_penalty([*before, *layers], start.numpy(), rates, moved=wide)), error
     second, excess = start, None
     if model.mask_inputs:
-        excess = _hadamard(laws[0], second)
+        excess = laws[0].hadamard(second)
         laws = laws[1:]
     for weight, law in zip(model.weights[:-1], laws, strict=True):
         second = second if wide else weight @ second @ weight.mT
         wide = False
         moved = None if excess is None else weight @ excess @ weight.mT
-        excess = _hadamard(law, second) if moved is None else moved + _hadamard(law, second + moved)
+        excess = law.hadamard(second) if moved is None else moved + law.hadamard(second + moved)
     assert excess is not None
     last = model.weights[-1]
     return ((last @ excess) * last).sum((-2, -1)), error
@@ -289,11 +337,11 @@ def sub_penalties(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
     laws = layer_laws(model, masks)
     parts = [input_moment(model, data)]
     if model.mask_inputs:
-        parts.append(_hadamard(laws[0], parts[0]))
+        parts.append(laws[0].hadamard(parts[0]))
         laws = laws[1:]
     for weight, law in zip(model.weights[:-1], laws, strict=True):
         moved = [weight @ part @ weight.mT for part in parts]
-        noise = [_hadamard(law, part) for part in moved]
+        noise = [law.hadamard(part) for part in moved]
         parts = [moved[0], *(m + n for m, n in zip(moved[1:], noise[:-1], strict=True)), noise[-1]]
     last = model.weights[-1]
     return torch.stack([((last @ part) * last).sum((-2, -1)) for part in parts[1:]], dim=-1)
@@ -322,14 +370,6 @@ def _strengths(widths: tuple[int, ...], drop: float | Tensor) -> Tensor:
     if rates.ndim:
         check_size("drop", rates.shape[-1], len(widths), "one rate per hidden layer")
     return rates / (1 - rates)
-
-
-def _hadamard(law: MaskLaw, moment: Tensor) -> Tensor:
-    """Cbar o moment."""
-    if law.independent:
-        diagonal = torch.diagonal(moment, dim1=-2, dim2=-1)
-        return torch.diag_embed(law.relative_variance.to(moment) * diagonal)
-    return law.characteristic.to(moment) * moment
 
 
 def input_moment(model: Model, data: Data) -> Tensor:

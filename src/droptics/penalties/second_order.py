@@ -16,8 +16,6 @@ from torch import Tensor
 from droptics.arguments import check_arguments
 from droptics.data import Data, Sample, average
 from droptics.estimates import Estimate
-from droptics.linalg import psd_eigen
-from droptics.linalg.scales import equilibrate
 from droptics.losses import Loss
 from droptics.masks import MaskLaw
 from droptics.models import LastLayer, Model
@@ -75,7 +73,7 @@ def second_order(model: Model, data: Data, masks: MaskLaw, loss: Loss) -> Approx
     if isinstance(model, LastLayer) and isinstance(data, Sample):
         return _last_layer(model, data, masks, loss)
     evaluate, room = masked_risk(model, data, loss)
-    directions = _directions(masks).to(model.device, model.dtype)
+    directions = masks.directions.to(model.device, model.dtype)
     point = torch.ones(model.units, dtype=model.dtype, device=model.device)
 
     def mean_loss(multipliers: Tensor) -> Tensor:
@@ -121,16 +119,6 @@ def _twice_backward(function: Callable[[Tensor], Tensor], point: Tensor, directi
                 curvature = torch.zeros_like(slope)
             results.append(curvature)
     return torch.stack(results).reshape(value.shape)
-
-
-def _directions(masks: MaskLaw) -> Tensor:
-    """Rows v with Cbar = sum of v v^T: scaled unit vectors, or scaled eigenvectors for correlated units."""
-    if masks.independent:
-        variance = masks.relative_variance
-        return torch.diag(variance.clamp_min(0).sqrt())[variance > 0]
-    scaled, units = equilibrate(masks.characteristic)
-    values, vectors = psd_eigen(scaled)
-    return (units[:, None] * vectors * values.sqrt()).mT[values > 0]
 
 
 def _last_layer(model: LastLayer, sample: Sample, masks: MaskLaw, loss: Loss) -> Approximation:

@@ -47,21 +47,15 @@ class Affine:
         if self.law.independent and head.shape[-3] == 1:
             strength = self.law.relative_variance.to(head)
             return features.square() @ (head.squeeze(-3).square() * strength).mT
-        return _by_examples(self.units, lambda part: (_spread(part, self.law) * part).sum(-1))
+        law = self.law
+        return _by_examples(self.units, lambda part: (law.correlate(part) * part).sum(-1))
 
     def covariance(self) -> Tensor:
         """Covariance of the outputs of every example, (..., examples, outputs, outputs)."""
         if self.units is None or self.law is None:
             return torch.diag_embed(torch.zeros_like(self.center))
-        return _by_examples(self.units, lambda part: _spread(part, self.law) @ part.mT)
-
-
-def _spread(contributions: Tensor, law: MaskLaw | None) -> Tensor:
-    """Contributions times Cbar, (..., outputs, units)."""
-    assert law is not None
-    if law.independent:
-        return contributions * law.relative_variance.to(contributions)
-    return contributions @ law.characteristic.to(contributions)
+        law = self.law
+        return _by_examples(self.units, lambda part: law.correlate(part) @ part.mT)
 
 
 def _by_examples(units: UnitOutputs, call: Callable[[Tensor], Tensor]) -> Tensor:

@@ -77,7 +77,7 @@ def _propagated(model: DeepLinear, inputs: Tensor, laws: Sequence[MaskLaw]) -> T
         excess: Tensor | None = None
         for weight, law in zip(weights, laws, strict=True):
             second = hidden.unsqueeze(-1) * hidden.unsqueeze(-2)
-            noise = law.characteristic.to(second) * (second if excess is None else second + excess)
+            noise = law.hadamard(second if excess is None else second + excess)
             excess = weight.unsqueeze(-3) @ (noise if excess is None else excess + noise) @ weight.unsqueeze(-3).mT
             hidden = hidden @ weight.mT
         assert excess is not None

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from droptics.masks import MaskLaw
 from droptics.models import Factorization, LastLayer, Model
 from droptics.models.modules import hooked
+from droptics.penalties import UnitOutputs
+from droptics.penalties.closed_form import OutputGram
 from droptics.training.objectives import StepData, mean_loss
 
 
@@ -99,11 +101,7 @@ class Trainee:
 
 def head_penalty(head: nn.Linear, features: Tensor, masks: MaskLaw) -> Tensor:
     """sum_ij Cbar_ij <w_i, w_j> mean(a_i a_j) for features a of a batch and columns w of the head (pal2020-cor3.2)."""
-    if masks.independent:
-        energies = head.weight.square().sum(0) * features.square().mean(0)
-        return (energies * masks.relative_variance.to(energies)).sum()
-    gram = (head.weight.mT @ head.weight) * (features.mT @ features / features.shape[0])
-    return (gram * masks.characteristic.to(gram)).sum()
+    return masks.weigh(OutputGram(UnitOutputs(features, head.weight.unsqueeze(-3))))
 
 
 def _expanded(model: Model) -> list[Tensor]:

@@ -70,10 +70,7 @@ def _integrated(model: ReLUNet, data: Sample, multipliers: Tensor, last: MaskLaw
     hidden, head = hidden.double(), model.weights[-1].double()
     error = hidden @ head.mT + (model.biases[-1].unsqueeze(-2).double() - data.targets.double())
     added = ((error - plain) * (error + plain)).sum(-1)
-    if last.independent:
-        energies = head.square().sum(-2) * last.relative_variance.to(head)
-        return added + (hidden.square() @ energies.unsqueeze(-1)).squeeze(-1)
-    return added + ((hidden @ (last.characteristic.to(head) * (head.mT @ head))) * hidden).sum(-1)
+    return added + (last.correlate(hidden, head) * hidden).sum(-1)
 
 
 def _residuals(value: Tensor, control: Tensor) -> list[Draws]:
