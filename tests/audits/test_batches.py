@@ -10,7 +10,8 @@ from compare import close
 from torch import nn
 
 from droptics.audits import audit
-from droptics.audits.batches import Batch, as_loss, batches, guess_loss, mean_loss, run
+from droptics.audits.batches import Batch, batches, run
+from droptics.audits.criteria import as_loss, guess_loss, mean_loss
 from droptics.cli.files import read_arrays, read_model, read_sample, write_model
 from droptics.cli.modules import load_module, read_state
 from droptics.cli.tables import show

@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from droptics.arguments import Count, Probability, Seed, check_arguments
-from droptics.audits.batches import Batch, as_loss, batches, guess_loss, mean_loss, run
+from droptics.audits.asking import ask, eager, uncompiled
+from droptics.audits.batches import Batch, batches, run
+from droptics.audits.criteria import mean_loss, parts
 from droptics.audits.discovery import Site, discover
 from droptics.audits.findings import LEVELS, Finding, remarks
 from droptics.audits.heads import Chain, Head, confirmed, find_chain, find_head, head_features
@@ -24,7 +26,7 @@ from droptics.audits.uncertainty import spread_of_predictions
 from droptics.audits.units import UnitTally, add_units
 from droptics.checks import check_positive, check_probability
 from droptics.losses import Loss, Squared
-from droptics.models.watching import Trace, all_off, only, set_training, undisturbed, watched
+from droptics.models.watching import Trace, all_off, only, set_training, undisturbed, unmoved, watched
 
 RATES = (0.1, 0.3, 0.5, 0.7)
 MOST_EXAMPLES = 32  # on which the spread of the predictions is measured
@@ -77,10 +79,12 @@ def audit(
 
     Args:
         module: Any torch module; it may return a tensor, a tuple or a dictionary.
-        data: A Sample, a pair (inputs, targets), or a loader that yields (inputs, ..., targets) or dictionaries; it is
-            read once, batch by batch.
-        loss: "squared", "cross-entropy", "logistic", a droptics loss or a function of (outputs, targets); by default
-            squared for floating-point targets and cross-entropy for class labels.
+        data: A Sample, a pair (inputs, targets), a Dataset of examples, a graph of PyTorch Geometric, or a loader that
+            yields (inputs, ..., targets), dictionaries or graphs; it is read once, batch by batch.
+        loss: "squared", "cross-entropy", "logistic", a droptics or torch loss, a function of (outputs, targets), or
+            "model" for the one that the module returns when it is called with labels; by default squared for
+            floating-point targets and cross-entropy for class labels. Labels of -100 do not count, and those of causal
+            language models are shifted where the module's own loss shifts them.
         validation: Data in the same form; its clean loss is compared with the training loss.
         rates: Rates at which penalty and training loss are predicted.
         draws: Masks per batch for sampled numbers.
@@ -97,16 +101,20 @@ def audit(
     """
     check_arguments(audit, locals())
     _check(module, rates, draws, batch_size, confidence)
+    module = uncompiled(module)
     device = next(
         (tensor.device for tensor in itertools.chain(module.parameters(), module.buffers())), torch.device("cpu")
     )
-    with undisturbed(module, seed), torch.no_grad():
+    with undisturbed(module, seed), eager(module), torch.no_grad():
         stream = batches(data, device, batch_size)
         first = next(stream)
-        criterion = guess_loss(first.targets) if loss is None else as_loss(loss)
+        question = ask(module, first, loss)
+        criterion, first = question.loss, question.batch(module, first)
+        stream = (question.batch(module, batch) for batch in stream)
         outputs, trace = _clean(module, first)
         mean_loss(criterion, outputs, first.targets)  # what does not fit fails before anything is measured
-        sites, findings = discover(module, first)
+        with unmoved(module):
+            sites, findings = discover(module, first)
         state, sampled = _State(Tally.empty()), [site.name for site in sites if site.reason is None]
         if isinstance(criterion, Squared) or first.targets.ndim == 1:
             state.head = _head(module, first, trace, outputs)
@@ -117,7 +125,8 @@ def audit(
         for batch in tqdm(chained, desc="audit", unit="batch", disable=_silent(progress)):
             _add(module, batch, plan, state)
         if validation is not None:
-            state.validation = _validation_loss(module, batches(validation, device, batch_size), criterion)
+            held_out = (question.batch(module, batch) for batch in batches(validation, device, batch_size))
+            state.validation = _validation_loss(module, held_out, criterion)
     if distributed:
         sites, findings, state = _gathered(sites, findings, state)
     report = _report(module, sites, findings, state, plan, confidence)
@@ -196,7 +205,8 @@ def _validation_loss(module: nn.Module, stream: Iterator[Batch], loss: Callable[
     mean = Mean()
     for batch in stream:
         outputs, _ = _clean(module, batch)
-        mean.add([float(mean_loss(loss, outputs, batch.targets))], batch.count)
+        sums, weights = parts(loss, outputs, batch.targets)
+        mean.add([float(sums.sum() / weights.sum())], float(weights.sum()))
     return mean
 
 
@@ -226,7 +236,7 @@ def _report(
     interaction = _interaction(state, reports, total, confidence)
     draft = Report(
         network=type(module).__name__,
-        examples=int(tally.clean.weight),
+        examples=tally.examples,
         loss=type(plan.loss).__name__ if isinstance(plan.loss, Loss) else getattr(plan.loss, "__name__", "custom"),
         clean_loss=clean,
         training_loss=Number(clean + total.value, clean + total.lower, clean + total.upper, total.method),

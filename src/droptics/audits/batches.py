@@ -1,34 +1,54 @@
-"""Batches as people have them: tensors, tuples, dictionaries, loaders; outputs as modules return them."""
+"""Batches as people have them (tensors, dictionaries, graphs, data sets, loaders), outputs as modules return them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import inspect
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
 from droptics.checks import check_finite
 from droptics.data import Sample
-from droptics.losses import CrossEntropy, Logistic, Loss, Squared
 
-LOSSES: dict[str, Loss] = {"squared": Squared(), "cross-entropy": CrossEntropy(), "logistic": Logistic()}
+TARGET_KEYS = ("targets", "labels", "target", "label", "y")
 OUTPUT_KEYS = ("logits", "out", "output", "prediction", "last_hidden_state")
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What the module is called with, what its outputs are compared with, and how many examples there are."""
+    """What the module is called with, what its outputs are compared with, and how many examples there are.
+
+    Attributes:
+        key: Name that the targets had in a dictionary.
+        own_loss: Whether the loss that the module returns is its output.
+        rows: Outputs that are compared with the targets; all of them where None.
+        graph: The graph (of PyTorch Geometric) that the batch is.
+    """
 
     arguments: tuple[Any, ...]
     options: dict[str, Any]
     targets: Tensor
     count: int
+    key: str | None = None
+    own_loss: bool = False
+    rows: Tensor | None = None
+    graph: Any = None
+
+    def with_targets(self, *, own_loss: bool = False) -> Batch:
+        """The same batch, with the targets among what the module is called with."""
+        return replace(self, options={**self.options, self.key or "labels": self.targets}, own_loss=own_loss)
 
 
 def batches(data: object, device: torch.device, batch_size: int) -> Iterator[Batch]:
-    """Batches of a Sample, of a pair (inputs, targets) of tensors, or of an iterable that yields such pairs."""
+    """Batches of a Sample, a pair (inputs, targets) of tensors, a data set of examples, a graph, or a loader.
+
+    A loader is any iterable of pairs, dictionaries or graphs; one that yields single examples is collected.
+    """
     if isinstance(data, Sample):
         data = (data.inputs, data.targets)
     if isinstance(data, tuple) and len(data) == 2 and _is_tensors(data[0]) and isinstance(data[1], Tensor):
@@ -39,25 +59,63 @@ def batches(data: object, device: torch.device, batch_size: int) -> Iterator[Bat
             part = slice(start, start + batch_size)
             yield _batch((_sliced(data[0], part), data[1][part]), device)
         return
+    if _is_graph(data):
+        data = [data]
+    if isinstance(data, Dataset) and not isinstance(data, IterableDataset):
+        data = _loader(data, batch_size)
     if not isinstance(data, Iterable):
         raise ValueError(f"data must be a Sample, a pair (inputs, targets) or a loader, got {type(data).__name__}")
     empty = True
-    for item in data:
+    for item in _collected(iter(data), batch_size):
         empty = False
         yield _batch(item, device)
     if empty:
         raise ValueError("data must yield at least one batch, got none (a used-up iterator?)")
 
 
-def _batch(item: Any, device: torch.device) -> Batch:
+def _loader(data: Dataset[Any], batch_size: int) -> Iterable[Any]:
+    """A data set of single examples in batches; graphs and what else is a batch of its own stay single."""
+    size = len(data)  # type: ignore[arg-type]
+    if size == 0:
+        raise ValueError("data must hold at least one example, got none")
+    if _is_graph(data[0]):
+        return (data[position] for position in range(size))
+    return DataLoader(data, batch_size=batch_size)
+
+
+def _collected(items: Iterator[Any], batch_size: int) -> Iterator[Any]:
+    """The items themselves, or batches of them where the first is a single example: its target is one number."""
+    first = next(items, None)
+    if first is None:
+        return
+    items = itertools.chain([first], items)
+    if not _is_single(first):
+        yield from items
+        return
+    while some := list(itertools.islice(items, batch_size)):
+        yield default_collate(some)
+
+
+def _is_single(item: Any) -> bool:
     if isinstance(item, Mapping):
-        rest = dict(item)
-        for key in ("targets", "labels", "target", "label", "y"):
+        target = next((item[key] for key in TARGET_KEYS if key in item), None)
+        return isinstance(target, (int, float)) or (isinstance(target, Tensor) and target.ndim == 0)
+    return isinstance(item, (tuple, list)) and len(item) > 1 and isinstance(item[-1], (int, float))
+
+
+def _is_graph(item: object) -> bool:
+    return hasattr(item, "edge_index") and hasattr(item, "y") and hasattr(item, "to")
+
+
+def _batch(item: Any, device: torch.device) -> Batch:
+    if _is_graph(item):
+        return _graph(item.to(device))
+    if isinstance(item, Mapping):
+        rest = {name: _to(value, device) for name, value in item.items()}
+        for key in TARGET_KEYS:
             if key in rest:
                 targets = rest.pop(key)
-                return Batch(
-                    (), {name: _to(value, device) for name, value in rest.items()}, _to(targets, device), len(targets)
-                )
+                return Batch((), rest, targets, len(targets), key)
         raise ValueError(f"a batch that is a dictionary must have the key 'targets' or 'labels', it has {sorted(rest)}")
     if not isinstance(item, (tuple, list)) or len(item) < 2:
         raise ValueError(f"a batch must be (inputs, ..., targets) or a dictionary, got {type(item).__name__}")
@@ -65,9 +123,8 @@ def _batch(item: Any, device: torch.device) -> Batch:
     if not isinstance(targets, Tensor) or targets.ndim == 0:
         raise ValueError("the last item of a batch must be the tensor of targets, one per example")
     if len(inputs) == 1 and isinstance(inputs[0], Mapping):
-        return Batch(
-            (), {name: _to(value, device) for name, value in inputs[0].items()}, _to(targets, device), len(targets)
-        )
+        options = {name: _to(value, device) for name, value in inputs[0].items()}
+        return Batch((), options, _to(targets, device), len(targets))
     if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
         inputs = list(inputs[0])
     arguments = tuple(_to(value, device) for value in inputs)
@@ -75,6 +132,34 @@ def _batch(item: Any, device: torch.device) -> Batch:
         if isinstance(value, Tensor) and value.is_floating_point():
             check_finite(value, f"input {position} of a batch")
     return Batch(arguments, {}, _to(targets, device), len(targets))
+
+
+def _graph(item: Any) -> Batch:
+    """A graph, or several in one; where it says which nodes are for training, only those are compared."""
+    rows, targets = getattr(item, "train_mask", None), item.y
+    if not (isinstance(rows, Tensor) and rows.ndim == 1 and len(rows) == len(targets)):
+        rows = None
+    chosen = targets if rows is None else targets[rows]
+    return Batch((item,), {}, chosen, len(chosen), rows=rows, graph=item)
+
+
+def adapted(module: nn.Module, batch: Batch) -> Batch:
+    """The batch in the form in which the module takes it: graphs as such, or by the names of its arguments."""
+    if batch.graph is None:
+        return batch
+    names = accepted(module)
+    if "edge_index" not in names:
+        return batch
+    values = {name: getattr(batch.graph, name, None) for name in names}
+    return replace(batch, arguments=(), options={name: value for name, value in values.items() if value is not None})
+
+
+def accepted(module: nn.Module) -> list[str]:
+    """Names of the arguments of `forward`."""
+    try:
+        return list(inspect.signature(module.forward).parameters)
+    except (TypeError, ValueError):  # compiled
+        return []
 
 
 def _to(value: Any, device: torch.device) -> Any:
@@ -97,41 +182,33 @@ def _sliced(value: Any, part: slice) -> Any:
     return tuple(item[part] for item in value)
 
 
-def as_loss(loss: str | Loss | Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
-    """A function of (outputs, targets): a droptics loss, its name, or the caller's own (mean or one per example)."""
-    if isinstance(loss, str):
-        if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {sorted(LOSSES)} or a function, got {loss!r}")
-        return LOSSES[loss]
-    if not callable(loss):
-        raise ValueError(f"loss must be one of {sorted(LOSSES)} or a function, got {type(loss).__name__}")
-    return loss
-
-
-def guess_loss(targets: Tensor) -> Loss:
-    """Squared loss for floating-point targets, cross-entropy for class labels."""
-    return Squared() if targets.is_floating_point() else CrossEntropy()
-
-
-def mean_loss(loss: Callable[[Tensor, Tensor], Tensor], outputs: Tensor, targets: Tensor) -> Tensor:
-    """Mean over the batch, in float64; targets follow the outputs' precision and shape where that is harmless."""
-    outputs = outputs.double()
-    if targets.is_floating_point():
-        targets = targets.double()
-        if targets.ndim == 1 and outputs.ndim == 2 and outputs.shape[1] == 1:
-            targets = targets[:, None]
-        if isinstance(loss, Squared) and targets.shape != outputs.shape:
-            raise ValueError(f"targets have shape {tuple(targets.shape)} but the outputs {tuple(outputs.shape)}")
-    value = loss(outputs, targets)
-    if not isinstance(value, Tensor):
-        raise ValueError(f"loss must return a tensor, got {type(value).__name__}")
-    return value.mean()
-
-
 def run(module: nn.Module, batch: Batch) -> Tensor:
     """Call the module and find the output tensor in what it returns."""
-    result = module(*batch.arguments, **batch.options)
-    return _tensor(result)
+    return output_of(module(*batch.arguments, **batch.options), batch)
+
+
+def output_of(result: Any, batch: Batch) -> Tensor:
+    """The output tensor in what a module returned for this batch."""
+    if batch.own_loss:
+        return own_loss(result).reshape(1)
+    outputs = _tensor(result)
+    return outputs if batch.rows is None else outputs[batch.rows]
+
+
+def own_loss(result: Any) -> Tensor:
+    """The loss that a module returns when it is called with labels."""
+    if isinstance(result, Mapping):
+        value = result.get("loss")
+    else:
+        value = getattr(result, "loss", None)
+        if value is None and isinstance(result, (tuple, list)) and result:
+            value = result[0]
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        raise ValueError(
+            f"loss='model' needs a module that returns its loss, this one returned {type(result).__name__}; "
+            "name a loss, or return the loss as `loss`"
+        )
+    return value
 
 
 def _tensor(result: Any) -> Tensor:

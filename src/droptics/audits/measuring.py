@@ -10,7 +10,8 @@ import torch
 from scipy.stats import t as student
 from torch import Tensor, nn
 
-from droptics.audits.batches import Batch, mean_loss, run
+from droptics.audits.batches import Batch, run
+from droptics.audits.criteria import mean_loss, parts
 from droptics.models.watching import Switch, all_off, all_on, only, training_without_statistics, watched
 
 
@@ -39,8 +40,8 @@ class Mean:
     draws: int = 0
     batches: int = 0
 
-    def add(self, values: Sequence[float], count: int) -> None:
-        """Add the draws of one batch of `count` examples."""
+    def add(self, values: Sequence[float], count: float) -> None:
+        """Add the draws of one batch of `count` examples, or labels that count."""
         mean = math.fsum(values) / len(values)
         self.weight += count
         self.total += count * mean
@@ -89,6 +90,7 @@ class Tally:
     sites: dict[str, Mean]
     curves: dict[tuple[str, float], Mean]
     accuracies: dict[str, list[float]]
+    examples: int = 0
 
     @staticmethod
     def empty() -> Tally:
@@ -105,6 +107,7 @@ class Tally:
             {name: mean.merge(other.sites[name]) for name, mean in self.sites.items()},
             {key: mean.merge(other.curves[key]) for key, mean in self.curves.items()},
             {name: values + other.accuracies.get(name, []) for name, values in self.accuracies.items()},
+            self.examples + other.examples,
         )
 
 
@@ -135,8 +138,11 @@ class Plan:
 
 def measure(module: nn.Module, batch: Batch, outputs: Tensor, plan: Plan, tally: Tally) -> None:
     """Add one batch; `outputs` are those without any dropout. The module is left in training mode."""
-    clean = float(mean_loss(plan.loss, outputs, batch.targets))
-    tally.clean.add([clean], batch.count)
+    sums, weights = parts(plan.loss, outputs, batch.targets)
+    weight = float(weights.sum())  # examples, or labels that count
+    clean = float(sums.sum()) / weight
+    tally.clean.add([clean], weight)
+    tally.examples += batch.count
     hits = accuracy(outputs, batch.targets)
     if hits is not None:
         tally.accuracy.add([hits], batch.count)
@@ -152,15 +158,15 @@ def measure(module: nn.Module, batch: Batch, outputs: Tensor, plan: Plan, tally:
                 keep.append(share)
         return losses
 
-    tally.total.add(sampled(all_on), batch.count)
+    tally.total.add(sampled(all_on), weight)
     if plan.rest:
-        tally.rest.add(sampled(all_off), batch.count)
+        tally.rest.add(sampled(all_off), weight)
     for site in plan.sites:
         kept = tally.accuracies.setdefault(site, [])
-        tally.sites.setdefault(site, Mean()).add(sampled(only(site), kept), batch.count)
+        tally.sites.setdefault(site, Mean()).add(sampled(only(site), kept), weight)
     for site in plan.curve:
         for rate in plan.rates:
-            tally.curves.setdefault((site, rate), Mean()).add(sampled(only(site, rate)), batch.count)
+            tally.curves.setdefault((site, rate), Mean()).add(sampled(only(site, rate)), weight)
 
 
 def accuracy(outputs: Tensor, targets: Tensor) -> float | None:

@@ -328,6 +328,8 @@ def undisturbed(module: nn.Module, seed: int) -> Iterator[None]:
         state = _State.of(module)
         try:
             try:
+                random.seed(int(seed))
+                np.random.seed(int(seed) % 2**32)  # noqa: NPY002 - layers that others wrote draw from it
                 torch.default_generator.manual_seed(int(seed))  # torch.manual_seed would also seed devices not put back
                 for index in state.devices:
                     torch.cuda.default_generators[index].manual_seed(int(seed))
@@ -372,10 +374,24 @@ class _State:
         torch.set_rng_state(tensors)
         for index, state in zip(self.devices, cuda, strict=True):
             torch.cuda.set_rng_state(state, index)
-        with torch.no_grad():
-            for buffer, value in self.buffers:
-                if not torch.equal(buffer, value):
-                    buffer.copy_(value)
+        _put_back(self.buffers)
+
+
+@contextmanager
+def unmoved(module: nn.Module) -> Iterator[None]:
+    """Put buffers (running statistics, counters) back after passes in training mode."""
+    before = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
+    try:
+        yield
+    finally:
+        _put_back(before)
+
+
+def _put_back(buffers: list[tuple[Tensor, Tensor]]) -> None:
+    with torch.no_grad():
+        for buffer, value in buffers:
+            if not torch.equal(buffer, value):
+                buffer.copy_(value)
 
 
 def training_without_statistics(module: nn.Module) -> None:

@@ -1,0 +1,175 @@
+"""Losses of a batch example by example: the library's, torch's, token labels, and the model's own.
+
+An interval over examples needs one number per example. `parts` gives (sums, weights) with one entry per example, and
+the loss of the batch is sum(sums) / sum(weights); a loss that only returns one number for a batch has one entry.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from droptics.losses import CrossEntropy, Logistic, Loss, Squared
+
+LOSSES: dict[str, Loss] = {"squared": Squared(), "cross-entropy": CrossEntropy(), "logistic": Logistic()}
+OWN = "model"
+IGNORED = -100  # torch's label of tokens that do not count
+# torch's losses whose mean is that of all entries
+ENTRYWISE = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.BCEWithLogitsLoss, nn.BCELoss)
+DOUBLE = 2**22  # outputs of a batch up to which the loss is computed in float64
+
+LossFunction = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class MeanSquared(Loss):
+    """`nn.MSELoss()`: the squared loss divided by the number of outputs."""
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return (outputs - targets).square().mean(-1)
+
+
+@dataclass(frozen=True)
+class Labels(Loss):
+    """Cross-entropy of many labels per example (tokens, pixels); labels of -100 do not count.
+
+    Attributes:
+        axis: Where the classes are in the outputs, 1 or -1.
+        shift: Whether position t is compared with label t + 1, as causal language models do.
+        smoothing: Of the labels.
+    """
+
+    axis: int = -1
+    shift: bool = False
+    smoothing: float = 0.0
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """One loss per label, zero where the label does not count: (n, positions)."""
+        scores = outputs.movedim(self.axis, 1) if self.axis != 1 else outputs
+        if self.shift:
+            scores, targets = scores[:, :, :-1], targets[:, 1:]
+        losses = functional.cross_entropy(
+            scores, targets, ignore_index=IGNORED, reduction="none", label_smoothing=self.smoothing
+        )
+        return losses.reshape(len(losses), -1)
+
+    def counted(self, targets: Tensor) -> Tensor:
+        """How many labels of every example count."""
+        kept = targets[:, 1:] if self.shift else targets
+        return (kept != IGNORED).reshape(len(kept), -1).sum(1)
+
+
+@dataclass(frozen=True)
+class Entrywise(Loss):
+    """A loss of torch that averages over all entries, example by example."""
+
+    function: nn.Module
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        values: Tensor = self.function(outputs, targets.reshape(outputs.shape))
+        return values.flatten(1).mean(1) if values.ndim > 1 else values
+
+
+@dataclass(frozen=True)
+class OwnLoss(Loss):
+    """The number that the model itself returns: it is the output already."""
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return outputs.mean()
+
+
+def as_loss(loss: str | Loss | LossFunction) -> LossFunction:
+    """A function of (outputs, targets): a droptics loss, its name, one of torch's, or the caller's own.
+
+    torch's modules and functions with plain options become losses per example; the caller's own may return a mean or
+    one number per example.
+    """
+    if isinstance(loss, str):
+        if loss == OWN:
+            return OwnLoss()
+        if loss not in LOSSES:
+            raise ValueError(f"loss must be one of {sorted([*LOSSES, OWN])} or a function, got {loss!r}")
+        return LOSSES[loss]
+    if not callable(loss):
+        raise ValueError(f"loss must be one of {sorted([*LOSSES, OWN])} or a function, got {type(loss).__name__}")
+    if loss is functional.mse_loss:
+        return MeanSquared()
+    if loss is functional.cross_entropy:
+        return Labels(axis=1)
+    if isinstance(loss, nn.Module):
+        return _of_torch(loss)
+    return loss
+
+
+def _of_torch(loss: nn.Module) -> LossFunction:
+    if getattr(loss, "reduction", None) != "mean" or getattr(loss, "weight", None) is not None:
+        return loss
+    if type(loss) is nn.MSELoss:
+        return MeanSquared()
+    if type(loss) is nn.CrossEntropyLoss and loss.ignore_index == IGNORED:
+        return Labels(axis=1, smoothing=loss.label_smoothing)
+    if type(loss) in ENTRYWISE:
+        single = copy.copy(loss)
+        vars(single)["reduction"] = "none"
+        return Entrywise(single)
+    return loss
+
+
+def guess_loss(targets: Tensor) -> Loss:
+    """Squared loss for floating-point targets, cross-entropy for class labels, of tokens or pixels too."""
+    if targets.is_floating_point():
+        return Squared()
+    return CrossEntropy() if targets.ndim == 1 else Labels()
+
+
+def fitted(loss: LossFunction, outputs: Tensor, targets: Tensor) -> LossFunction:
+    """The loss in the form that fits these shapes: where the classes are, one number or many per example."""
+    if isinstance(loss, CrossEntropy) and targets.ndim > 1:
+        loss = Labels()
+    if isinstance(loss, Labels):
+        if targets.ndim == 1 and outputs.ndim == 2 and not loss.smoothing and bool((targets != IGNORED).all()):
+            return CrossEntropy()
+        last, second = outputs.shape[:-1] == targets.shape, outputs[:, 0].shape == targets.shape
+        if last != second or (last and loss.axis == -1):
+            return Labels(-1 if last else 1, loss.shift, loss.smoothing)
+    if isinstance(loss, MeanSquared) and outputs.ndim == 2 and outputs.shape[1] == 1:
+        return Squared()
+    return loss
+
+
+def parts(loss: LossFunction, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """(sums, weights) with one entry per example, or with one entry where the loss returns one number.
+
+    In float64, but for large outputs (a vocabulary, many pixels), which stay as they are. Targets follow the outputs'
+    precision and shape where that is harmless.
+    """
+    if not (isinstance(loss, Labels) and outputs.numel() > DOUBLE):
+        outputs = outputs.double()
+    if targets.is_floating_point():
+        targets = targets.to(outputs.dtype)
+        if targets.ndim == 1 and outputs.ndim == 2 and outputs.shape[1] == 1:
+            targets = targets[:, None]
+        if isinstance(loss, (Squared, MeanSquared)) and targets.shape != outputs.shape:
+            raise ValueError(f"targets have shape {tuple(targets.shape)} but the outputs {tuple(outputs.shape)}")
+    value = loss(outputs, targets)
+    if not isinstance(value, Tensor):
+        raise ValueError(f"loss must return a tensor, got {type(value).__name__}")
+    value = value.double()
+    if isinstance(loss, Labels):
+        return value.sum(1), loss.counted(targets).to(value)
+    if value.ndim == 0 or len(value) != len(targets):
+        count = float(len(targets))
+        return value.mean().reshape(1) * count, value.new_full((1,), count)
+    flat = value.flatten(1) if value.ndim > 1 else value[:, None]
+    return flat.sum(1), torch.full_like(flat[:, 0], float(flat.shape[1]))
+
+
+def mean_loss(loss: LossFunction, outputs: Tensor, targets: Tensor) -> Tensor:
+    """The loss of a batch."""
+    sums, weights = parts(loss, outputs, targets)
+    return sums.sum() / weights.sum()
