@@ -39,7 +39,7 @@ DEFECTS = {
         "thesis-alg4",
     ),
     "max-norm does nothing": (
-        "training.descents:MaxNorm.project",
+        "training.settings:MaxNorm.project",
         "tensor.mul_(self.radius / norms.clamp_min(self.radius))",
         "pass",
         "thesis-alg4",

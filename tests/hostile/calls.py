@@ -32,7 +32,7 @@ from droptics.masks import Bernoulli, Product
 from droptics.models import Autoencoder, DeepLinear, Factorization, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.optima import optimum
 from droptics.recommenders import DropoutCompletion
-from droptics.training import Plain, train
+from droptics.training import Plain, Settings, train
 
 NOT_ROOMS = {"__main__", "cli", "files", "gpu", "papers", "terminal"}
 
@@ -285,7 +285,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "robust_accuracy": {"model": classifier, "data": labeled},
     "robustness_curve": {"model": classifier, "data": labeled, "radii": lambda: [0.1, 0.2]},
     "sub_penalties": {"model": deep, "masks": lambda: Product([Bernoulli(0.3, 3), Bernoulli(0.2, 2)])},
-    "train": {"steps": lambda: 2, "step_size": lambda: 1e-3, "objective": Plain},
+    "train": {"settings": lambda: Settings(steps=2, step_size=1e-3), "objective": Plain},
+    "training.Settings": {"steps": lambda: 2, "step_size": lambda: 1e-3},
     "training.ResNet": {"width": lambda: 4, "base": lambda: 4},
     "training.SmallCnn": {"width": lambda: 4, "base": lambda: 4},
     "training.LazyRun": {"model": relu, "run": run, "subnetworks": lambda: (relu(),), "drift": lambda: torch.ones(1)},

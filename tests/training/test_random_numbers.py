@@ -13,6 +13,7 @@ from droptics.training.descents import TorchDescent
 from droptics.training.draws import Stream
 from droptics.training.products import ProductsDescent
 from droptics.training.random_numbers import Counted, countable
+from droptics.training.settings import Settings
 
 CPU = torch.device("cpu")
 
@@ -164,7 +165,8 @@ def test_steps_on_counted_numbers_are_the_same_in_all_engines():
     draws = Stream(data, objective, [1, 2, 3], 1, CPU, counted=True).next(50)
     rates = torch.full((50, 3), 0.002, dtype=torch.float64)
     models = []
-    for engine in (ProductsDescent(two_layer(3)), TorchDescent(two_layer(3), data, objective, batched=True)):
+    settings = Settings(steps=50, step_size=0.002, batch_size=1)
+    for engine in (ProductsDescent(two_layer(3)), TorchDescent(two_layer(3), data, objective, settings)):
         engine.advance(draws, 0, rates)
         models.append(engine.snapshot())
     torch.testing.assert_close(models[0].U, models[1].U, rtol=1e-12, atol=1e-13)

@@ -39,7 +39,7 @@ from droptics.training import (
     log_steps,
     train,
 )
-from droptics.training.descents import TorchDescent, stacked
+from droptics.training.descents import stacked
 from droptics.training.exact import deep_gradients, layer_noise
 from droptics.training.objectives import StepData
 from droptics.training.trainees import Trainee
@@ -716,7 +716,6 @@ def test_degenerate_sizes():
     zero = TwoLayerLinear(torch.zeros(3, 2).double(), torch.zeros(2, 2).double())
     run = train(zero, Moments.of_map(torch.ones(3, 2).double()), Dropout(Bernoulli(0.5, 2)), steps=3, step_size=0.1)
     assert_same_model(run.model, zero)  # the origin is a critical point
-    assert isinstance(TorchDescent(zero, moments.to(torch.float64), Plain(), batched=True), TorchDescent)
 
 
 PROGRAM = """

@@ -22,7 +22,7 @@ from droptics.penalties import penalty, risk
 from droptics.recommenders import DropoutCompletion, RidgeCompletion
 from droptics.training import Dropout, train
 from droptics.training.lazy import lazy_start, train_lazy
-from droptics.training.train import EngineName
+from droptics.training.settings import EngineName
 
 
 def dropout_steps(scale: Callable[[float], float]) -> list[Comparison]:

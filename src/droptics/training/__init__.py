@@ -1,7 +1,5 @@
 """Training: the papers' algorithms, stochastic and deterministic, many runs at once."""
 
-from droptics.training.checkpoints import Checkpoint
-from droptics.training.descents import MaxNorm
 from droptics.training.estimators import DropoutClassifier, DropoutRegressor
 from droptics.training.guards import Diverged
 from droptics.training.lazy import LazyRun, lazy_norm, lazy_start, train_lazy
@@ -9,6 +7,7 @@ from droptics.training.networks import ResNet, SmallCnn
 from droptics.training.objectives import Adversarial, Dropout, Objective, Penalized, Plain
 from droptics.training.records import Recording
 from droptics.training.schedules import Cosine, Inverse, Staircase, log_steps, with_previous
+from droptics.training.settings import Checkpoint, MaxNorm, Settings
 from droptics.training.train import Iterate, Run, train
 
 __all__ = [
@@ -29,6 +28,7 @@ __all__ = [
     "Recording",
     "ResNet",
     "Run",
+    "Settings",
     "SmallCnn",
     "Staircase",
     "lazy_norm",

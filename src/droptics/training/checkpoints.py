@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_fields
 from droptics.files.arrays import read_safetensors, write_tensors
 from droptics.models import Model
 from droptics.training.descents import Descent
 from droptics.training.draws import Stream
 from droptics.training.guards import Guard
 from droptics.training.records import Recorder
+from droptics.training.settings import Checkpoint
 from droptics.training.trainees import rebuild
 
 FORMAT = "droptics training 2"
@@ -62,46 +62,39 @@ class Iterate:
     multipliers: Tensor | None
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """Where to write progress, and the least number of seconds between two writes."""
+@dataclass(frozen=True, eq=False)
+class State:
+    """What a checkpoint holds and puts back: weights, random numbers, records, runs that diverged."""
 
-    path: str | Path
-    seconds: float = 30.0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    descent: Descent
+    stream: Stream
+    recorder: Recorder
+    guard: Guard
 
 
 class Progress:
     """Writes checkpoints of one training, and resumes from them; does nothing without a path."""
 
-    def __init__(self, where: Checkpoint | str | Path | None, settings: dict[str, Any], tensors: list[Tensor]) -> None:
+    def __init__(
+        self, where: Checkpoint | str | Path | None, settings: dict[str, Any], tensors: list[Tensor], state: State
+    ) -> None:
         if where is not None and not isinstance(where, Checkpoint):
             where = Checkpoint(where)
         self._path = None if where is None else Path(where.path)
         self._seconds = 0.0 if where is None else where.seconds
         self._identity = "" if where is None else fingerprint(settings, tensors)
         self._last = time.monotonic()
+        self._state = state
 
-    def save(
-        self,
-        step: int,
-        engine: Descent,
-        stream: Stream,
-        recorder: Recorder,
-        guard: Guard,
-        iterates: Sequence[Iterate] = (),
-        *,
-        final: bool,
-    ) -> None:
+    def save(self, step: int, iterates: Sequence[Iterate] = (), *, final: bool) -> None:
         """Write a checkpoint if it is time; the last one always."""
         if self._path is None or not (final or time.monotonic() - self._last >= self._seconds):
             return
-        generators, normals = stream.state()
-        tensors = {f"engine.{name}": value for name, value in engine.tensors().items()}
-        tensors |= {f"history.{name}": value for name, value in recorder.state().items()}
-        tensors |= {"generators": generators, "rates": guard.rates}
+        now = self._state
+        generators, normals = now.stream.state()
+        tensors = {f"engine.{name}": value for name, value in now.descent.tensors().items()}
+        tensors |= {f"history.{name}": value for name, value in now.recorder.state().items()}
+        tensors |= {"generators": generators, "rates": now.guard.sizes}
         for i, kept in enumerate(iterates):
             tensors |= {f"iterate.{i}.{j}": tensor for j, tensor in enumerate(kept.model.tensors)}
             if kept.multipliers is not None:
@@ -110,13 +103,13 @@ class Progress:
             "identity": self._identity,
             "step": step,
             "normals": normals,
-            "frozen": sorted(guard.frozen.items()),
+            "frozen": sorted(now.guard.frozen.items()),
             "iterates": [kept.step for kept in iterates],
         }
         save(self._path, tensors, state)
         self._last = time.monotonic()
 
-    def resume(self, engine: Descent, stream: Stream, recorder: Recorder, guard: Guard) -> tuple[int, list[Iterate]]:
+    def resume(self) -> tuple[int, list[Iterate]]:
         """Take up a checkpoint where there is one; returns the number of steps it had done and the models it kept."""
         if self._path is None or not self._path.exists():
             return 0, []
@@ -126,11 +119,12 @@ class Progress:
                 f"checkpoint {self._path} belongs to another training (other weights, data or settings); "
                 "remove it or name another file"
             )
-        engine.load({name[7:]: value for name, value in tensors.items() if name.startswith("engine.")})
+        descent, recorder, guard = self._state.descent, self._state.recorder, self._state.guard
+        descent.load({name[7:]: value for name, value in tensors.items() if name.startswith("engine.")})
         recorder.restore({name[8:]: value for name, value in tensors.items() if name.startswith("history.")})
-        stream.restore(int(state["step"]), tensors["generators"], state["normals"])
+        self._state.stream.restore(int(state["step"]), tensors["generators"], state["normals"])
         guard.restore(tensors["rates"], {int(run): int(at) for run, at in state["frozen"]})
-        now = engine.model()
+        now = descent.model()
         iterates = []
         for i, step in enumerate(state["iterates"]):
             kept = [tensors[f"iterate.{i}.{j}"].to(own.device) for j, own in enumerate(now.tensors)]

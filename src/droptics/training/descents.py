@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.arguments import NonNegative, check_fields
 from droptics.data import Data, Moments, Sample
 from droptics.losses import Squared
 from droptics.masks import MaskLaw, Product
@@ -22,41 +20,18 @@ from droptics.training.draws import Draws
 from droptics.training.exact import deep_gradients, layer_noise
 from droptics.training.kernels import run_kernel
 from droptics.training.objectives import Dropout, Objective, Penalized, Plain, Stacked, StepData
+from droptics.training.settings import Settings
 from droptics.training.trainees import Trainee, rebuild
-
-OptimizerFactory = Callable[..., torch.optim.Optimizer]
-
-
-@dataclass(frozen=True)
-class MaxNorm:
-    """Keep the norm of every row (dim -1) or column (dim -2) of the chosen weights at most `radius` (thesis-alg4).
-
-    `tensors` are indices into `model.tensors`; rows of ReLUNet and DeepLinear weights are what a unit takes in.
-    """
-
-    radius: NonNegative
-    tensors: tuple[int, ...] = (0,)
-    dim: int = -1
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if not self.radius > 0:
-            raise ValueError(f"radius must be positive, got {self.radius}")
-
-    def project(self, tensor: Tensor) -> None:
-        """Shrink the vectors that are too long, in place."""
-        norms = torch.linalg.vector_norm(tensor, dim=self.dim, keepdim=True)
-        tensor.mul_(self.radius / norms.clamp_min(self.radius))
 
 
 class Descent(abc.ABC):
-    """Takes steps on all runs at once; step sizes come on `rates_on`."""
+    """Takes steps on all runs at once; step sizes come on `sizes_on`."""
 
-    rates_on = torch.device("cpu")
+    sizes_on = torch.device("cpu")
 
     @abc.abstractmethod
-    def advance(self, draws: Draws, first: int, rates: Tensor) -> Tensor:
-        """Take len(rates) steps with draws from `first` on, rates (steps, runs); returns the losses (steps, runs)."""
+    def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
+        """Take len(sizes) steps with draws from `first` on, sizes (steps, runs); returns the losses (steps, runs)."""
 
     @abc.abstractmethod
     def model(self) -> Model:
@@ -94,8 +69,8 @@ class KernelDescent(Descent):
             rows[:, : model.units] = tensor.detach().expand(*shape, *tensor.shape[-2:]).mT.numpy()
             self._factors.append(rows)
 
-    def advance(self, draws: Draws, first: int, rates: Tensor) -> Tensor:
-        steps = slice(first, first + len(rates))
+    def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
+        steps = slice(first, first + len(sizes))
         assert draws.inputs is not None
         assert draws.targets is not None
         x, y = draws.inputs[:, steps, 0], draws.targets[:, steps, 0]
@@ -104,7 +79,7 @@ class KernelDescent(Descent):
         else:
             z = draws.multipliers[:, steps, 0]
         # the kernel moves along half the gradient of the squared error
-        doubled = np.ascontiguousarray((2 * rates.mT).to(x.dtype).numpy())
+        doubled = np.ascontiguousarray((2 * sizes.mT).to(x.dtype).numpy())
         x, y, z = x.contiguous(), y.contiguous(), torch.nn.functional.pad(z, (0, self._odd)).contiguous()
         losses = run_kernel(self._factors, x.numpy(), y.numpy(), z.numpy(), doubled)
         return torch.from_numpy(losses).mT
@@ -131,22 +106,12 @@ class KernelDescent(Descent):
 class TorchDescent(Descent):
     """Steps of any torch optimizer on any model; gradients by autograd, or exactly where a formula is cheaper."""
 
-    def __init__(
-        self,
-        model: Model,
-        data: Data,
-        objective: Objective,
-        *,
-        batched: bool,
-        optimizer: OptimizerFactory | None = None,
-        decay: float = 0.0,
-        max_norm: MaxNorm | None = None,
-        frozen: Sequence[int] = (),
-    ) -> None:
-        self._trainee = Trainee(model, frozen)
+    def __init__(self, model: Model, data: Data, objective: Objective, settings: Settings) -> None:
+        batched, optimizer = settings.batch_size is not None, settings.optimizer
+        self._trainee = Trainee(model, settings.frozen)
         self._objective = objective
-        self._decay = decay
-        self._max_norm = max_norm
+        self._decay = settings.decay
+        self._max_norm = settings.max_norm
         self._data = data
         self._masks = stacked(objective.laws, self._trainee.lead)
         self._fixed = None if batched else _whole(data, model)
@@ -154,35 +119,35 @@ class TorchDescent(Descent):
         # lr is set at every step; any positive value will do here. Plain SGD is written out below.
         self._optimizer = None if optimizer is None else optimizer(self._trainee.leaves, lr=1.0)
 
-    def advance(self, draws: Draws, first: int, rates: Tensor) -> Tensor:
+    def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
         losses = []
-        moved = rates.to(self._trainee.leaves[0].device)
-        for offset, rate in enumerate(rates):
+        moved = sizes.to(self._trainee.leaves[0].device)
+        for offset, size in enumerate(sizes):
             batch = draws.at(first + offset, self._fixed, self._trainee.lead)
             if self._optimizer is None:
                 losses.append(self._plain_step(batch, moved[offset]))
             else:
-                losses.append(self._step(batch, rate))
+                losses.append(self._step(batch, size))
             if self._max_norm is not None:
                 with torch.no_grad():
                     for index in self._max_norm.tensors:
                         self._max_norm.project(self._trainee.tensors[index])
         return torch.stack(losses)
 
-    def _plain_step(self, batch: StepData, rate: Tensor) -> Tensor:
+    def _plain_step(self, batch: StepData, size: Tensor) -> Tensor:
         value = self._evaluate(batch)
         with torch.no_grad():
             for leaf in self._trainee.leaves:
                 if leaf.grad is not None:
-                    leaf.sub_(leaf.grad * (self._per_run(rate, leaf) if self._trainee.lead else rate.to(leaf)))
+                    leaf.sub_(leaf.grad * (self._per_run(size, leaf) if self._trainee.lead else size.to(leaf)))
         return value
 
-    def _step(self, batch: StepData, rate: Tensor) -> Tensor:
+    def _step(self, batch: StepData, size: Tensor) -> Tensor:
         assert self._optimizer is not None
-        largest = float(rate.max())
+        largest = float(size.max())
         for group in self._optimizer.param_groups:
             group["lr"] = largest
-        equal = bool((rate == rate[0]).all())
+        equal = bool((size == size[0]).all())
         before = [] if equal else [leaf.detach().clone() for leaf in self._trainee.leaves]
         seen: list[Tensor] = []
 
@@ -193,8 +158,8 @@ class TorchDescent(Descent):
         with torch.enable_grad():
             self._optimizer.step(closure)  # type: ignore[arg-type]
         if not equal:
-            # a step is proportional to its rate for every torch optimizer, so runs with smaller rates move less
-            share = (rate / largest).to(self._trainee.leaves[0].device)
+            # a step is proportional to its size for every torch optimizer, so runs with smaller sizes move less
+            share = (size / largest).to(self._trainee.leaves[0].device)
             with torch.no_grad():
                 for leaf, old in zip(self._trainee.leaves, before, strict=True):
                     part = self._per_run(share, leaf)
@@ -214,8 +179,8 @@ class TorchDescent(Descent):
         return value.detach().reshape(-1)
 
     @staticmethod
-    def _per_run(rate: Tensor, leaf: Tensor) -> Tensor:
-        return rate.to(leaf).reshape(-1, *(1,) * (leaf.ndim - 1))
+    def _per_run(size: Tensor, leaf: Tensor) -> Tensor:
+        return size.to(leaf).reshape(-1, *(1,) * (leaf.ndim - 1))
 
     def _gradients(self, batch: StepData) -> Tensor:
         if self._exact is not None:
@@ -292,15 +257,15 @@ class _StackedProduct(Product):
         return torch.cat([law.relative_variance for law in self.laws], dim=-1)
 
 
-def single_sample(model: Model, data: Data, objective: Objective, batch_size: int | None, plain_options: bool) -> bool:
+def single_sample(model: Model, data: Data, objective: Objective, settings: Settings) -> bool:
     """Whether single-sample engines cover this training: one sample a step, two layers, squared loss, plain SGD."""
     return (
         isinstance(model, (TwoLayerLinear, Autoencoder))
         and isinstance(data, (Moments, Sample))
         and isinstance(objective, (Plain, Dropout))
         and isinstance(objective.loss, Squared)
-        and batch_size == 1
-        and plain_options
+        and settings.batch_size == 1
+        and settings.plain
         and model.dtype in (torch.float32, torch.float64)
     )
 

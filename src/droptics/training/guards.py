@@ -28,18 +28,18 @@ class Diverged(ArithmeticError):
 class Guard:
     """Watches the losses and weights of all runs, and takes diverged runs out of training."""
 
-    def __init__(self, first_risk: Tensor, rates: Tensor, mode: Literal["raise", "freeze"]) -> None:
+    def __init__(self, first_risk: Tensor, sizes: Tensor, mode: Literal["raise", "freeze"]) -> None:
         if mode not in ("raise", "freeze"):
             raise ValueError(f'diverging must be "raise" or "freeze", got {mode!r}')
         self._limit = HOPELESS * (1 + first_risk.detach().reshape(-1).double().cpu())
         self._mode = mode
-        self.rates = rates
+        self.sizes = sizes
         self.frozen: dict[int, int] = {}
 
     @property
     def all_frozen(self) -> bool:
         """Whether no run is left to train."""
-        return len(self.frozen) == len(self.rates)
+        return len(self.frozen) == len(self.sizes)
 
     def remember(self, engine: Descent) -> dict[str, Tensor] | None:
         """The weights before a stretch of steps, when diverged runs are to be put back there."""
@@ -48,7 +48,7 @@ class Guard:
         return {name: value.clone() for name, value in engine.tensors().items() if value.ndim and name[0] == "w"}
 
     def check(
-        self, engine: Descent, losses: Tensor, rates: Tensor, step: int, before: dict[str, Tensor] | None
+        self, engine: Descent, losses: Tensor, sizes: Tensor, step: int, before: dict[str, Tensor] | None
     ) -> None:
         """Look at the losses (steps, runs) that began at `step`, and at the weights they ended with."""
         limit = self._limit.to(losses.device)
@@ -64,19 +64,19 @@ class Guard:
         first = {run: int(bad[:, run].nonzero()[0]) for run in runs}
         earliest = min(first, key=lambda run: first[run])
         if self._mode == "raise":
-            raise Diverged(step + first[earliest], float(rates[first[earliest], earliest]), runs)
+            raise Diverged(step + first[earliest], float(sizes[first[earliest], earliest]), runs)
         assert before is not None
         now = engine.tensors()
         with torch.no_grad():
             for name, value in before.items():
-                if len(self.rates) == 1:
+                if len(self.sizes) == 1:
                     now[name].copy_(value)
                 else:
                     now[name][list(runs)] = value[list(runs)]
-        self.rates = self.rates.clone()
-        self.rates[list(runs)] = 0.0
+        self.sizes = self.sizes.clone()
+        self.sizes[list(runs)] = 0.0
         self.frozen |= {run: step + at for run, at in first.items()}
 
-    def restore(self, rates: Tensor, frozen: dict[int, int]) -> None:
+    def restore(self, sizes: Tensor, frozen: dict[int, int]) -> None:
         """Take back what a checkpoint holds."""
-        self.rates, self.frozen = rates.to(self.rates), frozen
+        self.sizes, self.frozen = sizes.to(self.sizes), frozen

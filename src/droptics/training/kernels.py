@@ -20,11 +20,11 @@ from numba import njit
 from droptics.arrays import Array
 
 
-def _untied(U: Array, V: Array, x: Array, y: Array, z: Array, rates: Array, losses: Array) -> None:
-    """For every run and step: res = U (z o V x) - y, then U and V move by rates * the halved gradient.
+def _untied(U: Array, V: Array, x: Array, y: Array, z: Array, sizes: Array, losses: Array) -> None:
+    """For every run and step: res = U (z o V x) - y, then U and V move by sizes * the halved gradient.
 
     U (runs, width, outputs) and V (runs, width, inputs) are changed in place; x (runs, steps, inputs), y (runs,
-    steps, outputs), z (runs, steps, width), rates and losses (runs, steps). The width is even.
+    steps, outputs), z (runs, steps, width), sizes and losses (runs, steps). The width is even.
     """
     runs, steps, width = z.shape
     outputs, inputs = U.shape[2], V.shape[2]
@@ -34,7 +34,7 @@ def _untied(U: Array, V: Array, x: Array, y: Array, z: Array, rates: Array, loss
     for run in range(runs):
         for t in range(steps):
             xt, yt, zt = x[run, t], y[run, t], z[run, t]
-            rate = rates[run, t]
+            size = sizes[run, t]
             count = _pairs(zt, alive)
             for o in range(outputs):
                 residual[o] = -yt[o]
@@ -58,20 +58,20 @@ def _untied(U: Array, V: Array, x: Array, y: Array, z: Array, rates: Array, loss
                 j, m = alive[k], alive[k + 1]
                 vj, vm, uj, um = V[run, j], V[run, m], U[run, j], U[run, m]
                 a, b = zero, zero
-                p, q = rate * hidden[j], rate * hidden[m]
+                p, q = size * hidden[j], size * hidden[m]
                 for o in range(outputs):
                     a += uj[o] * residual[o]
                     b += um[o] * residual[o]
                     uj[o] -= p * residual[o]
                     um[o] -= q * residual[o]
-                a *= rate * zt[j]
-                b *= rate * zt[m]
+                a *= size * zt[j]
+                b *= size * zt[m]
                 for i in range(inputs):
                     vj[i] -= a * xt[i]
                     vm[i] -= b * xt[i]
 
 
-def _tied(U: Array, x: Array, y: Array, z: Array, rates: Array, losses: Array) -> None:
+def _tied(U: Array, x: Array, y: Array, z: Array, sizes: Array, losses: Array) -> None:
     """The same for V = U: both halves of the update are computed from the old U."""
     runs, steps, width = z.shape
     features = U.shape[2]
@@ -81,7 +81,7 @@ def _tied(U: Array, x: Array, y: Array, z: Array, rates: Array, losses: Array) -
     for run in range(runs):
         for t in range(steps):
             xt, yt, zt = x[run, t], y[run, t], z[run, t]
-            rate = rates[run, t]
+            size = sizes[run, t]
             count = _pairs(zt, alive)
             for o in range(features):
                 residual[o] = -yt[o]
@@ -105,8 +105,8 @@ def _tied(U: Array, x: Array, y: Array, z: Array, rates: Array, losses: Array) -
                 a = zero
                 for o in range(features):
                     a += u[o] * residual[o]
-                a *= rate * zt[j]
-                p = rate * hidden[j]
+                a *= size * zt[j]
+                p = size * hidden[j]
                 for o in range(features):
                     u[o] -= p * residual[o] + a * xt[o]
 
@@ -136,20 +136,20 @@ def _compiled(function: Callable[..., None]) -> Callable[..., None]:
     return njit(nogil=True, cache=True, fastmath=FLAGS)(function)
 
 
-def run_kernel(factors: list[Array], x: Array, y: Array, z: Array, rates: Array) -> Array:
+def run_kernel(factors: list[Array], x: Array, y: Array, z: Array, sizes: Array) -> Array:
     """Run all steps of all runs in place, runs shared out over torch's number of threads; returns the losses."""
     kernel = _compiled(_untied if len(factors) == 2 else _tied)
-    losses = np.empty(rates.shape, factors[0].dtype)
+    losses = np.empty(sizes.shape, factors[0].dtype)
     runs = len(losses)
     workers = min(torch.get_num_threads(), runs)
     if workers == 1 or runs * x.shape[1] < 1024:
-        kernel(*factors, x, y, z, rates, losses)
+        kernel(*factors, x, y, z, sizes, losses)
         return losses
     cuts = np.linspace(0, runs, workers + 1).astype(int)
     parts = [slice(a, b) for a, b in pairwise(cuts)]
     with ThreadPoolExecutor(workers) as pool:
         work = [
-            pool.submit(kernel, *(f[part] for f in factors), x[part], y[part], z[part], rates[part], losses[part])
+            pool.submit(kernel, *(f[part] for f in factors), x[part], y[part], z[part], sizes[part], losses[part])
             for part in parts
         ]
         for item in work:

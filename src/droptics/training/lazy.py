@@ -15,10 +15,10 @@ from droptics.data import Sample
 from droptics.losses import Logistic
 from droptics.masks import Bernoulli, Product
 from droptics.models import ReLUNet
-from droptics.training.descents import MaxNorm
 from droptics.training.objectives import Dropout
 from droptics.training.records import Recording
 from droptics.training.schedules import log_steps
+from droptics.training.settings import MaxNorm
 from droptics.training.train import Run, train
 
 

@@ -31,7 +31,7 @@ class PersistentDescent(Descent):
 
     def __init__(self, model: TwoLayerLinear | Autoencoder) -> None:
         self._template = model
-        self.rates_on = model.device
+        self.sizes_on = model.device
         self._lead = bool(model.batch_shape)
         shape = model.batch_shape if self._lead else torch.Size([1])
         columns = triton_steps.power_of_two(model.units)
@@ -41,14 +41,14 @@ class PersistentDescent(Descent):
             padded[..., : model.units] = tensor.detach()
             self._weights.append(padded)
 
-    def advance(self, draws: Draws, first: int, rates: Tensor) -> Tensor:
+    def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
         assert draws.inputs is not None
         assert draws.targets is not None
-        span = slice(first, first + len(rates))
+        span = slice(first, first + len(sizes))
         x, y = draws.inputs[:, span, 0], draws.targets[:, span, 0]
         z = None if draws.multipliers is None else draws.multipliers[:, span, 0]
         # the kernel moves along half the gradient of the squared error
-        doubled = (2 * rates.mT).to(x).contiguous()
+        doubled = (2 * sizes.mT).to(x).contiguous()
         return triton_steps.descend(self._weights, self._template.units, x, y, z, doubled).mT
 
     def model(self) -> Model:

@@ -26,7 +26,7 @@ class ProductsDescent(Descent):
 
     def __init__(self, model: TwoLayerLinear | Autoencoder) -> None:
         self._template = model
-        self.rates_on = model.device
+        self.sizes_on = model.device
         self._lead = bool(model.batch_shape)
         shape = model.batch_shape if self._lead else torch.Size([1])
         self._weights = [
@@ -35,8 +35,8 @@ class ProductsDescent(Descent):
         ]
         self._graph: _Graph | None = None
 
-    def advance(self, draws: Draws, first: int, rates: Tensor) -> Tensor:
-        count = len(rates)
+    def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
+        count = len(sizes)
         assert draws.inputs is not None
         assert draws.targets is not None
         span = slice(first, first + count)
@@ -45,7 +45,7 @@ class ProductsDescent(Descent):
             z = x.new_ones(1, 1, 1).expand(count, x.shape[1], self._template.units)
         else:
             z = draws.multipliers[:, span, 0].transpose(0, 1)
-        doubled = (2 * rates).to(x)  # steps go along half the gradient of the squared error
+        doubled = (2 * sizes).to(x)  # steps go along half the gradient of the squared error
         losses = x.new_empty(count, x.shape[1])
         start = 0
         if x.device.type == "cuda":
@@ -59,10 +59,10 @@ class ProductsDescent(Descent):
             self.step(x[t], y[t], z[t], doubled[t], losses[t])
         return losses
 
-    def step(self, x: Tensor, y: Tensor, z: Tensor, rate: Tensor, loss: Tensor) -> None:
-        """One step of all runs: x (runs, inputs), y (runs, outputs), z (runs, width), rate and loss (runs,)."""
+    def step(self, x: Tensor, y: Tensor, z: Tensor, size: Tensor, loss: Tensor) -> None:
+        """One step of all runs: x (runs, inputs), y (runs, outputs), z (runs, width), size and loss (runs,)."""
         U, V = self._weights[0], self._weights[-1]
-        rows, scale = x.unsqueeze(1), rate[:, None, None]
+        rows, scale = x.unsqueeze(1), size[:, None, None]
         hidden = torch.bmm(rows, V) * z.unsqueeze(1)
         residual = torch.baddbmm(y.unsqueeze(1), hidden, U.mT, beta=-1)
         loss.copy_(residual.square().sum((1, 2)))
@@ -94,19 +94,19 @@ class _Graph:
     def __init__(self, engine: ProductsDescent, x: Tensor, y: Tensor, z: Tensor) -> None:
         runs = x.shape[1]
         self._buffers = [x.new_zeros(UNROLL, runs, part.shape[-1]) for part in (x, y, z)]
-        self._rates = x.new_zeros(UNROLL, runs)
+        self._sizes = x.new_zeros(UNROLL, runs)
         self._losses = x.new_zeros(UNROLL, runs)
-        # at rate zero nothing moves in the rehearsal
+        # at size zero nothing moves in the rehearsal
         self._launch = captured(partial(self._steps, engine), x.device, rehearsals=1)
 
     def _steps(self, engine: ProductsDescent) -> None:
         x, y, z = self._buffers
         for t in range(UNROLL):
-            engine.step(x[t], y[t], z[t], self._rates[t], self._losses[t])
+            engine.step(x[t], y[t], z[t], self._sizes[t], self._losses[t])
 
-    def replay(self, x: Tensor, y: Tensor, z: Tensor, rates: Tensor) -> Tensor:
+    def replay(self, x: Tensor, y: Tensor, z: Tensor, sizes: Tensor) -> Tensor:
         """Take UNROLL steps; returns the losses, in a buffer that the next replay overwrites."""
-        for buffer, part in zip([*self._buffers, self._rates], (x, y, z, rates), strict=True):
+        for buffer, part in zip([*self._buffers, self._sizes], (x, y, z, sizes), strict=True):
             buffer.copy_(part)
         self._launch()
         return self._losses

@@ -79,31 +79,30 @@ class Recording:
                 raise ValueError("names holds 'distance' but there is no reference matrix; pass reference=...")
         return {name: table[name] for name in names}
 
+    def steps_of(self, steps: int) -> tuple[int, ...]:
+        """The steps that are recorded in a training of so many."""
+        asked = log_steps(steps) if self.at is None else self.at
+        if min(asked, default=0) < 0:
+            raise ValueError(f"at must hold steps from 0 on, got {min(asked)}")
+        return tuple(sorted({int(step) for step in asked if step <= steps} | {steps}))
+
 
 class Recorder:
     """Collects the records of one training, and the losses between them."""
 
     def __init__(
         self,
-        recording: Recording,
+        quantities: Mapping[str, Quantity],
         model: Model,
-        data: Data,
-        masks: MaskLaw | None,
-        laws: Sequence[MaskLaw],
-        loss: Loss,
-        steps: int,
+        steps: Sequence[int],
         bound: float | Sequence[float] | Tensor | None,
-        runs: int | None,
     ) -> None:
-        self._quantities = recording.quantities(model, data, masks, laws, loss)
-        self.names = tuple(self._quantities)
-        chosen = log_steps(steps) if recording.at is None else recording.at
-        if min(chosen, default=0) < 0:
-            raise ValueError(f"at must hold steps from 0 on, got {min(chosen)}")
-        self.steps = tuple(sorted({int(step) for step in chosen if step <= steps} | {steps}))
-        self.lead = runs is not None
+        self._quantities = quantities
+        self.names = tuple(quantities)
+        self.steps = tuple(steps)
+        self.lead = bool(model.batch_shape)
         self._device = model.device
-        self._runs = runs or 1
+        self._runs = model.batch_shape.numel() if self.lead else 1
         self._bound = None if bound is None else torch.as_tensor(bound, dtype=torch.float64).expand(self._runs)
         self._done: list[int] = []
         self._rows: dict[str, list[Tensor]] = {name: [] for name in ("loss", *self.names)}

@@ -55,7 +55,7 @@ def run_seeds(seed: int | Sequence[int], runs: int) -> tuple[int, ...]:
     return seeds
 
 
-def run_rates(
+def run_step_sizes(
     step_size: float | Sequence[float] | Tensor, convention: Convention, objective: Objective, runs: int
 ) -> Tensor:
     """Gradient step size of every run: what the gradient of the objective is multiplied by, (runs,) in float64.

@@ -5,42 +5,33 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from droptics.arguments import Count, NonNegative, Seed, check_arguments
+from droptics.arguments import check_arguments
 from droptics.data import Data
 from droptics.models import LastLayer, Model
 from droptics.penalties import risk
-from droptics.training.checkpoints import Checkpoint, Iterate, Progress
-from droptics.training.descents import (
-    Descent,
-    KernelDescent,
-    MaxNorm,
-    OptimizerFactory,
-    TorchDescent,
-    single_sample,
-    stacked,
-)
-from droptics.training.draws import Stream
+from droptics.training.checkpoints import Iterate, Progress, State
+from droptics.training.descents import Descent, KernelDescent, TorchDescent, single_sample, stacked
+from droptics.training.draws import Draws, Stream
 from droptics.training.guards import Diverged, Guard
 from droptics.training.objectives import Objective
 from droptics.training.persistent import PersistentDescent, why_not
 from droptics.training.products import ProductsDescent
 from droptics.training.records import Recorder, Recording, lower_bounds
 from droptics.training.schedules import Schedule, constant
-from droptics.training.setup import Convention, check_training, data_tensors, run_rates, run_seeds
+from droptics.training.settings import EngineName, Options, Settings, chosen
+from droptics.training.setup import Convention, check_training, data_tensors, run_seeds, run_step_sizes
 
 __all__ = ["Diverged", "Iterate", "Run", "train"]
 
-EngineName = Literal["auto", "kernel", "persistent", "products", "torch"]
 SINGLE: dict[str, Callable[[Any], Descent]] = {
     "kernel": KernelDescent,
     "persistent": PersistentDescent,
@@ -111,25 +102,8 @@ def train(
     model: Model,
     data: Data,
     objective: Objective,
-    *,
-    steps: Count,
-    step_size: float | Sequence[float] | Tensor,
-    batch_size: Count | None = None,
-    seed: Seed | Sequence[Seed] = 0,
-    convention: Convention = "gradient",
-    schedule: Schedule = constant,
-    optimizer: OptimizerFactory | None = None,
-    decay: NonNegative = 0.0,
-    max_norm: MaxNorm | None = None,
-    frozen: Sequence[int] = (),
-    record: Recording | Sequence[str] | None = None,
-    bound: float | Sequence[float] | Tensor | Literal["certify"] | None = None,
-    stop_gap: NonNegative | None = None,
-    keep: Sequence[int] = (),
-    diverging: Literal["raise", "freeze"] = "raise",
-    engine: EngineName = "auto",
-    checkpoint: Checkpoint | str | Path | None = None,
-    progress: bool = False,
+    settings: Settings | None = None,
+    **options: Unpack[Options],
 ) -> Run:
     """Minimize an objective by first-order steps; a leading dimension of the weights is a batch of independent runs.
 
@@ -137,32 +111,15 @@ def train(
     and its own step size and mask law where sequences are given. Single-sample steps of two-layer linear networks
     under plain SGD are compiled; everything else is a torch program. The model passed in is not changed.
 
+    Cost: per step one forward and one backward pass over the batch for all runs together, and what is recorded.
+
     Args:
         model: Where to start; any family. For a `LastLayer` all trainable parameters of the module are trained.
         data: `Sample`, `Entries` or `Measurements`, a fixed set; or `Moments`, a population of which `batch_size`
             fresh normal examples are drawn per step, or which linear models see as a whole.
         objective: `Plain()`, `Dropout(masks)`, `Penalized(masks)` or `Adversarial(threat, method)`.
-        steps: How many steps.
-        step_size: Step size, or one per run.
-        batch_size: Examples per step, drawn with replacement; None uses all data in every step.
-        seed: Seed of the first run, or one per run.
-        convention: "gradient", or the step of "mianjy2018" or "pal2020" as printed; see `Run`.
-        schedule: A function of the step that multiplies the step size, such as `Inverse(300)`.
-        optimizer: A torch optimizer class (or partial), called as optimizer(weights, lr=...); SGD by default.
-        decay: Adds decay / 2 times the squared norm of the weight matrices (not the biases) to the objective.
-        max_norm: Projection after every step.
-        frozen: Indices of `model.tensors` that are not trained.
-        record: Names of quantities, or a `Recording`.
-        bound: A lower bound on the objective, one per run, or "certify" to prove one.
-        stop_gap: Stop when every run is within this relative gap of the bound (proved if none was given).
-        keep: Steps whose models are kept in `Run.iterates`, with the masks of their next step.
-        diverging: "raise" stops with `Diverged`; "freeze" leaves diverged runs where they were last sound, records
-            infinity for them, and goes on with the others.
-        engine: "auto", or force one: "kernel" (compiled single-sample steps, CPU), "persistent" (the same as one
-            Triton program per run, GPU), "products" (the same as batched products, a captured graph on a GPU), "torch"
-            (everything).
-        checkpoint: File to write progress to and to resume from; the settings must be the same.
-        progress: Show a progress bar with the current gap, where there is a terminal.
+        settings: How it goes: steps, their size, batches, schedule, records and so on, listed in `Settings`.
+        options: Fields of `Settings` by keyword: all of them, or those that differ from `settings`.
 
     Claims: mianjy2018-alg1, pal2020-alg1, thesis-alg4.
 
@@ -178,114 +135,120 @@ def train(
     """
     check_arguments(train, locals())
     started = time.perf_counter()
-    check_training(model, data, objective, steps, batch_size)
-    lead = bool(model.batch_shape)
-    runs = model.batch_shape.numel() if lead else 1
-    seeds = run_seeds(seed, runs)
-    rates = run_rates(step_size, convention, objective, runs)
-    masks = stacked(objective.laws, lead)
-    plain = optimizer is None and not decay and max_norm is None and not frozen
-    engine = _chosen(engine, model, single_sample(model, data, objective, batch_size, plain))
-    stepper: Descent
-    if engine in SINGLE:
-        stepper = SINGLE[engine](model)
-    else:
-        stepper = TorchDescent(
-            model,
-            data,
-            objective,
-            batched=batch_size is not None,
-            optimizer=optimizer,
-            decay=decay,
-            max_norm=max_norm,
-            frozen=frozen,
-        )
-    if stop_gap is not None and bound is None:
-        bound = "certify"
-    lower = lower_bounds(model, data, objective.laws) if isinstance(bound, str) else bound
-    recording = record if isinstance(record, Recording) else Recording() if record is None else Recording(record)
-    recorder = Recorder(
-        recording, model, data, masks, objective.laws, objective.loss, steps, lower, runs if lead else None
-    )
-    with torch.no_grad():
-        guard = Guard(risk(model, data, objective.loss), rates, diverging)
-    stream = Stream(data, objective, seeds, batch_size, model.device)
-    if checkpoint is not None and keep and isinstance(model, LastLayer):
-        raise ValueError("keep is not part of a checkpoint for a network's module; leave out keep or checkpoint")
-    settings = {
-        "objective": objective.describe(),
-        "steps": steps,
-        "batch_size": batch_size,
-        "seeds": list(seeds),
-        "rates": rates.tolist(),
-        "schedule": [schedule(t) for t in recorder.steps],
-        "engine": f"{engine.title()}Engine",  # as checkpoints have always called it
-        "optimizer": re.sub(r" at 0x[0-9a-f]+", "", repr(optimizer)),  # functions show their address
-        "options": [decay, repr(max_norm), list(frozen), stop_gap, list(recorder.names), sorted(keep)],
-    }
-    saver = Progress(checkpoint, settings, [*stepper.tensors().values(), *data_tensors(data)])
-    done, iterates = saver.resume(stepper, stream, recorder, guard)
-    stopped = _loop(
-        stepper, stream, recorder, guard, saver, schedule, (done, steps), stop_gap, set(keep), iterates, progress
-    )
+    settings = chosen(settings, options)
+    check_training(model, data, objective, settings.steps, settings.batch_size)
+    training = _prepared(model, data, objective, settings)
+    stopped = training.run()
     return Run(
-        model=stepper.snapshot(),
-        history=recorder.table(),
-        steps=recorder.last,
-        convention=convention,
-        engine=engine,
-        seeds=seeds,
+        model=training.descent.snapshot(),
+        history=training.recorder.table(),
+        steps=training.recorder.last,
+        convention=settings.convention,
+        engine=training.engine,
+        seeds=training.seeds,
         stopped=stopped,
-        diverged=dict(guard.frozen),
-        iterates=tuple(iterates),
+        diverged=dict(training.guard.frozen),
+        iterates=tuple(training.iterates),
         seconds=time.perf_counter() - started,
     )
 
 
-def _loop(
-    engine: Descent,
-    stream: Stream,
-    recorder: Recorder,
-    guard: Guard,
-    saver: Progress,
-    schedule: Schedule,
-    span: tuple[int, int],
-    stop_gap: float | None,
-    keep: set[int],
-    iterates: list[Iterate],
-    progress: bool,
-) -> str:
-    """Steps in stretches between records; random numbers come in chunks, checkpoints are written between chunks."""
-    step, steps = span
-    if step == 0:
-        recorder.record(0, engine.model(), guard.frozen)
-    stopped = "certificate" if stop_gap is not None and recorder.gap <= stop_gap else "steps"
-    with _bar(progress, step, steps) as bar:
-        while step < steps and stopped == "steps" and not guard.all_frozen:
-            begin, end = step, min(steps, step + stream.length)
-            draws = stream.next(end - begin)
-            while step < end and stopped == "steps":
-                if step in keep:
-                    iterates.append(Iterate(step, engine.snapshot(), draws.masks(step - begin, recorder.lead)))
-                until = min([end, recorder.next_after(step), *(kept for kept in keep if kept > step)])
-                rates = _factors(schedule, step, until).to(engine.rates_on)[:, None] * guard.rates.to(engine.rates_on)
-                before = guard.remember(engine)
-                losses = engine.advance(draws, step - begin, rates)
-                guard.check(engine, losses, rates, step, before)
-                recorder.add(losses)
-                step = until
-                if recorder.due(step):
-                    recorder.record(step, engine.model(), guard.frozen)
-                    if stop_gap is not None and recorder.gap <= stop_gap:
-                        stopped = "certificate"
-            if bar is not None:
-                bar.set_postfix_str(f"gap {recorder.gap:.2%}" if recorder.has_bound else "", refresh=False)
-                bar.update(step - begin)
-            ended = step == steps or stopped != "steps"
-            saver.save(step, engine, stream, recorder, guard, iterates, final=ended)
-    if step in keep:
-        iterates.append(Iterate(step, engine.snapshot(), None))
-    return stopped
+def _prepared(model: Model, data: Data, objective: Objective, settings: Settings) -> _Training:
+    """Everything a training needs, where it begins or was interrupted."""
+    if settings.checkpoint is not None and settings.keep and isinstance(model, LastLayer):
+        raise ValueError("keep is not part of a checkpoint for a network's module; leave out keep or checkpoint")
+    runs = model.batch_shape.numel() if model.batch_shape else 1
+    seeds = run_seeds(settings.seed, runs)
+    sizes = run_step_sizes(settings.step_size, settings.convention, objective, runs)
+    masks = stacked(objective.laws, bool(model.batch_shape))
+    engine = _chosen(settings.engine, model, single_sample(model, data, objective, settings))
+    descent = SINGLE[engine](model) if engine in SINGLE else TorchDescent(model, data, objective, settings)
+    bound = "certify" if settings.stop_gap is not None and settings.bound is None else settings.bound
+    lower = lower_bounds(model, data, objective.laws) if isinstance(bound, str) else bound
+    record = settings.record
+    recording = record if isinstance(record, Recording) else Recording() if record is None else Recording(record)
+    quantities = recording.quantities(model, data, masks, objective.laws, objective.loss)
+    recorder = Recorder(quantities, model, recording.steps_of(settings.steps), lower)
+    with torch.no_grad():
+        guard = Guard(risk(model, data, objective.loss), sizes, settings.diverging)
+    stream = Stream(data, objective, seeds, settings.batch_size, model.device)
+    identity = {
+        "objective": objective.describe(),
+        "steps": settings.steps,
+        "batch_size": settings.batch_size,
+        "seeds": list(seeds),
+        "rates": sizes.tolist(),
+        "schedule": [settings.schedule(t) for t in recorder.steps],
+        "engine": f"{engine.title()}Engine",  # as checkpoints have always called it
+        "optimizer": re.sub(r" at 0x[0-9a-f]+", "", repr(settings.optimizer)),  # functions show their address
+        "options": [
+            *(settings.decay, repr(settings.max_norm), list(settings.frozen), settings.stop_gap),
+            *(list(recorder.names), sorted(settings.keep)),
+        ],
+    }
+    tensors = [*descent.tensors().values(), *data_tensors(data)]
+    saver = Progress(settings.checkpoint, identity, tensors, State(descent, stream, recorder, guard))
+    done, iterates = saver.resume()
+    return _Training(settings, engine, seeds, descent, stream, recorder, guard, saver, done, iterates)
+
+
+@dataclass(eq=False)
+class _Training:
+    """One training on its way: what it goes by, what takes its steps and watches them, and how far it is."""
+
+    settings: Settings
+    engine: EngineName
+    seeds: tuple[int, ...]
+    descent: Descent
+    stream: Stream
+    recorder: Recorder
+    guard: Guard
+    saver: Progress
+    step: int
+    iterates: list[Iterate]
+
+    def run(self) -> str:
+        """Steps in stretches between records; random numbers come in chunks, checkpoints are written between chunks."""
+        steps = self.settings.steps
+        if self.step == 0:
+            self.recorder.record(0, self.descent.model(), self.guard.frozen)
+        closed = self._closed()
+        with _bar(self.settings.progress, self.step, steps) as bar:
+            while self.step < steps and not closed and not self.guard.all_frozen:
+                begin, end = self.step, min(steps, self.step + self.stream.length)
+                draws = self.stream.next(end - begin)
+                while self.step < end and not closed:
+                    closed = self._stretch(draws, begin, end)
+                if bar is not None:
+                    gap = f"gap {self.recorder.gap:.2%}" if self.recorder.has_bound else ""
+                    bar.set_postfix_str(gap, refresh=False)
+                    bar.update(self.step - begin)
+                self.saver.save(self.step, self.iterates, final=self.step == steps or closed)
+        if self.step in self.settings.keep:
+            self.iterates.append(Iterate(self.step, self.descent.snapshot(), None))
+        return "certificate" if closed else "steps"
+
+    def _stretch(self, draws: Draws, begin: int, end: int) -> bool:
+        """Steps up to the next record, kept model or end of the draws; whether the certificate has closed."""
+        step, keep, descent = self.step, self.settings.keep, self.descent
+        if step in keep:
+            masks = draws.masks(step - begin, self.recorder.lead)
+            self.iterates.append(Iterate(step, descent.snapshot(), masks))
+        until = min([end, self.recorder.next_after(step), *(kept for kept in keep if kept > step)])
+        place = descent.sizes_on
+        sizes = _factors(self.settings.schedule, step, until).to(place)[:, None] * self.guard.sizes.to(place)
+        before = self.guard.remember(descent)
+        losses = descent.advance(draws, step - begin, sizes)
+        self.guard.check(descent, losses, sizes, step, before)
+        self.recorder.add(losses)
+        self.step = until
+        if not self.recorder.due(until):
+            return False
+        self.recorder.record(until, descent.model(), self.guard.frozen)
+        return self._closed()
+
+    def _closed(self) -> bool:
+        return self.settings.stop_gap is not None and self.recorder.gap <= self.settings.stop_gap
 
 
 def _factors(schedule: Schedule, begin: int, end: int) -> Tensor:

@@ -44,13 +44,13 @@ def fits(rows: int, width: int, bytes_each: int) -> bool:
 
 
 def descend(
-    weights: list[Tensor], width: int, x: Tensor, y: Tensor, z: Tensor | None, rates: Tensor, warps: int | None = None
+    weights: list[Tensor], width: int, x: Tensor, y: Tensor, z: Tensor | None, sizes: Tensor, warps: int | None = None
 ) -> Tensor:
     """Run all steps of all runs in place, one program per run; returns the losses (runs, steps).
 
     weights: U (runs, outputs, columns) and V (runs, inputs, columns), contiguous, with `columns` a power of two and
     zeros in all columns from `width` on; U alone when V = U. x (runs, steps, inputs), y (runs, steps, outputs) and z
-    (runs, steps, width), of any strides but the last; z None keeps all units. rates (runs, steps) multiply half the
+    (runs, steps, width), of any strides but the last; z None keeps all units. sizes (runs, steps) multiply half the
     gradient of the squared error.
     """
     kernel, _ = _compiled()
@@ -58,14 +58,14 @@ def descend(
     runs, outputs, columns = U.shape
     inputs, steps = V.shape[1], x.shape[1]
     losses = torch.empty(runs, steps, dtype=U.dtype, device=U.device)
-    x, y, rates = (part if part.stride(-1) == 1 else part.contiguous() for part in (x, y, rates))
+    x, y, sizes = (part if part.stride(-1) == 1 else part.contiguous() for part in (x, y, sizes))
     masks = x if z is None else z if z.stride(-1) == 1 else z.contiguous()
     rows = [power_of_two(size) for size in (inputs, outputs)]
     size = (rows[0] * (len(weights) - 1) + rows[1]) * columns * U.element_size()
     kernel[(runs,)](
-        U, V, x, y, masks, rates, losses,
+        U, V, x, y, masks, sizes, losses,
         steps, inputs, outputs, width,
-        x.stride(0), x.stride(1), y.stride(0), y.stride(1), masks.stride(0), masks.stride(1), rates.stride(0),
+        x.stride(0), x.stride(1), y.stride(0), y.stride(1), masks.stride(0), masks.stride(1), sizes.stride(0),
         TIED=len(weights) == 1, MASKED=z is not None, SPARE=width < columns, BI=rows[0], BO=rows[1], BW=columns,
         num_warps=warps or _warps(size, runs, U.device),
     )  # fmt: skip
@@ -79,13 +79,13 @@ def _warps(size: int, runs: int, device: torch.device) -> int:
 
 
 def _descend(  # type: ignore[no-untyped-def]
-    U_at, V_at, x_at, y_at, z_at, rate_at, loss_at,
+    U_at, V_at, x_at, y_at, z_at, size_at, loss_at,
     steps, inputs, outputs, width,
-    x_run, x_step, y_run, y_step, z_run, z_step, rate_run,
+    x_run, x_step, y_run, y_step, z_run, z_step, size_run,
     TIED: tl.constexpr, MASKED: tl.constexpr, SPARE: tl.constexpr,
     BI: tl.constexpr, BO: tl.constexpr, BW: tl.constexpr,
 ):  # fmt: skip
-    """One run: res = U (z o V^T x) - y; U moves by rate res (z o V^T x)^T, V by rate x (z o U^T res)^T.
+    """One run: res = U (z o V^T x) - y; U moves by size res (z o V^T x)^T, V by size x (z o U^T res)^T.
 
     The weights stay in registers; the numbers of the next step are asked for before this one is computed. Where a
     column is to spare, the residual stands in it for the product U^T res, which then holds the loss as well: one
@@ -100,19 +100,19 @@ def _descend(  # type: ignore[no-untyped-def]
     V_place = V_at + run * inputs * BW + i[:, None] * BW + w[None, :]
     V = U if TIED else tl.load(V_place, mask=in_i[:, None], other=0.0)
     x_row, y_row, z_row = x_at + run * x_run + i, y_at + run * y_run + o, z_at + run * z_run + w
-    rate_row, loss_row = rate_at + run * rate_run, loss_at + run * steps
+    size_row, loss_row = size_at + run * size_run, loss_at + run * steps
     x_next = tl.load(x_row, mask=in_i, other=0.0)
     y_next = tl.load(y_row, mask=in_o, other=0.0)
-    rate_next = tl.load(rate_row)
+    size_next = tl.load(size_row)
     z_next = x_next
     if MASKED:
         z_next = tl.load(z_row, mask=in_w, other=0.0)
     for t in range(steps):
-        x, y, z, rate = x_next, y_next, z_next, rate_next
+        x, y, z, size = x_next, y_next, z_next, size_next
         ahead = tl.minimum(t + 1, steps - 1)
         x_next = tl.load(x_row + ahead * x_step, mask=in_i, other=0.0)
         y_next = tl.load(y_row + ahead * y_step, mask=in_o, other=0.0)
-        rate_next = tl.load(rate_row + ahead)
+        size_next = tl.load(size_row + ahead)
         z_next = x_next
         if MASKED:
             z_next = tl.load(z_row + ahead * z_step, mask=in_w, other=0.0)
@@ -130,12 +130,12 @@ def _descend(  # type: ignore[no-untyped-def]
             tl.store(loss_row + t, tl.sum(residual * residual, 0))
         if MASKED:
             back = back * z
-        U -= (rate * residual)[:, None] * hidden[None, :]
+        U -= (size * residual)[:, None] * hidden[None, :]
         if TIED:
-            U -= (rate * x)[:, None] * back[None, :]
+            U -= (size * x)[:, None] * back[None, :]
             V = U
         else:
-            V -= (rate * x)[:, None] * back[None, :]
+            V -= (size * x)[:, None] * back[None, :]
     tl.store(U_place, U, mask=in_o[:, None])
     if not TIED:
         tl.store(V_place, V, mask=in_i[:, None])
