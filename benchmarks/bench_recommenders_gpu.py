@@ -20,7 +20,7 @@ import torch
 from droptics.datasets import planted_ratings
 from droptics.recommenders.alternation import Strengths
 from droptics.recommenders.ratings import Observations, observations
-from droptics.recommenders.sgd import descend
+from droptics.recommenders.sgd import Sgd, descend
 from droptics.recommenders.sweepers import Device, Threads
 from harness import Row, report
 
@@ -69,7 +69,7 @@ def main() -> None:
         reached = (
             f"objective after 5 sweeps {objective:.6f}, in torch {plain_objective:.6f}, on the CPU {reference:.6f}"
         )
-        lines = descend(data, start(data), Strengths(70, empirical=2.0), 2 / 3, 2, 10.0, 2000, 0, "cuda")[1]
+        lines = descend(data, start(data), Strengths(70, empirical=2.0), Sgd(2 / 3, 2, 10.0, 2000, device="cuda"))[1]
         epoch = lines[1].seconds - lines[0].seconds
         rows += [
             Row(f"sweep, {size} size, GPU, vs plain torch", sweep, other, other / sweep, reached),

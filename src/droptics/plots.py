@@ -41,7 +41,7 @@ def as_data_uri(png: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
-def lines(
+def lines(  # parameters: keywords of one picture
     x: Sequence[float],
     series: Mapping[str, Sequence[float]],
     *,

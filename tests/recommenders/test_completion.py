@@ -13,7 +13,7 @@ from droptics.masks import Bernoulli
 from droptics.norms import weighted_trace
 from droptics.penalties import criterion, penalty, risk
 from droptics.recommenders import DropoutCompletion, RidgeCompletion, default_drop
-from droptics.recommenders.alternation import Strengths, alternate
+from droptics.recommenders.alternation import Effort, Strengths, alternate
 from droptics.recommenders.ratings import observations
 from droptics.recommenders.sgd import _step, objective
 from droptics.recommenders.sweepers import Device, Threads
@@ -145,7 +145,7 @@ def test_objective_never_increases(seed, steps, variant, share):
     data = observations(ratings(seed, share=share), np.float64)
     factors = start(data, strengths, seed)
     first = dense_objective(data, factors, strengths) / data.count
-    _, history = alternate(Threads(1), data, tuple(factors), strengths, 6, steps)
+    _, history = alternate(Threads(1), data, tuple(factors), strengths, Effort(6, steps))
     values = np.array([first] + [line.objective for line in history])
     # Each value is a sum of non-negative terms no larger than the first value: rounding is relative to that.
     assert (np.diff(values) <= 1e-13 * values[:-1]).all()
@@ -177,8 +177,8 @@ def test_engines_agree(engine):
     data = observations(ratings(1), np.float64)
     strengths = VARIANTS["mixed, biases"]
     factors = start(data, strengths)
-    reference, lines = alternate(Threads(1), data, tuple(factors), strengths, 4, 3)
-    found, others = alternate(ENGINES[engine], data, tuple(factors), strengths, 4, 3)
+    reference, lines = alternate(Threads(1), data, tuple(factors), strengths, Effort(4, 3))
+    found, others = alternate(ENGINES[engine], data, tuple(factors), strengths, Effort(4, 3))
     for one, other in zip(reference, found, strict=True):
         assert np.allclose(one, other, rtol=1e-9, atol=1e-10)
     assert others[-1].objective == pytest.approx(lines[-1].objective, rel=1e-11)

@@ -13,7 +13,7 @@ import torch
 
 from droptics.datasets import planted_ratings
 from droptics.recommenders import DropoutCompletion, triton_rows
-from droptics.recommenders.alternation import Strengths, alternate
+from droptics.recommenders.alternation import Effort, Strengths, alternate
 from droptics.recommenders.ratings import Compressed, Observations, observations
 from droptics.recommenders.sweepers import Device, Threads
 
@@ -60,8 +60,8 @@ def start(data, strengths):
 def test_kernel_equals_the_compiled_one(data, strengths, held, monkeypatch):
     monkeypatch.setattr(triton_rows, "HELD", max(held, 16))
     monkeypatch.setattr(triton_rows, "TILE", max(held // 2, 16))
-    ours, lines = alternate(device(), data, start(data, strengths), strengths, 2, 3)
-    same, others = alternate(Threads(1), data, start(data, strengths), strengths, 2, 3)
+    ours, lines = alternate(device(), data, start(data, strengths), strengths, Effort(2, 3))
+    same, others = alternate(Threads(1), data, start(data, strengths), strengths, Effort(2, 3))
     for left, right in zip(ours, same, strict=True):
         assert np.abs(left - right).max() <= 2e-4 * np.abs(right).max()
     assert lines[-1].objective == pytest.approx(others[-1].objective, rel=1e-5)
@@ -92,8 +92,8 @@ def test_exact_solves_and_double_precision_take_the_batched_path(data):
         )
         strengths = Strengths(4, expected=1.0, bias=1.0)
         sides = tuple(side.astype(dtype) for side in start(mine, strengths))
-        first, _ = alternate(device(), mine, sides, strengths, 1, steps)
-        second, _ = alternate(Device(PLACE, kernel=False), mine, sides, strengths, 1, steps)
+        first, _ = alternate(device(), mine, sides, strengths, Effort(1, steps))
+        second, _ = alternate(Device(PLACE, kernel=False), mine, sides, strengths, Effort(1, steps))
         assert np.array_equal(first[0], second[0])
 
 

@@ -82,7 +82,7 @@ class BIM(Adapter):
 class PGD(Adapter):
     """Projected gradient ascent in the linf ball."""
 
-    def __init__(
+    def __init__(  # parameters: those of torchattacks, in its order
         self,
         model: Function,
         eps: float = 8 / 255,
@@ -100,7 +100,7 @@ class PGD(Adapter):
 class PGDL2(Adapter):
     """Projected gradient ascent in the l2 ball."""
 
-    def __init__(
+    def __init__(  # parameters: those of torchattacks, in its order
         self,
         model: Function,
         eps: float = 1.0,

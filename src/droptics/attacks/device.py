@@ -64,18 +64,7 @@ class DeviceAscent(Ascent):
         before = now.fooled.sum() if now.whole and self.counts else len(self.best) - len(now.rows)
         now.best = self._best_of(now)
         now.points = now.points.clone(memory_format=torch.contiguous_format)
-        counts, gradients = launches.climb(
-            layers,
-            now.region,
-            now.targets,
-            now.aim,
-            (now.points, now.best, now.value, now.fooled),
-            self.sizes,
-            kind,
-            leaves=self.leaves,
-            order=order,
-            precision="tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "tf32x3",
-        )
+        counts, gradients = launches.climb(now, layers, self.sizes, kind, self.leaves, order)
         self.counts.append(counts.cumsum(0) + before)
         self.gradients = self.gradients + gradients
         self._store(now)
@@ -134,10 +123,7 @@ class DeviceAscent(Ascent):
         """One step as a function that reads and writes the same tensors every time it is called."""
         assert now.best is not None
         if kind is not None:
-            state = (now.points, now.best, now.value, now.fooled)
-            stepper = launches.Stepper(
-                now.region, now.targets, now.aim, state, sizes, number, counts, kind, self.leaves
-            )
+            stepper = launches.Stepper(now, sizes, number, counts, kind, self.leaves)
 
         def step(outputs: Tensor | None = None) -> None:
             outputs = self.tape.forward(now.points) if outputs is None else outputs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.attacks.threat import Region
+from droptics.attacks.ascent import Climbers
 from droptics.attacks.triton_ascent import compiled
 from droptics.gpu.triton import missing
 
@@ -57,43 +57,39 @@ def fits(weights: Sequence[Tensor]) -> bool:
 
 
 def climb(
+    now: Climbers,
     layers: Sequence[Tensor],
-    region: Region,
-    targets: Tensor,
-    aims: Tensor | None,
-    state: tuple[Tensor, Tensor, Tensor, Tensor],
     sizes: Sequence[float],
     kind: int,
-    *,
     leaves: bool,
     order: Tensor | None = None,
-    precision: str = "tf32x3",
 ) -> tuple[Tensor, Tensor]:
     """Take all steps in place.
 
+    Products with the first layer round no more than float32 does, or as torch does where it is allowed tf32.
+
     Args:
+        now: The examples in a ball of linf or l2, with or without a box. Points and best points (n, ...), contiguous,
+            values (n,) and who is fooled (n,) are written over; `aim` is the wrong class of each to aim at, None for
+            the most likely one, or none (cross-entropy).
         layers: Weights and biases of the first layer and of the second, contiguous.
-        region: What the points must not leave: a ball of linf or l2, with or without a box.
-        targets: Class labels.
-        aims: The wrong class of each example to aim at; None for the most likely one, or none (cross-entropy).
-        state: Points and best points (n, ...), contiguous, value (n,) and fooled (n,); all written over.
         sizes: Of the steps.
         kind: CROSS_ENTROPY, MARGIN or REFLECTED.
         leaves: Whether a fooled example is done.
         order: Numbers of the examples in the order in which they are put into blocks. With it the blocks are filled
             anew after the STRETCHES, so that those of fooled examples end.
-        precision: Of the products with the first layer: "tf32x3" rounds no more than float32 does, "tf32" as torch
-            does where it is allowed.
 
     Returns:
         How many examples were first fooled at each iterate (steps + 1,), and how many gradients were computed.
     """
-    points, best, value, fooled = state
+    assert now.best is not None
+    points, best, value, fooled, region, aims = now.points, now.best, now.value, now.fooled, now.region, now.aim
+    precision = "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "tf32x3"
     threat, count, device = region.threat, len(points), points.device
     width, classes = len(layers[0]), len(layers[2])
     shape = _shape(count, precision, device)
     low, high = threat.box or (0.0, 0.0)
-    targets, flags = targets.long(), fooled.view(torch.uint8)
+    targets, flags = now.targets.long(), fooled.view(torch.uint8)
     inputs, aims_or_any = region.inputs.contiguous(), targets if aims is None else aims.contiguous()
     counts = torch.zeros(len(sizes) + 2, dtype=torch.int64, device=device)
     there = torch.tensor(sizes, dtype=torch.float32).to(device, non_blocking=True)
@@ -126,26 +122,16 @@ class Stepper:
         counts: Fooled examples after each step, added to what stands there.
     """
 
-    def __init__(
-        self,
-        region: Region,
-        targets: Tensor,
-        aims: Tensor | None,
-        state: tuple[Tensor, Tensor, Tensor, Tensor],
-        sizes: Tensor,
-        number: Tensor,
-        counts: Tensor,
-        kind: int,
-        leaves: bool,
-    ) -> None:
-        self._points, self._best, self._value, fooled = state
-        self._fooled = fooled.view(torch.uint8)
-        self._inputs, self._threat = region.inputs.contiguous(), region.threat
-        self._targets = targets.long()
-        self._aims = self._targets if aims is None else aims.contiguous()
+    def __init__(self, now: Climbers, sizes: Tensor, number: Tensor, counts: Tensor, kind: int, leaves: bool) -> None:
+        assert now.best is not None
+        self._points, self._best, self._value = now.points, now.best, now.value
+        self._fooled = now.fooled.view(torch.uint8)
+        self._inputs, self._threat = now.region.inputs.contiguous(), now.region.threat
+        self._targets = now.targets.long()
+        self._aims = self._targets if now.aim is None else now.aim.contiguous()
         self._sizes, self._number, self._counts = sizes, number, counts
         self._better = torch.empty_like(self._fooled)
-        self._options = {"LOSS": kind, "AIMED": aims is not None, "LEAVES": leaves}
+        self._options = {"LOSS": kind, "AIMED": now.aim is not None, "LEAVES": leaves}
 
     def judge(self, outputs: Tensor) -> Tensor:
         """Take note of what the outputs (n, classes) say; returns the slopes of the loss."""

@@ -110,7 +110,7 @@ class LeakyRun:
     forces: tuple[float, ...]
 
 
-def adversarial_sgd(
+def adversarial_sgd(  # parameters: those of thesis-alg6
     net: LeakyNet,
     draw: Callable[[int], tuple[Tensor, Tensor]],
     *,
@@ -165,7 +165,7 @@ def score_floor(net: LeakyNet, inputs: Tensor, targets: Tensor, radius: float) -
     return torch.stack([by_unit, by_slope, by_part]).amax(0)
 
 
-def beta_robust_error(
+def beta_robust_error(  # parameters: the statement's, and how hard to search
     net: LeakyNet, data: Sample, radius: float, beta: float = 0.0, *, steps: int = 200, restarts: int = 1, seed: int = 0
 ) -> Estimate:
     """P(some point within `radius` has y f < -beta), f divided by ||W||_F: exact for slope 1, else an interval.
@@ -198,7 +198,7 @@ def beta_robust_error(
     return Estimate(found, found, torch.maximum(possible, found), "attack below, certificate above", restarts * steps)
 
 
-def smallest_score(
+def smallest_score(  # parameters: the statement's, and how hard to search
     net: LeakyNet, inputs: Tensor, targets: Tensor, radius: float, *, steps: int = 200, restarts: int = 1, seed: int = 0
 ) -> Tensor:
     """The smallest y f (n,) that normalized gradient steps find in the l2 ball; restarts begin at random points."""

@@ -45,7 +45,7 @@ def perturb(
     return search(model, inputs, targets, threat, method, generator).inputs
 
 
-def search(
+def search(  # parameters: a batch, and what its caller knows of it already
     model: Model | Function,
     inputs: Tensor,
     targets: Tensor,

@@ -172,6 +172,7 @@ def _move(  # type: ignore[no-untyped-def]
         tl.store(points_at + start + at + k, x, mask=inside)
 
 
+# parameters: Triton takes no structs, see gpu/triton.py
 def _climb(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915 - one kernel
     points_at, best_at, inputs_at, order_at, targets_at, aims_at, value_at, fooled_at, sizes_at, counts_at, pulled_at,
     first_at, first_bias_at, second_at, second_bias_at,

@@ -55,7 +55,7 @@ class _State:
         )
 
 
-def audit(
+def audit(  # parameters: keywords with defaults, each of which a report can do without
     module: nn.Module,
     data: object,
     loss: str | Loss | Callable[[Tensor, Tensor], Tensor] | None = None,

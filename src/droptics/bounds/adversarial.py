@@ -13,7 +13,7 @@ Statement = Literal["thm16", "cor4", "cor5"]
 Constants = Literal["corrected", "printed", "printed beta"]
 
 
-def adversarial(
+def adversarial(  # parameters: the letters of the theorem
     statement: Statement = "thm16",
     *,
     data_radius: Positive,
@@ -108,7 +108,7 @@ def adversarial(
     )
 
 
-def _check(
+def _check(  # parameters: the letters of the theorem
     statement: str, constants: str, data_radius: float, margin: float, radius: float, error: float, slope: float
 ) -> None:
     if statement not in ("thm16", "cor4", "cor5"):
@@ -130,7 +130,7 @@ def _check(
         raise ValueError(f"slope must be 1 for 'cor4', the linear case, got {slope}")
 
 
-def _reach(
+def _reach(  # parameters: the letters of the theorem
     statement: str, factor: float, radius: float, slope: float, beta: float | None, top: float | None, width: int
 ) -> float:
     """Kappa sqrt(m): by how much the score of a network of unit norm changes per unit of distance."""
@@ -151,7 +151,7 @@ def _reach(
     return beta / (factor * radius * (1 - slope))
 
 
-def _iterations(
+def _iterations(  # parameters: the letters of the theorem
     statement: str,
     constants: str,
     data_radius: float,

@@ -56,7 +56,7 @@ def lazy_setting(
     return _at_width(margin, steps, inputs, rate, current)
 
 
-def lazy(
+def lazy(  # parameters: the letters of the theorem, or data to read them from
     model: ReLUNet | None = None,
     data: Sample | None = None,
     *,

@@ -23,7 +23,7 @@ from droptics.penalties.evaluation import check_inputs
 _GRID_RATIO = 2**0.25
 
 
-def completion(
+def completion(  # parameters: the letters of the theorem, or data to read them from
     model: Factorization | None = None,
     data: Entries | None = None,
     *,
@@ -135,7 +135,7 @@ def marginals(data: Entries, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
     return share(data.rows, data.shape[0]), share(data.columns, data.shape[1])
 
 
-def rademacher(
+def rademacher(  # parameters: the letters of the theorem, or data to read them from
     model: ReLUNet | None = None,
     data: Sample | None = None,
     *,
@@ -177,7 +177,7 @@ def rademacher(
     return Bound(value, terms, claim, 1.0, {"examples": examples * value**2})
 
 
-def relu(
+def relu(  # parameters: the letters of the theorem, or data to read them from
     model: ReLUNet | None = None,
     data: Sample | None = None,
     *,

@@ -51,7 +51,7 @@ def top_layer(features: Tensor, sample: Sample, masks: MaskLaw) -> Tensor:
     return _solve(gram + masks.hadamard(gram), right).mT.to(features.dtype)
 
 
-def variable_projection(
+def variable_projection(  # parameters: keywords with defaults after the problem and its start
     data: Sample,
     masks: MaskLaw,
     hidden: Tensor | None = None,

@@ -34,7 +34,7 @@ class Portrait:
     trajectories: Tensor
 
 
-def portrait(
+def portrait(  # parameters: the problem, the window and the training that are drawn
     data: Data,
     masks: MaskLaw,
     starts: Tensor | None = None,

@@ -20,7 +20,7 @@ class DropConnect(nn.Linear):
     that holds for the last weights).
     """
 
-    def __init__(
+    def __init__(  # parameters: those of nn.Linear and two
         self,
         in_features: Count,
         out_features: Count,

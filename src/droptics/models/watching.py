@@ -273,7 +273,7 @@ def written(tensor: Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
-def watched(
+def watched(  # parameters: keywords with defaults, one thing to watch each
     module: nn.Module,
     run: Callable[[], Any],
     switch: Switch = as_written,

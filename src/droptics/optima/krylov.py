@@ -156,7 +156,7 @@ def _bound(run: Krylov, ritz: Ritz, shrinking: Shrinker, width: int, energy: flo
     return max(_least(shrinking, upper_values(ritz, count, rest, level, width), energy) for level in levels)
 
 
-def _answer(
+def _answer(  # parameters: what the search found, once
     operator: Operator,
     ritz: Ritz,
     kept: np.ndarray[Any, Any],

@@ -108,29 +108,36 @@ class Sweep:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Effort:
+    """Sweeps at most, steps of conjugate gradients per half-sweep (0 solves exactly), and when to stop early."""
+
+    sweeps: int
+    steps: int
+    tolerance: float = 0.0
+
+
 def alternate(
     engine: Sweeper,
     data: Observations,
     factors: tuple[Array, Array],
     strengths: Strengths,
-    sweeps: int,
-    steps: int,
-    tolerance: float = 0.0,
+    effort: Effort,
     watch: Callable[[Sweep], None] | None = None,
 ) -> tuple[tuple[Array, Array], list[Sweep]]:
     """Alternate between users and items; returns the factors and one line per sweep.
 
     F never increases (up to rounding): each half-sweep minimizes it exactly, or decreases it by conjugate gradients
-    from where it stands. Stops early when a sweep lowers the objective by less than `tolerance` times its value.
+    from where it stands. Stops early when a sweep lowers the objective by less than `effort.tolerance` times its value.
     """
     begin = time.perf_counter()
     tables = engine.load(data.by_user), engine.load(data.by_item)
     left, right = engine.hold(factors[0]), engine.hold(factors[1])
     user_counts, item_counts = data.by_user.counts, data.by_item.counts
     history: list[Sweep] = []
-    for number in range(1, sweeps + 1):
-        engine.solve(tables[0], right, left, strengths, item_counts, steps)
-        total, error = engine.solve(tables[1], left, right, strengths, user_counts, steps)
+    for number in range(1, effort.sweeps + 1):
+        engine.solve(tables[0], right, left, strengths, item_counts, effort.steps)
+        total, error = engine.solve(tables[1], left, right, strengths, user_counts, effort.steps)
         rmse = data.scale * float(np.sqrt(max(float(error), 0.0) / data.count))
         line = Sweep(number, data.scale**2 * float(total) / data.count, rmse, time.perf_counter() - begin)
         history.append(line)
@@ -138,7 +145,7 @@ def alternate(
             watch(line)
         if not np.isfinite(line.objective):
             raise ArithmeticError("the objective is no longer finite; use a larger drop or another penalty")
-        if len(history) > 1 and history[-2].objective - line.objective < tolerance * abs(line.objective):
+        if len(history) > 1 and history[-2].objective - line.objective < effort.tolerance * abs(line.objective):
             break
     return (engine.release(left), engine.release(right)), history
 

@@ -18,7 +18,7 @@ from droptics.checks import check_positive
 from droptics.data import Entries
 from droptics.models import Factorization
 from droptics.recommenders import saving
-from droptics.recommenders.alternation import Strengths, Sweep, alternate
+from droptics.recommenders.alternation import Effort, Strengths, Sweep, alternate
 from droptics.recommenders.answers import UnboundedPredictions
 from droptics.recommenders.folding import fold_in
 from droptics.recommenders.progress import follow
@@ -78,7 +78,8 @@ class Completion(RatingModel):
     ) -> tuple[tuple[Array, Array], list[Sweep]]:
         engine = sweeper_for(self.engine, self.device, self.threads, self.memory)
         try:
-            return alternate(engine, data, start, strengths, self.sweeps, self.cg_steps or 0, self.tolerance, watch)
+            effort = Effort(self.sweeps, self.cg_steps or 0, self.tolerance)
+            return alternate(engine, data, start, strengths, effort, watch)
         finally:
             engine.close()
 

@@ -14,7 +14,7 @@ from droptics.recommenders.alternation import Strengths, Sweep
 from droptics.recommenders.completion import Completion
 from droptics.recommenders.rating_model import pair_columns
 from droptics.recommenders.ratings import Observations
-from droptics.recommenders.sgd import descend
+from droptics.recommenders.sgd import Sgd, descend
 
 
 def default_drop(width: int, ratings: int) -> float:
@@ -64,6 +64,8 @@ class DropoutCompletion(Completion):
         cg_steps: Conjugate-gradient steps per row and half-sweep; None solves every row exactly. Three track the exact
             solution, because the diagonal penalty conditions the systems well.
         clip: Clip predictions to the range of the training ratings (True) or to a pair (low, high).
+        init_scale: Standard deviation of the random factors at the start, drawn with `seed`.
+        dtype: "float32" or "float64".
         device: Run the batched torch path on this device ("cuda"); the compiled kernels on `threads` threads else.
         engine: Address of a Dask cluster (or a client) that runs the same kernels.
         memory: Bytes the ratings may take before they are kept on disk, and the budget of a batch on a device.
@@ -159,9 +161,8 @@ class DropoutCompletion(Completion):
     ) -> tuple[tuple[Array, Array], list[Sweep]]:
         if self.solver == "als":
             return super()._minimize(data, start, strengths, watch)
-        return descend(
-            data, start, strengths, self.drop_, self.sweeps, self.rate, self.batch, self.seed, self.device, watch
-        )
+        how = Sgd(self.drop_, self.sweeps, self.rate, self.batch, self.seed, self.device)
+        return descend(data, start, strengths, how, watch)
 
     def predict(  # type: ignore[override]
         self, rows: Any, columns: Any = None, unknown: str = "warn", return_std: bool = False

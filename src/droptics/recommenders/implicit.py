@@ -44,6 +44,7 @@ class ImplicitDropoutCompletion(Ranker):
         sweeps: Passes over users and items.
         cg_steps: Conjugate-gradient steps per row and half-sweep; None solves every row exactly.
         dtype: "float32" or "float64".
+        memory: Bytes the interactions may take before they are kept on disk.
         seed: Of the start.
 
     Cost of a sweep O(interactions width steps + (users + items) width^2 steps).

@@ -17,7 +17,7 @@ class RidgeCompletion(Completion):
     strength (sum_i n_i |u_i|^2 + sum_j n_j |v_j|^2). The options are those of `DropoutCompletion`.
     """
 
-    def __init__(
+    def __init__(  # parameters: those of DropoutCompletion
         self,
         width: int = 30,
         strength: float = 0.05,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,38 +15,45 @@ from droptics.recommenders.alternation import Strengths, Sweep, column_sums
 from droptics.recommenders.ratings import Observations
 
 
+@dataclass(frozen=True)
+class Sgd:
+    """How stochastic gradients go: drop rate, passes over the ratings, size of a step and of a batch, seed, place."""
+
+    drop: float
+    epochs: int
+    step_size: float
+    batch: int
+    seed: int = 0
+    device: str | None = None
+
+
 def descend(
     data: Observations,
     factors: tuple[Array, Array],
     strengths: Strengths,
-    drop: float,
-    epochs: int,
-    rate: float,
-    batch: int,
-    seed: int,
-    device: str | None = None,
+    how: Sgd,
     watch: Callable[[Sweep], None] | None = None,
     inspect: Callable[[Sweep, Array, Array], None] | None = None,
 ) -> tuple[tuple[Array, Array], list[Sweep]]:
     """Stochastic gradient steps on the mean squared error of a batch under inverted dropout of the factors.
 
     Every rating of a batch draws its own mask z (kept units are divided by 1 - drop), the prediction is
-    b_i + c_j + sum_k z_k u_ik v_jk, and the step is `rate` times the gradient of the batch mean. In expectation over
-    the masks this descends the empirical dropout objective. Biases are not masked; their ridge, when they are
+    b_i + c_j + sum_k z_k u_ik v_jk, and the step is `step_size` times the gradient of the batch mean. In expectation
+    over the masks this descends the empirical dropout objective. Biases are not masked; their ridge, when they are
     fitted, is shared over the ratings. The history holds the exact objective after each epoch; its seconds leave out
     that evaluation. `inspect` sees the factors after each epoch.
     """
-    target = torch.device("cpu" if device is None else device)
-    generator = torch.Generator(target).manual_seed(int(seed))
+    target = torch.device("cpu" if how.device is None else how.device)
+    generator = torch.Generator(target).manual_seed(int(how.seed))
     rows, columns, values = _triples(data, target)
     left, right = (torch.from_numpy(side.copy()).to(target) for side in factors)
     history: list[Sweep] = []
     seconds = 0.0
-    for epoch in range(1, epochs + 1):
+    for epoch in range(1, how.epochs + 1):
         begin = time.perf_counter()
         order = torch.randperm(len(values), generator=generator, device=target)
-        for part in order.split(batch):
-            _step(left, right, (rows[part], columns[part], values[part]), strengths, drop, rate, generator, data.count)
+        for part in order.split(how.batch):
+            _step((left, right), (rows[part], columns[part], values[part]), strengths, how, generator, data.count)
         if not bool(torch.isfinite(left).all() & torch.isfinite(right).all()):
             raise ArithmeticError("the factors are no longer finite; use a smaller rate")
         seconds += time.perf_counter() - begin
@@ -60,30 +68,29 @@ def descend(
 
 
 def _step(
-    left: Tensor,
-    right: Tensor,
+    factors: tuple[Tensor, Tensor],
     ratings: tuple[Tensor, Tensor, Tensor],
     strengths: Strengths,
-    drop: float,
-    rate: float,
+    how: Sgd,
     generator: torch.Generator,
     total: int,
 ) -> None:
+    left, right = factors
     rows, columns, values = ratings
     width = strengths.width
     u, v = left[rows], right[columns]
     z = torch.rand(len(values), width, generator=generator, device=left.device, dtype=left.dtype)
-    z = (z >= drop).to(left.dtype) / (1 - drop)
+    z = (z >= how.drop).to(left.dtype) / (1 - how.drop)
     error = (u[:, :width] * v[:, :width] * z).sum(1) - values
     if strengths.bias is not None:
         error = error + u[:, width] + v[:, width]
-    pull = (2 * rate / len(values)) * error[:, None]
+    pull = (2 * how.step_size / len(values)) * error[:, None]
     step_u, step_v = torch.zeros_like(u), torch.zeros_like(v)
     step_u[:, :width] = pull * z * v[:, :width]
     step_v[:, :width] = pull * z * u[:, :width]
     if strengths.bias is not None:
         # The ridge of all n ratings, in the share of this batch and of this step.
-        shrink = 2 * rate * strengths.bias / total
+        shrink = 2 * how.step_size * strengths.bias / total
         step_u[:, width] = pull[:, 0]
         step_v[:, width] = pull[:, 0]
         left[:, width] *= 1 - shrink

@@ -20,6 +20,7 @@ from numba import njit
 from droptics.arrays import Array
 
 
+# parameters: a kernel, compiled when it is first used
 def _untied(U: Array, V: Array, x: Array, y: Array, z: Array, sizes: Array, losses: Array) -> None:
     """For every run and step: res = U (z o V x) - y, then U and V move by sizes * the halved gradient.
 

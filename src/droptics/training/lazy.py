@@ -59,7 +59,7 @@ def lazy_norm(inputs: Count, width: Count) -> float:
     return math.sqrt(inputs) + 2 * math.sqrt(math.log(max(width, 2))) + 1
 
 
-def train_lazy(
+def train_lazy(  # parameters: those of thesis-alg4
     start: ReLUNet,
     data: Sample,
     drop: DropRate,

@@ -43,7 +43,7 @@ def fits(rows: int, width: int, bytes_each: int) -> bool:
     return rows * power_of_two(width) * bytes_each <= LARGEST
 
 
-def descend(
+def descend(  # parameters: those of the kernel
     weights: list[Tensor], width: int, x: Tensor, y: Tensor, z: Tensor | None, sizes: Tensor, warps: int | None = None
 ) -> Tensor:
     """Run all steps of all runs in place, one program per run; returns the losses (runs, steps).
@@ -78,7 +78,7 @@ def _warps(size: int, runs: int, device: torch.device) -> int:
     return min(16, power_of_two(max(1, size // (2**13 if few or size > 2**15 else 2**14))))
 
 
-def _descend(  # type: ignore[no-untyped-def]
+def _descend(  # type: ignore[no-untyped-def]  # parameters: Triton takes no structs, see gpu/triton.py
     U_at, V_at, x_at, y_at, z_at, size_at, loss_at,
     steps, inputs, outputs, width,
     x_run, x_step, y_run, y_step, z_run, z_step, size_run,
@@ -141,6 +141,7 @@ def _descend(  # type: ignore[no-untyped-def]
         tl.store(V_place, V, mask=in_i[:, None])
 
 
+# parameters: those of the kernel
 def fill(seeds: Tensor, stream: int, first: int, steps: int, count: int, dtype: torch.dtype, normal: bool) -> Tensor:
     """Uniform or normal numbers (runs, steps, count), the same as those of `philox.uniforms` and `philox.normals`."""
     _, kernel = _compiled()

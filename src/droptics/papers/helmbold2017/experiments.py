@@ -96,7 +96,7 @@ def masked_rows(sample: Sample, drop: float) -> tuple[Array, Array, Array]:
     return torch.cat(rows).numpy(), torch.cat(targets).numpy(), torch.cat(chances).numpy()
 
 
-def least_criterion(
+def least_criterion(  # parameters: the problem, and how hard to search
     sample: Sample,
     width: int,
     drop: float = 0.5,

@@ -23,7 +23,7 @@ Row = dict[str, Any]
 Scale = Literal["smoke", "paper"]
 
 
-def synthetic(
+def synthetic(  # parameters: the paper's sizes, as defaults
     examples: int = 1000,
     inputs: int = 100,
     outputs: int = 80,

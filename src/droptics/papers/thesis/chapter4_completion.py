@@ -19,7 +19,7 @@ from droptics.datasets import DatasetMissing, Ratings, movielens
 from droptics.recommenders import DropoutCompletion, default_drop
 from droptics.recommenders.alternation import Strengths, Sweep
 from droptics.recommenders.ratings import Observations, observations
-from droptics.recommenders.sgd import descend
+from droptics.recommenders.sgd import Sgd, descend
 
 Row = dict[str, Any]
 Folder = str | os.PathLike[str]
@@ -52,7 +52,7 @@ def available_set(scale: str, folder: Folder | None = None) -> str:
     return names[-1]
 
 
-def sgd_curve(
+def sgd_curve(  # parameters: columns of the table
     name: str,
     width: int,
     drop: float,
@@ -78,7 +78,7 @@ def sgd_curve(
     )
 
 
-def sgd_rows(
+def sgd_rows(  # parameters: columns of the table
     train: Ratings,
     test: Ratings,
     width: int,
@@ -119,11 +119,12 @@ def sgd_rows(
             }
         )
 
-    descend(data, (sides[0], sides[1]), strengths, drop, epochs, rate, batch, seed, device, inspect=inspect)
+    how = Sgd(drop, epochs, rate, batch, seed, device)
+    descend(data, (sides[0], sides[1]), strengths, how, inspect=inspect)
     return rows
 
 
-def als_row(
+def als_row(  # parameters: columns of the table
     name: str,
     width: int,
     drop: float | None = None,
@@ -140,7 +141,7 @@ def als_row(
     return als_rows(train, test, width, drop, biases=biases, penalty=penalty, sweeps=sweeps, seed=seed, name=name)
 
 
-def als_rows(
+def als_rows(  # parameters: columns of the table
     train: Ratings,
     test: Ratings,
     width: int,

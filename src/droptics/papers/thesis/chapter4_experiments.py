@@ -177,7 +177,7 @@ def random_signs(runs: int, count: int, generator: torch.Generator) -> Tensor:
     return (torch.randint(0, 2, (runs, count), generator=generator) * 2 - 1).float()
 
 
-def dropout_sgd(
+def dropout_sgd(  # parameters: those of the printed training
     start: ReLUNet,
     data: Sample,
     drop: float,
@@ -210,7 +210,7 @@ def dropout_sgd(
     return ReLUNet([hidden, top])
 
 
-def _sgd_step(
+def _sgd_step(  # parameters: what one step reads and writes
     hidden: Tensor, top: Tensor, data: Sample, signs: Tensor | None, index: Tensor, masks: Tensor, rate: float
 ) -> Tensor:
     """Move the weights, in place, along the gradient of the mean squared loss of the chosen examples; their errors."""

@@ -174,6 +174,7 @@ def lazy_cell(
     return rows
 
 
+# parameters: columns of the table
 def _guarantees(data: Sample, width: int, drop: float, steps: int, rate: float, gates: int, seed: int) -> Row:
     margin = (1 - drop) * linear_margin(data) / 2
     part = Sample(data.inputs[:500], data.targets[:500])

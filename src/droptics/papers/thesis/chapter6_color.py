@@ -15,7 +15,7 @@ from droptics.models.modules import evaluating
 from droptics.papers.thesis.chapter6_networks import preact_resnet18, small_cnn
 
 
-def cifar_run(
+def cifar_run(  # parameters: columns of the table
     train: Sample,
     test: Sample,
     *,

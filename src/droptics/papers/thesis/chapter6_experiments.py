@@ -134,7 +134,7 @@ def binary_attacks(
     return {name: found[name] for name in ATTACKS}
 
 
-def binary_run(
+def binary_run(  # parameters: columns of the table
     train: Sample,
     test: Sample,
     training: str,
@@ -189,7 +189,7 @@ def binary_table(
     return rows
 
 
-def robustness_curves(
+def robustness_curves(  # parameters: columns of the table
     train: Sample,
     test: Sample,
     radii: Sequence[float],
@@ -219,7 +219,7 @@ def robustness_curves(
     return rows
 
 
-def _trained(
+def _trained(  # parameters: columns of the table
     train: Sample,
     training: str,
     seed: int,

@@ -74,7 +74,7 @@ def tile_of(size: int) -> int:
     return min(TILE >> odd, size)
 
 
-def _joined(  # type: ignore[no-untyped-def]
+def _joined(  # type: ignore[no-untyped-def]  # parameters: Triton takes no structs, see gpu/triton.py
     c, n1, x1, y1, b1, n2, x2, y2, b2, n3, x3, y3, b3, c_, n1_, x1_, y1_, b1_, n2_, x2_, y2_, b2_, n3_, x3_, y3_, b3_
 ):
     """Running sums of two stretches: packed counts, and sums of 1, x, y, x y over three sets of right outcomes."""
