@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmark_page import benchmarks_page
 from command_page import command_page
+from findings_page import findings_page
 from markup import escape
 from tried_page import tried_page
 
@@ -44,6 +45,7 @@ def write_pages(folder: Path, root: Path) -> None:
         "figures": figures_page(folder, root / "results"),
         "benchmarks": benchmarks_page(root / "benchmarks" / "results"),
         "commands": command_page(),
+        "findings": findings_page(),
         "tried": tried_page(root / "results" / "tried.json"),
     }
     for name, text in pages.items():

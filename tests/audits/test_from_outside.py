@@ -11,7 +11,7 @@ import torch
 import torch.distributed
 import torch.multiprocessing
 from commands import droptics
-from networks import regression_data, regression_net
+from networks import regression_data, regression_net, seeded
 from safetensors.torch import save_file
 from torch import nn
 
@@ -164,7 +164,9 @@ def test_page_in_a_real_browser(tmp_path, browser):
         assert browser.get_log("browser") == []
         inner = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
         assert inner <= 0, "the page does not scroll sideways"
-    script = "return [...document.images].every(i => i.complete && i.naturalWidth > 0 && i.alt.length > 0)"
+    script = "return [...document.querySelectorAll('svg')].map(i => i.getBoundingClientRect().width)"
+    assert min(browser.execute_script(script)) > 0
+    script = "return [...document.querySelectorAll('svg')].every(i => i.getAttribute('aria-label').length > 20)"
     assert browser.execute_script(script)
     assert browser.execute_script("return document.documentElement.lang") == "en"
     assert browser.execute_script("return document.querySelectorAll('h1').length") == 1
@@ -176,3 +178,41 @@ def test_page_in_a_real_browser(tmp_path, browser):
     )
     assert slider.find_element("css selector", ".loss").text != before
     assert sys.getsizeof(page.read_bytes()) < 6_000_000
+
+
+@pytest.mark.slow
+def test_many_sites_are_folded_and_filtered_by_keyboard(tmp_path, browser):
+    from selenium.webdriver.common.keys import Keys
+
+    layers = [nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.1), nn.Tanh(), nn.Dropout1d(0.1)) for _ in range(7)]
+    network = seeded(nn.Sequential(*layers, nn.Linear(6, 3))).double()
+    x, y = regression_data()
+    page = audit(network, (x[:, None], y[:, None]), draws=2, rates=(), progress=False).to_html(tmp_path / "many.html")
+    for width in (380, 1200):
+        browser.set_window_size(width, 900)
+        browser.get(page.as_uri())
+        assert browser.get_log("browser") == []
+        assert browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth") <= 0
+
+    def rows():
+        return [row for row in browser.find_elements("css selector", "tr[data-name]") if row.is_displayed()]
+
+    status = browser.find_element("id", "shown")
+    assert status.text == "14 of 14 sites shown"
+    assert not rows(), "groups are folded first"
+    fold = browser.find_element("css selector", "button.fold")
+    assert fold.get_attribute("aria-expanded") == "false"
+    fold.send_keys(Keys.ENTER)
+    assert fold.get_attribute("aria-expanded") == "true"
+    assert len(rows()) == 7
+    for key, count in ((Keys.ENTER, 14), (Keys.SPACE, 0), (Keys.ENTER, 14)):
+        browser.find_element("id", "fold-all").send_keys(key)
+        assert len(rows()) == count
+    browser.find_element("id", "by-kind").send_keys("dropout1d")
+    assert status.text == "7 of 14 sites shown"
+    browser.find_element("id", "by-name").send_keys("3.3")
+    assert [row.get_attribute("data-name") for row in rows()] == ["3.3"]
+    rows()[0].find_element("css selector", "a").send_keys(Keys.ENTER)
+    section = browser.switch_to.active_element.find_element("xpath", "..")
+    assert section.get_attribute("open")
+    assert "3.3" in section.text

@@ -31,7 +31,7 @@ ROOMS = (
     "attacks",
     "coadaptation",
 )
-GENERATED = ("summaries", "claims", "errata", "figures", "benchmarks", "commands", "tried")
+GENERATED = ("summaries", "claims", "errata", "figures", "benchmarks", "commands", "findings", "tried")
 
 
 def built(folder):

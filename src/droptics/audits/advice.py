@@ -46,23 +46,29 @@ def cannot_matter(report: Report) -> Iterator[Remark]:
     "note",
     "training loss above validation loss",
     asks=Report,
-    evidence="expected training loss with and without dropout against the validation loss",
+    evidence="the lower end of the expected training loss against the loss without dropout and the validation loss",
     mend="compare validation with the loss without dropout",
 )
 def training_above_validation(report: Report) -> Iterator[Remark]:
     """Dropout is on in the training loss and off in the validation loss: how much of the difference is that?"""
-    if report.validation_loss is None:
+    if not _above_validation(report):
         return
     training, clean, validation = report.training_loss.value, report.clean_loss, report.validation_loss
+    assert validation is not None
     added, gap = training - clean, training - validation
-    if gap > 0 and added > 0:
-        share = min(added / gap, 1.0)
-        part = "all of it" if share == 1.0 else f"{share:.0%} of it"
-        text = (
-            f"training loss {training:.4g} is above validation loss {validation:.4g} by {gap:.4g}: dropout adds "
-            f"{added:.4g} and explains {part}; without dropout the training loss is {clean:.4g}"
-        )
-        yield Remark(NETWORK, text, None if share > 0.5 else "look for another cause")
+    share = min(added / gap, 1.0)
+    part = "all of it" if share == 1.0 else f"{share:.0%} of it"
+    text = (
+        f"training loss {training:.4g} is above validation loss {validation:.4g} by {gap:.4g}: dropout adds "
+        f"{added:.4g} and explains {part}; without dropout the training loss is {clean:.4g}"
+    )
+    yield Remark(NETWORK, text, None if share > 0.5 else "look for another cause")
+
+
+def _above_validation(report: Report) -> bool:
+    """Whether the training loss is above the validation loss, and dropout adds to it, at all ends of its interval."""
+    least = report.training_loss.lower
+    return report.validation_loss is not None and least > report.validation_loss and least > report.clean_loss
 
 
 @finding(
@@ -75,19 +81,18 @@ def training_above_validation(report: Report) -> Iterator[Remark]:
 )
 def generalization_gap(report: Report) -> Iterator[Remark]:
     """Dropout in the training loss hides how far the network does better on what it has seen."""
-    if report.validation_loss is None:
+    validation, clean = report.validation_loss, report.clean_loss
+    if validation is None or not validation > clean or _above_validation(report):
         return
-    training, clean, validation = report.training_loss.value, report.clean_loss, report.validation_loss
-    if validation <= clean or (training > validation and training > clean):
-        return
-    if training > clean:
+    if report.training_loss.lower > clean:
         yield Remark(
             NETWORK,
             f"validation loss {validation:.4g} is above the training loss without dropout {clean:.4g}: "
             f"a generalization gap of {validation - clean:.4g}, which the dropout in the training loss hides",
         )
     else:
-        yield Remark(NETWORK, f"validation loss {validation:.4g} is above the training loss {clean:.4g}")
+        text = f"validation loss {validation:.4g} is above the training loss {clean:.4g} without dropout"
+        yield Remark(NETWORK, text)
 
 
 @finding(

@@ -1,4 +1,4 @@
-"""Report: what an audit found, as data; rendered for the terminal, as JSON and as one HTML page elsewhere."""
+"""Report: what an audit found, as data; it is shown from its dictionary, which its JSON holds and which restores it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from typing import Any
 
 from droptics.audits.discovery import Site
 from droptics.audits.findings import Finding
+from droptics.audits.html import page
 from droptics.audits.measuring import Number
-from droptics.audits.rendering import terminal_text, write_html
+from droptics.audits.restoring import restored
+from droptics.audits.summary import terminal_text
 from droptics.audits.uncertainty import Uncertainty
+from droptics.files import write_text
 from droptics.optima import Certificate
 
 SCHEMA_VERSION = 1
@@ -104,11 +107,6 @@ class SiteReport:
     subnetworks: SubnetworkSummary | None = None
     claim: str | None = None
 
-    @property
-    def curve_json(self) -> str:
-        """Rates and predicted training losses, for the page's slider."""
-        return json.dumps([[point.rate, point.training_loss] for point in self.curve])
-
 
 @dataclass(frozen=True)
 class Report:
@@ -155,12 +153,30 @@ class Report:
         """The report as JSON; `docs/audit.md` documents the schema."""
         return json.dumps(self.to_dict(), indent=1, allow_nan=False)
 
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Report:
+        """The report of a dictionary of `to_dict`; None stands for NaN where a number is needed."""
+        if content.get("schema") != SCHEMA_VERSION:
+            raise ValueError(f"content must be a report of schema {SCHEMA_VERSION}, got {content.get('schema')!r}")
+        report: Report = restored(cls, content)
+        return report
+
+    @classmethod
+    def from_json(cls, text: str) -> Report:
+        """The report of a text of `to_json`."""
+        return cls.from_dict(json.loads(text))
+
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained HTML page (replacing an older one atomically) and return its path."""
-        return write_html(self, Path(path))
+        write_text(Path(path), page(self.to_dict()))
+        return Path(path)
+
+    def text(self, width: int = 110) -> str:
+        """The summary for a terminal of this many letters a line."""
+        return terminal_text(self.to_dict(), width)
 
     def __str__(self) -> str:
-        return terminal_text(self)
+        return self.text()
 
 
 def _plain(value: object) -> object:

@@ -96,11 +96,19 @@ def audit_command(
         content = report.to_dict()
         print(json.dumps(content if other is None else {"report": content, "against": other.to_dict()}))
         return
-    print(report)
+    print(report.text(_width()))
     if other is not None:
         _show_changes(report, other)
     if html is not None:
         print(html.resolve())
+
+
+def _width() -> int:
+    """Letters a line: those of the terminal, a wide one for files and pipes."""
+    import shutil
+    import sys
+
+    return max(30, min(140, shutil.get_terminal_size().columns)) if sys.stdout.isatty() else 110
 
 
 def _read(path: Path) -> tuple[Tensor, Tensor]:

@@ -146,7 +146,7 @@ def audited_network(out: Path) -> Section:
     for item in report.sites:
         assert item.penalty is not None
         rows.append(f"site {item.site.name}, rate {item.site.rate:g}: adds {item.penalty.value:.4f} ({item.share:.0%})")
-    rows += [f"{found.site}: {found.text}" for found in report.findings[:3]]
+    rows += [f"{found.code}, {found.site}: {found.text}" for found in report.findings[:3]]
     return Section("What is dropout doing to my network?", rows, links=[("The whole report", "audit.html")])
 
 

@@ -1,0 +1,211 @@
+"""The report from its dictionary: there and back, on terminals of every width, and as a page."""
+
+import ast
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from cases import normal
+from networks import regression_data, regression_net
+from torch import nn
+
+import droptics.audits.html
+import droptics.audits.summary
+from droptics.audits import Finding, Number, Report, Site, SiteReport, audit
+from droptics.audits.digest import MANY, grouped, heat_map, number_text
+from droptics.audits.html import page
+from droptics.audits.labels import broken, compact, labels
+from droptics.audits.report import CurvePoint, Units
+
+LAYERS, PLACES = (
+    12,
+    ("attention.self.dropout", "attention.output.dropout", "output.activation_dropout", "output.dropout"),
+)
+REASON = "the mask is written by hand, so this place cannot be switched; it is part of the rest"
+
+
+def site_report(name: str, value: float | None, *, kind: str = "dropout") -> SiteReport:
+    site = Site(name, kind, 0.1, (32, 8), 0.099, in_evaluation=False, reason=REASON if value is None else None)
+    if value is None:
+        return SiteReport(site)
+    number = Number(value, value - 0.001, value + 0.002, "Monte Carlo, 4 draws")
+    curve = tuple(CurvePoint(rate, number, 1 + rate) for rate in (0.1, 0.5))
+    units = Units(8, (3,), (), math.nan, math.nan)
+    return SiteReport(site, number, value / 1.3, None, curve, units)
+
+
+def fifty() -> Report:
+    """As of a transformer of twelve layers, with twelve equal findings."""
+    sites = [site_report("embeddings.dropout", 0.2), site_report("classifier.rand", None, kind="written by hand")]
+    for layer in range(LAYERS):
+        for i, place in enumerate(PLACES):
+            sites.append(site_report(f"encoder.layer.{layer}.{place}", (layer - 3) * 0.01 * (i + 1)))
+    findings = [
+        Finding("bug", f"encoder.layer.{i}.unused", "Dropout(p=0.3) never runs", "call it", "DR101")
+        for i in range(LAYERS)
+    ]
+    findings += [Finding("note", f"encoder.layer.{i}.unused", f"{i} of 8 units", "less", "DR504") for i in (1, 2)]
+    return Report(
+        network="Encoder",
+        examples=32,
+        loss="CrossEntropy",
+        clean_loss=1.0,
+        training_loss=Number(1.3, 1.2, 1.4, "Monte Carlo, 4 draws"),
+        rest=Number(0.1, 0.0, 0.2, "Monte Carlo, 4 draws"),
+        interaction=Number(0.0, -0.1, 0.1, "difference of the numbers above"),
+        validation_loss=None,
+        accuracy=None,
+        confidence=0.99,
+        sites=tuple(sites),
+        findings=tuple(findings),
+    )
+
+
+def real() -> Report:
+    """One with units, spectrum, certificate, leave-one-out rates and uncertainty."""
+    return audit(regression_net(), regression_data(), uncertainty=True, progress=False)
+
+
+def broken_down() -> Report:
+    nan = Number(math.nan, math.nan, math.inf, "Monte Carlo, 4 draws")
+    whole = fifty()
+    first = replace(whole.sites[0], penalty=nan, share=None, curve=(CurvePoint(0.1, nan, math.nan),) * 2)
+    return replace(whole, clean_loss=math.nan, training_loss=nan, sites=(first, *whole.sites[1:3]))
+
+
+@pytest.mark.parametrize("make", [fifty, real, broken_down])
+def test_there_and_back(make, tmp_path: Path):
+    report = make()
+    content = json.loads(report.to_json())
+    again = Report.from_dict(content)
+    assert again.to_dict() == content == Report.from_json(report.to_json()).to_dict()
+    assert type(again.sites[0]) is SiteReport
+    report.to_html(tmp_path / "first.html")
+    again.to_html(tmp_path / "again.html")
+    assert (tmp_path / "first.html").read_bytes() == (tmp_path / "again.html").read_bytes()
+    assert page(content) == (tmp_path / "first.html").read_text()
+    assert str(again) == str(report)
+
+
+def test_restored_reports_have_their_types():
+    report = Report.from_json(real().to_json())
+    (item,) = report.sites
+    assert isinstance(item.penalty, Number)
+    assert item.certificate.gap == pytest.approx(item.certificate.objective - item.certificate.bound)
+    assert item.site.shape == (50, 12)
+    assert isinstance(report.uncertainty.variance, Number)
+    with pytest.raises(ValueError, match="report of schema 1, got 7"):
+        Report.from_dict({"schema": 7})
+
+
+@pytest.mark.parametrize("module", [droptics.audits.html, droptics.audits.summary])
+def test_what_shows_a_report_knows_only_its_dictionary(module):
+    """No import of the report, also not for types, here or in what it imports from this room."""
+    folder = Path(module.__file__).parent
+    waiting, seen = [Path(module.__file__)], set()
+    while waiting:
+        path = waiting.pop()
+        seen.add(path.stem)
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = getattr(node, "module", None) if isinstance(node, ast.ImportFrom) else None
+            if name and name.startswith("droptics.audits.") and name.rpartition(".")[2] not in seen:
+                waiting.append(folder / f"{name.rpartition('.')[2]}.py")
+    assert seen >= {"digest", "labels", "findings"}
+    assert "report" not in seen
+
+
+@pytest.mark.parametrize("width", [30, 48, 72, 110, 160])
+def test_names_on_the_terminal_never_break_inside_a_word(width):
+    report = fifty()
+    text = report.text(width)
+    assert all(len(line) <= width for line in text.splitlines())
+    words = {word for item in report.sites for word in item.site.name.split(".")} | {"{0-11}", "written", "switched;"}
+    seen = set(re.findall(r"[\w{}-]+;?", text))
+    assert {word for word in words if not word.isdigit()} <= seen
+
+
+def test_many_sites_are_rows_of_groups_with_their_sums():
+    text = fifty().text(160)
+    (line,) = [line for line in text.splitlines() if line.startswith("encoder.layer.{0-11}.output.dropout")]
+    total = sum((layer - 3) * 0.04 for layer in range(LAYERS))
+    assert f"{total:.4g} ± {0.0015 * LAYERS**0.5:.2g}" in line
+    assert "12 sites" in line
+    assert f"{total / 1.3:.1%}" in line
+    assert REASON in " ".join(text.split())
+    largest = text[text.index("sites of largest penalty") :]
+    assert largest.index("encoder.layer.11.output.dropout") < largest.index("encoder.layer.10.output.dropout")
+    small = replace(fifty(), sites=fifty().sites[:3])
+    assert "largest" not in small.text()
+    assert "encoder.layer.0.attention.self.dropout" in small.text(160)
+
+
+def test_equal_findings_are_one():
+    content = fifty().to_dict()
+    bug, note = grouped(content["findings"])
+    assert (bug.code, bug.count, bug.sites) == ("DR101", LAYERS, ["encoder.layer.{0-11}.unused"])
+    assert (bug.text, bug.details) == ("Dropout(p=0.3) never runs", ())
+    assert note.text == "dead units"
+    assert note.details == [("encoder.layer.1.unused", "1 of 8 units"), ("encoder.layer.2.unused", "2 of 8 units")]
+    strangers = [Finding("note", "a", "one", "x"), Finding("note", "b", "two", "x"), Finding("bug", "c", "one", "x")]
+    found = grouped([vars(item) for item in strangers])
+    assert [(item.text, item.count) for item in found] == [("one", 2), ("two", 1)]
+
+
+def test_the_heat_map_has_a_row_per_layer_and_a_column_per_place():
+    report = fifty().to_dict()
+    heat = heat_map(report)
+    assert heat.layers == [str(i) for i in range(LAYERS)]
+    assert heat.places == list(PLACES)
+    assert heat.cells[11][3]["site"]["name"] == "encoder.layer.11.output.dropout"
+    assert heat.most == pytest.approx(0.32)
+    assert heat_map({**report, "sites": report["sites"][:MANY]}) is None
+    text = page(report)
+    assert '<table class="heat">' in text
+    assert re.search(r'<td class="n" style="background:rgb\(8,48,107\);color:#fff">0\.32</td>', text)
+    assert re.search(r"color:#111\">\(0\)</td>", text), "layer 3 pays nothing that is known"
+
+
+def test_the_page_holds_every_site_and_names_what_its_pictures_show():
+    report = fifty()
+    text = page(report.to_dict())
+    assert text.count('<details class="site"') == 50
+    assert text.count('<tbody class="group">') == 6
+    assert re.sub("<wbr>", "", text).count(REASON) >= 2
+    pictures = re.findall(r"<svg [^>]*>", text)
+    assert len(pictures) == 49
+    assert all('role="img"' in picture and 'aria-label="Predicted training loss' in picture for picture in pictures)
+    hostile = replace(report, network="<script>alert(1)</script>", sites=(site_report("<b>.x", 0.1),))
+    assert "<script>alert" not in page(hostile.to_dict())
+    assert "<b>" not in page(hostile.to_dict())
+
+
+def test_names_are_read_among_their_neighbors():
+    names = ["layer.0.mlp.2", "layer.1.mlp.2", "stages.0.blocks.3", "stages.1.blocks.0", "head", "2", "5"]
+    found = labels(names)
+    assert found["layer.1.mlp.2"].place == "layer.*.mlp.2"
+    assert found["stages.1.blocks.0"].index == (1, 0)
+    assert found["head"].index == ()
+    assert compact(names) == ["layer.{0-1}.mlp.2", "stages.0.blocks.3", "stages.1.blocks.0", "head", "2, 5"]
+    grid = labels([f"{i}.{j}" for i in range(3) for j in (1, 3)])
+    assert {label.place for label in grid.values()} == {"*.1", "*.3"}
+    assert broken("abc.de", 2) == ["abc.", "de"]
+
+
+def test_numbers_that_are_not_finite_are_named():
+    assert number_text({"value": None, "lower": None, "upper": None}) == "not finite"
+    assert number_text({"value": 2.0, "lower": 2.0, "upper": 2.0}) == "2"
+    assert number_text({"value": 2.0, "lower": None, "upper": None}) == "2"
+    assert "not finite" in broken_down().text()
+
+
+def test_a_page_of_a_network_with_everything(tmp_path: Path):
+    text = real().to_html(tmp_path / "page.html").read_text()
+    for words in ("leave-one-out", "no network of this width gets below", "Flows of 12 units", "dropout optimum"):
+        assert words in text
+    labeled = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Dropout(), nn.Linear(5, 3)).double()
+    classes = audit(labeled, (normal(30, 6), torch.arange(30) % 3), draws=2, progress=False)
+    assert "sub-networks" in page(classes.to_dict())
