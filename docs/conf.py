@@ -48,7 +48,9 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 # else NumPy's union of ten types, and the checks that ride on a number's type, are spelled out
 autodoc_type_aliases = {"ArrayLike": "ArrayLike"} | {
-    name: get_args(kind)[0].__name__ for name, kind in vars(arguments).items() if get_origin(kind) is Annotated
+    name: getattr(get_args(kind)[0], "__name__", str(get_args(kind)[0]))
+    for name, kind in vars(arguments).items()
+    if get_origin(kind) is Annotated
 }
 python_use_unqualified_type_names = True
 default_role = "code"

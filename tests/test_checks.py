@@ -40,7 +40,7 @@ from droptics.penalties import penalty
         (lambda: as_drop(torch.ones(0)), "must lie in"),
         (lambda: as_drop("often"), "drop must be a tensor or array, got str"),
         (lambda: check_same_kind({"a": torch.ones(1), "b": torch.ones(1).double()}), "b is torch.float64 on cpu but a"),
-        (lambda: Moments(torch.eye(2), torch.eye(2), torch.eye(2), 0.0), "weight must be positive"),
+        (lambda: Moments(torch.eye(2), torch.eye(2), torch.eye(2), 0.0), "weight must be a finite number > 0"),
         (
             lambda: Moments.of_sample(Sample(normal(3, 2), torch.tensor([0, 1, 1]))),
             "vectors and floating-point targets",
@@ -62,7 +62,7 @@ from droptics.penalties import penalty
         (lambda: k_support_shrink(torch.tensor(1.0), 1.0, 1), "values must be a vector"),
         (lambda: equalizer(torch.ones(2, 3)), "gram must be square"),
         (lambda: equalizer(torch.ones(3)), "gram must be square"),
-        (lambda: equalize_columns(torch.ones(3)), "factor must be a floating-point matrix"),
+        (lambda: equalize_columns(torch.ones(3)), "factor must be a matrix"),
         (lambda: equalize_columns(torch.eye(2), torch.eye(3)), "companions"),
         (lambda: equalize_columns(torch.eye(2) * torch.nan), "factor must be finite"),
         (lambda: equalize_columns_(torch.eye(2).requires_grad_(True)), "use equalize_columns"),

@@ -13,17 +13,22 @@ import numbers
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, singledispatch, wraps
 from inspect import Parameter, signature
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.checks import check_finite
 
+if TYPE_CHECKING:
+    from functools import _SingleDispatchCallable
+
 Test = Callable[[Any], bool]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Check:
     text: str
     accepts: Test
     element: Check | None = None
+    finite: bool = False  # whether NaN and infinity in a tensor are looked for
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class Range:
     whole: bool = False
     text: str = ""
     infinite: bool = False
+    least: float = 0.0  # what is not 0 is at least so large
 
     def __call__(self, value: Any) -> bool:
         """Whether the value lies in it."""
@@ -56,6 +63,8 @@ class Range:
             return False
         if not (self.whole or self.infinite or math.isfinite(number)):
             return False
+        if (not self.whole and is_beyond(value)) or 0 < abs(number) < self.least:
+            return False
         above = number > self.low if self.open in ("low", "both") else number >= self.low
         return above and (number < self.high if self.open in ("high", "both") else number <= self.high)
 
@@ -65,21 +74,97 @@ class Range:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A finite floating-point tensor in memory, or a square matrix of such numbers."""
+    """A finite floating-point tensor in memory, of so many dimensions at least and at most.
 
+    `fine` asks for single or double precision, which decompositions and compiled loops know alone; `full` for at least
+    one number; `square` for matrices of as many rows as columns; `real` lets whole numbers and truth values pass, too.
+    With `finite=False` the function finds NaN by itself.
+    """
+
+    text: str
+    least: int = 0
+    most: int = 2**31
     square: bool = False
+    fine: bool = False
+    full: bool = False
+    real: bool = False
+    finite: bool = True
 
     def __call__(self, value: Any) -> bool:
         """Whether the value is one; finiteness is said by `check_finite`."""
-        if not isinstance(value, Tensor) or not value.is_floating_point() or value.layout != torch.strided:
+        if not is_dense(value) or not (value.is_floating_point() or (self.real and not value.is_complex())):
             return False
-        # decompositions of square matrices exist in single and double precision only
-        fine = value.dtype in (torch.float32, torch.float64)
-        wide = not self.square or (fine and value.ndim >= 2 and value.shape[-1] == value.shape[-2] > 0)
-        return wide and value.device.type != "meta"
+        if self.fine and value.dtype not in (torch.float32, torch.float64):
+            return False
+        if not self.least <= value.ndim <= self.most or (self.full and value.numel() == 0):
+            return False
+        return not self.square or value.shape[-1] == value.shape[-2]
 
     def __str__(self) -> str:
-        return f"a {'square matrix' if self.square else 'dense tensor'} of floating-point numbers"
+        return self.text
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Class numbers, or signs +1 and -1: a vector of whole or floating-point numbers in memory."""
+
+    def __call__(self, value: Any) -> bool:
+        """Whether the value is one; which classes there are is known to the function alone."""
+        return is_dense(value) and not value.is_complex() and value.dtype != torch.bool and value.ndim in (1, 2)
+
+    def __str__(self) -> str:
+        return "a tensor of class numbers or signs, one per example"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One entry per row, an array or list: `ids` of whole numbers or text, else finite numbers."""
+
+    ids: bool = False
+
+    def __call__(self, value: Any) -> bool:
+        """Whether the value is one."""
+        if not isinstance(value, (np.ndarray, list, tuple)):
+            return False
+        try:
+            column = np.asarray(value)
+        except ValueError:  # lists of unequal lengths
+            return False
+        if self.ids:
+            return column.ndim == 1 and (column.dtype.kind in "iufUSO")
+        return column.ndim == 1 and column.dtype.kind in "iuf" and bool(np.isfinite(column).all())
+
+    def __str__(self) -> str:
+        return "an array of ids, one per rating" if self.ids else "an array of finite numbers, one per rating"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A number that was computed, whatever came out: NaN is one of them."""
+
+    def __call__(self, value: Any) -> bool:
+        """Whether the value is one."""
+        return is_number(value) or (isinstance(value, (float, np.floating)) and bool(np.isnan(value)))
+
+    def __str__(self) -> str:
+        return "a number, which may be NaN"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A device that torch has on this machine, or its name."""
+
+    def __call__(self, value: Any) -> bool:
+        """Whether numbers can be put there."""
+        if not isinstance(value, (str, torch.device)):
+            return False
+        try:
+            return torch.empty(0, device=value).device.type != "meta"
+        except (RuntimeError, AssertionError, NotImplementedError):  # unknown, absent, or torch was built without it
+            return False
+
+    def __str__(self) -> str:
+        return "the name of a device that is here, like 'cpu'"
 
 
 # Sizes and numbers of steps, far beyond what fits in memory or a lifetime; generators and bytes fill 64 bits.
@@ -97,8 +182,29 @@ Finite = Annotated[float, Range(text="a finite number")]
 NonNegative = Annotated[float, Range(0, text="a finite number >= 0")]
 Extended = Annotated[float, Range(0, text="a number >= 0", infinite=True)]
 Positive = Annotated[float, Range(0, open="low", text="a finite number > 0")]
-Floats = Annotated[Tensor, Numbers()]
-Square = Annotated[Tensor, Numbers(square=True)]
+# Sizes whose powers and products stay far inside what a double holds.
+Size = Annotated[float, Range(1e-18, 1e18, text="a number from 1e-18 to 1e18")]
+ErrorRate = Annotated[float, Range(1e-18, 1, "high", text="a number from 1e-18 to 1, less than 1")]
+Slope = Annotated[float, Range(1e-18, 1, text="a number from 1e-18 to 1")]
+Amount = Annotated[float, Range(0, 1e18, text="a number from 0 to 1e18")]
+SizeOrZero = Annotated[float, Range(0, 1e18, text="0 or a number from 1e-18 to 1e18", least=1e-18)]
+Power = Annotated[float, Range(1 / 64, 64, text="a number from 1/64 to 64")]
+Floats = Annotated[Tensor, Numbers("a dense tensor of floating-point numbers")]
+Vector = Annotated[Tensor, Numbers("a vector of floating-point numbers", 1, 1)]
+Spectrum = Annotated[Tensor, Numbers("a vector (or several) of floating-point numbers", 1)]
+Points = Annotated[Tensor, Numbers("examples, a tensor of floating-point numbers", 1)]
+Rows = Annotated[Tensor, Numbers("examples, a tensor of floating-point numbers", 1, full=True)]
+Matrix = Annotated[Tensor, Numbers("a matrix (or several) of float32 or float64", 2, fine=True)]
+Factor = Annotated[Tensor, Numbers("a matrix (or several) of float32 or float64", 2, fine=True, finite=False)]
+Table = Annotated[Tensor, Numbers("a table of numbers or truth values", 2, 2, real=True)]
+Flags = Annotated[Tensor, Numbers("numbers or truth values, one per unit", 1, 2, real=True)]
+Inputs = Annotated[Tensor, Numbers("inputs, a dense tensor of numbers", 1, real=True)]
+Square = Annotated[Tensor, Numbers("a square matrix of float32 or float64", 2, square=True, fine=True, full=True)]
+ClassNumbers = Annotated[Tensor, Labels()]
+Computed = Annotated[float, Outcome()]
+Ids = Annotated[NDArray[Any], Column(ids=True)]
+Scores = Annotated[NDArray[Any], Column()]
+Device = Annotated[str | torch.device, Place()]
 
 
 def is_number(value: Any) -> bool:
@@ -111,6 +217,16 @@ def is_number(value: Any) -> bool:
 def is_whole(value: Any) -> bool:
     """Whether this is an integer of any type, which a truth value is not."""
     return isinstance(value, (numbers.Integral, np.integer)) and not isinstance(value, (bool, np.bool_))
+
+
+def is_beyond(value: Any) -> bool:
+    """Whether this is a whole number that tensors cannot take, though as a float they can."""
+    return isinstance(value, int) and abs(value) >= 2**63
+
+
+def is_dense(value: Any) -> bool:
+    """Whether this is a tensor whose numbers are in memory, one by one."""
+    return isinstance(value, Tensor) and value.layout == torch.strided and value.device.type != "meta"
 
 
 def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
@@ -127,10 +243,34 @@ def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> N
         _refuse(name, given[name], check)
 
 
-def check_fields(value: Any) -> None:
-    """The same for the fields of a dataclass, at the beginning of its `__post_init__`."""
+def checked_rules(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
+    """`functools.singledispatch` whose arguments are checked before a rule is chosen, so that no rule has to."""
+    rules = singledispatch(function)
+    names = tuple(signature(function).parameters)
+
+    @wraps(function)
+    def chosen(*given: Any, **named: Any) -> T:
+        arguments = dict(zip(names, given, strict=False)) | named
+        for name, check in _checks(function):
+            if name in arguments:
+                _refuse(name, arguments[name], check)
+        return rules(*given, **named)
+
+    chosen.register, chosen.dispatch, chosen.registry = rules.register, rules.dispatch, rules.registry  # type: ignore[attr-defined]
+    return chosen  # type: ignore[return-value]
+
+
+def check_fields(value: Any, *names: str) -> None:
+    """The same for the fields of a dataclass, at the beginning of its `__post_init__`; of all, or of those named."""
     for name, check in _checks(type(value)):  # type: ignore[arg-type]
-        _refuse(name, getattr(value, name), check)
+        if not names or name in names:
+            _refuse(name, getattr(value, name), check)
+
+
+def check_parameters(estimator: Any) -> None:
+    """The same for the parameters of an estimator, which scikit-learn's rule has it look at when it is fitted."""
+    for name, check in _checks(type(estimator).__init__):
+        _refuse(name, getattr(estimator, name), check)
 
 
 def _refuse(name: str, value: Any, check: Check) -> None:
@@ -139,9 +279,9 @@ def _refuse(name: str, value: Any, check: Check) -> None:
             for place, part in enumerate(value):
                 _refuse(f"{name}[{place}]", part, check.element)
         wrap = "; wrap a torch module with LastLayer.of(module)" if "droptics Model" in check.text else ""
-        advice = wrap if isinstance(value, torch.nn.Module) else ""
+        advice = wrap if isinstance(value, torch.nn.Module) else "; write it as a float" if is_beyond(value) else ""
         raise ValueError(f"{name} must be {check.text}, got {_shown(value, check.text)}{advice}")
-    if "floating" in check.text and isinstance(value, Tensor) and value.is_floating_point():
+    if check.finite and isinstance(value, Tensor):
         check_finite(value, name)
 
 
@@ -183,7 +323,7 @@ def described(hint: Any) -> Check | None:  # noqa: PLR0911 - one line per kind o
     if isinstance(hint, TypeVar):
         return described(hint.__bound__) if hint.__bound__ is not None else None
     if origin is Annotated:
-        return Check(str(parts[1]), parts[1])
+        return Check(str(parts[1]), parts[1], finite=isinstance(parts[1], Numbers) and parts[1].finite)
     if origin is Union or isinstance(hint, types.UnionType):
         return _either(parts)
     if origin is Literal:
@@ -191,6 +331,8 @@ def described(hint: Any) -> Check | None:  # noqa: PLR0911 - one line per kind o
     if origin is type:
         accepts = lambda value: isinstance(value, type) and issubclass(value, parts[0])  # noqa: E731
         return Check(f"a class of {_named(parts[0])}", accepts)
+    if origin is np.ndarray:
+        return Check("an array", lambda value: isinstance(value, np.ndarray))
     if isinstance(origin, type) and issubclass(origin, Iterable):
         return _container(origin, parts)
     if hint in _PLAIN:
@@ -202,7 +344,7 @@ def described(hint: Any) -> Check | None:  # noqa: PLR0911 - one line per kind o
 
 
 _PLAIN: dict[Any, Check] = {
-    float: Check("a number", is_number),
+    float: Check("a number", lambda value: is_number(value) and not is_beyond(value)),
     int: Check("a whole number", is_whole),
     bool: Check("True or False", lambda value: isinstance(value, (bool, np.bool_))),
     str: Check("text", lambda value: isinstance(value, str)),
@@ -217,7 +359,8 @@ def _either(parts: Sequence[Any]) -> Check | None:
         return None
     element = next((check.element for check in known if check.element is not None), None)
     text = " or ".join(check.text for check in known)
-    return Check(text, lambda value: any(check.accepts(value) for check in known), element)
+    finite = any(check.finite for check in known)
+    return Check(text, lambda value: any(check.accepts(value) for check in known), element, finite)
 
 
 def _container(origin: Any, parts: tuple[Any, ...]) -> Check:

@@ -60,6 +60,13 @@ def check_size(name: str, got: int, expected: int, why: str) -> None:
         raise ValueError(f"{name} has size {got}, expected {expected}: {why}")
 
 
+def check_broadcast(name: str, value: Tensor, shape: Sequence[int], what: str) -> None:
+    """Refuse a tensor that does not expand to a shape, saying what it should hold."""
+    sizes = zip(reversed(value.shape), reversed(shape), strict=False)
+    if value.ndim > len(shape) or any(size not in (1, wanted) for size, wanted in sizes):
+        raise ValueError(f"{name} must be {what} (shape {tuple(shape)}), got shape {tuple(value.shape)}")
+
+
 def check_positive(name: str, value: int) -> None:
     """Refuse counts that are not positive whole numbers."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.arguments import Count, NonNegative, Positive, check_fields, is_dense, is_whole
 from droptics.checks import as_float_tensor, check_same_kind, check_size, is_readable
 from droptics.linalg.scales import equilibrate
 
@@ -114,10 +115,11 @@ class Moments(Data):
     xx: Tensor
     yx: Tensor
     yy: Tensor
-    weight: float = 1.0
-    rounding: float = 0.0
+    weight: Positive = 1.0
+    rounding: NonNegative = 0.0
 
     def __post_init__(self) -> None:
+        check_fields(self, "weight", "rounding")
         xx, yx, yy = (as_float_tensor(getattr(self, name), name, 2) for name in ("xx", "yx", "yy"))
         check_same_kind({"xx": xx, "yx": yx, "yy": yy})
         check_size("xx (columns)", xx.shape[1], xx.shape[0], "second moments are square")
@@ -129,8 +131,6 @@ class Moments(Data):
         rounding = max(float(self.rounding), torch.finfo(xx.dtype).eps)
         _check_second_moment(xx, "xx", rounding)
         _check_second_moment(yy, "yy", rounding)
-        if not self.weight > 0:
-            raise ValueError(f"weight must be positive, got {self.weight}")
         object.__setattr__(self, "rounding", rounding)
         for name, value in (("xx", xx), ("yx", yx), ("yy", yy)):
             object.__setattr__(self, name, value)
@@ -231,14 +231,13 @@ class Entries(Data):
     rows: Tensor
     columns: Tensor
     values: Tensor
-    shape: tuple[int, int]
+    shape: tuple[Count, Count]
 
     def __post_init__(self) -> None:
+        check_fields(self, "shape")
         values = as_float_tensor(self.values, "values", 1)
         if values.numel() == 0:
             raise ValueError("values must hold at least one observed entry, got none")
-        if len(self.shape) != 2 or min(self.shape) < 1:
-            raise ValueError(f"shape must be (rows, columns), got {self.shape}")
         for name, limit in (("rows", self.shape[0]), ("columns", self.shape[1])):
             index = _as_index(getattr(self, name), name)
             check_size(name, index.shape[0], values.shape[0], "one index per observed value")
@@ -333,9 +332,10 @@ def _as_targets(value: Any) -> Tensor:
 def _as_index(value: Any, name: str) -> Tensor:
     if isinstance(value, np.ndarray):
         value = torch.from_numpy(np.ascontiguousarray(value))
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, (list, tuple)) and all(map(is_whole, value)):
         value = torch.tensor(value)
-    if not isinstance(value, Tensor) or value.is_floating_point() or value.ndim != 1 or value.dtype == torch.bool:
+    kinds = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    if not is_dense(value) or value.dtype not in kinds or value.ndim != 1:
         raise ValueError(f"{name} must be a vector of whole numbers (indices from 0)")
     return value.long()
 

@@ -7,22 +7,26 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from droptics.arguments import Matrix, Power, check_arguments
 from droptics.checks import as_float_tensor, check_positive, check_size
 
 
-def path_norm(weights: Sequence[Tensor], power: float = 2.0) -> Tensor:
+def path_norm(weights: object, power: Power = 2.0) -> Tensor:
     """l_p path norm of a chain of layers [W_1, ..., W_k1] or of a model whose `weights` they are (mianjy2018-eq3).
 
     psi_p^p = sum over paths of |product of weights|^p = 1^T |W_k1|^p ... |W_1|^p 1, in O(total weights) instead of
     a sum over paths. For a two-layer network U V^T pass [V.T, U].
     """
+    check_arguments(path_norm, locals())
     layers = weight_matrices(weights)
-    if not power > 0:
-        raise ValueError(f"power must be positive, got {power}")
-    flow = layers[0].abs().pow(power).sum(-1, keepdim=True)
-    for layer in layers[1:]:
-        flow = layer.abs().pow(power) @ flow
-    return flow.sum((-2, -1)).pow(1.0 / power)
+    # layers of largest entry one: their powers do not overflow
+    sizes = [layer.detach().abs().amax((-2, -1), keepdim=True) for layer in layers]
+    sizes = [torch.where(size > 0, size, torch.ones_like(size)) for size in sizes]
+    scaled = [(layer / size).abs().pow(power) for layer, size in zip(layers, sizes, strict=True)]
+    flow = scaled[0].sum(-1, keepdim=True)
+    for layer in scaled[1:]:
+        flow = layer @ flow
+    return torch.stack(torch.broadcast_tensors(*sizes)).prod(0).squeeze((-2, -1)) * flow.sum((-2, -1)).pow(1.0 / power)
 
 
 def weight_matrices(weights: object) -> list[Tensor]:
@@ -43,8 +47,9 @@ def weight_matrices(weights: object) -> list[Tensor]:
     return layers
 
 
-def nuclear(matrix: Tensor) -> Tensor:
+def nuclear(matrix: Matrix) -> Tensor:
     """Sum of the singular values."""
+    check_arguments(nuclear, locals())
     return torch.linalg.svdvals(matrix).sum(-1)
 
 
@@ -81,7 +86,10 @@ def k_support(values: Tensor, k: int) -> Tensor:
     check_positive("k", k)
     if values.ndim == 0:
         raise ValueError("values must be a vector, got a number")
-    ordered = values.abs().sort(dim=-1, descending=True).values
+    k = min(int(k), max(values.shape[-1], 1))  # more is the Euclidean norm, too
+    size = values.detach().abs().amax(-1, keepdim=True) if values.shape[-1] else values.new_ones(*values.shape[:-1], 1)
+    size = torch.where(size > 0, size, torch.ones_like(size))  # squares of what is divided by it do not overflow
+    ordered = (values / size).abs().sort(dim=-1, descending=True).values
     if ordered.shape[-1] < k:
         padding = ordered.new_zeros(*ordered.shape[:-1], k - ordered.shape[-1])
         ordered = torch.cat([ordered, padding], dim=-1)
@@ -94,4 +102,4 @@ def k_support(values: Tensor, k: int) -> Tensor:
     squared = head_sums + tails.square() / room
     chosen = squared.gather(-1, index).squeeze(-1)
     # sqrt has no derivative at zero; the norm of the zero vector is zero with subgradient zero
-    return torch.where(chosen > 0, chosen, torch.ones_like(chosen)).sqrt() * (chosen > 0)
+    return torch.where(chosen > 0, chosen, torch.ones_like(chosen)).sqrt() * (chosen > 0) * size.squeeze(-1)

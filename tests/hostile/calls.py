@@ -6,27 +6,31 @@ otherwise the test that calls it says what to add.
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import inspect
 import math
 import pkgutil
+import tempfile
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import torch
 from cases import entries, measurements, normal, sample, small_network
+from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import Tensor, nn
 
 import droptics
-from droptics.arguments import Numbers, Range, described
+from droptics.arguments import described
 from droptics.attacks import Pgd, Threat
 from droptics.audits import audit
 from droptics.data import Moments, Sample
-from droptics.estimates import Bound
+from droptics.estimates import Bound, Estimate
 from droptics.losses import CrossEntropy, Squared
 from droptics.masks import Bernoulli, Product
 from droptics.models import Autoencoder, DeepLinear, Factorization, LastLayer, ReLUNet, TwoLayerLinear
@@ -124,6 +128,16 @@ def claim() -> Any:
     return next(item for item in importlib.import_module("droptics.papers").claims() if item.id == "thesis-thm17")
 
 
+@cache
+def table() -> Path:
+    """A file of ratings, gone with the process."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / "ratings.csv"
+    path.write_text("user,item,rating\n1,2,3.5\n")
+    return path
+
+
 def gram(size: int = 4) -> Tensor:
     factor = normal(size, size, seed=3)
     return factor @ factor.mT
@@ -185,7 +199,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "bounds.initial_norm": {"inputs": lambda: 4},
     "training.lazy_norm": {"inputs": lambda: 4, "width": lambda: 6},
     "training.lazy_start": {"inputs": lambda: 4, "width": lambda: 6},
-    "datasets.read_chunks": {"path": lambda: __file__},
+    "datasets.read_chunks": {"path": table},
     "evidence.decide": {"claim": claim},
     "evidence.Claim": {"check": lambda: tuple, "control": lambda: tuple},
     "norms.weight_matrices": {"weights": two_layer},
@@ -337,7 +351,17 @@ def call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
             break
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.VAR_POSITIONAL):
             positional.append(arguments.pop(key))
-    return function(*positional, **arguments)
+    result = function(*positional, **arguments)
+    # by the rule of scikit-learn an estimator looks at its parameters when it is fitted
+    return result.fit(*examples(result)) if isinstance(result, BaseEstimator) else result
+
+
+def examples(estimator: BaseEstimator) -> tuple[Any, ...]:
+    """What such an estimator is fitted to."""
+    if type(estimator).__module__.startswith("droptics.recommenders"):
+        return (ratings(),)
+    inputs = labeled(12).inputs.numpy()
+    return inputs, (labeled(12).targets.numpy() if isinstance(estimator, ClassifierMixin) else inputs[:, 0])
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -360,11 +384,10 @@ def valid_arguments(name: str, function: Callable[..., Any]) -> dict[str, Any]:
 def by_kind(hint: Any, key: str) -> Any:
     """A value of the annotated kind."""
     origin, parts = get_origin(hint), get_args(hint)
-    if origin is Annotated and isinstance(parts[1], Range):
-        candidates = (2, 0.5, 1, 0, 0.0)
+    if origin is Annotated:
+        tensors = (normal(4, 3), normal(3, 3), normal(4), torch.arange(4) % 2, np.arange(3))
+        candidates = (2, 0.5, 1, 0, 0.0, *tensors, "cpu")
         return next(value for value in candidates if parts[1](value))
-    if origin is Annotated and isinstance(parts[1], Numbers):
-        return normal(4, 3)
     if origin is Union or isinstance(hint, types.UnionType):
         return None if type(None) in parts else by_kind(parts[0], key)
     if origin is Literal:
@@ -468,6 +491,9 @@ def unsound(value: Any, depth: int = 0) -> str:
     if isinstance(value, float | np.floating):
         return "nan" if math.isnan(value) else "inf" if math.isinf(value) else ""
     parts: list[Any] = []
+    if isinstance(value, Estimate):  # where no bound on the rounding is known the interval is the whole line
+        ends = (value.lower, value.upper)
+        return unsound(value.value) or ("nan" if any(unsound(end) == "nan" for end in ends) else "")
     if isinstance(value, Bound):
         return "nan" if math.isnan(value.value) or any(map(math.isnan, value.terms.values())) else ""
     if isinstance(value, dict):

@@ -498,7 +498,7 @@ def test_in_place_rotation_refuses_what_it_would_break():
         equalize_columns_(normal(3, 2).requires_grad_())
     with pytest.raises(ValueError, match="gram must be square"):
         equalizer(normal(3, 2))
-    with pytest.raises(ValueError, match="must be a vector, got a number"):
+    with pytest.raises(ValueError, match="values must be a vector"):
         k_support_shrink(torch.tensor(1.0), 0.5, 2)
     with pytest.raises(ValueError, match="values must"):
         k_support_shrink(torch.tensor([1.0, math.nan]), 0.5, 2)

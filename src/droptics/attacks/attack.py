@@ -17,7 +17,7 @@ from droptics.attacks.losses import check_problem, label_range, mistaken, values
 from droptics.attacks.methods import Fab, LinearExact, Method
 from droptics.attacks.search import joined, search
 from droptics.attacks.threat import Region, Threat
-from droptics.checks import check_positive, check_probability
+from droptics.checks import check_positive
 from droptics.data import Sample
 from droptics.errors import CertificateError
 from droptics.estimates import Estimate
@@ -194,7 +194,8 @@ def robustness_curve(
 def proportion(count: Whole, total: Count, confidence: Probability = 0.95) -> Estimate:
     """A share of examples with its exact (Clopper-Pearson) binomial interval."""
     check_arguments(proportion, locals())
-    check_probability("confidence", confidence)
+    if count > total:
+        raise ValueError(f"count must be at most the total {total}, got {count}")
     tail = (1 - confidence) / 2
     low = 0.0 if count == 0 else float(beta_law.ppf(tail, count, total - count + 1))
     high = 1.0 if count == total else float(beta_law.ppf(1 - tail, count + 1, total - count))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_arguments
+from droptics.arguments import ClassNumbers, Rows, check_arguments
 from droptics.attacks.gradients import Function, differentiable
 from droptics.attacks.losses import margins
 from droptics.attacks.threat import Threat
+from droptics.checks import check_size
 from droptics.models import Model
 
 
-def affine_map(model: Model | Function, inputs: Tensor) -> tuple[Tensor, Tensor]:
+def affine_map(model: Model | Function, inputs: Rows) -> tuple[Tensor, Tensor]:
     """Matrix (outputs, features) and offset (outputs,) of a model that is affine on the given inputs.
 
     Read off from one gradient per output at zero, then compared with the model on the inputs. A ValueError names the
@@ -41,7 +42,7 @@ def affine_map(model: Model | Function, inputs: Tensor) -> tuple[Tensor, Tensor]
     return matrix, offset
 
 
-def linear_attack(model: Model | Function, inputs: Tensor, targets: Tensor, threat: Threat) -> Tensor:
+def linear_attack(model: Model | Function, inputs: Rows, targets: ClassNumbers, threat: Threat) -> Tensor:
     """The reachable points of smallest margin of an affine model.
 
     One output: the point farthest along -y w, margin y (w x + b) - radius ||w||_dual without a box. Several: for each
@@ -50,6 +51,7 @@ def linear_attack(model: Model | Function, inputs: Tensor, targets: Tensor, thre
     Cost O(n features outputs). Claims: thesis-eq6.3, thesis-rem6.5.3.
     """
     check_arguments(linear_attack, locals())
+    check_size("targets", len(targets), len(inputs), "one per example of inputs")
     matrix, offset = affine_map(model, inputs)
     region = threat.around(inputs)
     if matrix.shape[0] == 1:
@@ -69,7 +71,7 @@ def linear_attack(model: Model | Function, inputs: Tensor, targets: Tensor, thre
     return best
 
 
-def smallest_margins(model: Model | Function, inputs: Tensor, targets: Tensor, threat: Threat) -> Tensor:
+def smallest_margins(model: Model | Function, inputs: Rows, targets: ClassNumbers, threat: Threat) -> Tensor:
     """The smallest margin (n,) an affine model can be brought to within the threat; exact."""
     check_arguments(smallest_margins, locals())
     points = linear_attack(model, inputs, targets, threat)

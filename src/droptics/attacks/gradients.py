@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from droptics.checks import check_same_kind
 from droptics.models import Model, ReLUNet
 
 Function = Callable[[Tensor], Tensor]
@@ -107,6 +108,7 @@ class PlainMlp(Differentiable):
     def forward(self, inputs: Tensor) -> Tensor:
         if inputs.ndim != 2 and not self._flattens:
             raise ValueError(f"model takes vectors, got inputs of shape {tuple(inputs.shape)}; add nn.Flatten")
+        check_same_kind({"model": self.weights[0], "inputs": inputs})
         self._shape = inputs.shape
         self._hidden = []
         value = inputs.flatten(1)

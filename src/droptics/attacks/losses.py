@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from droptics.arguments import Count, check_arguments, check_fields
+from droptics.arguments import ClassNumbers, Count, Rows, check_arguments, check_fields
+from droptics.checks import check_size
 from droptics.losses import CrossEntropy, Logistic, Loss, binary_margin, check_labels
 
 # From this confidence on p - 1 loses digits, and the softmax over the wrong classes gives the same direction exactly.
@@ -121,9 +122,10 @@ def _check_target(target: str, candidates: int) -> None:
         raise ValueError(f"candidates must be a positive whole number, got {candidates!r}")
 
 
-def margins(outputs: Tensor, targets: Tensor) -> Tensor:
+def margins(outputs: Rows, targets: ClassNumbers) -> Tensor:
     """z_y minus the largest other output, or y f for one output; positive where the prediction is right."""
     check_arguments(margins, locals())
+    check_size("targets", len(targets), outputs.shape[-2] if outputs.ndim > 1 else 1, "one per example of outputs")
     if outputs.shape[-1] == 1:
         return binary_margin(outputs, targets)
     check_labels(targets, outputs.shape[-1])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_arguments
+from droptics.arguments import ClassNumbers, Points, check_arguments
 from droptics.attacks.apgd import AdaptiveAscent
 from droptics.attacks.ascent import Ascent, Trail, chooses, linearized_order, stuck
 from droptics.attacks.closed_form import linear_attack
@@ -21,6 +21,7 @@ from droptics.attacks.losses import check_problem, mistaken, value_and_slope
 from droptics.attacks.methods import Apgd, Bim, Fab, Fgsm, LinearExact, Method, Pgd, Square, step_sizes
 from droptics.attacks.square import SquareSearch
 from droptics.attacks.threat import Region, Threat
+from droptics.checks import check_size
 from droptics.losses import CrossEntropy, Loss
 from droptics.models import Model
 
@@ -30,8 +31,8 @@ _BLOCK = 2**19
 
 def perturb(
     model: Model | Function,
-    inputs: Tensor,
-    targets: Tensor,
+    inputs: Points,
+    targets: ClassNumbers,
     threat: Threat,
     method: Method,
     generator: torch.Generator | None = None,
@@ -42,6 +43,7 @@ def perturb(
     detached. An empty batch comes back empty.
     """
     check_arguments(perturb, locals())
+    check_size("targets", len(targets), len(inputs), "one per example of inputs")
     return search(model, inputs, targets, threat, method, generator).inputs
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from droptics.arguments import Count, Finite, NonNegative, Positive, check_arguments
-from droptics.checks import check_positive
+from droptics.arguments import Amount, Count, ErrorRate, Size, SizeOrZero, Slope, check_arguments
 from droptics.estimates import Bound
 
 Statement = Literal["thm16", "cor4", "cor5"]
@@ -16,17 +15,17 @@ Constants = Literal["corrected", "printed", "printed beta"]
 def adversarial(  # parameters: the letters of the theorem
     statement: Statement = "thm16",
     *,
-    data_radius: Positive,
-    margin: Positive,
-    radius: NonNegative,
-    error: Finite,
-    slope: Finite = 1.0,
+    data_radius: Size,
+    margin: Size,
+    radius: Amount,
+    error: ErrorRate,
+    slope: Slope = 1.0,
     width: Count = 1,
-    top: Positive | None = None,
-    start_norm: NonNegative | None = None,
-    beta: Finite | None = None,
-    rate: Positive | None = None,
-    weight_norm: NonNegative | None = None,
+    top: Size | None = None,
+    start_norm: Amount | None = None,
+    beta: Size | None = None,
+    rate: Size | None = None,
+    weight_norm: SizeOrZero | None = None,
     constants: Constants = "corrected",
 ) -> Bound:
     r"""Iterations after which adversarial training with the reflected loss has beta-robust error at most 2 error.
@@ -69,8 +68,7 @@ def adversarial(  # parameters: the letters of the theorem
         Claims: thesis-thm16, thesis-cor4, thesis-cor5, thesis-cor5-corrected, thesis-lem18, thesis-lem19, thesis-eq6.7.
     """
     check_arguments(adversarial, locals())
-    _check(statement, constants, data_radius, margin, radius, error, slope)
-    check_positive("width", width)
+    _check(statement, data_radius, margin, radius, slope)
     factor = 4.0 if constants == "corrected" else 2.0
     reach = _reach(statement, factor, radius, slope, beta, top, width)
     start = 1.0 / margin if start_norm is None else start_norm
@@ -108,19 +106,9 @@ def adversarial(  # parameters: the letters of the theorem
     )
 
 
-def _check(  # parameters: the letters of the theorem
-    statement: str, constants: str, data_radius: float, margin: float, radius: float, error: float, slope: float
-) -> None:
-    if statement not in ("thm16", "cor4", "cor5"):
-        raise ValueError(f"statement must be 'thm16', 'cor4' or 'cor5', got {statement!r}")
-    if constants not in ("corrected", "printed", "printed beta"):
-        raise ValueError(f"constants must be 'corrected', 'printed' or 'printed beta', got {constants!r}")
-    if not 0 < error < 1:
-        raise ValueError(f"error must lie strictly between 0 and 1, got {error}")
-    if not 0 < slope <= 1:
-        raise ValueError(f"slope must lie in (0, 1], got {slope}; at slope 0 the bound is infinite")
-    if not 0 < margin <= data_radius < math.inf:
-        raise ValueError(f"margin must be positive and at most data_radius, got {margin} and {data_radius}")
+def _check(statement: str, data_radius: float, margin: float, radius: float, slope: float) -> None:
+    if not margin <= data_radius:
+        raise ValueError(f"margin must be at most data_radius, got {margin} and {data_radius}")
     if not 0 <= radius < margin:
         raise ValueError(
             f"radius must be at least 0 and smaller than the margin {margin}, got {radius}: beyond it no linear "
@@ -137,17 +125,15 @@ def _reach(  # parameters: the letters of the theorem
     if statement != "cor5":
         if beta is not None:
             raise ValueError("beta is chosen only in 'cor5'; elsewhere it follows from radius, slope, top and width")
-        if top is not None and not 0 < top < math.inf:
-            raise ValueError(f"top must be positive, got {top}")
         if statement == "cor4" and top is not None and not math.isclose(top, width**-0.5):
             raise ValueError(f"top must be 1 / sqrt(width) = {width**-0.5:.6g} for 'cor4', got {top}")
         return 1.0 if top is None else top * math.sqrt(width)
     if top is not None:
         raise ValueError("top follows from beta in 'cor5'; leave it out")
-    if beta is None or not 0 < beta < math.inf:
-        raise ValueError(f"beta must be given and positive for 'cor5', got {beta}")
-    if slope == 1 or radius == 0:
-        raise ValueError("slope must be below 1 and radius positive for 'cor5'; use 'cor4', which needs no beta")
+    if beta is None:
+        raise ValueError("beta must be given for 'cor5'")
+    if slope == 1 or radius < 1e-18:
+        raise ValueError("slope must be below 1 and radius at least 1e-18 for 'cor5'; use 'cor4', which needs no beta")
     return beta / (factor * radius * (1 - slope))
 
 

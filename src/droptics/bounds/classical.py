@@ -36,7 +36,7 @@ def squared(
     complexity: Extended,
     examples: Examples,
     *,
-    deviation: Finite = 2.0,
+    deviation: NonNegative = 2.0,
     confidence: Probability = 0.95,
     empirical: bool = False,
 ) -> Bound:
@@ -47,18 +47,20 @@ def squared(
     """
     check_arguments(squared, locals())
     check_positive("examples", examples)
-    slack = (3 if empirical else 1) * deviation**2 * tail(examples, failure_probability(confidence) / 2)
-    complexity_term = 4 * deviation * complexity
-    return assemble(check_non_negative("risk", risk), complexity_term, slack, deviation**2, examples, "thesis-thm19")
+    most = float(deviation) * float(deviation)  # infinite where the power would raise
+    slack = (3 if empirical else 1) * most * tail(examples, failure_probability(confidence) / 2)
+    complexity_term = 4 * deviation * complexity if deviation else 0.0
+    return assemble(check_non_negative("risk", risk), complexity_term, slack, most, examples, "thesis-thm19")
 
 
 def hoeffding(deviation: Finite, ranges: list[float] | tuple[float, ...]) -> float:
     """P(sum X_i >= t) <= exp(-2 t^2 / sum range_i^2) for independent centered X_i in intervals (thesis-thm17)."""
     check_arguments(hoeffding, locals())
-    spread = sum(check_non_negative("ranges", width) ** 2 for width in ranges)
+    spread = math.hypot(*(check_non_negative("ranges", width) for width in ranges))
     if deviation <= 0:
         return 1.0
-    return math.exp(-2 * deviation**2 / spread) if spread else 0.0
+    ratio = float(deviation) / spread if spread else math.inf
+    return math.exp(-2 * ratio * ratio)
 
 
 def gaussian_tail(deviation: Finite, lipschitz: NonNegative) -> float:
@@ -67,7 +69,8 @@ def gaussian_tail(deviation: Finite, lipschitz: NonNegative) -> float:
     check_non_negative("lipschitz", lipschitz)
     if deviation <= 0:
         return 1.0
-    return math.exp(-(deviation**2) / (2 * lipschitz**2)) if lipschitz else 0.0
+    ratio = float(deviation) / float(lipschitz) if lipschitz else math.inf
+    return math.exp(-ratio * ratio / 2)
 
 
 def martingale(variance: NonNegative, largest: Positive, *, confidence: Probability = 0.95) -> float:
@@ -95,7 +98,10 @@ def examples_needed(gap: float, room: float, examples: float) -> float:
     """The sample size at which a gap that shrinks as 1 / sqrt(n) falls to `room`; infinite when there is none."""
     if gap == 0:
         return 1.0
-    return examples * (gap / room) ** 2 if room > 0 and math.isfinite(gap) else math.inf
+    if not room > 0:
+        return math.inf
+    ratio = gap / room if gap < math.inf else math.inf
+    return examples * ratio * ratio
 
 
 def crossing(value_at: Callable[[float], float], trivial: float, start: float = 1.0) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from droptics.arguments import Count, DropRate, Positive, Probability, check_arguments
+from droptics.arguments import Count, DropRate, Extended, Probability, Size, check_arguments
 from droptics.bounds.classical import check_non_negative, crossing, failure_probability
 from droptics.bounds.margins import linear_margin
 from droptics.checks import as_drop, check_positive
@@ -36,7 +36,7 @@ class LazySetting:
 
 
 def lazy_setting(
-    margin: Positive, steps: float, inputs: Count, *, rate: Positive = LARGEST_RATE, width: float | None = None
+    margin: Size, steps: Extended, inputs: Count, *, rate: Size = LARGEST_RATE, width: Extended | None = None
 ) -> LazySetting:
     """Evaluate lambda, c and the width condition; without `width`, at the least admissible width (thesis-thm14).
 
@@ -60,12 +60,12 @@ def lazy(  # parameters: the letters of the theorem, or data to read them from
     model: ReLUNet | None = None,
     data: Sample | None = None,
     *,
-    margin: Positive | None = None,
+    margin: Size | None = None,
     steps: Count | None = None,
     inputs: Count | None = None,
     width: Count | None = None,
     drop: DropRate = 0.5,
-    rate: Positive = LARGEST_RATE,
+    rate: Size = LARGEST_RATE,
     compression: bool = False,
     confidence: Probability = 0.95,
     printed: bool = False,
@@ -162,7 +162,7 @@ def _compression(setting: LazySetting, rate: float, steps: float, failure: float
 
 def _at_width(margin: float, steps: float, inputs: int, rate: float, width: float) -> LazySetting:
     radius = math.sqrt(inputs) + max(1 / (14 * margin**2), 2 * math.sqrt(math.log(max(width, 1.0)))) + 1
-    inner = math.log(24 * rate * radius * math.sqrt(max(width, 1.0)) * steps**2)
+    inner = math.log(24 * rate * radius) + math.log(max(width, 1.0)) / 2 + 2 * math.log(steps)
     strength = 5 / margin * math.log(2 * rate * steps) + math.sqrt(44 * max(inner, 0.0)) / margin
     return LazySetting(
         strength,

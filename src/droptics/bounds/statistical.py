@@ -8,9 +8,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from droptics.arguments import Examples, Finite, NonNegative, Probability, check_arguments
-from droptics.bounds.classical import check_non_negative, crossing, failure_probability, squared, tail
-from droptics.checks import check_positive
+from droptics.arguments import Examples, Finite, NonNegative, Probability, Square, check_arguments
+from droptics.bounds.classical import check_non_negative, crossing, examples_needed, failure_probability, squared, tail
+from droptics.checks import check_positive, check_size
 from droptics.data import Entries, Sample, average
 from droptics.estimates import Bound
 from droptics.linalg import psd_eigen
@@ -174,7 +174,7 @@ def rademacher(  # parameters: the letters of the theorem, or data to read them 
         terms["constant"], claim = 2.0, "thesis-thm12"
         terms["1 / sqrt(retentivity)"] = _inverse_root(retentivity, symmetrized)
     value = 0.0 if alpha == 0 else math.prod(terms.values())
-    return Bound(value, terms, claim, 1.0, {"examples": examples * value**2})
+    return Bound(value, terms, claim, 1.0, {"examples": examples * value * value})
 
 
 def relu(  # parameters: the letters of the theorem, or data to read them from
@@ -220,7 +220,7 @@ def relu(  # parameters: the letters of the theorem, or data to read them from
     if printed:
         doubled["complexity"] *= 46 / (32 * math.sqrt(2))
     gap, room = doubled["complexity"] + doubled["confidence"], 4.0 - doubled["empirical risk"]
-    needed = count * (gap / room) ** 2 if room > 0 else math.inf
+    needed = examples_needed(gap, room, count)
     return Bound(sum(doubled.values()), doubled, "thesis-cor3", 4.0, {"examples": needed})
 
 
@@ -234,7 +234,7 @@ def relu_alpha(model: ReLUNet, data: Sample, symmetrized: bool = False) -> float
     return float((top.abs() * energies.sqrt()).sum())
 
 
-def data_norm(data: Sample, second_moment: Tensor | None = None) -> float:
+def data_norm(data: Sample, second_moment: Square | None = None) -> float:
     """sqrt(sum_i x_i^T C^+ x_i); equal to sqrt(n rank C) when C is the second moment of the same examples.
 
     Pass `second_moment` for the population matrix, or one estimated on other examples; O(n d^2 + d^3).
@@ -243,6 +243,7 @@ def data_norm(data: Sample, second_moment: Tensor | None = None) -> float:
     if data.weights is not None or data.inputs.ndim != 2:
         raise ValueError("data must hold unweighted vectors: these bounds speak of n equally weighted examples")
     matrix = feature_gram(data.inputs, data) if second_moment is None else second_moment
+    check_size("second_moment", matrix.shape[-1], data.inputs.shape[-1], "one row and column per feature of data")
     scaled, units = equilibrate(matrix)
     values, vectors = psd_eigen(scaled)
     if second_moment is None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from droptics.arguments import Examples, NonNegative, Positive, check_arguments
+from droptics.arguments import Examples, NonNegative, Power, check_arguments
 from droptics.checks import check_positive
 from droptics.data import Sample
 from droptics.estimates import Bound
@@ -21,7 +21,7 @@ def surveyed(
     data: Sample | None = None,
     *,
     examples: Examples | None = None,
-    power: Positive = 1.0,
+    power: Power = 1.0,
     input_norm: NonNegative | None = None,
 ) -> dict[str, Bound]:
     """Four published complexity expressions by name: path norm, spectral, PAC-Bayes, Frobenius (thesis-eq1.1 to 1.4).
@@ -56,7 +56,7 @@ def surveyed(
     for number, (name, terms) in enumerate(expressions.items(), start=1):
         terms["1 / sqrt(examples)"] = 1 / math.sqrt(examples)
         value = math.prod(terms.values())
-        result[name] = Bound(value, terms, f"thesis-eq1.{number}", 1.0, {"examples": examples * value**2})
+        result[name] = Bound(value, terms, f"thesis-eq1.{number}", 1.0, {"examples": examples * value * value})
     return result
 
 

@@ -8,7 +8,7 @@ from functools import singledispatch
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_arguments
+from droptics.arguments import Spectrum, check_arguments
 from droptics.data import Data, Moments, Sample
 from droptics.models import LastLayer, Model, ReLUNet
 from droptics.penalties.closed_form import feature_energies, unit_energies
@@ -79,10 +79,12 @@ def coadaptation(model: Model, data: Data, *, symmetrized: bool = False) -> Tens
     return evenness(flows(model, data, symmetrized=symmetrized))
 
 
-def evenness(values: Tensor) -> Tensor:
+def evenness(values: Spectrum) -> Tensor:
     """||v||_1 / (sqrt(size) ||v||_2) over the last dimension; nan for zero vectors."""
     check_arguments(evenness, locals())
     # scaled by the largest entry, so that tiny and huge flows neither underflow nor overflow when squared
+    if not values.shape[-1]:
+        raise ValueError("values must hold at least one number, got none")
     scaled = values / values.detach().abs().amax(-1, keepdim=True)
     return scaled.abs().sum(-1) / (values.shape[-1] ** 0.5 * scaled.norm(dim=-1))
 

@@ -5,12 +5,22 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from functools import singledispatch
 
 import torch
 from torch import Tensor, nn
 
-from droptics.arguments import Count, Finite, NonNegative, Seed, Whole, check_arguments
+from droptics.arguments import (
+    Count,
+    Finite,
+    Flags,
+    NonNegative,
+    Rows,
+    Seed,
+    Table,
+    Whole,
+    check_arguments,
+    checked_rules,
+)
 from droptics.checks import check_positive, check_same_kind, check_size
 from droptics.coadaptation.measures import flows, hidden_features
 from droptics.data import Sample
@@ -54,7 +64,7 @@ def draw(masks: MaskLaw, count: Count, generator: torch.Generator) -> Tensor:
     return masks.sample(count, generator) != 0
 
 
-def subnetwork_outputs(model: Model, inputs: Tensor, kept: Tensor, *, scale: Finite = 1.0) -> Tensor:
+def subnetwork_outputs(model: Model, inputs: Rows, kept: Table, *, scale: Finite = 1.0) -> Tensor:
     """Outputs (count, examples, outputs) of all sub-networks at once.
 
     The layers below the masked one run once; only the last layer is masked, as one matrix product over all
@@ -65,7 +75,7 @@ def subnetwork_outputs(model: Model, inputs: Tensor, kept: Tensor, *, scale: Fin
     return _masked_outputs(features, scale * weight, bias, _masks(kept, features))
 
 
-def evaluate(model: Model, data: Sample, kept: Tensor, *, scale: Finite = 1.0) -> Subnetworks:
+def evaluate(model: Model, data: Sample, kept: Table, *, scale: Finite = 1.0) -> Subnetworks:
     """Accuracy of every sub-network in `kept` (count, units) and of the full network on the data.
 
     The features are computed once for all sub-networks and no weights are copied beyond one masked last layer per
@@ -172,8 +182,8 @@ def model_width(model: Model) -> int:
     return model.weights[-1].shape[-1] if isinstance(model, ReLUNet) else model.units
 
 
-@singledispatch
-def export(model: Model, data: Sample, kept: Tensor, *, scale: Finite = 1.0, previous: str | None = None) -> nn.Module:
+@checked_rules
+def export(model: Model, data: Sample, kept: Flags, *, scale: Finite = 1.0, previous: str | None = None) -> nn.Module:
     """The sub-network as a plain torch module with smaller layers.
 
     Rows of the layer that computes the kept units and columns of the last layer are copied, everything else of the
@@ -182,7 +192,6 @@ def export(model: Model, data: Sample, kept: Tensor, *, scale: Finite = 1.0, pre
     each unit alone may stand between the two. The result is compared with the masked network on the data and refused
     if it differs.
     """
-    check_arguments(export, locals())
     raise ValueError(f"model must be ReLUNet, TwoLayerLinear or LastLayer to be exported, got {type(model).__name__}")
 
 
@@ -265,6 +274,8 @@ def _verified(module: nn.Module, model: Model, data: Sample, kept: Tensor, scale
 
 def _readout(model: Model, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Features (examples, units), last weights (outputs, units) and last bias (outputs,)."""
+    if not isinstance(model, LastLayer):
+        check_same_kind({"model": model.tensors[0], "inputs": inputs})
     match model:
         case ReLUNet():
             if model.batch_shape:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from droptics.arguments import Count, NonNegative, Seed, check_arguments
+from droptics.arguments import Count, Ids, Scores, Seed, SizeOrZero, check_arguments, check_fields
 from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.data import Entries
@@ -51,12 +50,16 @@ class Ratings:
     Ids are arbitrary (whole numbers or text); `entries()` numbers them in sorted order.
     """
 
-    users: Array
-    items: Array
-    values: NDArray[np.floating[Any]]
-    times: NDArray[np.int64] | None = None
+    users: Ids
+    items: Ids
+    values: Scores
+    times: Scores | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        for name in ("users", "items", "values", "times"):
+            if isinstance(getattr(self, name), (list, tuple)):
+                object.__setattr__(self, name, np.asarray(getattr(self, name)))
         lengths = {len(self.users), len(self.items), len(self.values)}
         if len(lengths) != 1:
             raise ValueError(
@@ -154,7 +157,7 @@ def jester(folder: Folder | None = None, download: bool = False) -> Ratings:
 def planted_ratings(
     size: str | tuple[int, int, int],
     rank: Count = 10,
-    noise: NonNegative = 0.8,
+    noise: SizeOrZero = 0.8,
     seed: Seed = 0,
     activity: tuple[float, float] = (0.8, 0.9),
 ) -> Ratings:

@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from droptics.arguments import Count, check_arguments
 from droptics.arrays import Array
 from droptics.datasets.columns import positions
 from droptics.datasets.documents import LINE, json_records
@@ -38,7 +39,7 @@ class Chunk:
 
 
 def read_chunks(
-    path: str | os.PathLike[str], columns: Sequence[str | int] | None = None, size: int = 1 << 22
+    path: str | os.PathLike[str], columns: Sequence[str | int] | None = None, size: Count = 1 << 22
 ) -> Iterator[Chunk]:
     """Read users, items and ratings from a text table, JSON or a Parquet file, `size` bytes (text) at a time.
 
@@ -51,6 +52,7 @@ def read_chunks(
     that names the line. Memory is a small multiple of `size`, whatever the length of the file (JSON as one document
     excepted).
     """
+    check_arguments(read_chunks, locals())
     source = Path(path).expanduser()
     if columns is not None and len(columns) != 3:
         raise ValueError(f"columns must name the user, the item and the rating, got {tuple(columns)!r}")

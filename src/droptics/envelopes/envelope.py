@@ -9,11 +9,10 @@ they implement, in the other files of this room.
 from __future__ import annotations
 
 import math
-from functools import singledispatch
 
 from torch import Tensor
 
-from droptics.arguments import check_arguments
+from droptics.arguments import check_arguments, checked_rules
 from droptics.data import Data
 from droptics.errors import NoClosedForm
 from droptics.estimates import Error, Estimate
@@ -24,17 +23,15 @@ from droptics.penalties.evaluation import check_triple
 Value = tuple[Tensor, str] | tuple[Tensor, str, Error]
 
 
-@singledispatch
+@checked_rules
 def induced_rule(model: Model, data: Data, masks: MaskLaw) -> Value:
     """The least penalty over all models of this shape with the same map, and how it was computed."""
-    check_arguments(induced_rule, locals())
     raise NoClosedForm(f"the induced penalty of {type(model).__name__} is not known; use penalty for the model itself")
 
 
-@singledispatch
+@checked_rules
 def envelope_rule(model: Model, data: Data, masks: MaskLaw) -> Value:
     """The convex envelope of the induced penalty, at the map of the model, and how it was computed."""
-    check_arguments(envelope_rule, locals())
     raise NoClosedForm(f"the convex envelope of {type(model).__name__} is not known; use penalty for the model itself")
 
 

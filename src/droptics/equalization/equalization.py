@@ -5,13 +5,12 @@ A family registers `equalize_rule.register`, a function of (model, data, masks);
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_arguments
+from droptics.arguments import check_arguments, checked_rules
 from droptics.data import Data
 from droptics.envelopes import envelope
 from droptics.errors import NoClosedForm
@@ -23,10 +22,9 @@ from droptics.penalties.evaluation import check_triple
 M = TypeVar("M", bound=Model)
 
 
-@singledispatch
+@checked_rules
 def equalize_rule(model: Model, data: Data, masks: MaskLaw) -> Model:
     """A model of the same shape and map with the least penalty."""
-    check_arguments(equalize_rule, locals())
     raise NoClosedForm(f"no equalized network is known for {type(model).__name__}")
 
 

@@ -8,15 +8,15 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from droptics.arguments import Seed, check_arguments
-from droptics.checks import as_float_tensor, check_positive, check_size
+from droptics.arguments import Matrix, Seed, check_arguments
+from droptics.checks import as_float_tensor, check_positive, check_same_kind, check_size
 from droptics.data import Data
 from droptics.envelopes.whitening import EPS, Root, whiten
 from droptics.errors import CertificateError
 from droptics.models import DeepLinear, Factorization, TwoLayerLinear
 
 
-def joint_equalizer(U: Tensor, V: Tensor, seed: Seed = 0) -> Tensor:
+def joint_equalizer(U: Matrix, V: Matrix, seed: Seed = 0) -> Tensor:
     """Orthogonal Q such that the products ||U q_i|| ||V q_i|| are all equal, the weak sense (mianjy2018-def3.2).
 
     Every pair has one: a continuous function on a sphere is constant on some orthonormal basis (Kakutani, Yamabe and
@@ -26,8 +26,13 @@ def joint_equalizer(U: Tensor, V: Tensor, seed: Seed = 0) -> Tensor:
     """
     check_arguments(joint_equalizer, locals())
     U, V = as_float_tensor(U, "U", 2), as_float_tensor(V, "V", 2)
+    check_same_kind({"U": U, "V": V})
     check_size("V (columns)", V.shape[1], U.shape[1], "U and V have one column per hidden unit")
     width = U.shape[1]
+    if not (U.numel() and V.numel()):
+        return torch.eye(width, dtype=U.dtype, device=U.device)
+    # the size of either factor changes all products alike
+    U, V = (factor / factor.abs().max().clamp_min(torch.finfo(factor.dtype).tiny) for factor in (U, V))
     generator = torch.Generator().manual_seed(int(seed))
     for _ in range(20):
         start = torch.randn(width, width, generator=generator, dtype=torch.float64)

@@ -13,8 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from droptics.arguments import Computed, Extended, NonNegative, check_arguments, check_fields, is_dense
 
 Relation = Literal["==", "<=", ">=", "<", ">", "!="]
 RELATIONS: tuple[Relation, ...] = ("==", "<=", ">=", "<", ">", "!=")
@@ -50,16 +53,15 @@ class Comparison:
     solver, a sample or a printed number of few digits names its own.
     """
 
-    left: float
+    left: Computed
     relation: Relation
-    right: float
+    right: Computed
     label: str = ""
-    precision: float = PRECISION
-    scale: float = 1.0
+    precision: NonNegative = PRECISION
+    scale: Extended = 1.0
 
     def __post_init__(self) -> None:
-        if self.relation not in RELATIONS:
-            raise ValueError(f"relation must be one of {RELATIONS}, got {self.relation!r}")
+        check_fields(self)
 
     @property
     def tolerance(self) -> float:
@@ -91,7 +93,12 @@ class Comparison:
 
 
 def compare(
-    left: object, relation: Relation, right: object, label: str = "", precision: float = PRECISION, scale: float = 1.0
+    left: object,
+    relation: Relation,
+    right: object,
+    label: str = "",
+    precision: NonNegative = PRECISION,
+    scale: NonNegative = 1.0,
 ) -> Comparison:
     """Compare numbers, tensors or Estimates entry by entry (broadcast); the worst entry is what is kept.
 
@@ -103,9 +110,14 @@ def compare(
     >>> compare(torch.tensor([1.0, 3.0]), "<=", 2.0).left
     3.0
     """
-    a, b = torch.broadcast_tensors(_numbers(left), _numbers(right))
+    check_arguments(compare, locals())
+    a, b = _numbers(left, "left"), _numbers(right, "right")
+    try:
+        a, b = torch.broadcast_tensors(a, b)
+    except RuntimeError as problem:
+        raise ValueError(f"left and right must be numbers of one shape, got {a.shape} and {b.shape}") from problem
     if a.numel() == 0:
-        raise ValueError(f"nothing to compare in {label or relation!r}: the tensors are empty")
+        raise ValueError(f"left and right must hold numbers to compare, got none in {label or relation!r}")
     a, b = a.reshape(-1), b.reshape(-1)
     finite = torch.cat([a[a.isfinite()].abs(), b[b.isfinite()].abs()])
     largest = max(scale, float(finite.max())) if finite.numel() and a.numel() > 1 else scale
@@ -115,12 +127,16 @@ def compare(
     return Comparison(float(a[worst]), relation, float(b[worst]), label, precision, largest)
 
 
-def _numbers(value: object) -> Tensor:
+def _numbers(value: object, name: str) -> Tensor:
     if hasattr(value, "value") and isinstance(value.value, Tensor):  # an Estimate
         value = value.value
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and is_dense(value) and not value.is_complex():
         return value.detach().to("cpu", torch.float64)
-    return torch.as_tensor(value, dtype=torch.float64)
+    try:
+        found = np.asarray(value)
+        return torch.from_numpy(found.astype(np.float64) if found.dtype.kind in "biuf" else None)
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"{name} must be a number, a tensor or an Estimate, got {type(value).__name__}") from problem
 
 
 Check = Callable[[], Sequence[Comparison]]
@@ -181,6 +197,7 @@ class Claim:
     same_as: str | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.verdict not in VERDICTS:
             raise ValueError(f"verdict of {self.id} must be one of {VERDICTS}, got {self.verdict!r}")
         if self.verdict == "not checked":
@@ -258,6 +275,7 @@ def comparison_dict(item: Comparison) -> dict[str, Any]:
 
 def decide(claim: Claim) -> Result:
     """Run one claim and say which verdict its evidence supports; an exception becomes the verdict "error"."""
+    check_arguments(decide, locals())
     if claim.check is None or claim.control is None:
         return Result(claim, "not checked")
     start = time.perf_counter()

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from droptics.arguments import check_arguments
+from droptics.arguments import check_arguments, check_fields
 from droptics.checks import check_positive
 from droptics.clusters import connect
 from droptics.evidence.provenance import here
@@ -213,6 +213,9 @@ class Dask(Engine):
 
     address: str
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def run(self, tasks: Sequence[Task]) -> Iterator[Done]:
         with connect(self.address) as client:
             from distributed import as_completed  # noqa: PLC0415 - an optional dependency
@@ -264,4 +267,4 @@ def engine(name: str) -> Engine:
         return Processes(int(name.removeprefix("processes:")))
     if name.startswith("dask://") and len(name) > len("dask://"):
         return Dask("tcp://" + name.removeprefix("dask://"))
-    raise ValueError(f"engine must be local, processes, processes:N or dask://host:port, got {name!r}")
+    raise ValueError(f"engine must be local, processes, processes:N or dask://host:port, got the name {name!r}")

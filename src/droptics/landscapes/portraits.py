@@ -8,7 +8,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, Positive, Seed, check_arguments
+from droptics.arguments import Count, Seed, Size, check_arguments
 from droptics.checks import as_float_tensor, check_positive
 from droptics.data import Data, Moments
 from droptics.landscapes.inspection import inspect
@@ -38,10 +38,10 @@ def portrait(  # parameters: the problem, the window and the training that are d
     data: Data,
     masks: MaskLaw,
     starts: Tensor | None = None,
-    extent: Positive = 2.0,
+    extent: Size = 2.0,
     resolution: Count = 101,
     steps: Count = 1_000,
-    step_size: Positive = 0.01,
+    step_size: Size = 0.01,
     seed: Seed = 0,
 ) -> Portrait:
     """Criterion on a grid, all critical points, and dropout training from given starts (mianjy2018-fig1, -fig2).
@@ -55,8 +55,8 @@ def portrait(  # parameters: the problem, the window and the training that are d
     moments = Moments.of(data).to("cpu", torch.float64)
     if moments.yx.shape != (1, 1) or masks.size != 2:
         raise ValueError(
-            f"a portrait needs one input, one output and two units, got yx of shape {tuple(moments.yx.shape)} and "
-            f"{masks.size} units"
+            f"data must have one input and one output, and masks two units, got yx of shape {tuple(moments.yx.shape)} "
+            f"and {masks.size} units"
         )
     check_positive("resolution", resolution)
     check_positive("steps", steps)
@@ -103,4 +103,6 @@ def _runs(starts: Tensor, moments: Moments, masks: MaskLaw, steps: int, step_siz
         residual = xx * (z * weights.square()).sum(1, keepdim=True) - yx
         weights = weights - 2 * step_size * keep * residual * z * weights
         path.append(weights)
+    if not bool(torch.isfinite(weights).all()):
+        raise ValueError(f"step_size is too large for these data and starts: training diverges at {step_size}")
     return torch.stack(path, dim=1)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, check_arguments
+from droptics.arguments import Count, Device, Factor, Spectrum, check_arguments
 from droptics.arrays import Array
 from droptics.checks import as_float_tensor, check_finite, check_positive, check_size, wants_derivative
 
@@ -216,7 +216,7 @@ def _apply_plan(columns: Array, fresh: Array, carrier: Array, cosine: Array, sin
             _rotate(first, second, second, cosine[i], sine[i], 0)
 
 
-def equalize_columns(factor: Tensor, *companions: Tensor) -> tuple[Tensor, ...]:
+def equalize_columns(factor: Factor, *companions: Factor) -> tuple[Tensor, ...]:
     """Rotate U (..., d, r) to columns of equal norm, and every companion (..., d', r) by the same rotation.
 
     U Q has columns of squared norm ||U||_F^2 / r and (U Q)(U Q)^T = U U^T (mianjy2018-thm2.2). One chain of r - 1
@@ -230,10 +230,14 @@ def equalize_columns(factor: Tensor, *companions: Tensor) -> tuple[Tensor, ...]:
     check_arguments(equalize_columns, locals())
     everything = (factor, *companions)
     for position, value in enumerate(everything):
-        _check_factor(value, "factor" if position == 0 else f"companions[{position - 1}]")
         check_size("companions (columns)", value.shape[-1], factor.shape[-1], "they share the columns of the factor")
         if position:
             check_finite(value, f"companions[{position - 1}]")
+        if value.shape[:-2] != factor.shape[:-2]:
+            raise ValueError(
+                f"companions[{position - 1}] has shape {tuple(value.shape)}, expected the leading dimensions "
+                f"{tuple(factor.shape[:-2])} of factor"
+            )
     if factor.device.type != "cpu" or wants_derivative(*everything):
         check_finite(factor, "factor")
         rotation = equalizer(factor.detach().mT @ factor.detach())
@@ -246,14 +250,13 @@ def equalize_columns(factor: Tensor, *companions: Tensor) -> tuple[Tensor, ...]:
     return tuple(part.mT for part in columns.split([value.shape[-2] for value in everything], dim=-1))
 
 
-def equalize_columns_(factor: Tensor) -> Tensor:
+def equalize_columns_(factor: Factor) -> Tensor:
     """`equalize_columns` in place: the columns of U (..., d, r) are overwritten; U is returned.
 
     Nothing else is allocated when U is stored by columns (U.mT contiguous), one transposed copy of U otherwise; never
     a Gram matrix.
     """
     check_arguments(equalize_columns_, locals())
-    _check_factor(factor, "factor")  # the chain refuses what is not finite
     if wants_derivative(factor):
         raise ValueError("factor must not require a gradient to be changed in place; use equalize_columns")
     if factor.device.type != "cpu":
@@ -261,11 +264,6 @@ def equalize_columns_(factor: Tensor) -> Tensor:
     columns = factor.mT.contiguous()
     equalize_rows_(columns, factor.shape[-2])
     return factor if columns.data_ptr() == factor.data_ptr() else factor.copy_(columns.mT)
-
-
-def _check_factor(value: Tensor, name: str) -> None:
-    if not isinstance(value, Tensor) or not value.is_floating_point() or value.ndim < 2:
-        raise ValueError(f"{name} must be a floating-point matrix (features, width), got {value!r:.80}")
 
 
 def equalize_rows_(columns: Tensor, size: int) -> None:
@@ -303,7 +301,7 @@ def equalizer(gram: Tensor) -> Tensor:
     return basis.mT.reshape(work.shape).to(checked)
 
 
-def hadamard_equalizer(size: Count, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu") -> Tensor:
+def hadamard_equalizer(size: Count, dtype: torch.dtype = torch.float64, device: Device = "cpu") -> Tensor:
     """Orthogonal Z with entries +-size^(-1/2): diag(Z^T D Z) is constant for EVERY diagonal D (mianjy2018-rem5.2).
 
     Z(2m) = 2^(-1/2) [[Z, Z], [-Z, Z]], normalized once per level (the printed recursion is not orthogonal). With
@@ -319,7 +317,7 @@ def hadamard_equalizer(size: Count, dtype: torch.dtype = torch.float64, device: 
     return matrix * float(size) ** -0.5
 
 
-def schur_horn(values: Tensor, diagonal: Tensor) -> Tensor:
+def schur_horn(values: Spectrum, diagonal: Spectrum) -> Tensor:
     """Orthogonal Q with diag(Q^T diag(values) Q) = diagonal; needs `diagonal` majorized by `values`.
 
     Majorized: equal sums, and the k largest entries of the diagonal never sum to more than the k largest values. This

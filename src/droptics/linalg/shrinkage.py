@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, check_arguments
+from droptics.arguments import Count, Spectrum, check_arguments
 from droptics.arrays import Array
-from droptics.checks import as_float_tensor, check_positive, wants_derivative
+from droptics.checks import as_float_tensor, check_broadcast, check_positive, wants_derivative
 
 
-def shrink(values: Tensor, strength: float | Tensor, width: Count) -> Tensor:
+def shrink(values: Spectrum, strength: float | Tensor, width: Count) -> Tensor:
     """The dropout shrinkage of a spectrum: the minimizer over x with at most `width` entries (mianjy2018-thm3.6).
 
     It minimizes
@@ -67,10 +67,12 @@ def _check_strength(strength: float | Tensor, like: Tensor) -> Tensor:
     value = torch.as_tensor(strength, dtype=like.dtype, device=like.device)
     if not bool(((value >= 0) & torch.isfinite(value)).all()):
         raise ValueError(f"strength must be non-negative and finite, got {strength}")
+    if value.ndim:
+        check_broadcast("strength", value, like.shape[:-1], "one number, or one for each of the spectra in values")
     return value.unsqueeze(-1) if value.ndim else value
 
 
-def allocate(values: Tensor, strengths: Tensor) -> Tensor:
+def allocate(values: Spectrum, strengths: Spectrum) -> Tensor:
     """Shares n of a spectrum for units of unequal strengths: argmin of sum_i strengths_i n_i^2 over n majorized by it.
 
     A factorization of a matrix with singular values s into rank-one terms of norms n exists iff, for every k, the k
@@ -82,7 +84,7 @@ def allocate(values: Tensor, strengths: Tensor) -> Tensor:
     return _pooled(values, strengths, _plain_level)[1]
 
 
-def shrink_unequal(values: Tensor, strengths: Tensor) -> tuple[Tensor, Tensor]:
+def shrink_unequal(values: Spectrum, strengths: Spectrum) -> tuple[Tensor, Tensor]:
     """Shrinkage for units of unequal strengths: the best spectrum x and shares n (droptics-unequal-rates).
 
     They minimize
@@ -156,7 +158,7 @@ def _shrunk_level(spectrum: Array, rates: Array) -> float:
     return float(candidates[kept - 1]) if kept else 0.0
 
 
-def k_support_shrink(values: Tensor, strength: float | Tensor, k: Count) -> Tensor:
+def k_support_shrink(values: Spectrum, strength: float | Tensor, k: Count) -> Tensor:
     """The proximal map of the squared k-support norm (pal2020-thm2.7).
 
     argmin_x ||values - x||^2 + strength ||x||_(k)^2.
@@ -174,7 +176,7 @@ def k_support_shrink(values: Tensor, strength: float | Tensor, k: Count) -> Tens
     check_positive("k", k)
     plain = isinstance(values, Tensor) and values.ndim == 1 and values.device.type == "cpu"
     plain = plain and not wants_derivative(values)
-    if plain and isinstance(strength, float) and 0 <= strength < math.inf and values.is_floating_point():
+    if plain and isinstance(strength, float) and 0 <= strength < math.inf and values.dtype.itemsize >= 4:
         shrunk = _k_support_direct(values.numpy(), strength, k)
         if shrunk is not None:
             return torch.from_numpy(shrunk)

@@ -7,13 +7,13 @@ covariance of the prediction.
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_arguments
+from droptics.arguments import Inputs, check_arguments, checked_rules
+from droptics.checks import check_same_kind
 from droptics.errors import NoClosedForm
 from droptics.models import Autoencoder, Connections, Factorization, LastLayer, Model, TwoLayerLinear
 
@@ -34,13 +34,12 @@ class UnitOutputs(NamedTuple):
         return self.features.unsqueeze(-2) * self.head
 
 
-@singledispatch
-def unit_outputs(model: Model, inputs: Tensor) -> UnitOutputs:
+@checked_rules
+def unit_outputs(model: Model, inputs: Inputs) -> UnitOutputs:
     """What every unit adds to the outputs, for families linear in the mask; one rule per family (droptics-predictive).
 
     A family whose outgoing weights depend on the example returns features of ones and a head with all examples.
     """
-    check_arguments(unit_outputs, locals())
     raise NoClosedForm(
         f"the outputs of {type(model).__name__} are not known to be linear in the mask, so there is no closed form "
         "here; use Enumerate() or MonteCarlo(), or register a rule with unit_outputs.register"
@@ -55,6 +54,7 @@ def is_linear_in_masks(model: Model) -> bool:
 
 @unit_outputs.register
 def _(model: TwoLayerLinear, inputs: Tensor) -> UnitOutputs:
+    check_same_kind({"model": model.V, "inputs": inputs})
     return UnitOutputs(inputs @ model.V, model.U.unsqueeze(-3))
 
 
@@ -67,6 +67,7 @@ def _(model: Autoencoder, inputs: Tensor) -> UnitOutputs:
 # differs unless the inputs are uncorrelated.
 @unit_outputs.register
 def _(model: Connections, inputs: Tensor) -> UnitOutputs:
+    check_same_kind({"model": model.V, "inputs": inputs})
     features = (inputs.unsqueeze(-1) * model.V.unsqueeze(-3)).flatten(-2)
     head = model.U.unsqueeze(-2).expand(*model.U.shape[:-1], model.input_size, model.width).flatten(-2)
     return UnitOutputs(features, head.unsqueeze(-3))

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import check_fields
-from droptics.attacks import Method, Threat, perturb
+from droptics.attacks import Method, Threat
+from droptics.attacks.search import search
 from droptics.data import average
 from droptics.losses import CrossEntropy, Loss, Squared
 from droptics.masks import MaskLaw
@@ -165,15 +166,14 @@ class Adversarial(Objective):
         """Mean loss at the perturbed inputs; the runs of a batch are attacked in turn and trained together."""
         if batch.runs is None:
             generator = batch.generators[0] if batch.generators else None
-            inputs = perturb(
-                lambda points: forward(points, None), batch.inputs, batch.targets, self.threat, self.method, generator
-            )
-            return mean_loss(self.loss, forward(inputs, None), batch)
+            plain = partial(forward, multipliers=None)
+            points = search(plain, batch.inputs, batch.targets, self.threat, self.method, generator).inputs
+            return mean_loss(self.loss, forward(points, None), batch)
         found = []
         for run in range(batch.runs):
             inputs, targets = (part if batch.shared else part[run] for part in (batch.inputs, batch.targets))
             one = partial(forward, multipliers=None, run=run)
-            found.append(perturb(one, inputs, targets, self.threat, self.method, batch.generators[run]))
+            found.append(search(one, inputs, targets, self.threat, self.method, batch.generators[run]).inputs)
         return mean_loss(self.loss, forward(torch.stack(found), None), batch)
 
     def describe(self) -> str:
