@@ -16,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = {
     ".".join(path.relative_to(ROOT / "src").with_suffix("").parts): path
-    for room in ("penalties", "optima", "heads")
+    for room in ("penalties", "spectra", "optima", "heads")
     for path in sorted((ROOT / "src" / "droptics" / room).rglob("[!_]*.py"))
 }
 SOURCES = {name: path.read_text() for name, path in MODULES.items()}

@@ -8,12 +8,12 @@ from scipy.optimize import minimize
 
 from droptics.data import Entries, Moments
 from droptics.envelopes import envelope, induced
-from droptics.envelopes.whitening import whiten
 from droptics.errors import NoClosedForm
 from droptics.masks import Bernoulli, Block, Gaussian, SlidingBlock
 from droptics.models import Autoencoder, Factorization, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.norms import weighted_trace
 from droptics.penalties import penalty, risk
+from droptics.spectra.coordinates import whiten
 
 
 def grid(rows, columns, counts):

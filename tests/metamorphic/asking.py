@@ -12,7 +12,6 @@ from torch import Tensor
 import droptics as d
 from droptics import bounds, coadaptation, landscapes, linalg, norms
 from droptics.data import Moments, Sample
-from droptics.envelopes.two_layer import common_strength
 from droptics.errors import NoClosedForm
 from droptics.losses import CrossEntropy
 from droptics.models import (
@@ -20,6 +19,7 @@ from droptics.models import (
     ReLUNet,
 )
 from droptics.penalties import unit_outputs
+from droptics.spectra import OneRate, action
 from metamorphic.parts import PATH
 from metamorphic.problems import Named, Problem
 
@@ -132,7 +132,7 @@ def rescaled(problem: Problem) -> tuple[Any, ...]:
 def other_factors(problem: Problem) -> tuple[Any, ...]:
     """Optimal factors by another rotation: the same map and the same criterion."""
     best = d.optimum(problem.family, problem.data, problem.masks)
-    if common_strength(problem.masks) is None or not problem.masks.independent:
+    if not isinstance(action(problem.masks), OneRate):
         raise NoClosedForm("all optimal factors are known for one rate")
     turn = torch.linalg.qr(normal(problem.masks.size, problem.masks.size)).Q.to(best.model.U)
     model = d.optimal_factors(best, turn)

@@ -10,13 +10,14 @@ from compare import close
 from descent import descend_two_layer
 
 from droptics.data import Moments, Sample
-from droptics.envelopes.whitening import whiten
 from droptics.masks import Bernoulli, Block, Discrete, SlidingBlock, drop_for_width
 from droptics.models import TwoLayerLinear
 from droptics.norms import k_support
 from droptics.optima import certify, optimum
-from droptics.optima.general import _mixed, frobenius_strength, general_bound, interval_weights, nuclear_strength
+from droptics.optima.two_layer import two_layer_bound
 from droptics.penalties import penalty
+from droptics.spectra.any_law import frobenius_strength, interval_weights, mixed, nuclear_strength
+from droptics.spectra.coordinates import whiten
 
 
 def block_law(beta, width, block):
@@ -262,8 +263,10 @@ def least_of_mixture(values, plain, nuclear, width):
 @pytest.mark.parametrize(("plain", "nuclear"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.3, 0.2), (4.0, 0.01)])
 def test_least_value_under_a_mixture_of_norms(plain, nuclear, width):
     values = np.array([3.0, 2.0, 1.9, 0.1])
-    found = _mixed(torch.from_numpy(values), plain, nuclear, width)
-    assert found == pytest.approx(least_of_mixture(values, plain, nuclear, width), rel=1e-13)
+    shrunk, penalty = mixed(torch.from_numpy(values), plain, nuclear, width)
+    assert float((torch.from_numpy(values) - shrunk).square().sum()) + penalty == pytest.approx(
+        least_of_mixture(values, plain, nuclear, width), rel=1e-13
+    )
 
 
 @pytest.mark.parametrize("masks", [SlidingBlock(0.2, 6, 3), SlidingBlock(0.4, 3, 2, "valid"), laws(4)["discrete"]])
@@ -275,7 +278,7 @@ def test_the_bound_is_the_best_mixture(masks):
         least_of_mixture(values, (1 - w) * plain, w * nuclear, masks.size) + float(white.constant)
         for w in np.linspace(0, 1, 201)
     ]
-    bound, claim = general_bound(white, masks)
+    bound, claim = two_layer_bound(white, masks)
     assert claim == "droptics-mask-bounds"
     assert max(mixtures[0], mixtures[-1]) * (1 - 1e-12) <= bound <= max(mixtures) * (1 + 1e-12)
     assert bound == pytest.approx(max(mixtures), rel=1e-3)

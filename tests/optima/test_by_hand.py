@@ -10,27 +10,19 @@ from compare import close
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from droptics.data import Moments, Sample
-from droptics.envelopes.whitening import whiten
 from droptics.errors import CertificateError
 from droptics.heads.projection import variable_projection
 from droptics.linalg.krylov import Krylov, Operator
 from droptics.masks import Bernoulli, Block, SlidingBlock
 from droptics.models import Autoencoder, Connections, Factorization, TwoLayerLinear
 from droptics.optima import certify, optimal_factors, optimum, optimum_of_map
-from droptics.optima.independent import (
-    Shrinker,
-    _shrunk_array,
-    _shrunk_tensor,
-    _tensor_products,
-    independent_factors,
-    least_value,
-    shrunk_svd,
-    value_of_factors,
-)
 from droptics.optima.krylov import _answer, _bound, _estimated
 from droptics.optima.optimum import Certificate, Optimum, certify_bound, check_certified, rounding
-from droptics.optima.two_layer import two_layer_bound
+from droptics.optima.two_layer import best_factors, two_layer_bound, value_of_factors
 from droptics.penalties import criterion
+from droptics.spectra import OneRate, action
+from droptics.spectra.coordinates import whiten
+from droptics.spectra.decomposition import _elsewhere, _on_cpu, kept_values, least_value, shrunk_svd
 
 HALF = Bernoulli(0.5, 2)  # lambda = 1
 UNEQUAL = Bernoulli(torch.tensor([0.5, 0.75], dtype=torch.float64), 2)  # lambda = 1 and 3
@@ -95,33 +87,33 @@ def test_tied_networks_fall_back_on_the_bound_of_untied_ones():
 
 
 @pytest.mark.parametrize("law", [HALF, UNEQUAL])
-def test_shrinkers_give_the_minimum_and_its_penalty(law):
-    shrinking = Shrinker.of(law)
+def test_actions_give_the_minimum_and_its_penalty(law):
+    acting = action(law)
     strengths = law.relative_variance.numpy()
-    assert shrinking.width == 2
-    assert (shrinking.common is None) == (law is UNEQUAL)
-    values = np.array([3.0, 1.0, 0.5])
-    kept, penalty = shrinking(values)
+    assert acting.size == 2
+    assert isinstance(acting, OneRate) == (law is HALF)
+    values = torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64)
+    kept, penalty = kept_values(acting, values)
     # two units of norms n_1 + n_2 = the kept value: the best split is n proportional to 1 / lambda
     weight = 1 / (1 / strengths).sum()
     mu = 3 * weight / (1 + weight)
     close(kept, [3 - mu], relative=1e-13)
     close(penalty, weight * (3 - mu) ** 2, relative=1e-13)
-    close(least_value(10.25, values, kept, penalty), mu**2 + 1.25 + penalty, relative=1e-13)
+    close(least_value(10.25, values.numpy(), kept.numpy(), penalty), mu**2 + 1.25 + penalty, relative=1e-13)
 
 
 @pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4)])
 @pytest.mark.parametrize("law", [Bernoulli(0.2, 3), Bernoulli(torch.tensor([0.1, 0.3, 0.2]).double(), 3)])
 def test_leading_triples_of_tall_and_wide_targets(shape, law):
     target = normal(*shape)
-    left, values, right, least = shrunk_svd(target, Shrinker.of(law))
-    U, s, Vt = np.linalg.svd(target.numpy(), full_matrices=False)
-    kept, penalty = Shrinker.of(law)(s)
+    left, values, right, least = shrunk_svd(target, action(law))
+    U, s, Vt = torch.linalg.svd(target, full_matrices=False)
+    kept, penalty = kept_values(action(law), s)
     close(values, kept, relative=1e-12)
     close((left * values) @ right.mT, (U[:, : len(kept)] * kept) @ Vt[: len(kept)], relative=1e-11)
     close(least, ((s[: len(kept)] - kept) ** 2).sum() + (s[len(kept) :] ** 2).sum() + penalty, relative=1e-11)
-    A, H, rank, again = independent_factors(target, law, Shrinker.of(law))
-    assert rank == len(kept)
+    A, H, rank, again, method = best_factors(target, action(law), law)
+    assert (rank, method) == (len(kept), "closed form")
     assert A.shape == (shape[0], 3)
     assert H.shape == (shape[1], 3)
     close(A @ H.mT, (left * values) @ right.mT, relative=1e-11)
@@ -131,21 +123,20 @@ def test_leading_triples_of_tall_and_wide_targets(shape, law):
 def test_tiny_values_that_are_kept_have_accurate_vectors():
     left, right = torch.linalg.qr(normal(6, 2)).Q, torch.linalg.qr(normal(5, 2)).Q
     target = (left * torch.tensor([1.0, 1e-6], dtype=torch.float64)) @ right.mT
-    found, values, other, _ = shrunk_svd(target, Shrinker.of(Bernoulli(1e-9, 2)))
+    found, values, other, _ = shrunk_svd(target, action(Bernoulli(1e-9, 2)))
     assert len(values) == 2
     close(found.mT @ found, torch.eye(2), relative=1e-9)
     close(other.mT @ other, torch.eye(2), relative=1e-9)
 
 
 @pytest.mark.parametrize("isotropic", [True, False])
-@pytest.mark.parametrize("law", [Bernoulli(0.4, 5), Bernoulli(torch.linspace(0.1, 0.5, 5).double(), 5)])
+@pytest.mark.parametrize(
+    "law", [Bernoulli(0.4, 5), Bernoulli(torch.linspace(0.1, 0.5, 5).double(), 5), SlidingBlock(0.2, 5, 3)]
+)
 def test_the_value_of_factors_is_their_criterion(isotropic, law):
     model = TwoLayerLinear(normal(3, 5), normal(4, 5))
     data = Moments.of_map(normal(3, 4)) if isotropic else Moments.of_sample(weighted_sample())
-    moment = None if isotropic else data.xx
-    energy = float(data.yy.trace())
-    value = value_of_factors(model.U, model.V, data.yx, moment, energy, Shrinker.of(law))
-    close(value, float(criterion(model, data, law)), relative=1e-12)
+    close(value_of_factors(model.U, model.V, data, law), float(criterion(model, data, law)), relative=1e-12)
 
 
 def test_bounds_of_other_laws_are_those_of_their_kind():
@@ -221,22 +212,13 @@ def test_what_runs_on_other_devices_is_what_runs_here(shape, rate):
     left, right = torch.linalg.qr(normal(shape[0], 2)).Q, torch.linalg.qr(normal(shape[1], 2)).Q
     # at the small rate the second value is kept and too small for the Gram matrix
     target = (left * torch.tensor([3.0, 3e-6], dtype=torch.float64)) @ right.mT
-    shrinking = Shrinker.of(Bernoulli(rate, 2))
-    here, there = _shrunk_array(target.numpy(), shrinking), _shrunk_tensor(target, shrinking)
-    close(there[1], here[1], relative=1e-12)
-    close((there[0] * there[1]) @ there[2].mT, (here[0] * here[1]) @ here[2].T, relative=1e-13)
-    close(there[3], here[3], relative=1e-12, scale=9.0)
-    for vectors in (there[0], there[2], torch.from_numpy(here[0].copy()), torch.from_numpy(here[2].copy())):
+    for law in (Bernoulli(rate, 2), Block(rate, 4, 2)):
+        here, there = _on_cpu(target, action(law)), _elsewhere(target, action(law))
+        close(there[1], here[1], relative=1e-12)
+        close((there[0] * there[1]) @ there[2].mT, (here[0] * here[1]) @ here[2].mT, relative=1e-13)
+        close(there[3], here[3], relative=1e-12, scale=9.0)
+    for vectors in (there[0], there[2], here[0], here[2]):
         close(vectors.mT @ vectors, torch.eye(len(there[1])), relative=1e-9)
-
-
-@pytest.mark.parametrize("moment", [None, Moments.of_sample(weighted_sample()).xx])
-def test_products_of_factors_on_other_devices(moment):
-    U, V, cross = normal(3, 5), normal(4, 5), normal(3, 4)
-    inner, products = _tensor_products(U, V, cross, moment)
-    close(inner, (cross * (U @ V.mT)).sum(), relative=1e-13)
-    hidden = V if moment is None else moment @ V
-    close(products, (U.mT @ U) * (V.mT @ hidden), relative=1e-13)
 
 
 @pytest.mark.parametrize("law", [SlidingBlock(0.3, 4, 2), Block(0.3, 4, 2), Bernoulli(0.3, 4)])
@@ -316,20 +298,24 @@ SPECTRA = {
 def test_bounds_of_an_unfinished_basis_stay_below_the_least_value(spectrum, law):
     values = torch.from_numpy(SPECTRA[spectrum])
     M = (torch.linalg.qr(normal(30, 30)).Q * values) @ torch.linalg.qr(normal(40, 30)).Q.mT
-    run, shrinking = Krylov(Operator.of(M), 3), Shrinker.of(law)
+    run, acting = Krylov(Operator.of(M), 3), action(law)
     energy = float(M.square().sum())
-    kept, penalty = shrinking(SPECTRA[spectrum])
-    least = least_value(energy, SPECTRA[spectrum], kept, penalty)
+
+    def least_of(values):
+        kept, penalty = kept_values(acting, torch.from_numpy(values))
+        return least_value(energy, values, kept.numpy(), penalty)
+
+    least = least_of(SPECTRA[spectrum])
     bounds = []
     while run.size < run.limit:
         run.grow()
         ritz = run.ritz()
-        bounds.append(_bound(run, ritz, shrinking, 5, energy))
+        bounds.append(_bound(run, ritz, acting, energy))
         assert bounds[-1] <= least + 1e-12 * energy
         # what is hoped for before a bound is computed: never less than nothing, or not to be known yet
-        found = least_value(energy, ritz.values, *shrinking(ritz.values))
+        found = least_of(ritz.values)
         assert found >= least - 1e-12 * energy
-        assert _estimated(ritz, shrinking, 5, found, energy) >= -1e-12 * energy
+        assert _estimated(ritz, acting, found, energy) >= -1e-12 * energy
     close(bounds[-1], least, relative=1e-11, scale=energy)
     if spectrum in ("exponential", "step"):  # long before the basis is complete, the bound is tight
         close(bounds[5], least, relative=1e-3, scale=energy)
@@ -343,16 +329,17 @@ def test_products_that_are_not_those_of_a_map_are_refused(factor, dtype, allowed
     operator = Operator.of(matrix)
     run = Krylov(operator, 9)
     run.grow()
-    kept, penalty = Shrinker.of(law)(run.ritz().values)
-    least = least_value(operator.energy, run.ritz().values, kept, penalty)
+    values, acting = run.ritz().values, action(law)
+    kept, penalty = kept_values(acting, torch.from_numpy(values))
+    least = least_value(operator.energy, values, kept.numpy(), penalty)
     close(operator.energy, matrix.double().square().sum(), relative=1e-6)
     for share in (0.0, 0.5):
-        found = _answer(operator, run.ritz(), kept, law, least + share * allowed * operator.energy, run.steps, 1e-12)
+        found = _answer(operator, run.ritz(), kept, acting, least + share * allowed * operator.energy, run.steps, 1e-12)
         assert (found.rank, found.tolerance, found.scale) == (len(kept), allowed, operator.energy)
         close(found.objective, least, relative=allowed / 10, scale=operator.energy)
         assert found.method.startswith("block Krylov, 1 steps")
     with pytest.raises(CertificateError, match="the products are not M"):
-        _answer(operator, run.ritz(), kept, law, least + 2 * allowed * operator.energy, run.steps, 1e-12)
+        _answer(operator, run.ritz(), kept, acting, least + 2 * allowed * operator.energy, run.steps, 1e-12)
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-12, 1e-3])

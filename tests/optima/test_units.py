@@ -15,14 +15,14 @@ from torch.utils._pytree import tree_leaves
 
 from droptics.data import Data, Entries, Moments, Sample
 from droptics.envelopes import envelope, induced
-from droptics.envelopes.whitening import whiten
 from droptics.equalization import equalize, imbalance
 from droptics.errors import CertificateError
 from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
 from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, LastLayer, TwoLayerLinear
 from droptics.optima import certify, optimal_head, optimum, optimum_of_map
-from droptics.optima.general import alternate
+from droptics.optima.stationary import alternate
 from droptics.penalties import criterion
+from droptics.spectra.coordinates import whiten
 
 FAMILIES = {
     "two layers": (TwoLayerLinear, Bernoulli(0.3, 3)),

@@ -24,7 +24,7 @@ FLOORS = [
         *("plots", "gpu", "terminal", "transforms"),
     ],
     ["data", "masks", "models"],
-    ["penalties", "datasets"],
+    ["penalties", "spectra", "datasets"],
     ["envelopes", "equalization", "optima", "landscapes", "bounds", "coadaptation", "heads", "predictions"],
     ["attacks", "training", "layers", "recommenders"],
     ["audits"],

@@ -24,6 +24,9 @@ def test_no_import_goes_up():
         ("penalties/penalty.py", "import droptics", "not a room"),
         ("penalties/penalty.py", "import matplotlib.pyplot", "only plots"),
         ("models/model.py", "from .relu import ReLUNet", "relative import"),
+        ("masks/law.py", "from droptics.spectra import action", "must not import spectra"),
+        ("spectra/actions.py", "from droptics.penalties import penalty", "must not import penalties"),
+        ("spectra/kinds.py", "from droptics.envelopes import induced", "must not import envelopes"),
         ("basement.py", "import torch", "not a room of the house"),
     ],
 )

@@ -24,41 +24,26 @@ from droptics.checks import is_transformed
 from droptics.data import Data, Moments
 from droptics.envelopes.envelope import Value, envelope_rule, induced_rule
 from droptics.envelopes.rounding import deep_rounding, norm_rounding
-from droptics.envelopes.whitening import Root
 from droptics.errors import NoClosedForm
-from droptics.masks import Block, MaskLaw
+from droptics.masks import MaskLaw
 from droptics.models import DeepLinear
 from droptics.penalties.closed_form import input_moment, layer_laws
 from droptics.penalties.rounding import deferred
+from droptics.spectra import OneRate, action
+from droptics.spectra.roots import Root
 from droptics.transforms import opaque
 
 MAX_SWEEPS = 20_000
 
 
-def layer_strength(law: MaskLaw) -> Tensor:
-    """The number a with  min penalty of one masked layer >= a ||.||_*^2:  1 / sum_u (1 / lambda_u).
-
-    Uncorrelated units: by Cauchy-Schwarz, sum_u lambda_u p_u^2 >= (sum_u p_u)^2 / sum_u (1 / lambda_u) with p_u the
-    norm of what unit u contributes; blocks of r units: ||B_I||_F^2 >= ||B_I||_*^2 / r first. Equal rates give
-    lambda / width, and for uncorrelated units the bound is then attained. Other laws (whose characteristic matrix is
-    positive semi-definite) get 0.
-    """
-    if law.independent or isinstance(law, Block):
-        variance = law.relative_variance
-        safe = torch.where(variance > 0, variance, torch.ones_like(variance))
-        return torch.where((variance > 0).all(), 1 / (1 / safe).sum(), torch.zeros_like(safe[0]))
-    return torch.zeros_like(law.mean[0])
-
-
 def exact_strengths(laws: tuple[MaskLaw, ...]) -> Tensor:
     """lambda_i / width_i of layers whose units are independent with one rate; refuses other laws."""
-    for position, law in enumerate(laws):
-        variance = law.relative_variance
-        level = 1e-12 * float(variance.detach().abs().max())
-        if not law.independent or float((variance - variance[0]).detach().abs().max()) > level:
+    acting = [action(law) for law in laws]
+    for position, layer in enumerate(acting):
+        if not isinstance(layer, OneRate):
             raise NoClosedForm(
                 f"the exact induced penalty of DeepLinear needs independent units with one rate per layer; "
-                f"layer {position} has {type(law).__name__} with other rates; use certify for a lower bound"
+                f"layer {position} has {type(laws[position]).__name__} with other rates; use certify for a lower bound"
             )
     return torch.stack([law.relative_variance.mean() / law.size for law in laws])
 
@@ -123,7 +108,7 @@ def input_root(data: Data, noise: MaskLaw | None = None) -> Root:
     moments = Moments.of(data.to(torch.float64))
     second = moments.xx
     if noise is not None:
-        second = second + noise.characteristic.to(second) * second
+        second = second + noise.hadamard(second)
     return Root.of_moment(second, moments.rounding)
 
 
@@ -143,7 +128,7 @@ def _input_penalty(model: DeepLinear, data: Data, law: MaskLaw | None) -> Tensor
         return 0.0
     second = input_moment(model, data).double()
     matrix = model.matrix().double()
-    return ((matrix @ (law.characteristic.to(second) * second)) * matrix).sum((-2, -1))
+    return ((matrix @ law.hadamard(second)) * matrix).sum((-2, -1))
 
 
 @induced_rule.register

@@ -11,9 +11,10 @@ from torch import Tensor
 from droptics.arguments import Matrix, Seed, check_arguments
 from droptics.checks import as_float_tensor, check_positive, check_same_kind, check_size
 from droptics.data import Data
-from droptics.envelopes.whitening import EPS, Root, whiten
 from droptics.errors import CertificateError
 from droptics.models import DeepLinear, Factorization, TwoLayerLinear
+from droptics.spectra.coordinates import whiten
+from droptics.spectra.roots import EPS, Root
 
 
 def joint_equalizer(U: Matrix, V: Matrix, seed: Seed = 0) -> Tensor:

@@ -11,12 +11,13 @@ from torch import Tensor
 
 from droptics.arguments import Count, check_arguments
 from droptics.data import Data, Moments
-from droptics.envelopes.two_layer import check_isotropic, common_strength
 from droptics.errors import NoClosedForm
 from droptics.landscapes.inspection import Inspection, inspect
 from droptics.linalg import equalize_columns
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, Model
+from droptics.spectra import OneRate, action
+from droptics.spectra.coordinates import check_isotropic
 
 Group = tuple[int, tuple[int, ...]]
 
@@ -71,10 +72,11 @@ def critical_points(family: type[Model], data: Data, masks: MaskLaw, limit: Coun
         name = getattr(family, "__name__", family)
         raise NoClosedForm(f"all critical points are known for Autoencoder, not for {name}; inspect one model instead")
     moments = Moments.of(data)
-    strength = common_strength(masks) if masks.independent else None
-    if strength is None:
+    acting = action(masks)
+    if not isinstance(acting, OneRate):
         raise NoClosedForm("all critical points are known for independent units with one rate, such as Bernoulli")
     check_isotropic(moments)
+    strength = acting.rate
     scale = float(moments.xx.diagonal().mean())
     values, vectors = torch.linalg.eigh((moments.yx + moments.yx.mT).double() / (2 * scale))
     values, vectors = values.flip(0), vectors.flip(1)

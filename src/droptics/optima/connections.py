@@ -20,14 +20,15 @@ import torch
 from torch import Tensor
 
 from droptics.data import Data, Moments
-from droptics.envelopes.two_layer import common_strength
-from droptics.envelopes.whitening import EPS, whiten
 from droptics.errors import NoClosedForm
 from droptics.linalg import equalize_columns, shrink
 from droptics.masks import MaskLaw
 from droptics.models import Connections
 from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
+from droptics.spectra import OneRate, Rates, action
+from droptics.spectra.coordinates import whiten
+from droptics.spectra.roots import EPS
 
 CLAIM = "droptics-connections"
 STEPS = 5_000
@@ -104,8 +105,8 @@ def _without_masks(data: Data, width: int) -> tuple[float, Tensor]:
     return white.floor(float(values[width:].square().sum())), solution
 
 
-@optimum_rule(Connections)
-def connections_optimum(data: Data, masks: MaskLaw) -> Optimum:
+@optimum_rule.register(Connections)
+def connections_optimum(family: type[Connections], data: Data, masks: MaskLaw) -> Optimum:
     """The best two-layer network under DropConnect with one rate; masks cover the inputs x width weights.
 
     Certified when the rank of the convex solution does not exceed the width; otherwise the best network found, whose
@@ -113,13 +114,13 @@ def connections_optimum(data: Data, masks: MaskLaw) -> Optimum:
     """
     moments, target, correlation, inverse = _scaled(data)
     inputs = len(inverse)
-    strength = common_strength(masks) if masks.independent else None
-    if strength is None or masks.size % inputs:
+    weights = action(masks)
+    if not isinstance(weights, OneRate) or masks.size % inputs:
         raise NoClosedForm(
             f"the optimum of Connections needs one independent coin of one rate per weight, got "
             f"{type(masks).__name__} of size {masks.size} for {inputs} inputs; use Bernoulli(drop, {inputs} * width)"
         )
-    width = masks.size // inputs
+    width, strength = masks.size // inputs, weights.rate
     total = float(torch.trace(moments.yy))
     bound, solution = _without_masks(data, width)
     if strength > 0:
@@ -137,7 +138,7 @@ def connections_optimum(data: Data, masks: MaskLaw) -> Optimum:
         torch.nn.functional.pad(left[:, :rank] * roots, padding),
         torch.nn.functional.pad(inverse[:, None] * right[:rank].mT * roots, padding),
     )
-    model = Connections(U.to(data.dtype), V.to(data.dtype))
+    model = family(U.to(data.dtype), V.to(data.dtype))
     value = objective(model, data, masks)
     return Optimum(model, value, bound, rank, CLAIM, total, rounding(data.dtype), "proximal gradient")
 
@@ -146,7 +147,8 @@ def connections_optimum(data: Data, masks: MaskLaw) -> Optimum:
 def _(model: Connections, data: Data, masks: MaskLaw) -> tuple[float, str]:
     """The convex bound; unequal rates count like the smallest, correlated laws like none."""
     bound, _ = _without_masks(data, model.width)
-    least = float(masks.relative_variance.min()) if masks.independent else 0.0
+    weights = action(masks)
+    least = float(weights.strengths.min()) if isinstance(weights, Rates) else 0.0
     if least > 0:
         moments, target, correlation, _ = _scaled(data)
         beta = least / model.width

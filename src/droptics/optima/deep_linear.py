@@ -18,14 +18,15 @@ from torch import Tensor
 
 from droptics.arguments import check_arguments
 from droptics.data import Data, Moments, Sample
-from droptics.envelopes.deep_linear import exact_strengths, layer_strength, split_laws
+from droptics.envelopes.deep_linear import exact_strengths, split_laws
 from droptics.envelopes.deep_network import least_penalty_network
-from droptics.envelopes.whitening import White, whiten
 from droptics.masks import MaskLaw, Product
 from droptics.models import DeepLinear
 from droptics.optima.allocations import Allocation, best_allocation, water_fill
 from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
+from droptics.spectra import action
+from droptics.spectra.coordinates import White, whiten
 
 CLAIM = "droptics-deep-optimum"
 
@@ -38,7 +39,6 @@ def _spectrum(white: White, width: int) -> tuple[Tensor, Tensor, Tensor]:
     return left[:, :rank], values[:rank], right[:rank]
 
 
-@optimum_rule(DeepLinear)
 def deep_optimum(data: Data, masks: MaskLaw) -> Optimum:
     """The best deep linear network under dropout with one rate per hidden layer (droptics-deep-optimum).
 
@@ -72,6 +72,11 @@ def deep_optimum(data: Data, masks: MaskLaw) -> Optimum:
     return Optimum(model, value, bound, int(kept.sum()), CLAIM, white.energy, rounding(data.dtype), method)
 
 
+@optimum_rule.register(DeepLinear)
+def _(family: type[DeepLinear], data: Data, masks: MaskLaw) -> Optimum:
+    return deep_optimum(data, masks)
+
+
 def gain_ceiling(values: Tensor, strengths: Tensor, found: Allocation) -> float:
     """The least proved upper bound on how far dropout training can get below tr E[y y^T]."""
     array = _array(values)
@@ -96,10 +101,10 @@ def _(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[float, str]:
     laws, inputs = split_laws(model, masks)
     if inputs is not None:
         moments = Moments.of(data.to(torch.float64))
-        second = moments.xx + inputs.characteristic.to(moments.xx) * moments.xx
+        second = moments.xx + inputs.hadamard(moments.xx)
         data = Moments((second + second.mT) / 2, moments.yx, moments.yy, rounding=moments.rounding)
     white = whiten(data)
     _, values, _ = _spectrum(white, min(model.hidden_sizes))
-    strengths = torch.stack([layer_strength(law) for law in laws]).detach()
+    strengths = torch.stack([action(law).nuclear.to(values) for law in laws]).detach()
     ceiling = gain_ceiling(values, strengths, best_allocation(_array(values), _array(strengths)))
     return white.energy - ceiling - white.slack, CLAIM

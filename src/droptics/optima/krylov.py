@@ -10,15 +10,17 @@ import numpy as np
 import torch
 
 from droptics.arguments import Count, NonNegative, Seed, check_arguments
+from droptics.arrays import Array
 from droptics.checks import as_float_tensor
-from droptics.envelopes.whitening import EPS
-from droptics.equalization.two_layer import spread
 from droptics.errors import CertificateError, NoClosedForm
 from droptics.linalg.krylov import Krylov, Operator, Ritz, upper_values
 from droptics.masks import MaskLaw
 from droptics.models import TwoLayerLinear
-from droptics.optima.independent import Shrinker, independent_factors, least_value, value_of_factors
 from droptics.optima.optimum import Optimum, check_certified, rounding
+from droptics.optima.two_layer import best_factors
+from droptics.spectra import Rates, action
+from droptics.spectra.decomposition import kept_values, least_value
+from droptics.spectra.roots import EPS
 
 FIRST_CHECK = 4
 # Dense maps up to this size are decomposed: faster than any Krylov space.
@@ -50,12 +52,13 @@ def optimum_of_map(
         energy: ||M||_F^2 when it is known; a linear operator is otherwise applied to every unit vector once.
     """
     check_arguments(optimum_of_map, locals())
-    if not masks.independent:
+    acting = action(masks)
+    if not isinstance(acting, Rates):
         raise NoClosedForm(f"optimum_of_map needs independent units, got {type(masks).__name__}; use optimum instead")
     if isinstance(matrix, np.ndarray):
         matrix = torch.from_numpy(np.ascontiguousarray(matrix))
     if isinstance(matrix, torch.Tensor) and matrix.layout == torch.strided and min(matrix.shape) <= DENSE:
-        return _dense(matrix, masks)
+        return _dense(matrix, acting, masks)
     operator = Operator.of(matrix, energy)
     tall = operator.shape[0] > operator.shape[1]
     if tall:  # only on the shorter side does a complete basis hold the range of every map; the criterion is symmetric
@@ -67,7 +70,6 @@ def optimum_of_map(
             rough=operator.rough[::-1],
         )
     run = Krylov(operator, block, seed)
-    shrinking = Shrinker.of(masks)
     aim = tolerance * operator.energy
     check, best = FIRST_CHECK, -np.inf
     while True:
@@ -76,19 +78,18 @@ def optimum_of_map(
         if not done and run.size < check * run.block:
             continue
         ritz = run.ritz()
-        kept, penalty = shrinking(ritz.values)
-        found = least_value(operator.energy, ritz.values, kept, penalty)
-        if done or _estimated(ritz, shrinking, masks.size, found, operator.energy) <= aim:
-            best = max(best, _bound(run, ritz, shrinking, masks.size, operator.energy))
+        kept, found = _least(acting, ritz.values, operator.energy)
+        if done or _estimated(ritz, acting, found, operator.energy) <= aim:
+            best = max(best, _bound(run, ritz, acting, operator.energy))
             if done or found - best <= aim:
                 break
         check = max(check + 1, int(1.2 * check))
-    answer = _answer(operator, ritz, kept, masks, best, run.steps, tolerance)
+    answer = _answer(operator, ritz, kept, acting, best, run.steps, tolerance)
     U, V = answer.model.tensors
     return replace(answer, model=TwoLayerLinear(V, U)) if tall else answer
 
 
-def _dense(matrix: torch.Tensor, masks: MaskLaw) -> Optimum:
+def _dense(matrix: torch.Tensor, acting: Rates, masks: MaskLaw) -> Optimum:
     dtype, matrix = matrix.dtype, matrix.detach()
     energy = (
         float(torch.linalg.vector_norm(matrix, dtype=torch.float64)) ** 2 if matrix.is_floating_point() else math.nan
@@ -96,42 +97,42 @@ def _dense(matrix: torch.Tensor, masks: MaskLaw) -> Optimum:
     if not (matrix.ndim == 2 and math.isfinite(energy)):
         as_float_tensor(matrix, "matrix", 2)
         raise ValueError(f"matrix must have a finite squared norm, got {energy}; scale it down")
-    shrinking = Shrinker.of(masks)
     exact = matrix.double()
-    U, V, rank, least = independent_factors(exact, masks, shrinking)
+    U, V, rank, least, method = best_factors(exact, acting, masks)
     model = TwoLayerLinear(U.to(dtype), V.to(dtype))
-    objective = value_of_factors(model.U.double(), model.V.double(), exact, None, energy, shrinking)
+    U, V = model.U.double(), model.V.double()
+    objective = energy - 2 * float(torch.vdot(U.flatten(), (exact @ V).flatten())) + _quadratic(U, V, acting)
     bound = least - 4 * sum(matrix.shape) * EPS * energy
-    return check_certified(Optimum(model, objective, bound, rank, shrinking.claim, energy, rounding(dtype)))
+    return check_certified(Optimum(model, objective, bound, rank, acting.claim, energy, rounding(dtype), method))
 
 
-def _quadratic(U: torch.Tensor, V: torch.Tensor, masks: MaskLaw) -> float:
+def _quadratic(U: torch.Tensor, V: torch.Tensor, acting: Rates) -> float:
     """||U V^T||^2 + penalty."""
     products = (U.mT @ U) * (V.mT @ V)
-    strengths = masks.relative_variance.detach().to(U)
-    return float(products.sum()) + float(strengths @ products.diagonal())
+    return float(products.sum() + acting.strengths.detach().to(U) @ products.diagonal())
 
 
-def _least(shrinking: Shrinker, values: np.ndarray[Any, Any], energy: float) -> float:
-    kept, penalty = shrinking(values)
-    return least_value(energy, values, kept, penalty)
+def _least(acting: Rates, values: Array, energy: float) -> tuple[torch.Tensor, float]:
+    """What is kept of a spectrum, and the least of ||T - A||^2 + penalty."""
+    kept, penalty = kept_values(acting, torch.from_numpy(values))
+    return kept, least_value(energy, values, kept.numpy(), penalty)
 
 
-def _estimated(ritz: Ritz, shrinking: Shrinker, width: int, found: float, energy: float) -> float:
+def _estimated(ritz: Ritz, acting: Rates, found: float, energy: float) -> float:
     """The gap that a bound would give if the rest of the spectrum began at the next value of the basis."""
-    kept, _ = shrinking(ritz.values)
+    kept, _ = _least(acting, ritz.values, energy)
     count = ritz.found()
     if len(kept) > count or count >= len(ritz.values):
         return float("inf")
     # the test that follows leaves a margin of some per cent
     rest = 1.05 * float(ritz.values[count])
-    level = _level(ritz, kept, width)
+    level = _level(ritz, kept, acting.size)
     if rest >= level:
         return float("inf")
-    return found - _least(shrinking, upper_values(ritz, count, rest, level, width), energy)
+    return found - _least(acting, upper_values(ritz, count, rest, level, acting.size), energy)[1]
 
 
-def _level(ritz: Ritz, kept: np.ndarray[Any, Any], width: int) -> float:
+def _level(ritz: Ritz, kept: torch.Tensor, width: int) -> float:
     """Values below this one do not matter: the threshold, or the last kept value when the width is used up."""
     rank = len(kept)
     if rank == 0:
@@ -139,44 +140,43 @@ def _level(ritz: Ritz, kept: np.ndarray[Any, Any], width: int) -> float:
     lowest = float(ritz.values[rank - 1])
     if rank == width:
         return lowest * (1 - 1e-6)
-    return min(lowest, float(ritz.values[rank - 1] - kept[-1])) * (1 - 1e-9)
+    return min(lowest, lowest - float(kept[-1])) * (1 - 1e-9)
 
 
-def _bound(run: Krylov, ritz: Ritz, shrinking: Shrinker, width: int, energy: float) -> float:
+def _bound(run: Krylov, ritz: Ritz, acting: Rates, energy: float) -> float:
     """A lower bound on the criterion of every network of this width."""
+    kept, least = _least(acting, ritz.values, energy)
     if ritz.complete:
-        return _least(shrinking, ritz.values, energy)
-    kept, _ = shrinking(ritz.values)
+        return least
+    width = acting.size
     sharp = _level(ritz, kept, width)
     count = ritz.found()
     rest = run.rest_bound(ritz, count, 0.98 * sharp)
     levels = [rest * (1 + step) for step in (1e-3, 1e-2, 1e-1)]
     if sharp > rest:
         levels.append(sharp)
-    return max(_least(shrinking, upper_values(ritz, count, rest, level, width), energy) for level in levels)
+    return max(_least(acting, upper_values(ritz, count, rest, level, width), energy)[1] for level in levels)
 
 
 def _answer(  # parameters: what the search found, once
     operator: Operator,
     ritz: Ritz,
-    kept: np.ndarray[Any, Any],
-    masks: MaskLaw,
+    kept: torch.Tensor,
+    acting: Rates,
     bound: float,
     steps: int,
     tolerance: float,
 ) -> Optimum:
     left, right = ritz.triples(len(kept))
-    values = torch.from_numpy(np.ascontiguousarray(kept)).to(ritz.basis)
-    U, V = spread(left, values, right, masks)
+    U, V = acting.spread(left, kept.to(ritz.basis), right)
     # <M, U V^T> = <M^T U, V>, and M^T Q was computed: no formula for the optimal value enters
     inner = float(((ritz.images @ (ritz.basis.mT @ U)) * V).sum())
-    objective = operator.energy - 2 * inner + _quadratic(U, V, masks)
+    objective = operator.energy - 2 * inner + _quadratic(U, V, acting)
     method = f"block Krylov, {steps} steps; the bound holds with probability 1 - 1e-10 over the seed"
-    claim = Shrinker.of(masks).claim
     allowed = max(tolerance, rounding(operator.dtype))
     # products are rounded in the precision of the operator
     bound -= 4 * ritz.basis.shape[1] * torch.finfo(operator.dtype).eps * operator.energy
-    found = Optimum(TwoLayerLinear(U, V), objective, bound, len(kept), claim, operator.energy, allowed, method)
+    found = Optimum(TwoLayerLinear(U, V), objective, bound, len(kept), acting.claim, operator.energy, allowed, method)
     if found.gap < -allowed * operator.energy:
         raise CertificateError(f"objective {objective:.12g} lies below its bound {bound:.12g}: the products are not M")
     return found

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from droptics.arguments import check_arguments
 from droptics.checks import check_size
 from droptics.data import Data, Sample
-from droptics.envelopes.whitening import EPS, Root, White
 from droptics.errors import NoClosedForm
 from droptics.linalg.gram import gram
 from droptics.linalg.scales import equilibrate
@@ -28,6 +27,8 @@ from droptics.models.modules import linear_layer
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
 from droptics.optima.two_layer import two_layer_bound
 from droptics.penalties.evaluation import check_triple
+from droptics.spectra.coordinates import White
+from droptics.spectra.roots import EPS, Root
 
 HEAD = "droptics-head"
 CAPACITY = "pal2020-prop3.3"
@@ -157,15 +158,15 @@ def _targets(sample: Sample) -> tuple[Tensor, Tensor]:
     return targets, weights / weights.sum()
 
 
-@optimum_rule(LastLayer)
-def head_optimum(data: Data, masks: MaskLaw) -> Optimum:
+@optimum_rule.register(LastLayer)
+def head_optimum(family: type[LastLayer], data: Data, masks: MaskLaw) -> Optimum:
     """The best linear head with bias on features that are given as the inputs of a Sample (droptics-head).
 
     Cost: one Gram matrix of the features and its Cholesky factor.
 
     >>> from droptics.masks import Bernoulli
     >>> data = Sample(torch.ones(2, 1, dtype=torch.float64), torch.tensor([1.0, 3.0], dtype=torch.float64))
-    >>> head_optimum(data, Bernoulli(0.5, 1)).objective
+    >>> head_optimum(LastLayer, data, Bernoulli(0.5, 1)).objective
     1.0
     """
     if not isinstance(data, Sample) or data.inputs.ndim != 2:

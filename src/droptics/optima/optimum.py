@@ -1,15 +1,16 @@
 """optimum and certify: the best that any model of a family can do, and how far a given model is from it.
 
-Rules are registered by family: `@optimum_rule(Family)` for a function of (data, masks), `certify_bound.register` for
-a function of (model, data, masks). Both live beside the mathematics they implement, in the other files of this room.
+Rules are registered by family, and subclasses inherit them: `optimum_rule.register(Family)` for a function of
+(family, data, masks), `certify_bound.register` for a function of (model, data, masks). Both live beside the mathematics
+they implement, in the other files of this room.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
+from typing import Any
 
 import torch
 
@@ -110,18 +111,11 @@ def _check_gap(objective: float, bound: float, scale: float, own: float = 0.0) -
         )
 
 
-Rule = Callable[[Data, MaskLaw], Optimum]
-_RULES: dict[type[Model], Rule] = {}
-
-
-def optimum_rule(family: type[Model]) -> Callable[[Rule], Rule]:
-    """Register the function that finds the optimum of a family."""
-
-    def register(rule: Rule) -> Rule:
-        _RULES[family] = rule
-        return rule
-
-    return register
+@singledispatch
+def optimum_rule(family: Any, data: Data, masks: MaskLaw) -> Optimum:
+    """The best model of a family: the rule of the class that is asked for, not of its type."""
+    known = ", ".join(sorted(item.__name__ for item in optimum_rule.registry if item is not object))
+    raise NoClosedForm(f"no optimum is known for {getattr(family, '__name__', family)}; families with one: {known}")
 
 
 def optimum(family: type[Model], data: Data, masks: MaskLaw) -> Optimum:
@@ -134,11 +128,8 @@ def optimum(family: type[Model], data: Data, masks: MaskLaw) -> Optimum:
         raise ValueError(f"masks must be a droptics MaskLaw, got {type(masks).__name__}")
     if not isinstance(data, Data):
         raise ValueError(f"data must be a droptics Data, got {type(data).__name__}")
-    rule = _RULES.get(family)
-    if rule is None:
-        known = ", ".join(sorted(item.__name__ for item in _RULES))
-        raise NoClosedForm(f"no optimum is known for {getattr(family, '__name__', family)}; families with one: {known}")
-    return check_certified(rule(data, masks))
+    rule = optimum_rule.dispatch(family if isinstance(family, type) else object)
+    return check_certified(rule(family, data, masks))
 
 
 @singledispatch

@@ -1,83 +1,90 @@
 """Two-layer networks, tied networks and factorizations: the spectrum is shrunk, the factors are equalized.
 
-In white coordinates (`droptics.envelopes.whitening`) the criterion is constant + ||T - A||_F^2 + penalty. Its least
+In white coordinates (`droptics.spectra.coordinates`) the criterion is constant + ||T - A||_F^2 + penalty. Its least
 value over all factors of A is a function of the singular values of A, so the optimum has the singular vectors of T
 and a shrunk spectrum; the factors are rotated until the penalty of A is the induced one.
 """
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from droptics.arguments import check_arguments
 from droptics.checks import as_float_tensor, check_size
 from droptics.data import Data, Entries, Measurements, Moments, Sample
-from droptics.envelopes.two_layer import check_isotropic, common_strength
-from droptics.envelopes.whitening import EPS, White, whiten
 from droptics.errors import NoClosedForm
-from droptics.linalg import allocate, equalize_columns
-from droptics.linalg.rotations import rotate_to_diagonal
-from droptics.masks import Block, MaskLaw
+from droptics.linalg import equalize_columns
+from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, Factorization, TwoLayerLinear
-from droptics.optima.block import block_bound, block_factors
-from droptics.optima.general import general_bound, general_factors
-from droptics.optima.independent import ONE_RATE, Shrinker, independent_factors, shrunk_svd, value_of_factors
 from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
+from droptics.optima.stationary import alternate
+from droptics.spectra import Action, OneRate, Rates, action
+from droptics.spectra.coordinates import White, check_isotropic, whiten
+from droptics.spectra.decomposition import kept_values, shrunk_svd
+from droptics.spectra.roots import EPS
 
 ONE_RATE_TIED = "mianjy2018-thm2.4"
 
 
+def best_factors(target: Tensor, acting: Action, masks: MaskLaw) -> tuple[Tensor, Tensor, int, float, str]:
+    """The best factors U, H of a target in white coordinates, and what is known of them.
+
+    Also the rank of their product, the least of ||T - U H^T||^2 + penalty, and how they were found: where the action of
+    the law has no factors for the best spectrum they are searched.
+    """
+    left, values, right, least = shrunk_svd(target, acting)
+    try:
+        U, H = acting.spread(left, values, right)
+        rank, method = len(values), "closed form"
+    except NoClosedForm:
+        U, H, rank, method = alternate(target.detach().double(), masks.characteristic.detach().to(target.device))
+    return U.to(target), H.to(target), rank, least, method
+
+
+def value_of_factors(U: Tensor, V: Tensor, data: Moments, masks: MaskLaw) -> float:
+    """Criterion of factors on second moments: tr E[y y^T] - 2 <E[y x^T], U V^T> + sum_ij G_ij (1 + Cbar_ij), float64.
+
+    G_ij = <u_i, u_j> v_i^T E[x x^T] v_j. The same number as `criterion`, at a tenth of its time on small problems.
+    """
+    with torch.no_grad():
+        energy, inner = torch.trace(data.yy), torch.vdot(U.flatten(), (data.yx @ V).flatten())
+        products = (U.mT @ U) * (V.mT @ (data.xx @ V))
+        return float(energy - 2 * inner + products.sum() + masks.weigh(products))
+
+
 def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks: MaskLaw) -> Optimum:
-    white = whiten(data)
-    if masks.independent:
-        return _solve_independent(family, data, masks, white)
-    if isinstance(masks, Block):
-        U, H, rank, method = block_factors(white, masks)
-        bound, claim = block_bound(white, masks)
-    else:
-        U, H, rank, method = general_factors(white, masks)
-        bound, claim = general_bound(white, masks)
-    model = family(white.left.up(U).to(data.dtype), white.right.up(H).to(data.dtype))
-    return Optimum(model, objective(model, data, masks), bound, rank, claim, white.energy, rounding(data.dtype), method)
-
-
-def _solve_independent(
-    family: type[TwoLayerLinear] | type[Factorization], data: Data, masks: MaskLaw, white: White
-) -> Optimum:
-    shrinking = Shrinker.of(masks)
-    U, H, rank, least = independent_factors(white.target, masks, shrinking)
+    white, acting = whiten(data), action(masks)
+    U, H, rank, least, method = best_factors(white.target, acting, masks)
     model = family(white.left.up(U).to(data.dtype), white.right.up(H).to(data.dtype))
     if isinstance(data, Moments):
-        exact = data.to(torch.float64)
-        value = value_of_factors(
-            model.U.double(), model.V.double(), exact.yx, exact.xx, float(torch.trace(exact.yy)), shrinking
-        )
+        value = value_of_factors(model.U.double(), model.V.double(), data.to(torch.float64), masks)
     else:
         value = objective(model, data, masks)
-    return Optimum(model, value, white.floor(least), rank, shrinking.claim, white.energy, rounding(data.dtype))
+    bound, allowed = white.floor(least), rounding(data.dtype)
+    return Optimum(model, value, bound, rank, acting.claim, white.energy, allowed, method)
 
 
-@optimum_rule(TwoLayerLinear)
-def two_layer_optimum(data: Data, masks: MaskLaw) -> Optimum:
+@optimum_rule.register(TwoLayerLinear)
+def two_layer_optimum(family: type[TwoLayerLinear], data: Data, masks: MaskLaw) -> Optimum:
     """Best two-layer network of width masks.size.
 
     Independent units, one rate (Bernoulli, Gaussian): the top rho <= width singular values of E[y x^T] E[x x^T]^(-1/2)
     lose alpha (`linalg.shrink`), the factors are equalized (mianjy2018-thm3.6, mianjy2018-alg3, corrected). Unequal
-    rates: `linalg.shrink_unequal` and a Schur-Horn rotation (droptics-unequal-rates). Block: `optima.block`. Others:
-    alternating least squares with a lower bound (`optima.general`). Singular second moments give the weights of least
-    norm, every feature in its own units; label noise only adds a constant. Cost: one eigendecomposition and
+    rates: `linalg.shrink_unequal` and a Schur-Horn rotation (droptics-unequal-rates). Block: the k-support shrinkage
+    and balanced blocks (pal2020-thm2.7, corrected). Where a law has no factors for its best spectrum: alternating least
+    squares with a lower bound (droptics-mask-bounds). Singular second moments give the weights of least norm, every
+    feature in its own units; label noise only adds a constant. Cost: one eigendecomposition and
     O((outputs + inputs) width).
     """
     if not isinstance(data, (Sample, Moments)):
         raise ValueError(f"data for TwoLayerLinear must be Sample or Moments, got {type(data).__name__}")
-    return _solve(TwoLayerLinear, data, masks)
+    return _solve(family, data, masks)
 
 
-@optimum_rule(Factorization)
-def factorization_optimum(data: Data, masks: MaskLaw) -> Optimum:
+@optimum_rule.register(Factorization)
+def factorization_optimum(family: type[Factorization], data: Data, masks: MaskLaw) -> Optimum:
     """Best factorization when every entry is observed in product proportions, or the measurements are isotropic.
 
     The weighted matrix diag(sqrt p) M diag(sqrt q) is shrunk as for two layers (thesis-prop4). Any other set of
@@ -85,7 +92,7 @@ def factorization_optimum(data: Data, masks: MaskLaw) -> Optimum:
     """
     if not isinstance(data, (Entries, Measurements)):
         raise ValueError(f"data for Factorization must be Entries or Measurements, got {type(data).__name__}")
-    return _solve(Factorization, data, masks)
+    return _solve(family, data, masks)
 
 
 def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, float, float, str]:
@@ -107,21 +114,21 @@ def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, float, float, str
     symmetric = (moments.yx + moments.yx.mT) / (2 * scale)
     values, vectors = torch.linalg.eigh(symmetric)
     values, vectors = values.flip(0), vectors.flip(1)
-    shrinking = Shrinker.of(masks)
-    kept, penalty = shrinking(values.cpu().numpy())
-    shrunk, top = torch.from_numpy(np.ascontiguousarray(kept)).to(values), values[: len(kept)]
+    acting = action(masks)
+    kept, penalty = kept_values(acting, values.cpu())
+    shrunk, top = kept.to(values), values[: len(kept)]
     gain = float(scale * ((top.square() - (top - shrunk).square()).sum() - penalty))
     size = energy + float(scale * values.square().sum())
     # the gain of inputs of energy c - e is that of c times c / (c - e)
     slack = gain * float(off / (scale - off)) + 4 * len(values) * EPS * size
     # entries of E[y x^T] off by rounding |y| |x_i| move the spectrum by sqrt(d) as much in norm
     slack += (len(values) ** 0.5 + 2) * moments.rounding * size
-    claim = shrinking.claim if shrinking.common is None else ONE_RATE_TIED
+    claim = ONE_RATE_TIED if isinstance(acting, OneRate) else acting.claim
     return vectors[:, : len(kept)], shrunk, energy - gain - slack, size, claim
 
 
-@optimum_rule(Autoencoder)
-def tied_optimum(data: Data, masks: MaskLaw) -> Optimum:
+@optimum_rule.register(Autoencoder)
+def tied_optimum(family: type[Autoencoder], data: Data, masks: MaskLaw) -> Optimum:
     """Best tied network of width masks.size on isotropic inputs, E x x^T = c I.
 
     The EIGENVALUES of the symmetric part of E[y x^T] / c are shrunk, negative ones to zero, and the columns equalized
@@ -130,36 +137,25 @@ def tied_optimum(data: Data, masks: MaskLaw) -> Optimum:
     """
     if not isinstance(data, (Sample, Moments)):
         raise ValueError(f"data for Autoencoder must be Sample or Moments, got {type(data).__name__}")
-    if not masks.independent:
+    acting = action(masks)
+    if not isinstance(acting, Rates):
         raise NoClosedForm(f"no tied optimum is known under {type(masks).__name__}; use TwoLayerLinear, or Bernoulli")
     vectors, values, least, size, claim = _tied(data, masks)
-    columns = torch.zeros(vectors.shape[0], masks.size, dtype=torch.float64, device=vectors.device)
-    columns[:, : len(values)] = vectors * values.sqrt()
-    if common_strength(masks) is not None:
-        (columns,) = equalize_columns(columns)
-    else:
-        padded = torch.cat([values, values.new_zeros(masks.size - len(values))])
-        rates = masks.relative_variance.detach().to(values)
-        shares = allocate(values, rates)
-        columns = rotate_to_diagonal(padded, shares, columns)
-    model = Autoencoder(columns.to(data.dtype))
+    columns, _ = acting.spread(vectors, values, vectors)
+    model = family(columns.to(data.dtype))
     value = objective(model, data, masks)
     return Optimum(model, value, least, len(values), claim, size, rounding(data.dtype))
 
 
-@certify_bound.register
-def _(model: TwoLayerLinear, data: Data, masks: MaskLaw) -> tuple[float, str]:
-    return two_layer_bound(whiten(data), masks)
-
-
-@certify_bound.register
-def _(model: Factorization, data: Data, masks: MaskLaw) -> tuple[float, str]:
+@certify_bound.register(TwoLayerLinear)
+@certify_bound.register(Factorization)
+def _(model: TwoLayerLinear | Factorization, data: Data, masks: MaskLaw) -> tuple[float, str]:
     return two_layer_bound(whiten(data), masks)
 
 
 @certify_bound.register
 def _(model: Autoencoder, data: Data, masks: MaskLaw) -> tuple[float, str]:
-    if masks.independent:
+    if isinstance(action(masks), Rates):
         try:
             _, _, least, _, claim = _tied(data, masks)
             return least, claim
@@ -170,12 +166,8 @@ def _(model: Autoencoder, data: Data, masks: MaskLaw) -> tuple[float, str]:
 
 def two_layer_bound(white: White, masks: MaskLaw) -> tuple[float, str]:
     """Lower bound on the criterion of every two-layer network of this width, and its claim."""
-    if masks.independent:
-        shrinking = Shrinker.of(masks)
-        return white.floor(shrunk_svd(white.target, shrinking)[3]), shrinking.claim
-    if isinstance(masks, Block):
-        return block_bound(white, masks)
-    return general_bound(white, masks)
+    acting = action(masks)
+    return white.floor(shrunk_svd(white.target, acting).least), acting.claim
 
 
 def optimal_factors(
@@ -195,7 +187,7 @@ def optimal_factors(
     """
     check_arguments(optimal_factors, locals())
     model = optimum.model
-    if not isinstance(model, (TwoLayerLinear, Autoencoder)) or optimum.claim not in (ONE_RATE, ONE_RATE_TIED):
+    if not isinstance(model, (TwoLayerLinear, Autoencoder)) or optimum.claim not in (OneRate.claim, ONE_RATE_TIED):
         raise ValueError("optimum must be that of a two-layer or tied network under independent units with one rate")
     width = model.units
     turn = torch.eye(width, dtype=model.dtype, device=model.device) if rotation is None else rotation

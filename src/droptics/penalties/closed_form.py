@@ -128,13 +128,14 @@ def linear_penalty(model: Model, data: Data, masks: MaskLaw) -> tuple[Tensor, Er
     """sum_ij Cbar_ij G_ij (pal2020-lem3.1, mianjy2018-lemA.1) and how far rounding can have moved it."""
     gram = ModelGram(model, data)
     value = masks.weigh(gram)
-    return value, deferred(_linear_rounding, model, data, masks, gram.energies().detach(), gram.joined)
+    return value, deferred(_linear_rounding, model, data, masks, gram)
 
 
-def _linear_rounding(model: Model, data: Data, masks: MaskLaw, energies: Tensor, joined: bool) -> Tensor:
-    steps, scale = roundings(model, data), masks.weigh_at_most(unit_scales(model, data, energies))
+@torch.no_grad()
+def _linear_rounding(model: Model, data: Data, masks: MaskLaw, gram: ModelGram) -> Tensor:
+    steps, scale = roundings(model, data), masks.weigh_at_most(unit_scales(model, data, gram.energies().detach()))
     # products of different units are added up example by example
-    steps += len(data) if joined and isinstance(data, Sample) else 0
+    steps += len(data) if gram.joined and isinstance(data, Sample) else 0
     return steps * torch.finfo(scale.dtype).eps / 2 * scale
 
 

@@ -18,13 +18,13 @@ from droptics.masks import Bernoulli, Block, MaskLaw, Product, SlidingBlock
 from droptics.models import Autoencoder, Connections, DeepLinear, LastLayer, TwoLayerLinear
 from droptics.norms import k_support, nuclear
 from droptics.optima import optimum
-from droptics.optima.general import frobenius_strength, nuclear_strength
 from droptics.optima.last_layer import optimal_head
 from droptics.optima.two_layer import optimal_factors
 from droptics.papers.helmbold2017 import networks, unit_types
 from droptics.papers.instances import descend, moments, normal, sample, tensor, two_layer
 from droptics.papers.thesis import chapter3_checks, chapter3_optimum_checks
 from droptics.penalties import Enumerate, criterion, penalty
+from droptics.spectra.any_law import frobenius_strength, nuclear_strength
 
 
 def _deep(seed: int, sizes: Sequence[int], drop: float) -> tuple[DeepLinear, Moments, MaskLaw]:

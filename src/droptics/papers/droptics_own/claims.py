@@ -87,7 +87,7 @@ CLAIMS: tuple[Claim, ...] = (
         "For every mask law the penalty of a map is at least multiples of ||A||_F^2 and ||A||_*^2 read off Cbar.",
         check=partial(checks.mask_bounds, 1.0),
         control=partial(checks.mask_bounds, 1.5),
-        objects=("penalties.penalty", "optima.general.nuclear_strength", "optima.general.frobenius_strength"),
+        objects=("penalties.penalty", "spectra.any_law.nuclear_strength", "spectra.any_law.frobenius_strength"),
         note=PROVED + " Attained by equalized networks under independent units.",
     ),
     Claim(

@@ -21,99 +21,14 @@ from torch import Tensor
 from droptics.checks import wants_derivative
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm
-from droptics.linalg import psd_inverse_root, psd_root
 from droptics.linalg.gram import gram
 from droptics.linalg.scales import equilibrate, powers_of_two
+from droptics.spectra.roots import EPS, Root
 
-EPS = torch.finfo(torch.float64).eps
 # Samples with this many examples per feature are read through their Gram matrix where that loses no digits that count:
 # no eigenvalue below SAFE after the features are in their own units.
 TALL = 4
 SAFE = 1e-3
-
-
-@dataclass(frozen=True, eq=False)
-class Root:
-    """R (features, rank) with R R^T a second moment, and R^+T; vectors stand for diagonal matrices.
-
-    Attributes:
-        matrix: R.
-        inverse: R^+T.
-        energies: Eigenvalues behind the columns once every feature is in its own units: how well each is known.
-        null: Directions (features, dead) without energy, None where there are none to look at.
-        plain: Marks the identity, which costs nothing to apply.
-    """
-
-    matrix: Tensor
-    inverse: Tensor
-    energies: Tensor
-    null: Tensor | None = None
-    plain: bool = False
-
-    @staticmethod
-    def identity(size: int, like: Tensor) -> Root:
-        """The identity on so many features, of the dtype and device of a tensor."""
-        ones = like.new_ones(size)
-        return Root(ones, ones, ones, None, True)
-
-    @staticmethod
-    def diagonal(values: Tensor) -> Root:
-        """Root of diag(values); zero values stay zero in the inverse."""
-        roots = values.clamp_min(0).sqrt()
-        alive = roots > 0
-        inverse = torch.where(alive, 1 / torch.where(alive, roots, 1.0), 0.0)
-        null = None if bool(alive.all()) else torch.eye(len(values), dtype=roots.dtype, device=roots.device)[:, ~alive]
-        return Root(roots, inverse, torch.ones_like(roots), null)
-
-    @staticmethod
-    def of_moment(moment: Tensor, rounding: float = EPS) -> Root:
-        """Root of a float64 second moment, of full column rank; diagonal moments are recognized and cost nothing.
-
-        Directions whose energy, every feature in its own units, is at most 8 d rounding count as without. Where a
-        derivative in the moment is wanted the root is symmetric in these units, differentiable at equal eigenvalues.
-        """
-        diagonal, varies = torch.diagonal(moment), wants_derivative(moment)
-        if not varies and torch.count_nonzero(moment) == torch.count_nonzero(diagonal):
-            plain = bool((diagonal == 1).all())
-            return Root.identity(len(moment), moment) if plain else Root.diagonal(diagonal)
-        scaled, units = equilibrate((moment + moment.mT) / 2 if varies else moment)
-        values, vectors = torch.linalg.eigh(scaled.detach())
-        kept = values > 8 * len(values) * rounding
-        if varies and bool(kept.all()):
-            return Root(units[:, None] * psd_root(scaled), psd_inverse_root(scaled) / units[:, None], values)
-        if varies:
-            values, vectors = torch.linalg.eigh(scaled)
-        null = None
-        if not bool(kept.all()):
-            null = vectors[:, ~kept].detach() / units[:, None]
-            values, vectors = values[kept], torch.where(diagonal[:, None] > 0, vectors[:, kept], 0.0)
-        sizes = units[:, None] * values.sqrt()
-        return Root(vectors * sizes, vectors / sizes, values.detach(), null)
-
-    @property
-    def singular(self) -> bool:
-        """Whether some directions of the features have no energy."""
-        if self.matrix.ndim == 1:
-            return bool((self.matrix == 0).any())
-        return self.matrix.shape[1] < self.matrix.shape[0]
-
-    def down(self, weights: Tensor) -> Tensor:
-        """R^T weights: from features to white coordinates."""
-        if self.plain:
-            return weights
-        return self.matrix[:, None] * weights if self.matrix.ndim == 1 else self.matrix.mT @ weights
-
-    def up(self, weights: Tensor) -> Tensor:
-        """R^+T weights: what `down` takes to the given ones, of least norm with every feature in its own units."""
-        if self.plain:
-            return weights
-        return self.inverse[:, None] * weights if self.inverse.ndim == 1 else self.inverse @ weights
-
-    def up_rows(self, rows: Tensor) -> Tensor:
-        """Rows times R^+T."""
-        if self.plain:
-            return rows
-        return rows * self.inverse if self.inverse.ndim == 1 else rows @ self.inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +49,31 @@ class White:
     def floor(self, least: float) -> float:
         """Lower bound on a criterion from the least of ||T - A||^2 + penalty over all A."""
         return float(self.constant) + least - self.slack
+
+    def spectrum(self, U: Tensor, V: Tensor) -> Tensor:
+        """Singular values of the map U V^T here, min(features, width) of them, descending, in float64."""
+        left, right = self.left.down(U.double()), self.right.down(V.double())
+        if U.shape[-1] < min(left.shape[-2], right.shape[-2]):
+            # of the small product of the triangular factors: O((outputs + inputs) width^2)
+            left, right = torch.linalg.qr(left).R, torch.linalg.qr(right).R
+        return torch.linalg.svdvals(left @ right.mT)
+
+    def svd(self, U: Tensor, V: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Compact SVD of the map U V^T here, through the triangular factors: O((outputs + inputs) width^2).
+
+        Every node is first put into units of its own, both of its columns of about the same norm, so that a product of
+        a huge column and a tiny one is a term like any other.
+        """
+        out, into = self.left.down(U.double()), self.right.down(V.double())
+        sizes = torch.linalg.vector_norm(out, dim=0), torch.linalg.vector_norm(into, dim=0)
+        alive = (sizes[0] > 0) & (sizes[1] > 0)
+        units = powers_of_two(torch.where(alive, sizes[0] / torch.where(alive, sizes[1], 1.0), 1.0).sqrt())
+        left_basis, left = torch.linalg.qr(out / units)
+        right_basis, right = torch.linalg.qr(into * units)
+        inner, values, outer = torch.linalg.svd(left @ right.mT, full_matrices=False)
+        level = U.shape[-1] * torch.finfo(values.dtype).eps * torch.linalg.norm(left) * torch.linalg.norm(right)
+        kept = values > level
+        return left_basis @ inner[:, kept], values[kept], right_basis @ outer[kept].mT
 
 
 def whiten(data: Data) -> White:
@@ -304,3 +244,29 @@ def _of_measurements(data: Measurements, precision: float) -> White:
     off = float(torch.linalg.matrix_norm((second - identity).detach()) / scale.detach())
     slack = _sum_slack(target, constant) + 2 * off * float((constant + target.square().sum()).detach())
     return White(target, constant, Root.identity(len(target), target), right, slack)
+
+
+def check_isotropic(data: Data) -> None:
+    """Refuse tied networks on inputs that are not isotropic: their least penalty is not a function of a spectrum."""
+    moments = Moments.of(data)
+    moment = moments.xx.double()
+    scale = torch.diagonal(moment).mean()
+    off = (moment - scale * torch.eye(moment.shape[0], dtype=moment.dtype, device=moment.device)).abs().max()
+    if float(off) > 64 * moment.shape[0] * moments.rounding * float(scale):
+        raise NoClosedForm(
+            "Autoencoder has a closed form only for isotropic inputs, E x x^T = c I, and these are not: a tied column "
+            "cannot be balanced in two geometries at once; whiten the inputs, or use TwoLayerLinear (certify gives "
+            "its bound, which holds for tied networks too)"
+        )
+
+
+def white_weights(data: Data) -> White:
+    """Coordinates of masks on the weights of the first layer: inputs rescaled, their correlations forgotten.
+
+    One rate lambda on all weights penalizes lambda sum_k ||u_k||^2 ||D v_k||^2 with D = diag(E x_i^2)^(1/2)
+    (pal2020-thm4.1, corrected): as on the units of a network with uncorrelated inputs. The target plays no part.
+    """
+    moments = Moments.of(data.to(torch.float64))
+    right = Root.diagonal(torch.diagonal(moments.xx))
+    left = Root.identity(len(moments.yx), moments.yx)
+    return White(right.up_rows(moments.yx), torch.trace(moments.yy), left, right)

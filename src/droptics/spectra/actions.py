@@ -1,0 +1,70 @@
+"""What a mask law does to a spectrum when the weights are free.
+
+In white coordinates (`coordinates`) the criterion of factors U, H is constant + ||T - U H^T||_F^2 + penalty. The least
+penalty over all factors of one matrix is a function of its singular values, so the best matrix has the singular vectors
+of T and a shrunk spectrum. What is known of that function is all that tells one kind of law from another: induced
+penalties, envelopes, optima, certificates and equalized networks are readings of an `Action`.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+
+class Action(abc.ABC):
+    """What one kind of law does to a spectrum: its least penalty, the best spectrum, and factors that attain it.
+
+    A law with a closed form of its own is one class, a `MaskLaw` and an `Action`; every question about two-layer
+    networks and factorizations is then answered under it. Where something is not known, raise NoClosedForm.
+
+    Attributes:
+        claim: Id of the statement that proves it.
+        words: How `value` is computed.
+    """
+
+    claim: ClassVar[str]
+    words: ClassVar[str] = "closed form"
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """Number of units: the width of the factors, and the most values that a spectrum keeps."""
+
+    @abc.abstractmethod
+    def value(self, spectrum: Tensor) -> Tensor:
+        """The least penalty over all factors of a matrix with these singular values (..., n), descending: (...,)."""
+
+    def envelope(self, spectrum: Tensor) -> Tensor:
+        """The largest convex function below `value`, (...,); `value` itself where that is convex."""
+        return self.value(spectrum)
+
+    @abc.abstractmethod
+    def shrink(self, values: Tensor) -> tuple[Tensor, float]:
+        """The minimizer x of ||values - x||^2 + value(x), at most `size` entries, and value(x).
+
+        For descending values (n,) on the CPU in float64. Where `value` is not known, of a function below it: the
+        minimum then is a bound.
+        """
+
+    @abc.abstractmethod
+    def spread(self, left: Tensor, values: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        """Factors U (a, size), H (q, size) of left diag(values) right^T whose penalty is value(values).
+
+        left (a, rank) and right (q, rank) have orthonormal columns, the values are positive and descend.
+        """
+
+    @property
+    def nuclear(self) -> Tensor:
+        """A number a such that the penalty of factors of A is at least a ||A||_*^2; zero where none is known."""
+        return torch.zeros((), dtype=torch.float64)
+
+
+def harmonic(strengths: Tensor) -> Tensor:
+    """1 / sum of 1 / strength, zero when some unit has none: the least of sum strength n^2 over shares n of one."""
+    positive = strengths > 0
+    whole = 1 / (1 / torch.where(positive, strengths, 1.0)).sum(-1)
+    return torch.where(positive.all(-1), whole, 0.0)

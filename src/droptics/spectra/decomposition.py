@@ -1,0 +1,101 @@
+"""The leading singular triples of a matrix that a law keeps, with their shrunk values.
+
+Small problems are worked out in NumPy, whose calls are several times cheaper than torch's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from droptics.arrays import Array
+from droptics.linalg.leading import leading_eigen
+from droptics.spectra.actions import Action
+from droptics.spectra.roots import EPS
+
+# Left vectors from the Gram matrix are good when no kept value is below this share of the largest.
+GRAM_SHARE = 1e-4
+
+
+class Shrunk(NamedTuple):
+    """What a law keeps of a matrix T: left diag(values) right^T, and the least of ||T - A||^2 + penalty over all A."""
+
+    left: Tensor
+    values: Tensor
+    right: Tensor
+    least: float
+
+
+def kept_values(action: Action, values: Tensor) -> tuple[Tensor, float]:
+    """`Action.shrink` without what is left of values at rounding level, which is no direction."""
+    shrunk, penalty = action.shrink(values)
+    kept, all_values = shrunk.numpy(), values.numpy()
+    # a tied network may have no positive value at all
+    return torch.from_numpy(kept[kept > len(all_values) * EPS * all_values[:1].clip(min=0)]), penalty
+
+
+def shrunk_svd(target: Tensor, action: Action) -> Shrunk:
+    """Leading singular vectors of the target, its shrunk values, and the least of ||T - A||^2 + penalty.
+
+    Through the smaller Gram matrix, at half the cost of an SVD, whenever the values that are kept are not tiny; their
+    norms are then measured again on the target. Float64 inside, on the device of the target.
+    """
+    work = target.detach().double()
+    flip = work.shape[0] < work.shape[1]
+    tall = work.mT if flip else work
+    first, kept, second, least = (_on_cpu if work.device.type == "cpu" else _elsewhere)(tall, action)
+    return Shrunk(second, kept, first, least) if flip else Shrunk(first, kept, second, least)
+
+
+def _elsewhere(tall: Tensor, action: Action) -> Shrunk:
+    """`shrunk_svd` of a float64 tensor where it is; only its spectrum comes to the CPU."""
+    squares, vectors = torch.linalg.eigh(tall.mT @ tall)
+    values = squares.flip(0).clamp_min(0).sqrt().cpu()
+    kept, penalty = kept_values(action, values)
+    rank = len(kept)
+    if rank and values[rank - 1] < GRAM_SHARE * values[0]:
+        first, spectrum, outer = torch.linalg.svd(tall, full_matrices=False)
+        values = spectrum.cpu()
+        kept, penalty = kept_values(action, values)
+        rank = len(kept)
+        first, second = first[:, :rank], outer[:rank].mT
+    else:
+        second = vectors[:, vectors.shape[1] - rank :].flip(1)
+        first = tall @ second
+        first = first / torch.linalg.vector_norm(first, dim=0)
+    least = least_value(float(squares.sum()), values.numpy(), kept.numpy(), penalty)
+    return Shrunk(first, kept.to(tall.device), second, least)
+
+
+def _on_cpu(matrix: Tensor, action: Action) -> Shrunk:
+    """The same in NumPy."""
+    tall = matrix.numpy()
+    gram = tall.T @ tall
+    squares, vectors = leading_eigen(gram, min(action.size, len(gram)))
+    values = np.sqrt(squares.clip(min=0))
+    kept, penalty = kept_values(action, torch.from_numpy(values))
+    rank = len(kept)
+    if rank and values[rank - 1] < GRAM_SHARE * values[0]:
+        first, values, outer = np.linalg.svd(tall, full_matrices=False)
+        kept, penalty = kept_values(action, torch.from_numpy(values))
+        rank = len(kept)
+        first, second = first[:, :rank], outer[:rank].T
+    else:
+        second = vectors[:, :rank]
+        first = tall @ second
+        first /= np.sqrt(np.einsum("ij,ij->j", first, first))
+    least = least_value(float(np.trace(gram)), values, kept.numpy(), penalty)
+    return Shrunk(_tensor(first), kept, _tensor(second), least)
+
+
+def least_value(energy: float, values: Array, kept: Array, penalty: float) -> float:
+    """||T||^2 - what the kept triples gain."""
+    top = values[: len(kept)]
+    return energy - float((top**2).sum() - ((top - kept) ** 2).sum()) + penalty
+
+
+def _tensor(values: Array) -> Tensor:
+    return torch.from_numpy(values.copy())  # vectors may come in reverse order, which torch does not take

@@ -1,0 +1,48 @@
+"""Which kind of action a law has: the only place that tells laws with different closed forms apart."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import torch
+from torch import Tensor
+
+from droptics.masks import Block, MaskLaw
+from droptics.spectra.actions import Action
+from droptics.spectra.any_law import AnyLaw
+from droptics.spectra.blocks import Blocks
+from droptics.spectra.one_rate import OneRate
+from droptics.spectra.rates import Rates
+
+
+def action(masks: MaskLaw) -> Action:
+    """What a law does to a spectrum; a law that is an Action answers for itself.
+
+    >>> from droptics.masks import Bernoulli
+    >>> action(Bernoulli(0.5, 3)).claim
+    'mianjy2018-thm3.6'
+    """
+    return masks if isinstance(masks, Action) else _kind(masks)
+
+
+@singledispatch
+def _kind(masks: MaskLaw) -> Action:
+    return rates(masks.relative_variance) if masks.independent else AnyLaw(masks)
+
+
+@_kind.register
+def _(masks: Block) -> Action:
+    strengths = masks.relative_variance[:: masks.block]
+    return rates(strengths) if masks.block == 1 else Blocks(strengths, masks.block, shared_rate(strengths) is not None)
+
+
+def rates(strengths: Tensor) -> Rates:
+    """Independent units with these relative variances."""
+    common = shared_rate(strengths)
+    return Rates(strengths) if common is None else OneRate(strengths, common)
+
+
+def shared_rate(strengths: Tensor) -> float | None:
+    """The number that all entries are, up to rounding; None when they differ."""
+    low, high = (float(end) for end in torch.aminmax(strengths.detach()))
+    return high if high - low <= 1e-12 * high else None

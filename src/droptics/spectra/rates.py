@@ -1,0 +1,78 @@
+"""Independent units of unequal rates: shares by majorization (droptics-unequal-rates)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from droptics.checks import is_transformed
+from droptics.linalg import allocate, shrink_unequal
+from droptics.linalg.rotations import rotate_to_diagonal
+from droptics.spectra.actions import Action, harmonic
+from droptics.transforms import opaque
+
+
+@dataclass(frozen=True, eq=False)
+class Rates(Action):
+    """Independent units: unit i that contributes a term of norm n_i costs strengths_i n_i^2.
+
+    The norms of the terms of a factorization are what the singular values majorize, so that the least penalty is
+    sum_i strengths_i n_i^2 over such n (`linalg.allocate`), and a Schur-Horn rotation attains it.
+
+    Attributes:
+        strengths: Relative variance of every unit, (units,).
+    """
+
+    strengths: Tensor
+    claim: ClassVar[str] = "droptics-unequal-rates"
+    words: ClassVar[str] = "closed form (shares by majorization)"
+
+    @property
+    def size(self) -> int:
+        return self.strengths.shape[-1]
+
+    @property
+    def nuclear(self) -> Tensor:
+        return harmonic(self.strengths)
+
+    def value(self, spectrum: Tensor) -> Tensor:
+        return _allocated(spectrum, self.strengths.to(spectrum))
+
+    def envelope(self, spectrum: Tensor) -> Tensor:
+        """By Cauchy-Schwarz sum strengths n^2 >= nuclear (sum n)^2, and (sum n) is the nuclear norm at least."""
+        return self.nuclear.to(spectrum) * spectrum.sum(-1).square()
+
+    def shrink(self, values: Tensor) -> tuple[Tensor, float]:
+        strengths = self.strengths.detach().cpu()
+        shrunk, shares = shrink_unequal(values, strengths)
+        return shrunk, float(strengths @ shares.square())
+
+    def spread(self, left: Tensor, values: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        """Both factors have the Gram matrix of left diag(sqrt values), so one rotation serves both."""
+        padded = torch.cat([values, values.new_zeros(self.size - len(values))])
+        stacked = left.new_zeros(len(left) + len(right), self.size)
+        stacked[:, : len(values)] = torch.cat([left, right]) * values.sqrt()
+        stacked = rotate_to_diagonal(padded, allocate(values, self.strengths.to(values)), stacked)
+        return stacked[: len(left)], stacked[len(left) :]
+
+
+def _allocated(spectrum: Tensor, strengths: Tensor) -> Tensor:
+    """Least penalty of independent units with unequal rates, differentiable in the spectrum and in the rates."""
+    if is_transformed():
+        return opaque(_allocated, spectrum, strengths)
+    fixed = strengths.detach()
+    rows = spectrum.reshape(spectrum.shape[:-1].numel(), spectrum.shape[-1])
+    values = []
+    for row in rows:
+        shares = allocate(row.detach(), fixed)
+        # at a minimum over the shares these count as constants
+        exact = (strengths * shares.square()).sum()
+        # the derivative with respect to the j-th value is twice the level of the block that holds it
+        levels = (fixed * shares)[fixed.argsort(stable=True)]
+        count = min(len(levels), len(row))
+        linear = 2 * (levels[:count] * row[:count]).sum()
+        values.append(exact + linear - linear.detach())
+    return torch.stack(values).reshape(spectrum.shape[:-1])

@@ -1,0 +1,98 @@
+"""Roots of second moments: from features to coordinates in which their second moment is the identity, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from droptics.checks import wants_derivative
+from droptics.linalg import psd_inverse_root, psd_root
+from droptics.linalg.scales import equilibrate
+
+EPS = torch.finfo(torch.float64).eps
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """R (features, rank) with R R^T a second moment, and R^+T; vectors stand for diagonal matrices.
+
+    Attributes:
+        matrix: R.
+        inverse: R^+T.
+        energies: Eigenvalues behind the columns once every feature is in its own units: how well each is known.
+        null: Directions (features, dead) without energy, None where there are none to look at.
+        plain: Marks the identity, which costs nothing to apply.
+    """
+
+    matrix: Tensor
+    inverse: Tensor
+    energies: Tensor
+    null: Tensor | None = None
+    plain: bool = False
+
+    @staticmethod
+    def identity(size: int, like: Tensor) -> Root:
+        """The identity on so many features, of the dtype and device of a tensor."""
+        ones = like.new_ones(size)
+        return Root(ones, ones, ones, None, True)
+
+    @staticmethod
+    def diagonal(values: Tensor) -> Root:
+        """Root of diag(values); zero values stay zero in the inverse."""
+        roots = values.clamp_min(0).sqrt()
+        alive = roots > 0
+        inverse = torch.where(alive, 1 / torch.where(alive, roots, 1.0), 0.0)
+        null = None if bool(alive.all()) else torch.eye(len(values), dtype=roots.dtype, device=roots.device)[:, ~alive]
+        return Root(roots, inverse, torch.ones_like(roots), null)
+
+    @staticmethod
+    def of_moment(moment: Tensor, rounding: float = EPS) -> Root:
+        """Root of a float64 second moment, of full column rank; diagonal moments are recognized and cost nothing.
+
+        Directions whose energy, every feature in its own units, is at most 8 d rounding count as without. Where a
+        derivative in the moment is wanted the root is symmetric in these units, differentiable at equal eigenvalues.
+        """
+        diagonal, varies = torch.diagonal(moment), wants_derivative(moment)
+        if not varies and torch.count_nonzero(moment) == torch.count_nonzero(diagonal):
+            plain = bool((diagonal == 1).all())
+            return Root.identity(len(moment), moment) if plain else Root.diagonal(diagonal)
+        scaled, units = equilibrate((moment + moment.mT) / 2 if varies else moment)
+        values, vectors = torch.linalg.eigh(scaled.detach())
+        kept = values > 8 * len(values) * rounding
+        if varies and bool(kept.all()):
+            return Root(units[:, None] * psd_root(scaled), psd_inverse_root(scaled) / units[:, None], values)
+        if varies:
+            values, vectors = torch.linalg.eigh(scaled)
+        null = None
+        if not bool(kept.all()):
+            null = vectors[:, ~kept].detach() / units[:, None]
+            values, vectors = values[kept], torch.where(diagonal[:, None] > 0, vectors[:, kept], 0.0)
+        sizes = units[:, None] * values.sqrt()
+        return Root(vectors * sizes, vectors / sizes, values.detach(), null)
+
+    @property
+    def singular(self) -> bool:
+        """Whether some directions of the features have no energy."""
+        if self.matrix.ndim == 1:
+            return bool((self.matrix == 0).any())
+        return self.matrix.shape[1] < self.matrix.shape[0]
+
+    def down(self, weights: Tensor) -> Tensor:
+        """R^T weights: from features to white coordinates."""
+        if self.plain:
+            return weights
+        return self.matrix[:, None] * weights if self.matrix.ndim == 1 else self.matrix.mT @ weights
+
+    def up(self, weights: Tensor) -> Tensor:
+        """R^+T weights: what `down` takes to the given ones, of least norm with every feature in its own units."""
+        if self.plain:
+            return weights
+        return self.inverse[:, None] * weights if self.inverse.ndim == 1 else self.inverse @ weights
+
+    def up_rows(self, rows: Tensor) -> Tensor:
+        """Rows times R^+T."""
+        if self.plain:
+            return rows
+        return rows * self.inverse if self.inverse.ndim == 1 else rows @ self.inverse

@@ -1,0 +1,35 @@
+"""Questions that one place answers, and a reader of the source that says where they are asked besides."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+# Whether units are independent changes no answer outside of these rooms; below, it only chooses the faster way.
+INDEPENDENT = {"masks", "spectra"}
+FASTER = {
+    "penalties/closed_form.py": "small deep networks in NumPy",
+    "penalties/second_order.py": "curvatures along units instead of Hessians",
+    "penalties/relu/criterion.py": "copies of one unit are added up first",
+    "predictions/affine.py": "one product of matrices for a shared head",
+    "predictions/deep_linear.py": "noise that stays uncorrelated is a vector",
+    "training/objectives.py": "laws side by side say it of all",
+}
+# Which kind of closed form a law has is asked of `spectra.action`; of these laws nothing else may be asked there.
+KINDS = {"Block", "SlidingBlock", "Gaussian", "Discrete"}
+READINGS = {"envelopes", "equalization", "optima", "landscapes"}
+
+
+def switches(package: Path) -> list[str]:
+    """Every place that asks for the independence of units or the kind of a law and is not meant to."""
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package)
+        room = name.parts[0]
+        for node in ast.walk(ast.parse(path.read_text())):
+            free = room in INDEPENDENT | {"papers"} or name.as_posix() in FASTER
+            if not free and isinstance(node, ast.Attribute) and node.attr == "independent":
+                found.append(f"{name}: asks whether units are independent; use law.weigh, hadamard or correlate")
+            if room in READINGS and isinstance(node, ast.Name) and node.id in KINDS:
+                found.append(f"{name}: asks for {node.id}; use spectra.action")
+    return found
