@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, singledispatch
 
 import torch
 from torch import Tensor, nn
@@ -71,7 +71,7 @@ def predictive(
     checked = _checked(model, inputs, masks)
     match method:
         case ClosedForm():
-            return _closed_form(model, checked, masks, method)
+            return moments_rule(model, checked, masks, method)
         case Enumerate():
             count = check_listable(masks, method.limit)
             problem = conditional.dispatch(Model)(model, checked, masks)
@@ -145,26 +145,28 @@ def _checked(model: Model, inputs: Inputs, masks: MaskLaw) -> Tensor:
     return checked
 
 
-def _closed_form(model: Model, inputs: Tensor, masks: MaskLaw, method: ClosedForm) -> Predictive:
-    if isinstance(model, ReLUNet):
-        return _relu(model, inputs, masks, method)
-    if isinstance(model, DeepLinear):
-        layer_laws(model, masks)  # refuses laws that may correlate layers
-        text = "closed form (noise of every layer)"
-        return Predictive(
-            Estimate.exact(model.outputs(inputs), text),
-            Estimate.exact(deep_variance(model, inputs, masks), text),
-            _list_of(model, inputs, masks),
-            lambda: Estimate.exact(deep_covariance(model, inputs, masks), text),
-        )
-    if not is_linear_in_masks(model):
-        unit_outputs(model, inputs)  # says what to do
+@singledispatch
+def moments_rule(model: Model, inputs: Tensor, masks: MaskLaw, method: ClosedForm) -> Predictive:
+    """Exact moments of the outputs of a family; a family linear in the mask has them by its `unit_outputs`."""
     return exact(affine(model, inputs, masks), "closed form")
+
+
+@moments_rule.register
+def _(model: DeepLinear, inputs: Tensor, masks: MaskLaw, method: ClosedForm) -> Predictive:
+    layer_laws(model, masks)  # refuses laws that may correlate layers
+    text = "closed form (noise of every layer)"
+    return Predictive(
+        Estimate.exact(model.outputs(inputs), text),
+        Estimate.exact(deep_variance(model, inputs, masks), text),
+        _list_of(model, inputs, masks),
+        lambda: Estimate.exact(deep_covariance(model, inputs, masks), text),
+    )
 
 
 def affine(model: Model, inputs: Tensor, masks: MaskLaw) -> Affine:
     """The outputs of a family that is linear in the mask."""
-    return Affine(model.outputs(inputs), unit_outputs(model, inputs), masks)
+    units = unit_outputs(model, inputs)  # says what to do where the family has no rule
+    return Affine(model.outputs(inputs), units, masks)
 
 
 def exact(outputs: Affine, text: str) -> Predictive:
@@ -200,7 +202,8 @@ def summed(problem: Conditional, text: str, count: int) -> Predictive:
     )
 
 
-def _relu(model: ReLUNet, inputs: Tensor, masks: MaskLaw, method: ClosedForm) -> Predictive:
+@moments_rule.register
+def _(model: ReLUNet, inputs: Tensor, masks: MaskLaw, method: ClosedForm) -> Predictive:
     problem = conditional(model, inputs, masks)
     count = problem.law.support_count
     if count is not None and count <= DIRECT_OUTCOMES:

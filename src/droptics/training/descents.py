@@ -12,12 +12,11 @@ from torch import Tensor
 from droptics.data import Data, Moments, Sample
 from droptics.losses import Squared
 from droptics.masks import MaskLaw, Product
-from droptics.models import Autoencoder, DeepLinear, LastLayer, LinearModel, Model, TwoLayerLinear
+from droptics.models import Autoencoder, LastLayer, Model, TwoLayerLinear
 from droptics.penalties import criterion
-from droptics.penalties.closed_form import layer_laws
 from droptics.penalties.evaluation import data_inputs, data_targets, data_weights
 from droptics.training.draws import Draws
-from droptics.training.exact import deep_gradients, layer_noise
+from droptics.training.exact import gradient_rule
 from droptics.training.kernels import run_kernel
 from droptics.training.objectives import Dropout, Objective, Penalized, Plain, Stacked, StepData
 from droptics.training.settings import Settings
@@ -280,32 +279,15 @@ def _exact_rule(
     trainee: Trainee, data: Data, objective: Objective, masks: MaskLaw | None
 ) -> Callable[[], Tensor] | None:
     """A function that fills in exact gradients and returns the objective, for linear chains under squared loss."""
-    view = trainee.view
-    if not isinstance(view, (TwoLayerLinear, Autoencoder, DeepLinear)) or not isinstance(objective.loss, Squared):
+    smooth = isinstance(objective, (Plain, Penalized)) and isinstance(objective.loss, Squared)
+    if not smooth or any(not tensor.requires_grad for tensor in trainee.tensors):
         return None
-    if not isinstance(objective, (Plain, Penalized)) or any(not t.requires_grad for t in trainee.tensors):
+    rule = gradient_rule(trainee.view, data, masks)
+    if rule is None:
         return None
-    assert isinstance(view, LinearModel)
-    moments = data if isinstance(data, Moments) else Moments.of_sample(data)  # type: ignore[arg-type]
-    masked = isinstance(view, DeepLinear) and view.mask_inputs
-    depth = len(view.weights) if isinstance(view, DeepLinear) else 2
-    laws: list[MaskLaw | None] = [None] * depth
-    if masks is not None:
-        found = layer_laws(view, masks) if isinstance(view, DeepLinear) else (masks,)
-        laws = [*found] if masked else [None, *found]
-    noises = [layer_noise(law, trainee.tensors[0]) for law in laws]
 
     def fill() -> Tensor:
-        tensors = [tensor.detach() for tensor in trainee.tensors]
-        match view:
-            case DeepLinear():
-                value, gradients = deep_gradients(tensors, moments, noises)
-            case TwoLayerLinear():
-                value, (first, second) = deep_gradients([tensors[1].mT, tensors[0]], moments, noises)
-                gradients = [second, first.mT]
-            case _:
-                value, (first, second) = deep_gradients([tensors[0].mT, tensors[0]], moments, noises)
-                gradients = [second + first.mT]
+        value, gradients = rule([tensor.detach() for tensor in trainee.tensors])
         for tensor, gradient in zip(trainee.tensors, gradients, strict=True):
             tensor.grad = gradient.contiguous()  # optimizers may flatten gradients by view
         return value

@@ -2,14 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import singledispatch
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from droptics.data import Moments
+from droptics.data import Data, Moments
 from droptics.masks import MaskLaw
+from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
+from droptics.penalties.closed_form import layer_laws
+
+Gradients = Callable[[Sequence[Tensor]], tuple[Tensor, list[Tensor]]]
+
+
+@singledispatch
+def gradient_rule(model: Model, data: Data, masks: MaskLaw | None) -> Gradients | None:
+    """A function from the tensors of a model to risk + penalty and its exact gradients in them, for squared loss.
+
+    None leaves them to automatic differentiation, which any family with a closed form has.
+    """
+    return None
+
+
+@gradient_rule.register
+def _(model: DeepLinear, data: Data, masks: MaskLaw | None) -> Gradients:
+    moments = Moments.of(data)
+    laws = [None] * len(model.weights) if masks is None else layer_laws(model, masks)
+    noises = [layer_noise(law, model.weights[0]) for law in laws]
+    noises = noises if masks is None or model.mask_inputs else [None, *noises]
+    return lambda tensors: deep_gradients(tensors, moments, noises)
+
+
+@gradient_rule.register
+def _(model: TwoLayerLinear, data: Data, masks: MaskLaw | None) -> Gradients:
+    moments, noises = Moments.of(data), [None, layer_noise(masks, model.U)]
+
+    def untied(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        U, V = tensors
+        value, (first, second) = deep_gradients([V.mT, U], moments, noises)
+        return value, [second, first.mT]
+
+    return untied
+
+
+@gradient_rule.register
+def _(model: Autoencoder, data: Data, masks: MaskLaw | None) -> Gradients:
+    untied = gradient_rule(model.untied, data, masks)
+    assert untied is not None
+
+    def tied(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        value, (outgoing, incoming) = untied([tensors[0], tensors[0]])
+        return value, [outgoing + incoming]
+
+    return tied
 
 
 def layer_noise(law: MaskLaw | None, like: Tensor) -> Tensor | None:
