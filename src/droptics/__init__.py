@@ -22,6 +22,7 @@ __all__ += ["Pgd", "Threat", "attack", "robust_accuracy"]  # attacks
 __all__ += ["DropBlock", "ExplicitDropout"]  # layers
 __all__ += ["DropoutClassifier", "DropoutRegressor", "DropoutRidgeCV"]  # estimators
 __all__ += ["DropoutAutoencoder", "DropoutCompletion", "StackedCompletion"]  # recommenders
+__all__ += ["tune_rates"]  # rates
 __all__ += ["reproduce", "verify"]  # evidence
 __all__ += ["bounds", "coadaptation", "datasets", "landscapes", "layers", "linalg", "norms"]  # rooms
 

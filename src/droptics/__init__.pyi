@@ -49,6 +49,7 @@ from .penalties import (
     sub_penalties,
 )
 from .predictions import Predictive, predictive
+from .rates import tune_rates
 from .recommenders import (
     AutoencoderCompletion,
     DropoutAutoencoder,
@@ -191,5 +192,6 @@ __all__ = [
     "robustness_curve",
     "sub_penalties",
     "train",
+    "tune_rates",
     "verify",
 ]

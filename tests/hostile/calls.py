@@ -35,6 +35,7 @@ from droptics.losses import CrossEntropy, Squared
 from droptics.masks import Bernoulli, Product
 from droptics.models import Autoencoder, DeepLinear, Factorization, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.optima import optimum
+from droptics.rates import Fit
 from droptics.recommenders import DropoutCompletion
 from droptics.training import Plain, Settings, train
 
@@ -301,6 +302,14 @@ CALLS: dict[str, dict[str, Any]] = {
     "sub_penalties": {"model": deep, "masks": lambda: Product([Bernoulli(0.3, 3), Bernoulli(0.2, 2)])},
     "train": {"settings": lambda: Settings(steps=2, step_size=1e-3), "objective": Plain},
     "training.Settings": {"steps": lambda: 2, "step_size": lambda: 1e-3},
+    "tune_rates": {
+        "module": classifier,
+        "train": labeled,
+        "validation": labeled,
+        "fit": lambda: Fit(epochs=1, looks=1),
+        "scan": lambda: (0.0, 0.5),
+        "progress": lambda: False,
+    },
     "training.ResNet": {"width": lambda: 4, "base": lambda: 4},
     "training.SmallCnn": {"width": lambda: 4, "base": lambda: 4},
     "training.LazyRun": {"model": relu, "run": run, "subnetworks": lambda: (relu(),), "drift": lambda: torch.ones(1)},

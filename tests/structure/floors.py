@@ -28,12 +28,16 @@ FLOORS = [
     ["envelopes", "equalization", "optima", "landscapes", "bounds", "coadaptation", "heads", "predictions"],
     ["attacks", "training", "layers", "recommenders"],
     ["audits"],
-    ["evidence"],
+    ["evidence", "rates"],
     ["papers"],
     ["cli"],
     ["__main__"],
 ]
-ARROWS = {3: ["envelopes", "equalization", "optima", "landscapes", "bounds"], 4: ["attacks", "training", "layers"]}
+ARROWS = {
+    3: ["envelopes", "equalization", "optima", "landscapes", "bounds"],
+    4: ["attacks", "training", "layers"],
+    6: ["evidence", "rates"],
+}
 GROUND_ARROWS = {
     "arguments": {"checks"},
     "norms": {"arguments", "checks", "linalg"},

@@ -25,7 +25,7 @@ PROMISED = {
     *("linalg", "norms", "landscapes", "coadaptation", "bounds"),
     *("Threat", "CrossEntropy", "Logistic", "Reflected", "Fgsm", "Bim", "Pgd", "attack"),
     *("Dropout", "Penalized", "Plain", "Adversarial", "train", "DropoutCompletion"),
-    *("audit", "verify", "reproduce", "predictive", "Predictive"),
+    *("audit", "verify", "reproduce", "predictive", "Predictive", "tune_rates"),
 }
 
 

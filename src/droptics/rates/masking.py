@@ -1,0 +1,163 @@
+"""Dropout with common random numbers: copies of a network at different rates see masks of the same uniforms.
+
+A unit falls where its uniform is below the rate, so what falls at a low rate also falls at every higher one, and two
+copies differ by what the rate does and by nothing else. The uniforms of a place depend on seed, step and name only.
+Nothing in the module is rewritten: its calls of torch's dropout functions are answered here, as the audit watches them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from droptics.models.watching import ALPHA, ELEMENTWISE, PLAIN, RECURRENT, Places
+from droptics.rates.randomness import key, reseed, uniforms
+
+# saturation of the SELU, to which alpha dropout sets what falls
+_SATURATION = 1.7580993408473766
+# dimensions of an input without examples, where torch knows that form
+_SINGLE = {"dropout1d": 2, "dropout3d": 4}
+
+
+def place_of(name: str) -> str:
+    """The place of a call: a layer that runs twice is one place, with one rate."""
+    return name.partition("@")[0]
+
+
+class SharedMasks(TorchFunctionMode):
+    """Answers the dropout calls of a module at given rates; `step=None` switches all of them off.
+
+    Args:
+        places: Names of the modules that are running, kept by hooks.
+        rates: Rate per place, numbers or tensors without dimensions (one per copy inside torch.func.vmap); a place
+            that is not named keeps the rate it is called with.
+        seed: Seed of the masks.
+        step: Number of the step.
+        devices: CUDA devices whose own generators the recurrent and attention kernels draw from.
+    """
+
+    def __init__(
+        self, places: Places, rates: Mapping[str, float | Tensor], seed: int, step: int | None, devices: list[int]
+    ) -> None:
+        super().__init__()
+        self.places, self.rates, self.seed, self.step, self.devices = places, rates, seed, step, devices
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        options = dict(kwargs or {})
+        if func in PLAIN:
+            return self._plain(func, args, options)
+        if func is functional.scaled_dot_product_attention:
+            return self._attention(func, args, options)
+        if func is functional.multi_head_attention_forward:
+            return self._multi_head(func, args, options)
+        if func in RECURRENT:
+            return self._recurrent(func, args, options)
+        return func(*args, **options)
+
+    def _plain(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
+        source: Tensor = args[0] if args else options.pop("input")
+        own = float(args[1] if len(args) > 1 else options.get("p", 0.5))
+        training = bool(args[2] if len(args) > 2 else options.get("training", func not in ALPHA))
+        kind = PLAIN[func]
+        name = self.places.name(kind.replace(" ", "_"))
+        if self.step is None or not training:
+            return source
+        keep, rate = self._kept(name, own, _mask_shape(kind, tuple(source.shape)), source)
+        if func in ALPHA:
+            return _alpha(source, keep, rate)
+        return source * (keep / (1 - rate)).to(source.dtype)
+
+    def _kept(self, name: str, own: float, shape: tuple[int, ...], source: Tensor) -> tuple[Tensor, Tensor]:
+        """Who stays, as numbers, and the rate; in single precision, or in that of the source where it is finer."""
+        precision = torch.promote_types(source.dtype, torch.float32)
+        rate = torch.as_tensor(self.rates.get(place_of(name), own), device=source.device)
+        drawn = uniforms(shape, key(self.seed, self.step, name), source.device)
+        return (drawn >= rate.float()).to(precision), rate.to(precision)
+
+    def _attention(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+        given = dict(zip(names, args, strict=False)) | options
+        own = float(given.pop("dropout_p", 0.0))
+        name = self.places.name("attention_dropout")
+        if self.step is None or own == 0:
+            return func(given.pop("query"), given.pop("key"), given.pop("value"), **given)
+        weights, values = _attention_weights(**given)
+        keep, rate = self._kept(name, own, tuple(weights.shape), weights)
+        return (weights * (keep / (1 - rate)).to(weights.dtype)) @ values
+
+    def _multi_head(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        position = 10  # dropout_p
+        own = float(args[position] if len(args) > position else options["dropout_p"])
+        rate = self._native("attention dropout", own, bool(options.get("training", True)) and own > 0)
+        if len(args) > position:
+            args = (*args[:position], rate, *args[position + 1 :])
+        else:
+            options["dropout_p"] = rate
+        options["training"] = rate > 0
+        return func(*args, **options)
+
+    def _recurrent(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        values = list(args)
+        # (input, hx, params, has_biases, num_layers, dropout, train, ...) or (data, batch_sizes, hx, params, ...)
+        start = next(i for i, value in enumerate(values) if isinstance(value, bool))
+        own, several = float(values[start + 2]), int(values[start + 1]) > 1
+        rate = self._native(RECURRENT[func], own, bool(values[start + 3]) and own > 0 and several)
+        values[start + 2] = rate
+        values[start + 3] = values[start + 3] and (rate > 0 or self.step is not None)
+        return func(*values, **options)
+
+    def _native(self, kind: str, own: float, active: bool) -> float:
+        """The rate of a kernel that draws its masks itself; its generator starts from the key of this call.
+
+        The rate is a number there, so that torch.func.vmap is refused and copies run one by one.
+        """
+        name = self.places.name(kind.replace(" ", "_"))
+        if self.step is None or not active:
+            return 0.0
+        reseed(key(self.seed, self.step, name), self.devices)
+        return float(self.rates.get(place_of(name), own))
+
+
+def _mask_shape(kind: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """One coin per entry, or one per channel of every example."""
+    if kind in (ELEMENTWISE | ALPHA).values() and kind != "feature alpha dropout":
+        return shape
+    lead = 1 if _SINGLE.get(kind) == len(shape) else 2
+    return (*shape[:lead], *(1,) * len(shape[lead:]))
+
+
+def _alpha(source: Tensor, keep: Tensor, rate: Tensor) -> Tensor:
+    """What falls is set to the saturation, and mean and variance are put back, as torch does it."""
+    scale = 1 / ((_SATURATION**2 * rate + 1) * (1 - rate)).sqrt()
+    shift = ((keep - 1) + rate) * (_SATURATION * scale)
+    return source * (keep * scale).to(source.dtype) + shift.to(source.dtype)
+
+
+def _attention_weights(  # parameters: those of torch's function
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """The softmax that the fused kernel keeps to itself, and the values it weighs."""
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
+    scores = query @ key.mT * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if attn_mask is not None:
+        hides = attn_mask.dtype == torch.bool
+        scores = scores.masked_fill(~attn_mask, -math.inf) if hides else scores + attn_mask
+    return scores.softmax(-1), value

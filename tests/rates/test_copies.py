@@ -1,0 +1,303 @@
+"""Copies train as torch trains, alike alone and together, here and elsewhere, interrupted or not."""
+
+import copy
+import json
+import multiprocessing
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from tuned import RATES, Branching, Everything, data, perceptron, plain_fit, seeded
+
+from droptics.evidence.engines import Dask, Processes, one_thread
+from droptics.losses import CrossEntropy
+from droptics.models.watching import Places
+from droptics.rates import Fit, copies, tune_rates
+from droptics.rates.copies import Problem, same_bits, train_copies
+from droptics.rates.examples import Examples
+from droptics.rates.masking import SharedMasks
+from droptics.rates.randomness import key
+
+FIT = Fit(epochs=3, batch_size=16, step_size=1e-2, looks=4)
+OPTIMIZERS = {
+    "sgd": (Fit(epochs=2, batch_size=16, optimizer="sgd", step_size=0.05, momentum=0.9, decay=0.01), torch.optim.SGD),
+    "adam": (Fit(epochs=2, batch_size=16, step_size=0.01, decay=0.01), torch.optim.Adam),
+    "adamw": (Fit(epochs=2, batch_size=16, optimizer="adamw", step_size=0.01, decay=0.1), torch.optim.AdamW),
+}
+
+
+def problem(module: nn.Module, fit: Fit, train=None, validation=None) -> Problem:
+    cpu = torch.device("cpu")
+    examples = Examples.of(train or data(40, 1), "train", cpu)
+    held = Examples.of(validation or data(30, 2), "validation", cpu)
+    return Problem(module, examples, examples.some(30, 0), held, CrossEntropy(), fit, {})
+
+
+def numbers(found) -> list[object]:
+    """All that may not depend on how copies ran."""
+    return [(point.stage, dict(point.rates), point.loss, point.paired_error, point.steps) for point in found.points]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_copy_trains_as_torch_trains(name):
+    """The loop by hand with torch.optim, the same batches and masks: losses agree to the rounding of a few steps."""
+    fit, kind = OPTIMIZERS[name]
+    module = perceptron().double()
+    setting = dict.fromkeys(("0", "3", "6"), 0.3)
+    train = tuple(value.double() if value.is_floating_point() else value for value in data(40, 1))
+    held = tuple(value.double() if value.is_floating_point() else value for value in data(30, 2))
+    ours = problem(module, fit, train, held)
+    (row,) = train_copies(ours, [setting], 5, "single")
+    own, places = copy.deepcopy(module).train(), None
+    options = {"momentum": 0.9} if name == "sgd" else {}
+    search = kind(own.parameters(), lr=fit.step_size, weight_decay=fit.decay, **options)
+    for step in range(6):
+        epoch, place = divmod(step, 3)
+        batch = ours.train.batch(ours.train.order(epoch, 5), place, 16)
+        search.zero_grad()
+        places = Places(own)
+        with SharedMasks(_named(places, own), setting, 5, step, []):
+            outputs = own(batch.arguments[0])
+        nn.functional.cross_entropy(outputs, batch.targets).backward()
+        search.step()
+    losses = nn.functional.cross_entropy(own.eval()(held[0]), held[1], reduction="none")
+    assert row["step"] == 6 or row["looks"][-1][0] == 6
+    assert row["looks"][-1][1] == pytest.approx(float(losses.detach().mean()), rel=1e-9)
+
+
+def _named(places: Places, module: nn.Module) -> Places:
+    """Names without hooks: the layers of a sequence run in order."""
+    names = iter(name for name, part in module.named_modules() if isinstance(part, nn.Dropout))
+    places.name = lambda what: next(names)
+    return places
+
+
+def test_alone_and_together_are_the_same_bits():
+    module, train, held = perceptron(), data(40, 1), data(30, 2)
+    options = {"fit": FIT, "scan": RATES, "split": "factorial", "progress": False}
+    together = tune_rates(module, train, held, population="together", **options)
+    assert together.cost.together
+    apart = tune_rates(module, train, held, population="apart", **options)
+    assert not apart.cost.together
+    auto = tune_rates(module, train, held, **options)
+    assert numbers(apart) == numbers(auto)
+    if auto.cost.together:  # what rounds otherwise in a population ran apart
+        assert numbers(together) == numbers(auto)
+    assert auto.rates == apart.rates
+
+
+@pytest.mark.slow
+def test_processes_give_the_same_numbers():
+    options = {"fit": FIT, "scan": RATES, "split": "factorial", "progress": False}
+    local = tune_rates(perceptron(), data(40, 1), data(30, 2), **options)
+    elsewhere = tune_rates(perceptron(), data(40, 1), data(30, 2), engine=Processes(2), **options)
+    assert numbers(elsewhere) == numbers(local)
+    assert elsewhere.rates == local.rates
+
+
+def test_a_population_is_compared_with_its_copies_bit_by_bit(monkeypatch):
+    """A kernel that adds in another order in a population is noticed, and copies then run apart."""
+    given = problem(perceptron(), FIT)
+    settings = [dict.fromkeys(("0", "3", "6"), rate) for rate in RATES]
+    with one_thread():
+        first = same_bits(given, settings, 0)
+    update = Fit.update
+
+    def rounding(self, weights, slopes, moments, step):
+        found = update(self, weights, slopes, moments, step)
+        return {name: value * (1 + 1e-6 * (len(value) > 1)) for name, value in found.items()}
+
+    monkeypatch.setattr(Fit, "update", rounding)
+    with one_thread():
+        assert first in (True, False)
+        assert same_bits(given, settings, 0) is False
+
+
+def test_dask_gives_the_same_numbers():
+    distributed = pytest.importorskip("distributed")
+    module, train, held = perceptron(), data(40, 1), data(30, 2)
+    options = {"fit": FIT, "scan": RATES[:2], "progress": False}
+    local = tune_rates(module, train, held, **options)
+    settings = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**settings) as cluster:
+        found = tune_rates(module, train, held, engine=Dask(cluster.scheduler_address), **options)
+    assert numbers(found) == numbers(local)
+
+
+def test_what_vmap_refuses_runs_one_by_one():
+    module = Branching()
+    found = tune_rates(module, data(40, 1), data(30, 2), fit=FIT, scan=RATES, progress=False)
+    assert not found.cost.together
+    with pytest.raises(ValueError, match="population"):
+        tune_rates(module, data(40, 1), data(30, 2), fit=FIT, scan=RATES, population="together")
+
+
+def test_every_kind_of_site_is_tuned():
+    module = Everything()
+    generator = torch.Generator().manual_seed(0)
+    train, held = ((torch.randn(n, 5, 4, generator=generator), torch.arange(n) % 3) for n in (20, 12))
+    found = tune_rates(module, train, held, fit=Fit(epochs=1, batch_size=10, looks=1), scan=(0.1, 0.4), progress=False)
+    kinds = {site.name: site.kind for site in found.sites}
+    assert kinds == {
+        "lstm.LSTM_dropout": "LSTM dropout",
+        "heads.attention_dropout": "attention dropout",
+        "attention_dropout": "attention dropout",
+        "maps": "dropout1d",
+        "alpha": "alpha dropout",
+    }
+    assert found.points[0].loss != found.points[1].loss
+    fresh = Everything()
+    assert found.apply(fresh) == []
+    rates = {fresh.lstm.dropout, fresh.heads.dropout, fresh.attention_dropout, fresh.maps.p, fresh.alpha.p}
+    assert rates == {found.best}
+
+
+def test_batch_norm_keeps_statistics_per_copy_and_leaves_the_module_alone():
+    module = seeded(nn.Sequential(nn.Linear(7, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 3)))
+    before = copy.deepcopy(module.state_dict())
+    found = tune_rates(module, data(40, 1), data(30, 2), fit=FIT, scan=(0.0, 0.4), progress=False)
+    assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
+    alone = [
+        train_copies(problem(module, FIT), [{"3": rate}], key(0, "scan", 0), "single")[0]["looks"][-1][1]
+        for rate in (0.0, 0.4)
+    ]
+    # the last look of either form; ten steps of float32 apart
+    assert [point.loss for point in found.points] == pytest.approx(alone, rel=0.2)
+
+
+def test_the_module_and_the_random_states_are_as_before():
+    module = perceptron().train()
+    module[3].eval()
+    weights, modes = copy.deepcopy(module.state_dict()), [part.training for part in module.modules()]
+    module[1].weight.grad = torch.ones_like(module[1].weight)
+    state = torch.get_rng_state()
+    tune_rates(module, data(40, 1), data(30, 2), fit=FIT, scan=RATES, progress=False)
+
+    def check() -> None:
+        assert torch.equal(torch.get_rng_state(), state)
+        assert [part.training for part in module.modules()] == modes
+        assert all(torch.equal(weights[name], value) for name, value in module.state_dict().items())
+        assert bool((module[1].weight.grad == 1).all())
+        assert all(not part._forward_hooks and not part._forward_pre_hooks for part in module.modules())
+        assert torch.get_num_threads() == threads
+
+    threads = torch.get_num_threads()
+    check()
+
+    def failing(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        if outputs.requires_grad and len(outputs) == 16:
+            raise KeyboardInterrupt
+        return nn.functional.cross_entropy(outputs, targets, reduction="none")
+
+    with pytest.raises(KeyboardInterrupt):
+        tune_rates(module, data(40, 1), data(30, 2), failing, fit=FIT, scan=RATES, progress=False)
+    check()
+
+
+def test_a_fit_of_your_own_sees_shared_masks():
+    module = perceptron()
+    found = tune_rates(module, data(40, 1), data(30, 2), fit=plain_fit, scan=RATES, progress=False)
+    again = tune_rates(module, data(40, 1), data(30, 2), fit=plain_fit, scan=RATES, progress=False)
+    assert numbers(found) == numbers(again)
+    assert len({point.loss for point in found.points}) == 3
+    seen = []
+
+    def watching(module, data, seed):
+        seen.append((module[0].p, seed, module[0](torch.ones(50))))
+
+    tune_rates(module, data(40, 1), data(30, 2), fit=watching, scan=RATES, progress=False)
+    assert [item[0] for item in seen] == list(RATES)
+    assert len({item[1] for item in seen}) == 1
+    fallen = [item[2] == 0 for item in seen]
+    assert not bool((fallen[1] & ~fallen[2]).any())
+    assert int(fallen[2].sum()) > int(fallen[1].sum()) > 0 == int(fallen[0].sum())
+
+
+def test_recomputed_activations_are_refused():
+    class Checkpointed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Sequential(nn.Linear(7, 5), nn.Dropout(0.5), nn.Linear(5, 3))
+
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            return torch.utils.checkpoint.checkpoint(self.body, inputs, use_reentrant=False)
+
+    with pytest.raises(ValueError, match="checkpointing"):
+        tune_rates(Checkpointed(), data(40, 1), data(30, 2), fit=FIT, scan=RATES, progress=False)
+
+
+def _until_killed(folder: str) -> None:
+    tune_rates(perceptron(), data(40, 1), data(30, 2), fit=SLOW, scan=RATES, store=folder, progress=False)
+
+
+SLOW = Fit(epochs=60, batch_size=16, looks=60)
+
+
+@pytest.mark.slow
+def test_a_killed_run_resumes(tmp_path):
+    whole = tune_rates(perceptron(), data(40, 1), data(30, 2), fit=SLOW, scan=RATES, progress=False)
+    process = multiprocessing.get_context("spawn").Process(target=_until_killed, args=(str(tmp_path),))
+    process.start()
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("*.safetensors")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.join()
+    assert list(tmp_path.glob("*.safetensors")), "killed before its first checkpoint or after its end"
+    found = tune_rates(perceptron(), data(40, 1), data(30, 2), fit=SLOW, scan=RATES, store=tmp_path, progress=False)
+    assert numbers(found) == numbers(whole)
+
+
+def test_a_population_that_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
+    options = {"fit": FIT, "scan": RATES, "progress": False}
+    whole = tune_rates(perceptron(), data(40, 1), data(30, 2), **options)
+    steps = []
+    advance = copies._Population.advance
+
+    def counted(self, batch, fit):
+        steps.append(self.step)
+        if len(steps) == 13:
+            raise KeyboardInterrupt
+        advance(self, batch, fit)
+
+    monkeypatch.setattr(copies._Population, "advance", counted)
+    with pytest.raises(KeyboardInterrupt):
+        tune_rates(perceptron(), data(40, 1), data(30, 2), store=tmp_path, **options)
+    monkeypatch.setattr(copies._Population, "advance", advance)
+    (file, *_) = [*tmp_path.glob("*.safetensors"), *tmp_path.glob("*.json")]
+    assert file.exists()
+    found = tune_rates(perceptron(), data(40, 1), data(30, 2), store=tmp_path, **options)
+    assert numbers(found) == numbers(whole)
+    again = tune_rates(perceptron(), data(40, 1), data(30, 2), store=tmp_path, **options)
+    assert numbers(again) == numbers(whole)
+    assert again.cost.resumed == again.cost.copies == 3
+    assert not list(tmp_path.glob("*.safetensors"))
+
+
+@pytest.mark.parametrize("change", ["weights", "data", "fit", "loss", "seed"])
+def test_another_problem_takes_nothing_from_the_store(tmp_path, change):
+    def tuned(changed: bool):
+        module, train, held, fit, loss, seed = perceptron(), data(40, 1), data(30, 2), FIT, "cross-entropy", 0
+        if changed and change == "weights":
+            module = seeded(perceptron(), 4)
+        train = data(40, 9) if changed and change == "data" else train
+        fit = Fit(epochs=2, batch_size=16) if changed and change == "fit" else fit
+        loss = nn.functional.multi_margin_loss if changed and change == "loss" else loss
+        seed = 1 if changed and change == "seed" else seed
+        return tune_rates(module, train, held, loss, fit=fit, scan=RATES, store=tmp_path, seed=seed, progress=False)
+
+    assert tuned(False).cost.resumed == 0
+    assert tuned(True).cost.resumed == 0
+    assert tuned(False).cost.resumed == 3
+
+
+def test_files_of_the_store_that_cannot_be_read_count_as_absent(tmp_path):
+    options = {"fit": FIT, "scan": RATES, "progress": False, "store": tmp_path}
+    whole = tune_rates(perceptron(), data(40, 1), data(30, 2), **options)
+    for i, file in enumerate(sorted(Path(tmp_path).glob("*.json"))):
+        file.write_text(["", "[]", json.dumps({"losses": 1})][i])
+    found = tune_rates(perceptron(), data(40, 1), data(30, 2), **options)
+    assert found.cost.resumed == 0
+    assert numbers(found) == numbers(whole)

@@ -1,0 +1,50 @@
+"""Two-level designs: orthogonal, balanced, and effects that are those of a linear loss."""
+
+import math
+
+import pytest
+import torch
+
+from droptics.rates.designs import effects, two_level
+
+
+@pytest.mark.parametrize("sites", range(1, 12))
+def test_columns_are_balanced_and_orthogonal(sites):
+    signs = two_level(sites)
+    copies = len(signs)
+    assert copies == (4 if sites <= 3 else 8 if sites <= 7 else 12)
+    assert bool((signs.abs() == 1).all())
+    assert torch.equal(signs.sum(0), torch.zeros(sites, dtype=torch.float64))
+    assert torch.equal(signs.mT @ signs, copies * torch.eye(sites, dtype=torch.float64))
+    assert len({tuple(row) for row in signs.tolist()}) == copies or sites < 2
+
+
+def test_few_sites_share_nothing_with_products_of_two():
+    """With four sites on eight copies no product of two sites looks like a site."""
+    signs = two_level(4)
+    for i in range(4):
+        for j in range(i):
+            assert torch.equal(signs.mT @ (signs[:, i] * signs[:, j]), torch.zeros(4, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("sites", [2, 3, 5, 11])
+def test_effects_of_a_linear_loss_are_its_slopes(sites):
+    generator = torch.Generator().manual_seed(sites)
+    signs, slopes = two_level(sites), torch.randn(sites, 40, generator=generator, dtype=torch.float64)
+    base = torch.randn(40, generator=generator, dtype=torch.float64)
+    found = effects(signs, base + signs @ slopes)
+    for effect, slope in zip(found, slopes, strict=True):
+        assert effect.value == pytest.approx(float(slope.mean()), abs=1e-12)
+        assert effect.error == pytest.approx(float(slope.std()) / math.sqrt(40), rel=1e-6)
+
+
+def test_what_spare_columns_show_counts_as_noise():
+    signs = two_level(2)
+    product = (signs[:, 0] * signs[:, 1])[:, None].expand(4, 10)
+    assert [effect.error for effect in effects(signs, product)] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("sites", [12, 0, -1, 2.5, "3", None])
+def test_more_sites_than_a_design_holds_are_refused(sites):
+    with pytest.raises(ValueError, match="sites must be"):
+        two_level(sites)
