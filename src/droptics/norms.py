@@ -30,7 +30,10 @@ def path_norm(weights: object, power: Power = 2.0) -> Tensor:
 
 
 def weight_matrices(weights: object) -> list[Tensor]:
-    """The layers W_1, ..., W_k1 of a chain: a list of them, or those of a model with `weights` or factors U and V."""
+    """The layers W_1, ..., W_k1 of a chain: a list of them, or those of a model with `weights` or factors U and V.
+
+    Cost: nothing is copied. Claim: none, a reading of the model.
+    """
     if hasattr(weights, "weights"):
         weights = weights.weights
     elif hasattr(weights, "U"):
@@ -48,7 +51,10 @@ def weight_matrices(weights: object) -> list[Tensor]:
 
 
 def nuclear(matrix: Matrix) -> Tensor:
-    """Sum of the singular values."""
+    """Sum of the singular values.
+
+    Cost: a singular value decomposition. Claim: none, a definition.
+    """
     check_arguments(nuclear, locals())
     return torch.linalg.svdvals(matrix).sum(-1)
 
@@ -58,6 +64,8 @@ def weighted_trace(matrix: Tensor, row_weights: Tensor, column_weights: Tensor) 
 
     Its square divided by the width is the least expected dropout penalty of a factorization of M when entry (i, j)
     is observed with probability p_i q_j.
+
+    Cost: a singular value decomposition.
     """
     matrix = as_float_tensor(matrix, "matrix", 2)
     scaled = matrix

@@ -95,6 +95,10 @@ def attack(
     kept in the result, when gradients vanish on many examples, when the model is not deterministic, or when success
     falls as the steps grow.
 
+    Cost: the passes of the method, and one more to verify. Claim: none, every point is re-evaluated.
+
+    Claim: none, every point is re-evaluated.
+
     Args:
         model: What to attack.
         data: Examples with class labels, or with targets -1 and +1 for a scorer; inputs of any shape.
@@ -174,6 +178,10 @@ def robustness_curve(
 
     The radii are attacked from the smallest to the largest, and an example that is fooled at one radius is fooled at
     every larger one, so each attack only works on the examples that are left and the curve never falls.
+
+    Cost: one attack per radius on the examples that are left. Claim: none, every point is re-evaluated.
+
+    Claim: none, every point is re-evaluated.
     """
     check_arguments(robustness_curve, locals())
     errors: dict[float, float] = {}
@@ -192,7 +200,12 @@ def robustness_curve(
 
 
 def proportion(count: Whole, total: Count, confidence: Probability = 0.95) -> Estimate:
-    """A share of examples with its exact (Clopper-Pearson) binomial interval."""
+    """A share of examples with its exact (Clopper-Pearson) binomial interval.
+
+    Cost: two quantiles of a beta law. Claim: none, the interval is Clopper and Pearson's.
+
+    Claim: none, the interval is Clopper and Pearson's.
+    """
     check_arguments(proportion, locals())
     if count > total:
         raise ValueError(f"count must be at most the total {total}, got {count}")

@@ -42,6 +42,10 @@ def standard_attacks(outputs: Count) -> list[Method]:
 
     Margins of the nearest class, cross-entropy with steps that adapt, every wrong class in turn by margin and by the
     difference of logits ratio, the nearest boundary, and a search without gradients.
+
+    Cost: nothing is computed. Claim: none, a choice of methods.
+
+    Claim: none, a choice of methods.
     """
     check_arguments(standard_attacks, locals())
     if outputs == 1:
@@ -70,6 +74,10 @@ def robust_accuracy(
     A network that is random at test time is attacked through the mean of its predictions over masks (`Averaged`,
     which may also be passed as the model, to choose how many). A point counts as fooled where the mean over other
     masks is wrong, and the accuracy in the end is that over masks which neither saw.
+
+    Cost: that of every attack on the examples that are left to it. Claim: none, every point is re-evaluated.
+
+    Claim: none, every point is re-evaluated.
 
     Args:
         model: As for `attack`.

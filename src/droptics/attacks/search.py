@@ -41,6 +41,10 @@ def perturb(
 
     The model runs in the mode it is in, nothing is verified, no gradient reaches the parameters, and the result is
     detached. An empty batch comes back empty.
+
+    Cost: the passes of the method. Claim: none, nothing is verified here.
+
+    Claim: none, nothing is verified here.
     """
     check_arguments(perturb, locals())
     check_size("targets", len(targets), len(inputs), "one per example of inputs")

@@ -48,6 +48,8 @@ def adversarial(  # parameters: the letters of the theorem
     slopes below 3/4 (1/2 with the printed threshold) only points that are misclassified without any attack can have
     beta-effective attacks. The guarantee is then one about the clean error alone and the bound reports itself vacuous.
 
+    Cost: O(1).
+
     Args:
         statement: "thm16", "cor4" or "cor5".
         data_radius: R, the largest norm of an input.

@@ -23,6 +23,8 @@ def uniform(
     With probability `confidence` = 1 - delta, for all members g of the class at once, E g is at most
     mean g + 2 R_n + sqrt(log(1/delta) / 2n), or mean g + 2 R_S + 3 sqrt(log(2/delta) / 2n) with the empirical
     Rademacher complexity R_S (`empirical=True`).
+
+    Cost: O(1).
     """
     check_arguments(uniform, locals())
     failure = failure_probability(confidence)
@@ -44,6 +46,8 @@ def squared(
 
     E loss <= mean loss + 4 M R_n + M^2 sqrt(log(2/delta) / 2n); with the empirical complexity (`empirical=True`)
     the last term is three times as large. The loss is 2 M-Lipschitz, hence the factor 2 * 2M.
+
+    Cost: O(1).
     """
     check_arguments(squared, locals())
     check_positive("examples", examples)
@@ -54,7 +58,10 @@ def squared(
 
 
 def hoeffding(deviation: Finite, ranges: list[float] | tuple[float, ...]) -> float:
-    """P(sum X_i >= t) <= exp(-2 t^2 / sum range_i^2) for independent centered X_i in intervals (thesis-thm17)."""
+    """P(sum X_i >= t) <= exp(-2 t^2 / sum range_i^2) for independent centered X_i in intervals (thesis-thm17).
+
+    Cost: O(number of ranges).
+    """
     check_arguments(hoeffding, locals())
     spread = math.hypot(*(check_non_negative("ranges", width) for width in ranges))
     if deviation <= 0:
@@ -64,7 +71,10 @@ def hoeffding(deviation: Finite, ranges: list[float] | tuple[float, ...]) -> flo
 
 
 def gaussian_tail(deviation: Finite, lipschitz: NonNegative) -> float:
-    """P(f(z) - E f >= t) <= exp(-t^2 / (2 rho^2)) for z ~ N(0, I) and f rho-Lipschitz (thesis-thm21)."""
+    """P(f(z) - E f >= t) <= exp(-t^2 / (2 rho^2)) for z ~ N(0, I) and f rho-Lipschitz (thesis-thm21).
+
+    Cost: O(1).
+    """
     check_arguments(gaussian_tail, locals())
     check_non_negative("lipschitz", lipschitz)
     if deviation <= 0:
@@ -74,7 +84,10 @@ def gaussian_tail(deviation: Finite, lipschitz: NonNegative) -> float:
 
 
 def martingale(variance: NonNegative, largest: Positive, *, confidence: Probability = 0.95) -> float:
-    """R ln(1/delta) + (e - 2) V / R, which a martingale with differences <= R exceeds rarely (thesis-thm22)."""
+    """R ln(1/delta) + (e - 2) V / R, which a martingale with differences <= R exceeds rarely (thesis-thm22).
+
+    Cost: O(1).
+    """
     check_arguments(martingale, locals())
     if not largest > 0:
         raise ValueError(f"largest must be positive, got {largest}")

@@ -50,6 +50,8 @@ def completion(  # parameters: the letters of the theorem, or data to read them 
     in proportion `smoothing` (1/2 when they come from data, 0 for plain numbers: then the non-degeneracy condition of
     `completion_condition` is assumed). An alpha read off a model is rounded up to a geometric grid and the confidence
     shared over the grid, because alpha must not depend on the data; marginals are those of the data (plug-in).
+
+    Cost: O(1) from numbers, O((rows + columns) width + ratings) from data.
     """
     check_arguments(completion, locals())
     failure = failure_probability(confidence)
@@ -89,6 +91,8 @@ def completion_constant(shape: tuple[int, int], examples: float = math.inf, smoo
     non-degeneracy condition. With marginals mixed with the uniform law in proportion s = `smoothing` no condition is
     needed: K = sqrt(2 l) / (1 - s) + l sqrt(d' log d / n) / (3 s) (a result of our
     own). Printed with K = 1, which is false for small matrices.
+
+    Cost: O(1).
     """
     check_arguments(completion_constant, locals())
     for side in shape:
@@ -106,7 +110,10 @@ def completion_constant(shape: tuple[int, int], examples: float = math.inf, smoo
 
 
 def completion_alpha(model: Factorization, data: Entries, smoothing: NonNegative = 0.5) -> float:
-    """The width times R(U, V), R the expected dropout regularizer under the (smoothed) marginals of the data."""
+    """The width times R(U, V), R the expected dropout regularizer under the (smoothed) marginals of the data.
+
+    Cost: O((rows + columns) width + ratings). Claim: thesis-thm11.
+    """
     check_arguments(completion_alpha, locals())
     rows, columns = marginals(data, smoothing)
     units = (rows @ model.U.square()) * (columns @ model.V.square())
@@ -114,7 +121,10 @@ def completion_alpha(model: Factorization, data: Entries, smoothing: NonNegative
 
 
 def completion_condition(data: Entries, smoothing: NonNegative = 0.0) -> float:
-    """min_ij p_i q_j n sqrt(d d') / log d; thesis-thm11 asks for at least 1, which raw rating data never meet."""
+    """min_ij p_i q_j n sqrt(d d') / log d; thesis-thm11 asks for at least 1, which raw rating data never meet.
+
+    Cost: O(ratings).
+    """
     check_arguments(completion_condition, locals())
     rows, columns = marginals(data, smoothing)
     long, short = max(data.shape), min(data.shape)
@@ -155,6 +165,8 @@ def rademacher(  # parameters: the letters of the theorem, or data to read them 
     Networks of width d with dropout regularizer at most r (without lambda) are the case alpha = sqrt(d r); their
     complexity is the same for every width, because d copies of the best unit stay in the class, so the constant 1/2
     holds for odd widths too (a result of our own). Symmetrized data have beta = 1/2.
+
+    Cost: O(1) from numbers; from data one pass and `data_norm`.
     """
     check_arguments(rademacher, locals())
     if side not in ("upper", "lower"):
@@ -199,6 +211,8 @@ def relu(  # parameters: the letters of the theorem, or data to read them from
     `symmetrized` the retentivity must be given (`coadaptation.retentivity`); it is 0 for non-negative data, and the
     bound infinite. Numbers override what a model and data would give; an alpha read off a model is rounded up to a
     geometric grid, over which the confidence is shared. The second moments are those of the data (plug-in).
+
+    Cost: O(1) from numbers; from data one pass and `data_norm`.
     """
     check_arguments(relu, locals())
     failure = failure_probability(confidence)
@@ -225,7 +239,10 @@ def relu(  # parameters: the letters of the theorem, or data to read them from
 
 
 def relu_alpha(model: ReLUNet, data: Sample, symmetrized: bool = False) -> float:
-    """sum_k |u_k| a_k with a_k^2 = E relu(v_k.x)^2, or v_k^T C v_k / 2 for symmetrized data."""
+    """sum_k |u_k| a_k with a_k^2 = E relu(v_k.x)^2, or v_k^T C v_k / 2 for symmetrized data.
+
+    Cost: one pass over the data. Claim: droptics-flows.
+    """
     check_arguments(relu_alpha, locals())
     hidden, top = two_layers(model)
     check_inputs(model, data)
@@ -238,6 +255,8 @@ def data_norm(data: Sample, second_moment: Square | None = None) -> float:
     """sqrt(sum_i x_i^T C^+ x_i); equal to sqrt(n rank C) when C is the second moment of the same examples.
 
     Pass `second_moment` for the population matrix, or one estimated on other examples; O(n d^2 + d^3).
+
+    Claim: thesis-eq4.6.
     """
     check_arguments(data_norm, locals())
     if data.weights is not None or data.inputs.ndim != 2:

@@ -44,6 +44,8 @@ def flows(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
     layer; every other family is covered by its `unit_energies` rule (TwoLayerLinear, LastLayer of a torch module,
     Factorization, ...). With `symmetrized=True` the second moment is that of +-x with a fair sign, without sampling:
     v_k^T C v_k / 2 for a two-layer ReLU network without biases, for which `Moments` suffice. One pass over the data.
+
+    Cost: one pass over the data, or O(d^2 units) on moments. Claim: thesis-sec4.3-symmetrization.
     """
     check_arguments(flows, locals())
     if not isinstance(model, Model) or not isinstance(data, Data):
@@ -57,14 +59,20 @@ def flows(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
 
 
 def importance(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
-    """Share of every unit in the total flow; sums to 1 (nan when no unit carries any flow)."""
+    """Share of every unit in the total flow; sums to 1 (nan when no unit carries any flow).
+
+    Cost: that of `flows`. Claim: none, a definition.
+    """
     check_arguments(importance, locals())
     values = flows(model, data, symmetrized=symmetrized)
     return values / values.sum(-1, keepdim=True)
 
 
 def alpha(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
-    """Sum of the flows, the size of the network in thesis-thm12 and thesis-cor2."""
+    """Sum of the flows, the size of the network in thesis-thm12 and thesis-cor2.
+
+    Cost: that of `flows`.
+    """
     check_arguments(alpha, locals())
     return flows(model, data, symmetrized=symmetrized).sum(-1)
 
@@ -74,13 +82,18 @@ def coadaptation(model: Model, data: Data, *, symmetrized: bool = False) -> Tens
 
     1 means that all units carry the same flow, 1 / sqrt(width) that a single one carries everything: small values
     are high co-adaptation. Differentiable and invariant to rescaling of the units and of the network.
+
+    Cost: that of `flows`. Claim: thesis-sec4.6.
     """
     check_arguments(coadaptation, locals())
     return evenness(flows(model, data, symmetrized=symmetrized))
 
 
 def evenness(values: Spectrum) -> Tensor:
-    """||v||_1 / (sqrt(size) ||v||_2) over the last dimension; nan for zero vectors."""
+    """||v||_1 / (sqrt(size) ||v||_2) over the last dimension; nan for zero vectors.
+
+    Cost: O(size). Claim: none, a definition.
+    """
     check_arguments(evenness, locals())
     # scaled by the largest entry, so that tiny and huge flows neither underflow nor overflow when squared
     if not values.shape[-1]:
@@ -90,7 +103,10 @@ def evenness(values: Spectrum) -> Tensor:
 
 
 def split(model: Model, data: Data, *, symmetrized: bool = False) -> Split:
-    """The regularizer sum_k psi_k^2 split into size and equality, width * regularizer = (alpha / phi)^2."""
+    """The regularizer sum_k psi_k^2 split into size and equality, width * regularizer = (alpha / phi)^2.
+
+    Cost: that of `flows`. Claim: thesis-sec4.6.
+    """
     check_arguments(split, locals())
     values = flows(model, data, symmetrized=symmetrized).detach()
     if values.ndim != 1:

@@ -44,13 +44,18 @@ def mnist(folder: Folder | None = None, split: str = "train", download: bool = F
     """Handwritten digits: images (n, 28, 28) uint8 and labels (n,) int64; 60000 in "train", 10000 in "test".
 
     Reads the four original IDX files (gzipped or not) from `folder/mnist`, or from `folder` itself.
+
+    Cost: one reading of the files, after a download where one is asked for. Claim: none, it reads.
     """
     check_arguments(mnist, locals())
     return _idx_set("mnist", ("mnist", "MNIST/raw"), _MNIST, folder, split, download)
 
 
 def fashion_mnist(folder: Folder | None = None, split: str = "train", download: bool = False) -> tuple[Tensor, Tensor]:
-    """Clothing: images (n, 28, 28) uint8 and labels (n,) int64; 60000 in "train", 10000 in "test"."""
+    """Clothing: images (n, 28, 28) uint8 and labels (n,) int64; 60000 in "train", 10000 in "test".
+
+    Cost: one reading of the files, after a download where one is asked for. Claim: none, it reads.
+    """
     check_arguments(fashion_mnist, locals())
     subfolders = ("fashion-mnist", "fashion_mnist", "FashionMNIST/raw")
     return _idx_set("fashion-mnist", subfolders, _FASHION, folder, split, download)
@@ -63,6 +68,8 @@ def cifar10(folder: Folder | None = None, split: str = "train", download: bool =
     (`cifar-10-batches-bin/data_batch_1.bin`), the python batches (`cifar-10-batches-py/data_batch_1`), or coded npz
     files (`cifar10-train-a.npz`, ...: `labels` (n,) and `coded` (3, n, 32, 32), the planes G, R - G, B - G, each
     differenced along both axes modulo 256). Batches that are absent are left out, so "train" has up to 50000 images.
+
+    Cost: one reading of the files, after a download where one is asked for. Claim: none, it reads.
     """
     check_arguments(cifar10, locals())
     _check_split(split)

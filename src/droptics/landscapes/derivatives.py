@@ -148,6 +148,8 @@ def gradient(model: Model, data: Data, masks: MaskLaw) -> Tensors:
     """Gradient of risk + penalty with respect to `model.tensors`, by formula (droptics-hessian).
 
     Tied, isotropic, one rate: 4 (U U^T - M) U + 4 lambda U diag(|u_i|^2) for symmetric M.
+
+    Cost: that of the criterion, O(layers width^3).
     """
     check_arguments(gradient, locals())
     return from_chain(model, Derivatives.of(model, data, masks).gradient())
@@ -157,6 +159,8 @@ def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence
     """The Hessian of risk + penalty applied to a direction with the shapes of `model.tensors` (droptics-hessian).
 
     Leading dimensions of the direction are a batch of directions.
+
+    Cost: a small multiple of the gradient, per direction.
     """
     check_arguments(hessian_action, locals())
     check_size("direction", len(direction), len(model.tensors), "one part per tensor of the model")
@@ -167,7 +171,10 @@ def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence
 
 
 def hessian(model: Model, data: Data, masks: MaskLaw) -> Tensor:
-    """The Hessian as a symmetric matrix on the concatenation of the flattened tensors; one batched action."""
+    """The Hessian as a symmetric matrix on the concatenation of the flattened tensors; one batched action.
+
+    Cost: one Hessian action per weight, weights^2 numbers. Claim: droptics-hessian.
+    """
     check_arguments(hessian, locals())
     total = sum(tensor.numel() for tensor in model.tensors)
     basis = torch.eye(total, dtype=model.dtype, device=model.device)

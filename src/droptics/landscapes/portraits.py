@@ -50,6 +50,8 @@ def portrait(  # parameters: the problem, the window and the training that are d
     training draws one mask z and descends E_x (y - sum_i z_i u_i^2 x)^2 by step_size / 2 times its gradient times the
     mean of the mask, the convention of mianjy2018-alg1 averaged over x. At a constant step the runs end in a
     neighborhood of a minimum.
+
+    Cost: O(resolution^2) criteria and `steps` steps for all starts at once.
     """
     check_arguments(portrait, locals())
     moments = Moments.of(data).to("cpu", torch.float64)

@@ -20,6 +20,8 @@ def spurious_minimum(drop: DropRate = 1 / 3) -> tuple[DeepLinear, Moments, Produ
     local minimum; for lambda < sqrt 2 the network of rank two is better, 2 - 2 / (1 + lambda)^2. At lambda = 1/2 (the
     default): 1.36 against 10/9. No smaller example exists among these: one hidden layer has none, width one allows no
     rank two. Whether the point is a minimum at a given rate is what `inspect` says.
+
+    Cost: O(1).
     """
     check_arguments(spurious_minimum, locals())
     rate = as_drop(drop)

@@ -62,6 +62,8 @@ def critical_points(family: type[Model], data: Data, masks: MaskLaw, limit: Coun
     (droptics-critical-points). For repeated eigenvalues each choice of eigenvectors stands for a continuum. The list
     grows exponentially with width and rank; more than `limit` points are refused.
 
+    Cost: an eigendecomposition O(d^3), then O(d width) per point; their number grows exponentially, `limit` ends it.
+
     >>> from droptics.masks import Bernoulli
     >>> points = critical_points(Autoencoder, Moments.of_map(torch.tensor([[2.0]]).double()), Bernoulli(0.5, 2))
     >>> [(round(point.objective, 4), point.inertia, point.kind) for point in points]

@@ -16,6 +16,10 @@ def psd_root(matrix: Square) -> Tensor:
 
     Eigenvalues below rounding level are set to zero; O(d^3). Leading dimensions are a batch. Differentiable once, also
     where eigenvalues coincide; directions without energy are taken to stay so.
+
+    Claim: none, a definition.
+
+    Claim: none, a definition.
     """
     check_arguments(psd_root, locals())
     root: Tensor = _Power.apply(matrix, False)[0]  # type: ignore[no-untyped-call]
@@ -23,14 +27,24 @@ def psd_root(matrix: Square) -> Tensor:
 
 
 def psd_inverse_root(matrix: Square) -> Tensor:
-    """Pseudo-inverse of `psd_root`: zero on the null space; differentiable like it."""
+    """Pseudo-inverse of `psd_root`: zero on the null space; differentiable like it.
+
+    Cost: O(d^3). Claim: none, a definition.
+
+    Claim: none, a definition.
+    """
     check_arguments(psd_inverse_root, locals())
     root: Tensor = _Power.apply(matrix, True)[0]  # type: ignore[no-untyped-call]
     return root
 
 
 def psd_eigen(matrix: Square) -> tuple[Tensor, Tensor]:
-    """Eigenvalues (ascending, those at rounding level set to exactly zero) and eigenvectors of a PSD matrix."""
+    """Eigenvalues (ascending, those at rounding level set to exactly zero) and eigenvectors of a PSD matrix.
+
+    Cost: O(d^3). Claim: none, LAPACK's, with rounding cut off.
+
+    Claim: none, LAPACK's, with rounding cut off.
+    """
     check_arguments(psd_eigen, locals())
     values, vectors = torch.linalg.eigh((matrix + matrix.mT) / 2)
     size = matrix.shape[-1]

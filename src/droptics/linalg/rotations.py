@@ -255,6 +255,8 @@ def equalize_columns_(factor: Factor) -> Tensor:
 
     Nothing else is allocated when U is stored by columns (U.mT contiguous), one transposed copy of U otherwise; never
     a Gram matrix.
+
+    Cost: that of `equalize_columns`. Claim: mianjy2018-thm2.2.
     """
     check_arguments(equalize_columns_, locals())
     if wants_derivative(factor):
@@ -306,6 +308,8 @@ def hadamard_equalizer(size: Count, dtype: torch.dtype = torch.float64, device: 
 
     Z(2m) = 2^(-1/2) [[Z, Z], [-Z, Z]], normalized once per level (the printed recursion is not orthogonal). With
     U = P S W^T the matrix U W Z is equalized: Z is universal, W Z is not. Sizes are powers of two.
+
+    Cost: O(size^2).
     """
     check_arguments(hadamard_equalizer, locals())
     check_positive("size", size)
@@ -322,6 +326,10 @@ def schur_horn(values: Spectrum, diagonal: Spectrum) -> Tensor:
 
     Majorized: equal sums, and the k largest entries of the diagonal never sum to more than the k largest values. This
     is necessary (Schur) and sufficient (Horn). r - 1 plane rotations, O(r log r) for the angles and O(r^2) for Q.
+
+    Claim: none, the theorems of Schur and Horn.
+
+    Claim: none, the theorems of Schur and Horn.
     """
     check_arguments(schur_horn, locals())
     rotation = torch.eye(values.shape[-1], dtype=torch.float64)

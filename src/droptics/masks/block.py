@@ -239,6 +239,8 @@ def drop_for_width(drop: DropRate, width: Count, block: Count = 1) -> float:
     Solves rate / (1 - rate) = (width / block) drop / (1 - drop), so that the induced penalty
     (block / width) lambda(rate) ||.||^2 stays at drop / (1 - drop) times the squared norm for every width.
 
+    Cost: O(1).
+
     >>> round(drop_for_width(0.1, width=50, block=5), 4)
     0.5263
     """

@@ -53,6 +53,10 @@ def fit_noise(prediction: Predictive, targets: Tensor) -> float:
 
     Use examples that the model was not trained on. Cost: one density for the widest range of noises, then a bounded
     search.
+
+    Claim: none, the maximum of a likelihood.
+
+    Claim: none, the maximum of a likelihood.
     """
     check_arguments(fit_noise, locals())
     wanted = _targets(prediction, targets)
@@ -76,7 +80,12 @@ def fit_noise(prediction: Predictive, targets: Tensor) -> float:
 def calibration(
     prediction: Predictive, targets: Tensor, noise: NonNegative, levels: tuple[float, ...] = (0.5, 0.9, 0.95)
 ) -> Calibration:
-    """Scores of predictions of one output with normal noise of this deviation around them."""
+    """Scores of predictions of one output with normal noise of this deviation around them.
+
+    Cost: the density of every example, twice. Claim: none, scores by definition.
+
+    Claim: none, scores by definition.
+    """
     check_arguments(calibration, locals())
     wanted = _targets(prediction, targets)
     for level in levels:
@@ -100,6 +109,10 @@ def conformal_factor(prediction: Predictive, targets: Tensor, noise: NonNegative
 
     Split conformal: the ceil((n + 1) level)-th smallest of |y - m| / sqrt(V + s^2) on n held-out examples. It holds for
     every model and every noise when held-out and new examples are exchangeable; infinite when n is too small.
+
+    Cost: O(n log n). Claim: none, exchangeability is all it needs.
+
+    Claim: none, exchangeability is all it needs.
     """
     check_arguments(conformal_factor, locals())
     check_probability("level", level)
@@ -111,7 +124,12 @@ def conformal_factor(prediction: Predictive, targets: Tensor, noise: NonNegative
 
 
 def expected_calibration_error(probabilities: Tensor, labels: Tensor, bins: int = 15) -> float:
-    """Mean distance between confidence and accuracy over equal bins of the confidence, weighed by their counts."""
+    """Mean distance between confidence and accuracy over equal bins of the confidence, weighed by their counts.
+
+    Cost: O(n). Claim: none, a definition.
+
+    Claim: none, a definition.
+    """
     check_arguments(expected_calibration_error, locals())
     check_positive("bins", bins)
     chances = as_float_tensor(probabilities, "probabilities", 2).detach().double()

@@ -48,7 +48,10 @@ class Diagnosis:
 
 
 def diagnose(model: Completion, confidence: float = 0.95) -> Diagnosis:
-    """Evaluate norms, penalties and the generalization bound on a fitted model; O((rows + columns) width^2)."""
+    """Evaluate norms, penalties and the generalization bound on a fitted model; O((rows + columns) width^2).
+
+    Claim: thesis-thm11.
+    """
     check_probability("confidence", confidence)
     entries = model.entries()
     rows, columns = (side.double() for side in marginals(entries, model.strengths_.smoothing))

@@ -79,6 +79,10 @@ class Ranking:
 def ranking(scores: Any, seen: Any, relevant: Any, at: Sequence[int] = (20, 50, 100)) -> Ranking:
     """Judge scores by which relevant items come first among those not seen.
 
+    Claim: none, scores by definition.
+
+    Claim: none, scores by definition.
+
     Args:
         scores: Users x items, higher is better.
         seen: Users x items (sparse or dense), nonzero where the item is not to be ranked; None: nowhere.
@@ -153,6 +157,10 @@ def hold_out_users(ratings: Source, share: float = 0.1, fold_in: float = 0.8, se
 
     This is strong generalization: the model never saw these users and ranks for them from their known ratings alone.
     Users with a single rating stay in training. Each held-out user keeps at least one known and one hidden rating.
+
+    Cost: O(ratings). Claim: none, it draws.
+
+    Claim: none, it draws.
     """
     check_probability("share", share)
     check_probability("fold_in", fold_in)

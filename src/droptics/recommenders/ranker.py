@@ -159,7 +159,12 @@ class Ranker(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
 
 def against_popularity(ranker: Ranker, split: HeldOutUsers, at: Sequence[int] = (5, 10, 20, 40)) -> dict[str, Any]:
-    """Recall by length of the list, "personal" and "popular", for held-out users: the data of one picture."""
+    """Recall by length of the list, "personal" and "popular", for held-out users: the data of one picture.
+
+    Cost: one ranking of the held-out users. Claim: none, it measures.
+
+    Claim: none, it measures.
+    """
     mine = ranker.evaluate(split.known, split.hidden, at, "ignore").recall
     theirs = ranker.evaluate_popularity(split.known, split.hidden, at, "ignore").recall
     return {

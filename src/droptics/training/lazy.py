@@ -43,7 +43,10 @@ class LazyRun:
 
 
 def lazy_start(inputs: Count, width: Count, seed: Seed = 0, dtype: torch.dtype = torch.float64) -> ReLUNet:
-    """f(x) = a^T relu(W x) / sqrt(width), rows of W standard normal, a fixed vector of random signs (thesis-eq5.1)."""
+    """f(x) = a^T relu(W x) / sqrt(width), rows of W standard normal, a fixed vector of random signs (thesis-eq5.1).
+
+    Cost: O(inputs width).
+    """
     check_arguments(lazy_start, locals())
     check_positive("inputs", inputs)
     check_positive("width", width)
@@ -54,7 +57,10 @@ def lazy_start(inputs: Count, width: Count, seed: Seed = 0, dtype: torch.dtype =
 
 
 def lazy_norm(inputs: Count, width: Count) -> float:
-    """The max-norm radius sqrt(d) + 2 sqrt(ln width) + 1, which no unit exceeds at the start with high probability."""
+    """The max-norm radius sqrt(d) + 2 sqrt(ln width) + 1, which no unit exceeds at the start with high probability.
+
+    Cost: O(1). Claim: thesis-sec5.3-corrected.
+    """
     check_arguments(lazy_norm, locals())
     return math.sqrt(inputs) + 2 * math.sqrt(math.log(max(width, 2))) + 1
 
@@ -76,6 +82,8 @@ def train_lazy(  # parameters: those of thesis-alg4
     `lazy_norm`); at the end the first layer is multiplied by the keep probability. Labels are -1 and +1, the loss is
     the natural-log logistic loss: step_size <= 1 here is step size <= ln 2 for logarithms to base two. A leading
     dimension of the weights is a batch of runs.
+
+    Cost: O(inputs width) per step.
     """
     check_arguments(train_lazy, locals())
     if len(start.weights) != 2 or start.output_size != 1:

@@ -68,6 +68,10 @@ def with_previous(steps: Iterable[int]) -> tuple[int, ...]:
 
     Its mean over fresh masks and samples is the objective recorded one step before.
 
+    Cost: O(steps). Claim: none, a choice of steps.
+
+    Claim: none, a choice of steps.
+
     >>> with_previous([0, 5, 6])
     (0, 4, 5, 6)
     """
@@ -77,6 +81,10 @@ def with_previous(steps: Iterable[int]) -> tuple[int, ...]:
 
 def log_steps(steps: Count, count: Count = 50) -> tuple[int, ...]:
     """At most `count` + 1 steps from 0 to `steps`, evenly spaced in the logarithm where they are whole numbers.
+
+    Cost: O(count). Claim: none, a choice of steps.
+
+    Claim: none, a choice of steps.
 
     >>> log_steps(1000, 4)
     (0, 1, 10, 100, 1000)
