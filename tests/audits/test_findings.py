@@ -1,6 +1,8 @@
 """Every finding is planted once and absent once; kinds are registered under codes; advice has its number."""
 
 import importlib
+import math
+import random
 import re
 from pathlib import Path
 
@@ -66,6 +68,158 @@ class Attention(nn.Module):
 def test_layers_whose_rate_is_used_by_a_function_are_not_dead(fused):
     assert "DR101" not in codes(Then(Attention(fused)))
     assert codes(Then(Attention(fused, other=True)))["DR101"] == ["inner.attn_drop"]
+
+
+def spoiled(network, value=math.nan):
+    seeded(network)
+    with torch.no_grad():
+        network.first.weight[0, 0] = value
+    return network
+
+
+@pytest.mark.parametrize("targets", [TARGETS, torch.arange(64) % 2], ids=["numbers", "classes"])
+def test_outputs_that_are_not_numbers(targets, tmp_path):
+    report = audit(spoiled(Then(nn.Dropout())), (INPUTS, targets), draws=2, rates=(0.3,), progress=False)
+    first, second = report.findings[:2]
+    assert (first.code, first.text) == ("DR001", "the outputs of 64 of 64 examples are NaN")
+    assert (second.code, second.level) == ("DR004", "bug")
+    assert Report.from_json(report.to_json()).to_html(tmp_path / "page.html").exists()
+    assert not {"DR001", "DR004"} & set(codes(Then(nn.Dropout()), (INPUTS, targets)))
+
+
+class Tagger(nn.Module):
+    """One score per class and token, dropout between."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.drop, self.head = nn.Embedding(7, 5), nn.Dropout(0.3), nn.Linear(5, 3)
+
+    def forward(self, tokens, attention_mask=None, key_padding_mask=None, labels=None):
+        scores = self.head(self.drop(self.embed(tokens)))
+        if labels is None:
+            return scores
+        return {"loss": functional.cross_entropy(scores.flatten(0, 1), labels.flatten()), "logits": scores}
+
+
+def tagged(*, ignored, mask="attention_mask"):
+    generator = torch.Generator().manual_seed(3)
+    tokens, labels = (torch.randint(high, (16, 10), generator=generator) for high in (7, 3))
+    padded = torch.arange(10) >= torch.randint(3, 11, (16, 1), generator=generator)
+    labels = labels.masked_fill(padded, -100 if ignored else 0)
+    kept = padded if mask == "key_padding_mask" else (~padded).long()
+    return [{"tokens": tokens, mask: kept, "labels": labels}], float(padded.double().mean())
+
+
+@pytest.mark.parametrize("mask", ["attention_mask", "key_padding_mask"])
+@pytest.mark.parametrize("loss", [None, "model"])
+def test_padding_that_is_counted(mask, loss):
+    data, share = tagged(ignored=False, mask=mask)
+    report = audit(seeded(Tagger()), data, loss, draws=2, rates=(), progress=False)
+    (found,) = [item for item in report.findings if item.code == "DR002"]
+    assert found.text == f"{share:.0%} of the positions that it averages are padding ({mask} says so)"
+    data, _ = tagged(ignored=True, mask=mask)
+    report = audit(seeded(Tagger()), data, loss, draws=2, rates=(), progress=False)
+    assert "DR002" not in {item.code for item in report.findings}
+
+
+def test_padding_that_the_loss_leaves_out():
+    """Labels of padding that the loss ignores by itself, under a number of its own."""
+    data, _ = tagged(ignored=False)
+    labels = data[0]["labels"]
+    labels[data[0]["attention_mask"] == 0] = 2
+
+    def ignoring(outputs, targets):
+        return functional.cross_entropy(outputs.flatten(0, 1), targets.flatten(), ignore_index=2)
+
+    def counting(outputs, targets):
+        return functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
+
+    data[0]["labels"] = torch.where((labels == 2) & (data[0]["attention_mask"] == 1), 0, labels)
+    for loss, wanted in ((counting, True), (ignoring, False)):
+        report = audit(seeded(Tagger()), data, loss, draws=2, rates=(), progress=False)
+        assert ("DR002" in {item.code for item in report.findings}) == wanted
+
+
+class DropPath(nn.Module):
+    def __init__(self, drop_prob, dead=False):
+        super().__init__()
+        self.drop_prob, self.dead = drop_prob, dead
+
+    def forward(self, x):
+        if not self.training or self.dead:
+            return x
+        return x * (torch.rand(len(x), 1) >= self.drop_prob) / (1 - self.drop_prob)
+
+
+class PythonDropPath(DropPath):
+    """Draws by Python's generator: nothing of it is seen by torch."""
+
+    def forward(self, x):
+        return 0 * x if self.training and random.random() < self.drop_prob else x
+
+
+class Residual(nn.Module):
+    def __init__(self, path, call=True):
+        super().__init__()
+        self.body, self.path, self.call = nn.Linear(16, 16), path, call
+
+    def forward(self, x):
+        return x + (self.path(self.body(x)) if self.call else self.body(x))
+
+
+def test_stochastic_depth_that_never_runs():
+    assert codes(Then(Residual(DropPath(0.2), call=False)))["DR103"] == ["inner.path"]
+    assert codes(Then(Residual(DropPath(0.2, dead=True))))["DR103"] == ["inner.path"]
+    for path in (DropPath(0.2), DropPath(0.0), PythonDropPath(0.3)):
+        assert "DR103" not in codes(Then(Residual(path)))
+
+
+def normalized(*inner, steps=0):
+    """A network around BatchNorm, trained a little where asked."""
+    network = nn.Sequential(nn.Linear(6, 24), *inner, nn.Linear(24, 2))
+    seeded(network)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network.train()
+        for _ in range(steps):
+            network(normal(256, 6, seed=int(torch.randint(1000, ()))))
+    return network
+
+
+def shift(network):
+    report = audit(network, (normal(512, 6, seed=9), normal(512, 2, seed=10)), draws=2, rates=(), progress=False)
+    return [(item.site, item.text) for item in report.findings if item.code == "DR401"]
+
+
+@pytest.mark.parametrize("steps", [0, 60])
+def test_variance_shift_of_batch_norm_is_found_with_its_size(steps):
+    """Behind dropout the variance of v + m^2 p / (1 - p) is seen for v; behind it nothing is."""
+    network = normalized(nn.Dropout(0.5), nn.BatchNorm1d(24), nn.ReLU(), steps=steps)
+    ((place, text),) = shift(network)
+    assert place == "2"
+    values = network[0](normal(512, 6, seed=9)).detach()
+    wanted = float(((values.var(0) + values.square().mean(0)) / values.var(0)).median())
+    size = float(re.search(r"is ([\d.]+) times as large while", text)[1])
+    assert size == pytest.approx(wanted, rel=0.1)
+    assert f"its outputs are {size**-0.5:.1f}" in text
+    assert not shift(normalized(nn.BatchNorm1d(24), nn.ReLU(), nn.Dropout(0.5), steps=steps))
+
+
+def test_statistics_that_were_estimated_without_dropout_have_no_shift():
+    network = normalized(nn.Dropout(0.5), nn.BatchNorm1d(24), nn.ReLU(), steps=60)
+    assert shift(network)
+    network[1].eval()
+    network[2].momentum = None
+    network[2].reset_running_stats()
+    network[2].train()
+    for i in range(20):
+        network(normal(256, 6, seed=i))
+    assert not shift(network)
+
+
+def test_everything_falls_at_rate_one():
+    assert codes(Then(nn.Dropout(1.0)))["DR305"] == ["inner"]
+    assert "DR305" not in codes(Then(nn.Dropout(0.99)))
 
 
 def test_a_rate_that_no_output_depends_on_cannot_matter():

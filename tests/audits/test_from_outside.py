@@ -67,6 +67,17 @@ def test_exported_modules_and_two_checkpoints(folder):
     assert "this network against the other" in compared.stdout
 
 
+def test_a_network_without_a_loss_is_an_error_for_scripts(folder):
+    state = regression_net().state_dict()
+    state["0.weight"][0, 0] = float("nan")
+    save_file(state, folder / "spoiled.safetensors")
+    done = droptics(
+        "audit", "audited_nets:classifier", "--state", "spoiled.safetensors", "--data", "data.npz", cwd=folder
+    )
+    assert done.returncode == 1
+    assert "DR001" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,6 +1,6 @@
 """What is dropout doing to my network? Sites, penalties, bugs and advice for any torch module."""
 
-from droptics.audits import advice, misuses  # noqa: F401 - they register their findings
+from droptics.audits import advice, misuses, surroundings  # noqa: F401 - they register their findings
 from droptics.audits.audit import audit
 from droptics.audits.callbacks import audit_numbers, huggingface_callback, lightning_callback
 from droptics.audits.discovery import Site

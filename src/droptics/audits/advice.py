@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from droptics.audits.findings import Remark, finding
@@ -22,6 +23,22 @@ def no_dropout(report: Report) -> Iterator[Remark]:
     """Nothing of the module drops in training mode."""
     if not report.sites:
         yield Remark(NETWORK, "no dropout was found in training mode")
+
+
+@finding(
+    "DR004",
+    "bug",
+    "loss is not finite",
+    asks=Report,
+    evidence="the loss without dropout, or the one with dropout",
+    mend="look at the outputs and targets first: no number below can be trusted",
+)
+def not_finite(report: Report) -> Iterator[Remark]:
+    """A loss of NaN or infinity makes every number of the report one."""
+    for name, value in (("without", report.clean_loss), ("with", report.training_loss.value)):
+        if not math.isfinite(value):
+            yield Remark(NETWORK, f"the loss {name} dropout is {value}")
+            return
 
 
 @finding(

@@ -114,7 +114,7 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
         outputs, trace = _clean(module, first)
         mean_loss(criterion, outputs, first.targets)  # what does not fit fails before anything is measured
         with unmoved(module):
-            sites, findings = discover(module, first)
+            sites, findings = discover(module, first, criterion)
         state, sampled = _State(Tally.empty()), [site.name for site in sites if site.reason is None]
         if isinstance(criterion, Squared) or first.targets.ndim == 1:
             state.head = _head(module, first, trace, outputs)

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from droptics.audits.batches import Batch, run
+from droptics.audits.criteria import LossFunction
 from droptics.audits.findings import Finding, remarks
 from droptics.audits.passes import OwnMask, Passes, zeroed
 from droptics.models.modules import hooked
-from droptics.models.watching import ALPHA, ELEMENTWISE, Call, Trace, set_training, watched
+from droptics.models.watching import ALPHA, ELEMENTWISE, Call, Trace, set_training, unmoved, watched
 
 COMPILED = "compiled by TorchScript"
 NOMINAL_ATTRIBUTES = ("p", "drop", "drop_prob", "drop_rate", "rate", "dropout", "dropout_rate")
@@ -42,11 +43,12 @@ class Site:
     bypassed: bool = False
 
 
-def discover(module: nn.Module, batch: Batch) -> tuple[list[Site], list[Finding]]:
+def discover(module: nn.Module, batch: Batch, loss: LossFunction | None = None) -> tuple[list[Site], list[Finding]]:
     """Run the module in training and in evaluation mode under watch; its modes are left as the last run set them."""
-    set_training(module, True)
-    _, training = _traced(module, batch)
-    set_training(module, False)
+    with unmoved(module):
+        set_training(module, True)
+        _, training = _traced(module, batch)
+        set_training(module, False)
     outputs, evaluation = _traced(module, batch)
     active = {call.site for call in evaluation.calls if call.applied}
     sites = [
@@ -54,8 +56,9 @@ def discover(module: nn.Module, batch: Batch) -> tuple[list[Site], list[Finding]
         for call in training.calls
         if call.rate > 0
     ]
-    written, own = _hand_written(module, batch, training, evaluation)
-    return sites + written, remarks(Passes(module, batch, training, evaluation, outputs, own))
+    with unmoved(module):
+        written, own = _hand_written(module, batch, training, evaluation)
+    return sites + written, remarks(Passes(module, batch, training, evaluation, outputs, own, loss))
 
 
 def _traced(module: nn.Module, batch: Batch) -> tuple[Tensor, Trace]:

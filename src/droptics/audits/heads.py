@@ -100,7 +100,7 @@ def find_head(trace: Trace, outputs: Tensor) -> Head | None:
     if last.result is not outputs or last.source.ndim != 2 or written(outputs) != last.versions[1]:
         return None
     for call in reversed(trace.calls):
-        if call.result is last.source and call.kind == "dropout" and call.rate > 0:
+        if call.result is last.source and call.kind == "dropout" and 0 < call.rate < 1:
             if call.version != last.versions[0]:
                 return None  # written to between dropout and the layer
             offset = torch.zeros(last.weight.shape[0]) if last.bias is None else last.bias.detach()
@@ -181,6 +181,8 @@ def find_chain(
     simple = set(trace.functions) <= HARMLESS and not trace.hand_written and isinstance(loss, Squared)
     if not simple or len(trace.linear) < 2 or len(batch.arguments) != 1 or batch.options:
         return None
+    if not bool(outputs.isfinite().all()):
+        return None
     places = _places(trace, outputs)
     if places is None or set(places) != set(sites):
         return None
@@ -207,7 +209,7 @@ def _places(trace: Trace, outputs: Tensor) -> dict[str, int] | None:
     for position, linear in enumerate(trace.linear):
         while value is not linear.source:
             call = next((call for call in waiting if call.source is value), None)
-            if call is None or call.result is None or call.kind != "dropout":
+            if call is None or call.result is None or call.kind != "dropout" or call.rate >= 1:
                 return None
             waiting.remove(call)
             value = call.result

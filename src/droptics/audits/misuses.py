@@ -281,6 +281,21 @@ def _attention_weights(source: torch.Tensor | None) -> bool:
 
 
 @finding(
+    "DR305",
+    "bug",
+    "everything falls",
+    asks=Passes,
+    evidence="a dropout call with rate 1 in a training pass",
+    mend="rates are probabilities of dropping: where 1 was meant to keep everything, use 0",
+)
+def everything_falls(passes: Passes) -> Iterator[Remark]:
+    """At rate 1 nothing is left: what follows is trained on zeros."""
+    for call in passes.training.calls:
+        if call.rate >= 1:
+            yield Remark(call.site, f"drops everything in training mode: its rate is {call.rate:g}")
+
+
+@finding(
     "DR402",
     "bug",
     "other masks in the backward pass",

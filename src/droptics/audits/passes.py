@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from droptics.audits.batches import Batch
+from droptics.audits.criteria import LossFunction
 from droptics.models.watching import Trace
 
 
@@ -41,6 +42,7 @@ class Passes:
         evaluation: Everything seen in evaluation mode.
         outputs: What it returned in evaluation mode.
         own: Places with masks of their own.
+        loss: Function of (outputs, targets) that is audited.
     """
 
     module: nn.Module
@@ -49,6 +51,7 @@ class Passes:
     evaluation: Trace
     outputs: Tensor
     own: Sequence[OwnMask]
+    loss: LossFunction | None = None
 
 
 def zeroed(seen: tuple[Tensor, Tensor] | None) -> tuple[float | None, float | None]:

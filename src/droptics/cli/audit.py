@@ -55,11 +55,12 @@ def audit_command(
     For every site: its rate, the penalty it adds to the loss (exact where the theory covers it, otherwise with an
     interval), its share of the training loss, what other rates would do; and the silent bugs people publish with:
     dropout that is active in evaluation mode, configured but never applied, applied at another rate, or recomputed
-    with other masks.
+    with other masks. The exit status is 1 where the loss of the network is not a finite number.
 
     Example: droptics audit nets:classifier --state weights.safetensors --data test.npz --html report.html
     """
     import json
+    import math
 
     from droptics.audits import audit
     from droptics.cli.modules import like_weights, load_module
@@ -95,12 +96,14 @@ def audit_command(
     if as_json:
         content = report.to_dict()
         print(json.dumps(content if other is None else {"report": content, "against": other.to_dict()}))
-        return
-    print(report.text(_width()))
-    if other is not None:
-        _show_changes(report, other)
-    if html is not None:
-        print(html.resolve())
+    else:
+        print(report.text(_width()))
+        if other is not None:
+            _show_changes(report, other)
+        if html is not None:
+            print(html.resolve())
+    if not math.isfinite(report.clean_loss):
+        raise typer.Exit(1)
 
 
 def _width() -> int:
