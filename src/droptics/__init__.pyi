@@ -35,6 +35,7 @@ from .models import Autoencoder, Connections, DeepLinear, Factorization, LastLay
 from .optima import Certificate, Optimum, certify, optimal_factors, optimal_head, optimum, optimum_of_map
 from .papers import reproduce, verify
 from .penalties import (
+    Certified,
     ClosedForm,
     Enumerate,
     MonteCarlo,
@@ -89,6 +90,7 @@ __all__ = [
     "Bound",
     "Certificate",
     "CertificateError",
+    "Certified",
     "Checkpoint",
     "ClosedForm",
     "Connections",

@@ -19,7 +19,7 @@ class Estimate:
 
     Attributes:
         value: The number, differentiable where the mathematics is; a batch of numbers for batched models.
-        lower: Lower end of the interval, in which rounding is allowed for.
+        lower: Lower end of the interval, in which rounding is allowed for; of certified bounds, the lower one.
         upper: Upper end of the interval.
         method: How it was computed, in words.
         cost: How many times the model was evaluated on the whole data (1 for a closed form).
@@ -97,12 +97,14 @@ class Estimate:
         if self.value.numel() != 1:
             return f"Estimate(values of shape {tuple(self.value.shape)}, {self.method})"
         value = float(self)
+        low, high = float(self.lower), float(self.upper)
+        if self.confidence == 1.0 and high - low > 4 * float(self.error):  # bounds that do not meet
+            return f"Estimate({value:.6g} in [{low:.6g}, {high:.6g}], {self.method})"
         if self.confidence == 1.0:
             # an error that changes none of the digits shown is not shown
             error = float(self.error)
             shown = f"{value:.6g}" if error <= 5e-7 * abs(value) else f"{value:.6g} +- {error:.2g}"
             return f"Estimate({shown}, {self.method})"
-        low, high = float(self.lower), float(self.upper)
         return f"Estimate({value:.6g} in [{low:.6g}, {high:.6g}] at {self.confidence:.0%}, {self.method})"
 
 

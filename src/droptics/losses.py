@@ -93,7 +93,8 @@ class Logistic(Loss):
     """log(1 + exp(-y f)) in nats for one output and labels y = -1 or +1, of shape (n,) or (n, 1)."""
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        return functional.softplus(-binary_margin(outputs, targets))
+        # torch's softplus drops e^-x from 20 on, which double precision can still tell
+        return -functional.logsigmoid(binary_margin(outputs, targets))
 
     @property
     def slope(self) -> float:

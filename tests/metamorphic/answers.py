@@ -29,6 +29,7 @@ LOGITS = ("outputs", TWICE, "batch")
 ANSWERS = [
     Answer("penalty", lambda p: d.penalty(p.model, p.data, p.masks)),
     Answer("penalty", lambda p: d.penalty(p.model, p.data, p.masks, d.Enumerate()), families=CHAINS),
+    Answer("penalty", asking.bounded, "nats nats nats", families=(TwoLayerLinear, LastLayer), unlike=LOGITS),
     Answer("criterion", lambda p: d.criterion(p.model, p.data, p.masks), "criterion"),
     Answer("risk", lambda p: d.risk(p.model, p.data), "criterion"),
     Answer("sub_penalties", asking.by_pivots, "penalty*", families=(DeepLinear,)),

@@ -99,6 +99,12 @@ def by_pivots(problem: Problem) -> tuple[Any, ...]:
     return d.sub_penalties(problem.model, problem.data, problem.masks).unbind(-1)
 
 
+def bounded(problem: Problem) -> tuple[Any, ...]:
+    """Both ends and the middle of the certified cross-entropy penalty; labels do not matter, but must be some."""
+    found = d.penalty(problem.model, labelled(problem), problem.masks, d.Certified(2), CrossEntropy())
+    return found.lower, found.value, found.upper
+
+
 def relu_cross_entropy(problem: Problem) -> Tensor:
     return d.relu_criterion(problem.model, labelled(problem), problem.masks, loss=CrossEntropy()).mean()
 

@@ -87,6 +87,13 @@ def lopsided(problem: Problem) -> float:
     return excess(problem) / below * (energy(problem) / below + 1) if below > 0 else 1.0
 
 
+def shaken(problem: Problem) -> float:
+    """How far the largest multipliers can move a log-likelihood: it is rounded relative to that."""
+    bound = problem.masks.bound
+    assert bound is not None
+    return 1 + 2 * float(bound.max()) * float(problem.amplitude.max())
+
+
 def left_out(problem: Problem) -> float:
     """Errors of examples that were left out: residuals divided by one minus a leverage, which is at least the rate."""
     return energy(problem) / PATH[0] ** 2
@@ -108,6 +115,7 @@ PARTS = {
         Part("rank", exact=True),
         Part("same", exact=True),
         Part("ratio"),
+        Part("nats", amplitude=shaken),
         Part("imbalance", amplitude=lopsided),
         Part("count", amplitude=lambda problem: float(problem.inputs.tensor.numel())),
         Part("energies", ("=units",), 2, energy),

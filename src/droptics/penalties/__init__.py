@@ -2,7 +2,7 @@
 
 from droptics.penalties.closed_form import effective_strength, sub_penalties, unit_energies, unit_gram
 from droptics.penalties.evaluation import risk
-from droptics.penalties.methods import ClosedForm, Enumerate, Method, MonteCarlo, SecondOrder
+from droptics.penalties.methods import Certified, ClosedForm, Enumerate, Method, MonteCarlo, SecondOrder
 from droptics.penalties.penalty import best_method, criterion, has_closed_form, penalty
 from droptics.penalties.relu.criterion import relu_cost, relu_criterion
 from droptics.penalties.relu.effort import Cost
@@ -11,6 +11,7 @@ from droptics.penalties.unit_outputs import UnitOutputs, is_linear_in_masks, uni
 
 __all__ = [
     "Approximation",
+    "Certified",
     "ClosedForm",
     "Cost",
     "Enumerate",

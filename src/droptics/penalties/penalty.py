@@ -10,13 +10,16 @@ from droptics.checks import is_readable, is_transformed
 from droptics.data import Data, Sample, average
 from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
-from droptics.losses import Loss, Squared
+from droptics.losses import CrossEntropy, Logistic, Loss, Squared, binary_margin, check_labels
 from droptics.masks import MaskLaw
-from droptics.models import DeepLinear, Model, ReLUNet
+from droptics.models import DeepLinear, Factorization, LastLayer, LinearModel, Model, ReLUNet
+from droptics.penalties.certified import certified
 from droptics.penalties.closed_form import deep_penalty, layer_laws, linear_penalty, unit_gram
 from droptics.penalties.enumeration import enumerated
 from droptics.penalties.evaluation import check_masks, check_triple, risk
-from droptics.penalties.methods import ClosedForm, Enumerate, Method, MonteCarlo, SecondOrder
+from droptics.penalties.factors import Moves, has_factors
+from droptics.penalties.fourier import MOST, logistic_penalties, needed_nodes
+from droptics.penalties.methods import Certified, ClosedForm, Enumerate, Method, MonteCarlo, SecondOrder
 from droptics.penalties.monte_carlo import sampled
 from droptics.penalties.relu.criterion import relu_cost, relu_excess, relu_summable
 from droptics.penalties.relu.sampling import sampled_relu, separable
@@ -39,7 +42,8 @@ def penalty(
     propagation for DeepLinear, and for ReLUNet a sum over mask outcomes with the last layer integrated (any loss,
     refused when it would take too long). Enumerate is exact for any model and loss with a short list of masks.
     SecondOrder is the curvature term for any twice differentiable loss, with its error measured by MonteCarlo, which
-    works for all and returns an interval.
+    works for all and returns an interval. Certified bounds the cross-entropy penalty of families linear in the mask
+    from both sides without sampling; of two classes it is exact, by ClosedForm too.
 
     Cost: ClosedForm O(n units outputs) for uncorrelated units; Enumerate and MonteCarlo one evaluation per mask;
     SecondOrder one Hessian of `units` variables.
@@ -71,7 +75,11 @@ def _answer(model: Model, data: Data, masks: MaskLaw, method: Method, loss: Loss
             if method.check is None:
                 return approximation.unchecked()
             return approximation.checked(_monte_carlo(model, data, masks, method.check, loss))
-    raise ValueError(f"method must be ClosedForm(), SecondOrder(), Enumerate() or MonteCarlo(), got {method!r}")
+        case Certified():
+            return _certified(model, data, masks, method, loss)
+    raise ValueError(
+        f"method must be ClosedForm(), SecondOrder(), Enumerate(), MonteCarlo() or Certified(), got {method!r}"
+    )
 
 
 def criterion(
@@ -91,14 +99,20 @@ def criterion(
 
 
 def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = Squared()) -> Method:  # noqa: B008
-    """The most exact method that applies: ClosedForm, else Enumerate within its default limit, else MonteCarlo."""
+    """The most exact method that applies: the first of these that does.
+
+    ClosedForm; Enumerate within its default limit; Certified, whose interval is proved; MonteCarlo.
+    """
     check_arguments(best_method, locals())
     check_triple(model, data, masks)
     if has_closed_form(model, masks, loss) and _affordable(model, data, masks, loss):
         return ClosedForm()
     count = masks.support_count
-    fallback = Enumerate()
-    return fallback if count is not None and count <= fallback.limit else MonteCarlo()
+    listed = Enumerate()
+    if count is not None and count <= listed.limit:
+        return listed
+    entropic = isinstance(loss, CrossEntropy | Logistic) and isinstance(data, Sample)
+    return Certified() if entropic and is_linear_in_masks(model) and has_factors(masks) else MonteCarlo()
 
 
 def has_closed_form(model: Model, masks: MaskLaw, loss: Loss = Squared()) -> bool:  # noqa: B008
@@ -108,7 +122,7 @@ def has_closed_form(model: Model, masks: MaskLaw, loss: Loss = Squared()) -> boo
     if isinstance(model, ReLUNet):
         return relu_summable(model, masks, loss)
     if not isinstance(loss, Squared):
-        return False
+        return _is_binary(model, loss) and is_linear_in_masks(model) and has_factors(masks)
     if isinstance(model, DeepLinear):
         try:
             layer_laws(model, masks)
@@ -119,20 +133,17 @@ def has_closed_form(model: Model, masks: MaskLaw, loss: Loss = Squared()) -> boo
 
 
 def _affordable(model: Model, data: Data, masks: MaskLaw, loss: Loss) -> bool:
-    """Whether the exact sum over mask outcomes of a ReLU network stays within the default time."""
-    return (
-        not isinstance(model, ReLUNet) or relu_cost(model, _sample(data), masks, loss).seconds <= ClosedForm().seconds
-    )
+    """Whether the exact sum over mask outcomes, or the integral of a margin, stays within its limits."""
+    if isinstance(model, ReLUNet):
+        return relu_cost(model, _sample(data), masks, loss).seconds <= ClosedForm().seconds
+    return isinstance(loss, Squared) or needed_nodes(_margin(_moves(model, data, loss)[0]), masks) <= MOST
 
 
 def _closed_form(model: Model, data: Data, masks: MaskLaw, method: ClosedForm, loss: Loss) -> Estimate:
     if isinstance(model, ReLUNet):
         return _relu(model, data, masks, method, loss)[1]
     if not isinstance(loss, Squared):
-        raise NoClosedForm(
-            f"no closed form for {type(loss).__name__}, only for squared loss; use SecondOrder(), Enumerate() or "
-            "MonteCarlo()"
-        )
+        return _logistic(model, data, masks, loss)
     if isinstance(model, DeepLinear):
         value, error = deep_penalty(model, data, masks)
         return Estimate.exact(value, "closed form (second-moment propagation)", error=error)
@@ -182,6 +193,81 @@ def _relu_parts(
         labels = sample.targets
         both = opaque(lambda x, *w: parts(x, labels, *w), sample.inputs, *model.weights, *model.biases)
     return both[0], both[1], steps
+
+
+def _is_binary(model: Model, loss: Loss) -> bool:
+    """Whether the loss is that of one margin: the logistic one, or cross-entropy of two classes."""
+    match model:
+        case LinearModel():
+            outputs = model.output_size
+        case LastLayer():
+            outputs = model.head.out_features
+        case _:
+            outputs = 1 if isinstance(model, Factorization) else 0
+    return (isinstance(loss, Logistic) and outputs == 1) or (isinstance(loss, CrossEntropy) and outputs == 2)
+
+
+def _moves(model: Model, data: Data, loss: Loss) -> tuple[Moves, Sample]:
+    """Outputs and what units add to them in float64, and the examples; labels are checked, and play no other part."""
+    if not isinstance(data, Sample):
+        raise ValueError(f"data must be a Sample for {type(loss).__name__}, got {type(data).__name__}")
+    double, known = in_double(model, data)
+    assert isinstance(known, Sample)
+    moves = Moves.of(double, known.inputs)
+    if isinstance(loss, CrossEntropy):
+        check_labels(known.targets, moves.offset.shape[-1])
+    else:
+        binary_margin(moves.offset, known.targets)
+    return moves, known
+
+
+def _margin(moves: Moves) -> Moves:
+    """The margin as the only output; the label does not matter, because the mean does not move."""
+    pair = moves.offset.shape[-1] > 1
+    return moves.along(moves.head.new_tensor([[1.0, -1.0]])) if pair else moves
+
+
+def _logistic(model: Model, data: Data, masks: MaskLaw, loss: Loss) -> Estimate:
+    """Exact by Fourier for the loss of one margin."""
+    if not _is_binary(model, loss) or not is_linear_in_masks(model):
+        bounded = "Certified(), " if isinstance(loss, CrossEntropy) and is_linear_in_masks(model) else ""
+        raise NoClosedForm(
+            f"no closed form for {type(loss).__name__} here, only for squared loss and for two classes whose "
+            f"outputs are linear in the mask; use {bounded}SecondOrder(), Enumerate() or MonteCarlo()"
+        )
+    moves, known = _moves(model, data, loss)
+    moves = _margin(moves)
+    nodes = needed_nodes(moves, masks)
+    if nodes > MOST:
+        raise NoClosedForm(
+            f"the margins of this model spread so far that their Fourier integral takes {nodes:.3g} nodes, more than "
+            f"{MOST}; use Certified(), Enumerate() or MonteCarlo()"
+        )
+    return _integrated(moves, known, masks, int(nodes), model.dtype)
+
+
+def _integrated(moves: Moves, sample: Sample, masks: MaskLaw, nodes: int, dtype: torch.dtype) -> Estimate:
+    values, errors = logistic_penalties(moves, masks, nodes)
+    weights = None if sample.weights is None else sample.weights.double()
+    value = average(values, weights)
+    # the mean over examples is done in blocks
+    steps = (8 + 2 * len(sample) ** 0.5) * torch.finfo(torch.float64).eps + torch.finfo(dtype).eps
+    error = average(errors, weights) + steps * value.detach().abs()
+    return Estimate.exact(value.to(dtype), f"exact by Fourier, {nodes} nodes", 2, error.to(dtype))
+
+
+def _certified(model: Model, data: Data, masks: MaskLaw, method: Certified, loss: Loss) -> Estimate:
+    if not isinstance(loss, CrossEntropy | Logistic):
+        exact = "ClosedForm(), which is exact" if isinstance(loss, Squared) else "Enumerate() or MonteCarlo()"
+        raise NoClosedForm(f"Certified() bounds CrossEntropy() and Logistic(), got {type(loss).__name__}; use {exact}")
+    moves, known = _moves(model, data, loss)
+    if moves.offset.shape[-1] <= 2:
+        nodes = needed_nodes(_margin(moves), masks)
+        if nodes <= MOST:
+            return _integrated(_margin(moves), known, masks, int(nodes), model.dtype)
+    if isinstance(loss, Logistic):  # the softmax of (f, 0)
+        moves = moves.along(moves.head.new_tensor([[1.0], [0.0]]))
+    return certified(moves, known, masks, method.condition, model.dtype)
 
 
 def _monte_carlo(model: Model, data: Data, masks: MaskLaw, method: MonteCarlo, loss: Loss) -> Estimate:

@@ -1,0 +1,164 @@
+r"""Two-sided bounds for the cross-entropy penalty of outputs that are linear in the mask: proved, without sampling.
+
+With mean outputs o, pi = softmax(o) and moves d of the outputs, put X = sum_k pi_k exp(d_k - pi . d). The penalty is
+E log X, whatever the label is; X >= 1 by Jensen over k; and M1 = E X - 1, M2 = E (X - 1)^2 are sums of products over
+independent units. Then
+
+    (M1^2 / M2) log(1 + M2 / M1)  <=  E log X  <=  log(1 + M1):
+
+above by Jensen; below because log(1 + x) / x is convex, under the law reweighted by x = X - 1. To leading order both
+are the second-order penalty. Bounds of the outcomes of some coins, averaged, are bounds again: they close in on the
+truth as more coins are written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from droptics.checks import is_transformed, wants_derivative
+from droptics.data import Sample, average
+from droptics.estimates import Estimate
+from droptics.masks import MaskLaw
+from droptics.penalties.factors import LARGE, Coins, Factor, Moves, factors
+
+# Elements of the largest intermediate tensor: a few of them stay in the cache of a core.
+ROOM = 2**18
+
+
+class Bounds(NamedTuple):
+    """Bounds of every example without rounding, differentiable, and how far rounding can have moved them."""
+
+    lower: Tensor
+    upper: Tensor
+    slack_below: Tensor
+    slack_above: Tensor
+
+
+def certified(moves: Moves, sample: Sample, masks: MaskLaw, condition: int, dtype: torch.dtype) -> Estimate:
+    """The interval of the mean over examples; its value is the middle, so that half the width bounds its error."""
+    found = certified_bounds(moves, masks, condition)
+    weights = None if sample.weights is None else sample.weights.double()
+    lower, upper = average(found.lower, weights), average(found.upper, weights)
+    with torch.no_grad():
+        # sums over examples are done in blocks; the last rounding is that to the caller's precision
+        steps = (8 + 2 * len(sample) ** 0.5) * torch.finfo(torch.float64).eps + torch.finfo(dtype).eps
+        low, high = (average(part, weights) for part in (found.slack_below, found.slack_above))
+        least, most = (lower - low - steps * lower).clamp_min(0), upper + high + steps * upper
+        middle = 0.5 * (lower + upper)
+        error = torch.maximum(low, high) + steps * middle
+    written = "" if condition == 0 else f", {2**condition} outcomes of {condition} units written out"
+    method = f"certified bounds by exponential moments{written}"
+    value = (0.5 * (lower + upper)).to(dtype)
+    return Estimate(value, least.to(dtype), most.to(dtype), method, 2, error=error.to(dtype))
+
+
+def certified_bounds(moves: Moves, masks: MaskLaw, condition: int = 0) -> Bounds:
+    """Bounds of E log sum exp(outputs) - log sum exp(E outputs), (..., n) each, for the softmax of `moves`."""
+    count, classes = moves.features.shape[-2], moves.head.shape[-2]
+    step = max(1, ROOM // (moves.elements * classes * 2**condition))
+
+    def one(start: int) -> Bounds:
+        outputs, contributions = moves.part(start, min(start + step, count))
+        return _conditioned(outputs, factors(masks, contributions), condition)
+
+    found = [_recomputed(partial(one, start), moves) for start in range(0, count, step)]
+    return Bounds(*(torch.cat(parts, -1) for parts in zip(*found, strict=True)))
+
+
+def _recomputed(function: Callable[[], Bounds], moves: Moves) -> Bounds:
+    """The graph of all chunks would be many times the data: each is computed again when its derivative is asked for."""
+    wanted = wants_derivative(moves.offset, moves.features, moves.head) and torch.is_grad_enabled()
+    if not wanted or is_transformed():
+        return function()
+    return checkpoint(function, use_reentrant=False, preserve_rng_state=False)
+
+
+def _conditioned(outputs: Tensor, parts: Sequence[Factor], condition: int) -> Bounds:
+    """Average over the outcomes of the `condition` coins that move the outputs of an example most."""
+    coins = _joined([part for part in parts if isinstance(part, Coins)])
+    others = [part for part in parts if not isinstance(part, Coins)]
+    scale = 1 + outputs.abs().amax(-1) + 2 * sum(part.reach for part in parts)
+    units = sum(part.count for part in parts)
+    rounding = ((units + outputs.shape[-1] + 32) * torch.finfo(outputs.dtype).eps * scale).detach()
+    if coins is None or condition == 0:
+        return _bounds(outputs, parts, rounding)
+    chances = outputs.softmax(-1).unsqueeze(-1)
+    centered = coins.values - (chances * coins.values).sum(-2, keepdim=True)
+    importance = coins.strength * (chances * centered.square()).sum(-2)
+    chosen = importance.detach().topk(min(condition, importance.shape[-1]), -1).indices
+    columns = chosen.unsqueeze(-2).expand(*coins.values.shape[:-1], -1)
+    rates = coins.drop.expand(importance.shape).gather(-1, chosen)
+    rest = Coins(coins.values.scatter(-1, columns, 0.0), coins.drop).unsqueezed()
+    fallen = torch.cartesian_prod(*[torch.tensor([False, True], device=outputs.device)] * chosen.shape[-1])
+    fallen = fallen.reshape(-1, chosen.shape[-1])
+    chance = torch.where(fallen, rates.unsqueeze(-2), 1 - rates.unsqueeze(-2)).prod(-1)
+    away = torch.where(fallen, -torch.ones_like(rates).unsqueeze(-2), (rates / (1 - rates)).unsqueeze(-2))
+    shift = away @ coins.values.gather(-1, columns).mT
+    remaining = [rest, *(part.unsqueezed() for part in others)]
+    room = max(1, ROOM // max(1, coins.values.numel() * outputs.shape[-1]))
+    slices = [
+        _bounds(outputs.unsqueeze(-2) + part, remaining, rounding.unsqueeze(-1)) for part in shift.split(room, -2)
+    ]
+    inner = Bounds(*(torch.cat(pieces, -1) for pieces in zip(*slices, strict=True)))
+    first = torch.logsumexp(outputs.unsqueeze(-2) + shift, -1) - torch.logsumexp(outputs, -1).unsqueeze(-1)
+    first = first - (shift * chances.mT).sum(-1)
+    lower, upper = ((chance * (first + part)).sum(-1) for part in (inner.lower, inner.upper))
+    below, above = ((chance * part).sum(-1) + 2 * rounding for part in (inner.slack_below, inner.slack_above))
+    return Bounds(lower, upper, below.detach(), above.detach())
+
+
+def _joined(parts: Sequence[Coins]) -> Coins | None:
+    if not parts:
+        return None
+    return Coins(torch.cat([part.values for part in parts], -1), torch.cat([part.drop for part in parts], -1))
+
+
+def _bounds(outputs: Tensor, parts: Sequence[Factor], rounding: Tensor) -> Bounds:
+    logs = torch.log_softmax(outputs, -1)
+    chances = logs.exp()
+    moved = [part.centered(chances) for part in parts]
+    singles = sum(part.cumulant() for part in moved)
+    assert isinstance(singles, Tensor)
+    upper = _log_mean(logs, singles)
+    first = torch.expm1(upper.clamp_max(LARGE))
+    left, right = torch.triu_indices(*(2 * [outputs.shape[-1]]), device=outputs.device)
+    pairs = sum(part.pair_cumulant(left, right) for part in moved)
+    assert isinstance(pairs, Tensor)
+    wild = (upper > LARGE / 2) | (pairs.amax(-1) > LARGE)
+    for part in moved:
+        wild = wild | part.overflows()
+    twice = torch.where(left == right, 1.0, 2.0).to(chances)
+    weights = twice * chances[..., left] * chances[..., right]
+    calm = torch.where(wild.unsqueeze(-1), torch.zeros_like(pairs), pairs)
+    second = (weights * torch.expm1(calm)).sum(-1) - 2 * first
+    first, second = (torch.where(wild, torch.ones_like(part), part) for part in (first, second))
+    second = torch.maximum(second, first.square())
+    nothing = torch.zeros_like(upper)
+    lower = torch.where(wild, nothing, _below(first, second, first > rounding))
+    with torch.no_grad():
+        # E X and E X^2 are relative to themselves; the bound grows with M1 and falls with M2
+        least = (first - rounding * (1 + first)).clamp_min(0)
+        most = second + 4 * rounding * (1 + 2 * first + second)
+        sure = torch.where(wild, nothing, _below(least, most, least > 0))
+    return Bounds(lower, upper, (lower.detach() - sure).clamp_min(0) + rounding, rounding.expand(upper.shape))
+
+
+def _log_mean(logs: Tensor, cumulants: Tensor) -> Tensor:
+    """Log sum_k pi_k exp(K_k), exact to rounding also where it is tiny."""
+    small = cumulants.amax(-1) < 1
+    near = torch.where(small.unsqueeze(-1), cumulants, torch.zeros_like(cumulants))
+    return torch.where(
+        small, torch.log1p((logs.exp() * torch.expm1(near)).sum(-1)), torch.logsumexp(logs + cumulants, -1)
+    )
+
+
+def _below(first: Tensor, second: Tensor, noisy: Tensor) -> Tensor:
+    """(M1^2 / M2) log(1 + M2 / M1); M1 itself where that is lost in rounding."""
+    ratio = torch.where(noisy, second, torch.ones_like(second)) / torch.where(noisy, first, torch.ones_like(first))
+    return torch.where(noisy, first * torch.log1p(ratio) / ratio, first)

@@ -1,0 +1,284 @@
+"""Certified bounds of the cross-entropy penalty against enumeration, and the logistic penalty to rounding."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from cases import normal
+from compare import close
+from torch import Tensor, nn
+
+from droptics.data import Moments, Sample
+from droptics.errors import NoClosedForm
+from droptics.losses import CrossEntropy, Logistic, Loss, Squared
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
+from droptics.models import Connections, DeepLinear, LastLayer, Model, TwoLayerLinear
+from droptics.penalties import (
+    Certified,
+    ClosedForm,
+    Enumerate,
+    MonteCarlo,
+    SecondOrder,
+    best_method,
+    criterion,
+    has_closed_form,
+    penalty,
+)
+from droptics.penalties.factors import excess
+
+ENTROPY = CrossEntropy()
+
+
+def head(outputs: int, units: int, scale: float, seed: int = 0, dtype: torch.dtype = torch.float64) -> LastLayer:
+    layer = nn.Linear(units, outputs, dtype=dtype)
+    with torch.no_grad():
+        layer.weight.copy_(scale * normal(outputs, units, seed=seed))
+        layer.bias.copy_(normal(outputs, seed=seed + 1))
+    return LastLayer.of(layer)
+
+
+def labeled(units: int, outputs: int, count: int = 5, seed: int = 9, dtype: torch.dtype = torch.float64) -> Sample:
+    labels = torch.arange(count) % outputs
+    return Sample(normal(count, units, seed=seed).to(dtype), labels, torch.linspace(0.5, 2, count).to(dtype))
+
+
+def signed(units: int, count: int = 5) -> Sample:
+    return Sample(normal(count, units, seed=9), (torch.arange(count) % 2 * 2.0 - 1).double())
+
+
+def truth(model: Model, data: Sample, law: MaskLaw, loss: Loss = ENTROPY) -> float:
+    return float(penalty(model, data, law, Enumerate(), loss))
+
+
+LAWS = {
+    "bernoulli": Bernoulli(0.5, 6),
+    "unequal": Bernoulli(torch.tensor([0.0, 0.1, 0.3, 0.5, 0.9, 0.99]).double(), 6),
+    "rare": Bernoulli(1e-7, 6),
+    "block": Block(0.4, 6, 2),
+    "sliding": SlidingBlock(0.2, 6, 3),
+    "list": Discrete(normal(7, 6, seed=3) + 2, torch.arange(1, 8).double() / 28),
+    "product": Product(
+        [Block(0.3, 4, 2), Discrete(normal(3, 2, seed=4) + 2, torch.tensor([0.25, 0.25, 0.5]).double())]
+    ),
+}
+
+
+@pytest.mark.parametrize("condition", [0, 2, 6])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_bounds_hold_the_enumerated_penalty(law: MaskLaw, scale: float, condition: int) -> None:
+    model, data = head(4, 6, scale), labeled(6, 4)
+    exact = penalty(model, data, law, Enumerate(), ENTROPY)
+    found = penalty(model, data, law, Certified(condition), ENTROPY)
+    assert found.lower <= exact.upper
+    assert exact.lower <= found.upper
+    assert found.lower <= found.value <= found.upper
+    assert found.lower >= 0
+    assert found.confidence == 1.0
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "unequal", "block"])
+def test_all_coins_written_out_is_exact(name: str) -> None:
+    model, data, law = head(4, 6, 2.0), labeled(6, 4), LAWS[name]
+    found = penalty(model, data, law, Certified(6), ENTROPY)
+    close(found.value, truth(model, data, law), 1e-12)
+    assert float(found.upper - found.lower) < 1e-10
+
+
+def test_conditioning_narrows_the_interval() -> None:
+    model, data, law = head(4, 10, 1.0), labeled(10, 4), Bernoulli(0.5, 10)
+    widths = [
+        float(found.upper - found.lower)
+        for found in (penalty(model, data, law, Certified(count), ENTROPY) for count in (0, 3, 6, 10))
+    ]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[1] < 0.5 * widths[0]
+
+
+def test_second_order_is_both_ends_when_the_noise_is_small() -> None:
+    model, data, law = head(4, 6, 1.0), labeled(6, 4), Gaussian(1e-6, 6)
+    found = penalty(model, data, law, Certified(), ENTROPY)
+    reference = float(penalty(model, data, law, SecondOrder(check=None), ENTROPY))
+    for end in (found.lower, found.value, found.upper):
+        assert float(end.detach()) == pytest.approx(reference, rel=1e-4)
+
+
+def test_gaussian_units_lie_between_the_bounds() -> None:
+    model, data, law = head(3, 6, 1.0), labeled(6, 3), Gaussian(0.5, 6)
+    found = penalty(model, data, law, Certified(), ENTROPY)
+    sampled = penalty(model, data, law, MonteCarlo(4000, seed=1), ENTROPY)
+    assert found.lower <= sampled.upper
+    assert sampled.lower <= found.upper
+
+
+def test_families_linear_in_the_mask_and_batches() -> None:
+    data = labeled(4, 3)
+    for model in (TwoLayerLinear(normal(3, 5), normal(4, 5)), Connections(normal(3, 2), normal(4, 2))):
+        law = Bernoulli(0.3, model.units)
+        found = penalty(model, data, law, Certified(), ENTROPY)
+        assert found.lower <= truth(model, data, law) <= found.upper
+    many = TwoLayerLinear(normal(2, 3, 5), normal(2, 4, 5, seed=2))
+    found = penalty(many, data, Bernoulli(0.3, 5), Certified(2), ENTROPY)
+    assert found.value.shape == (2,)
+    for i in range(2):
+        one = penalty(TwoLayerLinear(many.U[i], many.V[i]), data, Bernoulli(0.3, 5), Certified(2), ENTROPY)
+        close(found.lower[i], one.lower, 1e-13)
+        close(found.upper[i], one.upper, 1e-13)
+
+
+def test_single_precision_keeps_the_bounds() -> None:
+    for seed in range(20):
+        model, data = head(4, 6, 1.0, seed, torch.float32), labeled(6, 4, seed=seed, dtype=torch.float32)
+        law = Bernoulli(0.5, 6)
+        wide = LastLayer.of(nn.Linear(6, 4).double())
+        wide.head.load_state_dict(model.head.state_dict())
+        exact = truth(wide, data.to(torch.float64), law)
+        found = penalty(model, data, law, Certified(6), ENTROPY)
+        assert found.value.dtype == torch.float32
+        assert float(found.lower) <= exact <= float(found.upper)
+
+
+def test_middle_is_differentiable_in_weights_and_rate() -> None:
+    data = labeled(4, 3)
+
+    def middle(U: Tensor, drop: Tensor) -> Tensor:
+        return penalty(TwoLayerLinear(U, normal(4, 5)), data, Bernoulli(drop, 5), Certified(2), ENTROPY).value
+
+    points = (normal(3, 5).requires_grad_(), torch.tensor(0.3, dtype=torch.float64, requires_grad=True))
+    assert torch.autograd.gradcheck(middle, points)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 4.0])
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_logistic_is_exact(law: MaskLaw, scale: float) -> None:
+    one, two = head(1, 6, scale), head(2, 6, scale)
+    cases = [(one, signed(6), Logistic()), (two, labeled(6, 2), ENTROPY)]
+    for model, data, loss in cases:
+        for method in (ClosedForm(), Certified()):
+            found = penalty(model, data, law, method, loss)
+            assert "Fourier" in found.method
+            assert abs(float(found) - truth(model, data, law, loss)) < 1e-10
+            assert found.lower <= truth(model, data, law, loss) + 1e-12
+            assert float(found.error) < 1e-9
+
+
+def test_logistic_of_normal_noise_is_one_integral() -> None:
+    """The margin is normal: Gauss-Hermite quadrature says the same."""
+    model, data, law = head(1, 6, 1.0), signed(6), Gaussian(0.5, 6)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(120)
+    mean = model.outputs(data.inputs).detach()
+    spread = (0.5 * (data.inputs * model.head.weight.detach()).square().sum(-1, keepdim=True)).sqrt()
+    margins = mean + spread * torch.from_numpy(nodes)
+    chances = torch.from_numpy(weights / math.sqrt(2 * math.pi))
+    expected = (torch.nn.functional.softplus(margins) @ chances - torch.nn.functional.softplus(mean[:, 0])).mean()
+    close(penalty(model, data, law, ClosedForm(), Logistic()).value, expected, 1e-9)
+
+
+def test_logistic_derivatives() -> None:
+    data = signed(4)
+
+    def value(U: Tensor, drop: Tensor) -> Tensor:
+        return penalty(TwoLayerLinear(U, normal(4, 3)), data, Bernoulli(drop, 3), ClosedForm(), Logistic()).value
+
+    points = (normal(1, 3).requires_grad_(), torch.tensor(0.5, dtype=torch.float64, requires_grad=True))
+    assert torch.autograd.gradcheck(value, points)
+
+
+def test_margins_that_spread_too_far_have_bounds_instead() -> None:
+    model, data, law = head(1, 6, 1.0), signed(6), Bernoulli(1 - 1e-7, 6)
+    with pytest.raises(NoClosedForm, match=re.escape("Certified()")):
+        penalty(model, data, law, ClosedForm(), Logistic())
+    found = penalty(model, data, law, Certified(2), Logistic())
+    assert found.lower <= truth(model, data, law, Logistic()) <= found.upper
+    assert "bounds" in found.method
+    assert isinstance(best_method(model, data, law, Logistic()), Enumerate)
+
+
+def test_the_table_of_methods() -> None:
+    few, many = Bernoulli(0.5, 6), Bernoulli(0.5, 40)
+    assert isinstance(best_method(head(3, 6, 1.0), labeled(6, 3), few, ENTROPY), Enumerate)
+    assert best_method(head(3, 40, 0.1), labeled(40, 3), many, ENTROPY) == Certified()
+    assert best_method(head(2, 40, 0.1), labeled(40, 2), many, ENTROPY) == ClosedForm()
+    assert best_method(head(1, 40, 0.1), signed(40), many, Logistic()) == ClosedForm()
+    deep = DeepLinear([normal(40, 4), normal(3, 40)])
+    assert isinstance(best_method(deep, labeled(4, 3), many, ENTROPY), MonteCarlo)
+    assert has_closed_form(head(2, 6, 1.0), few, ENTROPY)
+    assert has_closed_form(head(1, 6, 1.0), few, Logistic())
+    assert not has_closed_form(head(3, 6, 1.0), few, ENTROPY)
+    assert not has_closed_form(head(2, 40, 1.0), SlidingBlock(0.3, 40, 2), ENTROPY)
+    assert isinstance(best_method(head(3, 40, 1.0), labeled(40, 3), SlidingBlock(0.3, 40, 2), ENTROPY), MonteCarlo)
+
+
+def test_refusals() -> None:
+    model, data, law = head(3, 6, 1.0), labeled(6, 3), Bernoulli(0.5, 6)
+    with pytest.raises(NoClosedForm, match=re.escape("Certified()")):
+        penalty(model, data, law, ClosedForm(), ENTROPY)
+    squared = Sample(data.inputs, normal(5, 3))
+    with pytest.raises(NoClosedForm, match=re.escape("ClosedForm(), which is exact")):
+        penalty(model, squared, law, Certified(), Squared())
+    with pytest.raises(NoClosedForm, match=re.escape("not known to be linear")):
+        penalty(DeepLinear([normal(6, 6), normal(3, 6)]), data, law, Certified(), ENTROPY)
+    wide = head(3, 40, 1.0)
+    with pytest.raises(NoClosedForm, match=re.escape("independent units")):
+        penalty(wide, labeled(40, 3), SlidingBlock(0.3, 40, 2), Certified(), ENTROPY)
+    with pytest.raises(ValueError, match=re.escape("condition must be at most 16")):
+        Certified(17)
+    two = TwoLayerLinear(normal(3, 5), normal(4, 5))
+    moments = Moments.of_map(normal(3, 4))
+    with pytest.raises(ValueError, match=re.escape("data must be a Sample")):
+        penalty(two, moments, Bernoulli(0.5, 5), Certified(), ENTROPY)
+    with pytest.raises(ValueError, match=re.escape("labels")):
+        penalty(model, Sample(data.inputs, torch.full((5,), 7)), law, Certified(), ENTROPY)
+
+
+def test_criterion_and_text() -> None:
+    model, data, law = head(4, 6, 1.0), labeled(6, 4), Bernoulli(0.5, 6)
+    found = criterion(model, data, law, Certified(), ENTROPY)
+    exact = criterion(model, data, law, Enumerate(), ENTROPY)
+    assert found.lower <= exact.value <= found.upper
+    text = repr(penalty(model, data, law, Certified(2), ENTROPY))
+    assert " in [" in text
+    assert "4 outcomes of 2 units" in text
+
+
+def test_the_series_near_zero() -> None:
+    exponents = torch.tensor([-0.5, -1e-3, -1e-9, 0.0, 1e-12, 1e-5, 0.4999, 0.5, 3.0, -40.0], dtype=torch.float64)
+    exact = [math.fsum(x**k / math.factorial(k) for k in range(2, 60)) for x in exponents[:-1].tolist()]
+    close(excess(exponents)[:-1], torch.tensor(exact, dtype=torch.float64), 1e-14)
+    assert float(excess(exponents)[-1]) == pytest.approx(39.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_random_head_escapes(seed: int) -> None:
+    assert violations(seed, 60) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_no_random_head_escapes_in_ten_thousand(seed: int) -> None:
+    assert violations(seed, 500) == []
+
+
+def violations(seed: int, count: int) -> list[int]:
+    """Random heads, one example each, whose enumerated penalty lies outside the bounds by more than its rounding."""
+    generator = torch.Generator().manual_seed(seed)
+    classes, units = (
+        int(torch.randint(3, 8, (), generator=generator)),
+        int(torch.randint(1, 8, (), generator=generator)),
+    )
+    scale = 10.0 ** (3 * torch.rand(count, 1, 1, generator=generator, dtype=torch.float64) - 2)
+    U = scale * torch.randn(count, classes, units, generator=generator, dtype=torch.float64)
+    V = torch.randn(count, 3, units, generator=generator, dtype=torch.float64)
+    rates = torch.rand(units, generator=generator, dtype=torch.float64) ** 2
+    data = Sample(torch.randn(1, 3, generator=generator, dtype=torch.float64), torch.zeros(1, dtype=torch.long))
+    model, law = TwoLayerLinear(U, V), Bernoulli(rates, units)
+    exact = penalty(model, data, law, Enumerate(), ENTROPY)
+    outside = torch.zeros(count, dtype=torch.bool)
+    for condition in (0, 2):
+        found = penalty(model, data, law, Certified(condition), ENTROPY)
+        outside |= (found.lower > exact.upper) | (found.upper < exact.lower)
+    return outside.nonzero().flatten().tolist()
