@@ -21,6 +21,7 @@ from droptics.cli.errors import flush, message, silence
 from droptics.cli.optimum import optimum_command
 from droptics.cli.penalty import penalty_command
 from droptics.cli.predict import predict_command
+from droptics.cli.rates import rates_command
 from droptics.cli.reproduce import reproduce_command
 from droptics.cli.verify import verify_command
 
@@ -46,6 +47,7 @@ COMMANDS: dict[str, Command] = {
     "optimum": optimum_command,
     "audit": audit_command,
     "predict": predict_command,
+    "rates": rates_command,
     "verify": verify_command,
     "reproduce": reproduce_command,
     "complete": complete_command,
