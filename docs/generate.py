@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmark_page import benchmarks_page
 from command_page import command_page
+from example_pages import examples_page
 from findings_page import findings_page
 from markup import escape
 from tried_page import tried_page
@@ -46,6 +47,7 @@ def write_pages(folder: Path, root: Path) -> None:
         "benchmarks": benchmarks_page(root / "benchmarks" / "results"),
         "commands": command_page(),
         "findings": findings_page(),
+        "examples": examples_page(folder, root / "examples"),
         "tried": tried_page(root / "results" / "tried.json"),
     }
     for name, text in pages.items():

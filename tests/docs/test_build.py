@@ -18,7 +18,7 @@ from droptics.papers import claims, figures
 ROOT = Path(__file__).parents[2]
 PAGES = (
     *("index", "quickstart", "idea", "choose", "notation", "need", "policy", "extend", "audit", "bounds", "api"),
-    *("changelog", "cite"),
+    *("changelog", "cite", "recipes", "checklists", "coming/index"),
 )
 ROOMS = (
     "penalties",
@@ -31,13 +31,13 @@ ROOMS = (
     "attacks",
     "coadaptation",
 )
-GENERATED = ("summaries", "claims", "errata", "figures", "benchmarks", "commands", "findings", "tried")
+GENERATED = ("summaries", "claims", "errata", "figures", "benchmarks", "commands", "examples", "findings", "tried")
 
 
 def built(folder):
     """A strict build from a copy of the sources, so that the working tree stays as it is."""
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("_build", "generated"))
-    for name in ("benchmarks", "results"):
+    for name in ("benchmarks", "examples", "results"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.tmp"))
     for name in ("CHANGELOG.md", "CITATION.cff"):
         shutil.copy(ROOT / name, folder)
