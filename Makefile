@@ -17,8 +17,8 @@ MIXED := -m "not slow" -W ignore::DeprecationWarning -W ignore::PendingDeprecati
 OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,Nehalem)
 ROUNDING := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=$(OTHER_CORE) MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=2
 
-.PHONY: demo test quick test-rounding test-minimal test-newest coverage package lint types docs bench kills mutate fuzz release-check \
-	release-notes clean
+.PHONY: demo test quick test-rounding test-minimal test-newest coverage package lint types docs bench kills mutate fuzz release-check site-check \
+	release-notes paper clean
 
 demo: $(READY)
 	$(BIN)/droptics demo --out droptics-demo
@@ -90,6 +90,18 @@ release-check: .venv-release/.ready
 	.venv-release/bin/zizmor --offline --no-progress .github
 	.venv-release/bin/python tests/reproducible_build.py dist
 	.venv-release/bin/twine check --strict dist/*
+	$(MAKE) site-check
+
+# the site as a reader has it: links, barriers, notebooks with the wheel of dist/, and a list of all that is installed
+site-check: .venv-site/.ready docs
+	.venv-site/bin/python tests/site_check.py docs/_build/html
+	.venv-site/bin/python -m pip install --quiet -c constraints.txt torch==2.13.0 dist/*.whl
+	.venv-site/bin/python tests/run_notebooks.py docs/generated/examples
+	.venv-site/bin/cyclonedx-py environment .venv --pyproject pyproject.toml --mc-type library --of JSON -o docs/_build/droptics.cdx.json
+
+# the paper from its template, with the numbers on record
+paper: $(READY)
+	$(BIN)/python paper/write.py
 
 # the changelog's entry of a tag: make release-notes TAG=v0.2.0
 release-notes:
@@ -124,6 +136,12 @@ $(READY): pyproject.toml constraints.txt
 	test -x .venv-release/bin/python || $(PYTHON) -m venv .venv-release
 	.venv-release/bin/python -m pip install --quiet --upgrade pip
 	.venv-release/bin/python -m pip install --quiet -c constraints.txt --group release
+	touch $@
+
+.venv-site/.ready: pyproject.toml constraints.txt
+	test -x .venv-site/bin/python || $(PYTHON) -m venv .venv-site
+	.venv-site/bin/python -m pip install --quiet --upgrade pip
+	.venv-site/bin/python -m pip install --quiet -c constraints.txt --group site
 	touch $@
 
 clean:

@@ -15,7 +15,9 @@ def visit_inline(translator, node) -> None:
 
 def visit_block(translator, node) -> None:
     """Formula on its own."""
-    translator.body.append(f'<div class="math">{mathml(node.astext(), block=True)}</div>\n')
+    # wide formulas scroll on a phone, by keyboard too
+    formula = mathml(node.astext(), block=True)
+    translator.body.append(f'<div class="math" tabindex="0" role="group" aria-label="formula">{formula}</div>\n')
     raise nodes.SkipNode
 
 
