@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypedDict
 
@@ -85,7 +85,7 @@ class Settings:
     batch_size: Count | None = None
     seed: Seed | Sequence[Seed] = 0
     convention: Convention = "gradient"
-    schedule: Schedule = constant
+    schedule: Schedule = field(default_factory=lambda: constant)  # a plain default would be a method of the class
     optimizer: OptimizerFactory | None = None
     decay: NonNegative = 0.0
     max_norm: MaxNorm | None = None
