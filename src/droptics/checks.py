@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
@@ -98,6 +100,11 @@ def as_drop(drop: float | Tensor, name: str = "drop") -> Tensor:
     return value
 
 
+def as_number(drop: float | Tensor) -> float | None:
+    """A rate that was given as a number of Python or NumPy; None for tensors and arrays."""
+    return float(drop) if isinstance(drop, (int, float, np.floating, np.integer)) else None
+
+
 def check_same_kind(tensors: dict[str, Tensor]) -> None:
     """Refuse tensors of different dtype or device, naming the two that disagree."""
     items = list(tensors.items())
@@ -123,6 +130,16 @@ def is_readable(value: Tensor) -> bool:
 def is_transformed() -> bool:
     """Whether torch.func is at work: tensors may then stand for tangents or batches, without numbers of their own."""
     return bool(torch._C._are_functorch_transforms_active())
+
+
+def as_array(value: Tensor) -> NDArray[Any]:
+    """The numbers of a readable tensor for NumPy, whose calls are cheap where they are few; without derivatives."""
+    if not is_transformed():
+        return unpack_dual(value.detach()).primal.cpu().numpy()
+    inner = _peeled(value)
+    assert inner is not None
+    with torch._C._DisableFuncTorch():
+        return inner.detach().cpu().numpy()
 
 
 def _peeled(value: Tensor) -> Tensor | None:

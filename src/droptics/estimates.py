@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -25,7 +25,8 @@ class Estimate:
         cost: How many times the model was evaluated on the whole data (1 for a closed form).
         confidence: Coverage of the interval; 1 for exact methods.
         guaranteed: An interval that holds at the same confidence for every sample size, without the normal
-            approximation; None when no such bound is known (unknown model family).
+            approximation; None when no such bound is known (unknown model family). Computed when it is first read,
+            and None where weights or data have been changed in place by then.
         error: How far rounding can have moved the value: a bound that follows from the sums that were done, zero
             where nothing was rounded and infinite where no bound is known. An exact method's interval is
             value -+ error. Both are computed when they are first read; where the weights or data have been changed
@@ -38,26 +39,42 @@ class Estimate:
     method: str
     cost: int
     confidence: float = 1.0
-    guaranteed: tuple[Tensor, Tensor] | None = None
+    # factories, because a default would stand in the class and hide what is still to be computed
+    guaranteed: tuple[Tensor, Tensor] | None = field(default_factory=lambda: None)
     error: Tensor | float = field(default_factory=float)
 
     @staticmethod
     def exact(value: Tensor, method: str, cost: int = 1, error: Error = 0.0) -> Estimate:
         """An exactly computed number: only rounding, by at most `error`, stands between it and the truth."""
+
+        def interval() -> dict[str, Any]:
+            fixed, bound = value.detach(), resolved(error)
+            return {"lower": fixed - bound, "upper": fixed + bound, "error": bound}
+
+        known = {"value": value, "method": method, "cost": cost, "guaranteed": None, "_exact": True}
+        return Estimate.later(known, interval)
+
+    @staticmethod
+    def later(known: Mapping[str, Any], *rest: Callable[[], dict[str, Any]]) -> Estimate:
+        """An estimate of which some fields are known; the others are computed when one of them is read.
+
+        Each function of `rest` returns some of the fields, without derivative; the first one that knows it is asked.
+        """
         answer = object.__new__(Estimate)
-        known = {"value": value, "method": method, "cost": cost, "confidence": 1.0, "guaranteed": None}
-        answer.__dict__.update(known, _error=error)
+        answer.__dict__.update(known, _rest=rest)
+        answer.__dict__.setdefault("confidence", 1.0)
         return answer
 
     def __getattr__(self, name: str) -> Any:
-        """Called for what `exact` has left open."""
-        if name in ("lower", "upper", "error") and "_error" in self.__dict__:
-            fixed, error = self.value.detach(), resolved(self._error)
-            self.__dict__.update(lower=fixed - error, upper=fixed + error, error=error)
-            self.__dict__["_error"] = error  # what it was computed from is free
-        if name not in self.__dict__:
-            raise AttributeError(f"Estimate has no attribute {name!r}")
-        return self.__dict__[name]
+        """Called for what is still to be computed."""
+        while name in self.__dataclass_fields__ and self.__dict__.get("_rest"):
+            compute, *rest = self.__dict__["_rest"]
+            with torch.no_grad():
+                self.__dict__.update(compute())
+            self.__dict__["_rest"] = rest  # what it was computed from is free
+            if name in self.__dict__:
+                return self.__dict__[name]
+        raise AttributeError(f"Estimate has no attribute {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
         """All fields as numbers, for copies and pickles."""
@@ -70,25 +87,31 @@ class Estimate:
 
     def shift(self, offset: Tensor, error: Error = 0.0) -> Estimate:
         """The same estimate of `value + offset`, for an offset that is known up to a rounding of `error`."""
-        known, value = offset.detach(), self.value + offset
-        fixed, inner = value.detach(), self.__dict__.get("_error")
-        # the sum itself is rounded, by half a unit in the last place of the result
-        eps = torch.finfo(value.dtype).eps
-        if inner is not None:
-            total = lambda: resolved(inner) + resolved(error) + eps * fixed.abs()  # noqa: E731
-            return Estimate.exact(value, self.method, self.cost, total)
-        more = resolved(error) + eps * fixed.abs()
-        guaranteed = self.guaranteed
-        if guaranteed is not None:
-            guaranteed = (guaranteed[0] + known - more, guaranteed[1] + known + more)
-        return replace(
-            self,
-            value=value,
-            lower=self.lower + known - more,
-            upper=self.upper + known + more,
-            guaranteed=guaranteed,
-            error=self.error + more,
-        )
+        value = self.value + offset
+        more: list[Tensor | float] = []
+
+        def rounding() -> Tensor | float:
+            # the sum itself is rounded, by half a unit in the last place of the result
+            if not more:
+                more.append(resolved(error) + torch.finfo(value.dtype).eps * value.detach().abs())
+            return more[0]
+
+        if "_exact" in self.__dict__:
+            return Estimate.exact(value, self.method, self.cost, lambda: self.error + rounding())
+
+        def interval() -> dict[str, Any]:
+            known = offset.detach()
+            low, high = self.lower + known - rounding(), self.upper + known + rounding()
+            return {"lower": low, "upper": high, "error": self.error + rounding()}
+
+        def safe() -> dict[str, Any]:
+            if self.guaranteed is None:
+                return {"guaranteed": None}
+            low, high = (end + offset.detach() for end in self.guaranteed)
+            return {"guaranteed": (low - rounding(), high + rounding())}
+
+        known = {"value": value, "method": self.method, "cost": self.cost, "confidence": self.confidence}
+        return Estimate.later(known, interval, safe)
 
     def __float__(self) -> float:
         return float(self.value.detach())

@@ -96,7 +96,7 @@ def test_last_layer_leaves_the_module_as_it_was():
     assert torch.equal(first, model.outputs(sample().inputs)), "features must not depend on dropout"
     assert network.training
     assert not network[1].training
-    assert not any(part._forward_pre_hooks for part in network.modules())
+    assert not any(part._forward_pre_hooks or part._forward_hooks for part in network.modules())
     assert model.units == 5
 
 
@@ -104,7 +104,15 @@ def test_last_layer_hook_is_removed_after_an_exception():
     network = small_network()
     with pytest.raises(RuntimeError):
         LastLayer.of(network).outputs(normal(3, INPUTS + 1))
-    assert not any(part._forward_pre_hooks for part in network.modules())
+    assert not any(part._forward_pre_hooks or part._forward_hooks for part in network.modules())
+
+
+def test_what_a_hook_makes_of_the_last_layer_is_noticed():
+    """The output of the layer is the output of the module here, but not its weights times its features."""
+    network = small_network()
+    network[-1].register_forward_hook(lambda _layer, _inputs, output: 2 * output)
+    with pytest.raises(ValueError, match="does not end the module"):
+        LastLayer.of(network).features(normal(3, INPUTS))
 
 
 def test_last_layer_by_name():

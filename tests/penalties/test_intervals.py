@@ -107,6 +107,17 @@ def test_bounded_losses_have_a_guarantee(loss: Loss, law: MaskLaw) -> None:
         assert float(low) <= float(penalty(model, data, law, Enumerate(), loss)) <= float(high)
 
 
+def test_the_guarantee_is_that_of_the_weights_that_were_asked_about() -> None:
+    """It is computed when it is read; weights that were changed in place by then give none instead of a wrong one."""
+    model = TwoLayerLinear(normal(2, 5).clone(), normal(4, 5))
+    first, second = (penalty(model, SAMPLE, Bernoulli(0.3, 5), MonteCarlo(50)) for _ in range(2))
+    assert first.guaranteed is not None
+    model.U.mul_(10)
+    assert second.guaranteed is None
+    moved = first.shift(torch.tensor(1.0, dtype=torch.float64))
+    assert float(first.guaranteed[0]) + 1 == pytest.approx(float(moved.guaranteed[0]), rel=1e-14)
+
+
 RATES = (1e-9, 1e-3, 0.02, 0.06, 0.2, 0.5, 0.9, 0.98, 1 - 1e-6)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from droptics.arguments import Count, check_arguments
-from droptics.checks import as_drop, check_positive, check_size
+from droptics.checks import as_drop, as_number, check_size
 from droptics.masks.law import MaskLaw, check_dense, coin_batches, coins, rarest_side
 
 
@@ -25,14 +26,16 @@ class Bernoulli(MaskLaw):
     """
 
     drop: Tensor
+    _rate: ClassVar[float | None] = None  # where the rate is a number, so is what follows from it
 
     def __init__(self, drop: float | Tensor, size: Count) -> None:
         check_arguments(Bernoulli.__init__, locals())
-        check_positive("size", size)
         value = as_drop(drop)
         if value.ndim:
             check_size("drop", value.numel(), size, "one rate per unit")
-        object.__setattr__(self, "drop", value.reshape(-1).expand(size))
+            value = value.reshape(-1)
+        object.__setattr__(self, "drop", value.expand(size))
+        object.__setattr__(self, "_rate", as_number(drop))
 
     @property
     def size(self) -> int:
@@ -40,7 +43,7 @@ class Bernoulli(MaskLaw):
 
     @property
     def mean(self) -> Tensor:
-        return 1 - self.drop
+        return 1 - self.drop if self._rate is None else self._shared(1 - self._rate)
 
     @property
     def covariance(self) -> Tensor:
@@ -58,7 +61,12 @@ class Bernoulli(MaskLaw):
 
     @property
     def relative_variance(self) -> Tensor:
-        return self.drop / (1 - self.drop)
+        if self._rate is None:
+            return self.drop / (1 - self.drop)
+        return self._shared(self._rate / (1 - self._rate))
+
+    def _shared(self, value: float) -> Tensor:
+        return self.drop.new_full((self.size,), value)
 
     @property
     def bound(self) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from scipy.optimize import brentq
@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from droptics.arguments import Count, DropRate, check_arguments
-from droptics.checks import as_drop, check_positive, check_size
+from droptics.checks import as_drop, as_number, check_positive, check_size
 from droptics.masks.law import MaskLaw, check_dense, coin_batches, coins, rarest_side
 
 Edges = Literal["clipped", "valid"]
@@ -35,11 +35,10 @@ class Block(MaskLaw):
 
     drop: Tensor
     block: int
+    _rate: ClassVar[float | None] = None  # where the rate is a number, so is what follows from it
 
     def __init__(self, drop: float | Tensor, size: Count, block: Count) -> None:
         check_arguments(Block.__init__, locals())
-        check_positive("size", size)
-        check_positive("block", block)
         if size % block:
             raise ValueError(
                 f"block must divide size, got block {block} and size {size}; "
@@ -48,7 +47,9 @@ class Block(MaskLaw):
         value = as_drop(drop)
         if value.ndim:
             check_size("drop", value.numel(), size // block, "one rate per block")
-        object.__setattr__(self, "drop", value.reshape(-1).expand(size // block))
+            value = value.reshape(-1)
+        object.__setattr__(self, "drop", value.expand(size // block))
+        object.__setattr__(self, "_rate", as_number(drop))
         object.__setattr__(self, "block", int(block))
 
     @property
@@ -69,11 +70,17 @@ class Block(MaskLaw):
 
     @property
     def characteristic(self) -> Tensor:
-        return self._by_block(self.drop / (1 - self.drop))
+        if self._rate is None:
+            return self._by_block(self.drop / (1 - self.drop))
+        check_dense(self.size)
+        inside = self.drop.new_full((self.block, self.block), self._rate / (1 - self._rate))
+        return torch.kron(torch.eye(len(self.drop), dtype=inside.dtype, device=inside.device), inside)
 
     @property
     def relative_variance(self) -> Tensor:
-        return (self.drop / (1 - self.drop)).repeat_interleave(self.block)
+        if self._rate is None:
+            return (self.drop / (1 - self.drop)).repeat_interleave(self.block)
+        return self.drop.new_full((self.size,), self._rate / (1 - self._rate))
 
     @property
     def reach(self) -> int:

@@ -9,9 +9,11 @@ import abc
 from collections.abc import Iterator
 from typing import Protocol, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.checks import as_array
 from droptics.errors import NoFiniteSupport
 from droptics.linalg import psd_eigen
 from droptics.linalg.scales import equilibrate
@@ -200,9 +202,9 @@ def coin_batches(drop: Tensor, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 def rarest_side(drop: Tensor) -> float:
     """Probability of the rarer side of the most uneven coin; coins that never fall are none."""
-    uneven = torch.minimum(drop, 1 - drop).detach()
-    falling = uneven[drop > 0]
-    return float(falling.min()) if falling.numel() else 1.0
+    rates = as_array(drop)
+    falling = rates[rates > 0]
+    return float(np.minimum(falling, 1 - falling).min()) if len(falling) else 1.0
 
 
 def coins(drop: Tensor, count: int, generator: torch.Generator) -> Tensor:

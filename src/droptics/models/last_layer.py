@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from droptics.arguments import check_fields
 from droptics.models.model import Model, check_multipliers
-from droptics.models.modules import evaluating, hooked
+from droptics.models.modules import evaluating, hooked, is_plain_linear
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +49,20 @@ class LastLayer(Model):
 
     def features(self, inputs: Tensor) -> Tensor:
         """Inputs of the head, (examples, units), with the module in evaluation mode."""
-        seen: list[Tensor] = []
+        seen: list[tuple[Tensor, Tensor]] = []
 
-        def remember(_: nn.Module, arguments: tuple[Any, ...]) -> None:
-            seen.append(arguments[0])
+        def remember(_: nn.Module, arguments: tuple[Any, ...], output: Tensor) -> None:
+            seen.append((arguments[0], output))
 
-        with hooked(before=[(self.head, remember)]), evaluating(self.module):
+        plain = is_plain_linear(self.head)
+        with hooked(after=[(self.head, remember)]), evaluating(self.module):
             result = self.module(inputs)
             if len(seen) != 1:
                 raise ValueError(f"the last layer must run once per call of the module, it ran {len(seen)} times")
-            features = seen[0]
-            same = isinstance(result, Tensor) and torch.equal(result.detach(), self._head(features).detach())
+            features, output = seen[0]
+            same = (plain and result is output) or (
+                isinstance(result, Tensor) and torch.equal(result.detach(), self._head(features).detach())
+            )
         if features.ndim != 2 or not same:
             raise ValueError(
                 "the named layer does not end the module: its output is changed afterwards; "

@@ -50,7 +50,10 @@ def evaluating(model: object) -> Iterator[None]:
         try:
             with _LOCK:
                 for part in parts:
-                    _MODES.setdefault(id(part), _Mode(part.training)).users.add(token)
+                    mode = _MODES.get(id(part))
+                    if mode is None:
+                        mode = _MODES[id(part)] = _Mode(part.training)
+                    mode.users.add(token)
                 if isinstance(model, nn.Module):
                     # Exported programs have one fixed mode and refuse to change it.
                     with suppress(NotImplementedError):
@@ -69,7 +72,8 @@ def _restore(parts: Iterable[nn.Module], token: object) -> None:
             if mode is not None:
                 mode.users.discard(token)
                 if not mode.users:
-                    part.training = mode.own
+                    if part.training != mode.own:
+                        part.training = mode.own
                     del _MODES[id(part)]
 
 
@@ -114,10 +118,17 @@ def unhook(parts: Iterable[nn.Module], mine: Callable[[Any], bool]) -> None:
     """Take away the forward hooks that are `mine`; handles are not needed, so none can be lost."""
     for part in parts:
         for table in _TABLES[:2]:
-            for key, hook in list(getattr(part, table, {}).items()):
+            held = getattr(part, table, None)
+            for key, hook in list(held.items()) if held else ():
                 if isinstance(hook, Hook) and mine(hook):
                     for name in _TABLES[::-1]:  # the hook itself last: an interrupt before it is made good
                         getattr(part, name, {}).pop(key, None)
+
+
+def is_plain_linear(layer: nn.Linear) -> bool:
+    """Whether what the layer returns is its weights times its input plus its bias: nobody has a hand in between."""
+    hooks = layer._forward_hooks or nn.modules.module._global_forward_hooks
+    return type(layer) is nn.Linear and "forward" not in vars(layer) and not hooks
 
 
 def linear_layer(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:

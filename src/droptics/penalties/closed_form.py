@@ -22,7 +22,16 @@ from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.errors import NoClosedForm
 from droptics.estimates import Error
 from droptics.masks import MaskLaw, Product
-from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, LinearModel, Model, TwoLayerLinear
+from droptics.models import (
+    Autoencoder,
+    Connections,
+    DeepLinear,
+    Factorization,
+    LastLayer,
+    LinearModel,
+    Model,
+    TwoLayerLinear,
+)
 from droptics.penalties.rounding import deferred, input_scale, roundings
 from droptics.penalties.unit_outputs import UnitOutputs, unit_outputs
 
@@ -85,6 +94,8 @@ class OutputGram:
 
 def output_gram(model: Model, data: Data) -> OutputGram:
     """The unit outputs of a model on data, ready to be averaged."""
+    if isinstance(model, TwoLayerLinear) and isinstance(data, Moments):  # without a product with unit vectors
+        return OutputGram(UnitOutputs(model.V, model.U.unsqueeze(-3)), data)
     return OutputGram(unit_outputs(model, _readable(model, data)), data)
 
 
@@ -197,29 +208,32 @@ def _mean_squares(features: Tensor, data: Data | None) -> Tensor:
 
 def _readable(model: Model, data: Data) -> Tensor:
     """Inputs on which a family states its rule; second moments stand for the unit vectors, enough for linear maps."""
+    if isinstance(data, Sample) and not isinstance(model, Factorization):
+        return data.inputs
     if isinstance(model, Factorization):
         if not isinstance(data, (Entries, Measurements)):
             raise _wrong_data("Factorization", data, "Entries or Measurements")
         return data.inputs
     if isinstance(model, LinearModel) and isinstance(data, Moments):
         return torch.eye(len(data.xx), dtype=data.xx.dtype, device=data.xx.device)
-    if not isinstance(data, Sample):
-        raise _wrong_data(
-            type(model).__name__, data, "Sample or Moments" if isinstance(model, LinearModel) else "Sample"
-        )
-    return data.inputs
+    raise _wrong_data(type(model).__name__, data, "Sample or Moments" if isinstance(model, LinearModel) else "Sample")
 
 
 # Without unit vectors in place of second moments: small networks are asked often, in loops.
 @unit_energies.register
 def _(model: TwoLayerLinear, data: Data) -> Tensor:
-    if isinstance(data, Moments):
-        energies = (model.V * (data.xx @ model.V)).sum(-2)
-    else:
-        inputs = _readable(model, data)
-        assert isinstance(data, Sample)
-        energies = feature_energies(inputs @ model.V, data)
-    return energies * model.U.square().sum(-2)
+    features = model.V if isinstance(data, Moments) else _readable(model, data) @ model.V
+    return _mean_squares(features, data) * model.U.square().sum(-2)
+
+
+@unit_energies.register
+def _(model: Factorization, data: Data) -> Tensor:
+    return model.unit_outputs(_readable(model, data)).square().mean(-2)
+
+
+@unit_energies.register
+def _(model: LastLayer, data: Data) -> Tensor:
+    return _mean_squares(model.features(_readable(model, data)), data) * model.head.weight.square().sum(-2)
 
 
 # The averages of DropConnect without writing out the features, which are mostly zeros for a unit vector:

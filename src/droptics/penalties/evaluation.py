@@ -25,11 +25,15 @@ def risk(model: Model, data: Data, loss: Loss | None = None) -> Tensor:
     """
     check_arguments(risk, locals())
     check_shapes(model, data)
-    loss = Squared() if loss is None else loss
+    return plain_risk(model, data, Squared() if loss is None else loss)
+
+
+def plain_risk(model: Model, data: Data, loss: Loss) -> Tensor:
+    """`risk` of a model and data that are known to fit."""
     if isinstance(data, Moments):
         matrix = _linear(model, data, loss).matrix()
-        quadratic = ((matrix @ data.xx) * matrix).sum((-2, -1))
-        return torch.trace(data.yy) - 2 * (data.yx * matrix).sum((-2, -1)) + quadratic
+        slope = torch.sub(matrix @ data.xx, data.yx, alpha=2)
+        return torch.trace(data.yy) + (slope * matrix).sum((-2, -1))
     return average(loss(model.outputs(data_inputs(data)), data_targets(data)), data_weights(data))
 
 
@@ -66,13 +70,14 @@ def masked_excess(model: Model, data: Data, loss: Loss) -> tuple[Callable[[Tenso
     lead = len(model.batch_shape)
     plain = model.outputs(inputs).double()
     losses = loss(plain, targets)
+    offset = plain - 2 * targets if isinstance(loss, Squared) else plain
 
     def evaluate(multipliers: Tensor) -> Tensor:
         shaped = multipliers.to(dtype=model.dtype, device=model.device)
         shaped = shaped.reshape(shaped.shape[0], *(1,) * lead, 1, shaped.shape[-1])
         outputs = model.outputs(inputs, shaped).double()
         if isinstance(loss, Squared):
-            return average(((outputs - plain) * (outputs + plain - 2 * targets)).sum(-1), shares)
+            return average(((outputs - plain) * (outputs + offset)).sum(-1), shares)
         return average(loss(outputs, targets) - losses, shares)
 
     per_mask = max(inputs.shape[0], 1) * max(model.units, targets.shape[-1]) * max(model.batch_shape.numel(), 1)

@@ -12,11 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
-from scipy.stats import t as student
+from numpy.typing import NDArray
+from scipy.special import stdtrit
 from torch import Tensor
 
+from droptics.checks import as_array
 from droptics.data import Data, Moments, average
 from droptics.estimates import Estimate
 from droptics.losses import CrossEntropy, Logistic, Loss, Squared
@@ -26,6 +30,7 @@ from droptics.models.deep_linear import Layered
 from droptics.penalties.evaluation import data_inputs, data_targets, data_weights
 from droptics.penalties.methods import MonteCarlo
 from droptics.penalties.rounding import (
+    deferred,
     excess_scale,
     independent_layers,
     output_bound,
@@ -36,6 +41,8 @@ from droptics.penalties.rounding import (
 )
 from droptics.penalties.unit_outputs import is_linear_in_masks
 
+Array = NDArray[np.float64]
+TINY = float(np.finfo(np.float64).tiny)
 # So often every outcome of the law must be expected among the draws, and so many draws must carry their variance: with
 # the skewness allowance below, intervals for Poisson counts of such means cover 96 % and more at nominal 95 %.
 FEW = 10.0
@@ -71,110 +78,141 @@ def concluded(question: Question, candidates: Sequence[Draws], how: str) -> Esti
 
     The last candidate has no controls. Its values are what masks add to the mean loss.
     """
-    method, bare = question.method, candidates[-1].values.detach()
-    check_draws(question, bare)
+    method, dtype = question.method, question.model.dtype
+    bare = candidates[-1].values.detach()
     rounding = _rounding(question, bare)
-    reason = rare_outcomes(question.model, question.masks, method.samples)
-    chosen = candidates[-1]
+    chosen, spread = candidates[-1], None
+    rarest = question.masks.rarest
+    reason = rare_outcomes(question.model, question.masks, method.samples, rarest)
     if reason is None:
-        shown = pairs_are_shown(question)
-        carried = [
-            (shown or not draws.pairs) and bool((effective_draws(draws.values, rounding) >= FEW).all())
-            for draws in candidates
-        ]
-        chosen = next((draws for draws, good in zip(candidates, carried, strict=True) if good), chosen)
-        reason = None if any(carried) else "so few draws carry the variance"
-    mean, safe = chosen.values.mean(0), guaranteed(question, bare, rounding)
-    if reason is None:
-        half = student_width(chosen, method.confidence) + rounding
-        lower, upper = mean.detach() - half, mean.detach() + half
-        note = chosen.note
+        reason = "so few draws carry the variance"
+        shown = pairs_are_shown(rarest, method)
+        for draws in candidates:
+            found = Spread.of(draws.values)
+            if (shown or not draws.pairs) and bool((found.effective(rounding) >= FEW).all()):
+                chosen, spread, reason = draws, found, None
+                break
+    mean, note = chosen.values.mean(0), chosen.note
+    fixed = as_array(mean)
+    safe = deferred(guaranteed, question.model, question.data, question, bare, rounding, otherwise=None)
+    if spread is not None:
+        half = spread.student(chosen.used, method.confidence) + rounding
+        ends = fixed - half, fixed + half
     else:
-        lower, upper = safe if safe is not None else unbounded(question, mean)
-        note = f"{chosen.note}; {reason} that the interval is {'the guaranteed one' if safe else 'unbounded'}"
-    dtype = question.model.dtype
-    slack = torch.finfo(dtype).eps * torch.maximum(mean.detach().abs(), rounding)
-    return Estimate(
-        value=mean.to(dtype),
-        lower=_outward(lower - slack, dtype, up=False),
-        upper=_outward(upper + slack, dtype, up=True),
-        method=f"Monte Carlo, {method.samples} masks{how}{note}",
-        cost=method.samples,
-        confidence=method.confidence,
-        guaranteed=None if safe is None else (_outward(safe[0], dtype, up=False), _outward(safe[1], dtype, up=True)),
-        error=(rounding + slack).to(dtype),
+        limits = safe()
+        ends = unbounded(question, fixed) if limits is None else (as_array(limits[0]), as_array(limits[1]))
+        note = f"{note}; {reason} that the interval is {'unbounded' if limits is None else 'the guaranteed one'}"
+        safe = lambda: limits  # noqa: E731
+    slack = torch.finfo(dtype).eps * np.maximum(np.abs(fixed), rounding)
+    lower, upper, error = (
+        torch.as_tensor(part, device=mean.device) for part in (ends[0] - slack, ends[1] + slack, rounding + slack)
     )
+    known = {
+        "value": mean.to(dtype),
+        "lower": _outward(lower, dtype, up=False),
+        "upper": _outward(upper, dtype, up=True),
+        "method": f"Monte Carlo, {method.samples} masks{how}{note}",
+        "cost": method.samples,
+        "confidence": method.confidence,
+        "error": error.to(dtype),
+    }
+
+    def rest() -> dict[str, Any]:
+        limits = safe()
+        if limits is not None:
+            limits = _outward(limits[0], dtype, up=False), _outward(limits[1], dtype, up=True)
+        return {"guaranteed": limits}
+
+    return Estimate.later(known, rest)
 
 
 def check_draws(question: Question, values: Tensor) -> None:
     """Refuse what no longer fits the precision of the model, instead of answering NaN."""
     dtype = question.model.dtype
-    if not bool(torch.isfinite(values.mean(0).to(dtype)).all() & torch.isfinite(question.plain).all()):
+    mean = values.mean(0).to(dtype)
+    if math.isfinite(float(mean.double().sum() + question.plain.detach().double().sum())):
+        return
+    if not bool(torch.isfinite(mean).all() & torch.isfinite(question.plain).all()):
         raise ValueError(
             f"model and data are too large for {dtype}: outputs or losses overflow under these masks; "
             "give weights and data as float64, or rescale weights and targets"
         )
 
 
-def rare_outcomes(model: Model, masks: MaskLaw, samples: int) -> str | None:
+def rare_outcomes(model: Model, masks: MaskLaw, samples: int, rarest: float) -> str | None:
     """Why so many draws cannot show all that the law does to the model; None when they can.
 
     Besides single outcomes: a layer of a few units with small survival rates is dead in nearly every draw, and what
     passes through several such layers is rarer still. The survival rate of a unit is taken as 1 / E z^2, which it is
     for coins.
     """
-    if samples * masks.rarest < FEW:
-        return f"outcomes of probability {masks.rarest:.2g} are so rare among {samples} draws"
+    if samples * rarest < FEW:
+        return f"outcomes of probability {rarest:.2g} are so rare among {samples} draws"
     layers = model.layer_units if isinstance(model, Layered) else (model.units,)
-    alive = 1 / (1 + masks.relative_variance.detach())
-    passing = math.prod(min(1.0, float(part.sum())) for part in alive.split(layers))
+    alive = 1 / (1 + as_array(masks.relative_variance))
+    parts = np.split(alive, np.cumsum(layers)[:-1])
+    passing = math.prod(min(1.0, float(part.sum())) for part in parts)
     if samples * passing < FEW:
         return f"signals pass all masks in so small a share ({passing:.2g}) of {samples} draws"
     return None
 
 
-def pairs_are_shown(question: Question) -> bool:
+def pairs_are_shown(rarest: float, method: MonteCarlo) -> bool:
     """Whether two rare outcomes happen together in some draw, but for half of the chance that the interval may fail.
 
     Draws without such a pair look alike once the effects of single units are removed, and the interval shrinks around
     a mean that lacks the pair. It then fails on one side, which has half of 1 - confidence; draws with one pair are
     caught by `effective_draws`.
     """
-    missed = (1 - question.masks.rarest**2) ** question.method.samples
-    return missed <= (1 - question.method.confidence) / 2
+    return (1 - rarest**2) ** method.samples <= (1 - method.confidence) / 2
 
 
-def effective_draws(values: Tensor, rounding: Tensor) -> Tensor:
-    """How many draws carry the variance, (sum r^2)^2 / sum r^4; zero where the residuals are mere rounding."""
-    residuals = values.detach() - values.detach().mean(0)
-    top = residuals.abs().amax(0)
-    scaled = residuals / torch.where(top > 0, top, torch.ones_like(top))
-    count = scaled.square().sum(0).square() / scaled.pow(4).sum(0).clamp_min(torch.finfo(scaled.dtype).tiny)
-    return torch.where(top > 4 * rounding, count, torch.zeros_like(count))
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Sums of powers of the residuals of draws, relative to the largest residual `size`: nothing over- or underflows.
 
-
-def student_width(draws: Draws, confidence: float) -> Tensor:
-    """Half of Student's interval, with t^2 / 2 |third moment| / variance / n for the skewness of the draws.
-
-    For k draws of a rare event this adds t^2 / 2 to the sqrt(k) t of the count, as the score interval of a small
-    proportion does.
+    NumPy, because there are many small steps and few numbers.
     """
-    values = draws.values.detach()
-    count = len(values)
-    freedom = count - draws.used - 1
-    quantile = float(student.ppf((1 + confidence) / 2, freedom))
-    residuals = values - values.mean(0)
-    top = residuals.abs().amax(0)
-    size = torch.where(top > 0, top, torch.ones_like(top))
-    scaled = residuals / size
-    variance = scaled.square().sum(0) / freedom
-    third = scaled.pow(3).mean(0).abs()
-    skewness = third / variance.clamp_min(torch.finfo(scaled.dtype).tiny)
-    return size * (quantile * (variance / count).sqrt() + quantile**2 / 2 * skewness / count)
+
+    size: Array
+    second: Array
+    third: Array
+    fourth: Array
+    count: int
+
+    @staticmethod
+    def of(values: Tensor) -> Spread:
+        """Of draws (samples, *batch)."""
+        numbers = as_array(values)
+        residuals = numbers - numbers.mean(0)
+        size = np.abs(residuals).max(0)
+        scaled = residuals / np.where(size > 0, size, 1.0)
+        squares = scaled * scaled
+        cubes = (squares * scaled).sum(0)
+        return Spread(size, squares.sum(0), cubes, (squares * squares).sum(0), len(numbers))
+
+    def effective(self, rounding: Array) -> Array:
+        """How many draws carry the variance, (sum r^2)^2 / sum r^4; zero where the residuals are mere rounding."""
+        count = self.second**2 / np.maximum(self.fourth, TINY)
+        return np.where(self.size > 4 * rounding, count, 0.0)
+
+    def student(self, used: int, confidence: float) -> Array:
+        """Half of Student's interval, with t^2 / 2 |third moment| / variance / n for the skewness of the draws.
+
+        For k draws of a rare event this adds t^2 / 2 to the sqrt(k) t of the count, as the score interval of a small
+        proportion does. `used` degrees of freedom went into control variates.
+        """
+        freedom = self.count - used - 1
+        quantile = float(stdtrit(freedom, (1 + confidence) / 2))
+        variance = self.second / freedom
+        skewness = np.abs(self.third) / self.count / np.maximum(variance, TINY)
+        return self.size * (quantile * np.sqrt(variance / self.count) + quantile**2 / 2 * skewness / self.count)
 
 
 @torch.no_grad()
-def guaranteed(question: Question, values: Tensor, rounding: Tensor) -> tuple[Tensor, Tensor] | None:
+def guaranteed(
+    _model: Model, _data: Data, question: Question, values: Tensor, rounding: Array
+) -> tuple[Tensor, Tensor] | None:
     """An interval that holds at the wanted confidence for every number of draws; None for an unknown family or loss."""
     certain, top = moment_limit(question), loss_range(question)
     if certain is None and top is None:
@@ -192,13 +230,14 @@ def guaranteed(question: Question, values: Tensor, rounding: Tensor) -> tuple[Te
         below, above = torch.maximum(below, -certain), torch.minimum(above, certain)
     if _is_non_negative(question.loss):
         below = torch.maximum(below, -question.plain.detach())
-    return below - rounding, above + rounding
+    more = torch.as_tensor(rounding, device=mean.device)
+    return below - more, above + more
 
 
-def unbounded(question: Question, mean: Tensor) -> tuple[Tensor, Tensor]:
+def unbounded(question: Question, mean: Array) -> tuple[Array, Array]:
     """All that is known without a bound: a loss that is never negative cannot fall below zero."""
-    below = -question.plain.detach() if _is_non_negative(question.loss) else torch.full_like(mean, -math.inf)
-    return below.expand_as(mean), torch.full_like(mean.detach(), math.inf)
+    below = -as_array(question.plain) if _is_non_negative(question.loss) else np.array(-math.inf)
+    return np.broadcast_to(below, mean.shape), np.full_like(mean, math.inf)
 
 
 def loss_range(question: Question) -> Tensor | None:
@@ -261,15 +300,17 @@ def moment_limit(question: Question) -> Tensor | None:
     return limit + 2 * (root_mean_squares(errors, sample) * change(drift)).sum(-1)
 
 
-def _rounding(question: Question, values: Tensor) -> Tensor:
+def _rounding(question: Question, values: Tensor) -> Array:
     """How far rounding can move the mean of the draws, whose own sizes count as well as those that are expected."""
     typical = typical_multipliers(question.model, question.masks)
     scale = excess_scale(question.model, question.data, typical, question.loss)
     steps = roundings(question.model, question.data) + 2 * math.sqrt(len(values))
-    known = torch.as_tensor(scale, dtype=values.dtype, device=values.device)
-    # without a known scale, that of the numbers themselves is all there is
-    known = torch.where(torch.isfinite(known), known, question.plain.detach().abs().to(known))
-    return steps * torch.finfo(question.model.dtype).eps * (known + values.abs().mean(0))
+    known = np.asarray(as_array(scale) if isinstance(scale, Tensor) else scale, np.float64)
+    if not np.isfinite(known).all():
+        # without a known scale, that of the numbers themselves is all there is
+        known = np.where(np.isfinite(known), known, np.abs(as_array(question.plain)))
+    sizes = np.abs(as_array(values)).mean(0)
+    return steps * torch.finfo(question.model.dtype).eps * (known + sizes)
 
 
 def _is_non_negative(loss: Loss) -> bool:

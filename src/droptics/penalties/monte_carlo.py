@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.checks import is_transformed
+from droptics.checks import as_array, is_transformed
 from droptics.data import Data
 from droptics.estimates import Estimate
 from droptics.losses import Loss
@@ -56,15 +57,16 @@ def _slope(evaluate: Callable[[Tensor], Tensor], ones: Tensor, model: Model) -> 
 
 def _regress_out(value: Tensor, control: Tensor) -> list[Draws]:
     """Values without the control variate, and the share of the variance that is left; none where it does not vary."""
-    fixed = value.detach()
-    centered, residuals = control - control.mean(0), fixed - fixed.mean(0)
+    numbers, known = as_array(value), as_array(control)
+    residuals, centered = numbers - numbers.mean(0), known - known.mean(0)
     # of numbers scaled to one: their squares neither overflow nor vanish
-    size, reach = (part.abs().amax(0) for part in (centered, residuals))
-    if not bool((size > 0).all()) or not bool((reach > 0).all()):
+    reach, size = np.abs(residuals).max(0), np.abs(centered).max(0)
+    if not ((size > 0).all() and (reach > 0).all()):
         return []
     unit, scaled = centered / size, residuals / reach
-    power = unit.square().sum(0)
+    power = (unit * unit).sum(0)
     weight = (unit * scaled).sum(0) / power
-    share = 1 - float((weight.square() * power).sum() / scaled.square().sum())
+    share = 1 - float((weight**2 * power).sum() / (scaled * scaled).sum())
     note = f", first-order control variate leaves {max(share, 0.0):.0%} of the variance"
-    return [Draws(value - weight * reach * (control / size), 1, note, pairs=True)]
+    fitted = torch.as_tensor(weight * reach * (known / size), device=value.device)
+    return [Draws(value - fitted, 1, note, pairs=True)]

@@ -16,7 +16,7 @@ from droptics.models import DeepLinear, Factorization, LastLayer, LinearModel, M
 from droptics.penalties.certified import certified
 from droptics.penalties.closed_form import deep_penalty, layer_laws, linear_penalty, unit_gram
 from droptics.penalties.enumeration import enumerated
-from droptics.penalties.evaluation import check_masks, check_triple, risk
+from droptics.penalties.evaluation import check_masks, check_triple, plain_risk
 from droptics.penalties.factors import Moves, has_factors
 from droptics.penalties.fourier import MOST, logistic_penalties, needed_nodes
 from droptics.penalties.methods import Certified, ClosedForm, Enumerate, Method, MonteCarlo, SecondOrder
@@ -95,7 +95,7 @@ def criterion(
     if isinstance(method, ClosedForm) and isinstance(model, ReLUNet):
         return _relu(model, data, masks, method, loss)[0]
     answer = _answer(model, data, masks, method, loss)
-    return answer.shift(risk(model, data, loss), deferred(risk_rounding, model, data, loss))
+    return answer.shift(plain_risk(model, data, loss), deferred(risk_rounding, model, data, loss))
 
 
 def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = Squared()) -> Method:  # noqa: B008

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
-from droptics.estimates import Error
 from droptics.losses import Loss, Squared
 from droptics.masks import Bernoulli, Gaussian, MaskLaw, Product
 from droptics.models import (
@@ -42,35 +41,46 @@ def output_bound(model: Model, inputs: Tensor, bound: Tensor | None) -> Tensor |
     return None
 
 
+def _with(model: Model, **weights: Any) -> Model:
+    """The same model with other weights, which were made of checked ones and need no second check."""
+    other = object.__new__(type(model))
+    other.__dict__.update(vars(model), **weights)
+    return other
+
+
+def _absolute(parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    return tuple(part.abs() for part in parts)
+
+
 @output_bound.register
 def _(model: TwoLayerLinear, inputs: Tensor, bound: Tensor | None) -> Tensor:
-    return TwoLayerLinear(model.U.abs(), model.V.abs()).outputs(inputs.abs(), bound)
+    return _with(model, U=model.U.abs(), V=model.V.abs()).outputs(inputs.abs(), bound)
 
 
 @output_bound.register
 def _(model: Autoencoder, inputs: Tensor, bound: Tensor | None) -> Tensor:
-    return Autoencoder(model.U.abs()).outputs(inputs.abs(), bound)
+    return _with(model, U=model.U.abs()).outputs(inputs.abs(), bound)
 
 
 @output_bound.register
 def _(model: Connections, inputs: Tensor, bound: Tensor | None) -> Tensor:
-    return Connections(model.U.abs(), model.V.abs()).outputs(inputs.abs(), bound)
+    return _with(model, U=model.U.abs(), V=model.V.abs()).outputs(inputs.abs(), bound)
 
 
 @output_bound.register
 def _(model: Factorization, inputs: Tensor, bound: Tensor | None) -> Tensor:
     positions = inputs.abs() if inputs.is_floating_point() else inputs
-    return Factorization(model.U.abs(), model.V.abs()).outputs(positions, bound)
+    return _with(model, U=model.U.abs(), V=model.V.abs()).outputs(positions, bound)
 
 
 @output_bound.register
 def _(model: DeepLinear, inputs: Tensor, bound: Tensor | None) -> Tensor:
-    return DeepLinear([weight.abs() for weight in model.weights], model.mask_inputs).outputs(inputs.abs(), bound)
+    return _with(model, weights=_absolute(model.weights)).outputs(inputs.abs(), bound)
 
 
 @output_bound.register
 def _(model: ReLUNet, inputs: Tensor, bound: Tensor | None) -> Tensor:
-    absolute = ReLUNet([weight.abs() for weight in model.weights], [bias.abs() for bias in model.biases])
+    absolute = _with(model, weights=_absolute(model.weights), biases=_absolute(model.biases))
     return absolute.outputs(inputs.abs(), bound)
 
 
@@ -184,15 +194,18 @@ def loss_rounding(loss: Loss, outputs: Tensor | None, targets: Tensor | None) ->
     return math.inf if loss.slope is None else loss.slope * (1 + torch.linalg.vector_norm(outputs, dim=-1))
 
 
-def deferred(bound: Callable[..., Tensor | float], model: Model, data: Data, *more: Any) -> Error:
-    """bound(model, data, *more) when it is asked for; infinite if weights or data were changed in place by then."""
+def deferred(
+    bound: Callable[..., Any], model: Model, data: Data, *more: Any, otherwise: Any = math.inf
+) -> Callable[[], Any]:
+    """bound(model, data, *more) when it is asked for; `otherwise` if weights or data were changed in place by then."""
     stamps = _stamps(model, data)
-    return lambda: bound(model, data, *more) if _stamps(model, data) == stamps else math.inf
+    return lambda: bound(model, data, *more) if _stamps(model, data) == stamps else otherwise
 
 
 def _stamps(model: Model, data: Data) -> list[int]:
     try:
-        return [getattr(part, "_version", 0) for part in (*model.tensors, *vars(data).values())]
+        parts = [part for part in vars(data).values() if isinstance(part, Tensor)]
+        return [part._version for part in (*model.tensors, *parts)]
     except RuntimeError:  # tensors made in inference mode do not count their changes
         return []
 

@@ -44,15 +44,16 @@ class Approximation:
             half = float(reference.upper - reference.lower) / 2
             share = "" if truth == 0 else f" = {(value - truth) / abs(truth):+.1%}"
             method += f"; Monte Carlo says {truth:.6g} +- {half:.2g}, so its error is {value - truth:+.3g}{share}"
-        return Estimate(
-            self.value,
-            reference.lower,
-            reference.upper,
-            method,
-            self.cost + reference.cost,
-            reference.confidence,
-            reference.guaranteed,
-        )
+        known = {
+            "value": self.value,
+            "lower": reference.lower,
+            "upper": reference.upper,
+            "method": method,
+            "cost": self.cost + reference.cost,
+            "confidence": reference.confidence,
+            "error": 0.0,
+        }
+        return Estimate.later(known, lambda: {"guaranteed": reference.guaranteed})
 
     def unchecked(self) -> Estimate:
         """The value alone: its interval is a point that claims no coverage."""
