@@ -1,5 +1,3 @@
-import math
-
 import pytest
 import torch
 from cases import INPUTS, OUTPUTS, deep_pairs, linear_pairs, normal, relu_network, sample, small_network
@@ -17,7 +15,6 @@ from droptics.models import (
     ReLUNet,
     TwoLayerLinear,
 )
-from droptics.models.relu import rescale_inputs, rescale_layers, rescale_outputs, supermodular_slack
 from droptics.models.site import Site
 
 MODELS = {name: (model, data) for name, model, data in linear_pairs() if not isinstance(data, Moments)}
@@ -146,54 +143,6 @@ def test_last_layer_by_name():
 def test_bad_input_is_named(build, message):
     with pytest.raises(ValueError, match=message):
         build()
-
-
-def test_rescaled_layers_keep_every_masked_output():
-    """helmbold2017-thm5: factors of product one change the weights, not the function under any mask."""
-    model, data = relu_network(), sample()
-    masks = normal(len(data), model.units, seed=3)
-    factors = [0.5, 4.0, 0.5][: len(model.weights)]
-    product = math.prod(factors)
-    scaled = rescale_layers(model, factors)
-    close(scaled.outputs(data.inputs, masks), product * model.outputs(data.inputs, masks), 1e-13)
-    close(scaled.weights[0], 0.5 * model.weights[0])
-    with pytest.raises(ValueError, match="factors must be positive"):
-        rescale_layers(model, [-1.0] * len(model.weights))
-    with pytest.raises(ValueError, match="factors must be positive"):
-        rescale_layers(model, [math.inf] * len(model.weights))
-    with pytest.raises(ValueError, match="one factor per layer"):
-        rescale_layers(model, [1.0])
-
-
-def test_rescaled_inputs_and_outputs_under_every_mask():
-    """helmbold2017-thm4 and helmbold2017-thm6."""
-    model, data = relu_network(), sample()
-    masks = normal(len(data), model.units, seed=4)
-    factors = torch.tensor([2.0, -3.0, 0.5, 0.25], dtype=torch.float64)
-    expected = model.outputs(data.inputs, masks)
-    close(rescale_inputs(model, factors).outputs(factors * data.inputs, masks), expected, 1e-12)
-    close(rescale_outputs(model, -2.5).outputs(data.inputs, masks), -2.5 * expected, 1e-13)
-    assert not rescale_outputs(model, 0.0).outputs(data.inputs).any()
-    with pytest.raises(ValueError, match="factors must not be zero"):
-        rescale_inputs(model, torch.tensor([1.0, 0.0, 1.0, 1.0], dtype=torch.float64))
-    with pytest.raises(ValueError, match="one factor per input"):
-        rescale_inputs(model, torch.ones(3, dtype=torch.float64))
-    with pytest.raises(ValueError, match="factor must be finite"):
-        rescale_outputs(model, math.nan)
-
-
-def test_networks_with_non_negative_weights_are_supermodular():
-    """helmbold2017-lem12, and XOR-like weights that are not."""
-    grow = ReLUNet([normal(5, 3).abs(), normal(1, 5, seed=1).abs()], [normal(5, seed=2), None])
-    points, first, second = normal(200, 3, seed=3), normal(200, 3, seed=4).abs(), normal(200, 3, seed=5).abs()
-    slack = supermodular_slack(grow, points, first, second)
-    assert float(slack.min()) >= -1e-12
-    assert float(slack.max()) > 0.1
-    falling = ReLUNet([torch.ones(1, 2, dtype=torch.float64), -torch.ones(1, 1, dtype=torch.float64)])
-    unit = torch.eye(2, dtype=torch.float64)
-    close(supermodular_slack(falling, torch.full((1, 2), -1.0).double(), 1.5 * unit[:1], 1.5 * unit[1:]), [[-1.0]])
-    with pytest.raises(ValueError, match="non-negative entries"):
-        supermodular_slack(grow, points, -first, second)
 
 
 def test_sizes_and_batches_are_told():

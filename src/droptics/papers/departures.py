@@ -15,7 +15,6 @@ COMPLETION = (
     "one seed, printed 50",
 )
 SYNTHETIC = (f"{SILENT}: step sizes and their decay, number of steps, the seed of the data",)
-LAZY = "MNIST and the printed convolutional network"
 
 DEPARTURES: dict[str, tuple[str, ...]] = {
     "mianjy2018-fig1": SCALAR,

@@ -173,11 +173,6 @@ def positive_infimum(inputs: int, drop: float = 0.5) -> float:
     return drop / (2 * (inputs * (1 - drop) + 2 * drop))
 
 
-def printed_bound(inputs: int) -> float:
-    """The bound printed for K > 18 and drop 1/2: 1/(36 K) (helmbold2017-lem16); true, and 9 to 18 times too small."""
-    return 1 / (36 * inputs)
-
-
 # -- weight decay -----------------------------------------------------------------------------------------------
 
 

@@ -175,37 +175,6 @@ def als_rows(  # parameters: columns of the table
     ]
 
 
-def table_rows(curves: list[Row]) -> list[Row]:
-    """thesis-tab4-1 from the rows of all curves: last and best iterate of plain SGD, last of each other method.
-
-    The best iterate is chosen on the test set, the privilege the thesis gives to plain SGD. Where the width and rate
-    are in the printed table, the printed number stands beside (it was measured on MovieLens 10M).
-    """
-    table: list[Row] = []
-    keys = dict.fromkeys((row["set"], row["method"], row["width"], row["drop"], row["seed"]) for row in curves)
-    for key in keys:
-        mine = [row for row in curves if tuple(row[name] for name in ("set", "method", "width", "drop", "seed")) == key]
-        last, best = max(mine, key=lambda row: row["epoch"]), min(mine, key=lambda row: row["test_rmse"])
-        names = dict(zip(("set", "method", "width", "drop", "seed"), key, strict=True))
-        kinds = (("last", last), ("best", best)) if key[1] == "plain SGD" else (("last", last),)
-        for iterate, row in kinds:
-            printed = printed_value(str(key[1]), int(key[2]), float(key[3]), iterate)
-            line = {**names, "iterate": iterate, "train_rmse": row["train_rmse"], "test_rmse": row["test_rmse"]}
-            table.append({**line, "seconds": row["seconds"], "printed": printed})
-    return table
-
-
-def best_strengths(table: list[Row], method: str) -> dict[int, float]:
-    """For every width the strength lam / width of the rate with the least test error; nearly constant in the width."""
-    best: dict[int, Row] = {}
-    for row in table:
-        if row["method"] == method and row["drop"] > 0:
-            width = int(row["width"])
-            if width not in best or row["test_rmse"] < best[width]["test_rmse"]:
-                best[width] = row
-    return {width: row["drop"] / (1 - row["drop"]) / width for width, row in best.items()}
-
-
 def printed_rows() -> list[Row]:
     """The printed table in the form of `table_rows`, so that the same summaries can be asked of it."""
     rows: list[Row] = []

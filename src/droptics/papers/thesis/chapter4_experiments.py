@@ -9,15 +9,12 @@ from functools import partial
 from typing import Any
 
 import torch
-from scipy import stats
 from torch import Tensor
 
 from droptics.bounds import relu, surveyed
 from droptics.coadaptation import retentivity, split
 from droptics.data import Sample
 from droptics.datasets import fashion_mnist, mnist
-from droptics.heads.projection import variable_projection
-from droptics.masks import Bernoulli
 from droptics.models import ReLUNet
 from droptics.papers.thesis.capture import captured
 
@@ -127,45 +124,6 @@ def _bounded(model: ReLUNet, data: Sample, symmetrized: bool) -> Row:
     return row | {f"surveyed_{name}": other.value for name, other in surveyed(model, data).items()}
 
 
-def projection_cell(
-    *,
-    dataset: str = "mnist",
-    width: int = 256,
-    drop: float = 0.5,
-    seed: int = 0,
-    epochs: int = 30,
-    rate: float = 0.05,
-    iterations: int = 60,
-    batch: int = 64,
-    examples: int | None = None,
-    folder: Folder | None = None,
-) -> list[Row]:
-    """Dropout SGD beside variable projection on the same explicit objective: two rows, objective and phi of each."""
-    data, test = two_classes(dataset, examples=examples, folder=folder)
-    generator = torch.Generator().manual_seed(seed)
-    start = initial_network(data.inputs.shape[1], width, generator)
-    sgd = dropout_sgd(start, data, drop, epochs=epochs, rate=rate, batch=batch, generator=generator)
-    exact = variable_projection(data, Bernoulli(drop, width), start.weights[0], iterations=iterations)
-    rows = []
-    for method, model in (("start", start), ("sgd", sgd), ("projection", exact.model)):
-        parts = split(model, data)
-        risk = float((model.outputs(data.inputs) - data.targets).square().mean())
-        rows.append(
-            {
-                "dataset": dataset,
-                "method": method,
-                "width": width,
-                "drop": drop,
-                "seed": seed,
-                "objective": risk + drop / (1 - drop) * parts.regularizer,
-                "phi": parts.coadaptation,
-                "alpha": parts.alpha,
-                "test_risk": float((model.outputs(test.inputs) - test.targets).square().mean()),
-            }
-        )
-    return rows
-
-
 def initial_network(inputs: int, width: int, generator: torch.Generator) -> ReLUNet:
     """He initialization: hidden weights of variance 2 / inputs, top weights of variance 1 / width, float32."""
     hidden = torch.randn(width, inputs, generator=generator) * (2 / inputs) ** 0.5
@@ -230,13 +188,3 @@ def _orders(runs: Sequence[int], size: int, generator: torch.Generator) -> Tenso
     """A random order of the examples for every run."""
     orders = [torch.randperm(size, generator=generator, device=generator.device) for _ in range(math.prod(runs))]
     return torch.stack(orders).reshape(*runs, size)
-
-
-def difference_band(first: Sequence[float], second: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Student's interval for the mean of second - first over paired runs (same seeds, in the same order)."""
-    if len(first) != len(second) or len(first) < 2:
-        raise ValueError(f"first and second must be pairs of at least 2 runs, got {len(first)} and {len(second)}")
-    differences: Tensor = torch.tensor(second, dtype=torch.float64) - torch.tensor(first, dtype=torch.float64)
-    mean, spread = float(differences.mean()), float(differences.std()) / math.sqrt(len(first))
-    reach = float(stats.t.ppf(0.5 + confidence / 2, len(first) - 1)) * spread
-    return mean - reach, mean + reach

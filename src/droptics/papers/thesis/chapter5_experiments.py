@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from droptics.bounds import active_units, gate_margin, lazy, lazy_setting, linear_margin
 from droptics.coadaptation import draw, evaluate, smallest
 from droptics.data import Sample
 from droptics.datasets import fashion_mnist, mnist
 from droptics.masks import Bernoulli
-from droptics.models import LastLayer, ReLUNet
-from droptics.papers.thesis.chapter4_experiments import two_classes
+from droptics.models import LastLayer
 from droptics.papers.thesis.chapter5_networks import LeNet, Runs
 
 Row = dict[str, Any]
@@ -77,125 +74,6 @@ def subnetwork_cell(
     for row, model in zip(rows[-runs:], models, strict=True):
         row["smallest"] = smallest(model, Sample(test.inputs[few], test.targets[few]), 0.01, draws=2).width
     return rows
-
-
-@dataclass(frozen=True, eq=False)
-class LazyState:
-    """Weights of lazy training after some steps, before the final multiplication by the keep probability."""
-
-    weights: Tensor
-    signs: Tensor
-    start: Tensor
-
-    def model(self, kept: Tensor | None = None) -> ReLUNet:
-        """f(x) = a^T B relu(W x) / sqrt(m), B the identity or a 0/1 mask."""
-        top = self.signs if kept is None else self.signs * kept
-        return ReLUNet([self.weights, top[None] / math.sqrt(len(self.signs))])
-
-
-def lazy_start(inputs: int, width: int, generator: torch.Generator) -> LazyState:
-    """Standard normal rows and a fixed top layer of random signs."""
-    weights = torch.randn(width, inputs, generator=generator)
-    signs = (torch.randint(0, 2, (width,), generator=generator) * 2 - 1).float()
-    return LazyState(weights, signs, weights.clone())
-
-
-def lazy_step(state: LazyState, inputs: Tensor, label: float, kept: Tensor, rate: float, radius: float) -> int:
-    """One step of thesis-alg4 in place, natural logistic loss; returns how many rows the max-norm projected.
-
-    Only rows with mask 1 and non-negative pre-activation move: O(q m d / 2).
-    """
-    products = state.weights @ inputs
-    active = (kept * (products >= 0)).nonzero()[:, 0]
-    root = math.sqrt(len(state.signs))
-    output = float((state.signs[active] * products[active]).sum()) / root
-    push = rate * label / (1 + math.exp(min(label * output, 700.0))) / root
-    moved = state.weights[active] + push * state.signs[active, None] * inputs
-    norms = moved.norm(dim=1, keepdim=True)
-    state.weights[active] = moved * (radius / norms).clamp_max(1.0)
-    return int((norms > radius).sum())
-
-
-def lazy_cell(
-    *,
-    width: int = 1000,
-    drop: float = 0.5,
-    seed: int = 0,
-    steps: int = 2500,
-    rate: float = 1.0,
-    subnetworks: int = 50,
-    records: int = 8,
-    dataset: str = "mnist",
-    classes: tuple[int, int] = (0, 1),
-    gates: int = 128,
-    folder: Folder | None = None,
-) -> list[Row]:
-    """Lazy dropout training on two classes: errors of the iterates, drift, activation flips, and the bounds.
-
-    `rate` is for the natural logarithm (1 is ln 2 in base two). Every row holds the test error of the full network,
-    of the visited sub-network and the mean over unvisited ones, the largest distance of a row from its start times
-    sqrt(m), the share of activations on test images that changed sign, and the number of projections so far. The
-    margin is the linear one on the training images times (1 - drop) / 2; the estimate from random gates on a subset
-    stands beside it, and the bounds of thesis-thm14 and thesis-thm15 with what they would need.
-    """
-    data, test = two_classes(dataset, classes, folder=folder, unit_norm=True)
-    generator = torch.Generator().manual_seed(seed)
-    state = lazy_start(data.inputs.shape[1], width, generator)
-    radius = math.sqrt(data.inputs.shape[1]) + 2 * math.sqrt(math.log(max(width, 2))) + 1
-    order = torch.randperm(len(data), generator=generator)
-    fixed = draw(Bernoulli(drop, width), subnetworks, generator)
-    before = test.inputs @ state.start.mT >= 0
-    guarantees = _guarantees(data, width, drop, steps, rate, gates, seed)
-    recorded = _grid(steps, records)
-    rows, projected, visited_errors = [], 0, 0.0
-    for step in range(1, steps + 1):
-        kept = (torch.rand(width, generator=generator) < 1 - drop).float()
-        index = int(order[(step - 1) % len(order)])
-        if step in recorded:
-            errors = evaluate(state.model(), test, torch.cat([kept[None] != 0, fixed]))
-            visited_errors = 1 - float(errors.accuracies[0])
-            rows.append(
-                {
-                    "width": width,
-                    "drop": drop,
-                    "seed": seed,
-                    "step": step,
-                    "full_error": 1 - errors.full,
-                    "visited_error": visited_errors,
-                    "unvisited_error": 1 - float(errors.accuracies[1:].mean()),
-                    "drift_root_width": float((state.weights - state.start).norm(dim=1).max()) * math.sqrt(width),
-                    "flips": float(((test.inputs @ state.weights.mT >= 0) != before).double().mean()),
-                    "projections": projected,
-                    **guarantees,
-                }
-            )
-        label = float(data.targets[index])
-        projected += lazy_step(state, data.inputs[index], label, kept, rate, radius)
-    return rows
-
-
-# parameters: columns of the table
-def _guarantees(data: Sample, width: int, drop: float, steps: int, rate: float, gates: int, seed: int) -> Row:
-    margin = (1 - drop) * linear_margin(data) / 2
-    part = Sample(data.inputs[:500], data.targets[:500])
-    estimated = gate_margin(part, gates, drop, steps=300, seed=seed)
-    base_two = min(rate * math.log(2), math.log(2))
-    found: Row = {"margin": margin, "gate_margin": float(estimated.lower), "gate_margin_upper": float(estimated.upper)}
-    if margin == 0:
-        return found
-    inputs = data.inputs.shape[1]
-    learning = lazy(margin=margin, steps=steps, inputs=inputs, drop=drop, rate=base_two)
-    compression = lazy(margin=margin, steps=steps, inputs=inputs, drop=drop, rate=base_two, compression=True)
-    setting = lazy_setting(margin, steps, inputs, rate=base_two, width=width)
-    found |= {
-        "learning_bound": learning.value,
-        "compression_bound": compression.value,
-        "steps_needed": learning.needed["steps"],
-        "width_needed": learning.needed["width"],
-        "drift_bound_root_width": setting.drift * math.sqrt(width),
-        "active_units_bound": active_units(width, drop, steps),
-    }
-    return found
 
 
 def _compare(model: LastLayer, test: Sample, mask: Tensor, fixed: Tensor, keep: float) -> Row:
