@@ -32,7 +32,7 @@ class Action(abc.ABC):
     @property
     @abc.abstractmethod
     def size(self) -> int:
-        """Number of units: the width of the factors, and the most values that a spectrum keeps."""
+        """Number of units, the width of the factors, and the most values that a spectrum keeps."""
 
     @abc.abstractmethod
     def value(self, spectrum: Tensor) -> Tensor:

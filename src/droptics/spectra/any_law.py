@@ -1,6 +1,7 @@
 """Any other law: no closed form, but a penalty bounded below by norms of the matrix.
 
 Lower bounds on the penalty <Cbar, (U^T U) o (H^T H)> of a product A = U H^T (droptics-mask-bounds):
+
 (a) ||A||_F^2 / (1^T Cbar^+ 1): A is a contraction, of norm (1^T Cbar^+ 1)^(1/2), of the stack sum_i L_i (x) u_i h_i^T
     whose squared norm is the penalty, Cbar = L^T L.
 (b) ||A||_*^2 / (1^T K^+ 1), K = sum_I (alpha_I / |I|) 1_I 1_I^T, whenever Cbar = sum_I alpha_I 1_I 1_I^T, alpha >= 0,
