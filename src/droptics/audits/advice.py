@@ -94,7 +94,7 @@ def _above_validation(report: Report) -> bool:
     "generalization gap",
     asks=Report,
     evidence="validation loss against the training loss without dropout",
-    mend="train at two rates and compare their validation losses; the training loss cannot tell which is better",
+    mend="compare rates by their validation losses, as tune_rates does; the training loss cannot tell which is better",
 )
 def generalization_gap(report: Report) -> Iterator[Remark]:
     """Dropout in the training loss hides how far the network does better on what it has seen."""
@@ -151,7 +151,7 @@ def dead_units(report: Report) -> Iterator[Remark]:
     asks=Report,
     evidence="exact leave-one-out error of the refitted last layer, features fixed: that at the best rate lies below "
     "that at this rate by more than the interval of their difference over the examples",
-    mend="train with the rate of least leave-one-out error and compare validation losses",
+    mend="train with the rate of least leave-one-out error and compare validation losses, as tune_rates does",
 )
 def leave_one_out_rate(report: Report) -> Iterator[Remark]:
     """Errors on examples that the refitted last layer has not seen are least at another rate."""

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from torch import nn
 
 from droptics.files import check_target, write_text
@@ -150,12 +151,17 @@ class Rates:
     method: str = "scan"
     notes: tuple[str, ...] = ()
 
-    def apply(self, module: nn.Module) -> list[str]:
-        """Set the rates in a module; returns the names of the sites where it is not known how, which stay as they are.
+    def apply(self, module: Any) -> list[str]:
+        """Set the rates in a module, or the rate of an estimator.
+
+        Returns the names of the sites where it is not known how, which stay as they are.
 
         Dropout, attention and recurrent layers hold their rate themselves; for a functional call it is looked for in
         the attributes of its module.
         """
+        if isinstance(module, BaseEstimator) and "drop" in module.get_params():
+            module.set_params(drop=self.best)
+            return []
         if not isinstance(module, nn.Module):
             raise ValueError(f"module must be an nn.Module, got {type(module).__name__}")
         return set_rates(module, self.rates, {site.name: site.before for site in self.sites})
@@ -266,6 +272,9 @@ def _text(found: Rates, width: int = 110) -> str:
         say(f"{name}: {reason}")
     for note in found.notes:
         say(note)
+    if found.cost.copies == 0:
+        say(f"{found.method}, {found.cost.seconds:.3g} s")
+        return str(console.file.getvalue()).rstrip()  # type: ignore[attr-defined]
     say(f"{found.cost.copies} copies in {found.cost.seconds:.3g} s, {found.cost.resumed} of them from an earlier run")
     return str(console.file.getvalue()).rstrip()  # type: ignore[attr-defined]
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import torch
+from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from droptics.arguments import Count, DropRate, Seed, check_arguments
@@ -22,13 +24,15 @@ from droptics.losses import Loss
 from droptics.models.watching import all_off, set_training, undisturbed, watched
 from droptics.rates.copies import Problem
 from droptics.rates.designs import MOST_SITES, Effect, effects, two_level
+from droptics.rates.estimators import estimator_scan
+from droptics.rates.exact import head_scan
 from droptics.rates.examples import Examples, example_losses, take
 from droptics.rates.fits import Fit, FitFunction
 from droptics.rates.places import Place, chosen, grouped, read_places
 from droptics.rates.randomness import key
 from droptics.rates.result import Cost, Gap, Point, Rates, SiteRate, Split
 from droptics.rates.running import PopulationChoice, Runner, Setting, Trained
-from droptics.rates.verdicts import ERRORS, alike, compare, judge, standard_error
+from droptics.rates.verdicts import ERRORS, Verdict, alike, compare, judge, standard_error
 
 SCAN = (0.0, 0.1, 0.2, 0.3, 0.45, 0.6)
 LEVEL = 0.7  # log-odds between the tied rate and the levels of the design
@@ -38,9 +42,9 @@ MOST_TARGETS = 4096  # of which the best constant output is found
 
 
 def tune_rates(  # parameters: keywords with defaults, each of which an answer can do without
-    module: nn.Module,
+    module: nn.Module | BaseEstimator,
     train: object,
-    validation: object,
+    validation: object | None,
     loss: str | Loss | LossFunction | None = None,
     *,
     fit: Fit | FitFunction | None = None,
@@ -70,12 +74,16 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
     The module, its modes, buffers, gradients and all random states are as before, also after an exception.
 
     Args:
-        module: Any module that `audit` can read; its weights are those that every copy starts from.
+        module: Any module that `audit` can read; its weights are those that every copy starts from. Or an estimator
+            of the library with a parameter `drop`, which is fitted at every rate.
         train: A Sample, a pair (inputs, targets) or a loader, read once into memory.
-        validation: Data of the same form, on which copies are compared; at least 8 examples.
+        validation: Data of the same form, on which copies are compared; at least 8 examples. None leaves out training
+            examples one by one, exactly, where all that is trained is a linear head (or for a `DropoutRidge`).
         loss: As for `audit`; by default squared for floating-point targets and cross-entropy for class labels.
-        fit: A `Fit` with the options of our loop, or a function (module, train, seed) that trains a copy in place, or
-            returns the trained module: for Lightning, transformers or a loop of your own.
+        fit: None takes algebra where it reaches (squared loss, nothing trained but the last linear layer behind the
+            one site: as if trained to the end), else `Fit()`. A `Fit` has the options of our loop. Or a function
+            (module, train, seed) that trains a copy in place, or returns the trained module: for Lightning,
+            transformers or a loop of your own.
         scan: Tied rates to try; with 0 among them the answer says what dropout is worth at all.
         split: None for one rate, "factorial" for a rate per site where that pays.
         sites: Names or patterns (as in file names) of the sites to tune; all by default, others keep their rate.
@@ -92,13 +100,25 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
     Cost: len(scan) * repeats trainings; a split adds 4, 8 or 12 times `repeats`, and 2 * guard.
     """
     check_arguments(tune_rates, locals())
-    rates = _scan(scan)
+    begin, rates = time.perf_counter(), _scan(scan)
+    if not isinstance(module, nn.Module):
+        if fit is not None or split is not None or sites is not None or groups or store is not None:
+            raise ValueError("module is an estimator with one rate: leave out fit, split, sites, groups and store")
+        trained, method = estimator_scan(module, train, validation, rates, progress)
+        own = module.get_params()["drop"]
+        place = Place("drop", type(module).__name__, float(own) if isinstance(own, (int, float)) else 0.0)
+        return _answer([place], rates, trained, None, method).finished(begin)
     where = engine_named(engine) if isinstance(engine, str) else engine
     folder = None if store is None else check_folder(store, "store")
-    begin = time.perf_counter()
     with undisturbed(module, seed):
-        problem, places, skipped = _problem(module, train, validation, loss, fit or Fit(), sites)
+        held = train if validation is None else validation
+        problem, places, skipped = _problem(module, train, held, loss, fit or Fit(), sites)
         constant = _constant(problem)
+        by_algebra = None if fit is not None else head_scan(problem, validation is not None)
+    if by_algebra is not None:
+        return _answer(places, rates, by_algebra.scan(rates), constant, by_algebra.method).finished(begin)
+    if validation is None:
+        raise ValueError("validation must be data: only a linear head, trained alone, is compared without")
     group = grouped(places, groups)
     if split is not None and len(set(group.values())) > MOST_SITES:
         raise ValueError(
@@ -106,40 +126,80 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
             "put sites that are alike into groups by patterns"
         )
     runner = Runner(problem, population, where, folder, progress)
-    names = [place.name for place in places]
     seeds = [key(seed, "scan", i) for i in range(repeats)]
-    settings = [dict.fromkeys(names, rate) for rate in rates]
-    trained = runner.run(settings, seeds, "scan")
-    losses = [item.losses for item in trained]
-    best, verdict, reason = judge(rates, losses, constant)
-    points = _points("scan", settings, trained, best)
-    answer = dict.fromkeys(names, rates[best])
-    found: dict[str, Effect] = {}
-    divided = None
+    trained = runner.run([dict.fromkeys(group, rate) for rate in rates], seeds, "scan")
+    answer = _answer(places, rates, trained, constant, "scan")
+    answer.skipped = skipped
     if split is not None:
-        why = _no_split(verdict, rates[best], set(group.values()))
+        fresh = [key(seed, "guard", i) for i in range(guard)]
+        answer.divide(runner, group, seeds, fresh)
+    return answer.finished(begin, runner)
+
+
+@dataclass
+class _Answer:
+    """What is known so far."""
+
+    places: list[Place]
+    rates: list[float]
+    trained: list[Trained]
+    constant: Tensor | None
+    method: str
+    best: int
+    verdict: Verdict
+    reason: str
+    points: list[Point]
+    chosen: dict[str, float]
+    group: dict[str, str]
+    skipped: dict[str, str] = field(default_factory=dict)
+    effects: dict[str, Effect] = field(default_factory=dict)
+    split: Split | None = None
+
+    def divide(self, runner: Runner, group: dict[str, str], seeds: Sequence[int], fresh: Sequence[int]) -> None:
+        """Look for a rate per site, or say why not."""
+        self.group, rate = group, self.rates[self.best]
+        why = _no_split(self.verdict, rate, set(group.values()))
         if why:
-            divided = Split(False, why)
-        else:
-            fresh = [key(seed, "guard", i) for i in range(guard)]
-            bend = _curvature(rates, losses, best)
-            divided, answer, found, more = _divide(runner, group, rates[best], bend, seeds, fresh)
-            points += more
-    return Rates(
-        rates=answer,
-        sites=tuple(_site(place, answer, group, verdict, found) for place in places),
-        points=tuple(points),
-        cost=Cost(runner.copies, runner.resumed, time.perf_counter() - begin, runner.together),
-        verdict=verdict,
-        reason=reason,
-        best=rates[best],
-        alike=tuple(rate for rate, same in zip(rates, alike(losses, best), strict=True) if same),
-        gap=_gap(trained, best),
-        constant=None if constant is None else float(constant.mean()),
-        split=divided,
-        skipped=skipped,
-        notes=tuple(runner.notes),
-    )
+            self.split = Split(False, why)
+            return
+        bend = _curvature(self.rates, [item.losses for item in self.trained], self.best)
+        self.split, self.chosen, self.effects, more = _divide(runner, group, rate, bend, seeds, fresh)
+        self.points += more
+
+    def finished(self, begin: float, runner: Runner | None = None) -> Rates:
+        """The result."""
+        same = alike([item.losses for item in self.trained], self.best)
+        seconds = time.perf_counter() - begin
+        cost = Cost(0, 0, seconds, False)
+        if runner is not None:
+            cost = Cost(runner.copies, runner.resumed, seconds, runner.together)
+        return Rates(
+            rates=self.chosen,
+            sites=tuple(_site(place, self.chosen, self.group, self.verdict, self.effects) for place in self.places),
+            points=tuple(self.points),
+            cost=cost,
+            verdict=self.verdict,
+            reason=self.reason,
+            best=self.rates[self.best],
+            alike=tuple(rate for rate, close in zip(self.rates, same, strict=True) if close),
+            gap=_gap(self.trained, self.best),
+            constant=None if self.constant is None else float(self.constant.mean()),
+            split=self.split,
+            skipped=self.skipped,
+            method=self.method,
+            notes=() if runner is None else tuple(runner.notes),
+        )
+
+
+def _answer(
+    places: list[Place], rates: list[float], trained: list[Trained], constant: Tensor | None, method: str
+) -> _Answer:
+    best, verdict, reason = judge(rates, [item.losses for item in trained], constant)
+    names = [place.name for place in places]
+    points = _points("scan", [dict.fromkeys(names, rate) for rate in rates], trained, best)
+    own = {name: name for name in names}
+    chosen_rates = dict.fromkeys(names, rates[best])
+    return _Answer(places, rates, trained, constant, method, best, verdict, reason, points, chosen_rates, own)
 
 
 def _scan(scan: Sequence[float]) -> list[float]:
