@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,23 +13,28 @@ import torch.distributed
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from droptics.arguments import Count, Probability, Seed, check_arguments
+from droptics.arguments import Count, Positive, Probability, Seed, check_arguments
 from droptics.audits.asking import ask, eager, uncompiled
 from droptics.audits.batches import Batch, batches, run
-from droptics.audits.criteria import mean_loss, parts
+from droptics.audits.criteria import LossFunction, mean_loss, parts
 from droptics.audits.discovery import Site, discover
 from droptics.audits.findings import LEVELS, Finding, remarks
 from droptics.audits.heads import Chain, Head, confirmed, find_chain, find_head, head_features
 from droptics.audits.measuring import Mean, Number, Plan, Tally, measure
 from droptics.audits.report import CurvePoint, Report, SiteReport
+from droptics.audits.runs import Law
 from droptics.audits.statements import head_statements
 from droptics.audits.uncertainty import spread_of_predictions
 from droptics.audits.units import UnitTally, add_units
 from droptics.checks import check_positive, check_probability
 from droptics.losses import Loss, Squared
+from droptics.models.modules import hooked
 from droptics.models.watching import Trace, all_off, only, set_training, undisturbed, unmoved, watched
 
 RATES = (0.1, 0.3, 0.5, 0.7)
+TREE = "all outcomes of all sites"
+LISTED = "exact: all outcomes"
+SHIFT = 1e-5  # of the clean loss: what training mode changes beyond rounding
 MOST_EXAMPLES = 32  # on which the spread of the predictions is measured
 
 
@@ -41,6 +47,7 @@ class _State:
     chain: Chain | None = None
     units: dict[str, UnitTally] = field(default_factory=dict)
     validation: Mean | None = None
+    squared: bool = False
 
     def merge(self, other: _State) -> _State:
         """Sums over both shards."""
@@ -52,6 +59,7 @@ class _State:
             self.validation.merge(other.validation)
             if self.validation is not None and other.validation is not None
             else None,
+            self.squared,
         )
 
 
@@ -62,7 +70,8 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
     *,
     validation: object | None = None,
     rates: Sequence[float] = RATES,
-    draws: Count = 4,
+    budget: Positive = 60,
+    draws: Count | None = None,
     batch_size: Count = 256,
     confidence: Probability = 0.99,
     seed: Seed = 0,
@@ -73,8 +82,9 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
     """What dropout does to a network on this data: penalty per site, what it explains, bugs, what to try.
 
     Sites are found by watching operators, so functional calls, attention and recurrent dropout and masks written by
-    hand are seen too. Penalties are exact where the theory covers them (a site before the last linear layer with
-    squared loss; networks that are linear from end to end), otherwise Monte Carlo with an interval over the masks.
+    hand are seen too. The penalty of a site is exact where its mask has few outcomes (DropPath) and, with squared loss,
+    where the outputs are affine in it; otherwise it is drawn, less its first order, with an interval over the masks.
+    The method of every number says which it is.
     The module, its modes, buffers, gradients and all random states are as before, also after an exception.
 
     Args:
@@ -87,7 +97,9 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
             language models are shifted where the module's own loss shifts them.
         validation: Data in the same form; its clean loss is compared with the training loss.
         rates: Rates at which penalty and training loss are predicted.
-        draws: Masks per batch for sampled numbers.
+        budget: Passes over the data that may be spent, a backward pass by masks alone counting one. Every sampled site
+            has one draw at least; the others go where they are needed. `Report.passes` says what was spent.
+        draws: Masks per batch for every sampled number, whatever they cost; by default the budget decides.
         batch_size: Examples at a time when `data` is tensors.
         confidence: Coverage of the intervals.
         seed: Seed of the sampled masks.
@@ -96,8 +108,7 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
             passes MC dropout would need for it; 64 passes more.
         distributed: Merge the sums of all ranks of torch.distributed; every rank gets the same report.
 
-    Cost: per batch one clean pass, draws passes for the total and (1 + len(rates)) draws for every sampled site;
-    about six passes once.
+    Cost: about ten passes once, two per batch for the gradient, and the draws.
     """
     check_arguments(audit, locals())
     _check(module, rates, draws, batch_size, confidence)
@@ -113,17 +124,19 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
         stream = (question.batch(module, batch) for batch in stream)
         outputs, trace = _clean(module, first)
         mean_loss(criterion, outputs, first.targets)  # what does not fit fails before anything is measured
-        with unmoved(module):
+        with unmoved(module), _counted(module) as calls:
             sites, findings = discover(module, first, criterion)
-        state, sampled = _State(Tally.empty()), [site.name for site in sites if site.reason is None]
+        state = _State(Tally(), squared=isinstance(criterion, Squared))
         if isinstance(criterion, Squared) or first.targets.ndim == 1:
             state.head = _head(module, first, trace, outputs)
         if isinstance(criterion, Squared):
             state.chain = find_chain(trace, first, outputs, [site.name for site in sites], criterion)
-        plan = _plan(criterion, sites, sampled, state, rates, draws)
-        chained = itertools.chain([first], stream)
+        generator = torch.Generator(device).manual_seed(int(seed))
+        plan = _plan(criterion, sites, state, rates, Spending(draws, float(budget), generator))
+        chained, once = itertools.chain([first], stream), 2.0 + len(calls)  # asked, run once, discovered
         for batch in tqdm(chained, desc="audit", unit="batch", disable=_silent(progress)):
-            _add(module, batch, plan, state)
+            _add(module, batch, plan, state, once)
+            once = 0.0
         if validation is not None:
             held_out = (question.batch(module, batch) for batch in batches(validation, device, batch_size))
             state.validation = _validation_loss(module, held_out, criterion)
@@ -137,13 +150,12 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
         return replace(report, uncertainty=spread_of_predictions(module, asked, seed=seed))
 
 
-def _check(module: nn.Module, rates: Sequence[float], draws: int, batch_size: int, confidence: float) -> None:
+def _check(module: nn.Module, rates: Sequence[float], draws: int | None, batch_size: int, confidence: float) -> None:
     if not isinstance(module, nn.Module):
         raise ValueError(f"module must be a torch.nn.Module, got {type(module).__name__}")
-    check_positive("draws", draws)
     check_positive("batch_size", batch_size)
     check_probability("confidence", confidence)
-    if draws < 2:
+    if draws is not None and draws < 2:
         raise ValueError(f"draws must be at least 2 to give an interval, got {draws}")
     for rate in rates:
         if not 0 <= rate < 1:
@@ -172,33 +184,58 @@ def _head(module: nn.Module, batch: Batch, trace: Trace, outputs: Tensor) -> Hea
     return head if confirmed(head, trial, masked) else None
 
 
-def _plan(
-    loss: Callable[[Tensor, Tensor], Tensor],
-    sites: Sequence[Site],
-    sampled: Sequence[str],
-    state: _State,
-    rates: Sequence[float],
-    draws: int,
-) -> Plan:
+@contextmanager
+def _counted(module: nn.Module) -> Iterator[list[None]]:
+    """Collects the calls of the module."""
+    calls: list[None] = []
+    if isinstance(module, torch.jit.ScriptModule):  # takes no hooks
+        yield calls
+        return
+    with hooked(before=[(module, lambda *_: calls.append(None))]):
+        yield calls
+
+
+@dataclass(frozen=True)
+class Spending:
+    """How much to draw, and from which generator."""
+
+    draws: int | None
+    budget: float
+    generator: torch.Generator
+
+
+def _plan(loss: LossFunction, sites: Sequence[Site], state: _State, rates: Sequence[float], spending: Spending) -> Plan:
     exact = set(state.chain.places) if state.chain is not None else set()
     if state.head is not None and isinstance(loss, Squared):
         exact.add(state.head.site)
-    rest = any(site.reason is not None for site in sites)
-    names = [name for name in sampled if name not in exact]
-    layers = {site.name: site.rate for site in sites if site.bypassed}
+    isolated = [site for site in sites if site.reason is None]
+    layers = {site.name: site.rate for site in isolated if site.bypassed}
+    names = [site.name for site in isolated]
+    rest = len(isolated) < len(sites)
     return Plan(
-        loss, names, [name for name in names if name not in layers], tuple(rates), draws, rest, layers, tuple(sampled)
+        loss=loss,
+        sites=[name for name in names if name not in exact],
+        curve=[name for name in names if name not in exact and name not in layers],
+        rates=tuple(rates),
+        draws=spending.draws,
+        budget=spending.budget,
+        rest=rest,
+        layers=layers,
+        names=names,
+        laws={site.name: Law(site.name, site.rate, site.unit) for site in isolated if site.unit is not None},
+        generator=spending.generator,
+        total=rest or not (state.chain is not None or set(names) <= exact),
     )
 
 
-def _add(module: nn.Module, batch: Batch, plan: Plan, state: _State) -> None:
+def _add(module: nn.Module, batch: Batch, plan: Plan, state: _State, passes: float) -> None:
     outputs, trace = _clean(module, batch)
     if state.head is not None:
         state.head.add(head_features(trace), batch.targets)
     if state.chain is not None:
         state.chain.add(batch)
     add_units(state.units, trace, plan.names)
-    measure(module, batch, outputs, plan, state.tally)
+    measure(module, batch, outputs, plan, state.tally, passes + 1)
 
 
 def _validation_loss(module: nn.Module, stream: Iterator[Batch], loss: Callable[[Tensor, Tensor], Tensor]) -> Mean:
@@ -239,27 +276,61 @@ def _report(
         examples=tally.examples,
         loss=type(plan.loss).__name__ if isinstance(plan.loss, Loss) else getattr(plan.loss, "__name__", "custom"),
         clean_loss=clean,
-        training_loss=Number(clean + total.value, clean + total.lower, clean + total.upper, total.method),
-        rest=tally.rest.number(confidence) if tally.rest.draws else None,
+        training_loss=_training_loss(clean, total, _rest(state, confidence), rest_included=bool(tally.rest.draws)),
+        rest=_rest(state, confidence),
         interaction=interaction,
         validation_loss=None if state.validation is None else state.validation.value,
         accuracy=tally.accuracy.value if tally.accuracy.draws else None,
         confidence=confidence,
         sites=reports,
         findings=(),
+        passes=tally.spent / tally.examples,
     )
     every = [*findings, *remarks(draft)]
     return replace(draft, findings=tuple(sorted(every, key=lambda found: LEVELS.index(found.level))))
 
 
+def _rest(state: _State, confidence: float) -> Number | None:
+    """What no switch reaches, or what training mode changes beside dropout."""
+    tally = state.tally
+    if tally.rest.draws:
+        return tally.rest.number(confidence)
+    if tally.shift.draws and abs(tally.shift.value) > SHIFT * abs(tally.clean.value):
+        return Number.exact(tally.shift.value, "exact: what training mode changes without dropout")
+    return None
+
+
+def _training_loss(clean: float, total: Number, rest: Number | None, *, rest_included: bool) -> Number:
+    offset = clean if rest is None or rest_included else clean + rest.value
+    return Number(offset + total.value, offset + total.lower, offset + total.upper, total.method)
+
+
 def _total(state: _State, sites: Sequence[Site], confidence: float) -> Number:
-    """What all dropout adds together: exact for chains, and when the only site is an exact head."""
-    rates = {site.name: site.rate for site in sites}
+    """What all dropout adds together: exact for chains, for few outcomes, and where the only site is."""
+    rates, tally = {site.name: site.rate for site in sites}, state.tally
     if state.chain is not None:
         return Number.exact(state.chain.penalty(rates))
-    if state.head is not None and state.head.moments is not None and list(rates) == [state.head.site]:
-        return Number.exact(state.head.penalty(rates[state.head.site]))
-    return state.tally.total.number(confidence)
+    if tally.listed_total.draws:
+        return Number.exact(tally.listed_total.value, f"exact: {TREE}")
+    if tally.total.draws:
+        return tally.total.number(confidence)
+    if not rates:
+        return Number.exact(0.0)
+    only = next(iter(rates))  # what is neither closed nor listed was drawn
+    found = _exact(only, rates[only], state)
+    return Number.exact(tally.listed[only].value, LISTED) if found is None else found[0]
+
+
+def _exact(site: str, rate: float, state: _State) -> tuple[Number, str | None] | None:
+    """The penalty of a site at a rate by a closed form, and the claim it rests on; None where there is none."""
+    tally = state.tally
+    if state.chain is not None and site in state.chain.places:
+        return Number.exact(state.chain.penalty({site: rate})), "thesis-prop8"
+    if state.head is not None and site == state.head.site and state.head.moments is not None and state.squared:
+        return Number.exact(state.head.penalty(rate)), "thesis-prop5"
+    if site in tally.energies:
+        return Number.exact(rate / (1 - rate) * tally.energies[site].value, "exact: affine tail"), None
+    return None
 
 
 def _site_report(site: Site, state: _State, plan: Plan, confidence: float, clean: float, total: Number) -> SiteReport:
@@ -267,19 +338,16 @@ def _site_report(site: Site, state: _State, plan: Plan, confidence: float, clean
         return SiteReport(site)
     at_rate: Callable[[float], Number | None]
     claim: str | None = None
-    if state.chain is not None and site.name in state.chain.places:
-        chain = state.chain
-        value = Number.exact(chain.penalty({site.name: site.rate}))
-        at_rate = lambda rate: Number.exact(chain.penalty({site.name: rate}))  # noqa: E731
-        claim = "thesis-prop8"
-    elif state.head is not None and site.name == state.head.site and site.name not in plan.sites:
-        head = state.head
-        value = Number.exact(head.penalty(site.rate))
-        at_rate = lambda rate: Number.exact(head.penalty(rate))  # noqa: E731
-        claim = "thesis-prop5"
+    found, tally = _exact(site.name, site.rate, state), state.tally
+    if found is not None:
+        value, claim = found
+        at_rate = lambda rate: exact[0] if (exact := _exact(site.name, rate, state)) is not None else None  # noqa: E731
     else:
-        value = state.tally.sites[site.name].number(confidence)
-        curves = state.tally.curves
+        if site.name in tally.listed:
+            value = Number.exact(tally.listed[site.name].value, LISTED)
+        else:
+            value = tally.sites[site.name].number(confidence)
+        curves = tally.curves
         at_rate = lambda rate: curves[site.name, rate].number(confidence) if (site.name, rate) in curves else None  # noqa: E731
     others = total.value - value.value
     curve = []
@@ -298,9 +366,8 @@ def _site_report(site: Site, state: _State, plan: Plan, confidence: float, clean
 
 def _interaction(state: _State, reports: Sequence[SiteReport], total: Number, confidence: float) -> Number | None:
     parts = [report.penalty for report in reports if report.penalty is not None]
-    rest = state.tally.rest.number(confidence) if state.tally.rest.draws else None
-    if rest is not None:
-        parts.append(rest)
+    if state.tally.rest.draws:
+        parts.append(state.tally.rest.number(confidence))
     if not parts:
         return None
     value = total.value - sum(part.value for part in parts)

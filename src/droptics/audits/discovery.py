@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,9 +11,10 @@ from torch import Tensor, nn
 from droptics.audits.batches import Batch, run
 from droptics.audits.criteria import LossFunction
 from droptics.audits.findings import Finding, remarks
-from droptics.audits.passes import OwnMask, Passes, zeroed
+from droptics.audits.misuses import CHANNEL_DIMENSIONS
+from droptics.audits.passes import OwnMask, Passes, coins, zeroed
 from droptics.models.modules import hooked
-from droptics.models.watching import ALPHA, ELEMENTWISE, Call, Trace, set_training, unmoved, watched
+from droptics.models.watching import ALPHA, ELEMENTWISE, PACKED, Call, Trace, set_training, unmoved, watched
 
 COMPILED = "compiled by TorchScript"
 NOMINAL_ATTRIBUTES = ("p", "drop", "drop_prob", "drop_rate", "rate", "dropout", "dropout_rate")
@@ -31,6 +33,7 @@ class Site:
         in_evaluation: Whether it also drops in evaluation mode.
         reason: Why its penalty cannot be isolated; None when it can.
         bypassed: Whether it is switched off by bypassing its layer, which leaves it one rate only.
+        unit: What falls independently, "entry", "channel" or "example", where masks can be given from outside.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Site:
     in_evaluation: bool
     reason: str | None = None
     bypassed: bool = False
+    unit: str | None = None
 
 
 def discover(module: nn.Module, batch: Batch, loss: LossFunction | None = None) -> tuple[list[Site], list[Finding]]:
@@ -52,7 +56,7 @@ def discover(module: nn.Module, batch: Batch, loss: LossFunction | None = None) 
     outputs, evaluation = _traced(module, batch)
     active = {call.site for call in evaluation.calls if call.applied}
     sites = [
-        Site(call.site, call.kind, call.rate, call.shape, _realized(call), call.site in active)
+        Site(call.site, call.kind, call.rate, call.shape, _realized(call), call.site in active, unit=_unit(call))
         for call in training.calls
         if call.rate > 0
     ]
@@ -64,6 +68,15 @@ def discover(module: nn.Module, batch: Batch, loss: LossFunction | None = None) 
 def _traced(module: nn.Module, batch: Batch) -> tuple[Tensor, Trace]:
     with torch.no_grad():
         return watched(module, lambda: run(module, batch), keep=True, randomness=True)
+
+
+def _unit(call: Call) -> str | None:
+    if call.kind in ALPHA.values() or call.kind.endswith(PACKED):
+        return None  # a law of its own; steps that only torch can take apart
+    wanted = CHANNEL_DIMENSIONS.get(call.kind)
+    if wanted is None:
+        return "entry"
+    return "channel" if call.shape is not None and len(call.shape) == wanted else None
 
 
 def _realized(call: Call) -> float | None:
@@ -92,14 +105,15 @@ def _hand_written(
     """
     sites: list[Site] = []
     own: list[OwnMask] = []
-    for place in dict.fromkeys(training.hand_written):
+    places = {place: _part(module, place) for place in dict.fromkeys(training.hand_written)}
+    dropping, passing = (_seen(module, list(places.values()), batch, training=mode) for mode in (True, False))
+    for place, part in places.items():
         path = place.rpartition(".")[0]
-        part = module.get_submodule(path) if path else module
         nominal = next((rate for name in NOMINAL_ATTRIBUTES if (rate := _number(getattr(part, name, None)))), None)
-        seen = _seen(module, part, batch, training=True)
+        seen = dropping.get(part)
         realized, _ = zeroed(seen)
         in_evaluation = place in evaluation.hand_written
-        whole = part is not module and not in_evaluation and _is_identity(_seen(module, part, batch, training=False))
+        whole = part is not module and not in_evaluation and _is_identity(passing.get(part))
         name = path if whole else place
         if any(site.name == name for site in sites):
             continue
@@ -107,32 +121,54 @@ def _hand_written(
         kind = type(part).__name__ if whole else COMPILED if compiled else "written by hand"
         reason = None if whole else f"the mask is {kind}, so this place cannot be switched; it is part of the rest"
         rate = nominal or realized or 0.0
-        sites.append(Site(name, kind, rate, None, realized, in_evaluation, reason, bypassed=whole))
+        unit = None
+        if whole and training.drawn.get(place) == [batch.count]:  # one coin per example
+            factor = coins(seen)
+            if factor is not None and factor > 1 + 1e-6:
+                unit = "example"
+                rate = nominal if nominal and abs(factor * (1 - nominal) - 1) < 1e-3 else 1 - 1 / factor
+        sites.append(Site(name, kind, rate, None, realized, in_evaluation, reason, whole, unit))
         own.append(OwnMask(name, nominal, seen, in_evaluation, kind == COMPILED))
     return sites, own
+
+
+def _part(module: nn.Module, place: str) -> nn.Module:
+    path = place.rpartition(".")[0]
+    return module.get_submodule(path) if path else module
 
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, float) and 0 < value < 1 else None
 
 
-def _seen(module: nn.Module, part: nn.Module, batch: Batch, training: bool) -> tuple[Tensor, Tensor] | None:
-    """First input and output of a part in one run of the module, if both are tensors of the same shape."""
-    if isinstance(part, torch.jit.ScriptModule):
-        return None
-    seen: list[tuple[Tensor, Tensor]] = []
+def _seen(
+    module: nn.Module, parts: Sequence[nn.Module], batch: Batch, training: bool
+) -> dict[nn.Module, tuple[Tensor, Tensor]]:
+    """First input and output of parts in one run of the module, where both are tensors of the same shape.
 
-    def remember(_: nn.Module, arguments: tuple[object, ...], result: object) -> None:
-        if arguments and isinstance(arguments[0], Tensor) and isinstance(result, Tensor):
-            seen.append((arguments[0].clone(), result))
+    Both are copied before anything in place can change them.
+    """
+    given: dict[nn.Module, Tensor] = {}
+    found: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+    parts = [part for part in dict.fromkeys(parts) if not isinstance(part, torch.jit.ScriptModule)]
+    if not parts:
+        return found
+
+    def before(part: nn.Module, arguments: tuple[object, ...]) -> None:
+        if part not in given and arguments and isinstance(arguments[0], Tensor):
+            given[part] = arguments[0].detach().clone()
+
+    def after(part: nn.Module, _: tuple[object, ...], result: object) -> None:
+        if part in given and part not in found and isinstance(result, Tensor) and result.shape == given[part].shape:
+            found[part] = given[part], result.detach().clone()
 
     try:
         set_training(module, training)
-        with hooked(after=[(part, remember)]), torch.no_grad():
+        with hooked([(part, before) for part in parts], [(part, after) for part in parts]), torch.no_grad():
             run(module, batch)
     finally:
         set_training(module, False)
-    return seen[0] if seen and seen[0][0].shape == seen[0][1].shape else None
+    return found
 
 
 def _is_identity(seen: tuple[Tensor, Tensor] | None) -> bool:

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import torch
 from scipy.stats import t as student
 from torch import Tensor, nn
 
 from droptics.audits.batches import Batch, run
-from droptics.audits.criteria import mean_loss, parts
-from droptics.models.watching import Switch, all_off, all_on, only, training_without_statistics, watched
+from droptics.audits.control import MOST_DRAWS, remainder, screen, share_out
+from droptics.audits.criteria import LossFunction, MeanSquared, mean_loss, parts
+from droptics.audits.outcomes import MOST_OUTCOMES, alone, together, tree_cost
+from droptics.audits.runs import BACKWARD, Base, Law, Runs, draw, units
+from droptics.audits.tails import MOST_OUTPUTS, Hidden, affine_sites, confirmed, energies
+from droptics.losses import Squared
+from droptics.models.watching import Switch, all_off, all_on, only, watched
+
+PLAIN_DRAWS = 4  # where a batch has one number only, so that draws alone tell their spread
+TOTAL_DRAWS = 3  # of all sites together
+ENOUGH_DRAWS = 6  # of every site: then they need not be shared out
+FEW_SITES = 4  # whose other rates are drawn without control, unless asked for
+MOST_TREE = 64.0  # passes
+TOTAL = "all sites"
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -32,24 +46,51 @@ class Number:
 
 @dataclass
 class Mean:
-    """A weighted mean over batches of means over draws, with the variance that the draws leave."""
+    """A weighted mean over examples of means over draws, with the variance that the draws leave.
+
+    Attributes:
+        weight: Examples, or labels that count.
+        total: Sum of the means.
+        variance: Of `total`.
+        fourth: Sum of squared parts of the variance, each over its degrees of freedom: few large ones mean few degrees.
+        draws: How many in all.
+        batches: Over how many batches.
+        controlled: Whether the first order was subtracted.
+    """
 
     weight: float = 0.0
     total: float = 0.0
     variance: float = 0.0
+    fourth: float = 0.0
     draws: int = 0
     batches: int = 0
+    controlled: bool = False
 
     def add(self, values: Sequence[float], count: float) -> None:
         """Add the draws of one batch of `count` examples, or labels that count."""
-        mean = math.fsum(values) / len(values)
-        self.weight += count
-        self.total += count * mean
-        self.draws += len(values)
+        rows = torch.tensor(values, dtype=torch.float64)[:, None] * count
+        self.add_rows(rows, torch.tensor([count], dtype=torch.float64))
+
+    def add_rows(self, rows: Tensor, weights: Tensor) -> None:
+        """Add draws (draws, examples) of sums with these weights; several draws, or their spread over examples.
+
+        The spread over examples also holds that of what is measured, so that one draw gives a wider interval.
+        """
+        draws, count = rows.shape
+        means, weight = rows.mean(0), float(weights.sum())
+        self.weight += weight
+        self.total += float(means.sum())
+        self.draws += draws
         self.batches += 1
-        if len(values) > 1:
-            spread = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-            self.variance += count**2 * spread / len(values)
+        if draws > 1:
+            parts = rows.var(0) / draws
+            self.fourth += float(parts.square().sum()) / (draws - 1)
+        elif count > 1:
+            parts = (means - weights * (means.sum() / weight)).square() * (count / (count - 1))
+            self.fourth += float(parts.square().sum())
+        else:
+            return
+        self.variance += float(parts.sum())
 
     def merge(self, other: Mean) -> Mean:
         """The mean over both."""
@@ -57,8 +98,10 @@ class Mean:
             self.weight + other.weight,
             self.total + other.total,
             self.variance + other.variance,
+            self.fourth + other.fourth,
             self.draws + other.draws,
             self.batches + other.batches,
+            self.controlled and other.controlled,
         )
 
     @property
@@ -72,30 +115,56 @@ class Mean:
         return math.sqrt(self.variance) / self.weight
 
     def number(self, confidence: float, offset: float = 0.0) -> Number:
-        """Value and Student interval, shifted by a known offset."""
-        freedom = self.draws - self.batches  # at least two draws a batch, see `audit`
-        width = float(student.ppf((1 + confidence) / 2, freedom)) * self.error
+        """Value and Student interval, shifted by a known offset; degrees of freedom after Satterthwaite."""
+        freedom = max(self.variance**2 / self.fourth, 1.0) if self.fourth > 0 else math.inf
+        width = float(student.ppf((1 + confidence) / 2, freedom)) * self.error if self.variance > 0 else 0.0
         value = self.value + offset
-        return Number(value, value - width, value + width, f"Monte Carlo, {self.draws} draws")
+        if self.controlled:
+            method = f"sampled, gradient control, {round(self.draws / max(self.batches, 1))} draws"
+        else:
+            method = f"Monte Carlo, {self.draws} draws"
+        return Number(value, value - width, value + width, method)
 
 
 @dataclass
 class Tally:
-    """All sums of one audit: clean loss, total, the part no switch reaches, each site at its own and other rates."""
+    """All sums of one audit.
 
-    clean: Mean
-    accuracy: Mean
-    total: Mean
-    rest: Mean
-    sites: dict[str, Mean]
-    curves: dict[tuple[str, float], Mean]
-    accuracies: dict[str, list[float]]
+    Attributes:
+        clean: Loss without dropout.
+        accuracy: Share of right classes.
+        total: What all sites add together, drawn.
+        rest: What remains when all switches are off.
+        shift: What training mode changes beside dropout, the same in every pass.
+        sites: What each site adds, drawn.
+        curves: The same at other rates.
+        energies: Squared slopes of the outputs in the mask of a site, where they are affine in it.
+        listed: What each site adds, summed over all its masks.
+        listed_total: What all sites add together, summed over all masks.
+        axes: Where the examples are in the masks of each site, as the first batch showed.
+        affine: Sites in whose masks the outputs are affine.
+        plan: Draws of each site, as decided on the first batch.
+        curve_draws: Draws of each at other rates.
+        spent: Passes times examples.
+        examples: How many there were.
+    """
+
+    clean: Mean = field(default_factory=Mean)
+    accuracy: Mean = field(default_factory=Mean)
+    total: Mean = field(default_factory=Mean)
+    rest: Mean = field(default_factory=Mean)
+    shift: Mean = field(default_factory=Mean)
+    sites: dict[str, Mean] = field(default_factory=dict)
+    curves: dict[tuple[str, float], Mean] = field(default_factory=dict)
+    energies: dict[str, Mean] = field(default_factory=dict)
+    listed: dict[str, Mean] = field(default_factory=dict)
+    listed_total: Mean = field(default_factory=Mean)
+    axes: dict[str, int | None] | None = None
+    affine: list[str] = field(default_factory=list)
+    plan: dict[str, int] | None = None
+    curve_draws: int | None = None
+    spent: float = 0.0
     examples: int = 0
-
-    @staticmethod
-    def empty() -> Tally:
-        """Nothing measured yet."""
-        return Tally(Mean(), Mean(), Mean(), Mean(), {}, {}, {})
 
     def merge(self, other: Tally) -> Tally:
         """Sums over both shards."""
@@ -104,11 +173,23 @@ class Tally:
             self.accuracy.merge(other.accuracy),
             self.total.merge(other.total),
             self.rest.merge(other.rest),
-            {name: mean.merge(other.sites[name]) for name, mean in self.sites.items()},
-            {key: mean.merge(other.curves[key]) for key, mean in self.curves.items()},
-            {name: values + other.accuracies.get(name, []) for name, values in self.accuracies.items()},
+            self.shift.merge(other.shift),
+            _merged(self.sites, other.sites),
+            _merged(self.curves, other.curves),
+            _merged(self.energies, other.energies),
+            _merged(self.listed, other.listed),
+            self.listed_total.merge(other.listed_total),
+            self.axes,
+            self.affine,
+            self.plan,
+            self.curve_draws,
+            self.spent + other.spent,
             self.examples + other.examples,
         )
+
+
+def _merged(one: Mapping[Key, Mean], other: Mapping[Key, Mean]) -> dict[Key, Mean]:
+    return {key: mean.merge(other[key]) for key, mean in one.items() if key in other}
 
 
 @dataclass(frozen=True)
@@ -117,27 +198,40 @@ class Plan:
 
     Attributes:
         loss: Function of (outputs, targets).
-        sites: Sites to be isolated by sampling.
-        curve: Sites whose penalty at other rates is sampled too.
+        sites: Sites that no closed form covers.
+        curve: Sites whose penalty at other rates is asked for too.
         rates: Those rates.
-        draws: Masks per batch and measurement.
+        draws: Masks per batch and measurement; None where the budget decides.
+        budget: Passes per batch.
         rest: Whether something random remains when all switches are off.
         layers: Sites that are switched off by bypassing their layer, with their rates.
         names: All sites that can be isolated, exactly or by sampling.
+        laws: Masks of the sites that can be given from outside.
+        generator: Draws the masks.
+        total: Whether what all sites do together is still asked for.
     """
 
-    loss: Callable[[Tensor, Tensor], Tensor]
+    loss: LossFunction
     sites: Sequence[str]
     curve: Sequence[str]
     rates: Sequence[float]
-    draws: int
+    draws: int | None
+    budget: float
     rest: bool
     layers: Mapping[str, float]
     names: Sequence[str]
+    laws: Mapping[str, Law]
+    generator: torch.Generator
+    total: bool = True
+
+    @property
+    def plain_draws(self) -> int:
+        """Draws where a batch has one number only."""
+        return PLAIN_DRAWS if self.draws is None else self.draws
 
 
-def measure(module: nn.Module, batch: Batch, outputs: Tensor, plan: Plan, tally: Tally) -> None:
-    """Add one batch; `outputs` are those without any dropout. The module is left in training mode."""
+def measure(module: nn.Module, batch: Batch, outputs: Tensor, plan: Plan, tally: Tally, passes: float) -> None:
+    """Add one batch; `outputs` are those without any dropout, `passes` what they took. Leaves training mode behind."""
     sums, weights = parts(plan.loss, outputs, batch.targets)
     weight = float(weights.sum())  # examples, or labels that count
     clean = float(sums.sum()) / weight
@@ -146,27 +240,209 @@ def measure(module: nn.Module, batch: Batch, outputs: Tensor, plan: Plan, tally:
     hits = accuracy(outputs, batch.targets)
     if hits is not None:
         tally.accuracy.add([hits], batch.count)
-    training_without_statistics(module)
+    if plan.sites or plan.rest or plan.total:
+        runs = Runs(module, batch, plan.loss, plan.laws, plan.layers)
+        runs.spent = passes
+        hidden = Hidden() if tally.axes is None else None
+        base = runs.base(tally.axes, hidden) if plan.laws and not plan.rest else None
+        if base is None or not base.slopes:
+            _plain(runs, plan, tally, clean, weight)
+        else:
+            _controlled(_Round(runs, base, plan, tally, hidden), clean, weight)
+        passes = runs.spent
+    tally.spent += passes * batch.count
 
-    def sampled(switch: Switch, keep: list[float] | None = None) -> list[float]:
-        losses = []
-        for _ in range(plan.draws):
-            result, _ = watched(module, lambda: run(module, batch), switch, layers=plan.layers)
-            losses.append(float(mean_loss(plan.loss, result, batch.targets)) - clean)
-            share = accuracy(result, batch.targets)
-            if keep is not None and share is not None:
-                keep.append(share)
-        return losses
 
-    tally.total.add(sampled(all_on), weight)
+def _plain(runs: Runs, plan: Plan, tally: Tally, clean: float, weight: float) -> None:
+    """Every site as it draws for itself: one number per batch and draw."""
+    if plan.total:
+        tally.total.add(_drawn(runs, plan, all_on, clean), weight)
     if plan.rest:
-        tally.rest.add(sampled(all_off), weight)
+        tally.rest.add(_drawn(runs, plan, all_off, clean), weight)
     for site in plan.sites:
-        kept = tally.accuracies.setdefault(site, [])
-        tally.sites.setdefault(site, Mean()).add(sampled(only(site), kept), weight)
-    for site in plan.curve:
+        tally.sites.setdefault(site, Mean()).add(_drawn(runs, plan, only(site), clean), weight)
+    for site in plan.curve if plan.draws is not None or len(plan.curve) <= FEW_SITES else ():
         for rate in plan.rates:
-            tally.curves.setdefault((site, rate), Mean()).add(sampled(only(site, rate)), weight)
+            mean = tally.curves.setdefault((site, rate), Mean())
+            mean.add(_drawn(runs, plan, only(site, rate), clean), weight)
+
+
+def _drawn(runs: Runs, plan: Plan, switch: Switch, clean: float) -> list[float]:
+    losses = []
+    for _ in range(plan.plain_draws):
+        result, _ = watched(runs.module, lambda: run(runs.module, runs.batch), switch, layers=plan.layers)
+        losses.append(float(mean_loss(plan.loss, result, runs.batch.targets)) - clean)
+        runs.spent += 1
+    return losses
+
+
+@dataclass(frozen=True)
+class _Round:
+    """One batch with its base run."""
+
+    runs: Runs
+    base: Base
+    plan: Plan
+    tally: Tally
+    hidden: Hidden | None
+
+    @property
+    def laws(self) -> list[Law]:
+        """Masks of the sites that were reached, in order."""
+        order = self.base.recording.places
+        return sorted(
+            (law for law in self.plan.laws.values() if law.name in self.base.leaves), key=lambda law: order[law.name]
+        )
+
+    @property
+    def left(self) -> float:
+        """What is left of the budget; without end where draws are given."""
+        return math.inf if self.plan.draws is not None else self.plan.budget - self.runs.spent
+
+    def rows(self, draws: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """Draws by examples, with the weights of the examples."""
+        rows = torch.stack(list(draws)).cpu()
+        weights = self.base.weights.cpu()
+        return rows, weights if rows.shape[1] == len(weights) else weights.sum().reshape(1)
+
+    def add(self, mean: Mean, draws: Sequence[Tensor]) -> None:
+        mean.controlled = True
+        mean.add_rows(*self.rows(draws))
+
+    def add_exact(self, mean: Mean, added: Tensor) -> None:
+        weight = float(self.base.weights.sum())
+        mean.add([float(added.sum()) / weight], weight)
+
+
+def _controlled(batch: _Round, clean: float, weight: float) -> None:
+    """Every site by the best that is known for it: affine tails, few outcomes, draws with the gradient control."""
+    runs, base, plan, tally = batch.runs, batch.base, batch.plan, batch.tally
+    shift = float(base.sums.sum()) / weight - clean
+    tally.shift.add([shift], weight)
+    if tally.axes is None:
+        tally.axes = dict(base.axes)
+        runs.reuse = _replays(runs, base, batch.laws)
+    _tails(batch)
+    wanted = [law for law in batch.laws if law.name in plan.sites and law.name not in tally.affine]
+    rest = []
+    for law in wanted:
+        added = alone(runs, base, law)
+        if added is None:
+            rest.append(law)
+        else:
+            batch.add_exact(tally.listed.setdefault(law.name, Mean()), added)
+    for site in plan.sites:
+        if site not in base.leaves:  # draws for itself
+            tally.sites.setdefault(site, Mean()).add(_drawn(runs, plan, only(site), clean + shift), weight)
+    first = _total(batch, clean + shift, weight)
+    if tally.plan is None:
+        tally.plan, drawn = _decide(batch, rest, first)
+    else:
+        drawn = []
+    if first:
+        for _ in range(tally.plan[TOTAL] - len(drawn)):
+            drawn.append(remainder(runs, base, batch.laws, plan.generator)[0])
+        batch.add(tally.total, drawn)
+    for law in rest:
+        draws = [remainder(runs, base, [law], plan.generator)[0] for _ in range(tally.plan[law.name])]
+        batch.add(tally.sites.setdefault(law.name, Mean()), draws)
+    _curves(batch, rest)
+
+
+def _replays(runs: Runs, base: Base, laws: Sequence[Law]) -> bool:
+    """Whether a run that replays all it can gives the losses of the base run."""
+    last = max(base.recording.places[law.name] for law in laws)
+    again = runs.losses({}, (base.recording, last))
+    return torch.allclose(again, base.sums, rtol=1e-6, atol=1e-9)
+
+
+def _tails(batch: _Round) -> None:
+    """Sites in whose masks the outputs are affine, for squared loss: sums of squared slopes."""
+    runs, base, plan, tally = batch.runs, batch.base, batch.plan, batch.tally
+    if not isinstance(plan.loss, (Squared, MeanSquared)) or base.outputs.dtype not in (torch.float32, torch.float64):
+        return
+    outputs = base.outputs.shape[1:].numel()
+    slopes: dict[str, dict[int, list[Tensor]]] = {}
+    if batch.hidden is not None:
+        sites = [
+            site for site in affine_sites(base, batch.hidden) if site in plan.sites and base.axes[site] is not None
+        ]
+        share = max((base.recording.share(site) for site in sites), default=0.0)
+        if outputs > MOST_OUTPUTS or outputs * BACKWARD * share > batch.left / 2:
+            return
+        tally.affine = sites
+    if not tally.affine:
+        return
+    with torch.enable_grad():
+        found = energies(base, tally.affine, lambda site, k, part: slopes.setdefault(site, {}).update({k: part}))
+    runs.spent += outputs * BACKWARD * max(base.recording.share(site) for site in tally.affine)
+    if batch.hidden is not None:
+        tally.affine = [site for site in tally.affine if _confirmed(batch, plan.laws[site], slopes[site])]
+    scale = 1 / base.outputs.shape[-1] if isinstance(plan.loss, MeanSquared) else 1.0
+    weight = float(base.weights.sum())
+    for site in tally.affine:
+        tally.energies.setdefault(site, Mean()).add([scale * found[site] / weight], weight)
+
+
+def _confirmed(batch: _Round, law: Law, slopes: Mapping[int, list[Tensor]]) -> bool:
+    masks = draw(law, batch.base, law.rate, batch.plan.generator)
+    moment = batch.base.recording.places[law.name]
+    outputs = batch.runs.outputs({law.name: masks}, (batch.base.recording, moment))
+    return confirmed(batch.base, slopes, masks, outputs, law.name)
+
+
+def _total(batch: _Round, clean: float, weight: float) -> bool:
+    """Add what all sites do together where it is listed or cannot be controlled; else it is still to be drawn."""
+    runs, base, plan, tally = batch.runs, batch.base, batch.plan, batch.tally
+    if not plan.total or (len(plan.names) == 1 and plan.names[0] in (*tally.affine, *tally.listed)):
+        return False
+    if set(plan.names) - set(base.leaves):
+        tally.total.add(_drawn(runs, plan, all_on, clean), weight)
+        return False
+    counts = [units(base, law.name) for law in batch.laws]
+    few = all(count is not None and 2**count <= MOST_OUTCOMES for count in counts)
+    if few and tree_cost(base, batch.laws) <= min(batch.left, MOST_TREE):
+        added = together(runs, base, batch.laws)
+        if added is not None:
+            batch.add_exact(tally.listed_total, added)
+            return False
+    return True
+
+
+def _decide(batch: _Round, laws: Sequence[Law], total: bool) -> tuple[dict[str, int], list[Tensor]]:
+    """Draws of every site and of all together, and draws of the latter that were made on the way."""
+    base, plan = batch.base, batch.plan
+    single = {law.name: len(base.sums) == 1 or base.axes[law.name] is None for law in batch.laws}
+    if plan.draws is not None:
+        return {TOTAL: plan.draws, **{law.name: plan.draws for law in laws}}, []
+    several = PLAIN_DRAWS if any(single.values()) else TOTAL_DRAWS
+    costs = {law.name: base.recording.share(law.name) if batch.runs.reuse else 1.0 for law in laws}
+    left = batch.left - several
+    everyone = math.floor(left / sum(costs.values())) if costs else 0
+    if everyone >= ENOUGH_DRAWS or any(single.values()) or not total:
+        count = max(min(everyone, MOST_DRAWS), 1)
+        return {TOTAL: several, **{law.name: max(count, PLAIN_DRAWS if single[law.name] else 1) for law in laws}}, []
+    guesses, drawn = screen(batch.runs, base, batch.laws, plan.generator)
+    left = batch.left - (several - 1)
+    least = 2 if left >= 2 * sum(costs.values()) else 1
+    chosen = share_out({law.name: guesses[law.name] for law in laws}, costs, left, {law.name: least for law in laws})
+    return {TOTAL: several, **chosen}, [drawn]
+
+
+def _curves(batch: _Round, laws: Sequence[Law]) -> None:
+    """Other rates: as many draws as for the rate itself, or what the budget leaves."""
+    runs, base, plan, tally = batch.runs, batch.base, batch.plan, batch.tally
+    assert tally.plan is not None
+    laws = [law for law in laws if law.name in plan.curve]
+    if tally.curve_draws is None:
+        costs = sum(base.recording.share(law.name) for law in laws) * len(plan.rates)
+        room = math.floor(batch.left / costs) if plan.draws is None and costs > 0 else plan.plain_draws
+        single = any(len(base.sums) == 1 or base.axes[law.name] is None for law in laws)
+        tally.curve_draws = plan.draws or (0 if room < (PLAIN_DRAWS if single else 1) else min(room, PLAIN_DRAWS))
+    for law in laws if tally.curve_draws else ():
+        for rate in plan.rates:
+            draws = [remainder(runs, base, [law], plan.generator, rate)[0] for _ in range(tally.curve_draws)]
+            batch.add(tally.curves.setdefault((law.name, rate), Mean()), draws)
 
 
 def accuracy(outputs: Tensor, targets: Tensor) -> float | None:

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import set_checkpoint_early_stop
 
 from droptics.audits.batches import run
 from droptics.audits.findings import Remark, finding
-from droptics.audits.passes import Passes, zeroed
+from droptics.audits.passes import Passes, differs, zeroed
 from droptics.models.watching import ALPHA, CHANNELWISE, ELEMENTWISE, Call, Trace, set_training, watched
 
 CHANNEL_DIMENSIONS = {"dropout1d": 3, "dropout2d": 4, "dropout3d": 5}
@@ -201,7 +201,8 @@ def hidden_by_compilation(passes: Passes) -> Iterator[Remark]:
     "warning",
     "realized rate is not the nominal one",
     asks=Passes,
-    evidence="share of non-zero inputs that were zeroed in one training pass, against the rate that the part names",
+    evidence="share of non-zero inputs that were zeroed in one training pass, against the rate that the part names, "
+    "by a binomial test over the examples",
     mend="the realized rate is what counts: adjust the nominal one",
 )
 def realized_rate(passes: Passes) -> Iterator[Remark]:
@@ -210,7 +211,8 @@ def realized_rate(passes: Passes) -> Iterator[Remark]:
         realized, _ = zeroed(place.seen)
         if place.compiled or realized is None or place.nominal is None:
             continue
-        if abs(realized - place.nominal) > 0.25 * place.nominal + 0.01:
+        off = abs(realized - place.nominal) > 0.25 * place.nominal + 0.01
+        if off and place.seen is not None and differs(place.seen, place.nominal):
             text = f"its nominal rate is {place.nominal:g} but {realized:.1%} of its inputs were zeroed"
             yield Remark(place.name, text)
 
@@ -229,7 +231,10 @@ def not_rescaled(passes: Passes) -> Iterator[Remark]:
         realized, scale = zeroed(place.seen)
         if place.compiled or not realized or scale is None or realized == 1:
             continue
-        if abs(scale * (1 - realized) - 1) > 0.1:
+        if place.nominal is not None and place.seen is not None and not differs(place.seen, place.nominal):
+            realized = place.nominal  # a few examples show a rate of their own
+        rate = 1 - 1 / scale if scale >= 1 else 0.0  # that the factor would be right for
+        if abs(scale * (1 - realized) - 1) > 0.1 and place.seen is not None and differs(place.seen, rate):
             text = f"survivors are multiplied by {scale:.2f} where 1/(1 - rate) is {1 / (1 - realized):.2f}"
             yield Remark(place.name, text)
 

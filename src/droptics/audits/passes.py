@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+from scipy.stats import binomtest, ttest_1samp
 from torch import Tensor, nn
 
 from droptics.audits.batches import Batch
 from droptics.audits.criteria import LossFunction
 from droptics.models.watching import Trace
+
+ACCIDENT = 1e-4  # chance of a false alarm
 
 
 @dataclass(frozen=True)
@@ -66,3 +70,37 @@ def zeroed(seen: tuple[Tensor, Tensor] | None) -> tuple[float | None, float | No
     rate = 1 - float(kept.sum()) / float(alive.sum())
     factor = float((result[kept] / source[kept]).median()) if bool(kept.any()) else None
     return rate, factor
+
+
+def differs(seen: tuple[Tensor, Tensor], rate: float) -> bool:
+    """Whether so many zeros are no accident at this rate: by a test over the examples, which fall independently.
+
+    Binomial where an example falls as a whole or not at all, Student on the shares of the examples otherwise.
+    """
+    source, result = (value.reshape(len(value), -1) for value in seen)
+    alive = source != 0
+    fell = (alive & (result == 0)).sum(1)[alive.any(1)].double()
+    shares = fell / alive.sum(1)[alive.any(1)]
+    if len(shares) == 0:
+        return False
+    if len(shares) == 1 or bool(((shares == 0) | (shares == 1)).all()):
+        trials = int(alive.sum()) if len(shares) == 1 else len(shares)
+        found = int(fell.sum()) if len(shares) == 1 else int(shares.sum())
+        return bool(binomtest(found, trials, rate).pvalue < ACCIDENT)
+    if float(shares.std()) == 0:
+        return abs(float(shares[0]) - rate) > 1 / int(alive.sum(1).max())
+    return bool(ttest_1samp(shares.numpy(force=True), rate).pvalue < ACCIDENT)
+
+
+def coins(seen: tuple[Tensor, Tensor] | None) -> float | None:
+    """The factor on the survivors, where every example as a whole is multiplied by zero or by one common factor."""
+    if seen is None or seen[0].ndim == 0:
+        return None
+    source, result = (value.double().reshape(len(value), -1) for value in seen)
+    stays = (result != 0).any(1)
+    if not bool(stays.any()):
+        return None
+    factor = float((result[stays] * source[stays]).sum() / source[stays].square().sum())
+    wanted = factor * source[stays]
+    level = 16 * torch.finfo(seen[1].dtype).eps
+    return factor if bool(((result[stays] - wanted).abs() <= level * wanted.abs()).all()) else None

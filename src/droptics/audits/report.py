@@ -127,6 +127,8 @@ class Report:
         sites: One report per site.
         uncertainty: Spread of the predictions under the module's own dropout, where it was asked for.
         findings: Bugs first, then warnings, then notes.
+        passes: Forward passes over the data that were spent; parts of a pass by the weights that were used, a backward
+            pass by masks alone as one.
     """
 
     network: str
@@ -142,6 +144,7 @@ class Report:
     sites: Sequence[SiteReport]
     findings: Sequence[Finding]
     uncertainty: Uncertainty | None = None
+    passes: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, strings and numbers; infinities and NaN become None."""

@@ -22,6 +22,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from droptics.models.modules import hooked, unhook
+from droptics.models.replaying import Recording, replayed
+from droptics.models.unfused import attention, multi_head, recurrent
 
 # exported modules call the operator itself
 ELEMENTWISE = {functional.dropout: "dropout", torch.ops.aten.dropout.default: "dropout"}
@@ -29,6 +31,7 @@ CHANNELWISE = {functional.dropout1d: "dropout1d", functional.dropout2d: "dropout
 ALPHA = {functional.alpha_dropout: "alpha dropout", functional.feature_alpha_dropout: "feature alpha dropout"}
 LINEAR = (functional.linear, torch.ops.aten.linear.default)
 PLAIN = ELEMENTWISE | CHANNELWISE | ALPHA
+PACKED = " of packed sequences"
 RECURRENT = {
     torch.lstm: "LSTM dropout",
     torch.gru: "GRU dropout",
@@ -80,6 +83,7 @@ class Trace:
     Attributes:
         calls: Dropout calls in order.
         hand_written: Places (module path) where random numbers were drawn outside torch's dropout functions.
+        drawn: How many numbers each of those drew, call by call.
         linear: Calls of `F.linear`, in order, when they are kept.
         functions: Names of all torch functions that were called.
         visited: Modules that ran.
@@ -87,12 +91,25 @@ class Trace:
 
     calls: list[Call] = field(default_factory=list)
     hand_written: list[str] = field(default_factory=list)
+    drawn: dict[str, list[int]] = field(default_factory=dict)
     linear: list[LinearCall] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
     visited: set[nn.Module] = field(default_factory=set)
 
 
-Switch = Callable[[str, float], float | None]
+# Multipliers for a tensor that a site masks; None leaves it as it is.
+Mask = Callable[[Tensor], Tensor | None]
+Switch = Callable[[str, float], float | Mask | None]
+
+
+def masked(mask: Mask) -> Callable[[Tensor], Tensor]:
+    """What a site does with a given mask: always a new tensor, as torch's dropout returns one in training mode."""
+
+    def change(source: Tensor) -> Tensor:
+        multipliers = mask(source)
+        return source.clone() if multipliers is None else source * multipliers
+
+    return change
 
 
 def as_written(site: str, rate: float) -> float | None:
@@ -127,14 +144,25 @@ class Places:
         self.stack: list[nn.Module] = []
         self.visited: set[nn.Module] = set()
         self.counts: dict[str, int] = {}
+        self.recording: Recording | None = None
+        self.replaying: set[nn.Module] = set()
 
     def enter(self, part: nn.Module, _: object) -> None:
         self.stack.append(part)
         self.visited.add(part)
 
-    def leave(self, *_: object) -> None:
+    def leave(self, part: nn.Module, _: object = None, result: object = None) -> None:
         if self.stack:
             self.stack.pop()
+        if part in self.replaying:
+            self.replaying.discard(part)
+        elif self.recording is not None:
+            self.recording.finish(part, result, self.counts)
+
+    def replay(self, part: nn.Module, counts: dict[str, int]) -> None:
+        """The part returns an earlier result: the names inside it are taken, and it is not recorded again."""
+        self.counts.update(counts)
+        self.replaying.add(part)
 
     def name(self, what: str) -> str:
         """Name of the place where `what` happens, counted when it happens there again."""
@@ -143,13 +171,20 @@ class Places:
         own = isinstance(part, nn.modules.dropout._DropoutNd) and path
         base = path if own else f"{path}.{what}" if path else what
         self.counts[base] = self.counts.get(base, 0) + 1
-        return base if self.counts[base] == 1 else f"{base}@{self.counts[base]}"
+        name = base if self.counts[base] == 1 else f"{base}@{self.counts[base]}"
+        if self.recording is not None:
+            self.recording.reach(name)
+        return name
+
+
+# Sees every torch function that is called: the function, its arguments and options, and its result.
+OnCall = Callable[[Any, tuple[Any, ...], Mapping[str, Any], Any], None]
 
 
 class _FunctionWatch(TorchFunctionMode):
-    def __init__(self, trace: Trace, places: Places, switch: Switch, keep: bool) -> None:
+    def __init__(self, trace: Trace, places: Places, switch: Switch, keep: bool, on_call: OnCall | None) -> None:
         super().__init__()
-        self.trace, self.places, self.switch, self.keep = trace, places, switch, keep
+        self.trace, self.places, self.switch, self.keep, self.on_call = trace, places, switch, keep, on_call
         self.inside = 0
 
     def __torch_function__(
@@ -167,6 +202,8 @@ class _FunctionWatch(TorchFunctionMode):
         if self.keep:
             self.trace.functions.append(getattr(func, "__name__", str(func)))
         result = func(*args, **options)
+        if self.on_call is not None:
+            self.on_call(func, args, options, result)
         if self.keep and func in LINEAR:
             bias = args[2] if len(args) > 2 else options.get("bias")
             versions = (written(args[0]), written(result))
@@ -180,6 +217,8 @@ class _FunctionWatch(TorchFunctionMode):
         kind = PLAIN[func]
         site = self.places.name(kind.replace(" ", "_"))
         wanted = self.switch(site, rate)
+        if callable(wanted):
+            return masked(wanted)(source)
         applied = training if wanted is None else wanted > 0
         part = self.places.stack[-1] if self.places.stack else None
         call = Call(site, kind, rate, applied and rate > 0, tuple(source.shape), part)
@@ -200,6 +239,8 @@ class _FunctionWatch(TorchFunctionMode):
     def _attention(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         rate = float(args[4] if len(args) > 4 else options.get("dropout_p", 0.0))
         wanted = self._record("attention dropout", rate, rate > 0)
+        if callable(wanted):
+            return attention(*args, **options, masking=masked(wanted))
         if len(args) > 4:
             args = (*args[:4], wanted, *args[5:])
         else:
@@ -211,6 +252,8 @@ class _FunctionWatch(TorchFunctionMode):
         position = 10  # dropout_p
         rate = float(args[position] if len(args) > position else options["dropout_p"])
         wanted = self._record("attention dropout", rate, bool(options.get("training", True)) and rate > 0)
+        if callable(wanted):
+            return multi_head(masked(wanted))(*args, **{**options, "training": True})
         if len(args) > position:
             args = (*args[:position], wanted, *args[position + 1 :])
         else:
@@ -225,15 +268,21 @@ class _FunctionWatch(TorchFunctionMode):
         start = next(i for i, value in enumerate(values) if isinstance(value, bool))
         rate = float(values[start + 2])
         several = int(values[start + 1]) > 1
-        wanted = self._record(RECURRENT[func], rate, bool(values[start + 3]) and rate > 0 and several)
+        packed = isinstance(values[1], Tensor) and not values[1].is_floating_point()
+        kind = RECURRENT[func] + (PACKED if packed else "")
+        wanted = self._record(kind, rate, bool(values[start + 3]) and rate > 0 and several)
+        if callable(wanted):
+            return recurrent(func, [*values, *list(options.values())], masked(wanted))
         values[start + 2] = wanted
         values[start + 3] = values[start + 3] and wanted > 0
         with self._own_numbers():
             return func(*values, **options)
 
-    def _record(self, kind: str, rate: float, applied: bool) -> float:
-        site = self.places.name(kind.replace(" ", "_"))
+    def _record(self, kind: str, rate: float, applied: bool) -> float | Mask:
+        site = self.places.name(kind.removesuffix(PACKED).replace(" ", "_"))
         wanted = self.switch(site, rate)
+        if callable(wanted):
+            return wanted
         actual = (rate if applied else 0.0) if wanted is None else wanted
         part = self.places.stack[-1] if self.places.stack else None
         if rate > 0:
@@ -264,7 +313,11 @@ class _RandomWatch(TorchDispatchMode):
             part = self.places.stack[-1] if self.places.stack else None
             path = self.places.names.get(part, "") if part is not None else ""
             operator = str(func).split(".")[1].rstrip("_")
-            self.trace.hand_written.append(f"{path}.{operator}" if path else operator)
+            place = f"{path}.{operator}" if path else operator
+            self.trace.hand_written.append(place)
+            result = func(*args, **(kwargs or {}))
+            self.trace.drawn.setdefault(place, []).append(result.numel() if isinstance(result, Tensor) else 0)
+            return result
         return func(*args, **(kwargs or {}))
 
 
@@ -282,24 +335,34 @@ def watched(  # parameters: keywords with defaults, one thing to watch each
     randomness: bool = False,
     layers: Mapping[str, float] | None = None,
     on_trace: Callable[[Trace], None] | None = None,
+    on_call: OnCall | None = None,
+    recording: Recording | None = None,
+    replay: tuple[Recording, int] | None = None,
 ) -> tuple[Any, Trace]:
     """Run `run()` (which calls the module) under watch; hooks are removed afterwards, also after an exception.
 
     `keep` stores the tensors at dropout sites and linear layers; `randomness` also watches single random operators,
     which costs time on every operator. `layers` names parts of the module that are dropout layers of their own, with
     their rates: switched off, they return their input. `on_trace` gets the trace before the run, for who must read it
-    on the way.
+    on the way, `on_call` every torch function. `recording` is filled with the results of all parts; `replay` names an
+    earlier one and the moment up to which parts return what they returned then.
     """
     trace, places = Trace(), Places(module)
+    places.recording = recording
     if on_trace is not None:
         on_trace(trace)
     with ExitStack() as stack:
         parts = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
         before, after = ([(part, hook) for part in parts] for hook in (places.enter, places.leave))
+        own = {module.get_submodule(name): (name, rate) for name, rate in (layers or {}).items()}
+        reached = [(part, _reach(name, recording)) for part, (name, _) in own.items()] if recording is not None else []
+        bypassed = [(part, _bypass(name, rate, switch)) for part, (name, rate) in own.items()]
+        stack.enter_context(hooked(reached, bypassed))
+        # what a bypass returns is the result of the part: recorded last
         stack.enter_context(hooked(before, after, always=True))
-        bypassed = [(module.get_submodule(name), _bypass(name, rate, switch)) for name, rate in (layers or {}).items()]
-        stack.enter_context(hooked(after=bypassed))
-        functions = stack.enter_context(_FunctionWatch(trace, places, switch, keep))
+        if replay is not None:
+            stack.enter_context(replayed(*replay, places.replay))
+        functions = stack.enter_context(_FunctionWatch(trace, places, switch, keep, on_call))
         if randomness:
             stack.enter_context(_RandomWatch(trace, places, functions))
         result = run()
@@ -309,9 +372,16 @@ def watched(  # parameters: keywords with defaults, one thing to watch each
 
 def _bypass(name: str, rate: float, switch: Switch) -> Callable[[nn.Module, tuple[Any, ...], Any], Any]:
     def bypass(_: nn.Module, arguments: tuple[Any, ...], result: Any) -> Any:
-        return arguments[0] if switch(name, rate) == 0 else result
+        wanted = switch(name, rate)
+        if callable(wanted):
+            return masked(wanted)(arguments[0])
+        return arguments[0] if wanted == 0 else result
 
     return bypass
+
+
+def _reach(name: str, recording: Recording) -> Callable[[nn.Module, tuple[Any, ...]], None]:
+    return lambda _part, _arguments: recording.reach(name)
 
 
 # An audit draws from the generators that the whole process shares: one at a time.

@@ -1,0 +1,249 @@
+"""Runs of a module on one batch with masks from outside, other sites quiet, and what each costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from droptics.audits.batches import Batch, run
+from droptics.audits.criteria import LossFunction, parts
+from droptics.models.replaying import Recording
+from droptics.models.watching import Mask, OnCall, training_without_statistics, watched
+
+BACKWARD = 1.0  # passes that a backward pass counts for: only masks ask for gradients, weights do not
+AGREES = 1e-3  # relative, of slopes in float32
+
+
+@dataclass(frozen=True)
+class Law:
+    """The mask of a site: independent Bernoulli multipliers of mean one, one per entry, channel or example.
+
+    Attributes:
+        name: Of the site.
+        rate: Probability of dropping.
+        unit: "entry", "channel" or "example".
+    """
+
+    name: str
+    rate: float
+    unit: str
+
+    def shape(self, source: Tensor) -> tuple[int, ...]:
+        """Shape of the mask of a tensor."""
+        kept = {"entry": source.ndim, "channel": 2, "example": 1}[self.unit]
+        return (*source.shape[:kept], *(1,) * (source.ndim - kept))
+
+    def draw(self, like: Tensor, rate: float, generator: torch.Generator) -> Tensor:
+        """A mask of this shape."""
+        numbers = torch.rand(like.shape, generator=generator, device=like.device, dtype=like.dtype)
+        return (numbers >= rate).to(like.dtype) / (1 - rate)
+
+
+@dataclass
+class Base:
+    """A run of the batch without masks, and how its loss changes with each.
+
+    Attributes:
+        sums: Loss of every example, times its weight; one entry where the loss has one number.
+        weights: Weights of the examples.
+        outputs: With the graph of all masks where it is still needed.
+        leaves: Masks of ones of every site that was reached.
+        slopes: Derivatives of the summed loss by them; empty where the module cannot be differentiated.
+        axes: Where the examples are in the masks of a site; None where its masks reach other examples too.
+        recording: What each part returned.
+    """
+
+    sums: Tensor
+    weights: Tensor
+    outputs: Tensor
+    leaves: dict[str, list[Tensor]]
+    slopes: dict[str, list[Tensor]] = field(default_factory=dict)
+    axes: dict[str, int | None] = field(default_factory=dict)
+    recording: Recording = field(default_factory=Recording)
+
+    def per_example(self, values: Tensor, site: str) -> Tensor:
+        """Sums of entries of a site's mask that belong to each example; one sum where they do not belong to one."""
+        axis = self.axes.get(site)
+        if axis is None or len(self.sums) == 1:
+            return values.double().sum().reshape(1)
+        return values.double().movedim(axis, 0).reshape(len(self.sums), -1).sum(1)
+
+
+class Runs:
+    """Runs of one batch, in training mode but with running statistics as they are."""
+
+    def __init__(
+        self, module: nn.Module, batch: Batch, loss: LossFunction, laws: Mapping[str, Law], layers: Mapping[str, float]
+    ) -> None:
+        self.module, self.batch, self.loss, self.laws, self.layers = module, batch, loss, laws, layers
+        self.spent, self.reuse = 0.0, True
+        training_without_statistics(module)
+
+    def base(self, axes: Mapping[str, int | None] | None = None, on_call: OnCall | None = None) -> Base:
+        """The run without masks, once, with its slopes; `axes` as found on an earlier batch.
+
+        Cost: two passes, and one more where the axes must be found.
+        """
+        leaves: dict[str, list[Tensor]] = {}
+        recording = Recording()
+        with frozen(self.module), torch.enable_grad():
+            outputs = self._watched({name: _leaf(law, leaves) for name, law in self.laws.items()}, recording, on_call)
+            sums, weights = parts(self.loss, outputs, self.batch.targets)
+            base = Base(sums.detach(), weights.detach(), outputs, leaves, recording=recording)
+            self.spent += 1
+            flat = [leaf for part in leaves.values() for leaf in part]
+            if not flat or not sums.requires_grad:
+                return base
+            try:
+                base.slopes = _slopes(sums.sum(), leaves)
+                self.spent += BACKWARD
+                if axes is None:
+                    chances = torch.rand(len(sums), generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 1
+                    weighted = _slopes((chances.to(sums) * sums).sum(), leaves)
+                    self.spent += BACKWARD
+                    base.axes = {name: _axis(base.slopes[name], weighted[name], chances) for name in leaves}
+                else:
+                    base.axes = {name: axes.get(name) for name in leaves}
+            except RuntimeError:  # a part that cannot be differentiated, or writes over what the gradient needs
+                base.slopes, base.axes = {}, {}
+        return base
+
+    def losses(
+        self,
+        masks: Mapping[str, Sequence[Tensor]],
+        replay: tuple[Recording, int] | None = None,
+        recording: Recording | None = None,
+    ) -> Tensor:
+        """Losses of all examples under given masks, other sites quiet; parts before `replay`'s moment are not run."""
+        return parts(self.loss, self.outputs(masks, replay, recording), self.batch.targets)[0]
+
+    def outputs(
+        self,
+        masks: Mapping[str, Sequence[Tensor]],
+        replay: tuple[Recording, int] | None = None,
+        recording: Recording | None = None,
+    ) -> Tensor:
+        """Outputs under given masks."""
+        replay = replay if self.reuse else None
+        self.spent += 1.0 if replay is None else replay[0].left(replay[1])
+        with torch.no_grad():
+            return self._watched({name: _given(part) for name, part in masks.items()}, recording, None, replay)
+
+    def gradient(self, leaves: Mapping[str, Sequence[Tensor]]) -> tuple[Tensor, dict[str, list[Tensor]]]:
+        """Losses of all examples under given masks, and the slopes of their sum there."""
+        with frozen(self.module), torch.enable_grad():
+            outputs = self._watched({name: _given(part) for name, part in leaves.items()}, None, None)
+            self.spent += 1 + BACKWARD
+            sums, _ = parts(self.loss, outputs, self.batch.targets)
+            return sums.detach(), _slopes(sums.sum(), leaves)
+
+    def _watched(
+        self,
+        masks: Mapping[str, Mask],
+        recording: Recording | None,
+        on_call: OnCall | None,
+        replay: tuple[Recording, int] | None = None,
+    ) -> Tensor:
+        def switch(site: str, rate: float) -> float | Mask | None:
+            return masks.get(site, _quiet) if site in self.laws else 0.0
+
+        outputs, _ = watched(
+            self.module,
+            lambda: run(self.module, self.batch),
+            switch,
+            layers=self.layers,
+            on_call=on_call,
+            recording=recording,
+            replay=replay,
+        )
+        assert isinstance(outputs, Tensor)
+        return outputs
+
+
+def _quiet(source: Tensor) -> None:
+    return None
+
+
+def _given(part: Sequence[Tensor]) -> Mask:
+    waiting = iter(part)
+    return lambda source: next(waiting)
+
+
+def _leaf(law: Law, leaves: dict[str, list[Tensor]]) -> Mask:
+    def mask(source: Tensor) -> Tensor:
+        leaf = torch.ones(law.shape(source), dtype=source.dtype, device=source.device, requires_grad=True)
+        leaves.setdefault(law.name, []).append(leaf)
+        return leaf
+
+    return mask
+
+
+def _slopes(total: Tensor, leaves: Mapping[str, Sequence[Tensor]]) -> dict[str, list[Tensor]]:
+    flat = [leaf for part in leaves.values() for leaf in part]
+    found = iter(torch.autograd.grad(total, flat, retain_graph=True, allow_unused=True))
+    return {
+        name: [torch.zeros_like(leaf) if (slope := next(found)) is None else slope for leaf in part]
+        for name, part in leaves.items()
+    }
+
+
+def _axis(slopes: Sequence[Tensor], weighted: Sequence[Tensor], chances: Tensor) -> int | None:
+    """Where the examples are: weighing the examples must weigh the slopes in the same way.
+
+    Examples may come first in an axis that holds more (heads, windows). None where no axis fits: a mask reaches several
+    examples.
+    """
+    count = len(chances)
+    for axis in range(slopes[0].ndim):
+        if any(slope.ndim <= axis or slope.shape[axis] % count for slope in slopes):
+            continue
+        for slope, other in zip(slopes, weighted, strict=True):
+            rows = slope.double().movedim(axis, 0).reshape(count, -1) * chances.to(slope.device)[:, None]
+            wanted = other.double().movedim(axis, 0).reshape(count, -1)
+            if float((rows - wanted).abs().max()) > AGREES * float(wanted.abs().max()):
+                break
+        else:
+            return axis
+    return None
+
+
+@contextmanager
+def frozen(module: nn.Module) -> Iterator[None]:
+    """No parameter asks for a gradient for a while: only masks do."""
+    asking = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    try:
+        for parameter in asking:
+            parameter.requires_grad_(False)
+        yield
+    finally:
+        for parameter in asking:
+            parameter.requires_grad_(True)
+
+
+def draw(law: Law, base: Base, rate: float, generator: torch.Generator) -> list[Tensor]:
+    """Masks of a site, in the shapes that the base run showed."""
+    return [law.draw(leaf.detach(), rate, generator) for leaf in base.leaves[law.name]]
+
+
+def spread(base: Base, site: str, pattern: Tensor) -> list[Tensor] | None:
+    """The same mask for all examples, from the multipliers of one; None where a site's masks are not that simple."""
+    leaves, axis = base.leaves[site], base.axes.get(site)
+    if len(leaves) != 1 or axis is None or leaves[0].shape[axis] != len(base.sums):
+        return None
+    mask = torch.empty_like(leaves[0], requires_grad=False)
+    rows = mask.movedim(axis, 0)
+    rows.copy_(pattern.to(mask).reshape(rows.shape[1:]))
+    return [mask]
+
+
+def units(base: Base, site: str) -> int | None:
+    """How many independent coins an example has at a site, if its masks have the examples as one axis."""
+    leaves, axis = base.leaves.get(site, []), base.axes.get(site)
+    if len(leaves) != 1 or axis is None or leaves[0].shape[axis] != len(base.sums):
+        return None
+    return math.prod(leaves[0].shape) // len(base.sums)

@@ -1,0 +1,153 @@
+"""Draws with the gradient control: unbiased, narrower than plain draws, covering, and within the budget."""
+
+import pytest
+import torch
+from cases import normal
+from networks import seeded
+from torch import nn
+
+from droptics.audits import audit
+from droptics.audits.batches import Batch
+from droptics.audits.control import Guess, remainder, share_out
+from droptics.audits.measuring import Mean
+from droptics.audits.runs import Law, Runs
+from droptics.losses import CrossEntropy
+
+
+class Layer(nn.Module):
+    """A transformer block by hand: attention and two layers, with three places that drop."""
+
+    def __init__(self, width, rate):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, 2, dropout=rate, batch_first=True)
+        self.first, self.second = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+        self.one, self.two = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.after_attention, self.after_layers = nn.Dropout(rate), nn.Dropout(rate)
+
+    def forward(self, x):
+        x = self.one(x + self.after_attention(self.attention(x, x, x, need_weights=False)[0]))
+        return self.two(x + self.after_layers(self.second(nn.functional.gelu(self.first(x)))))
+
+
+class Encoder(nn.Module):
+    def __init__(self, layers=2, width=16, words=30, rate=0.1):
+        super().__init__()
+        self.embed, self.drop = nn.Embedding(words, width), nn.Dropout(rate)
+        self.layers = nn.ModuleList(Layer(width, rate) for _ in range(layers))
+        self.last, self.head = nn.Dropout(rate), nn.Linear(width, 2)
+
+    def forward(self, words):
+        x = self.drop(self.embed(words))
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(self.last(x.mean(1)))
+
+
+def made(layers=2):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return Encoder(layers)
+
+
+def sentences(count=32):
+    words = torch.randint(0, 30, (count, 6), generator=torch.Generator().manual_seed(1))
+    return words, (words.sum(1) % 2)
+
+
+def test_remainders_are_unbiased_and_narrow():
+    module, (x, y) = made(), sentences(16)
+    laws = {name: Law(name, 0.1, "entry") for name in ("drop", "layers.0.after_layers")}
+    runs = Runs(module, Batch((x,), {}, y, len(x)), CrossEntropy(), laws, {})
+    base, generator = runs.base(), torch.Generator().manual_seed(0)
+    assert base.axes == {"drop": 0, "layers.0.after_layers": 0}
+    law = laws["layers.0.after_layers"]
+    pairs = [remainder(runs, base, [law], generator) for _ in range(60)]
+    rest, plain = (torch.stack([pair[k].mean() for pair in pairs]) for k in (0, 1))
+    gap = (rest - plain).mean()
+    assert abs(float(gap)) <= 5 * float((rest - plain).std()) / 60**0.5
+    assert float(plain.var()) > 5 * float(rest.var())
+
+
+def test_every_site_is_a_tensor_of_masks_in_training_mode():
+    """Fused attention whose rate is zero in evaluation mode is found and measured like the others."""
+    report = audit(made(), sentences(), progress=False, rates=())
+    names = [item.site.name for item in report.sites]
+    assert len(names) == 2 + 2 * 3
+    assert "layers.0.attention.attention_dropout" in names
+    assert all("gradient control" in item.penalty.method for item in report.sites)
+
+
+@pytest.mark.parametrize("budget", [20, 40, 60])
+def test_the_budget_is_kept(budget):
+    report = audit(made(), sentences(), budget=budget, progress=False)
+    assert report.passes <= budget + 1
+    single = audit(made(), sentences(), budget=1, progress=False)
+    assert all(item.penalty.upper > item.penalty.lower for item in single.sites)
+    assert single.passes < 20
+
+
+def test_draws_go_to_sites_that_they_resolve_and_then_to_the_widest():
+    guesses = {"near": Guess(1.0, 0.1), "wide": Guess(1.0, 5.0), "quiet": Guess(1.0, 0.0)}
+    costs = dict.fromkeys(guesses, 1.0)
+    found = share_out(guesses, costs, 12, dict.fromkeys(guesses, 1))
+    assert found["quiet"] == 1
+    assert found["near"] == 2
+    assert found["wide"] == 9
+
+
+@pytest.mark.slow
+def test_intervals_cover():
+    """99 % intervals of every site over seeds, against many draws; at least 98 % of them cover."""
+    module, data = made(1), sentences(24)
+    truth = audit(module, data, draws=300, rates=(), progress=False, seed=999)
+    covered = []
+    for seed in range(20):
+        report = audit(module, data, budget=25, rates=(), progress=False, seed=seed)
+        for item, known in zip(report.sites, truth.sites, strict=True):
+            slack = known.penalty.upper - known.penalty.lower
+            covered.append(item.penalty.lower - slack <= known.penalty.value <= item.penalty.upper + slack)
+    assert sum(covered) >= 0.98 * len(covered)
+
+
+@pytest.mark.parametrize("draws", [1, 2, 4])
+def test_intervals_of_heavy_tails_cover(draws):
+    """Examples of very different spread, as trained networks have them: squares of normal numbers."""
+    generator = torch.Generator().manual_seed(1)
+    scales = torch.randn(64, generator=generator, dtype=torch.float64).exp()
+    hits = 0
+    for _ in range(400):
+        mean = Mean()
+        drawn = torch.randn(draws, 64, generator=generator, dtype=torch.float64).square() * scales
+        mean.add_rows(drawn, torch.ones(64, dtype=torch.float64))
+        number = mean.number(0.99)
+        hits += number.lower <= float(scales.mean()) <= number.upper
+    assert hits >= 0.97 * 400
+
+
+def test_one_number_per_batch_is_still_measured():
+    """A loss of one number: draws are the only measurements, and there are enough of them."""
+
+    def loss(outputs, targets):
+        return nn.functional.cross_entropy(outputs, targets) ** 2
+
+    report = audit(made(1), sentences(), loss, progress=False, rates=())
+    assert all(item.penalty.upper > item.penalty.lower for item in report.sites)
+
+
+def test_sites_of_sequences_first_find_their_examples():
+    module = seeded(
+        nn.Sequential(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1), nn.LSTM(8, 8, 2, dropout=0.2))
+    ).double()
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.head = module, nn.Linear(8, 2).double()
+
+        def forward(self, x):
+            return self.head(self.inner(x.transpose(0, 1))[0].mean(0))
+
+    x, y = normal(9, 5, 8, seed=1), normal(9, 2, seed=2)
+    report = audit(Whole(), (x, y), draws=4, rates=(), progress=False)
+    assert len(report.sites) == 5
+    assert all("gradient control" in item.penalty.method for item in report.sites)
