@@ -40,7 +40,8 @@ class UnitTally:
         if self.norms is None:
             return Units(len(self.energies), dead, (), float("nan"), float("nan"))
         flows = self.norms * self.energies.sqrt()
-        even = float(evenness(flows)) if bool((flows > 0).any()) else float("nan")
+        sound = bool(torch.isfinite(flows).all()) and bool((flows > 0).any())
+        even = float(evenness(flows)) if sound else float("nan")
         # equal flows of the same sum pay (sum)^2 / width; the ratio to what these pay is 1 / evenness^2
         imbalance = even**-2 - 1 if even > 0 else float("nan")
         return Units(len(flows), dead, flows.tolist(), even, imbalance)

@@ -19,7 +19,7 @@ from torch.nn import functional
 Masking = Callable[[Tensor], Tensor]
 
 
-def attention(
+def attention(  # parameters: those of the function that it stands for
     query: Tensor,
     key: Tensor,
     value: Tensor,
