@@ -82,6 +82,9 @@ class Recommender(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.users, self.items = nn.Embedding(943, 32), nn.Embedding(1682, 32)
+        with torch.no_grad():
+            self.users.weight.mul_(0.1)
+            self.items.weight.mul_(0.1)
         self.embedded, self.hidden = nn.Dropout(0.5), nn.Dropout(0.5)
         self.first, self.last = nn.Linear(64, 64), nn.Linear(64, 1)
 
@@ -116,7 +119,10 @@ TASKS = {
         Fit(epochs=20, batch_size=50, stop="last", looks=1),
     ),
     "movielens": Task(
-        ratings, Recommender, ("embedded", "hidden"), Fit(epochs=8, batch_size=300, stop="last", looks=1)
+        ratings,
+        Recommender,
+        ("embedded", "hidden"),
+        Fit(epochs=8, batch_size=300, step_size=3e-3, stop="last", looks=1),
     ),
 }
 
