@@ -76,6 +76,8 @@ def linear_attack(model: Model | Function, inputs: Rows, targets: ClassNumbers, 
 def smallest_margins(model: Model | Function, inputs: Rows, targets: ClassNumbers, threat: Threat) -> Tensor:
     """The smallest margin (n,) an affine model can be brought to within the threat; exact.
 
+    Without a box it is min_{c != y} z_y - z_c - radius ||w_y - w_c||, in the dual norm.
+
     Cost: one gradient per output, then O(n classes features). Claim: thesis-eq6.3.
     """
     check_arguments(smallest_margins, locals())

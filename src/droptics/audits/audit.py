@@ -87,6 +87,8 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
     The method of every number says which it is.
     The module, its modes, buffers, gradients and all random states are as before, also after an exception.
 
+    Claim: none, exact parts say which formula they are, the others have an interval.
+
     Args:
         module: Any torch module; it may return a tensor, a tuple or a dictionary.
         data: A Sample, a pair (inputs, targets), a Dataset of examples, a graph of PyTorch Geometric, or a loader that

@@ -18,7 +18,10 @@ from droptics.audits.report import Report
 
 
 def audit_numbers(report: Report) -> dict[str, float]:
-    """The numbers worth a curve: `dropout/<site>/penalty_share`, `imbalance`, `coadaptation`, and the totals."""
+    """The numbers worth a curve: `dropout/<site>/penalty_share`, `imbalance`, `coadaptation`, and the totals.
+
+    Cost: O(sites). Claim: none, a reading of the report.
+    """
     check_arguments(audit_numbers, locals())
     numbers = {
         "dropout/clean_loss": report.clean_loss,
@@ -49,6 +52,8 @@ def lightning_callback(data: object, loss: Any = None, *, every: Count = 1, **op
     """A PyTorch Lightning callback that audits the module on `data` after every `every`-th training epoch.
 
     Numbers go to the module's own logger through `log_dict`. `options` are passed to `audit`.
+
+    Cost: an audit each time. Claim: none, it calls `audit`.
     """
     check_arguments(lightning_callback, locals())
 
@@ -76,6 +81,8 @@ def huggingface_callback(
     """A callback for the Hugging Face Trainer that audits the model on `data` after every `every`-th epoch.
 
     Numbers are appended to the trainer's log history and handed to `log` if given. `options` are passed to `audit`.
+
+    Cost: an audit each time. Claim: none, it calls `audit`.
     """
     check_arguments(huggingface_callback, locals())
 

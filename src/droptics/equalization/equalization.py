@@ -24,7 +24,10 @@ M = TypeVar("M", bound=Model)
 
 @checked_rules
 def equalize_rule(model: Model, data: Data, masks: MaskLaw) -> Model:
-    """A model of the same shape and map with the least penalty."""
+    """A model of the same shape and map with the least penalty.
+
+    Cost: that of `equalize`. Claim: none, a rule of one family.
+    """
     raise NoClosedForm(f"no equalized network is known for {type(model).__name__}")
 
 
@@ -34,6 +37,8 @@ def equalize(model: M, data: Data, masks: MaskLaw) -> M:
     Two layers under dropout: every unit contributes the same share || W E[x x^T]^(1/2) ||_* / width (unequal rates:
     the shares that suit the rates). DropBlock: balanced blocks. Deep linear networks: the shares of the exact induced
     penalty.
+
+    Cost: that of `induced`, and O(width^2 (inputs + outputs)) for the rotation.
     """
     check_arguments(equalize, locals())
     check_triple(model, data, masks)
@@ -48,6 +53,8 @@ def imbalance(model: Model, data: Data, masks: MaskLaw) -> Tensor:
     Zero iff the model is equalized in the strong sense, which for DeepLinear needs a map of rank at most one.
     Zero when both vanish, infinite when only the envelope does (a zero map from factors that are not zero). One
     number per model of a batch.
+
+    Cost: those of `penalty` and `envelope`.
     """
     check_arguments(imbalance, locals())
     above = penalty(model, data, masks).value

@@ -39,6 +39,8 @@ def order_gaps(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
 
     LB_l = e_l(1/d) ||W E[x x^T]^(1/2)||_*^2 with the elementary symmetric sums e_l of the inverse widths; powers of the
     rates cancel, and rates may differ between layers. All gaps are zero iff the network is equalized (thesis-def5).
+
+    Cost: those of `sub_penalties` and `envelope`.
     """
     check_arguments(order_gaps, locals())
     moments = _moments(data)
@@ -55,6 +57,8 @@ def gap_condition(data: Data, masks: MaskLaw) -> GapCondition:
     """The gap condition of the deep optimum: sigma_1 - sigma_2 >= sigma_2 / nu (thesis-thm10).
 
     Sufficient, not necessary, for a rank-one optimum; for one hidden layer no gap is needed (thesis-sec1.3.1-gap).
+
+    Cost: a whitening O(n d^2 + d^3) and one singular value decomposition.
     """
     check_arguments(gap_condition, locals())
     moments = _moments(data)

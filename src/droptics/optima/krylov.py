@@ -43,6 +43,8 @@ def optimum_of_map(
     vectors. Dense maps with a side of at most 400 are decomposed directly. Cost: two products with `block` columns per
     step, and O((rows + columns) size^2) for a basis of that size.
 
+    Claim: mianjy2018-thm3.6.
+
     Args:
         matrix: Tensor (dense or sparse, any device), NumPy array, SciPy sparse matrix or LinearOperator.
         masks: A law with independent units; its size is the width.

@@ -180,6 +180,8 @@ def optimal_factors(
     such that diag(A^T S A) is constant, and D diagonal and non-singular. So: multiply an optimal pair by any rotation,
     equalize again (an equalized product stays as it is), rescale the nodes. Tied networks have D = diag(+-1).
 
+    Cost: O((inputs + outputs) width^2).
+
     Args:
         optimum: A certified optimum of TwoLayerLinear or Autoencoder under independent units with one rate.
         rotation: Orthogonal (width, width); the identity by default.

@@ -68,6 +68,8 @@ def second_order(model: Model, data: Data, masks: MaskLaw, loss: Loss) -> Approx
     Conditions: the loss is twice differentiable in the multipliers (through a ReLU: almost everywhere, where the
     kink itself contributes nothing). Cost: a closed formula on a LastLayer; else a second directional derivative per
     unit (per eigenvector of Cbar for correlated units), in batches.
+
+    Claim: none, a Taylor expansion, exact where it ends.
     """
     check_arguments(second_order, locals())
     check_triple(model, data, masks)

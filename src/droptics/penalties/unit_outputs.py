@@ -38,7 +38,10 @@ class UnitOutputs(NamedTuple):
 def unit_outputs(model: Model, inputs: Inputs) -> UnitOutputs:
     """What every unit adds to the outputs, for families linear in the mask; one rule per family (droptics-predictive).
 
-    A family whose outgoing weights depend on the example returns features of ones and a head with all examples.
+    These are the g_j(x) of f(x; z) = sum_j z_j g_j(x). A family whose outgoing weights depend on the example
+    returns features of ones and a head with all examples.
+
+    Cost: one pass up to the masked layer.
     """
     raise NoClosedForm(
         f"the outputs of {type(model).__name__} are not known to be linear in the mask, so there is no closed form "
@@ -47,7 +50,10 @@ def unit_outputs(model: Model, inputs: Inputs) -> UnitOutputs:
 
 
 def is_linear_in_masks(model: Model) -> bool:
-    """Whether the family has a rule, so that its outputs are known to be linear in the mask."""
+    """Whether the family has a rule, so that its outputs are known to be linear in the mask.
+
+    Cost: nothing is computed. Claim: none, a reading of the rules.
+    """
     check_arguments(is_linear_in_masks, locals())
     return unit_outputs.dispatch(type(model)) is not unit_outputs.dispatch(Model)
 

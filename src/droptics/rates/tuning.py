@@ -73,6 +73,8 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
 
     The module, its modes, buffers, gradients and all random states are as before, also after an exception.
 
+    Claim: none, rates are chosen on held-out data, and the answer says how sure it is.
+
     Args:
         module: Any module that `audit` can read; its weights are those that every copy starts from. Or an estimator
             of the library with a parameter `drop`, which is fitted at every rate.

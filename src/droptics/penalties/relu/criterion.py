@@ -163,6 +163,8 @@ def relu_cost(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss = Squar
 
     Exact for depth 2; for deeper networks the number of outcomes is estimated by random descents (Knuth 1975), which
     is unbiased for independent coins.
+
+    Cost: a count for depth 2, random descents beyond. Claim: none, a count, or an unbiased estimate of one.
     """
     check_arguments(relu_cost, locals())
     return _cost(_plans(model, sample, masks, loss), sample, ClosedForm().memory)
