@@ -248,6 +248,11 @@ CALLS: dict[str, dict[str, Any]] = {
     "evidence.Comparison": {"left": lambda: 1.0, "relation": lambda: "==", "right": lambda: 1.0},
     "evidence.compare": {"left": lambda: 1.0, "relation": lambda: "==", "right": lambda: 1.0},
     "evidence.engine": {"name": lambda: "local"},
+    "layers.explicit_consistency": {
+        "module": lambda: nn.Sequential(
+            droptics.ExplicitDropout(0.5, nn.Linear(3, 2), droptics.CrossEntropy(), "sampled")
+        )
+    },
     "explicit_penalty": {"module": lambda: nn.Sequential(droptics.ExplicitDropout(0.5, nn.Linear(3, 2)))},
     "landscapes.critical_points": {
         "family": lambda: Autoencoder,

@@ -2,7 +2,15 @@
 
 from droptics.layers.drop_block import DropBlock, realized_rates
 from droptics.layers.drop_connect import DropConnect
-from droptics.layers.explicit import ExplicitDropout, explicit_penalty
+from droptics.layers.explicit import ExplicitDropout, explicit_consistency, explicit_penalty
 from droptics.layers.variance_head import VarianceHead
 
-__all__ = ["DropBlock", "DropConnect", "ExplicitDropout", "VarianceHead", "explicit_penalty", "realized_rates"]
+__all__ = [
+    "DropBlock",
+    "DropConnect",
+    "ExplicitDropout",
+    "VarianceHead",
+    "explicit_consistency",
+    "explicit_penalty",
+    "realized_rates",
+]

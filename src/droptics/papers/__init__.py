@@ -17,6 +17,7 @@ from droptics.evidence.figures import Artifact, Figure, Scale
 from droptics.evidence.figures import reproduce as reproduce_figures
 from droptics.evidence.gallery import build_gallery
 from droptics.papers.droptics_own.claims import CLAIMS as OWN
+from droptics.papers.droptics_own.entropy_claims import CLAIMS as OWN_ENTROPY
 from droptics.papers.droptics_own.figures import FIGURES as OWN_FIGURES
 from droptics.papers.droptics_own.predictive_claims import CLAIMS as OWN_PREDICTIVE
 from droptics.papers.helmbold2017.claims import CLAIMS as HELMBOLD
@@ -63,7 +64,7 @@ PAPERS: tuple[Paper, ...] = (
         "droptics",
         "Our own results",
         "Results of this library beyond the papers; each says how far it is proved.",
-        OWN + OWN_PREDICTIVE,
+        OWN + OWN_PREDICTIVE + OWN_ENTROPY,
         OWN_FIGURES,
     ),
 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,8 +25,9 @@ from droptics.checks import is_transformed, wants_derivative
 from droptics.data import Sample, average
 from droptics.estimates import Estimate
 from droptics.masks import MaskLaw
-from droptics.penalties.factors import LARGE, Coins, Factor, Moves, factors
+from droptics.penalties.factors import Coins, Factor, Moves, factors, large
 
+T = TypeVar("T")
 # Elements of the largest intermediate tensor: a few of them stay in the cache of a core.
 ROOM = 2**18
 
@@ -71,7 +72,24 @@ def certified_bounds(moves: Moves, masks: MaskLaw, condition: int = 0) -> Bounds
     return Bounds(*(torch.cat(parts, -1) for parts in zip(*found, strict=True)))
 
 
-def _recomputed(function: Callable[[], Bounds], moves: Moves) -> Bounds:
+def upper_bounds(moves: Moves, masks: MaskLaw) -> Tensor:
+    """log(1 + M1) alone, (..., n), in the precision of `moves`: what training on the upper bound needs."""
+    count = moves.features.shape[-2]
+    step = max(1, 16 * ROOM // moves.elements)
+
+    def one(start: int) -> Tensor:
+        outputs, contributions = moves.part(start, min(start + step, count))
+        logs = torch.log_softmax(outputs, -1)
+        cumulants = sum(part.centered(logs.exp()).cumulant() for part in factors(masks, contributions))
+        assert isinstance(cumulants, Tensor)
+        return _log_mean(logs, cumulants)
+
+    if count <= step:
+        return one(0)
+    return torch.cat([_recomputed(partial(one, start), moves) for start in range(0, count, step)], -1)
+
+
+def _recomputed(function: Callable[[], T], moves: Moves) -> T:
     """The graph of all chunks would be many times the data: each is computed again when its derivative is asked for."""
     wanted = wants_derivative(moves.offset, moves.features, moves.head) and torch.is_grad_enabled()
     if not wanted or is_transformed():
@@ -126,11 +144,11 @@ def _bounds(outputs: Tensor, parts: Sequence[Factor], rounding: Tensor) -> Bound
     singles = sum(part.cumulant() for part in moved)
     assert isinstance(singles, Tensor)
     upper = _log_mean(logs, singles)
-    first = torch.expm1(upper.clamp_max(LARGE))
+    first = torch.expm1(upper.clamp_max(large(upper)))
     left, right = torch.triu_indices(*(2 * [outputs.shape[-1]]), device=outputs.device)
     pairs = sum(part.pair_cumulant(left, right) for part in moved)
     assert isinstance(pairs, Tensor)
-    wild = (upper > LARGE / 2) | (pairs.amax(-1) > LARGE)
+    wild = (upper > large(upper) / 2) | (pairs.amax(-1) > large(pairs))
     for part in moved:
         wild = wild | part.overflows()
     twice = torch.where(left == right, 1.0, 2.0).to(chances)

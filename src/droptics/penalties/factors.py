@@ -6,6 +6,7 @@ does every E exp(w . d) = prod_f E exp(w . d_f), real w for certified bounds and
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -19,8 +20,6 @@ from droptics.penalties.unit_outputs import unit_outputs
 
 # Masks of a law that is written out.
 LISTED = 4096
-# Exponents beyond this are not multiplied with each other: their products would overflow.
-LARGE = 300.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +63,17 @@ class Coins:
         """Log E exp(d_k), (..., outputs)."""
         drop, strength = self.drop.unsqueeze(-2), self.strength.unsqueeze(-2)
         falls, stays = -self.values, strength * self.values
-        large = torch.maximum(falls, stays) > LARGE
-        near = torch.where(large, torch.zeros_like(falls), self.values)
+        far = torch.maximum(falls, stays) > large(self.values)
+        near = torch.where(far, torch.zeros_like(falls), self.values)
         small = torch.log1p(drop * excess(-near) + (1 - drop) * excess(strength * near))
         # a coin that never falls has no logarithm, and its other side is certain
         log_drop = drop.clamp_min(torch.finfo(drop.dtype).tiny).log()
         wide = torch.logaddexp(log_drop + falls, torch.log1p(-drop) + stays)
-        return torch.where(large, wide, small).sum(-1)
+        return torch.where(far, wide, small).sum(-1)
 
     def overflows(self) -> Tensor:
-        """Whether `pair_cumulant` would multiply numbers beyond `LARGE`, (...)."""
-        return (self.strength.clamp_min(1) * self.values.abs().amax(-2)).amax(-1) > LARGE
+        """Whether `pair_cumulant` would multiply numbers that are too `large`, (...)."""
+        return (self.strength.clamp_min(1) * self.values.abs().amax(-2)).amax(-1) > large(self.values)
 
     def pair_cumulant(self, left: Tensor, right: Tensor) -> Tensor:
         """Log E exp(d_k + d_l) for pairs k = left, l = right, (..., pairs)."""
@@ -125,7 +124,7 @@ class Normals:
         return 0.5 * (self.values.square() * self.variance).sum(-1)
 
     def overflows(self) -> Tensor:
-        return self.reach > LARGE
+        return self.reach > large(self.values)
 
     def pair_cumulant(self, left: Tensor, right: Tensor) -> Tensor:
         return 0.5 * ((self.values[..., left, :] + self.values[..., right, :]).square() * self.variance).sum(-1)
@@ -163,7 +162,7 @@ class Listed:
         return torch.logsumexp(self.moves + self._logs(), -1)
 
     def overflows(self) -> Tensor:
-        return self.reach > LARGE
+        return self.reach > large(self.moves)
 
     def pair_cumulant(self, left: Tensor, right: Tensor) -> Tensor:
         return torch.logsumexp(self.moves[..., left, :] + self.moves[..., right, :] + self._logs(), -1)
@@ -223,6 +222,11 @@ def has_factors(law: MaskLaw) -> bool:
     count = law.support_count
     known = factors.dispatch(type(law)) is not factors.dispatch(MaskLaw)
     return known or (count is not None and count <= LISTED)
+
+
+def large(values: Tensor) -> float:
+    """Exponents beyond this are not multiplied with each other: the products would overflow (300 in float64)."""
+    return 0.42 * math.log(torch.finfo(values.dtype).max)
 
 
 def excess(exponent: Tensor) -> Tensor:

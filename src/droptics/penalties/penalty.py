@@ -47,7 +47,8 @@ def penalty(
 
     Cost: ClosedForm O(n units outputs) for uncorrelated units; Enumerate and MonteCarlo one evaluation per mask;
     SecondOrder one Hessian of `units` variables.
-    Claims: mianjy2018-lemA.1, pal2020-lem2.1, pal2020-lem3.1, thesis-prop8, thesis-prop3, thesis-prop5.
+    Claims: mianjy2018-lemA.1, pal2020-lem2.1, pal2020-lem3.1, thesis-prop8, thesis-prop3, thesis-prop5,
+    droptics-certified, droptics-logistic.
 
     >>> import torch
     >>> from droptics.data import Moments
@@ -236,7 +237,7 @@ def _margin(moves: Moves) -> Moves:
 
 
 def _logistic(model: Model, data: Data, masks: MaskLaw, loss: Loss) -> Estimate:
-    """Exact by Fourier for the loss of one margin."""
+    """Exact by Fourier for the loss of one margin (droptics-logistic)."""
     if not _is_binary(model, loss) or not is_linear_in_masks(model):
         bounded = "Certified(), " if isinstance(loss, CrossEntropy) and is_linear_in_masks(model) else ""
         raise NoClosedForm(
