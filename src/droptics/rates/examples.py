@@ -33,7 +33,7 @@ class Examples:
         """Read a Sample, a pair (inputs, targets) or a loader once; its batches are joined where shapes allow it."""
         try:
             read = list(batches(data, device, 2**31))
-        except ValueError as problem:
+        except (ValueError, TypeError) as problem:
             raise ValueError(f"{name}: {problem}") from problem
         whole = _join(read)
         return Examples(tuple(read), joined=False) if whole is None else Examples((whole,), joined=True)

@@ -63,9 +63,10 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
     """Which rate, at each site of this module: a scan of tied rates by copies that differ in nothing but the rate.
 
     Copies start from the module's own weights, see the same batches in the same order, and drop a unit where one and
-    the same uniform number is below their rate. What is left between two copies is what the rate does, and their
-    validation losses are compared example by example. The answer is the best rate that all sites share, which rates
-    cannot be told apart from it, and a verdict: "resolved", "flat" (nothing is gained) or "at the edge" (of the scan).
+    the same uniform number is below their rate (droptics-shared-masks). What is left between two copies is what the
+    rate does, and their validation losses are compared example by example. The answer is the best rate that all sites
+    share, which rates cannot be told apart from it, and a verdict: "resolved", "flat" (nothing is gained) or "at the
+    edge" (of the scan).
 
     With `split="factorial"` copies at the two levels `log-odds +- 0.7` around the tied answer (4, 8 or 12 for up to
     3, 7 or 11 sites) show the effect of each site; sites beyond two standard errors move, by a Newton step within the
@@ -103,6 +104,8 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
     """
     check_arguments(tune_rates, locals())
     begin, rates = time.perf_counter(), _scan(scan)
+    if isinstance(fit, nn.Module):
+        raise ValueError(f"fit must be a Fit or a function (module, train, seed), got the module {type(fit).__name__}")
     if not isinstance(module, nn.Module):
         if fit is not None or split is not None or sites is not None or groups or store is not None:
             raise ValueError("module is an estimator with one rate: leave out fit, split, sites, groups and store")
