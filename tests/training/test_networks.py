@@ -29,7 +29,7 @@ from droptics.training import (
     train_lazy,
 )
 from droptics.training.objectives import StepData
-from droptics.training.trainees import Trainee, head_penalty
+from droptics.training.trainees import head_penalty, trainee_rule
 
 WIDTH = 10
 
@@ -78,9 +78,9 @@ def test_networks_end_with_the_reduced_layer(make, channels, size):
 def test_penalized_last_layer_is_the_criterion_and_the_mean_of_dropout(law):
     data = pictures()
     model = LastLayer.of(small_net())
-    trainee = Trainee(model)
+    trainee = trainee_rule(model)
     batch = StepData(data.inputs, data.targets)
-    value = trainee.penalized(Plain().loss, batch, law)
+    value = trainee.penalized(Plain().loss, batch, law, None)
     torch.testing.assert_close(value.detach(), criterion(model, data, law).value.detach())
     mean = 0.0
     with torch.no_grad():
@@ -247,7 +247,7 @@ def test_adversarial_training_raises_robust_accuracy_and_resumes(tmp_path):
     robust = train(start, data, Adversarial(threat, method, Logistic()), **options)
 
     def worst(model):
-        trainee = Trainee(model)
+        trainee = trainee_rule(model)
         batch = StepData(data.inputs, data.targets, generators=(rng(3),))
         return float(Adversarial(threat, Pgd(Logistic(), steps=20), Logistic()).value(trainee.forward, batch).detach())
 

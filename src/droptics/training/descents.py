@@ -12,15 +12,14 @@ from torch import Tensor
 from droptics.data import Data, Moments, Sample
 from droptics.losses import Squared
 from droptics.masks import MaskLaw, Product
-from droptics.models import Autoencoder, LastLayer, Model, TwoLayerLinear
-from droptics.penalties import criterion
+from droptics.models import Autoencoder, Model, TwoLayerLinear
 from droptics.penalties.evaluation import data_inputs, data_targets, data_weights
 from droptics.training.draws import Draws
 from droptics.training.exact import gradient_rule
 from droptics.training.kernels import run_kernel
 from droptics.training.objectives import Dropout, Objective, Penalized, Plain, Stacked, StepData
 from droptics.training.settings import Settings
-from droptics.training.trainees import Trainee, rebuild
+from droptics.training.trainees import Trainee, rebuild, trainee_rule
 
 
 class Descent(abc.ABC):
@@ -107,7 +106,7 @@ class TorchDescent(Descent):
 
     def __init__(self, model: Model, data: Data, objective: Objective, settings: Settings) -> None:
         batched, optimizer = settings.batch_size is not None, settings.optimizer
-        self._trainee = Trainee(model, settings.frozen)
+        self._trainee = trainee_rule(model, settings.frozen)
         self._objective = objective
         self._decay = settings.decay
         self._max_norm = settings.max_norm
@@ -186,10 +185,8 @@ class TorchDescent(Descent):
             return self._exact()
         if isinstance(self._objective, Penalized):
             assert self._masks is not None
-            if self._fixed is None or isinstance(self._trainee.view, LastLayer):
-                value = self._trainee.penalized(self._objective.loss, batch, self._masks)
-            else:
-                value = criterion(self._trainee.view, self._data, self._masks).value
+            whole = None if self._fixed is None else self._data
+            value = self._trainee.penalized(self._objective.loss, batch, self._masks, whole)
         else:
             value = self._objective.value(self._trainee.forward, batch)
         value.sum().backward()

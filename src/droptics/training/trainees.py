@@ -5,15 +5,18 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import singledispatch
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from droptics.data import Data
+from droptics.losses import Loss
 from droptics.masks import MaskLaw
 from droptics.models import Factorization, LastLayer, Model
 from droptics.models.modules import hooked
-from droptics.penalties import UnitOutputs
+from droptics.penalties import UnitOutputs, criterion
 from droptics.penalties.closed_form import OutputGram
 from droptics.training.objectives import StepData, mean_loss
 
@@ -31,19 +34,19 @@ def rebuild(model: Model, tensors: Sequence[Tensor]) -> Model:
     return changed
 
 
+@singledispatch
+def trainee_rule(model: Model, frozen: Sequence[int] = ()) -> Trainee:
+    """The model while it is being trained; families whose weights are not just tensors have rules of their own."""
+    return Trainee(model, frozen)
+
+
 class Trainee:
     """Trainable copies of a model's tensors; the caller's model is never touched."""
 
     def __init__(self, model: Model, frozen: Sequence[int] = ()) -> None:
         self.lead = bool(model.batch_shape)
         self.runs = model.batch_shape.numel() if self.lead else 1
-        if isinstance(model, LastLayer):
-            model = _copied(model)
-            self.tensors: list[Tensor] = list(model.module.parameters())
-            trainable = [i for i, tensor in enumerate(self.tensors) if tensor.requires_grad]
-        else:
-            self.tensors = _expanded(model)
-            trainable = list(range(len(self.tensors)))
+        self.tensors, trainable = self._own(model)
         if any(not 0 <= index < len(self.tensors) for index in frozen):
             raise ValueError(f"frozen must be indices of the {len(self.tensors)} weights, got {tuple(frozen)}")
         self.leaves = [self.tensors[i] for i in trainable if i not in set(frozen)]
@@ -51,12 +54,17 @@ class Trainee:
             raise ValueError("frozen leaves nothing to train")
         for i, tensor in enumerate(self.tensors):
             tensor.requires_grad_(i in set(trainable) - set(frozen))
-        self.view = model if isinstance(model, LastLayer) else rebuild(model, self.tensors)
+
+    def _own(self, model: Model) -> tuple[list[Tensor], list[int]]:
+        """Copies of all tensors, and which of them may be trained; sets `view`, the model that they make up."""
+        tensors = _expanded(model)
+        self.view = rebuild(model, tensors)
+        return tensors, list(range(len(tensors)))
 
     @property
     def buffers(self) -> list[Tensor]:
-        """State of a module that is not trained by gradients, such as running means."""
-        return list(self.view.module.buffers()) if isinstance(self.view, LastLayer) else []
+        """State that is not trained by gradients, such as running means."""
+        return []
 
     def matrices(self) -> list[Tensor]:
         """The trainable weight matrices (not the biases): what weight decay acts on."""
@@ -66,37 +74,78 @@ class Trainee:
         """Outputs (runs, examples, outputs) of the current weights, with their graph; of one run where one is named."""
         if run is not None:
             return rebuild(self.view, [tensor[run] for tensor in self.tensors]).outputs(inputs, multipliers)
-        if isinstance(self.view, LastLayer):
-            return _module_outputs(self.view, inputs, multipliers)[0]
-        if isinstance(self.view, Factorization) and inputs.ndim == 3 and not inputs.is_floating_point():
-            contributions = _entries(self.view, inputs)
-            return (contributions if multipliers is None else contributions * multipliers).sum(-1, keepdim=True)
         return self.view.outputs(inputs, multipliers)
 
-    def penalized(self, objective_loss: Any, batch: StepData, masks: MaskLaw) -> Tensor:
-        """Mean loss + penalty of a batch seen by a last layer, with the module in its own mode."""
-        if not isinstance(self.view, LastLayer):
+    def penalized(self, loss: Loss, batch: StepData, masks: MaskLaw, data: Data | None) -> Tensor:
+        """Mean loss + penalty: of all data, or of a batch where there are none."""
+        if data is None:
             raise ValueError(
                 f"batch_size is for sampled objectives: Penalized is deterministic for {type(self.view).__name__}; "
                 "leave batch_size out"
             )
-        outputs, features = _module_outputs(self.view, batch.inputs, None)
-        return mean_loss(objective_loss, outputs, batch) + head_penalty(self.view.head, features, masks)
+        return criterion(self.view, data, masks).value
 
     def snapshot(self) -> Model:
         """The current model, sharing nothing with training."""
-        if isinstance(self.view, LastLayer):
-            copied = _copied(self.view)
-            for parameter in copied.module.parameters():
-                parameter.grad = None
-            return copied
         return rebuild(self.view, [tensor.detach().clone() for tensor in self.tensors])
 
     def detached(self) -> Model:
         """The current model for evaluation; it shares its weights and must not outlive the next step."""
-        if isinstance(self.view, LastLayer):
-            return self.view
         return rebuild(self.view, [tensor.detach() for tensor in self.tensors])
+
+
+class EntriesTrainee(Trainee):
+    """Factors read at entries, which may differ between runs."""
+
+    view: Factorization
+
+    def forward(self, inputs: Tensor, multipliers: Tensor | None, run: int | None = None) -> Tensor:
+        if run is not None or inputs.ndim != 3 or inputs.is_floating_point():
+            return super().forward(inputs, multipliers, run)
+        contributions = _entries(self.view, inputs)
+        return (contributions if multipliers is None else contributions * multipliers).sum(-1, keepdim=True)
+
+
+class ModuleTrainee(Trainee):
+    """A torch module with masks on the inputs of its head, in its own mode."""
+
+    view: LastLayer
+
+    def _own(self, model: Model) -> tuple[list[Tensor], list[int]]:
+        assert isinstance(model, LastLayer)
+        self.view = _copied(model)
+        tensors: list[Tensor] = list(self.view.module.parameters())
+        return tensors, [i for i, tensor in enumerate(tensors) if tensor.requires_grad]
+
+    @property
+    def buffers(self) -> list[Tensor]:
+        return list(self.view.module.buffers())
+
+    def forward(self, inputs: Tensor, multipliers: Tensor | None, run: int | None = None) -> Tensor:
+        return _module_outputs(self.view, inputs, multipliers)[0]
+
+    def penalized(self, loss: Loss, batch: StepData, masks: MaskLaw, data: Data | None) -> Tensor:
+        outputs, features = _module_outputs(self.view, batch.inputs, None)
+        return mean_loss(loss, outputs, batch) + head_penalty(self.view.head, features, masks)
+
+    def snapshot(self) -> Model:
+        copied = _copied(self.view)
+        for parameter in copied.module.parameters():
+            parameter.grad = None
+        return copied
+
+    def detached(self) -> Model:
+        return self.view
+
+
+@trainee_rule.register
+def _(model: Factorization, frozen: Sequence[int] = ()) -> Trainee:
+    return EntriesTrainee(model, frozen)
+
+
+@trainee_rule.register
+def _(model: LastLayer, frozen: Sequence[int] = ()) -> Trainee:
+    return ModuleTrainee(model, frozen)
 
 
 def head_penalty(head: nn.Linear, features: Tensor, masks: MaskLaw) -> Tensor:
