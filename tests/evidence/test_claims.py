@@ -290,12 +290,12 @@ def test_errata_quote_words_and_no_sentences():
 
 
 BREAKS = [
-    ("droptics.penalties.penalty.linear_penalty", 1.001, "mianjy2018-lemA.1"),
-    ("droptics.penalties.penalty.linear_penalty", 1.001, "pal2020-lem2.1"),
-    ("droptics.penalties.penalty.linear_penalty", 1.001, "pal2020-thm4.1-corrected"),
-    ("droptics.penalties.penalty.linear_penalty", 1.001, "thesis-prop3"),
-    ("droptics.penalties.penalty.linear_penalty", 1.001, "thesis-prop5"),
-    ("droptics.penalties.penalty.deep_penalty", 1.001, "thesis-sec3.1"),
+    ("droptics.penalties.rules.linear_penalty", 1.001, "mianjy2018-lemA.1"),
+    ("droptics.penalties.rules.linear_penalty", 1.001, "pal2020-lem2.1"),
+    ("droptics.penalties.rules.linear_penalty", 1.001, "pal2020-thm4.1-corrected"),
+    ("droptics.penalties.rules.linear_penalty", 1.001, "thesis-prop3"),
+    ("droptics.penalties.rules.linear_penalty", 1.001, "thesis-prop5"),
+    ("droptics.penalties.deep_linear.deep_penalty", 1.001, "thesis-sec3.1"),
     ("droptics.papers.thesis.chapter3_checks.sub_penalties", 1.001, "thesis-prop8"),
     ("droptics.papers.thesis.chapter3_checks.effective_strength", 1.001, "thesis-def4"),
     ("droptics.papers.pal2020.claims.k_support", 1.001, "pal2020-thm2.3-corrected"),

@@ -27,6 +27,7 @@ from droptics.penalties import (
     sub_penalties,
 )
 from droptics.penalties.closed_form import feature_energies, feature_gram, input_moment
+from droptics.penalties.deep_linear import TINY, layer_laws
 from droptics.penalties.evaluation import CHUNK_ELEMENTS, check_inputs, check_shapes, masked_risk
 from droptics.penalties.monte_carlo import _regress_out
 from droptics.penalties.relu.sampling import _residuals
@@ -232,7 +233,7 @@ def test_energies_of_a_family_of_your_own_are_the_diagonal_of_its_gram():
 
 def test_one_hidden_layer_takes_any_law_on_its_units():
     model, law = DeepLinear([normal(3, 4), normal(3, 3)]), Product([Bernoulli(0.2, 2), Bernoulli(0.5, 1)])
-    assert closed_form.layer_laws(model, law) == (law,)
+    assert layer_laws(model, law) == (law,)
     close(penalty(model, sample(), law).value, penalty(model, sample(), law, Enumerate()).value, relative=1e-12)
 
 
@@ -279,7 +280,7 @@ def test_the_measured_error_of_second_order_is_told_with_its_interval():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_small_and_large_networks_are_propagated_alike(mask_inputs, dtype, weighted):
     """Small ones without gradient go through NumPy; a gradient, a batch or a wide layer asks for torch."""
-    inputs, width = sample().inputs.shape[1], closed_form.TINY + 1
+    inputs, width = sample().inputs.shape[1], TINY + 1
     sizes = (inputs, 3, 2, 3)
     weights = [normal(b, a, seed=i).to(dtype) for i, (a, b) in enumerate(itertools.pairwise(sizes))]
     masked = sizes[:-1] if mask_inputs else sizes[1:-1]

@@ -8,7 +8,7 @@ from pathlib import Path
 # Whether units are independent changes no answer outside of these rooms; below, it only chooses the faster way.
 INDEPENDENT = {"masks", "spectra"}
 FASTER = {
-    "penalties/closed_form.py": "small deep networks in NumPy",
+    "penalties/deep_linear.py": "small deep networks in NumPy",
     "penalties/second_order.py": "curvatures along units instead of Hessians",
     "penalties/relu/criterion.py": "copies of one unit are added up first",
     "predictions/affine.py": "one product of matrices for a shared head",
@@ -20,8 +20,23 @@ KINDS = {"Block", "SlidingBlock", "Gaussian", "Discrete"}
 READINGS = {"envelopes", "equalization", "optima", "landscapes"}
 
 
+# The question itself knows no family: their rules are registered.
+FAMILIES = {
+    "TwoLayerLinear",
+    "Autoencoder",
+    "Connections",
+    "Factorization",
+    "DeepLinear",
+    "ReLUNet",
+    "LastLayer",
+    "Site",
+}
+OPEN = {"penalties/penalty.py", "penalties/rules.py", "envelopes/envelope.py", "equalization/equalization.py"}
+OPEN |= {"optima/optimum.py"}
+
+
 def switches(package: Path) -> list[str]:
-    """Every place that asks for the independence of units or the kind of a law and is not meant to."""
+    """Every place that asks for the independence of units, the kind of a law or a family and is not meant to."""
     found = []
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package)
@@ -30,6 +45,8 @@ def switches(package: Path) -> list[str]:
             free = room in INDEPENDENT | {"papers"} or name.as_posix() in FASTER
             if not free and isinstance(node, ast.Attribute) and node.attr == "independent":
                 found.append(f"{name}: asks whether units are independent; use law.weigh, hadamard or correlate")
+            if name.as_posix() in OPEN and isinstance(node, ast.Name) and node.id in FAMILIES:
+                found.append(f"{name}: names {node.id}; register a rule for it")
             if room in READINGS and isinstance(node, ast.Name) and node.id in KINDS:
                 found.append(f"{name}: asks for {node.id}; use spectra.action")
     return found

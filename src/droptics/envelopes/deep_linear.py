@@ -27,7 +27,8 @@ from droptics.envelopes.rounding import deep_rounding, norm_rounding
 from droptics.errors import NoClosedForm
 from droptics.masks import MaskLaw
 from droptics.models import DeepLinear
-from droptics.penalties.closed_form import input_moment, layer_laws
+from droptics.penalties.closed_form import input_moment
+from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.rounding import deferred
 from droptics.spectra import OneRate, action
 from droptics.spectra.roots import Root

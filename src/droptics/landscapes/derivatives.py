@@ -24,7 +24,7 @@ from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
-from droptics.penalties.closed_form import layer_laws
+from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.evaluation import check_triple
 
 Tensors = tuple[Tensor, ...]

@@ -3,7 +3,7 @@ r"""Exact penalties: one small rule per model family.
 With squared loss and outputs linear in the mask, f(x; z) = sum_j z_j g_j(x), the penalty is sum_ij Cbar_ij G_ij with
 Cbar the characteristic matrix of the law and G_ij = E_x <g_i(x), g_j(x)> the unit Gram matrix. A family supplies
 `unit_outputs`, of which `unit_gram` and `unit_energies` (its diagonal) are averages; a cheaper reading may be
-registered. Deep linear networks are not linear in the mask and propagate second moments instead.
+registered.
 """
 
 from __future__ import annotations
@@ -11,21 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import singledispatch
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from droptics.arguments import check_arguments
-from droptics.arrays import Array
-from droptics.checks import as_drop, check_positive, check_size, wants_derivative
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
-from droptics.errors import NoClosedForm
 from droptics.estimates import Error
-from droptics.masks import MaskLaw, Product
+from droptics.masks import MaskLaw
 from droptics.models import (
     Autoencoder,
     Connections,
-    DeepLinear,
     Factorization,
     LastLayer,
     LinearModel,
@@ -34,9 +29,6 @@ from droptics.models import (
 )
 from droptics.penalties.rounding import deferred, input_scale, roundings
 from droptics.penalties.unit_outputs import UnitOutputs, unit_outputs
-
-# Up to this width a layer takes longer to call than to compute.
-TINY = 64
 
 
 @singledispatch
@@ -260,139 +252,6 @@ def _(model: Connections, data: Data) -> Tensor:
         assert isinstance(data, Sample)
         energies = feature_energies(inputs, data)
     return (model.V.square() * energies[:, None] * model.U.square().sum(-2, keepdim=True)).flatten(-2)
-
-
-def layer_laws(model: DeepLinear, masks: MaskLaw) -> tuple[MaskLaw, ...]:
-    """One independent law per masked layer; refuses laws that may correlate layers."""
-    laws = masks.laws if isinstance(masks, Product) else (masks,)
-    if len(model.layer_units) == 1 and masks.size == model.units:
-        return (masks,)
-    if tuple(law.size for law in laws) != model.layer_units:
-        count = masks.support_count
-        enumerable = "" if count is None else f"Enumerate(limit={count}) or "
-        raise NoClosedForm(
-            f"the closed form of DeepLinear needs one independent law per masked layer, "
-            f"Product([law of size {', law of size '.join(map(str, model.layer_units))}]); {type(masks).__name__} with "
-            f"sizes {tuple(law.size for law in laws)} may correlate layers; use {enumerable}MonteCarlo()"
-        )
-    return laws
-
-
-def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[Tensor, Error]:
-    """Exact penalty of a deep linear network by propagating second moments (thesis-prop8), and its rounding.
-
-    Carries S, the second moment of the unmasked layer values, and D, the excess that the masks add:
-    D_i = (1 + Cbar_i) o (W_i D_{i-1} W_i^T) + Cbar_i o (W_i S_{i-1} W_i^T). Only non-negative terms are added (no
-    difference of large numbers, also for tiny rates). O(depth width^3) instead of a sum over all pivot paths.
-    """
-    laws = layer_laws(model, masks)
-    strengths = [law.relative_variance for law in laws]
-    error = deferred(_deep_rounding, model, data, [strength.detach() for strength in strengths])
-    # fewer examples than features: their outer product is never formed, only that of the first hidden layer
-    wide = isinstance(data, Sample) and len(data) <= model.input_size and not model.mask_inputs
-    start = _first_moment(model, data) if wide else input_moment(model, data)  # type: ignore[arg-type]
-    parts = [*model.weights, start, *strengths]
-    tiny = all(part.shape[0] <= TINY and part.ndim < 3 for part in parts)
-    if masks.independent and start.device.type == "cpu" and tiny and not wants_derivative(*parts):
-        layers, rates = ([part.numpy() for part in group] for group in (model.weights, strengths))
-        before = [np.eye(model.input_size, dtype=layers[0].dtype)] if model.mask_inputs else []
-        return start.new_tensor(_tiny_penalty([*before, *layers], start.numpy(), rates, moved=wide)), error
-    second, excess = start, None
-    if model.mask_inputs:
-        excess = laws[0].hadamard(second)
-        laws = laws[1:]
-    for weight, law in zip(model.weights[:-1], laws, strict=True):
-        second = second if wide else weight @ second @ weight.mT
-        wide = False
-        moved = None if excess is None else weight @ excess @ weight.mT
-        excess = law.hadamard(second) if moved is None else moved + law.hadamard(second + moved)
-    assert excess is not None
-    last = model.weights[-1]
-    return ((last @ excess) * last).sum((-2, -1)), error
-
-
-def _first_moment(model: DeepLinear, sample: Sample) -> Tensor:
-    """Second moment of the first hidden layer."""
-    hidden = model.weights[0] @ (sample.inputs * sample.shares.sqrt()[:, None]).mT
-    return hidden @ hidden.mT
-
-
-def _deep_rounding(model: DeepLinear, data: Data, strengths: list[Tensor]) -> Tensor:
-    """Relative to the penalty of absolute weights, or more: |S_ij| <= p_i p_j and |D_ij| <= q_i q_j in every layer."""
-    plain = input_scale(data).unsqueeze(-1)
-    noisy = torch.zeros_like(plain)
-    rates = [strength.to(plain).unsqueeze(-1) for strength in strengths]
-    if model.mask_inputs:
-        noisy = rates.pop(0).sqrt() * plain
-    for weight, rate in zip(model.weights[:-1], rates, strict=True):
-        plain, noisy = weight.abs() @ plain, weight.abs() @ noisy
-        noisy = (noisy.square() + rate * (noisy.square() + plain.square())).sqrt()
-    scale = (model.weights[-1].abs() @ noisy).square().sum((-2, -1))
-    return (roundings(model, data) + 2 * sum(model.layer_units)) * torch.finfo(model.dtype).eps / 2 * scale
-
-
-def _tiny_penalty(layers: list[Array], second: Array, strengths: list[Array], moved: bool) -> float:
-    """The propagation of `deep_penalty` in NumPy, whose calls on small arrays are much cheaper.
-
-    One network with independent units; `layers` stand between the inputs of the first mask and the outputs, and
-    `moved` says that `second` is behind the first of them already.
-    """
-    excess = np.zeros((len(layers[0][0]),) * 2, second.dtype)
-    for weight, strength in zip(layers[:-1], strengths, strict=True):
-        second = second if moved else weight @ second @ weight.T
-        moved = False
-        excess = weight @ excess @ weight.T
-        excess.ravel()[:: len(excess) + 1] += strength.astype(second.dtype) * (second.diagonal() + excess.diagonal())
-    return float(np.vdot(layers[-1] @ excess, layers[-1]))
-
-
-def sub_penalties(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
-    """The terms lambda^l R_l of the penalty by the number l of pivot layers, l = 1, ..., masked layers (thesis-prop8).
-
-    They sum to the penalty. Coefficient lists are propagated: with S^(l) the part of the second moment with l pivots,
-    S_i^(l) = W_i S_{i-1}^(l) W_i^T + Cbar_i o (W_i S_{i-1}^(l-1) W_i^T). O(depth^2 width^3), no cancellation.
-    """
-    check_arguments(sub_penalties, locals())
-    if not isinstance(model, DeepLinear):
-        raise ValueError(f"sub_penalties are defined for DeepLinear, got {type(model).__name__}")
-    laws = layer_laws(model, masks)
-    parts = [input_moment(model, data)]
-    if model.mask_inputs:
-        parts.append(laws[0].hadamard(parts[0]))
-        laws = laws[1:]
-    for weight, law in zip(model.weights[:-1], laws, strict=True):
-        moved = [weight @ part @ weight.mT for part in parts]
-        noise = [law.hadamard(part) for part in moved]
-        parts = [moved[0], *(m + n for m, n in zip(moved[1:], noise[:-1], strict=True)), noise[-1]]
-    last = model.weights[-1]
-    return torch.stack([((last @ part) * last).sum((-2, -1)) for part in parts[1:]], dim=-1)
-
-
-def effective_strength(widths: tuple[int, ...] | list[int], drop: float | Tensor) -> Tensor:
-    """Nu = prod_i (1 + lambda_i / width_i) - 1, the strength of the deep envelope nu ||.||_*^2 (thesis-def4).
-
-    `drop` is one rate or one per hidden layer. Computed as expm1(sum log1p), accurate for tiny rates.
-
-    Cost: O(layers).
-
-    >>> round(float(effective_strength((5, 5, 5, 5, 5), 0.3)), 4)
-    0.5086
-    """
-    check_arguments(effective_strength, locals())
-    from_rates = _strengths(tuple(widths), drop)
-    sizes = torch.tensor(tuple(widths), dtype=from_rates.dtype, device=from_rates.device)
-    return torch.expm1(torch.log1p(from_rates / sizes).sum(-1))
-
-
-def _strengths(widths: tuple[int, ...], drop: float | Tensor) -> Tensor:
-    rates = as_drop(drop)
-    if not widths:
-        raise ValueError("widths must hold at least one hidden width, got none")
-    for width in widths:
-        check_positive("widths", width)
-    if rates.ndim:
-        check_size("drop", rates.shape[-1], len(widths), "one rate per hidden layer")
-    return rates / (1 - rates)
 
 
 def input_moment(model: Model, data: Data) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from droptics.masks import MaskLaw
 from droptics.models import DeepLinear
-from droptics.penalties.closed_form import layer_laws
+from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.evaluation import CHUNK_ELEMENTS
 
 

@@ -17,7 +17,7 @@ from droptics.errors import NoFiniteSupport
 from droptics.masks import MaskLaw, Product
 from droptics.models import DeepLinear, Model, ReLUNet
 from droptics.penalties import UnitOutputs
-from droptics.penalties.closed_form import layer_laws
+from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.evaluation import CHUNK_ELEMENTS
 from droptics.penalties.relu.criterion import network_laws
 from droptics.predictions.affine import Affine

@@ -15,7 +15,7 @@ from droptics.estimates import Estimate
 from droptics.masks import MaskLaw
 from droptics.models import DeepLinear, Factorization, LinearModel, Model, ReLUNet
 from droptics.penalties import ClosedForm, Enumerate, Method, MonteCarlo, is_linear_in_masks, unit_outputs
-from droptics.penalties.closed_form import layer_laws
+from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.evaluation import check_masks
 from droptics.penalties.relu.criterion import relu_output_moments
 from droptics.predictions.affine import Affine

@@ -12,7 +12,7 @@ from torch import Tensor
 from droptics.data import Data, Moments
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
-from droptics.penalties.closed_form import layer_laws
+from droptics.penalties.deep_linear import layer_laws
 
 Gradients = Callable[[Sequence[Tensor]], tuple[Tensor, list[Tensor]]]
 

@@ -1,0 +1,94 @@
+"""What ReLU networks answer about their penalty: one sum over mask outcomes, the last layer integrated."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from droptics.checks import is_transformed
+from droptics.data import Data, Sample, average
+from droptics.estimates import Estimate
+from droptics.losses import Loss, Squared
+from droptics.masks import MaskLaw
+from droptics.models import Model, ReLUNet
+from droptics.penalties.methods import ClosedForm, MonteCarlo
+from droptics.penalties.monte_carlo import sampled
+from droptics.penalties.relu.criterion import relu_cost, relu_excess, relu_summable
+from droptics.penalties.relu.sampling import sampled_relu, separable
+from droptics.penalties.rounding import deferred, excess_scale, in_double, risk_rounding, typical_multipliers
+from droptics.penalties.rules import covered_rule, criterion_rule, penalty_rule, sampling_rule
+from droptics.transforms import opaque
+
+
+@penalty_rule.register
+def _(model: ReLUNet, data: Data, masks: MaskLaw, method: ClosedForm, loss: Loss) -> Estimate:
+    return _both(model, data, masks, method, loss)[1]
+
+
+@criterion_rule.register
+def _(model: ReLUNet, data: Data, masks: MaskLaw, method: ClosedForm, loss: Loss) -> Estimate:
+    return _both(model, data, masks, method, loss)[0]
+
+
+@covered_rule.register
+def _(model: ReLUNet, masks: MaskLaw, loss: Loss, data: Data | None = None) -> bool:
+    if not relu_summable(model, masks, loss):
+        return False
+    return data is None or relu_cost(model, _sample(data), masks, loss).seconds <= ClosedForm().seconds
+
+
+@sampling_rule.register
+def _(model: ReLUNet, data: Data, masks: MaskLaw, method: MonteCarlo, loss: Loss) -> Estimate:
+    if isinstance(loss, Squared) and separable(model, masks):
+        return sampled_relu(model, _sample(data), masks, method)
+    return sampled(model, data, masks, method, loss)
+
+
+def _both(model: ReLUNet, data: Data, masks: MaskLaw, method: ClosedForm, loss: Loss) -> tuple[Estimate, Estimate]:
+    """Criterion and penalty of a ReLU network, from one sum over mask outcomes in float64."""
+    sample = _sample(data)
+    plain, added, steps = _parts(model, sample, masks, method, loss)
+    weights = None if sample.weights is None else sample.weights.double()
+    typical, tiny = typical_multipliers(model, masks), torch.finfo(torch.float64).eps
+
+    def exact(per_example: Tensor, whole: bool) -> Estimate:
+        value = average(per_example, weights).to(model.dtype)
+        fixed = value.detach()
+
+        def rounding(model: Model, data: Data) -> Tensor | float:
+            double, known = in_double(model, data)
+            error = steps * tiny * excess_scale(double, known, typical, loss)
+            error = error + steps * risk_rounding(double, known, loss) if whole else error
+            return error + torch.finfo(model.dtype).eps * fixed.abs()
+
+        return Estimate.exact(value, "exact sum over mask outcomes", error=deferred(rounding, model, sample))
+
+    return exact(plain + added, whole=True), exact(added, whole=False)
+
+
+def _parts(
+    model: ReLUNet, sample: Sample, masks: MaskLaw, method: ClosedForm, loss: Loss
+) -> tuple[Tensor, Tensor, float]:
+    """`relu_excess`, which reads numbers, also where torch.func has hidden them."""
+    if not is_transformed():
+        return relu_excess(model, sample, masks, method, loss)
+    layers, steps = len(model.weights), 0.0
+
+    def parts(inputs: Tensor, targets: Tensor, *weights: Tensor) -> Tensor:
+        nonlocal steps
+        network = ReLUNet(list(weights[:layers]), list(weights[layers:]))
+        *both, steps = relu_excess(network, Sample(inputs, targets), masks, method, loss)
+        return torch.stack(both)
+
+    if sample.targets.is_floating_point():
+        both = opaque(parts, sample.inputs, sample.targets, *model.weights, *model.biases)
+    else:
+        labels = sample.targets
+        both = opaque(lambda x, *w: parts(x, labels, *w), sample.inputs, *model.weights, *model.biases)
+    return both[0], both[1], steps
+
+
+def _sample(data: Data) -> Sample:
+    if not isinstance(data, Sample):
+        raise ValueError(f"data must be a Sample for ReLUNet, got {type(data).__name__}")
+    return data
