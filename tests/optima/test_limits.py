@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 from cases import INPUTS, OUTPUTS, entries, normal, relu_network, sample, singular_moments
-from compare import close
 
+from compare import close
 from droptics.data import Moments, Sample
 from droptics.errors import CertificateError, NoClosedForm
 from droptics.masks import Bernoulli, Block, Product, SlidingBlock
@@ -211,3 +211,24 @@ def test_nothing_to_fit_under_correlated_masks():
         assert best.objective == 0.0
         assert best.rank == 0
         assert not best.model.matrix().any()
+
+
+def test_an_optimum_says_why_it_is_not_certified():
+    """Certified: nothing to say. Data that do not tell, searches, and weights that miss the bound: each says so."""
+    model = TwoLayerLinear(normal(2, 3), normal(4, 3))
+    assert Optimum(model, 1.0, 1.0, 1, "c").reason is None
+    assert "rounding of the data leaves 0.5" in Optimum(model, 1.0, 0.6, 1, "c", slack=0.5).reason
+    assert "by a search (some sweeps)" in Optimum(model, 1.0, 0.6, 1, "c", method="some sweeps").reason
+    assert "not attained" in Optimum(model, 1.0, 0.6, 1, "c", slack=0.3).reason
+    assert "below the bound" in Optimum(model, 1.0, 1.1, 1, "c").reason
+
+
+def test_float32_moments_with_a_repeated_input_say_so():
+    inputs = normal(50, 3)
+    inputs = torch.cat([inputs, inputs[:, :1]], 1)
+    sample = Sample(inputs, inputs @ normal(4, 2) + normal(50, 2))
+    found = optimum(TwoLayerLinear, Moments.of_sample(sample.to(torch.float32)), Bernoulli(0.5, 3))
+    assert not found.certified
+    assert "rounding of the data" in found.reason
+    assert found.reason in repr(found)
+    assert repr(optimum(TwoLayerLinear, sample, Bernoulli(0.5, 3))).endswith("certified)")

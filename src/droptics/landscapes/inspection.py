@@ -18,6 +18,7 @@ from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
 from droptics.optima import certify
 from droptics.optima.objectives import energy, objective
+from droptics.optima.optimum import rounding
 from droptics.penalties import criterion
 
 DENSE = 4_000
@@ -104,8 +105,11 @@ def _kind(
         certificate = certify(model, data, masks)
     except NoClosedForm:
         certificate = None
-    if certificate is not None and certificate.gap <= tolerance * energy(data):
-        return "global minimum"
+    if certificate is not None:
+        # no finer than what counts as rounding in `Optimum.certified`
+        level = max(tolerance, rounding(data.dtype)) * max(energy(data), abs(certificate.objective))
+        if certificate.gap <= level:
+            return "global minimum"
     return "local minimum" if zero <= symmetries else "degenerate"
 
 

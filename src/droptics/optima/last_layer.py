@@ -131,6 +131,7 @@ class HeadProblem:
             HEAD,
             scale,
             rounding(dtype),
+            slack=slack,
         )
 
 

@@ -22,7 +22,8 @@ from droptics.penalties.evaluation import risk
 def objective(model: Model, data: Data, masks: MaskLaw) -> float:
     """Risk + penalty of a model."""
     with torch.no_grad():
-        model, data = precise(model, data)
+        if model.dtype != torch.float64 or isinstance(model, LastLayer):
+            model, data = precise(model, data)
         if isinstance(model, DeepLinear) and isinstance(data, Sample) and len(data) > model.input_size:
             # few rows with the second moment of the inputs, which would lose digits if it were formed
             rows = torch.linalg.qr(data.inputs * data.shares.sqrt()[:, None], mode="r").R * model.input_size**0.5

@@ -26,7 +26,7 @@ from droptics.penalties.evaluation import check_triple
 ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Optimum:
     """A best model with its certificate.
 
@@ -39,6 +39,7 @@ class Optimum:
         scale: Size of the numbers that were added and subtracted; rounding is measured against it.
         tolerance: What counts as rounding, relative to the scale: 1e-9 for float64, more for float32.
         method: How the model was found: "closed form", or the search that was needed where there is none.
+        slack: How much of the gap is what rounding of the data may have taken off the bound, where that is known.
     """
 
     model: Model
@@ -49,6 +50,7 @@ class Optimum:
     scale: float = 1.0
     tolerance: float = 1e-9
     method: str = "closed form"
+    slack: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -58,7 +60,32 @@ class Optimum:
     @property
     def certified(self) -> bool:
         """Whether the gap is explained by rounding, so that the model is a global optimum."""
-        return abs(self.gap) <= self.tolerance * max(self.scale, abs(self.objective))
+        return abs(self.gap) <= self._level
+
+    @property
+    def reason(self) -> str | None:
+        """Why the optimum is not certified, None where it is."""
+        if self.certified:
+            return None
+        if self.gap < 0:
+            return "the objective is below the bound by rounding of the data"
+        if self.gap <= self.slack + self._level:
+            return (
+                f"rounding of the data leaves {self.slack:.2g} of the bound open; give them as float64 or as a Sample, "
+                "or drop inputs that others repeat"
+            )
+        if self.method != "closed form":
+            return f"found by a search ({self.method}), and nothing may attain the bound"
+        return f"the bound is not attained by factors of this width in {str(self.model.dtype).removeprefix('torch.')}"
+
+    @property
+    def _level(self) -> float:
+        return self.tolerance * max(self.scale, abs(self.objective))
+
+    def __repr__(self) -> str:
+        reason = self.reason
+        state = "certified" if reason is None else f"not certified, bound {self.bound:.6g}: {reason}"
+        return f"Optimum({type(self.model).__name__} of rank {self.rank}, objective {self.objective:.6g}, {state})"
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ and a shrunk spectrum; the factors are rotated until the penalty of A is the ind
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from droptics.arguments import check_arguments
-from droptics.checks import as_float_tensor, check_size
+from droptics.checks import as_array, as_float_tensor, check_size
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm
 from droptics.linalg import equalize_columns
@@ -48,6 +49,11 @@ def value_of_factors(U: Tensor, V: Tensor, data: Moments, masks: MaskLaw) -> flo
 
     G_ij = <u_i, u_j> v_i^T E[x x^T] v_j. The same number as `criterion`, at a tenth of its time on small problems.
     """
+    if U.device.type == "cpu":
+        out, into, xx, yx, yy = (as_array(part) for part in (U, V, data.xx, data.yx, data.yy))
+        joint = (out.T @ out) * (into.T @ (xx @ into))
+        plain = np.trace(yy) - 2 * np.vdot(out, yx @ into) + joint.sum()
+        return float(plain) + float(masks.weigh(torch.from_numpy(joint)).detach())
     with torch.no_grad():
         energy, inner = torch.trace(data.yy), torch.vdot(U.flatten(), (data.yx @ V).flatten())
         products = (U.mT @ U) * (V.mT @ (data.xx @ V))
@@ -63,7 +69,7 @@ def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks
     else:
         value = objective(model, data, masks)
     bound, allowed = white.floor(least), rounding(data.dtype)
-    return Optimum(model, value, bound, rank, acting.claim, white.energy, allowed, method)
+    return Optimum(model, value, bound, rank, acting.claim, white.energy, allowed, method, white.slack)
 
 
 @optimum_rule.register(TwoLayerLinear)
