@@ -135,7 +135,8 @@ def is_transformed() -> bool:
 def as_array(value: Tensor) -> NDArray[Any]:
     """The numbers of a readable tensor for NumPy, whose calls are cheap where they are few; without derivatives."""
     if not is_transformed():
-        return unpack_dual(value.detach()).primal.cpu().numpy()
+        fixed = unpack_dual(value.detach()).primal
+        return fixed.numpy() if fixed.device.type == "cpu" else fixed.cpu().numpy()
     inner = _peeled(value)
     assert inner is not None
     with torch._C._DisableFuncTorch():

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 from cases import INPUTS, OUTPUTS, entries, normal, relu_network, sample, singular_moments
-
 from compare import close
+
 from droptics.data import Moments, Sample
 from droptics.errors import CertificateError, NoClosedForm
 from droptics.masks import Bernoulli, Block, Product, SlidingBlock

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import torch
@@ -133,7 +134,8 @@ class ExplicitDropout(nn.Module):
 
     def _penalties(self, features: Tensor, weights: HeadWeights) -> Tensor:
         # squares of half-precision numbers overflow and their sums round, whoever chose that precision
-        with torch.autocast(features.device.type, enabled=False):
+        kind = features.device.type
+        with torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext():
             wide = torch.promote_types(torch.promote_types(features.dtype, weights.whole.dtype), torch.float32)
             features, weights = features.to(wide), weights.to(wide)
             strength = self.drop / (1 - self.drop)

@@ -22,7 +22,7 @@ from droptics.checks import wants_derivative
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm
 from droptics.linalg.gram import gram
-from droptics.linalg.scales import equilibrate, powers_of_two
+from droptics.linalg.scales import powers_of_two, scaled_eigen
 from droptics.spectra.roots import EPS, Root
 
 # Samples with this many examples per feature are read through their Gram matrix where that loses no digits that count:
@@ -186,12 +186,11 @@ def _qr_slack(target: Tensor, constant: float, roots: Tensor) -> float:
 
 def _of_tall(rows: Tensor, targets: Tensor) -> White | None:
     """Through the second moment, None where that is too close to singular."""
-    scaled, units = equilibrate(gram(rows))
-    values, vectors = torch.linalg.eigh(scaled)
+    values, vectors, units = scaled_eigen(gram(rows))
     if not (len(values) and float(values[0]) > SAFE):
         return None
-    roots = values.sqrt()
-    right = Root(units[:, None] * vectors * roots, vectors / roots / units[:, None], values)
+    sizes = units[:, None] * values.sqrt()
+    right = Root(vectors * sizes, vectors / sizes, values)
     target = right.up_rows(targets.mT @ rows)
     residual = targets - rows @ right.up(target.mT)
     slack = _gram_slack(target, torch.linalg.vector_norm(targets)[None].square(), values)

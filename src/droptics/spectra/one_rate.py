@@ -27,6 +27,10 @@ class OneRate(Rates):
     claim: ClassVar[str] = "mianjy2018-thm3.6"
     words: ClassVar[str] = "closed form (squared nuclear norm)"
 
+    @property
+    def nuclear(self) -> Tensor:
+        return self.strengths.mean(-1) / self.size  # their harmonic sum, and its derivative, where all are equal
+
     def value(self, spectrum: Tensor) -> Tensor:
         return self.envelope(spectrum)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from droptics.checks import wants_derivative
 from droptics.linalg import psd_inverse_root, psd_root
-from droptics.linalg.scales import equilibrate
+from droptics.linalg.scales import equilibrate, scaled_eigen
 
 EPS = torch.finfo(torch.float64).eps
 
@@ -58,15 +58,20 @@ class Root:
         if not varies and torch.count_nonzero(moment) == torch.count_nonzero(diagonal):
             plain = bool((diagonal == 1).all())
             return Root.identity(len(moment), moment) if plain else Root.diagonal(diagonal)
-        scaled, units = equilibrate((moment + moment.mT) / 2 if varies else moment)
-        values, vectors = torch.linalg.eigh(scaled.detach())
-        kept = values > 8 * len(values) * rounding
-        if varies and bool(kept.all()):
+        if varies:
+            scaled, units = equilibrate((moment + moment.mT) / 2)
+            values, vectors = torch.linalg.eigh(scaled.detach())
+        else:
+            values, vectors, units = scaled_eigen(moment)
+        level = 8 * len(values) * rounding
+        whole = float(values[0]) > level
+        if varies and whole:
             return Root(units[:, None] * psd_root(scaled), psd_inverse_root(scaled) / units[:, None], values)
         if varies:
             values, vectors = torch.linalg.eigh(scaled)
         null = None
-        if not bool(kept.all()):
+        if not whole:
+            kept = values.detach() > level
             null = vectors[:, ~kept].detach() / units[:, None]
             values, vectors = values[kept], torch.where(diagonal[:, None] > 0, vectors[:, kept], 0.0)
         sizes = units[:, None] * values.sqrt()
