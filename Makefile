@@ -17,7 +17,7 @@ MIXED := -m "not slow" -W ignore::DeprecationWarning -W ignore::PendingDeprecati
 OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,Nehalem)
 ROUNDING := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=$(OTHER_CORE) MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=2
 
-.PHONY: demo test quick test-rounding test-minimal test-newest coverage package lint types docs bench kills mutate fuzz release-check site-check \
+.PHONY: demo test quick test-models test-rounding test-minimal test-newest coverage package lint types docs bench kills mutate fuzz release-check site-check \
 	release-notes paper clean
 
 demo: $(READY)
@@ -30,6 +30,10 @@ test: lint types
 
 quick: $(READY)
 	$(BIN)/python $(PYTEST) -m "not slow"
+
+# models and trainers that others wrote, built by configuration; what does not import is skipped with the reason
+test-models: .venv-models/.ready
+	.venv-models/bin/python -m pytest -W ignore tests/audits/test_trainers.py
 
 # the fast tests as another machine would run them
 test-rounding: $(READY)
@@ -122,6 +126,13 @@ $(READY): pyproject.toml constraints.txt
 .venv-newest/.ready: pyproject.toml
 	test -x .venv-newest/bin/python || $(PYTHON) -m venv .venv-newest
 	.venv-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager -e ".[test]"
+	touch $@
+
+.venv-models/.ready: pyproject.toml constraints.txt
+	test -x .venv-models/bin/python || $(PYTHON) -m venv .venv-models
+	.venv-models/bin/python -m pip install --quiet --upgrade pip
+	.venv-models/bin/python -m pip install --quiet -c constraints.txt torch==2.13.0
+	.venv-models/bin/python -m pip install --quiet -c constraints.txt -e ".[test,models]"
 	touch $@
 
 # torchattacks asks for torchvision and for an old requests, and uses neither

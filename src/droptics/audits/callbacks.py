@@ -7,7 +7,9 @@ calls, made to inherit from the trainer's own class when that library is there.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 from torch import nn
@@ -37,37 +39,77 @@ def audit_numbers(report: Report) -> dict[str, float]:
     return numbers
 
 
-def _base(*candidates: tuple[str, str]) -> type:
-    """The first class that can be imported, else object."""
+@cache
+def _made(kind: type, *candidates: tuple[str, str]) -> type:
+    """The class of a callback that inherits from its trainer's own class, the first that can be imported."""
     for module, name in candidates:
         try:
-            found: type = getattr(importlib.import_module(module), name)
+            base: type = getattr(importlib.import_module(module), name)
         except ImportError:
             continue
-        return found
-    return object
+        return type(kind.__name__, (kind, base), {"__doc__": kind.__doc__, "__module__": kind.__module__})
+    return kind
+
+
+class _AuditCallback:
+    """What both callbacks share: when to audit, and how they are pickled: by the call that made them."""
+
+    def __init__(self, made: partial[Any], every: int, asked: Callable[[nn.Module], Report]) -> None:
+        self._made, self._every, self._asked = made, every, asked
+        self.last: Report | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # the class is made when it is asked for, so that no trainer has to be installed: a pickle cannot name it
+        return self._made, ()
+
+    def numbers(self, model: nn.Module) -> dict[str, float]:
+        """Audit now."""
+        self.last = self._asked(model)
+        return audit_numbers(self.last)
+
+
+class LightningAudit(_AuditCallback):
+    """Audits at the end of epochs; made by `lightning_callback`."""
+
+    def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
+        """Called by the trainer."""
+        if (trainer.current_epoch + 1) % self._every == 0:
+            module.log_dict(self.numbers(module))
+
+
+class HuggingFaceAudit(_AuditCallback):
+    """Audits at the end of epochs; made by `huggingface_callback`."""
+
+    log: Callable[[dict[str, float]], None] | None = None
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, model: nn.Module | None = None, **_: Any) -> None:
+        """Called by the trainer."""
+        if model is None or round(state.epoch or 0) % self._every:
+            return
+        numbers = self.numbers(model)
+        state.log_history.append({"epoch": state.epoch, "step": state.global_step, **numbers})
+        # A trainer hands its callbacks everything but itself, so what it does to log, telling all of them (reporters to
+        # TensorBoard or wandb stand first in its list), is asked of the handler that called.
+        frame = inspect.currentframe()
+        caller = None if frame is None or frame.f_back is None else frame.f_back.f_locals.get("self")
+        if caller is not None and hasattr(caller, "on_log") and hasattr(caller, "callbacks"):
+            caller.on_log(args, state, control, {"epoch": state.epoch, **numbers})
+        if self.log is not None:
+            self.log(numbers)
 
 
 def lightning_callback(data: object, loss: Any = None, *, every: Count = 1, **options: Any) -> Any:
     """A PyTorch Lightning callback that audits the module on `data` after every `every`-th training epoch.
 
-    Numbers go to the module's own logger through `log_dict`. `options` are passed to `audit`.
+    Numbers go to the module's own loggers through `log_dict`. `options` are passed to `audit`. It pickles where `data`
+    and `loss` do, and a fit ends with the same weights with and without it.
 
     Cost: an audit each time. Claim: none, it calls `audit`.
     """
     check_arguments(lightning_callback, locals())
-
-    class AuditCallback(_base(("lightning.pytorch", "Callback"), ("pytorch_lightning", "Callback"))):  # type: ignore[misc]
-        """Audits at the end of epochs."""
-
-        last: Report | None = None
-
-        def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
-            if (trainer.current_epoch + 1) % every == 0:
-                self.last = audit(module, data, loss, progress=False, **options)
-                module.log_dict(audit_numbers(self.last))
-
-    return AuditCallback()
+    kind = _made(LightningAudit, ("lightning.pytorch", "Callback"), ("pytorch_lightning", "Callback"))
+    made = partial(lightning_callback, data, loss, every=every, **options)
+    return kind(made, every, lambda model: audit(model, data, loss, progress=False, **options))
 
 
 def huggingface_callback(
@@ -80,23 +122,15 @@ def huggingface_callback(
 ) -> Any:
     """A callback for the Hugging Face Trainer that audits the model on `data` after every `every`-th epoch.
 
-    Numbers are appended to the trainer's log history and handed to `log` if given. `options` are passed to `audit`.
+    Numbers are logged as the trainer logs its own: appended to its log history and told to `on_log` of every callback,
+    so that TensorBoard and wandb see them; and handed to `log` if given. `options` are passed to `audit`. It pickles
+    where `data`, `loss` and `log` do, and a fit ends with the same weights with and without it.
 
     Cost: an audit each time. Claim: none, it calls `audit`.
     """
     check_arguments(huggingface_callback, locals())
-
-    class AuditCallback(_base(("transformers", "TrainerCallback"))):  # type: ignore[misc]
-        """Audits at the end of epochs."""
-
-        last: Report | None = None
-
-        def on_epoch_end(self, args: Any, state: Any, control: Any, model: nn.Module | None = None, **_: Any) -> None:
-            if model is not None and round(state.epoch or 0) % every == 0:
-                self.last = audit(model, data, loss, progress=False, **options)
-                numbers = audit_numbers(self.last)
-                state.log_history.append({"epoch": state.epoch, "step": state.global_step, **numbers})
-                if log is not None:
-                    log(numbers)
-
-    return AuditCallback()
+    kind = _made(HuggingFaceAudit, ("transformers", "TrainerCallback"))
+    made = partial(huggingface_callback, data, loss, every=every, log=log, **options)
+    callback = kind(made, every, lambda model: audit(model, data, loss, progress=False, **options))
+    callback.log = log
+    return callback
