@@ -15,7 +15,7 @@ from torch import nn
 
 import droptics.audits.html
 import droptics.audits.summary
-from droptics.audits import Finding, Number, Report, Site, SiteReport, audit
+from droptics.audits import AuditedSite, Finding, Number, Report, SiteReport, audit
 from droptics.audits.digest import MANY, grouped, heat_map, number_text
 from droptics.audits.html import page
 from droptics.audits.labels import broken, compact, labels
@@ -29,7 +29,7 @@ REASON = "the mask is written by hand, so this place cannot be switched; it is p
 
 
 def site_report(name: str, value: float | None, *, kind: str = "dropout") -> SiteReport:
-    site = Site(name, kind, 0.1, (32, 8), 0.099, in_evaluation=False, reason=REASON if value is None else None)
+    site = AuditedSite(name, kind, 0.1, (32, 8), 0.099, in_evaluation=False, reason=REASON if value is None else None)
     if value is None:
         return SiteReport(site)
     number = Number(value, value - 0.001, value + 0.002, "Monte Carlo, 4 draws")

@@ -187,7 +187,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "attacks.smallest_margins": {"model": lambda: nn.Linear(4, 3).double()},
     "audit": {"module": classifier, "data": labeled, "rates": lambda: (0.3,), "draws": lambda: 2},
     "audits.Finding": {"level": lambda: "note"},
-    "audits.Site": {"shape": lambda: (3,)},
+    "audits.AuditedSite": {"shape": lambda: (3,)},
     "audits.SiteReport": {"site": lambda: report().sites[0].site},
     "audits.audit_numbers": {"report": report},
     "bounds.adversarial": {

@@ -17,7 +17,7 @@ from droptics.arguments import Count, Positive, Probability, Seed, check_argumen
 from droptics.audits.asking import ask, eager, uncompiled
 from droptics.audits.batches import Batch, batches, run
 from droptics.audits.criteria import LossFunction, mean_loss, parts
-from droptics.audits.discovery import Site, discover
+from droptics.audits.discovery import AuditedSite, discover
 from droptics.audits.findings import LEVELS, Finding, remarks
 from droptics.audits.heads import Chain, Head, confirmed, find_chain, find_head, head_features
 from droptics.audits.measuring import Mean, Number, Plan, Tally, measure
@@ -206,7 +206,9 @@ class Spending:
     generator: torch.Generator
 
 
-def _plan(loss: LossFunction, sites: Sequence[Site], state: _State, rates: Sequence[float], spending: Spending) -> Plan:
+def _plan(
+    loss: LossFunction, sites: Sequence[AuditedSite], state: _State, rates: Sequence[float], spending: Spending
+) -> Plan:
     exact = set(state.chain.places) if state.chain is not None else set()
     if state.head is not None and isinstance(loss, Squared):
         exact.add(state.head.site)
@@ -249,7 +251,9 @@ def _validation_loss(module: nn.Module, stream: Iterator[Batch], loss: Callable[
     return mean
 
 
-def _gathered(sites: list[Site], findings: list[Finding], state: _State) -> tuple[list[Site], list[Finding], _State]:
+def _gathered(
+    sites: list[AuditedSite], findings: list[Finding], state: _State
+) -> tuple[list[AuditedSite], list[Finding], _State]:
     """Sites as the first rank saw them and the sums of all, added in rank order: every rank gets the same numbers."""
     if not torch.distributed.is_initialized():
         raise ValueError("distributed=True needs an initialized torch.distributed process group")
@@ -263,7 +267,7 @@ def _gathered(sites: list[Site], findings: list[Finding], state: _State) -> tupl
 
 def _report(
     module: nn.Module,
-    sites: Sequence[Site],
+    sites: Sequence[AuditedSite],
     findings: Sequence[Finding],
     state: _State,
     plan: Plan,
@@ -307,7 +311,7 @@ def _training_loss(clean: float, total: Number, rest: Number | None, *, rest_inc
     return Number(offset + total.value, offset + total.lower, offset + total.upper, total.method)
 
 
-def _total(state: _State, sites: Sequence[Site], confidence: float) -> Number:
+def _total(state: _State, sites: Sequence[AuditedSite], confidence: float) -> Number:
     """What all dropout adds together: exact for chains, for few outcomes, and where the only site is."""
     rates, tally = {site.name: site.rate for site in sites}, state.tally
     if state.chain is not None:
@@ -335,7 +339,9 @@ def _exact(site: str, rate: float, state: _State) -> tuple[Number, str | None] |
     return None
 
 
-def _site_report(site: Site, state: _State, plan: Plan, confidence: float, clean: float, total: Number) -> SiteReport:
+def _site_report(
+    site: AuditedSite, state: _State, plan: Plan, confidence: float, clean: float, total: Number
+) -> SiteReport:
     if site.reason is not None:
         return SiteReport(site)
     at_rate: Callable[[float], Number | None]

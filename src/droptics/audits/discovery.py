@@ -21,7 +21,7 @@ NOMINAL_ATTRIBUTES = ("p", "drop", "drop_prob", "drop_rate", "rate", "dropout", 
 
 
 @dataclass(frozen=True)
-class Site:
+class AuditedSite:
     """A place where the module drops.
 
     Attributes:
@@ -47,7 +47,9 @@ class Site:
     unit: str | None = None
 
 
-def discover(module: nn.Module, batch: Batch, loss: LossFunction | None = None) -> tuple[list[Site], list[Finding]]:
+def discover(
+    module: nn.Module, batch: Batch, loss: LossFunction | None = None
+) -> tuple[list[AuditedSite], list[Finding]]:
     """Run the module in training and in evaluation mode under watch; its modes are left as the last run set them."""
     with unmoved(module):
         set_training(module, True)
@@ -56,7 +58,7 @@ def discover(module: nn.Module, batch: Batch, loss: LossFunction | None = None) 
     outputs, evaluation = _traced(module, batch)
     active = {call.site for call in evaluation.calls if call.applied}
     sites = [
-        Site(call.site, call.kind, call.rate, call.shape, _realized(call), call.site in active, unit=_unit(call))
+        AuditedSite(call.site, call.kind, call.rate, call.shape, _realized(call), call.site in active, unit=_unit(call))
         for call in training.calls
         if call.rate > 0
     ]
@@ -97,13 +99,13 @@ def _realized(call: Call) -> float | None:
 
 def _hand_written(
     module: nn.Module, batch: Batch, training: Trace, evaluation: Trace
-) -> tuple[list[Site], list[OwnMask]]:
+) -> tuple[list[AuditedSite], list[OwnMask]]:
     """Random numbers outside torch's dropout functions.
 
     A part of the module that draws them and is the identity in evaluation mode is a dropout layer of its own and can
     be bypassed; what else draws them is found and measured, but only as part of the rest.
     """
-    sites: list[Site] = []
+    sites: list[AuditedSite] = []
     own: list[OwnMask] = []
     places = {place: _part(module, place) for place in dict.fromkeys(training.hand_written)}
     dropping, passing = (_seen(module, list(places.values()), batch, training=mode) for mode in (True, False))
@@ -127,7 +129,7 @@ def _hand_written(
             if factor is not None and factor > 1 + 1e-6:
                 unit = "example"
                 rate = nominal if nominal and abs(factor * (1 - nominal) - 1) < 1e-3 else 1 - 1 / factor
-        sites.append(Site(name, kind, rate, None, realized, in_evaluation, reason, whole, unit))
+        sites.append(AuditedSite(name, kind, rate, None, realized, in_evaluation, reason, whole, unit))
         own.append(OwnMask(name, nominal, seen, in_evaluation, kind == COMPILED))
     return sites, own
 

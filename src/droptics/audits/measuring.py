@@ -31,7 +31,10 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True)
 class Number:
-    """A measured number: value, interval, and how it was obtained ("exact", "Monte Carlo, 40 draws", ...)."""
+    """A measured number: value, interval, and how it was obtained ("exact", "Monte Carlo, 40 draws", ...).
+
+    It is to a report what an `Estimate` is to a call: plain floats, so that reports compare, merge and become JSON.
+    """
 
     value: float
     lower: float

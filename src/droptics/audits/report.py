@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from droptics.audits.discovery import Site
+from droptics.audits.discovery import AuditedSite
 from droptics.audits.findings import Finding
 from droptics.audits.html import page
 from droptics.audits.measuring import Number
@@ -95,7 +95,7 @@ class SubnetworkSummary:
 class SiteReport:
     """Everything about one site; None where it cannot be said (`site.reason` says why)."""
 
-    site: Site
+    site: AuditedSite
     penalty: Number | None = None
     share: float | None = None
     second_order: float | None = None
