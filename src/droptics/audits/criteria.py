@@ -21,7 +21,7 @@ OWN = "model"
 IGNORED = -100  # torch's label of tokens that do not count
 # torch's losses whose mean is that of all entries
 ENTRYWISE = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.BCEWithLogitsLoss, nn.BCELoss)
-DOUBLE = 2**22  # outputs of a batch up to which the loss is computed in float64
+DOUBLE = 2**20  # outputs up to which a loss is computed in float64 at once
 
 LossFunction = Callable[[Tensor, Tensor], Tensor]
 
@@ -145,11 +145,22 @@ def fitted(loss: LossFunction, outputs: Tensor, targets: Tensor) -> LossFunction
 def parts(loss: LossFunction, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """(sums, weights) with one entry per example, or with one entry where the loss returns one number.
 
-    In float64, but for large outputs (a vocabulary, many pixels), which stay as they are. Targets follow the outputs'
-    precision and shape where that is harmless.
+    In float64; large outputs (a vocabulary, many pixels) a few examples at a time where the loss has one number per
+    example and no gradient is asked for, else as they are. Targets follow the outputs' precision and shape where that
+    is harmless.
     """
-    if not (isinstance(loss, Labels) and outputs.numel() > DOUBLE):
-        outputs = outputs.double()
+    if outputs.numel() > DOUBLE and isinstance(loss, Loss) and not isinstance(loss, OwnLoss):
+        if not (torch.is_grad_enabled() and outputs.requires_grad):
+            rows = max(1, DOUBLE * len(outputs) // outputs.numel())
+            pairs = zip(outputs.split(rows), targets.split(rows), strict=True)
+            some = [_parts(loss, part.double(), wanted) for part, wanted in pairs]
+            sums, weights = (torch.cat(column) for column in zip(*some, strict=True))
+            return sums, weights
+        return _parts(loss, outputs, targets)
+    return _parts(loss, outputs.double(), targets)
+
+
+def _parts(loss: LossFunction, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     if targets.is_floating_point():
         targets = targets.to(outputs.dtype)
         if targets.ndim == 1 and outputs.ndim == 2 and outputs.shape[1] == 1:

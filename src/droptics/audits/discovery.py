@@ -69,7 +69,9 @@ def discover(
 
 def _traced(module: nn.Module, batch: Batch) -> tuple[Tensor, Trace]:
     with torch.no_grad():
-        return watched(module, lambda: run(module, batch), keep=True, randomness=True)
+        outputs, trace = watched(module, lambda: run(module, batch), keep=True, randomness=True)
+    trace.linear.clear()  # nobody asks, and the last one holds the outputs
+    return outputs, trace
 
 
 def _unit(call: Call) -> str | None:

@@ -20,6 +20,7 @@ from droptics.penalties import penalty
 # Functions that may stand between the linear layers of a linear chain without changing its map.
 HARMLESS = {"linear", "linear.default", "flatten", "view", "reshape", "__get__", "dim", "size"}
 KEPT_EXAMPLES = 4096  # features kept for statements that need single examples; more are counted but not kept
+KEPT_OUTPUTS = 2**22  # outputs of the kept examples
 
 
 @dataclass
@@ -49,9 +50,9 @@ class Head:
         """Add the features of one batch."""
         features = features.detach().double()
         kept = sum(len(part) for part in self.features)
-        if kept < KEPT_EXAMPLES:
-            self.features.append(features[: KEPT_EXAMPLES - kept].cpu())
-            self.targets.append(targets[: KEPT_EXAMPLES - kept].detach().cpu())
+        if kept < self.most:
+            self.features.append(features[: self.most - kept].cpu())
+            self.targets.append(targets[: self.most - kept].detach().cpu())
         energies = features.square().mean(0)
         share = len(features) / (self.count + len(features))
         self.energies = energies if self.energies is None else torch.lerp(self.energies, energies, share)
@@ -60,6 +61,11 @@ class Head:
             wanted = (targets.double()[:, None] if targets.ndim == 1 else targets.double()) - self.bias
             part = Moments.of_sample(Sample(features, wanted))
             self.moments = part if self.moments is None else Moments.merged([self.moments, part])
+
+    @property
+    def most(self) -> int:
+        """Examples that are kept: fewer where the outputs of each are a vocabulary."""
+        return max(1, min(KEPT_EXAMPLES, KEPT_OUTPUTS // len(self.weight)))
 
     def merge(self, other: Head) -> Head:
         """The head over both shards."""
@@ -70,8 +76,8 @@ class Head:
         both.energies = torch.lerp(self.energies, other.energies, share)
         if self.moments is not None and other.moments is not None:
             both.moments = Moments.merged([self.moments, other.moments])
-        both.features = [torch.cat(self.features + other.features)[:KEPT_EXAMPLES]]
-        both.targets = [torch.cat(self.targets + other.targets)[:KEPT_EXAMPLES]]
+        both.features = [torch.cat(self.features + other.features)[: self.most]]
+        both.targets = [torch.cat(self.targets + other.targets)[: self.most]]
         return both
 
     def penalty(self, rate: float) -> float:
@@ -113,12 +119,20 @@ def confirmed(head: Head, trace: Trace, outputs: Tensor) -> bool:
     calls = [call for call in trace.calls if call.site == head.site and call.applied]
     if len(calls) != 1 or calls[0].result is None or outputs.ndim != 2:
         return False
-    masked = calls[0].result.double()
+    masked = calls[0].result
+    level = (masked.shape[1] + 2) * torch.finfo(outputs.dtype).eps
+    rows = max(1, KEPT_OUTPUTS // (4 * outputs.shape[1]))  # a vocabulary of outputs in float64 is checked in parts
+    return all(
+        _follows(head, part.double(), seen.double(), level)
+        for part, seen in zip(masked.split(rows), outputs.split(rows), strict=True)
+    )
+
+
+def _follows(head: Head, masked: Tensor, outputs: Tensor, level: float) -> bool:
     wanted = masked @ head.weight.mT + head.bias
     # every product and every partial sum may be rounded
     scale = masked.abs() @ head.weight.abs().mT + head.bias.abs()
-    level = (masked.shape[1] + 2) * torch.finfo(outputs.dtype).eps
-    return bool(((outputs.double() - wanted).abs() <= level * scale).all())
+    return bool(((outputs - wanted).abs() <= level * scale).all())
 
 
 def head_features(trace: Trace) -> Tensor:

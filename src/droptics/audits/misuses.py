@@ -327,7 +327,7 @@ def recomputed(passes: Passes) -> Iterator[Remark]:
         if outputs.requires_grad:
             # torch's own backward functions step out of the watch for as long as they run, the engine does not
             torch.autograd.Variable._execution_engine.run_backward(
-                (outputs,), (torch.ones_like(outputs),), False, False, (), allow_unreachable=True, accumulate_grad=True
+                (outputs,), (outputs.new_ones(()).expand_as(outputs),), False, False, (), True, True
             )
 
     set_training(module, True)

@@ -26,6 +26,7 @@ from droptics.penalties.methods import SecondOrder
 SUBNETWORKS = 50
 TOLERANCE = 0.01
 RATES = tuple(i / 20 for i in range(1, 20))  # whose leave-one-out errors are compared
+MOST_CLASSES = 4096  # of a vocabulary nobody asks for the fewest units, and all prefixes of all units are many numbers
 LEVEL = 0.99  # confidence with which another rate must be better
 
 
@@ -107,6 +108,8 @@ def _rate_choice(head: Head, rate: float) -> RateChoice | None:
 
 def _subnetworks(head: Head, rate: float) -> SubnetworkSummary | None:
     """Accuracy of random sub-networks of the last layer, one mask for all examples; classification only."""
+    if len(head.weight) > MOST_CLASSES:
+        return None
     sample = head.sample()
     signs = sample.targets.is_floating_point() and bool((sample.targets.abs() == 1).all())
     if sample.targets.is_floating_point() and not signs:
