@@ -133,6 +133,7 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
             state.head = _head(module, first, trace, outputs)
         if isinstance(criterion, Squared):
             state.chain = find_chain(trace, first, outputs, [site.name for site in sites], criterion)
+        del outputs, trace  # as large as a vocabulary may be
         generator = torch.Generator(device).manual_seed(int(seed))
         plan = _plan(criterion, sites, state, rates, Spending(draws, float(budget), generator))
         chained, once = itertools.chain([first], stream), 2.0 + len(calls)  # asked, run once, discovered
@@ -233,13 +234,19 @@ def _plan(
 
 
 def _add(module: nn.Module, batch: Batch, plan: Plan, state: _State, passes: float) -> None:
+    if state.chain is not None:
+        state.chain.add(batch)
+    # nobody here holds the outputs while masks are drawn
+    measure(module, batch, _looked_at(module, batch, plan, state), plan, state.tally, passes + 1)
+
+
+def _looked_at(module: nn.Module, batch: Batch, plan: Plan, state: _State) -> Tensor:
+    """Outputs without dropout; what the head and the units of sites see on the way is added."""
     outputs, trace = _clean(module, batch)
     if state.head is not None:
         state.head.add(head_features(trace), batch.targets)
-    if state.chain is not None:
-        state.chain.add(batch)
     add_units(state.units, trace, plan.names)
-    measure(module, batch, outputs, plan, state.tally, passes + 1)
+    return outputs
 
 
 def _validation_loss(module: nn.Module, stream: Iterator[Batch], loss: Callable[[Tensor, Tensor], Tensor]) -> Mean:

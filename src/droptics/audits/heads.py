@@ -121,7 +121,7 @@ def confirmed(head: Head, trace: Trace, outputs: Tensor) -> bool:
         return False
     masked = calls[0].result
     level = (masked.shape[1] + 2) * torch.finfo(outputs.dtype).eps
-    rows = max(1, KEPT_OUTPUTS // (4 * outputs.shape[1]))  # a vocabulary of outputs in float64 is checked in parts
+    rows = max(1, KEPT_OUTPUTS // (16 * outputs.shape[1]))  # a vocabulary of outputs in float64 is checked in parts
     return all(
         _follows(head, part.double(), seen.double(), level)
         for part, seen in zip(masked.split(rows), outputs.split(rows), strict=True)

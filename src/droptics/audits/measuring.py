@@ -243,6 +243,7 @@ def measure(module: nn.Module, batch: Batch, outputs: Tensor, plan: Plan, tally:
     hits = accuracy(outputs, batch.targets)
     if hits is not None:
         tally.accuracy.add([hits], batch.count)
+    del outputs  # as large as a vocabulary may be
     if plan.sites or plan.rest or plan.total:
         runs = Runs(module, batch, plan.loss, plan.laws, plan.layers)
         runs.spent = passes

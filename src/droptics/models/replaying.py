@@ -66,6 +66,14 @@ class Recording:
         entry = Entry(self.clock, copied, kept, dict(counts), own_cost(part, result))
         self.entries.setdefault(part, []).append(entry)
 
+    def trim(self) -> None:
+        """Let go of results behind the last place: no run begins there, and the outputs may be a vocabulary."""
+        last = max(self.places.values(), default=0)
+        for calls in self.entries.values():
+            for call in calls:
+                if call.finished > last:
+                    call.result, call.kept = None, False
+
     def cost(self, since: int = -1) -> float:
         """What the parts that finished after a moment cost on their own."""
         return sum(call.cost for calls in self.entries.values() for call in calls if call.finished > since)

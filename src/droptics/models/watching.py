@@ -366,6 +366,8 @@ def watched(  # parameters: keywords with defaults, one thing to watch each
         if randomness:
             stack.enter_context(_RandomWatch(trace, places, functions))
         result = run()
+    if recording is not None:
+        recording.trim()
     trace.visited = places.visited
     return result, trace
 
