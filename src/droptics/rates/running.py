@@ -73,7 +73,9 @@ class Runner:
             missing = [i for i, key in enumerate(keys) if not self._known(key)]
             self.copies += len(settings)
             self.resumed += len(settings) - len(missing)
-            size = len(missing) if at_once else 1
+            # what is left of a population that was compared with its copies as a whole runs one by one
+            whole = at_once and (len(missing) == len(settings) or beside is not None)
+            size = len(missing) if whole else 1
             for start in range(0, len(missing), max(size, 1)):
                 chosen = missing[start : start + size]
                 tasks.append(([keys[i] for i in chosen], [settings[i] for i in chosen], seed))
