@@ -41,6 +41,7 @@ TITLES = {
     "subnetworks_gpu": "Sub-networks of wide networks, on a GPU",
     "training": "Training",
     "training_gpu": "Training on a GPU",
+    "versions": "Before and after answers stated their errors",
 }
 INTRODUCTION = """# Benchmarks
 
@@ -133,6 +134,8 @@ def section(content: Mapping[str, Any]) -> list[str]:
         return accuracies(content)
     if "experiment" in content:
         return [escape(content["experiment"]), "", *last_steps(rows), "", f"Measured on: {escape(where[0])}."]
+    if rows and "question" in rows[0]:
+        return [escape(content["about"]), "", *before_and_after(rows), *measured]
     body = comparisons(rows) if rows and "workload" in rows[0] else table(rows)
     return [*body, *measured]
 
@@ -144,6 +147,20 @@ def audit(content: Mapping[str, Any]) -> list[str]:
         f"{content['beyond_sampling']:.2f} times one forward pass beyond its sampled passes (promised: at most 10); "
         f"each sampled pass takes {content['sampled_pass']:.2f}. One pass took {seconds(content['forward_seconds'])}."
     ]
+
+
+def before_and_after(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Small questions to two versions; what lost more than a tenth is marked."""
+    return table(
+        {
+            "question": row["question"],
+            "before": seconds(row["old"]),
+            "after": seconds(row["new"]),
+            "after / before": f"{row['ratio']:.2f}{' (slower)' if row['ratio'] > 1.1 else ''}",
+            "quartiles": f"{row['low']:.2f} to {row['high']:.2f}",
+        }
+        for row in rows
+    )
 
 
 def comparisons(rows: Sequence[Mapping[str, Any]]) -> list[str]:
