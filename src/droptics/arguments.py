@@ -74,6 +74,21 @@ class Range:
 
 
 @dataclass(frozen=True)
+class Named:
+    """A number in a range, or one of a few words that stand for one."""
+
+    words: tuple[str, ...]
+    numbers: Range
+
+    def __call__(self, value: Any) -> bool:
+        """Whether the value is one of them."""
+        return value in self.words if isinstance(value, str) else self.numbers(value)
+
+    def __str__(self) -> str:
+        return " or ".join([*map(repr, self.words), str(self.numbers)])
+
+
+@dataclass(frozen=True)
 class Numbers:
     """A finite floating-point tensor in memory, of so many dimensions at least and at most.
 
@@ -140,6 +155,40 @@ class Column:
 
 
 @dataclass(frozen=True)
+class RateList:
+    """One probability of dropping or several, in a list or array."""
+
+    def __call__(self, value: Any) -> bool:
+        """Whether the value is one."""
+        if not (is_number(value) or isinstance(value, (list, tuple, np.ndarray, Tensor))):
+            return False
+        try:
+            rates = np.atleast_1d(np.asarray(value))
+        except (ValueError, TypeError):
+            return False
+        numbers = rates.ndim == 1 and rates.size > 0 and rates.dtype.kind in "iuf"
+        return numbers and bool(((rates >= 0) & (rates < 1)).all())
+
+    def __str__(self) -> str:
+        return "a list of numbers in [0, 1)"
+
+
+@dataclass(frozen=True)
+class FloatType:
+    """What NumPy reads as single or double precision."""
+
+    def __call__(self, value: Any) -> bool:
+        """Whether the value is one."""
+        try:
+            return value is not None and np.dtype(value) in (np.dtype(np.float32), np.dtype(np.float64))
+        except (TypeError, ValueError):
+            return False
+
+    def __str__(self) -> str:
+        return "'float32' or 'float64'"
+
+
+@dataclass(frozen=True)
 class Outcome:
     """A number that was computed, whatever came out: NaN is one of them."""
 
@@ -191,7 +240,8 @@ Amount = Annotated[float, Range(0, 1e18, text="a number from 0 to 1e18")]
 SizeOrZero = Annotated[float, Range(0, 1e18, text="0 or a number from 1e-18 to 1e18", least=1e-18)]
 Power = Annotated[float, Range(1 / 64, 64, text="a number from 1/64 to 64")]
 Floats = Annotated[Tensor, Numbers("a dense tensor of floating-point numbers")]
-Vector = Annotated[Tensor, Numbers("a vector of floating-point numbers", 1, 1)]
+PerRun = Annotated[Tensor, Numbers("a tensor of one floating-point number per run", 0, 1, full=True)]
+Vector = Annotated[Tensor, Numbers("a vector of at least one floating-point number", 1, 1, full=True)]
 Spectrum = Annotated[Tensor, Numbers("a vector (or several) of floating-point numbers", 1)]
 Points = Annotated[Tensor, Numbers("examples, a tensor of floating-point numbers", 1)]
 Rows = Annotated[Tensor, Numbers("examples, a tensor of floating-point numbers", 1, full=True)]
@@ -205,6 +255,8 @@ ClassNumbers = Annotated[Tensor, Labels()]
 Computed = Annotated[float, Outcome()]
 Ids = Annotated[NDArray[Any], Column(ids=True)]
 Scores = Annotated[NDArray[Any], Column()]
+Rates = Annotated[Any, RateList()]
+NumberType = Annotated[Any, FloatType()]
 Device = Annotated[str | torch.device, Place()]
 
 
@@ -275,7 +327,10 @@ def check_fields(value: Any, *names: str) -> None:
 def check_parameters(estimator: Any) -> None:
     """The same for the parameters of an estimator, which scikit-learn's rule has it look at when it is fitted."""
     for name, check in _checks(type(estimator).__init__):
-        _refuse(name, getattr(estimator, name), check)
+        value = getattr(estimator, name)
+        if isinstance(value, Tensor) and value.ndim == 0:  # NumPy cannot take it
+            raise ValueError(f"{name} must be {check.text}, got a Tensor; pass its .item()")
+        _refuse(name, value, check)
 
 
 def _refuse(name: str, value: Any, check: Check) -> None:

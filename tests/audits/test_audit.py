@@ -422,7 +422,7 @@ def test_report_is_valid_json_and_a_page(tmp_path):
         (lambda n, d: audit(n, d, rates=(1.0,)), "rates must lie in"),
         (lambda n, d: audit(n, []), "at least one batch"),
         (lambda n, d: audit(n, 3), "data must be a Sample"),
-        (lambda n, d: audit(n, [d[0]]), "a batch must be"),
+        (lambda n, d: audit(n, [d[0]]), "data must yield batches"),
         (lambda n, d: audit(n, (d[0], d[1][:, :2])), "targets have shape"),
         (lambda n, d: audit(n, (d[0] * float("nan"), d[1])), "must be finite"),
         (lambda n, d: audit(n, d, distributed=True), "process group"),

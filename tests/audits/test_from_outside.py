@@ -131,7 +131,7 @@ def _shard(rank, folder):
 
 @pytest.mark.slow
 def test_two_shards_merge_exactly(tmp_path):
-    torch.multiprocessing.start_processes(_shard, (tmp_path,), nprocs=2, start_method="fork")
+    torch.multiprocessing.start_processes(_shard, (tmp_path,), nprocs=2, start_method="spawn")
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
     assert first == second
     whole = json.loads(audit(regression_net(), regression_data(), draws=2).to_json())

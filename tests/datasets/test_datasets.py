@@ -396,6 +396,20 @@ def test_parquet(tmp_path):
         joined(path)
 
 
+def test_a_parquet_column_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    """Two rows, one of them an id of four million letters: the rows say nothing, the pages do."""
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is optional")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is optional")
+    path = tmp_path / "bomb.parquet"
+    table = pa.table({"user": ["a" * (1 << 22), "b"], "item": [1, 2], "rating": [1.0, 2.0]})
+    parquet.write_table(table, path, compression="gzip", use_dictionary=False, write_statistics=False)
+    assert path.stat().st_size < 1 << 14
+    monkeypatch.setattr("droptics.files.limits.FREE", 1 << 20)
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", lambda *_, **__: pytest.fail("pages were read"))
+    with pytest.raises(ValueError, match=r"bomb\.parquet would unpack to 4,\d{3},\d{3} bytes"):
+        joined(path)
+
+
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     (tmp_path / "r.parquet").write_bytes(b"PAR1")

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 SCRIPT = Path(__file__).parents[1] / "support" / "malicious.py"
 HARMLESS = {  # read, since the part that would run is never looked at
@@ -41,4 +42,6 @@ def test_malicious_files(opened):
     assert read <= HARMLESS, "everything else is refused"
     outside = [path for path in found["written"] if not path.startswith(str(folder / "in"))]
     assert outside == [], "nothing is written outside the folder it was asked for"
-    assert found["growth"] * 1024 < 5e8, "kilobytes, on Linux"
+    assert found["growth"] < 500_000, "kilobytes, on Linux"
+    if not torch.backends.cuda.is_built():  # its libraries alone take more
+        assert found["total"] < 2**20, "below 1 GB with Python, torch and all that made the files"

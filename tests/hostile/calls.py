@@ -35,8 +35,9 @@ from droptics.losses import CrossEntropy, Squared
 from droptics.masks import Bernoulli, Product
 from droptics.models import Autoencoder, DeepLinear, Factorization, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.optima import optimum
+from droptics.predictions import Predictive, predictive
 from droptics.rates import Fit
-from droptics.recommenders import DropoutCompletion
+from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, hold_out_users
 from droptics.training import Plain, Settings, train
 
 NOT_ROOMS = {"__main__", "cli", "files", "gpu", "papers", "terminal"}
@@ -67,7 +68,14 @@ def public() -> dict[str, Callable[..., Any]]:
 def returned() -> set[type]:
     """Classes that public functions return, and what these hold: made by the library, not by its callers."""
     found: set[type] = set()
-    open_ = [get_type_hints(value).get("return") for value in public().values() if not isinstance(value, type)]
+    callables = [value for value in public().values() if not isinstance(value, type)]
+    for kind in public().values():  # answers of methods, too
+        if isinstance(kind, type):
+            members = (getattr(item, "__func__", item) for key, item in vars(kind).items() if not key.startswith("_"))
+            callables += [
+                getattr(item, "fget", item) for item in members if inspect.isroutine(getattr(item, "fget", item))
+            ]
+    open_ = [_hints(value).get("return") for value in callables]
     while open_:
         hint = open_.pop()
         open_ += get_args(hint)
@@ -75,6 +83,13 @@ def returned() -> set[type]:
             found.add(hint)
             open_ += get_type_hints(hint).values()
     return found
+
+
+def _hints(function: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(function)
+    except (NameError, TypeError):  # names that only a type checker knows
+        return {}
 
 
 def two_layer() -> TwoLayerLinear:
@@ -123,6 +138,10 @@ def report() -> Any:
 
 def run() -> Any:
     return train(two_layer(), sample(), Plain(), steps=2, step_size=1e-3)
+
+
+def prediction() -> Predictive:
+    return predictive(TwoLayerLinear(normal(1, 5, seed=1), normal(4, 5, seed=2)), labeled().inputs, Bernoulli(0.3, 5))
 
 
 def claim() -> Any:
@@ -209,8 +228,35 @@ CALLS: dict[str, dict[str, Any]] = {
         "row_weights": lambda: torch.tensor([0.2, 0.3, 0.5]).double(),
         "column_weights": lambda: torch.tensor([0.4, 0.6]).double(),
     },
+    **{
+        f"predictions.{name}": {"prediction": prediction, "targets": lambda: normal(8, 1, seed=9), "level": lambda: 0.5}
+        for name in ("calibration", "conformal_factor", "fit_noise")
+    },
+    "predictions.expected_calibration_error": {
+        "probabilities": lambda: normal(8, 3).softmax(-1),
+        "labels": lambda: torch.arange(8) % 3,
+    },
+    "predictive": {"masks": lambda: Bernoulli(0.3, 5)},
+    "recommenders.against_popularity": {
+        "ranker": lambda: DropoutAutoencoder(0.3, 1.0).fit(ratings()),
+        "split": lambda: hold_out_users(ratings(), 0.3),
+    },
+    "DropoutCompletion": {"width": lambda: 2, "sweeps": lambda: 2},
+    "recommenders.RidgeCompletion": {"width": lambda: 2, "sweeps": lambda: 2},
+    "DropoutCompletionCV": {
+        "widths": lambda: 2,
+        "drops": lambda: (0.3,),
+        "estimator": lambda: DropoutCompletion(sweeps=2),
+    },
+    "DropoutAutoencoder": {"drop": lambda: 0.3, "ridge": lambda: 1.0},
+    "ImplicitDropoutCompletion": {"width": lambda: 2, "sweeps": lambda: 2},
+    "AutoencoderCompletion": {"ridge": lambda: 1.0, "implicit": lambda: 0.5},
+    "StackedCompletion": {"members": lambda: [DropoutCompletion(2, sweeps=2)]},
+    "recommenders.StackedRanker": {"members": lambda: [DropoutAutoencoder(0.3, 1.0)]},
+    "DropoutRegressor": {"hidden": lambda: (3,), "epochs": lambda: 1, "samples": lambda: 5, "batch_size": lambda: 8},
+    "DropoutClassifier": {"hidden": lambda: (3,), "epochs": lambda: 1, "samples": lambda: 5, "batch_size": lambda: 8},
     "verify": {"ids": lambda: ["thesis-thm17"]},
-    "reproduce": {"ids": lambda: ["none"]},
+    "reproduce": {"ids": lambda: ["mianjy2018-fig1"], "out": lambda: table().parent},
     "bounds.completion_alpha": {"model": lambda: Factorization(normal(6, 4), normal(5, 4)), "data": entries},
     "bounds.completion_condition": {"data": entries},
     "bounds.completion_constant": {"shape": lambda: (6, 5)},
@@ -302,7 +348,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "relu_cost": {"model": lambda: relu(3), "sample": sample, "masks": lambda: Bernoulli(0.3, 10)},
     "relu_criterion": {"model": lambda: relu(3), "sample": sample, "masks": lambda: Bernoulli(0.3, 10)},
     "rescale": {"scales": lambda: torch.tensor([1.0, 2, 0.5, 3, 1]).double()},
-    "robust_accuracy": {"model": classifier, "data": labeled},
+    "robust_accuracy": {"model": classifier, "data": labeled, "methods": lambda: [Pgd(steps=2)]},
     "robustness_curve": {"model": classifier, "data": labeled, "radii": lambda: [0.1, 0.2]},
     "sub_penalties": {"model": deep, "masks": lambda: Product([Bernoulli(0.3, 3), Bernoulli(0.2, 2)])},
     "train": {"settings": lambda: Settings(steps=2, step_size=1e-3), "objective": Plain},

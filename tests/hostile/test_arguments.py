@@ -16,49 +16,6 @@ from hostile.calls import call, public, returned, unsound, valid_arguments
 from hostile.judging import attempts, judged
 
 PUBLIC = public()
-# Names that still answer some hostile values badly; a name leaves this list when it is mended and none may join it.
-OPEN = {
-    "AutoencoderCompletion",
-    "DropConnect",
-    "DropoutAutoencoder",
-    "DropoutClassifier",
-    "DropoutCompletion",
-    "DropoutCompletionCV",
-    "DropoutRegressor",
-    "DropoutRidge",
-    "DropoutRidgeCV",
-    "ImplicitDropoutCompletion",
-    "Recording",
-    "StackedCompletion",
-    "audit",
-    "optimum_of_map",
-    "predictions.Affine",
-    "predictions.Calibration",
-    "predictions.Classes",
-    "predictions.Density",
-    "predictions.calibration",
-    "predictions.conformal_factor",
-    "predictions.expected_calibration_error",
-    "predictions.fit_noise",
-    "predictive",
-    "rank_one_network",
-    "recommenders.ChoicePoint",
-    "recommenders.Errors",
-    "recommenders.KernelPoint",
-    "recommenders.LeaveOneOut",
-    "recommenders.PathPoint",
-    "recommenders.RidgeCompletion",
-    "recommenders.StackedRanker",
-    "recommenders.against_popularity",
-    "recommenders.default_drop",
-    "recommenders.diagnose",
-    "recommenders.hold_out_users",
-    "recommenders.ranking",
-    "robust_accuracy",
-    "train",
-    "training.train_lazy",
-    "training.with_previous",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -68,14 +25,12 @@ def elsewhere(tmp_path, monkeypatch) -> None:
 
 
 LABELED = droptics.Sample(torch.ones(2, 2), torch.arange(2))
-JUDGED = [name for name, function in PUBLIC.items() if name not in OPEN and function not in returned()]
+JUDGED = [name for name, function in PUBLIC.items() if function not in returned()]
 
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_public_name_has_a_valid_call(name: str) -> None:
     """If this fails for a new name: say in tests/hostile/calls.py what a valid call of it is."""
-    if name == "reproduce" or name in OPEN:
-        pytest.skip("takes minutes, or is listed as open")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -99,10 +54,6 @@ def test_every_hostile_argument_is_answered_clearly() -> None:
     found = [judged(name, PUBLIC[name], *pair) for name in JUDGED for pair in attempts(name, PUBLIC[name])]
     assert [str(verdict) for verdict in found if verdict.word not in ("clear", "fine")] == []
     assert len(found) > 8000
-
-
-def test_open_names_are_public() -> None:
-    assert set(PUBLIC) >= OPEN
 
 
 def test_seeds_of_any_integer_type_are_seeds() -> None:

@@ -194,7 +194,7 @@ def test_a_stack_is_least_squares_on_held_out_ratings(planted):
     assert not set(model.recommend(int(planted[0][0]), 5).items) & set(planted[1][planted[0] == planted[0][0]])
     for bad, message in (
         ({"members": []}, "members must be"),
-        ({"members": [3]}, "members must be"),
+        ({"members": [3]}, r"members\[0\] must be"),
         ({"holdout": 1.0}, "holdout"),
     ):
         with pytest.raises(ValueError, match=message):

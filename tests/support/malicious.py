@@ -449,8 +449,9 @@ def main(folder):
             results[name] = "RAN CODE"
             (folder / "sprung").unlink()
     after = {str(path) for path in folder.parent.rglob("*")}
-    growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(json.dumps({"results": results, "written": sorted(after - made), "growth": growth}))
+    total = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    memory = {"before": before, "growth": total - before, "total": total}
+    print(json.dumps({"results": results, "written": sorted(after - made), **memory}))
 
 
 if __name__ == "__main__":

@@ -71,12 +71,12 @@ def test_refusals():
     X, y = regression(20)
     for options, text in (
         ({"hidden": ()}, "hidden must name"),
-        ({"hidden": (0,)}, "hidden must be a positive"),
-        ({"drop": 1.0}, "must lie in"),
-        ({"noise": 0.0}, "noise must be a positive"),
+        ({"hidden": (0,)}, r"hidden\[0\] must be a positive"),
+        ({"drop": 1.0}, "drop must be a probability"),
+        ({"noise": 0.0}, "noise must be a finite number > 0"),
         ({"epochs": 0}, "epochs must be"),
         ({"step_size": 0.0}, "step_size must be"),
-        ({"decay": -1.0}, "decay must not"),
+        ({"decay": -1.0}, "decay must be"),
     ):
         with pytest.raises(ValueError, match=text):
             DropoutRegressor(**options).fit(X, y)

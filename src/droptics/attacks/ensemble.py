@@ -24,7 +24,6 @@ from droptics.attacks.losses import Dlr, Margin, mistaken
 from droptics.attacks.methods import Apgd, Fab, Method, Pgd, Square
 from droptics.attacks.robustness import Randomness, Robustness, Stage
 from droptics.attacks.threat import Threat
-from droptics.checks import check_positive
 from droptics.data import Sample
 from droptics.files.arrays import read_safetensors, write_tensors
 from droptics.losses import CrossEntropy, Logistic
@@ -92,7 +91,7 @@ def robust_accuracy(
         ValueError: For data or methods that do not fit the model, or a checkpoint of another run.
     """
     check_arguments(robust_accuracy, locals())
-    check_positive("batch", batch)
+    batch = int(batch)  # torch splits by whole numbers of Python alone
     check_data(data, threat)
     outputs = _outputs_of(model, data)
     attacked, doubts = _steady(model, data)

@@ -63,7 +63,7 @@ def batches(data: object, device: torch.device, batch_size: int) -> Iterator[Bat
         data = [data]
     if isinstance(data, Dataset) and not isinstance(data, IterableDataset):
         data = _loader(data, batch_size)
-    if not isinstance(data, Iterable):
+    if not isinstance(data, Iterable) or isinstance(data, (str, Tensor)):
         raise ValueError(f"data must be a Sample, a pair (inputs, targets) or a loader, got {type(data).__name__}")
     empty = True
     for item in _collected(iter(data), batch_size):
@@ -118,10 +118,10 @@ def _batch(item: Any, device: torch.device) -> Batch:
                 return Batch((), rest, targets, len(targets), key)
         raise ValueError(f"a batch that is a dictionary must have the key 'targets' or 'labels', it has {sorted(rest)}")
     if not isinstance(item, (tuple, list)) or len(item) < 2:
-        raise ValueError(f"a batch must be (inputs, ..., targets) or a dictionary, got {type(item).__name__}")
+        raise ValueError(f"data must yield batches (inputs, ..., targets) or dictionaries, got {type(item).__name__}")
     *inputs, targets = item
     if not isinstance(targets, Tensor) or targets.ndim == 0:
-        raise ValueError("the last item of a batch must be the tensor of targets, one per example")
+        raise ValueError("data must yield batches whose last item is the tensor of targets, one per example")
     if len(inputs) == 1 and isinstance(inputs[0], Mapping):
         options = {name: _to(value, device) for name, value in inputs[0].items()}
         return Batch((), options, _to(targets, device), len(targets))

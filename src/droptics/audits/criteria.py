@@ -167,7 +167,10 @@ def _parts(loss: LossFunction, outputs: Tensor, targets: Tensor) -> tuple[Tensor
             targets = targets[:, None]
         if isinstance(loss, (Squared, MeanSquared)) and targets.shape != outputs.shape:
             raise ValueError(f"targets have shape {tuple(targets.shape)} but the outputs {tuple(outputs.shape)}")
-    value = loss(outputs, targets)
+    try:
+        value = loss(outputs, targets)
+    except TypeError as problem:
+        raise ValueError(f"loss must be a function of outputs and targets: {problem}") from problem
     if not isinstance(value, Tensor):
         raise ValueError(f"loss must return a tensor, got {type(value).__name__}")
     value = value.double()

@@ -276,6 +276,7 @@ def _parquet_chunks(path: Path, columns: Sequence[str | int] | None, rows: int) 
             names = file.schema_arrow.names
             check_unpacked(path, 3 * 8 * file.metadata.num_rows, path.stat().st_size)
             picked = [names[place] for place in positions(names, columns, path, len(names))]
+            _check_pages(file.metadata, picked, path)
             line = 1
             for batch in file.iter_batches(batch_size=rows, columns=list(dict.fromkeys(picked))):
                 found = [batch.column(batch.schema.get_field_index(name)) for name in picked]
@@ -285,6 +286,15 @@ def _parquet_chunks(path: Path, columns: Sequence[str | int] | None, rows: int) 
                 raise ValueError(f"{path} holds no ratings")
     except (lib.ArrowException, OSError, OverflowError, MemoryError) as error:
         raise ValueError(f"{path} cannot be read as Parquet: {error}") from error
+
+
+def _check_pages(metadata: Any, picked: Sequence[str], path: Path) -> None:
+    """Refuse columns that unpack to more than a file of this size holds, whatever their number of rows."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        columns = [group.column(place) for place in range(group.num_columns)]
+        sizes = [column.total_uncompressed_size for column in columns if column.path_in_schema.split(".")[0] in picked]
+        check_unpacked(path, sum(sizes), path.stat().st_size)
 
 
 def _parquet_chunk(found: Sequence[Any], path: Path, line: int) -> Chunk:

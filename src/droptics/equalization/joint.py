@@ -8,7 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from droptics.arguments import Matrix, Seed, check_arguments
+from droptics.arguments import Matrix, Seed, Vector, check_arguments
 from droptics.checks import as_float_tensor, check_positive, check_same_kind, check_size
 from droptics.data import Data
 from droptics.errors import CertificateError
@@ -136,7 +136,7 @@ def _unseen(root: Root, weights: Tensor) -> Tensor:
     return 8 * len(sizes) * EPS * (sizes[:, None] * weights.abs()).sum(-2)
 
 
-def rank_one_network(output: Tensor, input: Tensor, widths: Sequence[int]) -> DeepLinear:
+def rank_one_network(output: Vector, input: Vector, widths: Sequence[int]) -> DeepLinear:
     """The equalized deep network of the rank-one map output input^T, for every law and every inputs (thesis-prop1).
 
     W_1 = 1 v^T / sqrt(d_1), W_i = 1 1^T / sqrt(d_i d_{i-1}), W_{k+1} = u 1^T / sqrt(d_k). From two hidden layers on,
@@ -146,6 +146,7 @@ def rank_one_network(output: Tensor, input: Tensor, widths: Sequence[int]) -> De
     """
     check_arguments(rank_one_network, locals())
     u, v = as_float_tensor(output, "output", 1), as_float_tensor(input, "input", 1)
+    check_same_kind({"output": u, "input": v})
     if not widths:
         raise ValueError("widths must hold at least one hidden width, got none")
     for width in widths:

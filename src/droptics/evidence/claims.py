@@ -323,12 +323,12 @@ def select(claims: Sequence[Claim], ids: Sequence[str] | None = None, paper: str
         if paper not in known:
             raise ValueError(f"paper must be one of {', '.join(known)}, got {paper!r}")
         chosen = [claim for claim in chosen if claim.paper == paper]
-    if not ids:
+    if ids is None:
         return chosen
     table = {claim.id: claim for claim in chosen}
     for name in ids:
         if name not in table:
-            raise ValueError(f"no claim is called {name!r}; {nearest(name, list(table))}")
+            raise ValueError(f"ids: no claim is called {name!r}; {nearest(name, list(table))}")
     return [table[name] for name in ids]
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from droptics.arguments import Count, DropRate, Rates, check_parameters
 from droptics.arrays import Array
-from droptics.checks import as_drop, check_positive
 from droptics.heads.leave_one_out import Whitened
 
 
@@ -23,7 +22,6 @@ class _DropoutLinear(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: 
 
     def _read(self, X: Any, y: Any, sample_weight: Any, least: int) -> Whitened:
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=least)
-        check_positive("block", self.block)
         if X.shape[1] % self.block:
             raise ValueError(
                 f"block must divide the number of features, got block {self.block} and {X.shape[1]} features"
@@ -86,17 +84,15 @@ class DropoutRidge(_DropoutLinear):
     1.0
     """
 
-    def __init__(self, drop: float = 0.5, *, block: int = 1, fit_intercept: bool = True) -> None:
+    def __init__(self, drop: DropRate = 0.5, *, block: Count = 1, fit_intercept: bool = True) -> None:
         self.drop = drop
         self.block = block
         self.fit_intercept = fit_intercept
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> DropoutRidge:
         """Fit to examples X (n, features) and targets y (n,) or (n, outputs)."""
-        rate = _rates(self.drop, "drop")
-        if len(rate) != 1:
-            raise ValueError(f"drop must be one number, got {len(rate)}; DropoutRidgeCV chooses among many")
-        self._keep(self._read(X, y, sample_weight, 1), float(rate[0] / (1 - rate[0])))
+        check_parameters(self)
+        self._keep(self._read(X, y, sample_weight, 1), float(self.drop) / (1 - float(self.drop)))
         return self
 
 
@@ -122,14 +118,15 @@ class DropoutRidgeCV(_DropoutLinear):
         objective_: The criterion at the chosen rate.
     """
 
-    def __init__(self, drops: ArrayLike | None = None, *, block: int = 1, fit_intercept: bool = True) -> None:
+    def __init__(self, drops: Rates | None = None, *, block: Count = 1, fit_intercept: bool = True) -> None:
         self.drops = drops
         self.block = block
         self.fit_intercept = fit_intercept
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> DropoutRidgeCV:
         """Fit to examples X (n, features) and targets y (n,) or (n, outputs), n >= 2."""
-        rates = np.linspace(0.05, 0.95, 19) if self.drops is None else _rates(self.drops, "drops")
+        check_parameters(self)
+        rates = np.linspace(0.05, 0.95, 19) if self.drops is None else np.atleast_1d(np.asarray(self.drops, float))
         whitened = self._read(X, y, sample_weight, 2)
         errors = whitened.leave_one_out([rate / (1 - rate) for rate in rates])
         self.drops_ = rates
@@ -138,9 +135,3 @@ class DropoutRidgeCV(_DropoutLinear):
         self.drop_ = float(rates[best])
         self._keep(whitened, self.drop_ / (1 - self.drop_))
         return self
-
-
-def _rates(drop: Any, name: str) -> Array:
-    if isinstance(drop, (str, bytes)):
-        raise ValueError(f"{name} must be numbers in [0, 1), got {drop!r}")
-    return np.atleast_1d(as_drop(torch.as_tensor(drop, dtype=torch.float64), name).numpy())

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from droptics.arguments import Count, DropRate, check_arguments
+from droptics.arguments import Count, Device, DropRate, check_arguments
 from droptics.checks import as_drop
 
 
@@ -28,7 +28,7 @@ class DropConnect(nn.Linear):
         *,
         bias: bool = True,
         per_example: bool = False,
-        device: torch.device | str | None = None,
+        device: Device | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         check_arguments(DropConnect.__init__, locals())

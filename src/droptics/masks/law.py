@@ -18,6 +18,8 @@ from droptics.errors import NoFiniteSupport
 from droptics.linalg import psd_eigen
 from droptics.linalg.scales import equilibrate
 
+# Above so many units a law of small reach is asked for its diagonals, never for a matrix over all pairs.
+WIDE = 2048
 # Units of a law whose covariance is written out: 16 GiB.
 LARGEST = 46340
 
@@ -93,6 +95,8 @@ class MaskLaw(abc.ABC):
         if self.independent:
             energies = torch.diagonal(gram, dim1=-2, dim2=-1) if isinstance(gram, Tensor) else gram.energies()
             return (energies * self.relative_variance.to(energies)).sum(-1)
+        if self._narrow:
+            return self._weigh_band(gram)
         whole = slice(None)
         entries = gram if isinstance(gram, Tensor) else gram.part(whole, whole)
         return (entries * self.characteristic.to(entries)).sum((-2, -1))
@@ -100,12 +104,13 @@ class MaskLaw(abc.ABC):
     def weigh_at_most(self, energies: Tensor) -> Tensor:
         """The most that `weigh` can be for a Gram matrix with this diagonal, (...,).
 
-        |G_ij| <= sqrt(G_ii G_jj), and the same for Cbar.
+        |G_ij| <= sqrt(G_ii G_jj), and the same for Cbar; a unit has at most 2 reach + 1 that it is correlated with.
         """
-        strengths = self.relative_variance.to(energies)
+        shares = energies * self.relative_variance.to(energies)
         if self.independent:
-            return (energies * strengths).sum(-1)
-        return (energies * strengths).clamp_min(0).sqrt().sum(-1).square()
+            return shares.sum(-1)
+        near = (2 * self.reach + 1) * shares.clamp_min(0).sum(-1)
+        return torch.minimum(shares.clamp_min(0).sqrt().sum(-1).square(), near)
 
     def hadamard(self, moment: Tensor) -> Tensor:
         """Cbar o moment, (..., units, units): the second moment that the masks add to a layer."""
@@ -119,8 +124,43 @@ class MaskLaw(abc.ABC):
         if self.independent:
             strengths = self.relative_variance.to(vectors)
             return vectors * (strengths if heads is None else strengths * heads.square().sum(-2).unsqueeze(-2))
+        if self._narrow:
+            return self._correlate_band(vectors, heads)
         matrix = self.characteristic.to(vectors)
         return vectors @ (matrix if heads is None else matrix * (heads.mT @ heads))
+
+    @property
+    def _narrow(self) -> bool:
+        """Whether pairs of units are so many, and so few of them correlated, that a matrix of all would be waste."""
+        return self.size > WIDE and 16 * self.reach < self.size
+
+    def _weigh_band(self, gram: Tensor | Gram) -> Tensor:
+        """`weigh` from the entries of G within reach of the diagonal, a window of rows at a time."""
+        total: Tensor | None = None
+        bands = [self.diagonal(lag) * (1 if lag == 0 else 2) for lag in range(self.reach + 1)]
+        window = max(128, self.reach)
+        for begin in range(0, self.size, window):
+            rows, columns = slice(begin, begin + window), slice(begin, begin + window + self.reach)
+            part = gram[..., rows, columns] if isinstance(gram, Tensor) else gram.part(rows, columns)
+            for lag, band in enumerate(bands):
+                entries = torch.diagonal(part, lag, -2, -1)
+                sums = (entries * band[begin : begin + entries.shape[-1]].to(entries)).sum(-1)
+                total = sums if total is None else total + sums
+        assert total is not None  # a law has at least one unit
+        return total
+
+    def _correlate_band(self, vectors: Tensor, heads: Tensor | None) -> Tensor:
+        """`correlate` by the diagonals of Cbar within reach."""
+        result = torch.zeros_like(vectors)
+        for lag in range(self.reach + 1):
+            left, right = slice(0, self.size - lag), slice(lag, self.size)
+            band = self.diagonal(lag).to(vectors)
+            if heads is not None:
+                band = band * (heads[..., left] * heads[..., right]).sum(-2).unsqueeze(-2)
+            result[..., left] += vectors[..., right] * band
+            if lag:
+                result[..., right] += vectors[..., left] * band
+        return result
 
     @property
     def directions(self) -> Tensor:

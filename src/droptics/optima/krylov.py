@@ -59,6 +59,8 @@ def optimum_of_map(
         raise NoClosedForm(f"optimum_of_map needs independent units, got {type(masks).__name__}; use optimum instead")
     if isinstance(matrix, np.ndarray):
         matrix = torch.from_numpy(np.ascontiguousarray(matrix))
+    if isinstance(matrix, torch.Tensor) and (matrix.ndim != 2 or matrix.device.type == "meta"):
+        raise ValueError(f"matrix must be a matrix of numbers, got shape {tuple(matrix.shape)} on {matrix.device}")
     if isinstance(matrix, torch.Tensor) and matrix.layout == torch.strided and min(matrix.shape) <= DENSE:
         return _dense(matrix, acting, masks)
     operator = Operator.of(matrix, energy)

@@ -108,8 +108,11 @@ def reproduce(
     wanted = list(table) if ids is None else [ids] if isinstance(ids, str) else list(ids)
     for name in wanted:
         if name not in table:
-            raise ValueError(f"no figure is called {name!r}; {nearest(name, list(table))}")
-    where = engine(run_on) if isinstance(run_on, str) else run_on
+            raise ValueError(f"ids: no figure is called {name!r}; {nearest(name, list(table))}")
+    try:
+        where = engine(run_on) if isinstance(run_on, str) else run_on
+    except ValueError as problem:
+        raise ValueError(f"run_on: {problem}") from None
     return reproduce_figures([table[name] for name in wanted], scale, out, where, missing, command)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_fields
+from droptics.arguments import Floats, check_fields
 from droptics.masks import MaskLaw
 from droptics.penalties import UnitOutputs
 from droptics.penalties.evaluation import CHUNK_ELEMENTS
@@ -29,7 +29,7 @@ class Affine:
         law: The law of z, of as many units.
     """
 
-    center: Tensor
+    center: Floats
     units: UnitOutputs | None
     law: MaskLaw | None
 

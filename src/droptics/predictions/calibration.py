@@ -13,8 +13,18 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from droptics.arguments import NonNegative, check_arguments, check_fields
-from droptics.checks import as_float_tensor, check_positive, check_probability, check_size
+from droptics.arguments import (
+    Amount,
+    ClassNumbers,
+    Count,
+    Floats,
+    NonNegative,
+    Probability,
+    Rows,
+    check_arguments,
+    check_fields,
+)
+from droptics.checks import as_float_tensor, check_size
 from droptics.predictions.densities import Spectrum
 from droptics.predictions.results import Predictive
 
@@ -42,7 +52,7 @@ class Calibration:
     crps: float
     levels: tuple[float, ...]
     coverage: tuple[float, ...]
-    pit: Tensor
+    pit: Floats
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -62,7 +72,7 @@ def fit_noise(prediction: Predictive, targets: Tensor) -> float:
     wanted = _targets(prediction, targets)
     rmse = float((prediction.mean.value.detach().double() - wanted).square().mean().sqrt())
     if rmse == 0:
-        raise ValueError("the predictions equal the targets: there is no noise to fit")
+        raise ValueError("targets equal the predictions: there is no noise to fit")
     with torch.no_grad():
         spectrum = Spectrum.of(prediction.mixture(), LEAST * rmse, MOST * rmse)
 
@@ -78,7 +88,7 @@ def fit_noise(prediction: Predictive, targets: Tensor) -> float:
 
 
 def calibration(
-    prediction: Predictive, targets: Tensor, noise: NonNegative, levels: tuple[float, ...] = (0.5, 0.9, 0.95)
+    prediction: Predictive, targets: Tensor, noise: Amount, levels: tuple[Probability, ...] = (0.5, 0.9, 0.95)
 ) -> Calibration:
     """Scores of predictions of one output with normal noise of this deviation around them.
 
@@ -88,8 +98,6 @@ def calibration(
     """
     check_arguments(calibration, locals())
     wanted = _targets(prediction, targets)
-    for level in levels:
-        check_probability("levels", level)
     with torch.no_grad():
         density = prediction.density(noise)
         pit = density.cdf(wanted)
@@ -99,12 +107,14 @@ def calibration(
         outside = (density.low - wanted).clamp_min(0) + (wanted - density.low - density.width).clamp_min(0)
         crps = gaps.mean(0) * density.width + outside
         nll = -float(prediction.log_likelihood(wanted, noise).mean())
+    if math.isnan(nll):
+        raise ValueError("targets are too far from the predictions: their likelihood is not a number any more")
     inside = [float((((1 - level) / 2 <= pit) & (pit <= (1 + level) / 2)).double().mean()) for level in levels]
     rmse = float((prediction.mean.value.detach().double() - wanted).square().mean().sqrt())
     return Calibration(noise, rmse, nll, float(crps.mean()), tuple(levels), tuple(inside), pit)
 
 
-def conformal_factor(prediction: Predictive, targets: Tensor, noise: NonNegative, level: float) -> float:
+def conformal_factor(prediction: Predictive, targets: Tensor, noise: Amount, level: Probability) -> float:
     """The number k such that mean -+ k sqrt(variance + noise^2) covers a new target with probability >= level.
 
     Split conformal: the ceil((n + 1) level)-th smallest of |y - m| / sqrt(V + s^2) on n held-out examples. It holds for
@@ -115,15 +125,14 @@ def conformal_factor(prediction: Predictive, targets: Tensor, noise: NonNegative
     Claim: none, exchangeability is all it needs.
     """
     check_arguments(conformal_factor, locals())
-    check_probability("level", level)
     wanted = _targets(prediction, targets)
-    spread = (prediction.variance.value.detach().double() + noise**2).sqrt()
+    spread = (prediction.variance.value.detach().double() + float(noise) ** 2).sqrt()
     scores = ((wanted - prediction.mean.value.detach().double()).abs() / spread).flatten().sort().values
     rank = math.ceil((len(scores) + 1) * level)
     return math.inf if rank > len(scores) else float(scores[rank - 1])
 
 
-def expected_calibration_error(probabilities: Tensor, labels: Tensor, bins: int = 15) -> float:
+def expected_calibration_error(probabilities: Rows, labels: ClassNumbers, bins: Count = 15) -> float:
     """Mean distance between confidence and accuracy over equal bins of the confidence, weighed by their counts.
 
     Cost: O(n). Claim: none, a definition.
@@ -131,7 +140,6 @@ def expected_calibration_error(probabilities: Tensor, labels: Tensor, bins: int 
     Claim: none, a definition.
     """
     check_arguments(expected_calibration_error, locals())
-    check_positive("bins", bins)
     chances = as_float_tensor(probabilities, "probabilities", 2).detach().double()
     check_size("labels", len(labels), len(chances), "one label per example")
     confidence, chosen = chances.max(-1)
@@ -147,7 +155,7 @@ def _targets(prediction: Predictive, targets: Tensor) -> Tensor:
     wanted = wanted[:, None] if wanted.ndim == 1 else wanted
     shape = tuple(prediction.mean.value.shape)
     if shape[-1] != 1 or len(shape) != 2:
-        raise ValueError(f"calibration is for one output, the prediction has shape {shape}")
+        raise ValueError(f"prediction must be of one output for its calibration, got shape {shape}")
     if tuple(wanted.shape) != shape:
         raise ValueError(f"targets have shape {tuple(wanted.shape)} but the prediction {shape}")
     return wanted.to(prediction.mean.value.device)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from droptics.arguments import check_arguments
-from droptics.checks import as_float_tensor, check_size
+from droptics.checks import as_float_tensor, check_size, is_readable
 from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
 from droptics.masks import MaskLaw
@@ -64,10 +64,16 @@ def predictive(
     check_arguments(predictive, locals())
     if isinstance(model, nn.Module):
         return _of_module(model, inputs, masks, method)
-    if not isinstance(model, Model):
-        raise ValueError(f"model must be a droptics Model or a torch module, got {type(model).__name__}")
     if not isinstance(masks, MaskLaw):
         raise ValueError(f"masks must be a droptics MaskLaw, got {type(masks).__name__}")
+    found = _of_model(model, inputs, masks, method)
+    parts = (found.mean.value, found.variance.value)
+    if not all(bool(torch.isfinite(part).all()) for part in parts if is_readable(part)):
+        raise ValueError(f"model and inputs are too large for {parts[0].dtype}: outputs or their variance overflow")
+    return found
+
+
+def _of_model(model: Model, inputs: Inputs, masks: MaskLaw, method: Method) -> Predictive:
     checked = _checked(model, inputs, masks)
     match method:
         case ClosedForm():

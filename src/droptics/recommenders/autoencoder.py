@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from droptics.arguments import Amount, Bytes, DropRate, Finite, Seed, check_fields, check_parameters
 from droptics.arrays import Array
-from droptics.checks import as_drop, check_positive
+from droptics.checks import check_positive
 from droptics.recommenders import saving
 from droptics.recommenders.ids import Lookup, as_ids
 from droptics.recommenders.interactions import compressed, extended, taken
@@ -39,6 +40,9 @@ class ChoicePoint:
     drop: float
     ridge: float
     left_out: LeaveOneOut
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class DropoutAutoencoder(Ranker):
@@ -81,16 +85,16 @@ class DropoutAutoencoder(Ranker):
 
     def __init__(
         self,
-        drop: float | None = None,
-        ridge: float | None = None,
-        diagonal: str | float = "zero",
+        drop: DropRate | None = None,
+        ridge: Amount | None = None,
+        diagonal: Literal["zero", "free"] | DropRate = "zero",
         *,
-        feedback: str = "implicit",
-        threshold: float | None = None,
-        choose: str = "loo",
-        dtype: str = "float32",
-        memory: int = 1 << 32,
-        seed: int = 0,
+        feedback: Literal["implicit", "graded"] = "implicit",
+        threshold: Finite | None = None,
+        choose: Literal["loo", "squared"] = "loo",
+        dtype: Literal["float32", "float64"] = "float32",
+        memory: Bytes = 1 << 32,
+        seed: Seed = 0,
     ) -> None:
         self.drop, self.ridge, self.diagonal = drop, ridge, diagonal
         self.feedback, self.threshold, self.choose = feedback, threshold, choose
@@ -244,18 +248,7 @@ class DropoutAutoencoder(Ranker):
             )
 
     def _check(self) -> None:
-        if self.drop is not None:
-            as_drop(self.drop)
-        if self.ridge is not None and not 0 <= self.ridge < np.inf:
-            raise ValueError(f"ridge must be a finite number that is not negative, got {self.ridge!r}")
-        named = isinstance(self.diagonal, str) and self.diagonal in ("zero", "free")
-        if not named and (isinstance(self.diagonal, (str, bool)) or not 0 <= self.diagonal < 1):
-            raise ValueError(f'diagonal must be "zero", "free" or a number in [0, 1), got {self.diagonal!r}')
-        for name, allowed in (("choose", ("loo", "squared")), ("dtype", ("float32", "float64"))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
-        self._check_feedback()
-        check_positive("memory", self.memory)
+        check_parameters(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model, with its interactions, to one safetensors file, without pickle."""

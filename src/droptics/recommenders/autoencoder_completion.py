@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from droptics.arguments import Amount, Bytes, Finite, Seed, Size, check_fields, check_parameters
 from droptics.arrays import Array
-from droptics.checks import check_positive
 from droptics.recommenders import saving
 from droptics.recommenders.ids import Lookup
 from droptics.recommenders.item_kernel import Kernel
@@ -29,6 +29,9 @@ class KernelPoint:
     ridge: float
     implicit: float
     rmse: float
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class AutoencoderCompletion(RatingModel):
@@ -60,15 +63,15 @@ class AutoencoderCompletion(RatingModel):
 
     def __init__(
         self,
-        side: str = "user",
-        ridge: float | None = None,
-        implicit: float | None = None,
+        side: Literal["user", "item"] = "user",
+        ridge: Size | None = None,
+        implicit: Amount | None = None,
         *,
-        bias_ridge: float = 5.0,
-        clip: bool | tuple[float, float] = False,
-        dtype: str = "float32",
-        memory: int = 1 << 32,
-        seed: int = 0,
+        bias_ridge: Amount = 5.0,
+        clip: bool | tuple[Finite, Finite] | None = False,
+        dtype: Literal["float32", "float64"] = "float32",
+        memory: Bytes = 1 << 32,
+        seed: Seed = 0,
     ) -> None:
         self.side, self.ridge, self.implicit, self.bias_ridge = side, ridge, implicit, bias_ridge
         self.clip, self.dtype, self.memory, self.seed = clip, dtype, memory, seed
@@ -146,17 +149,7 @@ class AutoencoderCompletion(RatingModel):
         return rows[mine], self._targets[mine]
 
     def _check(self) -> None:
-        if self.side not in ("user", "item"):
-            raise ValueError(f'side must be "user" or "item", got {self.side!r}')
-        if self.dtype not in ("float32", "float64"):
-            raise ValueError(f'dtype must be "float32" or "float64", got {self.dtype!r}')
-        if self.ridge is not None and not 0 < self.ridge < np.inf:
-            raise ValueError(f"ridge must be a positive number, got {self.ridge!r}")
-        for name in ("implicit", "bias_ridge"):
-            value = getattr(self, name)
-            if not (name == "implicit" and value is None) and not 0 <= value < np.inf:
-                raise ValueError(f"{name} must be a finite number that is not negative, got {value!r}")
-        check_positive("memory", self.memory)
+        check_parameters(self)
         self._check_clip()
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from droptics.arguments import check_parameters
 from droptics.arrays import Array
-from droptics.checks import check_positive
 from droptics.data import Entries
 from droptics.models import Factorization
 from droptics.recommenders import saving
@@ -84,18 +84,7 @@ class Completion(RatingModel):
             engine.close()
 
     def _check(self) -> None:
-        for name in ("width", "sweeps", "memory"):
-            check_positive(name, getattr(self, name))
-        if self.cg_steps is not None:
-            check_positive("cg_steps", self.cg_steps)
-        if np.dtype(self.dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
-            raise ValueError(f'dtype must be "float32" or "float64", got {self.dtype!r}')
-        if not self.init_scale > 0:
-            raise ValueError(f"init_scale must be positive, got {self.init_scale!r}")
-        if self.biases and not self.bias_ridge >= 0:
-            raise ValueError(f"bias_ridge must not be negative, got {self.bias_ridge!r}")
-        if not self.tolerance >= 0:
-            raise ValueError(f"tolerance must be a number that is not negative, got {self.tolerance!r}")
+        check_parameters(self)
         self._check_clip()
 
     def _start(self, data: Observations, strengths: Strengths) -> tuple[Array, Array]:

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.arguments import Probability, check_arguments
 from droptics.bounds.statistical import completion, completion_condition, grid_alpha, marginals
-from droptics.checks import check_probability
 from droptics.coadaptation.measures import evenness
 from droptics.estimates import Bound
 from droptics.recommenders.completion import Completion
@@ -47,12 +47,12 @@ class Diagnosis:
         return self.condition >= 1.0
 
 
-def diagnose(model: Completion, confidence: float = 0.95) -> Diagnosis:
+def diagnose(model: Completion, confidence: Probability = 0.95) -> Diagnosis:
     """Evaluate norms, penalties and the generalization bound on a fitted model; O((rows + columns) width^2).
 
     Claim: thesis-thm11.
     """
-    check_probability("confidence", confidence)
+    check_arguments(diagnose, locals())
     entries = model.entries()
     rows, columns = (side.double() for side in marginals(entries, model.strengths_.smoothing))
     left, right = (torch.from_numpy(side).double() for side in (model.user_factors_, model.item_factors_))

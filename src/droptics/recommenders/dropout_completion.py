@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from droptics.arguments import (
+    Amount,
+    Bytes,
+    Count,
+    Device,
+    DropRate,
+    Finite,
+    Named,
+    NonNegative,
+    NumberType,
+    Range,
+    Seed,
+    Share,
+    Size,
+    check_arguments,
+)
 from droptics.arrays import Array
-from droptics.checks import as_drop
 from droptics.recommenders.alternation import Strengths, Sweep
 from droptics.recommenders.completion import Completion
 from droptics.recommenders.rating_model import pair_columns
 from droptics.recommenders.ratings import Observations
 from droptics.recommenders.sgd import Sgd, descend
 
+# the share of the expected penalty, the rest being the empirical one
+Penalty = Annotated[str | float, Named(("expected", "empirical"), Range(0, 1, text="a number in [0, 1]"))]
 
-def default_drop(width: int, ratings: int) -> float:
+
+def default_drop(width: Count, ratings: Count) -> float:
     """The rate used when none is given: lam = 4.8 width / ratings^(1/3), drop = lam / (1 + lam).
 
     The induced penalty is (lam / width) times a squared weighted trace norm, so the best lam grows with the width and
@@ -31,6 +49,7 @@ def default_drop(width: int, ratings: int) -> float:
     >>> round(default_drop(70, 900_000), 2)
     0.78
     """
+    check_arguments(default_drop, locals())
     strength = 4.8 * width / ratings ** (1 / 3)
     return strength / (1 + strength)
 
@@ -88,30 +107,30 @@ class DropoutCompletion(Completion):
 
     def __init__(
         self,
-        width: int = 30,
-        drop: float | None = None,
-        penalty: str | float = "expected",
-        solver: str = "als",
+        width: Count = 30,
+        drop: DropRate | None = None,
+        penalty: Penalty = "expected",
+        solver: Literal["als", "sgd"] = "als",
         biases: bool = True,
         *,
         center: bool = True,
-        smoothing: float = 0.5,
-        bias_ridge: float = 2.0,
-        sweeps: int = 12,
-        cg_steps: int | None = 3,
-        tolerance: float = 1e-5,
-        clip: bool | tuple[float, float] = False,
-        init_scale: float = 0.1,
-        seed: int = 0,
-        dtype: str = "float32",
-        device: str | None = None,
-        threads: int | None = None,
+        smoothing: Share = 0.5,
+        bias_ridge: Amount = 2.0,
+        sweeps: Count = 12,
+        cg_steps: Count | None = 3,
+        tolerance: NonNegative = 1e-5,
+        clip: bool | tuple[Finite, Finite] | None = False,
+        init_scale: Size = 0.1,
+        seed: Seed = 0,
+        dtype: NumberType = "float32",
+        device: Device | None = None,
+        threads: Count | None = None,
         engine: Any = None,
-        memory: int = 1 << 32,
+        memory: Bytes = 1 << 32,
         warm_start: bool = False,
         progress: bool | Callable[[Sweep], None] | None = False,
-        rate: float = 10.0,
-        batch: int = 2000,
+        rate: Size = 10.0,
+        batch: Count = 2000,
     ) -> None:
         self.width, self.drop, self.penalty, self.solver, self.biases = width, drop, penalty, solver, biases
         self.smoothing = smoothing
@@ -121,24 +140,10 @@ class DropoutCompletion(Completion):
         self.device, self.threads, self.engine, self.memory = device, threads, engine, memory
         self.warm_start, self.progress, self.rate, self.batch = warm_start, progress, rate, batch
 
-    def _check(self) -> None:
-        super()._check()
-        if self.solver not in ("als", "sgd"):
-            raise ValueError(f'solver must be "als" or "sgd", got {self.solver!r}')
-        if self.drop is not None:
-            as_drop(self.drop)
-        if not 0 <= self.smoothing <= 1:
-            raise ValueError(f"smoothing must lie in [0, 1], got {self.smoothing!r}")
-        self._share()
-
     def _share(self) -> float:
         """The share tau of the expected penalty."""
         named = {"expected": 1.0, "empirical": 0.0}
-        if isinstance(self.penalty, str) and self.penalty in named:
-            return named[self.penalty]
-        if isinstance(self.penalty, (int, float)) and not isinstance(self.penalty, bool) and 0 <= self.penalty <= 1:
-            return float(self.penalty)
-        raise ValueError(f'penalty must be "expected", "empirical" or a share in [0, 1], got {self.penalty!r}')
+        return named[self.penalty] if isinstance(self.penalty, str) else float(self.penalty)
 
     def _strengths(self, data: Observations) -> Strengths:
         drop = default_drop(self.width, data.count) if self.drop is None else float(self.drop)

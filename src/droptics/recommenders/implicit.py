@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from droptics.arguments import Bytes, Count, DropRate, Finite, Seed, Size, check_parameters
 from droptics.arrays import Array
-from droptics.checks import as_drop, check_positive
 from droptics.recommenders import saving
 from droptics.recommenders.all_cells import solve_all_cells
 from droptics.recommenders.ids import Lookup
@@ -52,18 +52,18 @@ class ImplicitDropoutCompletion(Ranker):
 
     def __init__(
         self,
-        width: int = 128,
-        drop: float | None = None,
-        unobserved: float = 0.1,
-        penalty: str = "expected",
+        width: Count = 128,
+        drop: DropRate | None = None,
+        unobserved: Size = 0.1,
+        penalty: Literal["expected", "empirical"] = "expected",
         *,
-        feedback: str = "implicit",
-        threshold: float | None = None,
-        sweeps: int = 12,
-        cg_steps: int | None = 3,
-        dtype: str = "float32",
-        memory: int = 1 << 32,
-        seed: int = 0,
+        feedback: Literal["implicit", "graded"] = "implicit",
+        threshold: Finite | None = None,
+        sweeps: Count = 12,
+        cg_steps: Count | None = 3,
+        dtype: Literal["float32", "float64"] = "float32",
+        memory: Bytes = 1 << 32,
+        seed: Seed = 0,
     ) -> None:
         self.width, self.drop, self.unobserved, self.penalty = width, drop, unobserved, penalty
         self.feedback, self.threshold, self.sweeps, self.cg_steps = feedback, threshold, sweeps, cg_steps
@@ -71,7 +71,7 @@ class ImplicitDropoutCompletion(Ranker):
 
     def fit(self, ratings: Source, y: Any = None) -> ImplicitDropoutCompletion:
         """Fit to interactions; sources as in `DropoutCompletion.fit`."""
-        self._check()
+        check_parameters(self)
         if y is not None:
             pairs = np.asarray(ratings)
             ratings = (pairs[:, 0], pairs[:, 1], y)
@@ -120,20 +120,6 @@ class ImplicitDropoutCompletion(Ranker):
         table = Compressed(starts, items.astype(np.int32), values)
         self._half_sweep(table, self.item_factors_, self._item_marginals, free, 0)
         return (free @ self.item_factors_.T).astype(np.float64)
-
-    def _check(self) -> None:
-        if self.drop is not None:
-            as_drop(self.drop)
-        for name in ("width", "sweeps", "memory"):
-            check_positive(name, getattr(self, name))
-        if self.cg_steps is not None:
-            check_positive("cg_steps", self.cg_steps)
-        if not 0 < self.unobserved < np.inf:
-            raise ValueError(f"unobserved must be a positive number, got {self.unobserved!r}")
-        for name, allowed in (("penalty", ("expected", "empirical")), ("dtype", ("float32", "float64"))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
-        self._check_feedback()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model, with its interactions, to one safetensors file, without pickle."""

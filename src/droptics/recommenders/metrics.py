@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from droptics.checks import check_positive, check_probability
+from droptics.arguments import Count, Probability, Seed, check_arguments, is_dense
+from droptics.arrays import Array
 from droptics.datasets import Ratings
 from droptics.recommenders.ratings import Source, triple
 
@@ -76,7 +77,7 @@ class Ranking:
         return {length: mean_of(self.users[f"{name}@{length}"]) for length in self.coverage}
 
 
-def ranking(scores: Any, seen: Any, relevant: Any, at: Sequence[int] = (20, 50, 100)) -> Ranking:
+def ranking(scores: Any, seen: Any, relevant: Any, at: Sequence[Count] = (20, 50, 100)) -> Ranking:
     """Judge scores by which relevant items come first among those not seen.
 
     Claim: none, scores by definition.
@@ -92,11 +93,12 @@ def ranking(scores: Any, seen: Any, relevant: Any, at: Sequence[int] = (20, 50, 
     Equal scores rank by the order of the items, so that results do not depend on the machine. A user's list ends with
     the last item not seen. Cost O(users items log items).
     """
-    for length in at:
-        check_positive("at", length)
-    table = scores.detach().cpu().numpy() if isinstance(scores, torch.Tensor) else np.asarray(scores)
-    hidden = sparse.csr_matrix(relevant)
-    known = sparse.csr_matrix(hidden.shape) if seen is None else sparse.csr_matrix(seen)
+    check_arguments(ranking, locals())
+    if not len(at):
+        raise ValueError("at must name at least one length of a list, got none")
+    table = _dense(scores, "scores")
+    hidden = _sparse(relevant, "relevant")
+    known = sparse.csr_matrix(hidden.shape) if seen is None else _sparse(seen, "seen")
     if not table.shape == hidden.shape == known.shape:
         raise ValueError(
             f"scores, seen and relevant must have one shape, got {table.shape}, {known.shape} and {hidden.shape}"
@@ -152,7 +154,9 @@ class HeldOutUsers(NamedTuple):
     hidden: Ratings
 
 
-def hold_out_users(ratings: Source, share: float = 0.1, fold_in: float = 0.8, seed: int = 0) -> HeldOutUsers:
+def hold_out_users(
+    ratings: Source, share: Probability = 0.1, fold_in: Probability = 0.8, seed: Seed = 0
+) -> HeldOutUsers:
     """Hold a share of the users out altogether; of their ratings a share `fold_in` is known, the rest hidden.
 
     This is strong generalization: the model never saw these users and ranks for them from their known ratings alone.
@@ -162,25 +166,36 @@ def hold_out_users(ratings: Source, share: float = 0.1, fold_in: float = 0.8, se
 
     Claim: none, it draws.
     """
-    check_probability("share", share)
-    check_probability("fold_in", fold_in)
+    check_arguments(hold_out_users, locals())
     table = ratings if isinstance(ratings, Ratings) else Ratings(*triple(ratings))
     _, place, counts = np.unique(table.users, return_inverse=True, return_counts=True)
     several = np.flatnonzero(counts > 1)
     if len(counts) < 2 or not len(several):
         raise ValueError("ratings must have at least two users, one of them with two ratings")
     generator = np.random.default_rng(seed)
-    number = min(max(1, round(share * len(counts))), len(several), len(counts) - 1)
+    number = min(max(1, round(float(share) * len(counts))), len(several), len(counts) - 1)
     held = np.zeros(len(counts), bool)
     held[generator.choice(several, number, replace=False)] = True
     order = generator.permutation(len(table))
     order = order[np.argsort(place[order], kind="stable")]
     within = np.arange(len(table)) - np.repeat(np.cumsum(counts) - counts, counts)
-    kept = np.clip(np.round(fold_in * counts), 1, np.maximum(counts - 1, 1))
+    kept = np.clip(np.round(float(fold_in) * counts), 1, np.maximum(counts - 1, 1))
     known = np.zeros(len(table), bool)
     known[order] = within < kept[place[order]]
     out = held[place]
     return HeldOutUsers(*(table.take(np.flatnonzero(mask)) for mask in (~out, out & known, out & ~known)))
+
+
+def _dense(value: Any, name: str) -> Array:
+    """A table of numbers, from a tensor or whatever NumPy reads."""
+    found = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) and is_dense(value) else np.asarray(value)
+    if found.ndim != 2 or found.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be a table of numbers, users x items, got {type(value).__name__}")
+    return found
+
+
+def _sparse(value: Any, name: str) -> Any:
+    return sparse.csr_matrix(value if sparse.issparse(value) else _dense(value, name))
 
 
 def mean_of(values: NDArray[np.float64]) -> Mean:

@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from droptics.arguments import Count, check_arguments
 from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.recommenders.answers import Recommendations, UnknownIds
@@ -144,6 +145,8 @@ class Ranker(BaseEstimator, abc.ABC):  # type: ignore[misc]
             return table
         users, items, values = table
         keep = values >= self.threshold
+        if not keep.any():
+            raise ValueError(f"threshold must leave some ratings, but none reaches {self.threshold}")
         return users[keep], items[keep], values[keep]
 
     def _weighted(self, values: Array) -> Array:
@@ -158,13 +161,14 @@ class Ranker(BaseEstimator, abc.ABC):  # type: ignore[misc]
         return self
 
 
-def against_popularity(ranker: Ranker, split: HeldOutUsers, at: Sequence[int] = (5, 10, 20, 40)) -> dict[str, Any]:
+def against_popularity(ranker: Ranker, split: HeldOutUsers, at: Sequence[Count] = (5, 10, 20, 40)) -> dict[str, Any]:
     """Recall by length of the list, "personal" and "popular", for held-out users: the data of one picture.
 
     Cost: one ranking of the held-out users. Claim: none, it measures.
 
     Claim: none, it measures.
     """
+    check_arguments(against_popularity, locals())
     mine = ranker.evaluate(split.known, split.hidden, at, "ignore").recall
     theirs = ranker.evaluate_popularity(split.known, split.hidden, at, "ignore").recall
     return {

@@ -109,7 +109,7 @@ class RatingModel(BaseEstimator, abc.ABC):  # type: ignore[misc]
     def _check_clip(self) -> None:
         if not isinstance(self.clip, bool) and self.clip is not None:
             pair = isinstance(self.clip, (tuple, list)) and len(self.clip) == 2
-            if not pair or not float(self.clip[0]) < float(self.clip[1]):
+            if not pair or not self.clip[0] < self.clip[1]:
                 raise ValueError(f"clip must be True, False or a pair (low, high) with low < high, got {self.clip!r}")
 
     def _clipped(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -139,10 +139,17 @@ def observations(
     return Observations(user_ids, item_ids, by_user, by_item, float(middle), found.low, found.high, folder, scale)
 
 
+def _file(source: str | os.PathLike[str]) -> Path:
+    path = Path(source).expanduser()
+    if not path.is_file():
+        raise ValueError(f"ratings: no file {path}")
+    return path
+
+
 def chunked(source: Source, size: int = 1 << 24) -> Callable[[], Iterator[Chunk]]:
     """A function that starts a new pass over the ratings of any source, in chunks, each value checked to be finite."""
     if isinstance(source, (str, os.PathLike)):
-        path = Path(source)
+        path = _file(source)
         return lambda: read_chunks(path, size=size)
     users, items, values = triple(source)
     return lambda: iter([Chunk(users, items, values, 1)])
@@ -158,7 +165,7 @@ def triple(source: Source) -> tuple[Array, Array, NDArray[np.float64]]:
         found = source.tocoo()
         raw = (found.row, found.col, found.data)
     elif isinstance(source, (str, os.PathLike)) or _is_chunks(source):
-        parts = source if isinstance(source, list) else list(read_chunks(source))
+        parts = source if isinstance(source, list) else list(read_chunks(_file(source)))
         users, items = (joined([getattr(part, name) for part in parts]) for name in ("users", "items"))
         raw = (users, items, np.concatenate([part.values for part in parts]))
     elif hasattr(source, "columns") and hasattr(source, "iloc"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from droptics.arguments import Amount, Bytes, Count, Device, Finite, NonNegative, NumberType, Seed, Size
 from droptics.recommenders.alternation import Strengths, Sweep
 from droptics.recommenders.completion import Completion
 from droptics.recommenders.ratings import Observations
@@ -19,24 +20,24 @@ class RidgeCompletion(Completion):
 
     def __init__(  # parameters: those of DropoutCompletion
         self,
-        width: int = 30,
-        strength: float = 0.05,
+        width: Count = 30,
+        strength: Amount = 0.05,
         weighted: bool = True,
         biases: bool = True,
         *,
         center: bool = True,
-        bias_ridge: float = 2.0,
-        sweeps: int = 12,
-        cg_steps: int | None = 3,
-        tolerance: float = 1e-5,
-        clip: bool | tuple[float, float] = False,
-        init_scale: float = 0.1,
-        seed: int = 0,
-        dtype: str = "float32",
-        device: str | None = None,
-        threads: int | None = None,
+        bias_ridge: Amount = 2.0,
+        sweeps: Count = 12,
+        cg_steps: Count | None = 3,
+        tolerance: NonNegative = 1e-5,
+        clip: bool | tuple[Finite, Finite] | None = False,
+        init_scale: Size = 0.1,
+        seed: Seed = 0,
+        dtype: NumberType = "float32",
+        device: Device | None = None,
+        threads: Count | None = None,
         engine: Any = None,
-        memory: int = 1 << 32,
+        memory: Bytes = 1 << 32,
         warm_start: bool = False,
         progress: bool | Callable[[Sweep], None] | None = False,
     ) -> None:
@@ -46,11 +47,6 @@ class RidgeCompletion(Completion):
         self.center = center
         self.device, self.threads, self.engine, self.memory = device, threads, engine, memory
         self.warm_start, self.progress = warm_start, progress
-
-    def _check(self) -> None:
-        super()._check()
-        if not self.strength >= 0:
-            raise ValueError(f"strength must not be negative, got {self.strength!r}")
 
     def _strengths(self, data: Observations) -> Strengths:
         bias = self.bias_ridge if self.biases else None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from droptics.checks import as_drop, check_positive
+from droptics.arguments import Count, DropRate, Probability, Seed, check_fields, check_parameters
 from droptics.datasets import Ratings
 from droptics.plots import lines
 from droptics.recommenders.answers import Errors
@@ -32,6 +32,9 @@ class PathPoint:
     train_rmse: float
     holdout_rmse: float
     sweeps: int
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class DropoutCompletionCV(BaseEstimator):  # type: ignore[misc]
@@ -55,23 +58,22 @@ class DropoutCompletionCV(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        widths: int | Sequence[int] = (30,),
-        drops: Sequence[float] | None = None,
+        widths: Count | Sequence[Count] = (30,),
+        drops: Sequence[DropRate] | None = None,
         *,
-        holdout: float = 0.1,
+        holdout: Probability = 0.1,
         estimator: DropoutCompletion | None = None,
         refit: bool = True,
-        seed: int = 0,
+        seed: Seed = 0,
     ) -> None:
         self.widths, self.drops, self.holdout = widths, drops, holdout
         self.estimator, self.refit, self.seed = estimator, refit, seed
 
     def fit(self, ratings: Source, y: Any = None) -> DropoutCompletionCV:
         """Choose width and rate, then fit to all ratings; sources as in `DropoutCompletion.fit`."""
+        check_parameters(self)
         template = DropoutCompletion() if self.estimator is None else self.estimator
-        widths = [self.widths] if isinstance(self.widths, int) else list(self.widths)
-        for width in widths:
-            check_positive("widths", width)
+        widths = [int(width) for width in np.atleast_1d(self.widths)]
         if not widths:
             raise ValueError("widths must name at least one width, got none")
         pairs = np.asarray(ratings) if y is not None else None
@@ -103,7 +105,7 @@ class DropoutCompletionCV(BaseEstimator):  # type: ignore[misc]
         if self.drops is not None:
             if not len(self.drops):
                 raise ValueError("drops must name at least one rate, got none")
-            return sorted((float(as_drop(float(drop), "drops")) for drop in self.drops), reverse=True)
+            return sorted(map(float, self.drops), reverse=True)
         base = default_drop(width, count)
         strengths = [multiple * base / (1 - base) for multiple in PATH]
         return [strength / (1 + strength) for strength in strengths]

@@ -24,7 +24,7 @@ class Sgd:
     step_size: float
     batch: int
     seed: int = 0
-    device: str | None = None
+    device: str | torch.device | None = None
 
 
 def descend(

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from droptics.arguments import Finite, Probability, Seed, check_parameters
 from droptics.arrays import Array
-from droptics.checks import check_probability
 from droptics.datasets import Ratings
 from droptics.recommenders.autoencoder import DropoutAutoencoder
 from droptics.recommenders.autoencoder_completion import AutoencoderCompletion
@@ -59,18 +59,18 @@ class StackedCompletion(RatingModel):
         self,
         members: Sequence[RatingModel] | None = None,
         *,
-        holdout: float = 0.05,
-        clip: bool | tuple[float, float] = False,
-        seed: int = 0,
+        holdout: Probability = 0.05,
+        clip: bool | tuple[Finite, Finite] | None = False,
+        seed: Seed = 0,
     ) -> None:
         self.members, self.holdout, self.clip, self.seed = members, holdout, clip, seed
 
     def fit(self, ratings: Source, y: Any = None) -> StackedCompletion:
         """Fit weights and members; sources as in `DropoutCompletion.fit`."""
-        check_probability("holdout", self.holdout)
+        check_parameters(self)
         self._check_clip()
         members = default_members() if self.members is None else list(self.members)
-        if not members or not all(isinstance(member, RatingModel) for member in members):
+        if not members:
             raise ValueError("members must be a list of rating models such as DropoutCompletion(30)")
         table = Ratings(*triple(ratings if y is None else (*pair_columns(ratings), y)))
         kept, held = table.split(self.holdout, self.seed)
@@ -116,8 +116,9 @@ class StackedRanker(Ranker):
 
     def fit(self, ratings: Source, y: Any = None) -> StackedRanker:
         """Fit every member to the same interactions."""
+        check_parameters(self)
         members = [DropoutAutoencoder(), ImplicitDropoutCompletion()] if self.members is None else list(self.members)
-        if not members or not all(isinstance(member, Ranker) for member in members):
+        if not members:
             raise ValueError("members must be a list of rankers such as DropoutAutoencoder()")
         if len({(member.feedback, member.threshold) for member in members}) > 1:
             raise ValueError("members must agree in feedback and threshold")

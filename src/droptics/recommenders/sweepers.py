@@ -72,6 +72,10 @@ class Cluster:
 
     def __init__(self, address: Any) -> None:
         self._own = isinstance(address, str)
+        if not self._own and not hasattr(address, "scheduler_info"):
+            raise ValueError(
+                f"engine must be the address of a Dask scheduler or a client, got {type(address).__name__}"
+            )
         self.client: Any = connect(address) if self._own else address
         self.workers = max(1, len(self.client.scheduler_info()["workers"]))
 

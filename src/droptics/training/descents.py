@@ -115,7 +115,12 @@ class TorchDescent(Descent):
         self._fixed = None if batched else _whole(data, model)
         self._exact = None if batched else _exact_rule(self._trainee, data, objective, self._masks)
         # lr is set at every step; any positive value will do here. Plain SGD is written out below.
-        self._optimizer = None if optimizer is None else optimizer(self._trainee.leaves, lr=1.0)
+        try:
+            self._optimizer = None if optimizer is None else optimizer(self._trainee.leaves, lr=1.0)
+        except TypeError as problem:
+            raise ValueError(
+                f"optimizer must be a torch optimizer, called as optimizer(weights, lr=...): {problem}"
+            ) from problem
 
     def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
         losses = []

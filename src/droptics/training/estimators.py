@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,8 +18,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from droptics.arguments import Count, DropRate, NonNegative, Positive, Seed, check_parameters
 from droptics.arrays import Array
-from droptics.checks import as_drop, check_positive, check_probability
+from droptics.checks import check_probability
 from droptics.data import Sample
 from droptics.losses import CrossEntropy, Loss, Squared
 from droptics.masks import Bernoulli, Product
@@ -45,17 +46,9 @@ class _DropoutNetwork(BaseEstimator):  # type: ignore[misc]
     seed: int
 
     def _check(self) -> None:
-        for width in self.hidden:
-            check_positive("hidden", width)
+        check_parameters(self)
         if not len(self.hidden):
             raise ValueError("hidden must name at least one hidden width, got none")
-        for name in ("epochs", "batch_size", "samples"):
-            check_positive(name, getattr(self, name))
-        as_drop(self.drop)
-        if not self.step_size > 0:
-            raise ValueError(f"step_size must be positive, got {self.step_size!r}")
-        if not self.decay >= 0:
-            raise ValueError(f"decay must not be negative, got {self.decay!r}")
 
     def _standardize(self, X: Array) -> None:
         self.input_mean_ = X.mean(0)
@@ -132,16 +125,16 @@ class DropoutRegressor(RegressorMixin, _DropoutNetwork):  # type: ignore[misc]
 
     def __init__(
         self,
-        hidden: Sequence[int] = (50,),
-        drop: float = 0.05,
-        noise: float | str = "estimate",
+        hidden: Sequence[Count] = (50,),
+        drop: DropRate = 0.05,
+        noise: Positive | Literal["estimate"] = "estimate",
         *,
-        epochs: int = 200,
-        batch_size: int = 128,
-        step_size: float = 1e-2,
-        decay: float = 1e-4,
-        samples: int = 500,
-        seed: int = 0,
+        epochs: Count = 200,
+        batch_size: Count = 128,
+        step_size: Positive = 1e-2,
+        decay: NonNegative = 1e-4,
+        samples: Count = 500,
+        seed: Seed = 0,
     ) -> None:
         self.hidden, self.drop, self.noise = hidden, drop, noise
         self.epochs, self.batch_size, self.step_size, self.decay = epochs, batch_size, step_size, decay
@@ -150,8 +143,6 @@ class DropoutRegressor(RegressorMixin, _DropoutNetwork):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> DropoutRegressor:
         """Fit to examples X (n, features) and targets y (n,)."""
         self._check()
-        if not (self.noise == "estimate" or (isinstance(self.noise, (int, float)) and self.noise > 0)):
-            raise ValueError(f'noise must be a positive standard deviation or "estimate", got {self.noise!r}')
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         targets = np.asarray(y, dtype=np.float64)
         self._standardize(X)
@@ -221,16 +212,16 @@ class DropoutClassifier(ClassifierMixin, _DropoutNetwork):  # type: ignore[misc]
 
     def __init__(
         self,
-        hidden: Sequence[int] = (50,),
-        drop: float = 0.1,
+        hidden: Sequence[Count] = (50,),
+        drop: DropRate = 0.1,
         *,
-        epochs: int = 200,
-        batch_size: int = 128,
-        step_size: float = 1e-2,
-        decay: float = 1e-4,
-        points: int = 64,
-        samples: int = 200,
-        seed: int = 0,
+        epochs: Count = 200,
+        batch_size: Count = 128,
+        step_size: Positive = 1e-2,
+        decay: NonNegative = 1e-4,
+        points: Count = 64,
+        samples: Count = 200,
+        seed: Seed = 0,
     ) -> None:
         self.hidden, self.drop = hidden, drop
         self.epochs, self.batch_size, self.step_size, self.decay = epochs, batch_size, step_size, decay
@@ -239,7 +230,6 @@ class DropoutClassifier(ClassifierMixin, _DropoutNetwork):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> DropoutClassifier:
         """Fit to examples X (n, features) and labels y (n,)."""
         self._check()
-        check_positive("points", self.points)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, labels = np.unique(np.asarray(y), return_inverse=True)

@@ -88,6 +88,8 @@ def train_lazy(  # parameters: those of thesis-alg4
     check_arguments(train_lazy, locals())
     if len(start.weights) != 2 or start.output_size != 1:
         raise ValueError("start must be a two-layer ReLUNet with one output; lazy_start makes one")
+    if keep is not None and not len(keep):
+        raise ValueError("keep must name at least one step, got none")
     rate = float(as_drop(drop))
     width, inputs = start.weights[0].shape[-2:]
     radius = lazy_norm(inputs, width) if max_norm is None else max_norm

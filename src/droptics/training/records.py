@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_fields
+from droptics.arguments import Floats, check_fields
 from droptics.data import Data, Sample
 from droptics.equalization import imbalance
 from droptics.losses import Loss
@@ -44,7 +44,7 @@ class Recording:
     data: Data | None = None
     masks: MaskLaw | None = None
     method: Method | None = None
-    reference: Tensor | None = None
+    reference: Floats | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)

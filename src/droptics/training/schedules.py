@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from droptics.arguments import Count, Finite, check_arguments, check_fields
+from droptics.arguments import Count, Finite, Whole, check_arguments, check_fields
 from droptics.checks import check_positive
 
 Schedule = Callable[[int], float]
@@ -63,7 +63,7 @@ def constant(step: int) -> float:
     return 1.0
 
 
-def with_previous(steps: Iterable[int]) -> tuple[int, ...]:
+def with_previous(steps: Sequence[Whole]) -> tuple[int, ...]:
     """The given steps and those before them: at records one step apart "loss" is the loss of a single step.
 
     Its mean over fresh masks and samples is the objective recorded one step before.

@@ -10,7 +10,7 @@ from typing import Literal, TypedDict
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, NonNegative, Seed, check_fields
+from droptics.arguments import Count, NonNegative, PerRun, Seed, check_fields
 from droptics.training.records import Recording
 from droptics.training.schedules import Schedule, constant
 from droptics.training.setup import Convention
@@ -81,7 +81,7 @@ class Settings:
     """
 
     steps: Count
-    step_size: float | Sequence[float] | Tensor
+    step_size: float | Sequence[float] | PerRun
     batch_size: Count | None = None
     seed: Seed | Sequence[Seed] = 0
     convention: Convention = "gradient"
@@ -91,7 +91,7 @@ class Settings:
     max_norm: MaxNorm | None = None
     frozen: Sequence[int] = ()
     record: Recording | Sequence[str] | None = None
-    bound: float | Sequence[float] | Tensor | Literal["certify"] | None = None
+    bound: float | Sequence[float] | PerRun | Literal["certify"] | None = None
     stop_gap: NonNegative | None = None
     keep: Sequence[int] = ()
     diverging: Literal["raise", "freeze"] = "raise"
@@ -101,6 +101,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if isinstance(self.bound, (list, tuple)) and not self.bound:
+            raise ValueError("bound must be one number, or one for each run, got none")
 
     @property
     def plain(self) -> bool:
@@ -112,7 +114,7 @@ class Options(TypedDict, total=False):
     """The fields of `Settings` by keyword, for type checkers; a test compares the two."""
 
     steps: Count
-    step_size: float | Sequence[float] | Tensor
+    step_size: float | Sequence[float] | PerRun
     batch_size: Count | None
     seed: Seed | Sequence[Seed]
     convention: Convention
@@ -122,7 +124,7 @@ class Options(TypedDict, total=False):
     max_norm: MaxNorm | None
     frozen: Sequence[int]
     record: Recording | Sequence[str] | None
-    bound: float | Sequence[float] | Tensor | Literal["certify"] | None
+    bound: float | Sequence[float] | PerRun | Literal["certify"] | None
     stop_gap: NonNegative | None
     keep: Sequence[int]
     diverging: Literal["raise", "freeze"]
