@@ -114,3 +114,12 @@ def test_what_is_timed_once_is_run_once(table, monkeypatch, repeats, ours, their
     )
     assert calls == {"ours": 2 * ours, "theirs": theirs}
     assert min(mine, other, ratio) > 0
+
+
+def test_the_page_on_rates_shows_what_is_recorded():
+    """Run `python benchmarks/bench_rates.py --table` with DROPTICS_RECORD=1 after measuring again."""
+    page = (BENCHMARKS.parent / "docs" / "rates.md").read_text(encoding="utf-8")
+    rows = json.loads((BENCHMARKS / "results" / "rates.json").read_text())["rows"]
+    assert rows
+    for row in rows:
+        assert f"| {' | '.join(row.values())} |" in page
