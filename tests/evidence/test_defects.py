@@ -21,9 +21,9 @@ DEFECTS = {
         "droptics-any-law",
     ),
     "excess of correlated deep masks is dropped": (
-        "penalties.closed_form:deep_penalty",
-        "moved + _hadamard(law, second + moved)",
-        "moved + _hadamard(law, second)",
+        "penalties.deep_linear:deep_penalty",
+        "moved + law.hadamard(second + moved)",
+        "moved + law.hadamard(second)",
         "droptics-any-law",
     ),
     "valid edges of sliding blocks are off by one": (
@@ -76,7 +76,7 @@ DEFECTS = {
     ),
     "masks of completion by descent are ones": (
         "recommenders.sgd:_step",
-        "z = (z >= drop).to(left.dtype) / (1 - drop)",
+        "z = (z >= how.drop).to(left.dtype) / (1 - how.drop)",
         "z = torch.ones_like(z)",
         "droptics-completion",
     ),
