@@ -136,7 +136,12 @@ def test_tiny_values_that_are_kept_have_accurate_vectors():
 def test_the_value_of_factors_is_their_criterion(isotropic, law):
     model = TwoLayerLinear(normal(3, 5), normal(4, 5))
     data = Moments.of_map(normal(3, 4)) if isotropic else Moments.of_sample(weighted_sample())
-    close(value_of_factors(model.U, model.V, data, law), float(criterion(model, data, law)), relative=1e-12)
+    moment, energy = None if isotropic else data.xx, float(data.yy.trace())
+    close(
+        value_of_factors(model.U, model.V, data.yx, moment, energy, law),
+        float(criterion(model, data, law)),
+        relative=1e-12,
+    )
 
 
 def test_bounds_of_other_laws_are_those_of_their_kind():

@@ -17,7 +17,7 @@ from droptics.linalg.krylov import Krylov, Operator, Ritz, upper_values
 from droptics.masks import MaskLaw
 from droptics.models import TwoLayerLinear
 from droptics.optima.optimum import Optimum, check_certified, rounding
-from droptics.optima.two_layer import best_factors
+from droptics.optima.two_layer import best_factors, value_of_factors
 from droptics.spectra import Rates, action
 from droptics.spectra.decomposition import kept_values, least_value
 from droptics.spectra.roots import EPS
@@ -104,8 +104,7 @@ def _dense(matrix: torch.Tensor, acting: Rates, masks: MaskLaw) -> Optimum:
     exact = matrix.double()
     U, V, rank, least, method = best_factors(exact, acting, masks)
     model = TwoLayerLinear(U.to(dtype), V.to(dtype))
-    U, V = model.U.double(), model.V.double()
-    objective = energy - 2 * float(torch.vdot(U.flatten(), (exact @ V).flatten())) + _quadratic(U, V, acting)
+    objective = value_of_factors(model.U.double(), model.V.double(), exact, None, energy, masks)
     bound = least - 4 * sum(matrix.shape) * EPS * energy
     return check_certified(Optimum(model, objective, bound, rank, acting.claim, energy, rounding(dtype), method))
 
