@@ -87,3 +87,10 @@ def test_skipped_figures_name_the_options_of_the_command(tmp_path, monkeypatch):
     assert "skipped" in done.stdout
     assert "--data" in done.stdout
     assert "download=True" not in done.stdout
+
+
+def test_without_arguments_one_is_told_what_to_try_first():
+    text = " ".join(droptics().stdout.split())
+    assert "Try first: `droptics demo`" in text
+    assert "droptics audit --help" in text
+    assert "--install-completion" in text

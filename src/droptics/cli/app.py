@@ -28,6 +28,8 @@ from droptics.cli.verify import verify_command
 app = typer.Typer(
     name="droptics",
     help="What dropout does to a model, exactly: its penalty, the global optimum, and how far you are from it.",
+    epilog="Try first: `droptics demo` (every question on a small problem, and a page with the pictures), then "
+    "`droptics audit --help` for a network of your own. `droptics --install-completion` completes commands.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
