@@ -33,7 +33,7 @@ quick: $(READY)
 
 # models and trainers that others wrote, built by configuration; what does not import is skipped with the reason
 test-models: .venv-models/.ready
-	.venv-models/bin/python -m pytest -W ignore tests/audits/test_trainers.py
+	.venv-models/bin/python -m pytest -W ignore tests/audits/test_trainers.py tests/third_party
 
 # the fast tests as another machine would run them
 test-rounding: $(READY)
@@ -128,11 +128,15 @@ $(READY): pyproject.toml constraints.txt
 	.venv-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager -e ".[test]"
 	touch $@
 
+# a torchvision that does not import would take transformers down with it
 .venv-models/.ready: pyproject.toml constraints.txt
 	test -x .venv-models/bin/python || $(PYTHON) -m venv .venv-models
 	.venv-models/bin/python -m pip install --quiet --upgrade pip
 	.venv-models/bin/python -m pip install --quiet -c constraints.txt torch==2.13.0
 	.venv-models/bin/python -m pip install --quiet -c constraints.txt -e ".[test,models]"
+	.venv-models/bin/python -m pip install --quiet --no-deps timm torchvision==0.28.0
+	.venv-models/bin/python -W ignore -c "import torchvision" || \
+		.venv-models/bin/python -m pip uninstall --quiet --yes torchvision
 	touch $@
 
 # torchattacks asks for torchvision and for an old requests, and uses neither

@@ -19,3 +19,71 @@ def test_the_clean_loss_is_that_of_evaluation_mode_with_batch_norm():
         wanted = float((network.eval()(x) - y).square().sum(1).mean())
     report = audit(network.train(), (x, y), draws=2, rates=())
     close(report.clean_loss, wanted)
+
+
+class Path(nn.Module):
+    """DropPath; the block adds its input in place, as some networks do."""
+
+    def __init__(self, rate, scale=True):
+        super().__init__()
+        self.drop_prob, self.scale = rate, scale
+
+    def forward(self, x):
+        if not self.training:
+            return x
+        kept = x.new_empty(len(x), 1).bernoulli_(1 - self.drop_prob)
+        return x * kept / (1 - self.drop_prob if self.scale else 1)
+
+
+class Added(nn.Module):
+    def __init__(self, rate, scale=True):
+        super().__init__()
+        self.linear, self.path, self.head = nn.Linear(6, 6), Path(rate, scale), nn.Linear(6, 3)
+
+    def forward(self, x):
+        result = self.path(self.linear(x))
+        result += x
+        return self.head(result)
+
+
+def warned(module, count=40):
+    report = audit(module, (normal(count, 6, seed=1), normal(count, 3, seed=2)), rates=(), progress=False)
+    return report, {found.code for found in report.findings if found.level in ("bug", "warning")}
+
+
+def test_results_are_copied_before_they_are_written_to():
+    report, codes = warned(seeded(Added(0.3)).double())
+    (item,) = report.sites
+    assert (item.site.name, item.site.rate, item.site.reason, item.site.unit) == ("path", 0.3, None, "example")
+    assert not codes & {"DR301", "DR302"}
+
+
+def test_rates_are_judged_by_the_number_of_examples():
+    """None of 64 examples falls at rate .05 in one pass of 27; that is no finding. Half of 200 at a nominal .1 is."""
+    for rate, count in ((0.05, 64), (0.02, 16), (0.5, 6), (0.3, 200)):
+        assert not warned(seeded(Added(rate)).double(), count)[1] & {"DR301", "DR302"}
+    wrong = seeded(Added(0.5)).double()
+    wrong.path.p = 0.1
+    assert "DR301" in warned(wrong, 200)[1]
+    assert "DR302" in warned(seeded(Added(0.5, scale=False)).double(), 200)[1]
+
+
+class Fused(nn.Module):
+    """The rate of an nn.Dropout goes into fused attention, in training mode only."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop, self.head = nn.Dropout(0.2), nn.Linear(6, 3)
+
+    def forward(self, x):
+        rate = self.drop.p if self.training else 0.0
+        return self.head(
+            nn.functional.scaled_dot_product_attention(x[:, None], x[:, None], x[:, None], dropout_p=rate)[:, 0]
+        )
+
+
+def test_a_rate_that_is_used_functionally_and_zero_in_evaluation_mode():
+    report, codes = warned(seeded(Fused()).double())
+    assert [(item.site.name, item.site.rate) for item in report.sites] == [("attention_dropout", 0.2)]
+    assert report.sites[0].penalty.method == "exact: affine tail"
+    assert "DR101" not in codes

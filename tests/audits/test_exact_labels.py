@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -204,3 +206,34 @@ def test_an_audit_under_autocast_is_that_of_the_rounded_module() -> None:
         mean, error = drawn(module, x, y, 400)
     assert site.penalty is not None
     assert site.penalty.lower * 0.99 - 6 * error <= mean <= site.penalty.upper * 1.01 + 6 * error
+
+
+@torch.no_grad()
+def test_heads_of_two_and_more_classes_are_exact_and_certified() -> None:
+    torch.manual_seed(0)
+    module, x = Head(), torch.randn(40, 6)
+    labels = torch.arange(40) % 2
+    found = audit(module, (x, labels), rates=(), progress=False).sites[0].penalty
+    assert found is not None
+    assert found.method == "certified"
+    assert found.lower < found.upper
+    signs = nn.Sequential(module.a, nn.ReLU(), module.drop, nn.Linear(8, 1))
+    exact = audit(signs, (x, labels.double() * 2 - 1), "logistic", rates=(), progress=False).sites[0].penalty
+    assert exact is not None
+    assert exact.method == "exact: characteristic function"
+    for network, targets, number in ((module, labels, found), (signs, labels * 2.0 - 1, exact)):
+        hidden = torch.relu(module.a(x)).double()
+        head = (network.h if network is module else network[3]).double()
+
+        def loss(features: Tensor, head: nn.Linear = head, targets: Tensor = targets) -> Tensor:
+            outputs = head(features)
+            if outputs.shape[1] == 1:
+                return functional.softplus(-outputs[:, 0] * targets).mean()
+            return functional.cross_entropy(outputs, targets)
+
+        wanted = 0.0
+        for kept in itertools.product((0.0, 1.0), repeat=8):
+            chance = (1 - RATE) ** sum(kept) * RATE ** (8 - sum(kept))
+            wanted += chance * float(loss(hidden * torch.tensor(kept).double() / (1 - RATE)))
+        wanted -= float(loss(hidden))
+        assert number.lower - 1e-7 <= wanted <= number.upper + 1e-7

@@ -17,7 +17,7 @@ from droptics.arguments import Count, Positive, Probability, Seed, check_argumen
 from droptics.audits.asking import ask, eager, uncompiled
 from droptics.audits.batches import Batch, batches, run
 from droptics.audits.criteria import LossFunction, mean_loss, parts
-from droptics.audits.discovery import AuditedSite, discover
+from droptics.audits.discovery import LAYER_DROP, AuditedSite, discover, quiet_parts
 from droptics.audits.findings import LEVELS, Finding, remarks
 from droptics.audits.heads import Chain, Head, confirmed, find_chain, find_head, head_features
 from droptics.audits.measuring import Mean, Number, Plan, Tally, measure
@@ -135,7 +135,9 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
             state.chain = find_chain(trace, first, outputs, [site.name for site in sites], criterion)
         del outputs, trace  # as large as a vocabulary may be
         generator = torch.Generator(device).manual_seed(int(seed))
-        plan = _plan(criterion, sites, state, rates, Spending(draws, float(budget), generator))
+        plan = _plan(
+            criterion, sites, state, rates, Spending(draws, float(budget), generator), quiet_parts(module, sites)
+        )
         chained, once = itertools.chain([first], stream), 2.0 + len(calls)  # asked, run once, discovered
         for batch in tqdm(chained, desc="audit", unit="batch", disable=_silent(progress)):
             _add(module, batch, plan, state, once)
@@ -208,7 +210,12 @@ class Spending:
 
 
 def _plan(
-    loss: LossFunction, sites: Sequence[AuditedSite], state: _State, rates: Sequence[float], spending: Spending
+    loss: LossFunction,
+    sites: Sequence[AuditedSite],
+    state: _State,
+    rates: Sequence[float],
+    spending: Spending,
+    quiet: Sequence[str],
 ) -> Plan:
     exact = set(state.chain.places) if state.chain is not None else set()
     if state.head is not None and isinstance(loss, Squared):
@@ -220,7 +227,9 @@ def _plan(
     return Plan(
         loss=loss,
         sites=[name for name in names if name not in exact],
-        curve=[name for name in names if name not in exact and name not in layers],
+        curve=[
+            site.name for site in isolated if site.name not in exact and not site.bypassed and site.kind != LAYER_DROP
+        ],
         rates=tuple(rates),
         draws=spending.draws,
         budget=spending.budget,
@@ -230,6 +239,7 @@ def _plan(
         laws={site.name: Law(site.name, site.rate, site.unit) for site in isolated if site.unit is not None},
         generator=spending.generator,
         total=rest or not (state.chain is not None or set(names) <= exact),
+        quiet=quiet,
     )
 
 
@@ -362,6 +372,10 @@ def _site_report(
             value = Number.exact(tally.listed[site.name].value, LISTED)
         else:
             value = tally.sites[site.name].number(confidence)
+        if state.head is not None and site.name == state.head.site:
+            proved = state.head.entropic(site.rate, plan.loss)
+            if proved is not None and proved.upper - proved.lower < value.upper - value.lower:
+                value = proved
         curves = tally.curves
         at_rate = lambda rate: curves[site.name, rate].number(confidence) if (site.name, rate) in curves else None  # noqa: E731
     others = total.value - value.value

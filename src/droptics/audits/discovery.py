@@ -16,6 +16,8 @@ from droptics.audits.passes import OwnMask, Passes, coins, zeroed
 from droptics.models.modules import hooked
 from droptics.models.watching import ALPHA, ELEMENTWISE, PACKED, Call, Trace, set_training, unmoved, watched
 
+LAYER_DROP = "layer drop"
+LEAVING_ATTRIBUTES = ("layerdrop", "layer_drop", "layerdrop_prob", "layer_drop_rate", "layer_dropout")
 COMPILED = "compiled by TorchScript"
 NOMINAL_ATTRIBUTES = ("p", "drop", "drop_prob", "drop_rate", "rate", "dropout", "dropout_rate")
 
@@ -54,6 +56,11 @@ def discover(
     with unmoved(module):
         set_training(module, True)
         _, training = _traced(module, batch)
+        leaving = _leaving_out(module, training)
+        if leaving:  # sites of layers that were left out by chance are sites too
+            for name in leaving:
+                module.get_submodule(name).training = False
+            _, training = _traced(module, batch)
         set_training(module, False)
     outputs, evaluation = _traced(module, batch)
     active = {call.site for call in evaluation.calls if call.applied}
@@ -64,7 +71,46 @@ def discover(
     ]
     with unmoved(module):
         written, own = _hand_written(module, batch, training, evaluation)
+    written += [
+        AuditedSite(name, LAYER_DROP, rate, None, None, False, unit="layer")
+        for path, rate in leaving.items()
+        for name in _layers(module, path)
+        if rate > 0
+    ]
     return sites + written, remarks(Passes(module, batch, training, evaluation, outputs, own, loss))
+
+
+def _leaving_out(module: nn.Module, trace: Trace) -> dict[str, float]:
+    """Parts that throw one number per layer to decide whether it runs, with their rate; at rate zero for nothing."""
+    found = {}
+    for place, drawn in trace.drawn.items():
+        path = place.rpartition(".")[0]
+        part = module.get_submodule(path) if path else module
+        rate = next(
+            (value for name in LEAVING_ATTRIBUTES if isinstance(value := getattr(part, name, None), float)), None
+        )
+        if rate is not None and 0 <= rate < 1 and all(count == 1 for count in drawn) and _layers(module, path):
+            found[path] = rate
+    return found
+
+
+def _layers(module: nn.Module, path: str) -> list[str]:
+    """Names of the layers in the lists that a part holds."""
+    part = module.get_submodule(path) if path else module
+    lists = [(name, child) for name, child in part.named_children() if isinstance(child, nn.ModuleList)]
+    start = f"{path}." if path else ""
+    return [f"{start}{name}.{number}" for name, child in lists for number in range(len(child))]
+
+
+def quiet_parts(module: nn.Module, sites: Sequence[AuditedSite]) -> list[str]:
+    """Parts that decide whether layers run: they are kept in evaluation mode while each layer is left out in turn."""
+    names = {site.name.rpartition(".")[0].rpartition(".")[0] for site in sites if site.kind == LAYER_DROP}
+    idle = [
+        path
+        for path, part in module.named_modules()
+        if any(getattr(part, name, None) == 0.0 for name in LEAVING_ATTRIBUTES)
+    ]
+    return sorted({*names, *idle})
 
 
 def _traced(module: nn.Module, batch: Batch) -> tuple[Tensor, Trace]:

@@ -9,16 +9,19 @@ import torch
 from torch import Tensor
 
 from droptics.audits.batches import Batch
+from droptics.audits.measuring import Number
 from droptics.data import Moments, Sample
-from droptics.losses import Squared
+from droptics.losses import CrossEntropy, Logistic, Squared
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import DeepLinear, LastLayer
 from droptics.models.modules import linear_layer
 from droptics.models.watching import Trace, written
-from droptics.penalties import penalty
+from droptics.penalties import Certified, ClosedForm, penalty
 
 # Functions that may stand between the linear layers of a linear chain without changing its map.
 HARMLESS = {"linear", "linear.default", "flatten", "view", "reshape", "__get__", "dim", "size"}
+FOURIER = "exact: characteristic function"
+MOST_WORK = 2e9  # multiplications for the bounds of a cross-entropy head
 KEPT_EXAMPLES = 4096  # features kept for statements that need single examples; more are counted but not kept
 KEPT_OUTPUTS = 2**22  # outputs of the kept examples
 
@@ -84,6 +87,22 @@ class Head:
         """Exact squared-loss penalty at any rate: lambda sum_j ||w_j||^2 E a_j^2 (thesis-prop5)."""
         assert self.energies is not None
         return rate / (1 - rate) * float((self.weight.square().sum(0) * self.energies).sum())
+
+    def entropic(self, rate: float, loss: object) -> Number | None:
+        """Penalty of a cross-entropy or logistic head: proved bounds, or an exact integral; None where neither is had.
+
+        Only where all examples were kept, and within a bound on the work, outputs^2 x units per example.
+        """
+        outputs, units = self.weight.shape
+        if self.count > sum(len(part) for part in self.features) or self.count * outputs**2 * units > MOST_WORK:
+            return None
+        masks = Bernoulli(rate, units)
+        if isinstance(loss, Logistic) and outputs == 1:
+            return Number.exact(float(penalty(self.model(), self.sample(), masks, ClosedForm(), loss)), FOURIER)
+        if isinstance(loss, CrossEntropy):
+            found = penalty(self.model(), self.sample(), masks, Certified(), loss)
+            return Number(float(found), float(found.lower), float(found.upper), "certified")
+        return None
 
     def model(self) -> LastLayer:
         """The head as a model whose inputs are the features."""

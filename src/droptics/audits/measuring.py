@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from droptics.audits.batches import Batch, run
 from droptics.audits.control import MOST_DRAWS, remainder, screen, share_out
 from droptics.audits.criteria import LossFunction, MeanSquared, mean_loss, parts
-from droptics.audits.outcomes import MOST_OUTCOMES, alone, together, tree_cost
+from droptics.audits.outcomes import MOST_OUTCOMES, alone, left_out, together, tree_cost
 from droptics.audits.runs import BACKWARD, Base, Law, Runs, draw, units
 from droptics.audits.tails import MOST_OUTPUTS, Hidden, affine_sites, confirmed, energies
 from droptics.losses import Squared
@@ -212,6 +212,7 @@ class Plan:
         laws: Masks of the sites that can be given from outside.
         generator: Draws the masks.
         total: Whether what all sites do together is still asked for.
+        quiet: Parts that would leave out layers by themselves.
     """
 
     loss: LossFunction
@@ -226,6 +227,7 @@ class Plan:
     laws: Mapping[str, Law]
     generator: torch.Generator
     total: bool = True
+    quiet: Sequence[str] = ()
 
     @property
     def plain_draws(self) -> int:
@@ -245,7 +247,7 @@ def measure(module: nn.Module, batch: Batch, outputs: Tensor, plan: Plan, tally:
         tally.accuracy.add([hits], batch.count)
     del outputs  # as large as a vocabulary may be
     if plan.sites or plan.rest or plan.total:
-        runs = Runs(module, batch, plan.loss, plan.laws, plan.layers)
+        runs = Runs(module, batch, plan.loss, plan.laws, plan.layers, plan.quiet)
         runs.spent = passes
         hidden = Hidden() if tally.axes is None else None
         base = runs.base(tally.axes, hidden) if plan.laws and not plan.rest else None
@@ -274,7 +276,9 @@ def _plain(runs: Runs, plan: Plan, tally: Tally, clean: float, weight: float) ->
 def _drawn(runs: Runs, plan: Plan, switch: Switch, clean: float) -> list[float]:
     losses = []
     for _ in range(plan.plain_draws):
-        result, _ = watched(runs.module, lambda: run(runs.module, runs.batch), switch, layers=plan.layers)
+        result, _ = watched(
+            runs.module, lambda: run(runs.module, runs.batch), switch, layers=plan.layers, skips=runs.skips
+        )
         losses.append(float(mean_loss(plan.loss, result, runs.batch.targets)) - clean)
         runs.spent += 1
     return losses
@@ -335,8 +339,10 @@ def _controlled(batch: _Round, clean: float, weight: float) -> None:
             rest.append(law)
         else:
             batch.add_exact(tally.listed.setdefault(law.name, Mean()), added)
+    for site in runs.skips:
+        batch.add_exact(tally.listed.setdefault(site, Mean()), left_out(runs, base, plan.laws[site]))
     for site in plan.sites:
-        if site not in base.leaves:  # draws for itself
+        if site not in base.leaves and site not in runs.skips:  # draws for itself
             tally.sites.setdefault(site, Mean()).add(_drawn(runs, plan, only(site), clean + shift), weight)
     first = _total(batch, clean + shift, weight)
     if tally.plan is None:

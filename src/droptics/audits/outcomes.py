@@ -52,6 +52,15 @@ def alone(runs: Runs, base: Base, law: Law) -> Tensor | None:
     return added
 
 
+def left_out(runs: Runs, base: Base, law: Law) -> Tensor:
+    """What leaving a layer out with some probability adds to the loss of every example: rate (l(left out) - l)."""
+    moment = base.recording.places.get(law.name)
+    if moment is None:  # not reached
+        return torch.zeros_like(base.sums)
+    skipped = {law.name: [torch.zeros(())]}
+    return law.rate * (runs.losses(skipped, (base.recording, moment)) - base.sums)
+
+
 def tree_cost(base: Base, laws: Sequence[Law]) -> float:
     """Passes that all outcomes of all sites together take."""
     order = _in_order(base, laws)

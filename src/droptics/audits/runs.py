@@ -26,7 +26,7 @@ class Law:
     Attributes:
         name: Of the site.
         rate: Probability of dropping.
-        unit: "entry", "channel" or "example".
+        unit: "entry", "channel", "example", or "layer" for a part that is left out as a whole.
     """
 
     name: str
@@ -78,11 +78,18 @@ class Runs:
     """Runs of one batch, in training mode but with running statistics as they are."""
 
     def __init__(
-        self, module: nn.Module, batch: Batch, loss: LossFunction, laws: Mapping[str, Law], layers: Mapping[str, float]
+        self,
+        module: nn.Module,
+        batch: Batch,
+        loss: LossFunction,
+        laws: Mapping[str, Law],
+        layers: Mapping[str, float],
+        quiet: Sequence[str] = (),
     ) -> None:
         self.module, self.batch, self.loss, self.laws, self.layers = module, batch, loss, laws, layers
+        self.skips = {law.name: law.rate for law in laws.values() if law.unit == "layer"}
         self.spent, self.reuse = 0.0, True
-        training_without_statistics(module)
+        training_without_statistics(module, quiet)
 
     def base(self, axes: Mapping[str, int | None] | None = None, on_call: OnCall | None = None) -> Base:
         """The run without masks, once, with its slopes; `axes` as found on an earlier batch.
@@ -92,7 +99,8 @@ class Runs:
         leaves: dict[str, list[Tensor]] = {}
         recording = Recording()
         with frozen(self.module), torch.enable_grad():
-            outputs = self._watched({name: _leaf(law, leaves) for name, law in self.laws.items()}, recording, on_call)
+            ones = {name: _leaf(law, leaves) for name, law in self.laws.items() if name not in self.skips}
+            outputs = self._watched(ones, recording, on_call)
             sums, weights = parts(self.loss, outputs, self.batch.targets)
             base = Base(sums.detach(), weights.detach(), outputs, leaves, recording=recording)
             self.spent += 1
@@ -157,6 +165,7 @@ class Runs:
             lambda: run(self.module, self.batch),
             switch,
             layers=self.layers,
+            skips=self.skips,
             on_call=on_call,
             recording=recording,
             replay=replay,

@@ -45,7 +45,10 @@ def audit_command(
         typer.Option("--against", help="A second state dict (or module file): shows what changed between the two."),
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML page.")] = None,
-    draws: Annotated[int, typer.Option("--draws", help="Masks per batch for sampled numbers.")] = 4,
+    budget: Annotated[float, typer.Option("--budget", help="Passes over the data that may be spent.")] = 60,
+    draws: Annotated[
+        int | None, typer.Option("--draws", help="Masks per batch for every sampled number, whatever they cost.")
+    ] = None,
     batch_size: Annotated[int, typer.Option("--batch-size", help="Examples at a time.")] = 256,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the sampled masks.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
@@ -81,6 +84,7 @@ def audit_command(
             read(data),
             loss,
             validation=None if validation is None else read(validation),
+            budget=budget,
             draws=draws,
             batch_size=batch_size,
             seed=seed,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -146,12 +146,28 @@ class Places:
         self.counts: dict[str, int] = {}
         self.recording: Recording | None = None
         self.replaying: set[nn.Module] = set()
+        self.on_dice: Callable[[str], None] | None = None
+        self.dice: object = None
+
+    def watch_dice(self, told: Callable[[str], None]) -> None:
+        """Tell where Python's own random numbers are drawn."""
+        self.on_dice, self.dice = told, random.getstate()
 
     def enter(self, part: nn.Module, _: object) -> None:
+        self._look()
         self.stack.append(part)
         self.visited.add(part)
 
+    def _look(self) -> None:
+        """Python's own random numbers, drawn since the last look, belong to the innermost part that is running."""
+        if self.on_dice is not None and (state := random.getstate()) != self.dice:
+            self.dice = state
+            part = self.stack[-1] if self.stack else None
+            path = self.names.get(part, "") if part is not None else ""
+            self.on_dice(f"{path}.random" if path else "random")
+
     def leave(self, part: nn.Module, _: object = None, result: object = None) -> None:
+        self._look()
         if self.stack:
             self.stack.pop()
         if part in self.replaying:
@@ -336,6 +352,7 @@ def watched(  # parameters: keywords with defaults, one thing to watch each
     layers: Mapping[str, float] | None = None,
     on_trace: Callable[[Trace], None] | None = None,
     on_call: OnCall | None = None,
+    skips: Mapping[str, float] | None = None,
     recording: Recording | None = None,
     replay: tuple[Recording, int] | None = None,
 ) -> tuple[Any, Trace]:
@@ -343,9 +360,10 @@ def watched(  # parameters: keywords with defaults, one thing to watch each
 
     `keep` stores the tensors at dropout sites and linear layers; `randomness` also watches single random operators,
     which costs time on every operator. `layers` names parts of the module that are dropout layers of their own, with
-    their rates: switched off, they return their input. `on_trace` gets the trace before the run, for who must read it
-    on the way, `on_call` every torch function. `recording` is filled with the results of all parts; `replay` names an
-    earlier one and the moment up to which parts return what they returned then.
+    their rates: switched off, they return their input. `skips` names parts that are left out with some probability.
+    `on_trace` gets the trace before the run, for who must read it on the way, `on_call` every torch function.
+    `recording` is filled with the results of all parts; `replay` names an earlier one and the moment up to which parts
+    return what they returned then.
     """
     trace, places = Trace(), Places(module)
     places.recording = recording
@@ -357,13 +375,17 @@ def watched(  # parameters: keywords with defaults, one thing to watch each
         own = {module.get_submodule(name): (name, rate) for name, rate in (layers or {}).items()}
         reached = [(part, _reach(name, recording)) for part, (name, _) in own.items()] if recording is not None else []
         bypassed = [(part, _bypass(name, rate, switch)) for part, (name, rate) in own.items()]
-        stack.enter_context(hooked(reached, bypassed))
+        skipped = [(module.get_submodule(name), _skip(name, rate, switch)) for name, rate in (skips or {}).items()]
+        if recording is not None:
+            reached += [(module.get_submodule(name), _reach(name, recording)) for name in skips or {}]
+        stack.enter_context(hooked(reached, [*bypassed, *skipped]))
         # what a bypass returns is the result of the part: recorded last
         stack.enter_context(hooked(before, after, always=True))
         if replay is not None:
             stack.enter_context(replayed(*replay, places.replay))
         functions = stack.enter_context(_FunctionWatch(trace, places, switch, keep, on_call))
         if randomness:
+            places.watch_dice(lambda place: _note(trace, place))
             stack.enter_context(_RandomWatch(trace, places, functions))
         result = run()
     if recording is not None:
@@ -380,6 +402,23 @@ def _bypass(name: str, rate: float, switch: Switch) -> Callable[[nn.Module, tupl
         return arguments[0] if wanted == 0 else result
 
     return bypass
+
+
+def _note(trace: Trace, place: str) -> None:
+    trace.hand_written.append(place)
+    trace.drawn.setdefault(place, []).append(1)
+
+
+def _skip(name: str, rate: float, switch: Switch) -> Callable[[nn.Module, tuple[Any, ...], Any], Any]:
+    """A layer that may be left out: what it was given goes on, whatever else it returned."""
+
+    def skip(_: nn.Module, arguments: tuple[Any, ...], result: Any) -> Any:
+        wanted = switch(name, rate)
+        if wanted(arguments[0]) is None if callable(wanted) else not wanted or random.random() >= wanted:
+            return None
+        return (arguments[0], *result[1:]) if isinstance(result, tuple) else arguments[0]
+
+    return skip
 
 
 def _reach(name: str, recording: Recording) -> Callable[[nn.Module, tuple[Any, ...]], None]:
@@ -466,10 +505,15 @@ def _put_back(buffers: list[tuple[Tensor, Tensor]]) -> None:
                 buffer.copy_(value)
 
 
-def training_without_statistics(module: nn.Module) -> None:
-    """Training mode, but layers that keep running statistics stay in evaluation mode: only dropout is active."""
+def training_without_statistics(module: nn.Module, quiet: Iterable[str] = ()) -> None:
+    """Training mode, but layers that keep running statistics stay in evaluation mode: only dropout is active.
+
+    So do parts that are named as `quiet`, but not what they contain.
+    """
     for part in module.modules():
         part.training = not hasattr(part, "running_mean")
+    for name in quiet:
+        module.get_submodule(name).training = False
 
 
 def set_training(module: nn.Module, training: bool) -> None:
