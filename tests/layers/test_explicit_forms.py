@@ -77,7 +77,8 @@ def test_bound_is_above_the_expectation_and_the_certified_end(loss: CrossEntropy
         exact = float(penalty(LastLayer.of(layer), sample, law, Enumerate(), loss))
         assert exact - 1e-13 <= found
         if outputs > 1:
-            close(found, float(penalty(LastLayer.of(layer), sample, law, Certified(), loss).upper), 1e-9)
+            # the certified end may be narrower, by margins
+            assert float(penalty(LastLayer.of(layer), sample, law, Certified(), loss).upper) <= found * (1 + 1e-9)
     assert found > 1.01 * exact  # a bound, not the value
 
 

@@ -7,8 +7,18 @@ independent units. Then
     (M1^2 / M2) log(1 + M2 / M1)  <=  E log X  <=  log(1 + M1):
 
 above by Jensen; below because log(1 + x) / x is convex, under the law reweighted by x = X - 1. To leading order both
-are the second-order penalty. Bounds of the outcomes of some coins, averaged, are bounds again: they close in on the
-truth as more coins are written out.
+are the second-order penalty.
+
+Heavy tails of X spoil moments, and leave margins: with the classes ordered by their mean outputs,
+
+    sum_k v_k P(o_k - o_1 - log v_k)  <=  E log X  <=  sum_k P(o_k - q_k . o - H(q_k)),     k = 2, 3, ...
+
+where P is the logistic penalty of one margin, known exactly, v_k = pi_k / (1 - pi_1), and q_k the softmax among the
+classes before k, with entropy H: below by concavity of the logarithm, above because log sum exp is at least q . o + H
+for every q. All are equal without noise. The narrower of both pairs is used for every example.
+
+Bounds of the outcomes of some coins, averaged, are bounds again: they close in on the truth as more coins are written
+out.
 """
 
 from __future__ import annotations
@@ -26,10 +36,13 @@ from droptics.data import Sample, average
 from droptics.estimates import Estimate
 from droptics.masks import MaskLaw
 from droptics.penalties.factors import Coins, Factor, Moves, factors, large
+from droptics.penalties.fourier import margin_penalties
 
 T = TypeVar("T")
 # Elements of the largest intermediate tensor: a few of them stay in the cache of a core.
 ROOM = 2**18
+# Error of the integrals of single margins that is accepted, and the most nodes that are spent on it.
+TOLERANCE, NODES = 1e-12, 256
 
 
 class Bounds(NamedTuple):
@@ -54,7 +67,7 @@ def certified(moves: Moves, sample: Sample, masks: MaskLaw, condition: int, dtyp
         middle = 0.5 * (lower + upper)
         error = torch.maximum(low, high) + steps * middle
     written = "" if condition == 0 else f", {2**condition} outcomes of {condition} units written out"
-    method = f"certified bounds by exponential moments{written}"
+    method = f"certified bounds by exponential moments and margins{written}"
     value = (0.5 * (lower + upper)).to(dtype)
     return Estimate(value, least.to(dtype), most.to(dtype), method, 2, error=error.to(dtype))
 
@@ -164,7 +177,49 @@ def _bounds(outputs: Tensor, parts: Sequence[Factor], rounding: Tensor) -> Bound
         least = (first - rounding * (1 + first)).clamp_min(0)
         most = second + 4 * rounding * (1 + 2 * first + second)
         sure = torch.where(wild, nothing, _below(least, most, least > 0))
-    return Bounds(lower, upper, (lower.detach() - sure).clamp_min(0) + rounding, rounding.expand(upper.shape))
+    found = Bounds(lower, upper, (lower.detach() - sure).clamp_min(0) + rounding, rounding.expand(upper.shape))
+    return _narrower(found, _margins(outputs, parts, rounding))
+
+
+def _margins(outputs: Tensor, parts: Sequence[Factor], rounding: Tensor) -> Bounds | None:
+    """Bounds by the logistic penalties of single margins; None where their integrals would take too long."""
+    if is_transformed():  # the number of nodes depends on numbers, which may be hidden
+        return None
+    ordered, order = outputs.sort(-1, descending=True)
+    classes = outputs.shape[-1]
+    before = torch.ones(classes, classes, dtype=torch.bool, device=outputs.device).tril(-1)[1:]
+    earlier = ordered.unsqueeze(-2).masked_fill(~before, -torch.inf)
+    eye = torch.eye(classes, dtype=outputs.dtype, device=outputs.device)[1:]
+    first = torch.zeros_like(eye)
+    first[:, 0] = 1
+    rows = torch.cat([(eye - earlier.softmax(-1)), (eye - first).expand(earlier.shape)], -2)
+    # columns back to the order of the classes
+    directions = rows.gather(-1, order.argsort(-1).unsqueeze(-2).expand(rows.shape))
+    chain = ordered[..., 1:] - torch.logsumexp(earlier, -1)
+    hub = (torch.logsumexp(ordered[..., 1:], -1) - ordered[..., 0]).unsqueeze(-1).expand(chain.shape)
+    moved: list[Factor] = [part.along(directions).of_each() for part in parts]
+    found = margin_penalties(torch.cat([chain, hub], -1).unsqueeze(-1), moved, TOLERANCE, NODES)
+    if found is None:
+        return None
+    values, errors = found
+    shares = ordered[..., 1:].softmax(-1)
+    upper, lower = values[..., : classes - 1].sum(-1), (shares * values[..., classes - 1 :]).sum(-1)
+    above, below = errors[..., : classes - 1].sum(-1), (shares * errors[..., classes - 1 :]).sum(-1).detach()
+    return Bounds(lower, upper, below + 2 * rounding, above + 2 * rounding)
+
+
+def _narrower(one: Bounds, other: Bounds | None) -> Bounds:
+    """The better end of each pair, rounding counted."""
+    if other is None:
+        return one
+    higher = other.lower - other.slack_below > one.lower - one.slack_below
+    nearer = other.upper + other.slack_above < one.upper + one.slack_above
+    return Bounds(
+        torch.where(higher, other.lower, one.lower),
+        torch.where(nearer, other.upper, one.upper),
+        torch.where(higher, other.slack_below, one.slack_below),
+        torch.where(nearer, other.slack_above, one.slack_above),
+    )
 
 
 def _log_mean(logs: Tensor, cumulants: Tensor) -> Tensor:

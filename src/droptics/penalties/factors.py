@@ -55,6 +55,10 @@ class Coins:
         """The law of d_k - chances . d, for chances (..., outputs)."""
         return Coins(self.values - (chances.unsqueeze(-1) * self.values).sum(-2, keepdim=True), self.drop)
 
+    def of_each(self) -> Coins:
+        """Every output as an example of its own."""
+        return Coins(self.values.unsqueeze(-2), self.drop)
+
     def unsqueezed(self) -> Coins:
         """One more dimension of examples, the same law for all along it."""
         return Coins(self.values.unsqueeze(-3), self.drop)
@@ -117,6 +121,9 @@ class Normals:
     def centered(self, chances: Tensor) -> Normals:
         return Normals(self.values - (chances.unsqueeze(-1) * self.values).sum(-2, keepdim=True), self.variance)
 
+    def of_each(self) -> Normals:
+        return Normals(self.values.unsqueeze(-2), self.variance)
+
     def unsqueezed(self) -> Normals:
         return Normals(self.values.unsqueeze(-3), self.variance)
 
@@ -154,6 +161,9 @@ class Listed:
 
     def centered(self, chances: Tensor) -> Listed:
         return Listed(self.moves - (chances.unsqueeze(-1) * self.moves).sum(-2, keepdim=True), self.probabilities)
+
+    def of_each(self) -> Listed:
+        return Listed(self.moves.unsqueeze(-2), self.probabilities)
 
     def unsqueezed(self) -> Listed:
         return Listed(self.moves.unsqueeze(-3), self.probabilities)

@@ -40,6 +40,15 @@ def logistic_penalties(moves: Moves, masks: MaskLaw, nodes: int) -> tuple[Tensor
     return values, errors
 
 
+def margin_penalties(outputs: Tensor, parts: list[Factor], tolerance: float, most: int) -> tuple[Tensor, Tensor] | None:
+    """The same for margins of mean `outputs` (..., 1) that move by `parts`; None beyond `most` nodes."""
+    cut = -math.log(tolerance) / math.pi
+    with torch.no_grad():
+        size = float(_log_sizes(outputs, parts).max())
+    nodes = math.ceil(cut * (size - math.log(tolerance)) / (2 * math.pi)) if math.isfinite(size) else most + 1
+    return None if nodes > most else _integral(outputs, parts, nodes, 2 * math.pi * nodes / cut)
+
+
 def _integral(outputs: Tensor, parts: list[Factor], nodes: int, length: float) -> tuple[Tensor, Tensor]:
     width = 2 * math.pi / length
     times = width * (torch.arange(nodes, dtype=outputs.dtype, device=outputs.device) + 0.5)
