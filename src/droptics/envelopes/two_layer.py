@@ -16,7 +16,7 @@ from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, Connections, Model
 from droptics.models.two_layer import Factors
 from droptics.penalties.rounding import deferred
-from droptics.spectra import Action, OneRate, Rates, action
+from droptics.spectra import Action, OneRate, UnequalRates, action
 from droptics.spectra.coordinates import White, check_isotropic, white_weights, whiten
 
 
@@ -65,7 +65,7 @@ def _(model: Factors, data: Data, masks: MaskLaw) -> Value:
 @induced_rule.register
 def _(model: Autoencoder, data: Data, masks: MaskLaw) -> Value:
     white, acting = white_form(model, data, masks)
-    if not isinstance(acting, Rates):
+    if not isinstance(acting, UnequalRates):
         raise NoClosedForm(
             f"the induced penalty of a tied network under {type(masks).__name__} is not known; "
             "use model.untied, or a law with independent units"

@@ -13,7 +13,7 @@ from droptics.linalg import equalize_columns
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder
 from droptics.models.two_layer import Factors
-from droptics.spectra import OneRate, Rates, action
+from droptics.spectra import OneRate, UnequalRates, action
 from droptics.spectra.coordinates import check_isotropic
 
 
@@ -37,7 +37,7 @@ def _(model: Autoencoder, data: Data, masks: MaskLaw) -> Autoencoder:
     """U Q with equal columns, or with shares that suit unequal rates: U U^T stays (mianjy2018-thm2.2)."""
     check_isotropic(data)
     acting = action(masks)
-    if not isinstance(acting, Rates):
+    if not isinstance(acting, UnequalRates):
         raise NoClosedForm(f"no equalized tied network is known under {type(masks).__name__}; use Bernoulli")
     if isinstance(acting, OneRate):  # of a batch too, and by a rotation that needs no spectrum
         return type(model)(equalize_columns(model.U)[0])

@@ -26,7 +26,7 @@ from droptics.masks import MaskLaw
 from droptics.models import Connections
 from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
-from droptics.spectra import OneRate, Rates, action
+from droptics.spectra import OneRate, UnequalRates, action
 from droptics.spectra.coordinates import whiten
 from droptics.spectra.roots import EPS
 
@@ -148,7 +148,7 @@ def _(model: Connections, data: Data, masks: MaskLaw) -> tuple[float, str]:
     """The convex bound; unequal rates count like the smallest, correlated laws like none."""
     bound, _ = _without_masks(data, model.width)
     weights = action(masks)
-    least = float(weights.strengths.min()) if isinstance(weights, Rates) else 0.0
+    least = float(weights.strengths.min()) if isinstance(weights, UnequalRates) else 0.0
     if least > 0:
         moments, target, correlation, _ = _scaled(data)
         beta = least / model.width

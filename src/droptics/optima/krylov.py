@@ -18,7 +18,7 @@ from droptics.masks import MaskLaw
 from droptics.models import TwoLayerLinear
 from droptics.optima.optimum import Optimum, check_certified, rounding
 from droptics.optima.two_layer import best_factors, value_of_factors
-from droptics.spectra import Rates, action
+from droptics.spectra import UnequalRates, action
 from droptics.spectra.decomposition import kept_values, least_value
 from droptics.spectra.roots import EPS
 
@@ -55,7 +55,7 @@ def optimum_of_map(
     """
     check_arguments(optimum_of_map, locals())
     acting = action(masks)
-    if not isinstance(acting, Rates):
+    if not isinstance(acting, UnequalRates):
         raise NoClosedForm(f"optimum_of_map needs independent units, got {type(masks).__name__}; use optimum instead")
     if isinstance(matrix, np.ndarray):
         matrix = torch.from_numpy(np.ascontiguousarray(matrix))
@@ -93,7 +93,7 @@ def optimum_of_map(
     return replace(answer, model=TwoLayerLinear(V, U)) if tall else answer
 
 
-def _dense(matrix: torch.Tensor, acting: Rates, masks: MaskLaw) -> Optimum:
+def _dense(matrix: torch.Tensor, acting: UnequalRates, masks: MaskLaw) -> Optimum:
     dtype, matrix = matrix.dtype, matrix.detach()
     energy = (
         float(torch.linalg.vector_norm(matrix, dtype=torch.float64)) ** 2 if matrix.is_floating_point() else math.nan
@@ -109,19 +109,19 @@ def _dense(matrix: torch.Tensor, acting: Rates, masks: MaskLaw) -> Optimum:
     return check_certified(Optimum(model, objective, bound, rank, acting.claim, energy, rounding(dtype), method))
 
 
-def _quadratic(U: torch.Tensor, V: torch.Tensor, acting: Rates) -> float:
+def _quadratic(U: torch.Tensor, V: torch.Tensor, acting: UnequalRates) -> float:
     """||U V^T||^2 + penalty."""
     products = (U.mT @ U) * (V.mT @ V)
     return float(products.sum() + acting.strengths.detach().to(U) @ products.diagonal())
 
 
-def _least(acting: Rates, values: Array, energy: float) -> tuple[torch.Tensor, float]:
+def _least(acting: UnequalRates, values: Array, energy: float) -> tuple[torch.Tensor, float]:
     """What is kept of a spectrum, and the least of ||T - A||^2 + penalty."""
     kept, penalty = kept_values(acting, torch.from_numpy(values))
     return kept, least_value(energy, values, kept.numpy(), penalty)
 
 
-def _estimated(ritz: Ritz, acting: Rates, found: float, energy: float) -> float:
+def _estimated(ritz: Ritz, acting: UnequalRates, found: float, energy: float) -> float:
     """The gap that a bound would give if the rest of the spectrum began at the next value of the basis."""
     kept, _ = _least(acting, ritz.values, energy)
     count = ritz.found()
@@ -146,7 +146,7 @@ def _level(ritz: Ritz, kept: torch.Tensor, width: int) -> float:
     return min(lowest, lowest - float(kept[-1])) * (1 - 1e-9)
 
 
-def _bound(run: Krylov, ritz: Ritz, acting: Rates, energy: float) -> float:
+def _bound(run: Krylov, ritz: Ritz, acting: UnequalRates, energy: float) -> float:
     """A lower bound on the criterion of every network of this width."""
     kept, least = _least(acting, ritz.values, energy)
     if ritz.complete:
@@ -165,7 +165,7 @@ def _answer(  # parameters: what the search found, once
     operator: Operator,
     ritz: Ritz,
     kept: torch.Tensor,
-    acting: Rates,
+    acting: UnequalRates,
     bound: float,
     steps: int,
     tolerance: float,

@@ -22,7 +22,7 @@ from droptics.models import Autoencoder, Factorization, TwoLayerLinear
 from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
 from droptics.optima.stationary import alternate
-from droptics.spectra import Action, OneRate, Rates, action
+from droptics.spectra import Action, OneRate, UnequalRates, action
 from droptics.spectra.coordinates import White, check_isotropic, whiten
 from droptics.spectra.decomposition import kept_values, shrunk_svd
 from droptics.spectra.roots import EPS
@@ -148,7 +148,7 @@ def tied_optimum(family: type[Autoencoder], data: Data, masks: MaskLaw) -> Optim
     if not isinstance(data, (Sample, Moments)):
         raise ValueError(f"data for Autoencoder must be Sample or Moments, got {type(data).__name__}")
     acting = action(masks)
-    if not isinstance(acting, Rates):
+    if not isinstance(acting, UnequalRates):
         raise NoClosedForm(f"no tied optimum is known under {type(masks).__name__}; use TwoLayerLinear, or Bernoulli")
     vectors, values, least, size, claim = _tied(data, masks)
     columns, _ = acting.spread(vectors, values, vectors)
@@ -165,7 +165,7 @@ def _(model: TwoLayerLinear | Factorization, data: Data, masks: MaskLaw) -> tupl
 
 @certify_bound.register
 def _(model: Autoencoder, data: Data, masks: MaskLaw) -> tuple[float, str]:
-    if isinstance(action(masks), Rates):
+    if isinstance(action(masks), UnequalRates):
         try:
             _, _, least, _, claim = _tied(data, masks)
             return least, claim

@@ -5,4 +5,4 @@ from droptics.spectra.any_law import AnyLaw as AnyLaw
 from droptics.spectra.blocks import Blocks as Blocks
 from droptics.spectra.kinds import action as action
 from droptics.spectra.one_rate import OneRate as OneRate
-from droptics.spectra.rates import Rates as Rates
+from droptics.spectra.unequal_rates import UnequalRates as UnequalRates

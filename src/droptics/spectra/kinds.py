@@ -12,7 +12,7 @@ from droptics.spectra.actions import Action
 from droptics.spectra.any_law import AnyLaw
 from droptics.spectra.blocks import Blocks
 from droptics.spectra.one_rate import OneRate
-from droptics.spectra.rates import Rates
+from droptics.spectra.unequal_rates import UnequalRates
 
 
 def action(masks: MaskLaw) -> Action:
@@ -36,10 +36,10 @@ def _(masks: Block) -> Action:
     return rates(strengths) if masks.block == 1 else Blocks(strengths, masks.block, shared_rate(strengths) is not None)
 
 
-def rates(strengths: Tensor) -> Rates:
+def rates(strengths: Tensor) -> UnequalRates:
     """Independent units with these relative variances."""
     common = shared_rate(strengths)
-    return Rates(strengths) if common is None else OneRate(strengths, common)
+    return UnequalRates(strengths) if common is None else OneRate(strengths, common)
 
 
 def shared_rate(strengths: Tensor) -> float | None:

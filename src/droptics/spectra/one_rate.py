@@ -12,11 +12,11 @@ from torch import Tensor
 from droptics.linalg import equalize_columns
 from droptics.linalg.rotations import equalize_rows_
 from droptics.linalg.shrinkage import threshold
-from droptics.spectra.rates import Rates
+from droptics.spectra.unequal_rates import UnequalRates
 
 
 @dataclass(frozen=True, eq=False)
-class OneRate(Rates):
+class OneRate(UnequalRates):
     """Independent units of one rate lambda: (lambda / width) ||A||_*^2, shared equally by all units.
 
     Attributes:

@@ -16,7 +16,7 @@ from droptics.transforms import opaque
 
 
 @dataclass(frozen=True, eq=False)
-class Rates(Action):
+class UnequalRates(Action):
     """Independent units: unit i that contributes a term of norm n_i costs strengths_i n_i^2.
 
     The norms of the terms of a factorization are what the singular values majorize, so that the least penalty is
