@@ -75,7 +75,7 @@ def test_several_inputs_are_several_arguments():
         ([normal(2, 2)], "data must yield batches"),
         ([(normal(2, 2),)], "data must yield batches"),
         ([(normal(2, 2), torch.tensor(1.0))], "one per example"),
-        ([(normal(2, 2), "labels")], "must be the tensor of targets"),
+        ([(normal(2, 2), "labels")], "whose last item is the tensor of targets"),
         ([(torch.full((2, 2), torch.nan), normal(2))], "input 0 of a batch must be finite"),
     ],
 )
