@@ -24,6 +24,9 @@ over all masks, every support of a spectrum tried, networks found by search. The
 of the precision, times the numbers added, times what they would be if nothing cancelled, plus what the answer states as
 its own error. A refusal is an answer that says it does not know. Instances are seeded; the shortest failing one is
 printed as a program. The tests run a portion of it.
+
+The record below holds the digest of the library that it was made with; after a change `make fuzz` begins anew, and until
+it has run again the record is that of the version before.
 """
 COVERAGE = """
 ## Intervals
