@@ -237,6 +237,7 @@ Size = Annotated[float, Range(1e-18, 1e18, text="a number from 1e-18 to 1e18")]
 ErrorRate = Annotated[float, Range(1e-18, 1, "high", text="a number from 1e-18 to 1, less than 1")]
 Slope = Annotated[float, Range(1e-18, 1, text="a number from 1e-18 to 1")]
 Amount = Annotated[float, Range(0, 1e18, text="a number from 0 to 1e18")]
+Strength = Annotated[float, Range(0, 1e36, text="a number from 0 to 1e36")]  # in squared units of somebody's ratings
 SizeOrZero = Annotated[float, Range(0, 1e18, text="0 or a number from 1e-18 to 1e18", least=1e-18)]
 Power = Annotated[float, Range(1 / 64, 64, text="a number from 1/64 to 64")]
 Floats = Annotated[Tensor, Numbers("a dense tensor of floating-point numbers")]

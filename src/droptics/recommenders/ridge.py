@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from droptics.arguments import Amount, Bytes, Count, Device, Finite, NonNegative, NumberType, Seed, Size
+from droptics.arguments import Amount, Bytes, Count, Device, Finite, NonNegative, NumberType, Seed, Size, Strength
 from droptics.recommenders.alternation import Strengths, Sweep
 from droptics.recommenders.completion import Completion
 from droptics.recommenders.ratings import Observations
@@ -21,7 +21,7 @@ class RidgeCompletion(Completion):
     def __init__(  # parameters: those of DropoutCompletion
         self,
         width: Count = 30,
-        strength: Amount = 0.05,
+        strength: Strength = 0.05,
         weighted: bool = True,
         biases: bool = True,
         *,
