@@ -65,7 +65,7 @@ CLAIMS: tuple[Claim, ...] = (
         "pair of masks at these rates can, and what falls at p falls at q.",
         check=partial(rates_checks.shared_masks, True),
         control=partial(rates_checks.shared_masks, False),
-        objects=("rates.tune_rates",),
+        objects=("rates.masking.SharedMasks",),
         note=PROVED + " By 40,000 units with a fixed seed, within five standard errors.",
     ),
 )

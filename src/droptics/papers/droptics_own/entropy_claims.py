@@ -18,7 +18,7 @@ CLAIMS: tuple[Claim, ...] = (
         "M1 = E X - 1, M2 = E (X - 1)^2; averaged over the outcomes of some units both hold again.",
         check=partial(checks.certified, 1.0),
         control=partial(checks.certified, 0.01),
-        objects=("penalties.Certified", "layers.ExplicitDropout"),
+        objects=("penalties.Certified",),
         note=PROVED + " Above by Jensen; below because log(1 + x) / x is convex, under the law reweighted by X - 1.",
     ),
     Claim(
