@@ -25,8 +25,8 @@ of the precision, times the numbers added, times what they would be if nothing c
 its own error. A refusal is an answer that says it does not know. Instances are seeded; the shortest failing one is
 printed as a program. The tests run a portion of it.
 
-The record below holds the digest of the library that it was made with; after a change `make fuzz` begins anew, and until
-it has run again the record is that of the version before.
+The record below holds the digest of the library that it was made with; after a change `make fuzz` begins anew, and
+until it has run again the record is that of the version before.
 """
 COVERAGE = """
 ## Intervals
