@@ -1,5 +1,7 @@
 """Threads and interrupts: several audits at once are right, and nothing stays behind wherever one is stopped."""
 
+import dis
+import linecache
 import random
 import sys
 import threading
@@ -16,7 +18,7 @@ from droptics.attacks import Pgd, Threat, attack
 from droptics.audits import audit
 from droptics.data import Sample
 from droptics.models import LastLayer, Site
-from droptics.models.modules import evaluating, hooked
+from droptics.models.modules import _LOCK, evaluating, hooked
 
 PACKAGE = str(Path(droptics.__file__).parent)
 INPUTS = torch.randn(24, 4, generator=torch.Generator().manual_seed(1))
@@ -122,12 +124,18 @@ class Interrupt:
     def __call__(self, frame, event, argument):
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
-        if event == "line":
+        if event == "line" and not _leaving(frame):
             self.lines += 1
             if self.lines == self.at:
                 sys.settrace(None)
                 raise KeyboardInterrupt
         return self
+
+
+def _leaving(frame):
+    """Whether a `with` block is about to be left: a trace can raise before that, an interrupt comes after it."""
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip()
+    return line.startswith("with ") and dis.opname[frame.f_code.co_code[frame.f_lasti]] == "LOAD_CONST"
 
 
 def interrupted(call, at):
@@ -161,3 +169,6 @@ def test_an_interrupt_leaves_nothing_behind(name):
     for at in sorted({*places, *range(max(total - 40, 1), total + 1)}):
         interrupted(lambda: CALLS[name](net), at)
         assert fingerprint(net) == before, f"interrupted at line {at} of {total}"
+        with ThreadPoolExecutor(1) as pool:  # nor a lock that another thread would wait for
+            assert pool.submit(_LOCK.acquire, timeout=60).result()
+            pool.submit(_LOCK.release).result()
