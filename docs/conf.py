@@ -40,8 +40,10 @@ html_theme_options = {
     "secondary_sidebar_items": {"**": ["page-toc", "sourcelink"], "generated/benchmarks": []},
 }
 # pages without siblings have nothing to show there
-ALONE = ("quickstart", "idea", "choose", "extend", "notation", "need", "policy", "changelog", "cite")
-html_sidebars = {name: [] for name in (*ALONE, "generated/commands", "generated/benchmarks")}
+ALONE = ("quickstart", "idea", "choose", "extend", "notation", "need", "policy", "changelog", "cite", "recipes")
+html_sidebars = {
+    name: [] for name in (*ALONE, "checklists", "generated/commands", "generated/benchmarks", "generated/examples")
+}
 smartquotes_action = "qe"  # two dashes are an option of a command, not a long dash
 exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"

@@ -31,7 +31,14 @@ def examples_page(folder: Path, examples: Path) -> str:
         cells = json.dumps(notebook(text), indent=1, ensure_ascii=False) + "\n"
         (place / f"{script.stem}.ipynb").write_text(cells, encoding="utf-8")
         question = question[:1].upper() + question[1:]
-        lines += ["", f"## {escape(name)}", "", escape(question), "", "```{literalinclude} examples/" + script.name]
+        lines += [
+            "",
+            f"## {escape(name.rstrip('.'))}",
+            "",
+            escape(question),
+            "",
+            "```{literalinclude} examples/" + script.name,
+        ]
         lines += [":language: python", "```", ""]
         files = {"notebook": f"{script.stem}.ipynb", "script": script.name}
         lines += [", ".join(f"{{download}}`{kind} <examples/{file}>`" for kind, file in files.items())]
