@@ -197,11 +197,8 @@ class Places:
 OnCall = Callable[[Any, tuple[Any, ...], Mapping[str, Any], Any], None]
 
 
-class _FunctionWatch(TorchFunctionMode):
-    def __init__(self, trace: Trace, places: Places, switch: Switch, keep: bool, on_call: OnCall | None) -> None:
-        super().__init__()
-        self.trace, self.places, self.switch, self.keep, self.on_call = trace, places, switch, keep, on_call
-        self.inside = 0
+class DropoutCalls(TorchFunctionMode):
+    """Sees every torch function that is called, and tells calls that drop from all others."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -215,6 +212,21 @@ class _FunctionWatch(TorchFunctionMode):
             return self._multi_head(func, args, options)
         if func in RECURRENT:
             return self._recurrent(func, args, options)
+        return self._other(func, args, options)
+
+    def _other(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        return func(*args, **options)
+
+    _plain = _attention = _multi_head = _recurrent = _other
+
+
+class _FunctionWatch(DropoutCalls):
+    def __init__(self, trace: Trace, places: Places, switch: Switch, keep: bool, on_call: OnCall | None) -> None:
+        super().__init__()
+        self.trace, self.places, self.switch, self.keep, self.on_call = trace, places, switch, keep, on_call
+        self.inside = 0
+
+    def _other(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if self.keep:
             self.trace.functions.append(getattr(func, "__name__", str(func)))
         result = func(*args, **options)

@@ -13,10 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
-from droptics.models.watching import ALPHA, ELEMENTWISE, PLAIN, RECURRENT, Places
+from droptics.models.watching import ALPHA, ELEMENTWISE, PLAIN, RECURRENT, DropoutCalls, Places
 from droptics.rates.randomness import key, reseed, uniforms
 
 # saturation of the SELU, to which alpha dropout sets what falls
@@ -30,7 +28,7 @@ def place_of(name: str) -> str:
     return name.partition("@")[0]
 
 
-class SharedMasks(TorchFunctionMode):
+class SharedMasks(DropoutCalls):
     """Answers the dropout calls of a module at given rates; `step=None` switches all of them off.
 
     Args:
@@ -47,20 +45,6 @@ class SharedMasks(TorchFunctionMode):
     ) -> None:
         super().__init__()
         self.places, self.rates, self.seed, self.step, self.devices = places, rates, seed, step, devices
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        options = dict(kwargs or {})
-        if func in PLAIN:
-            return self._plain(func, args, options)
-        if func is functional.scaled_dot_product_attention:
-            return self._attention(func, args, options)
-        if func is functional.multi_head_attention_forward:
-            return self._multi_head(func, args, options)
-        if func in RECURRENT:
-            return self._recurrent(func, args, options)
-        return func(*args, **options)
 
     def _plain(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
         source: Tensor = args[0] if args else options.pop("input")
