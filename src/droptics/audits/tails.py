@@ -105,9 +105,9 @@ def _walk(roots: Sequence[Any], leaves: Mapping[int, int]) -> tuple[dict[Any, in
             waiting.pop()
             continue
         edges = [edge for edge, _ in node.next_functions]
-        todo = [edge for edge in edges if edge not in reach]
-        if todo:
-            waiting += todo
+        ahead = [edge for edge in edges if edge not in reach]
+        if ahead:
+            waiting += ahead
             continue
         waiting.pop()
         variable = getattr(node, "variable", None)
