@@ -68,16 +68,17 @@ for name, function in public().items():
 TESTS = Path(__file__).parents[1]
 
 
-def changed(code: str) -> str:
+def changed(code: str, folder: Path) -> str:
+    """Run in a folder of its own, where files that a call may write do no harm."""
     command = [sys.executable, "-c", code + "print('\\n'.join(changed))", str(TESTS / "support"), str(TESTS)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=folder)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.strip()
 
 
-def test_loading_any_public_name_changes_nothing() -> None:
-    assert changed(CODE) == ""
+def test_loading_any_public_name_changes_nothing(tmp_path: Path) -> None:
+    assert changed(CODE, tmp_path) == ""
 
 
-def test_calling_any_public_name_changes_nothing() -> None:
-    assert changed(CODE + CALLS) == ""
+def test_calling_any_public_name_changes_nothing(tmp_path: Path) -> None:
+    assert changed(CODE + CALLS, tmp_path) == ""
