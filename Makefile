@@ -73,9 +73,10 @@ docs: $(READY)
 bench: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/run.py $(BENCH)
 
-# 200 commands killed at random times and run again: about an hour of one core
+# 200 commands killed at random times and run again: about an hour of one core;
+# `make kills KILLS="--workers 16 --record results/kills.json"` takes a core each and keeps what came out
 kills: $(READY)
-	$(BIN)/python tests/kills.py
+	$(BIN)/python tests/kills.py $(KILLS)
 
 mutate: $(READY)
 	$(BIN)/python tests/mutations.py $(MUTATE)

@@ -1,4 +1,4 @@
-"""The page on how answers were tried: what `make fuzz` left in its record."""
+"""The page on how the library was tried: what `make fuzz` and `make kills` left in their records."""
 
 from __future__ import annotations
 
@@ -33,10 +33,31 @@ COVERAGE = """
 
 Share of nominal 95 % Monte Carlo intervals (100 masks) that hold the true penalty, by rate; rounding included.
 """
+KILLS = """
+## Kills
+
+`make kills` ends commands at random moments of their run, by SIGKILL or by an interrupt, runs them again to their end
+in the same folder and compares with a run that nobody disturbed: the same bytes (but for times), no partial file.
+"""
+
+
+def kills_lines(record: Path) -> list[str]:
+    """The record of killed commands as Markdown; nothing where there is none."""
+    if not record.exists():
+        return []
+    found = json.loads(record.read_text())
+    rows = (
+        {"command": name, **{key: str(number) for key, number in met.items()}}
+        for name, met in found["commands"].items()
+    )
+    place, versions = found["hardware"], found["versions"]
+    where = f"{place['machine']}, {place['cores']} cores, Python {versions['python']}, torch {versions['torch']}"
+    end = f"{found['kills']} kills, {len(found['faults'])} faults; {where}, commit {found['commit'] or 'unknown'}."
+    return [KILLS, *table(rows), "", f"{end} The record is `results/{record.name}`."]
 
 
 def tried_page(record: Path) -> str:
-    """The summary of a record as Markdown."""
+    """The summary of a record as Markdown, with that of the kills beside it."""
     found: Mapping[str, Any] = json.loads(record.read_text()) if record.exists() else {}
     exact = {name: item for name, item in found.items() if not item["covered"]}
     rows = [
@@ -55,6 +76,7 @@ def tried_page(record: Path) -> str:
     lines += [COVERAGE, *table(_covered(name, item) for name, item in sampled.items())]
     seeds = sorted({item["seed"] for item in found.values()})
     lines += ["", f"Seeds: {', '.join(map(str, seeds)) or 'none'}. The record is `results/{record.name}`."]
+    lines += kills_lines(record.with_name("kills.json"))
     return "\n".join(lines) + "\n"
 
 

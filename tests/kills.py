@@ -18,7 +18,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -104,14 +106,14 @@ def prepare(folder: Path) -> None:
 
 
 def start(job: Job, folder: Path) -> subprocess.Popen[bytes]:
-    """The job's process; it leads a group of its own, so that its workers end with it."""
+    """The job's process on one thread; it leads a group of its own, so that its workers end with it."""
     return subprocess.Popen(
         [sys.executable, "-W", "ignore", *job.arguments],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"},
     )
 
 
@@ -121,58 +123,105 @@ def results(job: Job, folder: Path) -> dict[str, object]:
     return {str(path.relative_to(out)): job.plain(path) for path in sorted(out.rglob("*")) if path.is_file()}
 
 
-def kill_once(job: Job, inputs: Path, wanted: dict[str, object], moment: float, how: signal.Signals) -> str:
-    """Kill, run again, compare; returns what is wrong, nothing when all is well."""
+@dataclass(frozen=True)
+class Kill:
+    """One kill: of which command, how, after how many seconds, whether files lay there already, and what was wrong."""
+
+    name: str
+    how: str
+    moment: float
+    begun: bool
+    fault: str
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.how} after {self.moment:.2f} s: {self.fault or 'as without'}"
+
+
+def kill_once(name: str, inputs: Path, wanted: dict[str, object], moment: float, how: signal.Signals) -> Kill:
+    """Kill, run again, compare. A process that ended before its moment is no kill: it is tried again at half of it."""
+    job = JOBS[name]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "work"
         shutil.copytree(inputs, folder)
         running = start(job, folder)
         time.sleep(moment)
+        late = running.poll() is not None
         running.send_signal(how)
         said = running.communicate()[1].decode()
-        if "Traceback" in said and "droptics" in said and job.arguments[0] != "train.py":  # else of Python's own start
-            return f"a traceback: {said[-800:]}"
-        if how == signal.SIGINT and list(folder.rglob("*.partial*")):
-            return "an interrupt left a partial file"
-        again = start(job, folder)
-        said = again.communicate()[1].decode()
-        if again.returncode != 0:
-            return f"the second run left with {again.returncode}: {said[-800:]}"
-        found = results(job, folder)
-        left = [name for name in found if ".partial" in name]
-        if left:
-            return f"left over: {left}"
-        different = [name for name in {*found, *wanted} if found.get(name) != wanted.get(name)]
-        return f"different: {different}" if different else ""
+        if late and moment > 0.01:
+            return kill_once(name, inputs, wanted, moment / 2, how)
+        begun = any(path.is_file() for path in (folder / "out").rglob("*"))
+        return Kill(name, how.name, round(moment, 3), begun, fault_of(job, folder, wanted, said, how))
 
 
-def campaign(names: list[str], count: int, seed: int) -> list[str]:
-    """`count` kills, the jobs in turn, moments drawn over the time of an undisturbed run; returns the faults."""
-    generator, faults = random.Random(seed), []
-    with tempfile.TemporaryDirectory() as place:
+def fault_of(job: Job, folder: Path, wanted: dict[str, object], said: str, how: signal.Signals) -> str:
+    """What is wrong with a killed command and with what its second run leaves; nothing when all is well."""
+    if "Traceback" in said and "droptics" in said and job.arguments[0] != "train.py":  # else of Python's own start
+        return f"a traceback: {said[-800:]}"
+    if how == signal.SIGINT and list(folder.rglob("*.partial*")):
+        return "an interrupt left a partial file"
+    again = start(job, folder)
+    said = again.communicate()[1].decode()
+    if again.returncode != 0:
+        return f"the second run left with {again.returncode}: {said[-800:]}"
+    found = results(job, folder)
+    left = [name for name in found if ".partial" in name]
+    if left:
+        return f"left over: {left}"
+    different = [name for name in {*found, *wanted} if found.get(name) != wanted.get(name)]
+    return f"different: {different}" if different else ""
+
+
+def undisturbed(name: str, inputs: Path, folder: Path) -> tuple[dict[str, object], float]:
+    """What the command leaves when nobody disturbs it, and the seconds that it takes."""
+    shutil.copytree(inputs, folder)
+    begun = time.monotonic()
+    whole = start(JOBS[name], folder)
+    said = whole.communicate()[1].decode()
+    seconds = time.monotonic() - begun
+    assert whole.returncode == 0, said
+    left = results(JOBS[name], folder)
+    assert left, f"{name} left nothing to compare"
+    return left, seconds
+
+
+def campaign(names: list[str], count: int, seed: int, workers: int = 1) -> list[Kill]:
+    """`count` kills, the jobs in turn, `workers` at a time, moments drawn over the time of an undisturbed run."""
+    generator = random.Random(seed)
+    drawn = [(generator.choice([signal.SIGKILL, signal.SIGINT]), generator.random()) for _ in range(count)]
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(workers) as pool:
         inputs = Path(place) / "inputs"
         prepare(inputs)
-        known: dict[str, tuple[dict[str, object], float]] = {}
-        for number in range(count):
-            name = names[number % len(names)]
-            job = JOBS[name]
-            if name not in known:
-                folder = Path(place) / name
-                shutil.copytree(inputs, folder)
-                begun = time.monotonic()
-                whole = start(job, folder)
-                said = whole.communicate()[1].decode()
-                assert whole.returncode == 0, said
-                known[name] = results(job, folder), time.monotonic() - begun
-                assert known[name][0], f"{name} left nothing to compare"
+        alone = pool.map(lambda name: undisturbed(name, inputs, Path(place) / name), names)
+        known = dict(zip(names, alone, strict=True))
+
+        def one(number: int) -> Kill:
+            name, (how, share) = names[number % len(names)], drawn[number]
             wanted, seconds = known[name]
-            how = generator.choice([signal.SIGKILL, signal.SIGINT])
-            moment = seconds * generator.random()
-            fault = kill_once(job, inputs, wanted, moment, how)
-            print(f"{number + 1:>4} {name:<10} {how.name:<8} after {moment:.2f} s: {fault or 'as without'}", flush=True)
-            if fault:
-                faults.append(f"{name}, {how.name} after {moment:.2f} s: {fault}")
-    return faults
+            kill = kill_once(name, inputs, wanted, seconds * share, how)
+            print(f"{number + 1:>4} {kill}", flush=True)
+            return kill
+
+        return list(pool.map(one, range(count)))
+
+
+def record(kills: list[Kill], seed: int, workers: int) -> dict[str, object]:
+    """What is kept of a campaign: where it ran, how many of which command met what, and every fault."""
+    from droptics.evidence.provenance import commit, here
+
+    commands = {
+        name: {
+            "SIGKILL": sum(kill.how == "SIGKILL" for kill in met),
+            "SIGINT": sum(kill.how == "SIGINT" for kill in met),
+            "with files there": sum(kill.begun for kill in met),
+            "faults": sum(bool(kill.fault) for kill in met),
+        }
+        for name in JOBS
+        if (met := [kill for kill in kills if kill.name == name])
+    }
+    faults = [str(kill) for kill in kills if kill.fault]
+    place = here() | {"commit": commit(), "finished": datetime.now(UTC).isoformat(timespec="seconds")}
+    return {"kills": len(kills), "seed": seed, "workers": workers, "commands": commands, "faults": faults, **place}
 
 
 def main() -> None:
@@ -181,10 +230,17 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(JOBS), choices=list(JOBS))
+    parser.add_argument("--workers", type=int, default=1, help="kills at a time; a core each")
+    parser.add_argument(
+        "--record", type=Path, help="file for the outcome, as JSON: results/kills.json is what the docs show"
+    )
     options = parser.parse_args()
-    faults = campaign(options.only, options.count, options.seed)
-    print(f"{options.count} kills, {len(faults)} faults")
-    sys.exit(bool(faults))
+    kills = campaign(options.only, options.count, options.seed, options.workers)
+    found = record(kills, options.seed, options.workers)
+    if options.record:
+        options.record.write_text(json.dumps(found, indent=1) + "\n")
+    print(f"{len(kills)} kills, {len(found['faults'])} faults")
+    sys.exit(bool(found["faults"]))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,39 @@
 """Commands killed at random times and run again leave what an undisturbed run leaves; `make kills` takes 200."""
 
+import signal
+
 import pytest
 
-from kills import JOBS, campaign, prepare, results, start
+import kills
+from kills import JOBS, Job, campaign, prepare, results, start
+
+WRITES = "import os, pathlib, time; pathlib.Path('out').mkdir(exist_ok=True); time.sleep(0.3); "
+
+
+@pytest.mark.parametrize(
+    ("does", "wrong"),
+    [
+        ("open('out/a', 'wb').write(os.urandom(8))", "different: ['a']"),
+        ("open('out/.a.partial', 'wb').write(b'left')", "left over: ['.a.partial']"),
+        ("exit(3)", "the second run left with 3"),
+        ("open('out/a', 'wb').write(b'same')", ""),
+    ],
+)
+def test_the_instrument_sees_what_is_wrong(monkeypatch, tmp_path, does, wrong):
+    """Results that differ, partial files and second runs that fail are faults; the same bytes are none."""
+    monkeypatch.setitem(kills.JOBS, "toy", Job(("-c", WRITES + does)))
+    prepare(tmp_path / "inputs")
+    wanted = {".a.partial": b"left"} if "partial" in does else {"a": b"same"}
+    kill = kills.kill_once("toy", tmp_path / "inputs", wanted, 0.25, signal.SIGKILL)
+    assert kill.fault.startswith(wrong)
+    assert bool(kill.fault) == bool(wrong)
 
 
 @pytest.mark.slow
 def test_killed_commands_resume():
-    assert campaign(list(JOBS), len(JOBS), seed=7) == []
+    kills = campaign(list(JOBS), len(JOBS), seed=7)
+    assert [kill.name for kill in kills] == list(JOBS)
+    assert [str(kill) for kill in kills if kill.fault] == []
 
 
 @pytest.mark.slow
