@@ -14,10 +14,11 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+# Triton reads its programs from the files, and only a GPU runs them: tests/gpu compares them with the CPU
 MODULES = {
     ".".join(path.relative_to(ROOT / "src").with_suffix("").parts): path
-    for room in ("penalties", "spectra", "optima", "heads")
-    for path in sorted((ROOT / "src" / "droptics" / room).rglob("[!_]*.py"))
+    for path in sorted((ROOT / "src" / "droptics").rglob("[!_]*.py"))
+    if not path.name.startswith("triton")
 }
 SOURCES = {name: path.read_text() for name, path in MODULES.items()}
 OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
@@ -41,6 +42,36 @@ COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,),
 }
+
+
+def room(module: str) -> str:
+    """The room of a module; files beside the rooms are the ground floor."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 2 else "ground floor"
+
+
+@dataclass(frozen=True)
+class Defect:
+    """A deliberate mistake: a piece of text that stands once in a module, and what stands there instead."""
+
+    module: str
+    old: str
+    new: str
+    name: str
+
+    @property
+    def lines(self) -> range:
+        before = SOURCES[self.module].split(self.old)
+        assert len(before) == 2, f"{self.module} holds {self.old!r} {len(before) - 1} times"
+        assert self.old.count("\n") == self.new.count("\n"), f"{self.name} moves the lines after it"
+        start = before[0].count("\n") + 1
+        inside = (node for node in ast.walk(ast.parse(SOURCES[self.module])) if isinstance(node, ast.stmt))
+        holding = [node for node in inside if node.lineno <= start <= (node.end_lineno or 0)]
+        return range(holding[-1].lineno, start + self.old.count("\n") + 1)
+
+    def tree(self) -> ast.Module:
+        """The module with the mistake."""
+        return ast.parse(SOURCES[self.module].replace(self.old, self.new))
 
 
 @dataclass(frozen=True)

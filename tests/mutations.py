@@ -1,21 +1,22 @@
-"""Mutation check: change one operator, comparison, number or term of a module and see whether its tests notice.
+"""Mutation check: break one place of the library and see whether the claims notice, and whether the tests do.
 
-    python tests/mutations.py                          # all of penalties/ and optima/, a bounded sample of each module
-    python tests/mutations.py --module droptics.penalties.penalty --count 1000 --seed 1
-    python tests/mutations.py --count 1000 --processes 14 --budget 600 --report mutations.json
+    python tests/mutations.py                              # 30 places of every room, tests and claims apart
+    python tests/mutations.py --room masks --count 1000 --seed 1
+    python tests/mutations.py --processes 16 --budget 400 --report mutations.json      # goes on where it was stopped
+    python tests/mutations.py --room deliberate            # the mistakes of tests/deliberate.py alone
 
-A mutant that its tests let live is printed as a survivor: a missing test, or a change without effect. One run of the
-unchanged tests records which of them execute which line; a mutant meets only those, the quickest first, until one
-fails. The sources stay as they are: a mutant is compiled in memory, in a fork of a process that holds the tests.
+What lives is a missing test, or a change without effect. One run of the unchanged checks records which of them execute
+which line; a mutant meets only those, the quickest first, until one fails. The sources stay as they are: a mutant is
+compiled in memory, in a fork of a process that holds the checks.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import contextlib
 import gc
 import hashlib
+import importlib
 import json
 import os
 import random
@@ -24,7 +25,9 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,24 +36,15 @@ import hypothesis
 import pytest
 import torch
 
-from mutants import MODULES, ROOT, SOURCES, Changed, Mutant, live_functions, marked, mutants, swap
+from deliberate import DEFECTS
+from mutants import MODULES, ROOT, SOURCES, Changed, Defect, Mutant, live_functions, marked, mutants, room, swap
 
-TESTS = ("penalties", "optima", "heads")
-OPTIONS = [
-    "-q",
-    "-p",
-    "no:cacheprovider",
-    "-p",
-    "no:xdist",
-    "-p",
-    "no:cov",
-    "--assert=plain",
-    "--tb=no",
-    "-m",
-    "not slow",
-]
-OPTIONS += ["-o", "addopts=--import-mode=importlib", "--rootdir", str(ROOT)]
+# these run no code of the library in their own process
+ELSEWHERE = ("benchmarks", "docs", "structure", "third_party")
+OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "--assert=plain", "--tb=no"]
+OPTIONS += ["-m", "not slow", "-o", "addopts=--import-mode=importlib", "--rootdir", str(ROOT)]
 MEMORY = 8 * 2**30  # bytes that a mutant may ask for
+LONGEST = 15.0  # seconds of a check that is worth repeating for a mutant
 
 
 def _start(work: Callable[[], int]) -> int:
@@ -67,79 +61,141 @@ def _start(work: Callable[[], int]) -> int:
     return child
 
 
+class Suite(ABC):
+    """Checks by name: tests, or claims."""
+
+    name: str
+    names: list[str]
+
+    @abstractmethod
+    def passes(self, name: str) -> bool:
+        """Run one check."""
+
+    @abstractmethod
+    def again(self, names: Sequence[str]) -> bool:
+        """Whether checks pass in modules that are imported anew."""
+
+
+class Tests(Suite):
+    """The fast tests that pytest collected."""
+
+    name = "tests"
+
+    def __init__(self, items: Iterable[pytest.Item], extra: list[str]) -> None:
+        self.items = {item.nodeid: item for item in items}
+        self.names, self.extra = list(self.items), extra
+
+    def passes(self, name: str) -> bool:
+        item = self.items[name]
+        failed = item.session.testsfailed
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        return item.session.testsfailed == failed
+
+    def again(self, names: Sequence[str]) -> bool:
+        return int(pytest.main(["-x", *OPTIONS, *self.extra, *(f"{ROOT}/{name}" for name in names)])) == 0
+
+
+class Claims(Suite):
+    """The claims that `droptics verify` runs; a statement that is printed twice runs once."""
+
+    name = "claims"
+
+    def __init__(self) -> None:
+        papers = importlib.import_module("droptics.papers")
+        first = {(claim.check, claim.control): claim.id for claim in reversed(papers.claims()) if claim.check}
+        self.names, self.verify = sorted(first.values()), papers.verify
+
+    def passes(self, name: str) -> bool:
+        return bool(self.verify(name)[0].agrees)
+
+    def again(self, names: Sequence[str]) -> bool:
+        verify = importlib.import_module("droptics.papers").verify
+        return all(verify(name)[0].agrees for name in names)
+
+
 @dataclass(frozen=True)
 class Run:
-    """What one test did without any change: the lines that it executed, by file, and its seconds."""
+    """What one check did without any change: its seconds, and the lines that it executed by module."""
 
-    item: pytest.Item
+    name: str
     seconds: float
     lines: dict[str, set[int]]
 
-    def reach(self) -> int:
-        """Number of lines that the test executes."""
-        return sum(map(len, self.lines.values()))
+
+def _too_long(*_: object) -> None:
+    raise TimeoutError
 
 
-def _passes(item: pytest.Item) -> bool:
-    failed = item.session.testsfailed
-    item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-    return item.session.testsfailed == failed
-
-
-def record(items: list[pytest.Item], path: Path) -> int:
-    """Run tests and write down, for those that pass, their seconds and the lines that they execute."""
+def record(suites: list[Suite], processes: int, folder: Path) -> int:
+    """Run all checks, `processes` at a time, with every function telling which of its lines it executes."""
     seen: dict[str, set[int]] = {}
-    for name, functions in live_functions().items():
+    for module, functions in live_functions().items():
         if functions:
-            assert swap(name, functions, marked(SOURCES[name]))
-            seen[name] = set()
-            functions[0].__globals__["_mark_"] = seen[name].add
+            assert swap(module, functions, marked(SOURCES[module])), module
+            seen[module] = set()
+            functions[0].__globals__["_mark_"] = seen[module].add
+    gc.freeze()
+    running = 0
+    for suite in suites:
+        for number in range(8 * processes):
+            if running == processes:
+                os.wait()
+                running -= 1
+            part = suite.names[number :: 8 * processes]
+            _start(lambda job=(suite, part, seen, folder / f"{suite.name}{number}"): write_lines(*job))  # type: ignore[misc]
+            running += 1
+    for _ in range(running):
+        os.wait()
+    return 0
+
+
+def write_lines(suite: Suite, names: Sequence[str], seen: dict[str, set[int]], path: Path) -> int:
+    """Run checks and write down, for those that pass in time, their seconds and the lines that they execute."""
     found = {}
-    for item in items:
+    signal.signal(signal.SIGPROF, _too_long)
+    for name in names:
         for lines in seen.values():
             lines.clear()
         start = time.process_time()
-        if _passes(item):
-            reached = {name: sorted(lines) for name, lines in seen.items() if lines}
-            found[item.nodeid] = (time.process_time() - start, reached)
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        with contextlib.suppress(TimeoutError):
+            if suite.passes(name):
+                reached = {module: sorted(lines) for module, lines in seen.items() if lines}
+                found[name] = (time.process_time() - start, reached)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     path.write_text(json.dumps(found))
     return 0
 
 
-def unchanged(items: list[pytest.Item], processes: int) -> list[Run]:
-    """The runs of all tests that pass before anything is changed, the quickest first."""
-    found: dict[str, tuple[float, dict[str, list[int]]]] = {}
+def unchanged(suites: list[Suite], processes: int) -> dict[str, list[Run]]:
+    """The runs of all checks that pass before anything is changed, by suite, the quickest first."""
+    read: dict[str, list[Run]] = {suite.name: [] for suite in suites}
     with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder) / f"{number}.json" for number in range(processes)]
-        parts = [(items[number::processes], path) for number, path in enumerate(paths)]
-        for child in [_start(lambda part=part: record(*part)) for part in parts]:  # type: ignore[misc]
-            os.waitpid(child, 0)
-        for path in paths:
-            found |= json.loads(path.read_text())
-    for item in items:
-        if item.nodeid not in found:
-            print(f"left out because it fails without any change: {item.nodeid}", flush=True)
-    runs = [
-        Run(item, found[item.nodeid][0], {name: set(lines) for name, lines in found[item.nodeid][1].items()})
-        for item in items
-        if item.nodeid in found
-    ]
-    return sorted(runs, key=lambda run: run.seconds)
+        os.waitpid(_start(lambda: record(suites, processes, Path(folder))), 0)
+        for suite in suites:
+            for path in sorted(Path(folder).glob(f"{suite.name}*")):
+                for name, (seconds, lines) in json.loads(path.read_text()).items():
+                    read[suite.name].append(Run(name, seconds, {module: set(part) for module, part in lines.items()}))
+    for suite in suites:
+        for name in sorted(set(suite.names) - {run.name for run in read[suite.name]}):
+            print(f"left out, because unchanged it fails or takes above {LONGEST:g} s: {name}", flush=True)
+    return {name: sorted(runs, key=lambda run: run.seconds) for name, runs in read.items()}
 
 
 class Runner:
-    """Tries mutants on the tests that reach them."""
+    """Tries mutants on the checks that reach them."""
 
-    def __init__(self, runs: list[Run], seconds: float, extra: list[str]) -> None:
-        self.runs, self.seconds, self.extra = runs, seconds, extra
+    def __init__(self, suites: list[Suite], runs: dict[str, list[Run]], seconds: float) -> None:
+        self.suites = {suite.name: suite for suite in suites}
+        self.runs, self.seconds = runs, seconds
         self.functions = live_functions()
         gc.freeze()  # children share these objects
 
-    def reaching(self, mutant: Mutant) -> list[Run]:
-        """The quickest tests that execute the changed statement, within the seconds."""
+    def reaching(self, mutant: Mutant | Defect, suite: str) -> list[Run]:
+        """The quickest checks that execute the changed statement, within the seconds."""
         chosen: list[Run] = []
         total = 0.0
-        for run in self.runs:
+        for run in self.runs[suite]:
             lines = run.lines.get(mutant.module, set())
             if lines if mutant.lines is None else any(line in lines for line in mutant.lines):
                 total += run.seconds
@@ -148,28 +204,22 @@ class Runner:
                 chosen.append(run)
         return chosen
 
-    def lives(self, mutant: Mutant, chosen: list[Run]) -> bool:
-        """Whether all chosen tests pass; to be called in a child process, which a hanging test ends."""
-        if not chosen:
-            return True
+    def lives(self, mutant: Mutant | Defect, suite: str, chosen: list[Run]) -> bool:
+        """Whether all chosen checks pass; to be called in a child process, which a hanging check ends."""
         tree = mutant.tree()
         if mutant.lines is None or not swap(mutant.module, self.functions[mutant.module], tree):
-            return self._reimported(mutant.module, tree, chosen)
+            _limit(20 + 5 * sum(run.seconds for run in chosen))
+            for name, loaded in list(sys.modules.items()):
+                file = str(getattr(loaded, "__file__", ""))
+                if name.startswith("droptics") or (name != "__main__" and file.startswith(str(ROOT / "tests"))):
+                    del sys.modules[name]
+            sys.meta_path.insert(0, Changed(mutant.module, tree))
+            return self.suites[suite].again([run.name for run in chosen])
         for run in chosen:
-            _limit(20 + 10 * run.seconds)
-            if not _passes(run.item):
+            _limit(10 + 5 * run.seconds)
+            if not self.suites[suite].passes(run.name):
                 return False
         return True
-
-    def _reimported(self, module: str, tree: ast.Module, chosen: list[Run]) -> bool:
-        """Import everything again, with the change."""
-        _limit(30 + 10 * sum(run.seconds for run in chosen))
-        for name, loaded in list(sys.modules.items()):
-            file = str(getattr(loaded, "__file__", ""))
-            if name.startswith("droptics") or (name != "__main__" and file.startswith(str(ROOT / "tests"))):
-                del sys.modules[name]
-        sys.meta_path.insert(0, Changed(module, tree))
-        return int(pytest.main(["-x", *OPTIONS, *self.extra, *(f"{ROOT}/{run.item.nodeid}" for run in chosen)])) == 0
 
 
 def _limit(seconds: float) -> None:
@@ -178,74 +228,89 @@ def _limit(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, 10 * seconds)
 
 
+NOTICED, UNREACHED = "noticed", "not reached"
+
+
 @dataclass
-class Module:
-    """A module under test: its mutants in the order in which they are tried, and what became of them by name."""
+class Room:
+    """The mutants of one room in the order in which they are tried, and by suite and place what became of them."""
 
     name: str
-    found: list[Mutant]
-    chosen: list[Mutant]
-    dead: dict[str, str] = field(default_factory=dict)
-    lived: dict[str, str] = field(default_factory=dict)
+    found: int
+    chosen: Sequence[Mutant | Defect]
+    fates: dict[str, dict[str, str]] = field(default_factory=lambda: {"tests": {}, "claims": {}})
 
     @staticmethod
-    def of(name: str, count: int, seed: int) -> Module:
-        found = list(mutants(name))
-        return Module(name, found, random.Random(seed).sample(found, min(count, len(found))))
+    def all(count: int, seed: int) -> list[Room]:
+        """The deliberate mistakes, and so many mutants of every room, drawn by the seed."""
+        places: dict[str, list[Mutant]] = {}
+        for module in MODULES:
+            places.setdefault(room(module), []).extend(mutants(module))
+        return [
+            Room("deliberate", len(DEFECTS), DEFECTS),
+            *(
+                Room(name, len(found), random.Random(seed).sample(found, min(count, len(found))))
+                for name, found in sorted(places.items())
+            ),
+        ]
 
-    @property
-    def digest(self) -> str:
-        return hashlib.sha256(SOURCES[self.name].encode()).hexdigest()[:16]
-
-    def recall(self, report: dict[str, Any], again: bool) -> None:
-        """Take over what a report says of the same source; with `again` only its survivors are tried."""
-        known = report.get(self.name, {})
-        if known.get("source") != self.digest:
-            self.chosen = [] if again else self.chosen
-            return
-        self.dead, self.lived = known["dead"], known["lived"]
-        if again:
-            self.chosen, self.lived = [mutant for mutant in self.found if mutant.name in self.lived], {}
-        self.chosen = [mutant for mutant in self.chosen if mutant.name not in {**self.dead, **self.lived}]
+    def recall(self, known: dict[str, dict[str, str]], again: bool) -> None:
+        """Take over what a report says of mutants of the same source; with `again` only what was noticed."""
+        here = {place(mutant) for mutant in self.chosen}
+        for suite, fates in known.items():
+            self.fates[suite] = {
+                name: fate for name, fate in fates.items() if name in here and (fate == NOTICED or not again)
+            }
 
     def line(self) -> str:
-        tried = len(self.dead) + len(self.lived)
-        return f"{self.name}: {tried} of {len(self.found)} mutants tried, {len(self.lived)} lived"
-
-    def content(self) -> dict[str, Any]:
-        return {"source": self.digest, "mutants": len(self.found), "dead": self.dead, "lived": self.lived}
-
-
-def _queue(modules: list[Module]) -> Iterator[tuple[Module, Mutant]]:
-    """One mutant of every module after the other."""
-    for turn in range(max((len(module.chosen) for module in modules), default=0)):
-        for module in modules:
-            if turn < len(module.chosen):
-                yield module, module.chosen[turn]
+        """How many mutants each suite noticed."""
+        shares = []
+        for suite, fates in self.fates.items():
+            counts = Counter(fates.values())
+            shares.append(f"{suite} notice {counts[NOTICED]} of {len(fates)} ({counts[UNREACHED]} not reached)")
+        return f"{self.name}: {self.found} mutants; {', '.join(shares)}"
 
 
-def check(modules: list[Module], runner: Runner, processes: int, budget: float, save: Callable[[], None]) -> None:
-    """Try the mutants of all modules, `processes` at a time, until they or the budget of seconds are used up."""
-    end, queue = time.monotonic() + budget, _queue(modules)
-    running: dict[int, tuple[Module, Mutant, int]] = {}
+def place(mutant: Mutant | Defect) -> str:
+    """The name of a mutant in a report: a change of its module makes it another one."""
+    digest = hashlib.sha256(SOURCES[mutant.module].encode()).hexdigest()[:8]
+    return f"{mutant.module.removeprefix('droptics.')}@{digest}:{mutant.name}"
+
+
+Job = tuple[Room, Mutant | Defect, str]
+
+
+def _queue(rooms: list[Room], suites: Iterable[str]) -> Iterator[Job]:
+    """One mutant of every room after the other, on each suite."""
+    for turn in range(max((len(here.chosen) for here in rooms), default=0)):
+        for here in rooms:
+            for suite in suites:
+                if turn < len(here.chosen) and place(here.chosen[turn]) not in here.fates[suite]:
+                    yield here, here.chosen[turn], suite
+
+
+def check(rooms: list[Room], runner: Runner, processes: int, end: float, save: Callable[[], None]) -> None:
+    """Try the mutants of all rooms, `processes` at a time, until they or the time are used up."""
+    queue, running = _queue(rooms, runner.suites), dict[int, Job]()
     more, saved = True, time.monotonic()
     while running or more:
         while more and len(running) < processes:
-            following = next(queue, None) if time.monotonic() < end else None
-            more = following is not None
-            if following is not None:
-                module, mutant = following
-                chosen = runner.reaching(mutant)
-                child = _start(lambda mutant=mutant, chosen=chosen: 0 if runner.lives(mutant, chosen) else 1)  # type: ignore[misc]
-                running[child] = (module, mutant, len(chosen))
+            job = next(queue, None) if time.monotonic() < end else None
+            more = job is not None
+            if job is not None:
+                here, mutant, suite = job
+                chosen = runner.reaching(mutant, suite)
+                if chosen:
+                    running[_start(lambda job=job, chosen=chosen: 0 if runner.lives(*job[1:], chosen) else 1)] = job  # type: ignore[misc]
+                else:
+                    here.fates[suite][place(mutant)] = UNREACHED
         if running:
             child, status = os.wait()
-            module, mutant, tests = running.pop(child)
-            if status == 0:
-                module.lived[mutant.name] = f"{tests} tests"
-                print(f"{module.name}:{mutant.name}  lived {tests} tests", flush=True)
-            else:
-                module.dead[mutant.name] = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else ""
+            here, mutant, suite = running.pop(child)
+            fate = NOTICED if status else f"lived {len(runner.reaching(mutant, suite))}"
+            here.fates[suite][place(mutant)] = fate
+            if fate != NOTICED:
+                print(f"{suite}: {fate}: {place(mutant)}", flush=True)
         if time.monotonic() > saved + 10:
             save()
             saved = time.monotonic()
@@ -255,53 +320,59 @@ def check(modules: list[Module], runner: Runner, processes: int, budget: float, 
 class Plugin:
     """Replaces the run of the collected tests by the check."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options = options
-        self.modules: list[Module] = []
+    def __init__(self, options: argparse.Namespace, extra: list[str]) -> None:
+        self.options, self.extra = options, extra
+        rooms = Room.all(options.count, options.seed)
+        self.rooms = [here for here in rooms if not options.room or here.name in options.room]
+        if options.report and options.report.exists():
+            known = json.loads(options.report.read_text())
+            for here in self.rooms:
+                if here.name in known:
+                    here.recall(known[here.name]["fates"], options.again)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         options, start = self.options, time.monotonic()
-        self.modules = [Module.of(name, options.count, options.seed) for name in options.module or MODULES]
-        if options.report and options.report.exists():
-            known = json.loads(options.report.read_text())
-            for module in self.modules:
-                module.recall(known, options.again)
-        extra = ["-o", "filterwarnings=ignore"] if options.warnings else []
-        runs = unchanged(session.items, options.processes)
-        print(f"{len(runs)} tests pass without any change, {time.monotonic() - start:.0f} s", flush=True)
-        for file in sorted({run.item.path for run in runs}):  # what is loaded or compiled late is shared by the forks
-            _passes(max((run for run in runs if run.item.path == file), key=Run.reach).item)
-        runner = Runner(runs, options.seconds, extra)
-        same = Mutant(next(iter(runs[-1].lines)), (), 0, None, "unchanged")
-        _, status = os.waitpid(_start(lambda: 0 if runner.lives(same, runs[-1:]) else 1), 0)
-        assert status == 0, "a test fails when its modules are imported again"
-        check(self.modules, runner, options.processes, options.budget, self.save)
+        for name in MODULES:
+            with contextlib.suppress(ImportError):  # what needs a library that is not here
+                importlib.import_module(name)
+        suites = [suite for suite in (Tests(session.items, self.extra), Claims()) if suite.name in options.suite]
+        runs = unchanged(suites, options.processes)
+        passing = ", ".join(f"{len(found)} {name}" for name, found in runs.items())
+        print(f"{passing} pass without any change, {time.monotonic() - start:.0f} s", flush=True)
+        runner = Runner(suites, runs, options.seconds)
+        for suite in suites:
+            last = next(run for run in runs[suite.name] if run.lines)
+            same = Mutant(next(iter(last.lines)), (), 0, None, "unchanged")
+            _, status = os.waitpid(_start(lambda job=(same, suite.name, [last]): 0 if runner.lives(*job) else 1), 0)  # type: ignore[misc]
+            assert status == 0, f"{last.name} fails when its modules are imported again"
+        check(self.rooms, runner, options.processes, start + options.budget, self.save)
         return True
 
     def save(self) -> None:
         path = self.options.report
         if path:
-            old = json.loads(path.read_text()) if path.exists() else {}
             fresh = path.with_suffix(".part")
-            fresh.write_text(json.dumps(old | {module.name: module.content() for module in self.modules}, indent=1))
+            content: dict[str, Any] = {here.name: {"mutants": here.found, "fates": here.fates} for here in self.rooms}
+            fresh.write_text(json.dumps(content, indent=1))
             fresh.replace(path)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tests", nargs="*", help="test files; those of both rooms by default")
-    parser.add_argument("--module", action="append", choices=MODULES, help="module(s) to change; all by default")
-    parser.add_argument("--count", type=int, default=40, help="mutants per module")
+    parser.add_argument("tests", nargs="*", help="test files; those of all rooms by default")
+    parser.add_argument("--room", action="append", help='room(s) to change, or "deliberate"; all by default')
+    parser.add_argument("--suite", nargs="+", default=["tests", "claims"], help="what is to notice: tests, claims")
+    parser.add_argument("--count", type=int, default=30, help="mutants per room")
     parser.add_argument("--seed", type=int, default=0, help="which mutants")
-    parser.add_argument("--seconds", type=float, default=20.0, help="longest time of the tests of one mutant")
+    parser.add_argument("--seconds", type=float, default=20.0, help="longest time of the tests, or claims, of a mutant")
     parser.add_argument("--processes", type=int, default=1, help="mutants at a time")
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no more are started")
     parser.add_argument("--warnings", action="store_true", help="let warnings pass (libraries of other versions)")
     parser.add_argument("--report", type=Path, help="JSON file of what was found; what it holds is not tried again")
-    parser.add_argument("--again", action="store_true", help="try the survivors of the report and nothing else")
+    parser.add_argument("--again", action="store_true", help="try once more what lived in the report")
     options = parser.parse_args()
     # compiled functions cannot be changed; they run as they are written instead. Before anything loads the compiler
-    os.environ["NUMBA_DISABLE_JIT"] = "1"
+    os.environ |= {"NUMBA_DISABLE_JIT": "1", "CUDA_VISIBLE_DEVICES": ""}
     torch.set_num_threads(1)
     quick = hypothesis.settings(
         phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate), database=None, derandomize=True, deadline=None
@@ -309,14 +380,17 @@ def main() -> int:
     hypothesis.settings.register_profile("mutations", quick)
     hypothesis.settings.load_profile("mutations")
     files = options.tests or [
-        str(path) for test in TESTS for path in sorted((ROOT / "tests" / test).rglob("test_*.py"))
+        str(path)
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if path.relative_to(ROOT / "tests").parts[0] not in ELSEWHERE
     ]
-    plugin = Plugin(options)
     extra = ["-o", "filterwarnings=ignore"] if options.warnings else []
+    plugin = Plugin(options, extra)
     pytest.main([*OPTIONS, "-s", *extra, *files], plugins=[plugin])
-    for module in plugin.modules:
-        print(module.line(), flush=True)
-    return 1 if any(module.lived for module in plugin.modules) else 0
+    for here in plugin.rooms:
+        print(here.line(), flush=True)
+    lived = any(fate != NOTICED for here in plugin.rooms for fate in here.fates["tests"].values())
+    return 1 if lived else 0
 
 
 if __name__ == "__main__":
