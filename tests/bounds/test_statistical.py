@@ -232,11 +232,13 @@ def test_measured_complexity_lies_between_the_bounds(n, d, skewed):
     assert (float(measured.error) == np.inf) == (n == 8 and d == 2)
 
 
-def brute_force_supremum(points, signs, angles=20_000):
-    """max over directions of |sum zeta relu(v.x)| / sqrt(mean relu(v.x)^2) on a fine grid."""
+def brute_force_supremum(points, signs, angles=20_000, law=None, shares=None):
+    """max over directions of |sum zeta relu(v.x)| / sqrt(E relu(v.x)^2) on a fine grid, under a law."""
     turn = np.linspace(0, 2 * np.pi, angles, endpoint=False)
-    active = np.maximum(points @ np.stack([np.cos(turn), np.sin(turn)]), 0)
-    energy = np.sqrt((active**2).mean(0))
+    ways = np.stack([np.cos(turn), np.sin(turn)])
+    active = np.maximum(points @ ways, 0)
+    law, shares = (points, np.full(len(points), 1 / len(points))) if law is None else (law, shares)
+    energy = np.sqrt(shares @ np.maximum(law @ ways, 0) ** 2)
     return np.abs(np.where(energy > 1e-9, signs @ active / np.maximum(energy, 1e-9), 0)).max(1)
 
 
@@ -248,6 +250,42 @@ def test_sweep_in_two_dimensions_equals_a_fine_grid(skewed):
     exact = float(bounds.measured_rademacher(data))
     assert grid <= exact * (1 + 1e-9)
     assert exact == pytest.approx(grid, rel=1e-4)
+
+
+def test_the_constraint_can_be_that_of_a_population():
+    data, law = sample(6, 2, seed=3), sample(9, 2, seed=4, skewed=True)
+    shares = np.linspace(1, 3, 9) / np.linspace(1, 3, 9).sum()
+    population = Sample(law.inputs, law.targets, torch.from_numpy(7 * shares))
+    signs = np.array(list(itertools.product((1.0, -1.0), repeat=6)))
+    grid = brute_force_supremum(data.inputs.numpy(), signs, law=law.inputs.numpy(), shares=shares).mean() / 6
+    exact = float(bounds.measured_rademacher(data, population=population))
+    assert grid <= exact * (1 + 1e-9)
+    assert exact == pytest.approx(grid, rel=1e-4)
+    assert exact != pytest.approx(float(bounds.measured_rademacher(data)), rel=0.05)
+    # more features: the relaxation with the second moment of the law, as data_norm has it
+    wide, other = sample(5, 4, seed=3), sample(40, 4, seed=4)
+    moment = other.inputs.mT @ other.inputs / 40
+    roots = torch.linalg.cholesky(torch.linalg.inv(moment))
+    signs = torch.tensor(list(itertools.product((1.0, -1.0), repeat=5))).double()
+    expected = float((signs @ wide.inputs @ roots).norm(dim=1).mean()) / math.sqrt(2) / 5
+    assert float(bounds.measured_rademacher(wide, population=other)) == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_unit_that_the_population_never_activates_has_no_limit():
+    data, right = Sample(np.array([[1.0], [-2.0]]), np.ones(2)), Sample(np.array([[1.0], [3.0]]), np.ones(2))
+    assert float(bounds.measured_rademacher(data, population=right)) == math.inf
+    positive = Sample(np.abs(data.inputs.numpy()), np.ones(2))
+    assert float(bounds.measured_rademacher(positive, population=right)) == pytest.approx(
+        (3 + 1) / 2 / 2 / math.sqrt(5)
+    )
+    quadrant = sample(5, 2, seed=3)
+    inside = Sample(quadrant.inputs.abs(), quadrant.targets)
+    assert float(bounds.measured_rademacher(quadrant, population=inside)) == math.inf
+    flat = Sample(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.ones(2))
+    with pytest.raises(ValueError, match="population must span the data"):
+        bounds.measured_rademacher(quadrant, population=flat)
+    with pytest.raises(ValueError, match="population"):
+        bounds.measured_rademacher(quadrant, population=data)
 
 
 def test_sweep_with_ties_collinear_and_zero_points():

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import Count, NonNegative, Seed, check_arguments
-from droptics.checks import check_positive
+from droptics.checks import check_positive, check_size
 from droptics.data import Sample
 from droptics.estimates import Estimate
 from droptics.linalg import psd_eigen
@@ -20,30 +20,37 @@ from droptics.penalties.closed_form import feature_gram
 _ENUMERATED_EXAMPLES = 12
 
 
-def measured_rademacher(data: Sample, alpha: NonNegative = 1.0, draws: Count = 256, seed: Seed = 0) -> Estimate:
-    """(alpha / n) E_zeta sup {|sum_i zeta_i relu(v.x_i)| : mean relu(v.x)^2 <= 1}, the complexity between the bounds.
+def measured_rademacher(
+    data: Sample, alpha: NonNegative = 1.0, draws: Count = 256, seed: Seed = 0, population: Sample | None = None
+) -> Estimate:
+    """(alpha / n) E_zeta sup {|sum_i zeta_i relu(v.x_i)| : E relu(v.x)^2 <= 1}, the complexity between the bounds.
 
     The supremum over networks of any width is attained by one unit, so this is the empirical Rademacher complexity
-    of thesis-thm12 and thesis-thm13 with sample moments. Inputs are reduced to their span first. In one dimension
-    each supremum is the larger of two numbers, in two an exact sweep over the arcs of constant activation, O(n) per
-    sign pattern after sorting. Above, only the linear relaxation alpha E||sum_i zeta_i C^{+/2} x_i|| / (sqrt(2) n)
-    is returned, a lower value of the complexity. Sign patterns are listed up to 12 examples and drawn beyond; the
-    interval then covers their expectation at 95 %. With several features a direction in which few examples are active
-    can be conditioned as badly as any: no bound on the rounding is known then, and the `error` is infinite.
+    of thesis-thm12 and thesis-thm13. The constraint is that of the `population`, the points of a law with their
+    probabilities as weights, as the theorems state it; without one, that of the data themselves. It is infinite where a
+    unit is active on the data and never under the law. Inputs are reduced to the span of the law first. In one
+    dimension each supremum is the larger of two numbers, in two an exact sweep over the arcs of constant activation,
+    O(n) per sign pattern after sorting. Above, only the linear relaxation
+    alpha E||sum_i zeta_i C^{+/2} x_i|| / (sqrt(2) n) is returned, a lower value of the complexity. Sign patterns are
+    listed up to 12 examples and drawn beyond; the interval then covers their expectation at 95 %. With several features
+    a direction in which few examples are active can be conditioned as badly as any: no bound on the rounding is known
+    then, and the `error` is infinite.
     """
     check_arguments(measured_rademacher, locals())
     if data.weights is not None or data.inputs.ndim != 2:
         raise ValueError("data must hold unweighted vectors: the complexity speaks of n equally weighted examples")
     check_positive("draws", draws)
-    points = whitened(data.to(torch.float64))
+    law = data.to(torch.float64) if population is None else _law(population, data)
+    points, at = whitened(data.to(torch.float64), law), whitened(law, law)
+    shares = law.shares
     count, rank = points.shape
     signs, listed = _signs(count, draws, seed, points)
     if rank == 0:
         suprema, how = points.new_zeros(signs.shape[0]), "no directions"
     elif rank == 1:
-        suprema, how = _one_dimension(points[:, 0], signs), "exact suprema in one dimension"
+        suprema, how = _one_dimension(points[:, 0], signs, at[:, 0], shares), "exact suprema in one dimension"
     elif rank == 2:
-        suprema, how = _two_dimensions(points, signs), "exact suprema by sweep in two dimensions"
+        suprema, how = _two_dimensions(points, signs, at, shares), "exact suprema by sweep in two dimensions"
     else:
         suprema, how = (signs @ points).norm(dim=1) / math.sqrt(2), "linear relaxation (a lower value)"
     values = (alpha * suprema / count).to(data.dtype)
@@ -64,12 +71,23 @@ def _rounding(data: Sample, alpha: float, mean: float) -> float:
     return inner + (4 + 2.0 ** (count / 2)) * torch.finfo(data.dtype).eps * mean
 
 
-def whitened(data: Sample) -> Tensor:
-    """Coordinates z = C^{+/2} x in the span of the data, (n, rank), with mean z z^T = I."""
-    scaled, units = equilibrate(feature_gram(data.inputs, data))
+def _law(population: Sample, data: Sample) -> Sample:
+    """A law of inputs of which the data may be draws."""
+    if population.inputs.ndim != 2:
+        raise ValueError(f"population must hold vectors, got inputs of shape {tuple(population.inputs.shape)}")
+    check_size("population (features)", population.inputs.shape[1], data.inputs.shape[1], "as many as the data have")
+    return population.to(torch.float64)
+
+
+def whitened(data: Sample, law: Sample) -> Tensor:
+    """Coordinates z = C^{+/2} x of the data in the span of a law of inputs, (n, rank), with E z z^T = I."""
+    scaled, units = equilibrate(feature_gram(law.inputs, law))
     values, vectors = psd_eigen(scaled)
-    kept = values > 0
-    return (data.inputs / units @ vectors[:, kept]) / values[kept].sqrt()
+    kept, inputs = values > 0, data.inputs / units
+    outside = (inputs @ vectors[:, ~kept]).abs()
+    if outside.numel() and float(outside.max()) > 1e3 * torch.finfo(data.dtype).eps * float(inputs.abs().max()):
+        raise ValueError("population must span the data: along a direction that it lacks the complexity is infinite")
+    return (inputs @ vectors[:, kept]) / values[kept].sqrt()
 
 
 def _signs(count: int, draws: int, seed: int, like: Tensor) -> tuple[Tensor, bool]:
@@ -81,25 +99,24 @@ def _signs(count: int, draws: int, seed: int, like: Tensor) -> tuple[Tensor, boo
     return drawn.to(like), False
 
 
-def _one_dimension(points: Tensor, signs: Tensor) -> Tensor:
+def _one_dimension(points: Tensor, signs: Tensor, law: Tensor, shares: Tensor) -> Tensor:
     best = signs.new_zeros(signs.shape[0])
-    for side in (points, -points):
-        active = torch.relu(side)
-        energy = active.square().mean()
-        if float(energy) > 0:
-            best = torch.maximum(best, (signs @ active).abs() / energy.sqrt())
+    for side in (1, -1):
+        gains = (signs @ torch.relu(side * points)).abs()
+        best = torch.maximum(best, _ratio(gains, (shares * torch.relu(side * law).square()).sum()))
     return best
 
 
-def _two_dimensions(points: Tensor, signs: Tensor) -> Tensor:
+def _two_dimensions(points: Tensor, signs: Tensor, law: Tensor, shares: Tensor) -> Tensor:
     """Maximize |s.v| / sqrt(v^T M v) over every arc of directions v with the same active points.
 
-    s and M are sums over the active points. Inside an arc the maximum is at v ~ M^{-1} s if that direction lies in
-    the arc, else at an end; ends and middles are candidates too, which also covers singular M.
+    s and M are sums over the active points, of the data and of the law. Inside an arc the maximum is at v ~ M^{-1} s if
+    that direction lies in the arc, else at an end; ends and middles are candidates too, which also covers singular M.
     """
-    starts, ends, active = arcs(points)
-    moments = torch.einsum("ai,ij,ik->ajk", active, points, points) / points.shape[0]
+    starts, ends = arcs(torch.cat([points, law]))
     middle = _direction((starts + ends) / 2)
+    active, alive = ((middle @ part.mT > 0).to(part) for part in (points, law))
+    moments = torch.einsum("ai,ij,ik->ajk", alive * shares, law, law)
     sums = torch.stack([signs @ (active * points[:, axis]).mT for axis in (0, 1)], dim=-1)  # (patterns, arcs, 2)
     solved = _adjugate(moments, sums)
     solved = torch.where((solved * middle).sum(-1, keepdim=True) < 0, -solved, solved)
@@ -108,23 +125,25 @@ def _two_dimensions(points: Tensor, signs: Tensor) -> Tensor:
     for candidate in (_direction(starts), middle, _direction(ends), torch.where(inside, solved, middle)):
         energies = ((candidate.unsqueeze(-2) @ moments).squeeze(-2) * candidate).sum(-1)
         gains = (candidate * sums).sum(-1).abs()
-        # an arc end where no point is active has neither gain nor energy
-        ratios = torch.where(energies > 1e-14, gains / energies.clamp_min(1e-14).sqrt(), torch.zeros_like(gains))
-        best = torch.maximum(best, ratios.amax(-1))
+        best = torch.maximum(best, _ratio(gains, energies).amax(-1))
     return best
 
 
-def arcs(points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Arcs of directions with constant activation: start and end angles, and the active points (arcs, n) as 0/1."""
+def _ratio(gains: Tensor, energies: Tensor) -> Tensor:
+    """Gains / sqrt(energies); a unit that is never active has neither, one that the law does not know has no limit."""
+    nothing = torch.where(gains > 1e-6, torch.inf, 0.0)
+    return torch.where(energies > 1e-14, gains / energies.clamp_min(1e-14).sqrt(), nothing)
+
+
+def arcs(points: Tensor) -> tuple[Tensor, Tensor]:
+    """Arcs of directions with constant activation: start and end angles."""
     nonzero = points[points.norm(dim=1) > 0]
     angles = torch.atan2(nonzero[:, 1], nonzero[:, 0])
     turns = torch.cat([angles + math.pi / 2, angles - math.pi / 2]).remainder(2 * math.pi)
     starts = turns.sort().values
     ends = torch.cat([starts[1:], starts[:1] + 2 * math.pi])
     wide = ends - starts > 1e-12
-    starts, ends = starts[wide], ends[wide]
-    active = (_direction((starts + ends) / 2) @ points.mT > 0).to(points)
-    return starts, ends, active
+    return starts[wide], ends[wide]
 
 
 def _direction(angles: Tensor) -> Tensor:
