@@ -22,7 +22,7 @@ from droptics.equalization import (
 )
 from droptics.errors import CertificateError, NoClosedForm
 from droptics.masks import Bernoulli, Block, Gaussian, Product, SlidingBlock
-from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, TwoLayerLinear
+from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, ReLUNet, TwoLayerLinear
 from droptics.norms import nuclear
 from droptics.penalties import penalty, sub_penalties
 
@@ -168,6 +168,13 @@ def test_rescaling_keeps_map_and_penalty():
     turned = rescale(deep, [normal(3), normal(2)])
     close(turned.matrix(), deep.matrix())
     close(sub_penalties(turned, data, law), sub_penalties(deep, data, law))
+    network = ReLUNet([normal(3, 4), normal(2, 3), normal(3, 2)], [normal(3), None, normal(3)])
+    other = rescale(network, [torch.tensor([2.0, 0.1, 7.0]).double(), torch.tensor([3.0, 0.5]).double()])
+    mask = (normal(9, seed=4) > 0).double() * 2
+    close(other.outputs(data.inputs, mask), network.outputs(data.inputs, mask))
+    assert not torch.equal(other.biases[0], network.biases[0])
+    with pytest.raises(ValueError, match="positive for ReLUNet"):
+        rescale(network, [-torch.ones(3).double(), torch.ones(2).double()])
     with pytest.raises(ValueError, match="zeros"):
         rescale(model, torch.zeros(4).double())
     with pytest.raises(ValueError, match="scales"):

@@ -12,9 +12,11 @@ from droptics.arguments import Matrix, Seed, Vector, check_arguments
 from droptics.checks import as_float_tensor, check_positive, check_same_kind, check_size
 from droptics.data import Data
 from droptics.errors import CertificateError
-from droptics.models import DeepLinear, Factorization, TwoLayerLinear
+from droptics.models import DeepLinear, Factorization, ReLUNet, TwoLayerLinear
 from droptics.spectra.coordinates import whiten
 from droptics.spectra.roots import EPS, Root
+
+Rescalable = TwoLayerLinear | Factorization | DeepLinear | ReLUNet
 
 
 def joint_equalizer(U: Matrix, V: Matrix, seed: Seed = 0) -> Tensor:
@@ -80,19 +82,21 @@ def _solve(U: Tensor, V: Tensor, rotation: Tensor, steps: int = 200) -> tuple[Te
     return kept, best
 
 
-def rescale(
-    model: TwoLayerLinear | Factorization | DeepLinear, scales: Tensor | Sequence[Tensor]
-) -> TwoLayerLinear | Factorization | DeepLinear:
+def rescale(model: Rescalable, scales: Tensor | Sequence[Tensor]) -> Rescalable:
     """Multiply what comes into hidden node i by scales_i and divide what goes out: map and penalty stay.
 
-    (U D^-1, V D) for two layers (mianjy2018-rem3.1), W_l -> D_l W_l D_{l-1}^-1 for deep networks (thesis-lem6); the
-    scales are non-zero, negative ones allowed; one vector, or one per hidden layer.
+    (U D^-1, V D) for two layers (mianjy2018-rem3.1), W_l -> D_l W_l D_{l-1}^-1 for deep networks (thesis-lem6), b_l ->
+    D_l b_l with them for ReLU networks (helmbold2017-thm5), whose masked outputs all stay. The scales are non-zero,
+    negative ones allowed where no ReLU stands; one vector, or one per hidden layer.
 
     Cost: a copy of the weights.
     """
     check_arguments(rescale, locals())
     layers = [scales] if isinstance(scales, Tensor) else list(scales)
-    widths = model.hidden_sizes if isinstance(model, DeepLinear) else (model.units,)
+    if isinstance(model, (TwoLayerLinear, Factorization)):
+        widths = [model.units]
+    else:
+        widths = [weight.shape[-2] for weight in model.weights[:-1]]
     check_size("scales", len(layers), len(widths), "one vector per hidden layer")
     checked = []
     for i, (layer, width) in enumerate(zip(layers, widths, strict=True)):
@@ -100,15 +104,19 @@ def rescale(
         check_size(f"scales[{i}]", value.shape[0], width, "one factor per hidden node")
         if bool((value == 0).any()):
             raise ValueError(f"scales[{i}] must not contain zeros: a node scaled to zero cannot be scaled back")
+        if isinstance(model, ReLUNet) and bool((value < 0).any()):
+            raise ValueError(f"scales[{i}] must be positive for ReLUNet: a ReLU does not commute with a change of sign")
         checked.append(value.to(model.tensors[0]))
-    if not isinstance(model, DeepLinear):
+    if isinstance(model, (TwoLayerLinear, Factorization)):
         return type(model)(model.U / checked[0], model.V * checked[0])
     ones = [torch.ones(1, dtype=model.dtype, device=model.device)]
     incoming, outgoing = [*checked, *ones], [*ones, *checked]
-    return DeepLinear(
-        [into[:, None] * weight / out for weight, into, out in zip(model.weights, incoming, outgoing, strict=True)],
-        model.mask_inputs,
-    )
+    weights = [
+        into[:, None] * weight / out for weight, into, out in zip(model.weights, incoming, outgoing, strict=True)
+    ]
+    if isinstance(model, ReLUNet):
+        return ReLUNet(weights, [into * bias for bias, into in zip(model.biases, incoming, strict=True)])
+    return DeepLinear(weights, model.mask_inputs)
 
 
 def balance(model: TwoLayerLinear | Factorization, data: Data) -> TwoLayerLinear | Factorization:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from droptics.data import Sample
+from droptics.equalization import rescale
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.masks import Bernoulli
 from droptics.models import ReLUNet
@@ -98,9 +99,11 @@ def rescaled_layers(grow_bias: bool, swap: bool = False) -> list[Comparison]:
         weights.append(c * weight)
         biases.append((product if grow_bias else c) * bias)
     other = ReLUNet(weights, biases)
+    nodes = rescale(model, [tensor([2.0, 2.0]), tensor([0.6, 0.6])])
     X = normal(4, 5, 3)
     for seed in range(4):
         mask = 2 * (uniform(seed, model.units) < 0.5).double()
+        found.append(compare(nodes.outputs(X, mask), "==", model.outputs(X, mask), "nodes rescaled by the library"))
         first, second = (model, other) if swap else (other, model)
         found.append(compare(first.outputs(X, mask), "==", product * second.outputs(X, mask), "masked outputs"))
     return found

@@ -54,7 +54,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Scaling layer j by c_j and its bias by the product so far multiplies every masked output by the product.",
         check=partial(checks.rescaled_layers, True),
         control=partial(checks.rescaled_layers, False),
-        objects=("models.ReLUNet",),
+        objects=("models.ReLUNet", "equalization.rescale"),
         note="The proof has W and W' interchanged.",
     ),
     Claim(
