@@ -105,7 +105,8 @@ OUTSIDE = "reads files, runs papers, trains, audits or reports"
 # public functions that are in no line, and why
 _REASONS = {
     SEARCH: "attack layers.explicit_consistency perturb robust_accuracy robustness_curve train tune_rates "
-    "bounds.gate_margin bounds.measured_rademacher coadaptation.draw coadaptation.smallest coadaptation.symmetrize",
+    "bounds.gate_margin bounds.measured_rademacher coadaptation.draw coadaptation.smallest coadaptation.symmetrize "
+    "training.masked_step",
     OUTSIDE: "audit reproduce verify coadaptation.export",
     NO_DATA: "drop_for_width effective_strength layers.realized_rates bounds.active_units bounds.adversarial "
     "bounds.completion_constant bounds.gaussian_tail bounds.hoeffding bounds.initial_norm bounds.lazy "

@@ -5,6 +5,7 @@ from droptics.training.guards import Diverged
 from droptics.training.lazy import LazyRun, lazy_norm, lazy_start, train_lazy
 from droptics.training.networks import ResNet, SmallCnn
 from droptics.training.objectives import Adversarial, Dropout, Objective, Penalized, Plain
+from droptics.training.one_step import masked_step
 from droptics.training.records import Recording
 from droptics.training.schedules import Cosine, Inverse, Staircase, log_steps, with_previous
 from droptics.training.settings import Checkpoint, MaxNorm, Settings
@@ -34,6 +35,7 @@ __all__ = [
     "lazy_norm",
     "lazy_start",
     "log_steps",
+    "masked_step",
     "train",
     "train_lazy",
     "with_previous",

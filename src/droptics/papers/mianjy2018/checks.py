@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from droptics.data import Moments
+from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import equalizer, shrink
 from droptics.masks import Bernoulli
@@ -21,6 +21,7 @@ from droptics.norms import nuclear, path_norm
 from droptics.optima import optimum
 from droptics.papers.instances import coin_masks, descend, expected_error, moments, normal, tensor, two_layer
 from droptics.penalties import penalty, risk
+from droptics.training import masked_step
 
 Formula = Callable[[TwoLayerLinear, Moments, float], Tensor]
 Rule = Callable[[Tensor, float, int], Tensor]
@@ -88,6 +89,11 @@ def algorithm_1(factor: Callable[[float], float], tied: bool = False) -> list[Co
             residual = U @ B @ V.mT @ x / theta - y
             steps[0] += chance * torch.outer(residual, x) @ V @ B
             steps[1] += chance * torch.outer(x, residual) @ U @ B
+            if not tied:
+                stepped = masked_step(TwoLayerLinear(U, V), Sample(x[None], y[None]), kept / theta, 0.1)
+                move = factor(theta) * (U - stepped.tensors[0]) / 0.1
+                one = torch.outer(residual, x) @ V @ B
+                found.append(compare(move, "==", one, "direction under one mask", precision=1e-8))
         data = Moments(torch.outer(x, x), torch.outer(y, x), torch.outer(y, y))
         leaf = [value.clone().requires_grad_(True) for value in ((U,) if tied else (U, V))]
         model = Autoencoder(*leaf) if tied else TwoLayerLinear(*leaf)

@@ -33,7 +33,7 @@ CLAIMS: tuple[Claim, ...] = (
             *runs.dropout_steps(lambda eta: eta),
         ],
         control=partial(runs.dropout_steps, lambda eta: 2 * eta),
-        objects=("training.train", "training.Dropout", "penalties.penalty"),
+        objects=("training.train", "training.Dropout", "training.masked_step", "penalties.penalty"),
         note="The printed update leaves out the factor 2/theta, so a larger rate means a smaller step at equal eta.",
     ),
     Claim(
