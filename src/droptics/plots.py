@@ -11,9 +11,11 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from typing import TYPE_CHECKING
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+if TYPE_CHECKING:  # half a second, and few calls draw
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # A palette that people with color blindness can tell apart (Okabe and Ito).
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -21,6 +23,8 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 
 def new_figure(width: float = 6.0, height: float = 3.6, columns: int = 1) -> Figure:
     """An empty figure with `columns` axes side by side, not known to pyplot."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - see above
+
     figure = Figure(figsize=(width * columns, height), layout="constrained")
     figure.subplots(1, columns)
     for axes in figure.axes:
@@ -137,6 +141,8 @@ def panels(items: Sequence[Panel], columns: int = 3) -> Figure:
     """Several panels in rows of `columns`, in the order given."""
     if not items:
         raise ValueError("items must hold at least one panel, got none")
+    from matplotlib.figure import Figure  # noqa: PLC0415 - see above
+
     columns = min(columns, len(items))
     rows = -(-len(items) // columns)
     figure = Figure(figsize=(4.4 * columns, 3.3 * rows), layout="constrained")

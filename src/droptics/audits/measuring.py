@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import torch
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from torch import Tensor, nn
 
 from droptics.audits.batches import Batch, run
@@ -119,8 +119,8 @@ class Mean:
 
     def number(self, confidence: float, offset: float = 0.0) -> Number:
         """Value and Student interval, shifted by a known offset; degrees of freedom after Satterthwaite."""
-        freedom = max(self.variance**2 / self.fourth, 1.0) if self.fourth > 0 else math.inf
-        width = float(student.ppf((1 + confidence) / 2, freedom)) * self.error if self.variance > 0 else 0.0
+        freedom = max(self.variance**2 / self.fourth, 1.0) if self.fourth > 0 else 1e9  # as good as infinite
+        width = float(stdtrit(freedom, (1 + confidence) / 2)) * self.error if self.variance > 0 else 0.0
         value = self.value + offset
         if self.controlled:
             method = f"sampled, gradient control, {round(self.draws / max(self.batches, 1))} draws"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from scipy.stats import binomtest, ttest_1samp
+from scipy.special import bdtr, bdtrc, stdtr
 from torch import Tensor, nn
 
 from droptics.audits.batches import Batch
@@ -86,10 +86,11 @@ def differs(seen: tuple[Tensor, Tensor], rate: float) -> bool:
     if len(shares) == 1 or bool(((shares == 0) | (shares == 1)).all()):
         trials = int(alive.sum()) if len(shares) == 1 else len(shares)
         found = int(fell.sum()) if len(shares) == 1 else int(shares.sum())
-        return bool(binomtest(found, trials, rate).pvalue < ACCIDENT)
+        return 2 * float(min(bdtr(found, trials, rate), bdtrc(found - 1, trials, rate))) < ACCIDENT
     if float(shares.std()) == 0:
         return abs(float(shares[0]) - rate) > 1 / int(alive.sum(1).max())
-    return bool(ttest_1samp(shares.numpy(force=True), rate).pvalue < ACCIDENT)
+    ratio = abs(float(shares.mean()) - rate) / float(shares.std()) * len(shares) ** 0.5
+    return 2 * float(stdtr(len(shares) - 1, -ratio)) < ACCIDENT
 
 
 def coins(seen: tuple[Tensor, Tensor] | None) -> float | None:

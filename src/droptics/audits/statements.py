@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from torch import Tensor
 
 from droptics.audits.heads import Head
@@ -101,7 +101,7 @@ def _rate_choice(head: Head, rate: float) -> RateChoice | None:
     errors = [float(square.mean()) for square in squares]
     best = min(range(len(drops)), key=lambda i: (errors[i], drops[i]))
     gains = squares[drops.index(rate)] - squares[best]
-    half = float(student.ppf((1 + LEVEL) / 2, len(gains) - 1)) * float(gains.std(ddof=1)) / len(gains) ** 0.5
+    half = float(stdtrit(len(gains) - 1, (1 + LEVEL) / 2)) * float(gains.std(ddof=1)) / len(gains) ** 0.5
     gain = Number(float(gains.mean()), float(gains.mean()) - half, float(gains.mean()) + half, "leave-one-out, paired")
     return RateChoice(drops[best], drops, errors, gain)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 from torch import Tensor
 
 from droptics.arguments import Count, DropRate, NonNegative, Seed, check_arguments
@@ -107,5 +107,5 @@ def _nearest_point(points: NDArray[np.float64]) -> NDArray[np.float64]:
     system = np.vstack([points.T, np.ones(len(points))])
     target = np.zeros(points.shape[1] + 1)
     target[-1] = 1.0
-    weights, _ = nnls(system, target, maxiter=50 * len(points))
+    weights, _ = scipy.optimize.nnls(system, target, maxiter=50 * len(points))
     return points.T @ weights / max(float(weights.sum()), 1e-300)

@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from torch import Tensor
 
 from droptics.checks import as_float_tensor, check_positive, check_same_kind, check_size
@@ -97,7 +97,7 @@ def variable_projection(  # parameters: keywords with defaults after the problem
 
     origin = hidden.double().cpu().numpy().reshape(-1)
     history.append((0.0, objective(origin)[0]))
-    found = minimize(
+    found = scipy.optimize.minimize(
         objective,
         origin,
         jac=True,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+import scipy
 import torch
-from scipy.optimize import brentq
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -246,4 +246,6 @@ def _solved_rate(drop: float, block: int, edges: str, rate: str, size: tuple[int
     covers = _covers(size, block, edges)
     # the mean survival falls from 1 (log_keep 0) past 1 - drop before every cover count reaches that on its own
     low = math.log1p(-drop) / min(covers)
-    return -math.expm1(brentq(lambda t: _mean_survival(t, covers) - (1 - drop), low * 1.001, 0.0, xtol=1e-15))
+    return -math.expm1(
+        scipy.optimize.brentq(lambda t: _mean_survival(t, covers) - (1 - drop), low * 1.001, 0.0, xtol=1e-15)
+    )

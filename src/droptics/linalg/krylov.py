@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 from torch import Tensor
 
 from droptics.arrays import Array
@@ -244,7 +244,7 @@ class Krylov:
         before = before - left @ (left.mT @ before)
         current = shifted(before)
         # every degree gives a bound on its own; the failure probability is shared out among them
-        floor = math.sqrt(float(chi2.ppf(FAILURE / TEST_DEGREE, TEST_COLUMNS)))
+        floor = math.sqrt(2 * float(gammaincinv(TEST_COLUMNS / 2, FAILURE / TEST_DEGREE)))
         best = math.inf
         for degree in range(1, TEST_DEGREE + 1):
             gram = (current.mT @ current).double()

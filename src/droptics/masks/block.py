@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+import scipy
 import torch
-from scipy.optimize import brentq
 from torch import Tensor
 from torch.nn import functional
 
@@ -162,7 +162,7 @@ class SlidingBlock(MaskLaw):
             return float(-torch.expm1(log_keep * cover).mean()) - rate
 
         lowest = 1.5 * math.log1p(-rate)  # keep' >= keep because every unit is covered at least once
-        root = brentq(excess, lowest, 0.0, xtol=1e-300, rtol=1e-15)
+        root = scipy.optimize.brentq(excess, lowest, 0.0, xtol=1e-300, rtol=1e-15)
         return SlidingBlock(-math.expm1(root), size, block, edges)
 
     @property

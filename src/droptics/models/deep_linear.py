@@ -6,6 +6,7 @@ import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -42,7 +43,7 @@ class Layered(Model):
     def batch_shape(self) -> torch.Size:
         if all(weight.ndim == 2 for weight in self.weights):
             return torch.Size()
-        return torch.broadcast_shapes(*(weight.shape[:-2] for weight in self.weights))
+        return torch.Size(np.broadcast_shapes(*(weight.shape[:-2] for weight in self.weights)))  # torch's loads SymPy
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,12 +133,8 @@ def is_plain_linear(layer: nn.Linear) -> bool:
 
 def linear_layer(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:
     """A linear layer with copies of these weights; the global generator stays where it is."""
-    layer = nn.utils.skip_init(
-        nn.Linear, weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype, device=weight.device
-    )
-    assert isinstance(layer, nn.Linear)
-    with torch.no_grad():
-        layer.weight.copy_(weight)
-        if bias is not None:
-            layer.bias.copy_(bias)
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype, device="meta")
+    layer.weight = nn.Parameter(weight.detach().clone(memory_format=torch.contiguous_format))
+    if bias is not None:
+        layer.bias = nn.Parameter(bias.detach().clone(memory_format=torch.contiguous_format))
     return layer

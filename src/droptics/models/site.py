@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -65,7 +66,7 @@ class Site(Model):
             return _run(self.module, self.layer, inputs, lambda value: value)
         check_multipliers(multipliers, self.units)
         examples = inputs.shape[0]
-        lead = torch.broadcast_shapes(multipliers.shape[:-1], (examples,))[:-1]
+        lead = np.broadcast_shapes(multipliers.shape[:-1], (examples,))[:-1]
         spread = multipliers.expand(*lead, examples, self.units).reshape(-1, self.units)
         unit_shape = (self.shape[0], *(1,) * (len(self.shape) - 1)) if self.channels else self.shape
         repeated = inputs.expand(*lead, *inputs.shape).reshape(-1, *inputs.shape[1:])

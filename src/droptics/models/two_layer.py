@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,7 +30,7 @@ class Factors(Model):
 
     @property
     def batch_shape(self) -> torch.Size:
-        return torch.broadcast_shapes(self.U.shape[:-2], self.V.shape[:-2])
+        return torch.Size(np.broadcast_shapes(self.U.shape[:-2], self.V.shape[:-2]))  # torch's loads SymPy
 
     @property
     def width(self) -> int:

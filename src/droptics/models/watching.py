@@ -329,6 +329,11 @@ class _FunctionWatch(DropoutCalls):
 class _RandomWatch(TorchDispatchMode):
     """Sees random numbers that are not drawn by a known dropout function."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Torch would wrap the method below, and load its compiler for that: two seconds; watched code runs eagerly."""
+        return False
+
     def __init__(self, trace: Trace, places: Places, functions: _FunctionWatch) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace, self.places, self.functions = trace, places, functions

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from droptics.arrays import Array
 
@@ -185,6 +185,6 @@ def _concave_value(log_b: Array, a: float, k: float, steepest: Array) -> float:
     low = high - 1.0
     while _large(low - log_b, a, k).sum() < 1:
         low -= 2 * (high - low)
-    root = brentq(lambda log_slope: _large(log_slope - log_b, a, k).sum() - 1, low, high, xtol=1e-14)
+    root = scipy.optimize.brentq(lambda log_slope: _large(log_slope - log_b, a, k).sum() - 1, low, high, xtol=1e-14)
     x = _large(root - log_b, a, k)
     return _value(log_b, x / x.sum(), a, k)

@@ -7,8 +7,8 @@ in U for fixed H and in H for fixed U, so each half step is one linear solve.
 from __future__ import annotations
 
 import numpy as np
+import scipy
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
 
 from droptics.arrays import Array
@@ -73,7 +73,7 @@ def _polished(spectrum: Array, H: Array, second: Array) -> tuple[tuple[Array, Ar
 
     origin = (H / np.linalg.norm(H, axis=0).clip(min=1e-300)).ravel()  # the length of a column plays no part
     options = {"maxiter": POLISH, "maxfun": 2 * POLISH, "maxcor": 50, "ftol": 0.0, "gtol": 1e-12}
-    found = minimize(loss, origin, jac=True, method="L-BFGS-B", options=options)
+    found = scipy.optimize.minimize(loss, origin, jac=True, method="L-BFGS-B", options=options)
     right = (found.x if found.fun <= loss(origin)[0] else origin).reshape(H.shape)
     return (float(spectrum[0, 0]) * best_left(right), right), int(found.nit)
 

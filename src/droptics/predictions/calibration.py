@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import scipy
 import torch
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from droptics.arguments import (
@@ -81,7 +81,7 @@ def fit_noise(prediction: Predictive, targets: Tensor) -> float:
             # a target that no mask reaches with this noise costs as much as the smallest number we can trust
             return -float(values.clamp_min(1e-12 / rmse).log().mean())
 
-        found = minimize_scalar(
+        found = scipy.optimize.minimize_scalar(
             loss, bounds=(math.log(LEAST * rmse), math.log(MOST * rmse)), method="bounded", options={"xatol": 1e-4}
         )
     return math.exp(float(found.x))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
@@ -90,7 +90,7 @@ def classes_of(outcomes: Callable[[], Iterator[Outcome]], points: int, samples: 
 def _probabilities(value: Tensor, error: Tensor | None, text: str, cost: int) -> Estimate:
     if error is None:
         return _unproved(value, text, cost)
-    half = float(student.ppf(0.995, cost - 1)) * error
+    half = float(stdtrit(cost - 1, 0.995)) * error
     fixed = value.detach()
     return Estimate(value, (fixed - half).clamp_min(0), (fixed + half).clamp_max(1), text, cost, 0.99)
 
@@ -138,7 +138,7 @@ def _objection(outputs: Affine, points: int) -> str | None:
         error = values.std(0) / math.sqrt(TRIAL_MASKS)
         gap = (values.mean(0) - gaussian.gather(-1, top)[..., 0].flatten()).abs()
         # the examples share their masks, so that the largest of them is at worst as likely as their number
-        limit = float(student.ppf(1 - TRIAL_CHANCE / 2 / len(gap), TRIAL_MASKS - 1))
+        limit = float(stdtrit(TRIAL_MASKS - 1, 1 - TRIAL_CHANCE / 2 / len(gap)))
         rounding = 1e-3 * values.mean(0)  # of the Gaussian points themselves
         if bool((gap > limit * error + rounding).any()):
             return "a trial of head masks disagreed with Gaussian logits"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from torch import Tensor
 
 from droptics.estimates import Estimate
@@ -118,7 +118,7 @@ def sampled_moments(problem: Conditional, method: MonteCarlo, controlled: bool =
     terms = 2 * found.control * centered + centered.square() * (count / (count - 1)) + found.noise
     variance = found.known + terms.mean(0)
     degrees = max(1, count - 1 - found.fitted)
-    factor = float(student.ppf((1 + method.confidence) / 2, degrees)) / math.sqrt(count)
+    factor = float(stdtrit(degrees, (1 + method.confidence) / 2)) / math.sqrt(count)
     text = f"Monte Carlo, {count} masks, last site integrated, {found.words}"
     if found.plain.units is None:
         text = f"Monte Carlo, {count} masks, {found.words}"
