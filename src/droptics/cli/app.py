@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -24,6 +23,7 @@ from droptics.cli.predict import predict_command
 from droptics.cli.rates import rates_command
 from droptics.cli.reproduce import reproduce_command
 from droptics.cli.verify import verify_command
+from droptics.cli.warmup import warmup_command
 
 app = typer.Typer(
     name="droptics",
@@ -54,6 +54,7 @@ COMMANDS: dict[str, Command] = {
     "reproduce": reproduce_command,
     "complete": complete_command,
     "attack": attack_command,
+    "warmup": warmup_command,
 }
 DEBUG = inspect.Parameter(
     "debug",
@@ -98,6 +99,8 @@ for _name, _command in COMMANDS.items():
 
 def _show_version(value: bool) -> None:
     if value:
+        from importlib.metadata import version
+
         typer.echo(f"droptics {version('droptics')}")
         raise typer.Exit
 
