@@ -38,10 +38,21 @@ def test_effects_of_a_linear_loss_are_its_slopes(sites):
         assert effect.error == pytest.approx(float(slope.std()) / math.sqrt(40), rel=1e-6)
 
 
-def test_what_spare_columns_show_counts_as_noise():
-    signs = two_level(2)
-    product = (signs[:, 0] * signs[:, 1])[:, None].expand(4, 10)
-    assert [effect.error for effect in effects(signs, product)] == [1.0, 1.0]
+def spread(column):
+    return column[:, None].expand(len(column), 10)
+
+
+def test_noise_in_spare_columns_counts():
+    """Four sites on eight copies leave three products: all of size one are noise of that size."""
+    signs = two_level(4)
+    noise = sum(spread(signs[:, 0] * signs[:, i]) for i in (1, 2, 3))
+    assert [effect.error for effect in effects(signs, noise)] == [1.0] * 4
+
+
+def test_a_product_of_sites_that_matters_is_no_noise():
+    four, two = two_level(4), two_level(2)
+    assert [effect.error for effect in effects(four, spread(four[:, 0] * four[:, 1]))] == [0.0] * 4
+    assert [effect.error for effect in effects(two, spread(two[:, 0] * two[:, 1]))] == [0.0] * 2
 
 
 @pytest.mark.parametrize("sites", [12, 0, -1, 2.5, "3", None])

@@ -20,6 +20,7 @@ from droptics.arguments import Count, check_arguments
 _FACTORS = {4: ((0,), (1,), (0, 1)), 8: ((0,), (1,), (2,), (0, 1, 2), (0, 1), (0, 2), (1, 2))}
 _CYCLE = (1, 1, -1, 1, 1, 1, -1, -1, -1, 1, -1)
 MOST_SITES = 11
+LEAST_SPARE = 3
 
 
 def two_level(sites: Count) -> Tensor:
@@ -55,14 +56,15 @@ class Effect:
 def effects(signs: Tensor, losses: Tensor) -> list[Effect]:
     """Effects of the sites from the losses (copies, examples) of a design.
 
-    The error is paired over examples; where the design has columns to spare, what they show (it can only be noise of
-    the training, and products of sites) is added.
+    The error is paired over examples. Columns to spare show noise of the training, and products of sites: where there
+    are at least three, their median is added, of which a single product that matters is no part. Fewer say nothing of
+    noise: with two sites the one that is left is their product.
     """
     copies, sites = signs.shape
     columns = _columns(copies)
     each = columns.mT @ losses / copies
-    spare = each[sites:].mean(1)
-    noise = float(spare.square().mean()) if len(spare) else 0.0
+    spare = each[sites:].mean(1).square()
+    noise = float(spare.median()) if len(spare) >= LEAST_SPARE else 0.0
     return [
         Effect(float(one.mean()), math.sqrt(float(one.var(unbiased=True)) / len(one) + noise)) for one in each[:sites]
     ]
