@@ -1,26 +1,42 @@
 """Which rate: a scan of tied rates with common random numbers, and its split, against a search of 25 trials.
 
-    python benchmarks/bench_rates.py mnist movielens          some tasks, data seeds 0 to 4
-    python benchmarks/bench_rates.py mnist --seeds 0 1 2      some data seeds
+    python benchmarks/bench_rates.py                          all tasks, data seeds 0 to 4
+    python benchmarks/bench_rates.py mnist --seeds 0 1 2      some tasks, some data seeds
+    python benchmarks/bench_rates.py --processes 16           so many parts at a time, each on one thread
+    python benchmarks/bench_rates.py --minutes 8              no part is begun after so long
     python benchmarks/bench_rates.py --table                  the table of what has run
 
 Every part of a task is one file in <results>/rates: a killed run goes on where it was, the table says what is there.
-The search is optuna's TPE over one rate per site, each trial one training from a seed of its own, best trial by
-validation loss. All answers are then retrained four times, from fresh weights, on fresh batches and masks, and compared
-by their loss on test data that neither side has seen.
+
+The protocol, written down before any of it ran. Five tasks (rates_tasks.py), five data seeds. Per task and data seed:
+
+- "tuned": `tune_rates` with six tied rates, one seed (6 trainings), then the factorial split with its guard.
+- "search": optuna's TPE over one rate per site, each between 0 and 0.7, 25 trials, each one training from a seed of its
+  own, the same initial weights; the best trial by validation loss.
+- "retrained": all answers, the rates of the scan and the defaults (0.1, 0.5, and 0.2 at the first site with 0.5 behind)
+  four times, from fresh weights, on fresh batches and masks, compared by the loss on test data that no side has seen.
+- controls that must be "flat": "same" (validation data are the training data) and "shuffled" (the targets of both are
+  permuted), for every task; "plenty" (a noiseless linear teacher, 2,000 examples of ten inputs: dropout cannot help).
+
+Errors of differences between answers are over data seeds. Where the answer is "resolved", a neighbor in the scan counts
+as better if its loss on the test data is lower by two standard errors of the paired difference, which counts examples
+and retrainings (`droptics.rates.verdicts.compare`).
+
+Settings of the tasks were chosen on data seed 99, so that networks overfit without dropout. Validation sets are larger
+than in the first record, of one data seed and two tasks.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import math
+import multiprocessing
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from importlib.util import find_spec
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -28,103 +44,24 @@ import torch
 from torch import Tensor, nn
 
 from droptics.audits.criteria import guess_loss
-from droptics.datasets import fashion_mnist, mnist, movielens
 from droptics.rates import Fit, tune_rates
 from droptics.rates.copies import Problem, train_copies
 from droptics.rates.examples import Examples
+from droptics.rates.verdicts import compare
 from harness import RESULTS, write
+from rates_tasks import TASKS, Pair, Parts, Task
 
 TRIALS, RETRAININGS, HIGHEST = 25, 4, 0.7
 SCAN = (0.0, 0.1, 0.2, 0.3, 0.45, 0.6)
-Pair = tuple[Any, Tensor]
 CELLS = RESULTS / "rates"
-
-
-@dataclass(frozen=True)
-class Task:
-    """Data (train, validation, test) by seed, a network by seed, its sites, and how it is trained."""
-
-    data: Callable[[int], tuple[Pair, Pair, Pair]]
-    network: Callable[[], nn.Module]
-    sites: tuple[str, ...]
-    fit: Fit
-
-
-def perceptron(*widths: int) -> nn.Module:
-    layers: list[nn.Module] = [nn.Dropout(0.5), nn.Linear(widths[0], widths[1])]
-    for before, after in itertools.pairwise(widths[1:]):
-        layers += [nn.ReLU(), nn.Dropout(0.5), nn.Linear(before, after)]
-    return nn.Sequential(*layers)
-
-
-def images(source: Callable[..., Any], train: int, held: int) -> Callable[[int], tuple[Pair, Pair, Pair]]:
-    """Images of 14 x 14 (means of four pixels), so many for training and validation, all test images."""
-
-    def small(split: str) -> Pair:
-        pixels, labels = source(split=split)
-        pixels = pixels.float().reshape(-1, 1, 28, 28)
-        if float(pixels.max()) > 1:
-            pixels = pixels / 255
-        return nn.functional.avg_pool2d(pixels, 2).flatten(1), labels.long()
-
-    def parts(seed: int) -> tuple[Pair, Pair, Pair]:
-        inputs, labels = small("train")
-        order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))[: train + held]
-        first, second = order[:train], order[train:]
-        return (inputs[first], labels[first]), (inputs[second], labels[second]), small("test")
-
-    return parts
-
-
-class Recommender(nn.Module):
-    """Two embeddings and one hidden layer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.users, self.items = nn.Embedding(943, 32), nn.Embedding(1682, 32)
-        with torch.no_grad():
-            self.users.weight.mul_(0.1)
-            self.items.weight.mul_(0.1)
-        self.embedded, self.hidden = nn.Dropout(0.5), nn.Dropout(0.5)
-        self.first, self.last = nn.Linear(64, 64), nn.Linear(64, 1)
-
-    def forward(self, pairs: Tensor) -> Tensor:
-        found = self.embedded(torch.cat([self.users(pairs[:, 0]), self.items(pairs[:, 1])], 1))
-        return self.last(self.hidden(self.first(found).relu()))
-
-
-def ratings(seed: int) -> tuple[Pair, Pair, Pair]:
-    """30,000 ratings for training, 3,000 for validation, 20,000 for the test."""
-    known = movielens("ml-100k")
-    columns = [torch.unique(torch.as_tensor(column), return_inverse=True)[1] for column in (known.users, known.items)]
-    pairs, values = torch.stack(columns, 1), torch.as_tensor(known.values).float()[:, None]
-    order = torch.randperm(len(values), generator=torch.Generator().manual_seed(seed))
-    cuts = [order[:30_000], order[30_000:33_000], order[33_000:53_000]]
-    mean = values[cuts[0]].mean()
-    first, second, third = ((pairs[cut], values[cut] - mean) for cut in cuts)
-    return first, second, third
-
-
-TASKS = {
-    "mnist": Task(
-        images(mnist, 500, 500),
-        lambda: perceptron(196, 100, 100, 10),
-        ("0", "3", "6"),
-        Fit(epochs=40, batch_size=50, stop="last", looks=1),
-    ),
-    "fashion": Task(
-        images(fashion_mnist, 1000, 500),
-        lambda: perceptron(196, 100, 100, 100, 10),
-        ("0", "3", "6", "9"),
-        Fit(epochs=20, batch_size=50, stop="last", looks=1),
-    ),
-    "movielens": Task(
-        ratings,
-        Recommender,
-        ("embedded", "hidden"),
-        Fit(epochs=8, batch_size=300, step_size=3e-3, stop="last", looks=1),
-    ),
+# parts from the longest to the shortest: seconds of one core, for the order in which they begin
+SECONDS = {
+    "search": {"text": 300, "convolutional": 220, "movielens": 140, "fashion": 75, "mnist": 60},
+    "retrained": {"text": 90, "convolutional": 90, "movielens": 110, "fashion": 60, "mnist": 40},
+    "tuned": {"text": 120, "convolutional": 100, "movielens": 50, "fashion": 40, "mnist": 25},
 }
+CONTROLS = ("same", "shuffled")
+GPU_PARTS = 8  # at a time: each is one process that keeps a GPU busy for a part of its time
 
 
 def network(task: Task, seed: int) -> nn.Module:
@@ -132,46 +69,82 @@ def network(task: Task, seed: int) -> nn.Module:
     return task.network()
 
 
-def cell(name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """A part that is on disk, or is made now and kept."""
-    file = CELLS / f"{name}.json"
-    if file.exists():
-        return json.loads(file.read_text())
-    begin = time.process_time()
-    content = make()
-    content["seconds"] = time.process_time() - begin
-    write(f"rates/{name}", content)
-    print(name, f"{content['seconds']:.0f} s", flush=True)
-    return content
+def placed(pair: Pair, device: torch.device) -> Pair:
+    return pair[0].to(device), pair[1].to(device)
 
 
-def tuned(task: Task, seed: int) -> dict[str, Any]:
+def tuned(task: Task, seed: int, device: torch.device) -> dict[str, Any]:
     """Our answer, with the split."""
     train, held, _ = task.data(seed)
+    return scanned(task, seed, train, held, device, "factorial")
+
+
+def scanned(task: Task, seed: int, train: Pair, held: Pair, device: torch.device, split: Any = None) -> dict[str, Any]:
+    """What `tune_rates` says of these data."""
     found = tune_rates(
-        network(task, seed), train, held, fit=task.fit, scan=SCAN, split="factorial", seed=seed, progress=False
+        network(task, seed).to(device),
+        *(placed(train, device), placed(held, device)),
+        fit=task.fit,
+        scan=SCAN,
+        split=split,
+        population="together",
+        seed=seed,
+        progress=False,
     )
     return found.to_dict()
 
 
-def problem(task: Task, seed: int, train: Pair, held: Pair) -> Problem:
-    cpu = torch.device("cpu")
-    examples, others = Examples.of(train, "train", cpu), Examples.of(held, "held", cpu)
+def same(task: Task, seed: int, device: torch.device) -> dict[str, Any]:
+    """Validation data are the training data."""
+    train = task.data(seed)[0]
+    return scanned(task, seed, train, train, device)
+
+
+def shuffled(task: Task, seed: int, device: torch.device) -> dict[str, Any]:
+    """Targets belong to other examples."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def permuted(pair: Pair) -> Pair:
+        return pair[0], pair[1][torch.randperm(len(pair[1]), generator=generator)]
+
+    train, held, _ = task.data(seed)
+    return scanned(task, seed, permuted(train), permuted(held), device)
+
+
+def plenty(seed: int) -> Parts:
+    """A linear teacher without noise: nothing that dropout could take away."""
+    draw = torch.Generator().manual_seed(seed)
+    inputs, teacher = torch.randn(6000, 10, generator=draw), torch.randn(10, 1, generator=draw)
+    first, second, third = ((part, part @ teacher) for part in inputs.split(2000))
+    return first, second, third
+
+
+PLENTY = Task(
+    plenty,
+    lambda: nn.Sequential(nn.Dropout(0.5), nn.Linear(10, 50), nn.ReLU(), nn.Dropout(0.5), nn.Linear(50, 1)),
+    ("0", "3"),
+    Fit(epochs=10, batch_size=50, stop="last", looks=1),
+)
+
+
+def problem(task: Task, seed: int, train: Pair, held: Pair, device: torch.device) -> Problem:
+    examples, others = Examples.of(train, "train", device), Examples.of(held, "held", device)
     before = dict.fromkeys(task.sites, 0.5)
-    return Problem(network(task, seed), examples, examples.some(50, 0), others, guess_loss(train[1]), task.fit, before)
+    module = network(task, seed).to(device)
+    return Problem(module, examples, examples.some(50, 0), others, guess_loss(train[1]), task.fit, before)
 
 
 def mean(row: dict[str, Any]) -> float:
     return math.inf if row["losses"] is None else statistics.fmean(row["losses"])
 
 
-def searched(task: Task, seed: int) -> dict[str, Any]:
+def searched(task: Task, seed: int, device: torch.device) -> dict[str, Any]:
     """TPE with 25 trials."""
     import optuna  # noqa: PLC0415 - an alternative, installed for the benchmark only
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     train, held, _ = task.data(seed)
-    given = problem(task, seed, train, held)
+    given = problem(task, seed, train, held, device)
 
     def trial(one: Any) -> float:
         rates = {site: one.suggest_float(site, 0.0, HIGHEST) for site in task.sites}
@@ -182,28 +155,136 @@ def searched(task: Task, seed: int) -> dict[str, Any]:
     return {"rates": study.best_params, "loss": study.best_value, "trials": TRIALS}
 
 
-def retrained(task: Task, seed: int, answers: dict[str, dict[str, float]]) -> dict[str, Any]:
-    """Test losses of all answers, one list per answer with one number per retraining."""
+def answers(name: str, seed: int) -> dict[str, dict[str, float]]:
+    """All answers to be retrained."""
+    task, ours = TASKS[name], read(f"{name}-{seed}-tuned")
+    found = {f"tied {rate:g}": dict.fromkeys(task.sites, rate) for rate in (*SCAN, 0.5)}
+    found["0.2 input, 0.5 hidden"] = {site: 0.5 if i else 0.2 for i, site in enumerate(task.sites)}
+    found["tune_rates, tied"] = dict.fromkeys(task.sites, ours["best"])
+    found["tune_rates, split"] = dict(ours["rates"])
+    found["search"] = read(f"{name}-{seed}-search")["rates"]
+    return found
+
+
+def retrained(task: Task, seed: int, device: torch.device, given: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """Test losses of all answers, one number per retraining, and their paired differences from the tied answer.
+
+    Answers with the same rates are one copy.
+    """
     train, _, test = task.data(seed)
-    found: dict[str, list[float]] = {name: [] for name in answers}
+    own = {name: tuple(rates[site] for site in task.sites) for name, rates in given.items()}
+    settings = list(dict.fromkeys(own.values()))
+    losses = []
     for turn in range(RETRAININGS):
-        given = problem(task, 1000 + turn, train, test)
-        rows = train_copies(given, list(answers.values()), 2000 + turn, "population")
-        for name, row in zip(answers, rows, strict=True):
-            found[name].append(mean(row))
-    return {"losses": found, "answers": answers}
+        fresh = problem(task, 1000 + turn, train, test, device)
+        rates = [dict(zip(task.sites, setting, strict=True)) for setting in settings]
+        rows = train_copies(fresh, rates, 2000 + turn, "population")
+        losses.append([[math.inf] * len(test[1]) if row["losses"] is None else row["losses"] for row in rows])
+    every = torch.tensor(losses, dtype=torch.float64)
+
+    def of(name: str) -> Tensor:
+        return every[:, settings.index(own[name])]
+
+    gaps = {name: compare(of(name), of("tune_rates, tied")) for name in given}
+    return {
+        "losses": {name: of(name).mean(1).tolist() for name in given},
+        "minus tied": {name: [gap.value, gap.error] for name, gap in gaps.items()},
+        "answers": given,
+    }
 
 
-def run(name: str, seed: int) -> None:
-    task = TASKS[name]
-    ours = cell(f"{name}-{seed}-tuned", lambda: tuned(task, seed))
-    answers = {f"tied {rate:g}": dict.fromkeys(task.sites, rate) for rate in (*SCAN, 0.5)}
-    answers["0.2 input, 0.5 hidden"] = {site: 0.5 if i else 0.2 for i, site in enumerate(task.sites)}
-    answers["tune_rates, tied"] = dict.fromkeys(task.sites, ours["best"])
-    answers["tune_rates, split"] = dict(ours["rates"])
-    if find_spec("optuna") is not None:
-        answers["search"] = cell(f"{name}-{seed}-search", lambda: searched(task, seed))["rates"]
-    cell(f"{name}-{seed}-retrained", lambda: retrained(task, seed, answers))
+def read(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((CELLS / f"{name}.json").read_text())
+    return found
+
+
+def make(part: str, device: torch.device) -> dict[str, Any]:
+    """One part, by its name."""
+    name, number, kind = part.split("-")
+    seed, task = int(number), PLENTY if name == "plenty" else TASKS[name]
+    if kind == "retrained":
+        return retrained(task, seed, device, answers(name, seed))
+    if kind == "scan":
+        train, held, _ = task.data(seed)
+        return scanned(task, seed, train, held, device)
+    ways: dict[str, Callable[[Task, int, torch.device], dict[str, Any]]] = {
+        "tuned": tuned,
+        "search": searched,
+        "same": same,
+        "shuffled": shuffled,
+    }
+    return ways[kind](task, seed, device)
+
+
+def on_gpu(part: str) -> bool:
+    """Populations of larger networks, and the search of the largest; what is small is faster on a core."""
+    name, _, kind = part.split("-")
+    return torch.cuda.is_available() and name in TASKS and TASKS[name].gpu and (kind != "search" or name == "text")
+
+
+def run(part: str) -> str:
+    """Make a part and keep it; says what it took, or why it failed."""
+    torch.set_num_threads(1)
+    CELLS.mkdir(parents=True, exist_ok=True)
+    kind, begin = "cuda" if on_gpu(part) else "cpu", (time.perf_counter(), time.process_time())
+    try:
+        content = make(part, torch.device(kind))
+    except Exception:
+        return f"{part} failed: {traceback.format_exc()}"
+    content["wall seconds"], content["seconds"] = time.perf_counter() - begin[0], time.process_time() - begin[1]
+    content["device"] = torch.cuda.get_device_name() if kind == "cuda" else "cpu"
+    write(f"rates/{part}", content)
+    return f"{part} {content['wall seconds']:.0f} s, {kind}"
+
+
+def length(part: str) -> int:
+    name, _, kind = part.split("-")
+    return SECONDS.get(kind, {}).get(name, 15)
+
+
+def needed(part: str) -> list[str]:
+    """Parts that have to be there before."""
+    name, seed, kind = part.split("-")
+    return [f"{name}-{seed}-{other}" for other in ("tuned", "search")] if kind == "retrained" else []
+
+
+def parts_of(tasks: list[str], seeds: list[int]) -> list[str]:
+    kinds = ("tuned", "search", "retrained", *CONTROLS)
+    found = [f"{name}-{seed}-{kind}" for name in tasks for seed in seeds for kind in kinds]
+    return found + [f"plenty-{seed}-scan" for seed in seeds]
+
+
+def chosen(waiting: list[str], gpu: int) -> str | None:
+    """The next part: of those that can begin, the longest."""
+    ready = [
+        part
+        for part in waiting
+        if all((CELLS / f"{other}.json").exists() for other in needed(part)) and (gpu < GPU_PARTS or not on_gpu(part))
+    ]
+    return max(ready, key=length, default=None)
+
+
+def run_all(parts: list[str], processes: int, minutes: float) -> None:
+    """Parts that are not on disk, so many at a time."""
+    waiting = [part for part in parts if not (CELLS / f"{part}.json").exists()]
+    end, busy = time.monotonic() + 60 * minutes, {}
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        while True:
+            while len(busy) < processes and time.monotonic() < end:
+                part = chosen(waiting, sum(map(on_gpu, busy.values())))
+                if part is None:
+                    break
+                waiting.remove(part)
+                busy[pool.submit(run, part)] = part
+            if not busy:
+                return
+            for done in finished(busy):
+                print(done.result(), flush=True)
+                del busy[done]
+
+
+def finished(busy: dict[Future[str], str]) -> Iterator[Future[str]]:
+    yield from wait(busy, return_when=FIRST_COMPLETED).done
 
 
 def table() -> dict[str, Any]:
@@ -213,7 +294,16 @@ def table() -> dict[str, Any]:
         files = sorted(CELLS.glob(f"{name}-*-retrained.json"))
         if files:
             tasks[name] = summary(name, [json.loads(file.read_text()) for file in files], files)
-    return {"rows": [shown(name, found) for name, found in tasks.items()], "tasks": tasks}
+    return {
+        "rows": [shown(name, found) for name, found in tasks.items()],
+        "tasks": tasks,
+        "verdicts": verdicts(tasks),
+        "controls": controls(),
+    }
+
+
+def signed(gap: dict[str, Any]) -> str:
+    return f"{gap['mean']:+.4f}" + (f" ± {gap['error']:.4f}" if gap["error"] is not None else "")
 
 
 def shown(name: str, found: dict[str, Any]) -> dict[str, str]:
@@ -224,8 +314,11 @@ def shown(name: str, found: dict[str, Any]) -> dict[str, str]:
         "data seeds": str(len(found["data seeds"])),
         "no dropout": f"{losses['tied 0']:.4f}",
         "0.5 everywhere": f"{losses['tied 0.5']:.4f}",
-        "search, 25 trials": f"{losses['search']:.4f}" if "search" in losses else "not measured",
+        "search, 25 trials": f"{losses['search']:.4f}",
         "tune_rates, tied": f"{losses['tune_rates, tied']:.4f}",
+        "tied minus search": signed(found["tied minus search"]),
+        "tied minus best default": signed(found["tied minus best default"]),
+        "split minus tied": signed(found["split minus tied"]),
         "split kept": f"{sum(found['split kept'])} of {len(found['split kept'])}",
         "answers": ", ".join(f"{rate:g}" for rate in found["answers"]),
     }
@@ -234,32 +327,28 @@ def shown(name: str, found: dict[str, Any]) -> dict[str, str]:
 def summary(name: str, cells: list[dict[str, Any]], files: list[Path]) -> dict[str, Any]:
     means = [{key: statistics.fmean(values) for key, values in one["losses"].items()} for one in cells]
     seeds = [file.stem.split("-")[1] for file in files]
-    ours = [json.loads((CELLS / f"{name}-{seed}-tuned.json").read_text()) for seed in seeds]
+    ours, searches = ([read(f"{name}-{seed}-{kind}") for seed in seeds] for kind in ("tuned", "search"))
 
-    def against(first: str, second: str) -> dict[str, float] | None:
-        if not all(second in one for one in means):
-            return None
+    def against(first: str, second: str) -> dict[str, float | None]:
         gaps = [one[first] - one[second] for one in means]
-        error = statistics.stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
-        return {"mean": statistics.fmean(gaps), "error": error if math.isfinite(error) else None}
+        error = statistics.stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else None
+        return {"mean": statistics.fmean(gaps), "error": error}
 
     defaults = ("tied 0.1", "tied 0.5", "0.2 input, 0.5 hidden")
     best = min(defaults, key=lambda key: statistics.fmean(one[key] for one in means))
-    searches = [CELLS / f"{name}-{seed}-search.json" for seed in seeds]
-    costs = [json.loads(file.read_text())["seconds"] for file in searches if file.exists()]
     return {
         "data seeds": seeds,
         "test loss": {key: statistics.fmean(one[key] for one in means) for key in means[0]},
         "tied minus search": against("tune_rates, tied", "search"),
         "split minus tied": against("tune_rates, split", "tune_rates, tied"),
         "split minus search": against("tune_rates, split", "search"),
-        "tied minus best default": {"default": best, **(against("tune_rates, tied", best) or {})},
+        "tied minus best default": {"default": best, **against("tune_rates, tied", best)},
         "answers": [one["best"] for one in ours],
         "verdicts": [one["verdict"] for one in ours],
         "split kept": [one["split"]["kept"] for one in ours],
         "neighbors better by two errors": [neighbors(one, cell) for one, cell in zip(ours, cells, strict=True)],
-        "CPU seconds, ours": statistics.fmean(one["seconds"] for one in ours),
-        "CPU seconds, search": statistics.fmean(costs) if costs else None,
+        "seconds, ours": statistics.fmean(one["seconds"] for one in ours),
+        "seconds, search": statistics.fmean(one["seconds"] for one in searches),
         "copies": [one["cost"]["copies"] for one in ours],
     }
 
@@ -269,11 +358,28 @@ def neighbors(ours: dict[str, Any], one: dict[str, Any]) -> list[float]:
     if ours["verdict"] != "resolved":
         return []
     place = SCAN.index(ours["best"])
-    own, found = one["losses"][f"tied {ours['best']:g}"], []
-    for rate in SCAN[max(place - 1, 0) : place] + SCAN[place + 1 : place + 2]:
-        gaps = [b - a for a, b in zip(one["losses"][f"tied {rate:g}"], own, strict=True)]
-        if statistics.fmean(gaps) > 2 * statistics.stdev(gaps) / math.sqrt(len(gaps)):
-            found.append(rate)
+    beside = SCAN[max(place - 1, 0) : place] + SCAN[place + 1 : place + 2]
+    gaps = {rate: one["minus tied"][f"tied {rate:g}"] for rate in beside}
+    return [rate for rate, (value, error) in gaps.items() if value < -2 * error]
+
+
+def verdicts(tasks: dict[str, Any]) -> dict[str, int]:
+    """Answers that said "resolved", and those of them that no neighbor beats."""
+    found = [
+        better
+        for task in tasks.values()
+        for verdict, better in zip(task["verdicts"], task["neighbors better by two errors"], strict=True)
+        if verdict == "resolved"
+    ]
+    return {"resolved": len(found), "no neighbor better": sum(not better for better in found)}
+
+
+def controls() -> dict[str, dict[str, int]]:
+    """How many of the scans where nothing is to be gained said so."""
+    found: dict[str, dict[str, int]] = {}
+    for kind in (*CONTROLS, "scan"):
+        said = [json.loads(file.read_text())["verdict"] for file in sorted(CELLS.glob(f"*-*-{kind}.json"))]
+        found["plenty" if kind == "scan" else kind] = {"scans": len(said), "flat": said.count("flat")}
     return found
 
 
@@ -281,11 +387,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(TASKS)}; all by default")
     parser.add_argument("--seeds", nargs="*", type=int, default=list(range(5)))
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--table", action="store_true", help="only the table of what has run")
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    for data_seed in [] if options.table else options.seeds:
-        for one in options.tasks or TASKS:
-            run(one, data_seed)
+    if not options.table:
+        run_all(parts_of(options.tasks or list(TASKS), options.seeds), options.processes, options.minutes)
     print(json.dumps(table(), indent=1))
     write("rates", table())

@@ -35,6 +35,7 @@ PACKAGES = (
     "implicit",
     "cmfrec",
     "scikit-surprise",
+    "optuna",
     "triton",
 )
 
