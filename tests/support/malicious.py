@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from parquet_files import BYTE_ARRAY, GZIP, dictionary_pages, plain_page, write_parquet
 from torch import nn
 
 BIG = 3 << 30
@@ -348,6 +349,16 @@ def cases(folder):
         "JSON bomb": gz_bomb(folder / "zeros.json.gz", b"[", BIG),
         "sheet": write(folder / "sheet.parquet", b"PAR1" + struct.pack("<I", 2**31) + b"PAR1"),
         "endless rows": rows(folder / "rows.parquet"),
+        "page of gigabytes": write_parquet(
+            folder / "page.parquet", 5, plain_page(range(5), GZIP, size=2**31 - 1), codec=GZIP
+        ),
+        "dictionary of billions": write_parquet(
+            folder / "words.parquet", 5, dictionary_pages(b"ann", 5, words=2**31 - 1), kind=BYTE_ARRAY
+        ),
+        "text in every row": write_parquet(
+            folder / "text.parquet", 20_000, dictionary_pages(b"x" * 100_000, 20_000), kind=BYTE_ARRAY
+        ),
+        "one long id": write(folder / "long.csv", b"x" * 100_000 + b",i,1\n" + b"a,i,1\n" * 20_000),
     }
     for name, path in tables.items():
         command(f"table: {name}", "complete", path, "--no-save", "--sweeps", 1, "--width", 1)

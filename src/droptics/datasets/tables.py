@@ -18,7 +18,8 @@ from droptics.arguments import Count, check_arguments
 from droptics.arrays import Array
 from droptics.datasets.columns import positions
 from droptics.datasets.documents import LINE, json_records
-from droptics.files.limits import check_unpacked, opened
+from droptics.files.limits import allowance, check_unpacked, opened
+from droptics.files.pages import check_column
 
 _SEPARATORS = ("::", "\t", ",", ";", " ")
 _EXACT_FLOAT = 2**53
@@ -61,10 +62,28 @@ def read_chunks(
     if not source.is_file():
         raise ValueError(f"path: no file {source}")
     if source.suffix in (".parquet", ".pq"):
-        return _parquet_chunks(source, columns, max(1, size // 32))
+        return _joinable(_parquet_chunks(source, columns, max(1, size // 32)), source)
     if source.name.lower().removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson")):
-        return _json_chunks(source, columns, size)
-    return _text_chunks(source, columns, size)
+        return _joinable(_json_chunks(source, columns, size), source)
+    return _joinable(_text_chunks(source, columns, size), source)
+
+
+def _joinable(chunks: Iterator[Chunk], path: Path) -> Iterator[Chunk]:
+    """The chunks, as long as the ids of all of them fit into one array: it gives every row the room of the longest."""
+    rows = longest = 0
+    for chunk in chunks:
+        rows, longest = rows + len(chunk.values), max(longest, chunk.users.itemsize, chunk.items.itemsize)
+        _check_ids(path, rows, longest)
+        yield chunk
+
+
+def _check_ids(path: Path, rows: int, longest: int) -> None:
+    size = path.stat().st_size
+    if rows * longest > allowance(size):
+        raise ValueError(
+            f"{path}: an id of {longest // 4:,} letters among {rows:,} ratings would take {rows * longest:,} bytes; "
+            "ids must be short: number them or shorten them"
+        )
 
 
 def _text_chunks(path: Path, columns: Sequence[str | int] | None, size: int) -> Iterator[Chunk]:
@@ -239,7 +258,13 @@ def _parse_fields(block: bytes, separator: str, picked: tuple[int, int, int], li
         users.append(user)
         items.append(item)
         values.append(value)
-    return Chunk(as_ids(users), as_ids(items), np.array(values, np.float64), line)
+    return Chunk(_names(users, path), _names(items, path), np.array(values, np.float64), line)
+
+
+def _names(ids: Sequence[str], path: Path) -> Array:
+    """`as_ids` of a file, once it is known that the array will not be many times the file."""
+    _check_ids(path, len(ids), 4 * max(map(len, ids), default=0))
+    return as_ids(ids)
 
 
 def as_ids(names: Sequence[str] | Array) -> Array:
@@ -260,7 +285,7 @@ def _json_chunks(path: Path, columns: Sequence[str | int] | None, size: int) -> 
                 raise ValueError(f"{path}, record {number}: ids must be whole numbers or text, got {user!r}, {item!r}")
             if type(rating) not in (int, float) or not math.isfinite(rating):
                 raise ValueError(f"{path}, record {number}: rating {rating!r} is not a finite number")
-        names = [as_ids(list(map(str, ids))) for ids in (users, items)]
+        names = [_names(list(map(str, ids)), path) for ids in (users, items)]
         yield Chunk(names[0], names[1], np.array(ratings, np.float64), line)
 
 
@@ -277,6 +302,8 @@ def _parquet_chunks(path: Path, columns: Sequence[str | int] | None, rows: int) 
             check_unpacked(path, 3 * 8 * file.metadata.num_rows, path.stat().st_size)
             picked = [names[place] for place in positions(names, columns, path, len(names))]
             _check_pages(file.metadata, picked, path)
+        # texts stay in their dictionary: a long one that every row repeats is held once
+        with parquet.ParquetFile(path, read_dictionary=picked) as file:
             line = 1
             for batch in file.iter_batches(batch_size=rows, columns=list(dict.fromkeys(picked))):
                 found = [batch.column(batch.schema.get_field_index(name)) for name in picked]
@@ -289,12 +316,17 @@ def _parquet_chunks(path: Path, columns: Sequence[str | int] | None, rows: int) 
 
 
 def _check_pages(metadata: Any, picked: Sequence[str], path: Path) -> None:
-    """Refuse columns that unpack to more than a file of this size holds, whatever their number of rows."""
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        columns = [group.column(place) for place in range(group.num_columns)]
-        sizes = [column.total_uncompressed_size for column in columns if column.path_in_schema.split(".")[0] in picked]
-        check_unpacked(path, sum(sizes), path.stat().st_size)
+    """Refuse columns that unpack to more than a file of this size holds, by the footer and by the pages themselves."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    if sum(group.num_rows for group in groups) != metadata.num_rows:
+        raise ValueError(f"{path} cannot be read as Parquet: its groups do not hold {metadata.num_rows:,} rows")
+    with path.open("rb") as stream:
+        for group in groups:
+            columns = [group.column(place) for place in range(group.num_columns)]
+            asked = [column for column in columns if column.path_in_schema.split(".")[0] in picked]
+            check_unpacked(path, sum(column.total_uncompressed_size for column in asked), path.stat().st_size)
+            for column in asked:
+                check_column(stream, path, column, group.num_rows)
 
 
 def _parquet_chunk(found: Sequence[Any], path: Path, line: int) -> Chunk:
@@ -302,7 +334,7 @@ def _parquet_chunk(found: Sequence[Any], path: Path, line: int) -> Chunk:
         if column.null_count:
             absent = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
             raise ValueError(f"{path}, row {line + absent}: the {name} is missing; remove or impute it")
-    users, items, values = (column.to_numpy(zero_copy_only=False) for column in found)
+    users, items, values = map(_entries, found)
     try:
         ratings = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
@@ -310,13 +342,20 @@ def _parquet_chunk(found: Sequence[Any], path: Path, line: int) -> Chunk:
     bad = np.flatnonzero(~np.isfinite(ratings))
     if bad.size:
         raise ValueError(f"{path}, row {line + int(bad[0])}: the rating is not finite; remove or impute it")
-    return Chunk(_plain(users), _plain(items), ratings, line)
+    return Chunk(_plain(users, path), _plain(items, path), ratings, line)
 
 
-def _plain(ids: Array) -> Array:
+def _entries(column: Any) -> Array:
+    """A column in NumPy; where it has a dictionary, rows that repeat a text share it."""
+    words = getattr(column, "dictionary", column).to_numpy(zero_copy_only=False)
+    return words[column.indices.to_numpy()] if hasattr(column, "dictionary") else words
+
+
+def _plain(ids: Array, path: Path) -> Array:
     if ids.dtype.kind == "f" and bool((ids % 1 == 0).all()):
         return ids.astype(np.int64)
     if ids.dtype.kind not in "iu":
+        _check_ids(path, len(ids), 4 * max(map(len, map(str, ids)), default=0))
         return ids.astype(str)
     beyond = ids.dtype == np.uint64 and len(ids) > 0 and int(ids.max()) >= 2**63
     return ids if beyond else ids.astype(np.int64)
