@@ -127,7 +127,7 @@ def _extended(power: Array, strengths: Array, x: Array) -> Array:
     a = strengths[:, None]
     mu = (a * value / (x[:, alive] * (x[:, alive] + a))).mean(1, keepdims=True)
     w = value.max() * np.logspace(-12, 2, 400)
-    candidates = (np.sqrt(a**2 + 4 * a * w / mu) - a) / 2
+    candidates = 2 * (w / mu) / (1 + np.sqrt(1 + 4 * w / (mu * a)))  # (sqrt(a^2 + 4 a w / mu) - a) / 2 would cancel
     best = int((_gains(candidates, strengths).prod(0) / w).argmax())
     return np.where(alive, x, candidates[:, best : best + 1])
 
