@@ -65,6 +65,19 @@ def test_squares_shrink_as_the_queries_go():
     assert sides[-1] == 1
 
 
+def test_impatience_ends_a_run_that_fools_nobody_and_no_other():
+    net, data = classifier()
+    right = attack(net, data, Threat("linf", 0.0), Pgd(steps=1)).clean_correct
+    known = type(data)(data.inputs[right], data.targets[right])
+    idle = attack(net, known, Threat("linf", 0.0), Square(queries=200, patience=40))
+    assert idle.queries == 40 * len(known)  # nothing moves at radius zero
+    threat = Threat("linf", 0.08, (0, 1))
+    whole, patient = (attack(net, known, threat, Square(queries=120, patience=most)) for most in (None, 120))
+    assert torch.equal(whole.inputs, patient.inputs)
+    assert whole.queries == patient.queries
+    assert bool(attack(net, known, threat, Square(queries=120, patience=10)).success.any())
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 3), (5, 7), (2, 2)])
 def test_bumps_have_two_signs_and_norm_one(shape):
     hill = bump(*shape, torch.float64)
@@ -74,7 +87,7 @@ def test_bumps_have_two_signs_and_norm_one(shape):
         assert float(hill.min()) < 0 < float(hill.max())
 
 
-@pytest.mark.parametrize("bad", [{"queries": 0}, {"restarts": 0}, {"first": 1.5}])
+@pytest.mark.parametrize("bad", [{"queries": 0}, {"restarts": 0}, {"first": 1.5}, {"patience": 0}])
 def test_bad_options_are_named(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         Square(**bad)

@@ -198,6 +198,7 @@ class Square:
         first: Share of the pixels that the first square covers.
         restarts: Runs per example.
         seed: Of the squares, when no generator is passed.
+        patience: A run ends after this many queries in a row that fooled no example of the batch; None never.
     """
 
     loss: Loss = field(default_factory=Margin)
@@ -205,6 +206,7 @@ class Square:
     first: Positive = 0.8
     restarts: Count = 1
     seed: Seed = 0
+    patience: Count | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)

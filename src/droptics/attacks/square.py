@@ -64,6 +64,7 @@ class SquareSearch:
         value = torch.full_like(self.value[rows], -torch.inf)
         fooled = torch.zeros_like(value, dtype=torch.bool)
         current = region.inputs
+        idle, patience = 0, math.inf if self.method.patience is None else self.method.patience
         for number in range(self.method.queries):
             move = self._changed(region, current, number) if number else self._first_move(len(rows))
             points = self._reached(region, move)
@@ -79,12 +80,15 @@ class SquareSearch:
             if number % _LOOK == _LOOK - 1 or number == self.method.queries - 1:
                 keep = (~fooled).nonzero().squeeze(1)
                 self.counts.append(self.counts[-1] + len(rows) - len(keep))
+                idle = idle + _LOOK if len(keep) == len(rows) else 0
                 if len(keep) < len(rows):
                     self._store(rows, current, value, fooled)
                     rows, targets, region = rows[keep], targets[keep], region.select(keep)
                     current, value, fooled = current.index_select(0, keep), value[keep], fooled[keep]
                 if len(keep) == 0:
                     return
+                if idle >= patience:
+                    break
         self._store(rows, current, value, fooled)
 
     def _store(self, rows: Tensor, points: Tensor, value: Tensor, fooled: Tensor) -> None:
