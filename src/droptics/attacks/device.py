@@ -20,7 +20,7 @@ from droptics.gpu.graphs import captured
 from droptics.losses import CrossEntropy, Logistic
 
 _STRETCH = 5  # steps between two looks at how many examples are left
-_MANY = 2**22  # numbers in a batch from which looking pays
+_MANY = 2**22  # numbers in a batch from which looking pays where a step is recorded
 _PRUDENCE = 2  # by how much the time that is saved must exceed that of preparing a smaller step
 _SORTED = 4096  # examples from which their order decides how long the last blocks take
 _WORTH_CAPTURING = 16  # steps; recording one takes about as long as taking four
@@ -115,7 +115,8 @@ class DeviceAscent(Ascent):
 
     def _looks(self, now: Climbers, taken: int) -> bool:
         """Whether it is worth to ask who is left after this many steps."""
-        return self.leaves and taken % _STRETCH == 0 and now.points.numel() >= _MANY
+        pays = now.points.numel() >= _MANY or not self._capturable(now.points)
+        return self.leaves and taken % _STRETCH == 0 and pays
 
     def _step_of(
         self, now: Climbers, sizes: Tensor, number: Tensor, counts: Tensor, kind: int | None
