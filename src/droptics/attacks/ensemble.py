@@ -32,6 +32,7 @@ from droptics.models.modules import evaluating
 
 _FRESH = 4  # times as many masks for the evaluation as for the attack
 _OTHER_MASKS, _LAST_MASKS = 2**20, 2**21  # where the seeds of the masks begin that judge a point, and the result
+_IDLE = 300  # queries in a row without success after which the search without gradients ends
 _FEW = 0.02  # share that a search without gradients may find by luck
 _MANY = 0.1  # share of the examples from which an observation is worth a warning
 
@@ -39,8 +40,8 @@ _MANY = 0.1  # share of the examples from which an observation is worth a warnin
 def standard_attacks(outputs: Count) -> list[Method]:
     """The default ensemble for a model with this many outputs, the cheapest attack first.
 
-    Margins of the nearest class, cross-entropy with steps that adapt, every wrong class in turn by margin and by the
-    difference of logits ratio, the nearest boundary, and a search without gradients.
+    Margins of the nearest class, cross-entropy with steps that adapt, the four nearest wrong classes in turn by the
+    difference of logits ratio, the nearest boundary, and a search without gradients that ends when it finds nothing.
 
     Cost: nothing is computed. Claim: none, a choice of methods.
 
@@ -48,11 +49,11 @@ def standard_attacks(outputs: Count) -> list[Method]:
     """
     check_arguments(standard_attacks, locals())
     if outputs == 1:
-        return [Pgd(Margin()), Apgd(Logistic(), start="random"), Fab(steps=50), Square()]
-    ensemble: list[Method] = [Pgd(Margin()), Apgd(CrossEntropy(), start="random"), Pgd(Margin("every"))]
+        return [Pgd(Margin()), Apgd(Logistic(), start="random"), Fab(steps=50), Square(patience=_IDLE)]
+    ensemble: list[Method] = [Pgd(Margin()), Apgd(CrossEntropy(), steps=50, start="random")]
     if outputs > 2:
-        ensemble.append(Apgd(Dlr("every"), steps=50, start="random"))
-    return [*ensemble, Fab(steps=50, candidates=3), Square()]
+        ensemble.append(Apgd(Dlr("every", candidates=4), steps=40, start="random"))
+    return [*ensemble, Fab(steps=20, candidates=2), Square(patience=_IDLE)]
 
 
 def robust_accuracy(
