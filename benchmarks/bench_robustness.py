@@ -1,29 +1,67 @@
-"""robust_accuracy against torchattacks' AutoAttack: same networks, same images, same threat.
+"""robust_accuracy and its parts against torchattacks: same networks, same images, same threat.
 
-Networks: a perceptron and a CNN on MNIST and on Fashion-MNIST, and with `--cifar` a PreAct ResNet-18 on CIFAR-10, each
-trained plainly and against linf perturbations (seed 0). Both sides attack the first COUNT test images once; the clock
-is CPU time, on a GPU wall time. The agreement column holds both robust accuracies: ours must not be above.
+Networks: a perceptron and a CNN on MNIST and on Fashion-MNIST, and a PreAct ResNet-18 on CIFAR-10, each trained plainly
+and against linf perturbations (seed 0). The clock is CPU time, on a GPU wall time.
 
-    python benchmarks/bench_robustness.py [--gpu] [--cifar] [--count 1000] [--only mnist-cnn-hardened]
+    python benchmarks/bench_robustness.py ensemble [NETWORK ...]  # ours and AutoAttack, COUNT images once each
+    python benchmarks/bench_robustness.py pieces [NETWORK ...]    # APGD, FAB, Square at equal budgets, five seeds
+    python benchmarks/bench_robustness.py pgd [NETWORK ...]       # PGD, 40 equal steps
+    python benchmarks/bench_robustness.py order [NETWORK ...]     # l1: from the weakest attack to the strongest
+    python benchmarks/bench_robustness.py train [NETWORK ...]     # train and keep, nothing else
 
-Needs torchattacks, and the data sets in $DROPTICS_DATA.
+A NETWORK is SET-KIND-TRAINING: mnist-cnn-hardened, fashion-mlp-plain, cifar-resnet18-hardened. In the agreement column
+stand both robust accuracies: ours must not be above. Rows that are recorded already are not measured again. Needs
+torchattacks, and the data sets in $DROPTICS_DATA.
 """
 
 # ruff: noqa: PLC0415
 from __future__ import annotations
 
 import argparse
+import json
+import statistics
+from dataclasses import replace
+from pathlib import Path
 
-import torch
+from harness import RESULTS, Row, absent, clock, merge, seconds_of  # first: it sets the number of threads
+
+import torch  # isort: skip
 from torch import Tensor, nn
 
-from droptics.attacks import Pgd, Threat, perturb, robust_accuracy
+from droptics.attacks import (
+    Apgd,
+    CrossEntropy,
+    Dlr,
+    Fab,
+    Margin,
+    Method,
+    Pgd,
+    Square,
+    Threat,
+    attack,
+    perturb,
+    robust_accuracy,
+)  # fmt: skip
 from droptics.data import Sample
 from droptics.datasets import cifar10, fashion_mnist, mnist
 from droptics.papers.thesis.chapter6_networks import preact_resnet18
-from harness import Row, absent, clock, merge  # first: it sets the number of threads
 
-SETS = {"mnist": (mnist, 0.2, 2.0), "fashion": (fashion_mnist, 0.08, 1.0), "cifar": (cifar10, 8 / 255, 0.5)}
+# loader, radius by norm, epochs
+SETS = {
+    "mnist": (mnist, {"linf": 0.2, "l2": 2.0, "l1": 10.0}, 6),
+    "fashion": (fashion_mnist, {"linf": 0.08, "l2": 1.0, "l1": 8.0}, 6),
+    "cifar": (cifar10, {"linf": 8 / 255, "l2": 0.5, "l1": 8.0}, 12),
+}
+NETWORKS = [
+    f"{name}-{kind}-{how}" for name in ("mnist", "fashion") for kind in ("mlp", "cnn") for how in ("plain", "hardened")
+]
+NETWORKS += ["cifar-resnet18-plain", "cifar-resnet18-hardened"]
+ORDERS = {"linf": "Linf", "l2": "L2"}
+SEEDS = range(5)
+THOROUGH: list[Method] = [
+    Pgd(Margin()), Apgd(CrossEntropy(), start="random"), Pgd(Margin("every")), Apgd(Dlr("every"), start="random"),
+    Fab(candidates=9), Square(),
+]  # fmt: skip
 
 
 def images(name: str, split: str, device: str) -> tuple[Tensor, Tensor]:
@@ -41,70 +79,197 @@ def network(name: str, kind: str) -> nn.Module:
     return nn.Sequential(*body, nn.Linear(64 * 49, 256), nn.ReLU(), nn.Linear(256, 10))
 
 
-def trained(name: str, kind: str, hardened: bool, device: str, epochs: int) -> nn.Module:
+def trained(label: str, device: str, folder: Path) -> nn.Module:
+    """The network of this label, from the folder or trained and put there."""
+    name, kind, how = label.split("-")
     torch.manual_seed(0)
-    inputs, labels = images(name, "train", device)
     net = network(name, kind).to(device)
+    color = name == "cifar"
+    if color and device == "cuda":
+        net = net.to(memory_format=torch.channels_last)
+    file = folder / f"{label}.pt"
+    if file.exists():
+        net.load_state_dict(torch.load(file, map_location=device, weights_only=True))
+        return net.eval().requires_grad_(False)
+
+    def outputs(points: Tensor) -> Tensor:
+        with torch.autocast(device, torch.bfloat16, enabled=color):
+            return net(points).float()
+
+    _, radii, epochs = SETS[name]
+    inputs, labels = images(name, "train", device)
     optimizer = torch.optim.Adam(net.parameters(), 1e-3)
-    threat = Threat("linf", SETS[name][1], (0, 1))
+    threat = Threat("linf", radii["linf"], (0, 1))
     method = Pgd(steps=7, step=threat.radius / 4, start="random", stop="never")
-    steps = epochs * -(-len(inputs) // 250)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, steps)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, epochs * -(-len(inputs) // 250))
     for _ in range(epochs):
         for rows in torch.randperm(len(inputs)).to(device).split(250):
             points = inputs[rows]
-            with torch.autocast(device.split(":", maxsplit=1)[0], torch.bfloat16, enabled=name == "cifar"):
-                if hardened:
-                    points = perturb(net, points, labels[rows], threat, method)
-                loss = nn.functional.cross_entropy(net(points).float(), labels[rows])
+            if color:
+                mirrored = (torch.rand(len(rows), 1, 1, 1) < 0.5).to(device)
+                points = torch.where(mirrored, points.flip(3), points)
+            if how == "hardened":
+                points = perturb(outputs if color else net, points, labels[rows], threat, method)
             optimizer.zero_grad()
-            loss.backward()
+            nn.functional.cross_entropy(outputs(points), labels[rows]).backward()
             optimizer.step()
             schedule.step()
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.save(net.state_dict(), file)
     return net.eval().requires_grad_(False)
 
 
-def row(name: str, net: nn.Module, data: Sample, threat: Threat, device: str) -> Row:
-    try:
-        from torchattacks import AutoAttack
-    except ImportError:
-        return absent(name, "torchattacks")
+def survivors(net: nn.Module, points: Tensor, data: Sample) -> float:
+    with torch.no_grad():
+        return float((net(points).argmax(1) == data.targets).double().mean())
+
+
+def ensemble(name: str, net: nn.Module, data: Sample, threat: Threat, device: str) -> list[Row]:
+    from torchattacks import AutoAttack
+
+    few = Sample(data.inputs[:64], data.targets[:64])
+    if device == "cuda":  # kernels are compiled and libraries loaded before the clock starts
+        robust_accuracy(net, few, threat)
+        survivors(net, data.inputs, data)
     begin = clock(device)
     result = robust_accuracy(net, data, threat, batch=len(data))
     ours = clock(device) - begin
-    order = {"linf": "Linf", "l2": "L2"}[threat.norm]
     begin = clock(device)
-    points = AutoAttack(net, norm=order, eps=threat.radius, seed=0, n_classes=10)(data.inputs, data.targets)
+    points = AutoAttack(net, norm=ORDERS[threat.norm], eps=threat.radius, seed=0, n_classes=10)(
+        data.inputs, data.targets
+    )
     theirs = clock(device) - begin
-    left = float((net(points).argmax(1) == data.targets).double().mean())
-    said = f"clean {float(result.clean):.3f}, robust {float(result.robust):.3f} and {left:.3f}"
-    found = ", ".join(f"{stage.method.partition('(')[0]} {stage.found}" for stage in result.stages)
-    return Row(name, ours, theirs, theirs / ours, said, f"found by {found}")
+    said = f"clean {float(result.clean):.3f}, robust {float(result.robust):.3f} and {survivors(net, points, data):.3f}"
+    found = "; ".join(f"{stage.method} {stage.found} in {stage.seconds:.2f} s" for stage in result.stages)
+    return [Row(name, ours, theirs, theirs / ours, said, f"found by {found}")]
+
+
+def thorough(name: str, net: nn.Module, data: Sample, threat: Threat, device: str) -> list[Row]:
+    """What ten times the gradients and all queries would have found beside the default."""
+    begin = clock(device)
+    result = robust_accuracy(net, data, threat, batch=len(data))
+    ours = clock(device) - begin
+    begin = clock(device)
+    long = robust_accuracy(net, data, threat, THOROUGH, batch=len(data))
+    slow = clock(device) - begin
+    found = "; ".join(f"{stage.method} {stage.found} in {stage.seconds:.2f} s" for stage in long.stages)
+    said = f"robust {float(result.robust):.3f} and {float(long.robust):.3f}"
+    return [Row(f"{name}, thorough", ours, slow, slow / ours, said, f"found by {found}")]
+
+
+def pieces(name: str, net: nn.Module, data: Sample, threat: Threat, device: str) -> list[Row]:
+    """Each attack alone with the budget of theirs: robust accuracy and its deviation over five seeds."""
+    import torchattacks
+
+    order, radius = ORDERS[threat.norm], threat.radius
+    common = {"norm": order, "eps": radius, "n_restarts": 1}
+    pairs = {
+        "APGD-CE, 50 steps": (
+            Apgd(CrossEntropy(), steps=50, start="random"),
+            lambda seed: torchattacks.APGD(net, **common, steps=50, loss="ce", seed=seed),
+        ),
+        "APGD-DLR on nine targets, 20 steps": (
+            Apgd(Dlr("every"), steps=20, start="random"),
+            lambda seed: torchattacks.APGDT(net, **common, steps=20, n_classes=10, seed=seed),
+        ),
+        "FAB, 20 steps": (
+            Fab(steps=20),
+            lambda seed: torchattacks.FAB(net, **common, steps=20, n_classes=10, seed=seed),
+        ),
+        "Square, 1000 queries": (
+            Square(queries=1000),
+            lambda seed: torchattacks.Square(net, **common, n_queries=1000, seed=seed),
+        ),
+    }
+    rows = []
+    for title, (method, rival) in pairs.items():
+        ours, theirs, times = [], [], []
+        for seed in SEEDS:
+            begin = clock(device)
+            ours.append(float(attack(net, data, threat, replace(method, seed=seed)).robust_accuracy()))
+            middle = clock(device)
+            theirs.append(survivors(net, rival(seed)(data.inputs, data.targets), data))
+            times.append((middle - begin, clock(device) - middle))
+        mine, other = (statistics.median(time[i] for time in times) for i in (0, 1))
+        said = " and ".join(f"{statistics.mean(part):.4f} +- {statistics.stdev(part):.4f}" for part in (ours, theirs))
+        rows.append(Row(f"{name}, {title}", mine, other, other / mine, f"robust {said}", json.dumps([ours, theirs])))
+    return rows
+
+
+def pgd(name: str, net: nn.Module, data: Sample, threat: Threat, device: str) -> list[Row]:
+    import torchattacks
+
+    step = threat.radius / 10
+    kind = {"linf": torchattacks.PGD, "l2": torchattacks.PGDL2}[threat.norm]
+    rival = kind(net, eps=threat.radius, alpha=step, steps=40, random_start=False)
+    method = Pgd(steps=40, step=step)
+    mine = seconds_of(lambda: attack(net, data, threat, method, batch=len(data)), device)
+    other = seconds_of(lambda: rival(data.inputs, data.targets), device)
+    left = float(attack(net, data, threat, method, batch=len(data)).robust_accuracy())
+    said = f"robust {left:.3f} and {survivors(net, rival(data.inputs, data.targets), data):.3f}"
+    ours, theirs = statistics.median(mine), statistics.median(other)
+    return [Row(f"{name}, PGD-40, batch {len(data)}", ours, theirs, theirs / ours, said)]
+
+
+def order(name: str, net: nn.Module, data: Sample, threat: Threat, device: str) -> list[Row]:
+    """Robust accuracy of each attack on the l1 ball; the published order is Square, FAB, APGD-CE, APGD-T."""
+    methods = {
+        "PGD, 100 steps": Pgd(steps=100),
+        "Square, 5000 queries": Square(),
+        "FAB, 100 steps": Fab(steps=100),
+        "APGD-CE, 100 steps": Apgd(CrossEntropy(), start="random"),
+        "APGD-DLR on nine targets, 100 steps": Apgd(Dlr("every"), start="random"),
+    }
+    rows = []
+    for title, method in methods.items():
+        begin = clock(device)
+        found = [float(attack(net, data, threat, replace(method, seed=seed)).robust_accuracy()) for seed in SEEDS]
+        seconds = (clock(device) - begin) / len(SEEDS)
+        said = f"robust {statistics.mean(found):.4f} +- {statistics.stdev(found):.4f}"
+        rows.append(Row(f"{name}, {title}", seconds, None, None, said, json.dumps(found)))
+    return rows
+
+
+QUESTIONS = {"ensemble": ensemble, "thorough": thorough, "pieces": pieces, "pgd": pgd, "order": order}
+
+
+def recorded(file: str) -> list[str]:
+    path = RESULTS / f"{file}.json"
+    return [row["workload"] for row in json.loads(path.read_text())["rows"]] if path.exists() else []
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--gpu", action="store_true")
-    parser.add_argument("--cifar", action="store_true")
+    parser.add_argument("question", choices=["train", *QUESTIONS])
+    parser.add_argument("networks", nargs="*", default=NETWORKS)
     parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--norms", nargs="*", default=None)
+    parser.add_argument("--nets", type=Path, default=RESULTS.parent / "measured" / "nets")
     options = parser.parse_args()
-    device = "cuda" if options.gpu else "cpu"
-    pairs = [("cifar", "resnet18")] if options.cifar else [(s, k) for s in ("mnist", "fashion") for k in ("mlp", "cnn")]
-    for name, kind in pairs:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    file = (
+        "robustness"
+        + ("_gpu" if device == "cuda" else "")
+        + ("" if options.question == "ensemble" else f"_{options.question}")
+    )
+    for label in options.networks:
+        net = trained(label, device, options.nets)
+        if options.question == "train":
+            continue
+        name = label.split("-")[0]
         inputs, labels = (part[: options.count] for part in images(name, "test", device))
-        for hardened in (True, False):
-            label = f"{name}-{kind}-{'hardened' if hardened else 'plain'}"
-            if options.only and label not in options.only:
+        for norm in options.norms or (["l1"] if options.question == "order" else ["linf", "l2"]):
+            radius = SETS[name][1][norm]
+            title = f"{label}, {norm} {radius:.3g}"
+            if any(workload.startswith(f"{title}, ") or workload == title for workload in recorded(file)):
                 continue
-            net = trained(name, kind, hardened, device, options.epochs)
-            _, linf, l2 = SETS[name]
-            rows = [
-                row(f"{label}, {norm} {radius:.3g}", net, Sample(inputs, labels), Threat(norm, radius, (0, 1)), device)
-                for norm, radius in (("linf", linf), ("l2", l2))
-            ]
-            merge("robustness_gpu" if options.gpu else "robustness", rows)
+            try:
+                rows = QUESTIONS[options.question](
+                    title, net, Sample(inputs, labels), Threat(norm, radius, (0, 1)), device
+                )
+            except ImportError:
+                rows = [absent(title, "torchattacks")]
+            merge(file, rows)
 
 
 if __name__ == "__main__":
