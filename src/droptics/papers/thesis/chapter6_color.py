@@ -30,14 +30,16 @@ def cifar_run(  # parameters: columns of the table
     test_steps: int = 50,
     restarts: int = 10,
     test_radius: float | None = None,
+    step: float | None = None,
     augment: bool = True,
     precision: Literal["float32", "bfloat16"] = "float32",
 ) -> dict[str, float]:
     """Robust and standard accuracy after adversarial training on 32 x 32 color images, labels 0..9 (thesis-tab6-2).
 
     SGD with momentum 0.9 and weight decay 5e-4, the rate rising linearly to `peak` at half time and back to zero;
-    PGD in the linf ball with random start in training, "R-PGD" with the greedy reflected loss; PGD with restarts at
-    test. Runs on the device of the data; the time is that of epochs * (steps + 1) passes over the data. `precision`
+    PGD in the linf ball with random start in training, in steps of `step` (2.5 radii over all of them without it),
+    "R-PGD" with the greedy reflected loss; PGD with restarts at test. Runs on the device of the data; the time is that
+    of epochs * (steps + 1) passes over the data. `precision`
     is that of the products in training; the test is in float32 always.
     """
     device = train.inputs.device
@@ -55,7 +57,7 @@ def cifar_run(  # parameters: columns of the table
         return scores.float()
 
     loss: Loss = Reflected(CrossEntropy(), "greedy") if reflected else CrossEntropy()
-    method = Pgd(loss, steps, 2.5 * radius / steps, start="random", stop="never")
+    method = Pgd(loss, steps, 2.5 * radius / steps if step is None else step, start="random", stop="never")
     threat = Threat("linf", radius, (0.0, 1.0))
     shuffle = torch.Generator().manual_seed(seed)
     draws = torch.Generator(device).manual_seed(seed)
