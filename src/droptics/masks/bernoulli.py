@@ -60,6 +60,10 @@ class Bernoulli(MaskLaw):
         return torch.diag(self.relative_variance)
 
     @property
+    def strength(self) -> float | None:
+        return None if self._rate is None else self._rate / (1 - self._rate)
+
+    @property
     def relative_variance(self) -> Tensor:
         if self._rate is None:
             return self.drop / (1 - self.drop)

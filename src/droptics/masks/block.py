@@ -77,6 +77,10 @@ class Block(MaskLaw):
         return torch.kron(torch.eye(len(self.drop), dtype=inside.dtype, device=inside.device), inside)
 
     @property
+    def strength(self) -> float | None:
+        return None if self._rate is None else self._rate / (1 - self._rate)
+
+    @property
     def relative_variance(self) -> Tensor:
         if self._rate is None:
             return (self.drop / (1 - self.drop)).repeat_interleave(self.block)

@@ -78,6 +78,11 @@ class MaskLaw(abc.ABC):
         return torch.diagonal(self.characteristic)
 
     @property
+    def strength(self) -> float | None:
+        """The number that all of `relative_variance` is by construction; None where some may differ or vary."""
+        return None
+
+    @property
     def reach(self) -> int:
         """Units further apart than this are uncorrelated, so that `characteristic` is a band of this many diagonals."""
         return 0 if self.independent else self.size - 1

@@ -27,18 +27,20 @@ def action(masks: MaskLaw) -> Action:
 
 @singledispatch
 def _kind(masks: MaskLaw) -> Action:
-    return rates(masks.relative_variance) if masks.independent else AnyLaw(masks)
+    return rates(masks.relative_variance, masks.strength) if masks.independent else AnyLaw(masks)
 
 
 @_kind.register
 def _(masks: Block) -> Action:
-    strengths = masks.relative_variance[:: masks.block]
-    return rates(strengths) if masks.block == 1 else Blocks(strengths, masks.block, shared_rate(strengths) is not None)
+    strengths, common = masks.relative_variance[:: masks.block], masks.strength
+    if masks.block == 1:
+        return rates(strengths, common)
+    return Blocks(strengths, masks.block, common is not None or shared_rate(strengths) is not None)
 
 
-def rates(strengths: Tensor) -> UnequalRates:
-    """Independent units with these relative variances."""
-    common = shared_rate(strengths)
+def rates(strengths: Tensor, common: float | None = None) -> UnequalRates:
+    """Independent units with these relative variances, `common` where all are known to be one number."""
+    common = shared_rate(strengths) if common is None else common
     return UnequalRates(strengths) if common is None else OneRate(strengths, common)
 
 

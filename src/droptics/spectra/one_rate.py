@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.checks import wants_derivative
 from droptics.linalg import equalize_columns
 from droptics.linalg.rotations import equalize_rows_
 from droptics.linalg.shrinkage import threshold
@@ -33,6 +34,10 @@ class OneRate(UnequalRates):
 
     def value(self, spectrum: Tensor) -> Tensor:
         return self.envelope(spectrum)
+
+    def envelope(self, spectrum: Tensor) -> Tensor:
+        share = self.nuclear.to(spectrum) if wants_derivative(self.strengths) else self.rate / self.size
+        return share * spectrum.sum(-1).square()
 
     def shrink(self, values: Tensor) -> tuple[Tensor, float]:
         ordered = values.numpy()
