@@ -37,6 +37,8 @@ class Data(abc.ABC):
 
     def to(self: D, *args: Any, **kwargs: Any) -> D:
         """Every floating-point tensor converted as by `Tensor.to`; index tensors only change device."""
+        if args == (self.dtype,) and not kwargs:
+            return self
         changes: dict[str, Tensor] = {}
         for item in fields(self):  # type: ignore[arg-type]
             value = getattr(self, item.name)
