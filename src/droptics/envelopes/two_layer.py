@@ -17,28 +17,28 @@ from droptics.models import Autoencoder, Connections, Model
 from droptics.models.two_layer import Factors
 from droptics.penalties.rounding import deferred
 from droptics.spectra import Action, OneRate, UnequalRates, action
-from droptics.spectra.coordinates import White, check_isotropic, white_weights, whiten
+from droptics.spectra.coordinates import Frame, check_isotropic, frame, white_weights
 
 
 @singledispatch
-def white_form(model: Model, data: Data, masks: MaskLaw) -> tuple[White, Action]:
+def white_form(model: Model, data: Data, masks: MaskLaw) -> tuple[Frame, Action]:
     """The coordinates in which the penalty of a family sees norms of columns only, and how its law acts there."""
     raise NoClosedForm(f"{type(model).__name__} is not known to be a product of two factors in white coordinates")
 
 
 @white_form.register
-def _(model: Factors, data: Data, masks: MaskLaw) -> tuple[White, Action]:
-    return whiten(data), action(masks)
+def _(model: Factors, data: Data, masks: MaskLaw) -> tuple[Frame, Action]:
+    return frame(data), action(masks)
 
 
 @white_form.register
-def _(model: Autoencoder, data: Data, masks: MaskLaw) -> tuple[White, Action]:
+def _(model: Autoencoder, data: Data, masks: MaskLaw) -> tuple[Frame, Action]:
     check_isotropic(data)
-    return whiten(data), action(masks)
+    return frame(data), action(masks)
 
 
 @white_form.register
-def _(model: Connections, data: Data, masks: MaskLaw) -> tuple[White, Action]:
+def _(model: Connections, data: Data, masks: MaskLaw) -> tuple[Frame, Action]:
     """One rate on all weights acts like that rate on the hidden units."""
     weights = action(masks)
     if not isinstance(weights, OneRate):
@@ -46,13 +46,16 @@ def _(model: Connections, data: Data, masks: MaskLaw) -> tuple[White, Action]:
     return white_weights(data), OneRate(weights.strengths[:1].expand(model.width), weights.rate)
 
 
-def _read(model: Model, data: Data, white: White, masks: MaskLaw) -> tuple[Tensor, Error]:
+def _read(model: Model, data: Data, white: Frame, masks: MaskLaw) -> tuple[Tensor, Error]:
     """The spectrum in white coordinates, and how far rounding can have moved a squared norm of it."""
     spectrum = white.spectrum(model.tensors[0], model.tensors[-1])  # a tied network has one for both
     if not isinstance(data, (Sample, Moments)):  # known where inputs have root mean squares
         return spectrum, math.inf
-    strength = masks.relative_variance.detach().max()
-    return spectrum, deferred(norm_rounding, model, data, spectrum.detach(), strength)
+    return spectrum, deferred(_rounding, model, data, spectrum.detach(), masks)
+
+
+def _rounding(model: Model, data: Data, spectrum: Tensor, masks: MaskLaw) -> Tensor:
+    return norm_rounding(model, data, spectrum, masks.relative_variance.detach().max())
 
 
 @induced_rule.register

@@ -13,7 +13,7 @@ from droptics.checks import as_float_tensor, check_positive, check_same_kind, ch
 from droptics.data import Data
 from droptics.errors import CertificateError
 from droptics.models import DeepLinear, Factorization, ReLUNet, TwoLayerLinear
-from droptics.spectra.coordinates import whiten
+from droptics.spectra.coordinates import frame
 from droptics.spectra.roots import EPS, Root
 
 Rescalable = TwoLayerLinear | Factorization | DeepLinear | ReLUNet
@@ -128,7 +128,7 @@ def balance(model: TwoLayerLinear | Factorization, data: Data) -> TwoLayerLinear
     Cost: O((inputs + outputs) width). Claim: droptics-balanced.
     """
     check_arguments(balance, locals())
-    white = whiten(data)
+    white = frame(data)
     U, V = model.U.double(), model.V.double()
     out, into = white.left.down(U).square().sum(-2).sqrt(), white.right.down(V).square().sum(-2).sqrt()
     alive = (out > _unseen(white.left, U)) & (into > _unseen(white.right, V))

@@ -23,9 +23,10 @@ def _(model: Factors, data: Data, masks: MaskLaw) -> Factors:
     white, acting = white_form(model, data, masks)
     if U.ndim != 2 or V.ndim != 2:
         raise ValueError("model must be one network to be equalized, got a batch; equalize its members one by one")
-    if not bool((white.left.down(U.double()) != 0).any() and (white.right.down(V.double()) != 0).any()):
+    left, values, right = white.svd(U, V)
+    if not len(values) and not (white.left.down(U.double()).any() and white.right.down(V.double()).any()):
         return model  # inputs or outputs without energy: nothing is penalized
-    new_left, new_right = acting.spread(*white.svd(U, V))
+    new_left, new_right = acting.spread(left, values, right)
     new_U, new_V = white.left.up(new_left), white.right.up(new_right)
     if white.right.singular or white.left.singular:
         new_U, new_V = _restore(new_U, new_V, U.double() @ V.double().mT, torch.finfo(U.dtype).eps)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from droptics.arrays import Array
-from droptics.checks import as_array, is_readable
+from droptics.checks import as_array, is_readable, wants_derivative
 
 # Up to this size a decomposition takes longer to call than to compute.
 SMALL = 64
@@ -18,15 +20,12 @@ def powers_of_two(values: Tensor) -> Tensor:
     values = values.detach()
     if values.device.type == "cpu" and is_readable(values):
         return torch.from_numpy(_powers(as_array(values)))
-    positive = values > 0
-    safe = torch.where(positive, values, torch.ones_like(values))
-    mantissa, _ = torch.frexp(safe)
-    return torch.where(positive, safe / mantissa, torch.ones_like(values))
+    safe = torch.where(values > 0, values, 0.5)
+    return safe / torch.frexp(safe).mantissa
 
 
 def _powers(numbers: Array) -> Array:
-    one = numbers.dtype.type(1)
-    return np.where(numbers > 0, np.ldexp(one, np.frexp(numbers)[1]), one)
+    return np.ldexp(numbers.dtype.type(1), np.frexp(numbers)[1])  # the exponent of zero is zero
 
 
 def equilibrate(matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -41,15 +40,29 @@ def equilibrate(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return matrix / units.unsqueeze(-1) / units.unsqueeze(-2), units
 
 
-def scaled_eigen(moment: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def is_small(matrix: Tensor) -> bool:
+    """Whether this is one matrix of numbers on the CPU that NumPy decomposes in less than a call of torch takes."""
+    return (
+        matrix.ndim == 2 and max(matrix.shape) <= SMALL and matrix.device.type == "cpu" and not wants_derivative(matrix)
+    )
+
+
+def is_diagonal(matrix: Tensor) -> bool:
+    """Whether everything beside the diagonal of a matrix is exactly zero."""
+    if matrix.device.type != "cpu":
+        return bool(torch.count_nonzero(matrix) == torch.count_nonzero(matrix.diagonal()))
+    entries = as_array(matrix)
+    return np.count_nonzero(entries) == np.count_nonzero(entries.diagonal())
+
+
+def scaled_eigen(moment: Tensor) -> tuple[Any, Any, Any]:
     """Eigenvalues (ascending), eigenvectors and units of `equilibrate(moment)`, without derivative.
 
-    Small matrices are worked out in NumPy, whose calls are several times cheaper.
+    Of small matrices they are arrays of NumPy, whose calls are several times cheaper; tensors otherwise.
     """
     if moment.device.type != "cpu" or len(moment) > SMALL:
         scaled, units = equilibrate(moment.detach())
         return *torch.linalg.eigh(scaled), units
     matrix = as_array(moment)
     sizes = _powers(np.sqrt(matrix.diagonal().clip(min=0)))
-    values, vectors = np.linalg.eigh(matrix / sizes[:, None] / sizes)
-    return torch.from_numpy(values), torch.from_numpy(vectors), torch.from_numpy(sizes)
+    return *np.linalg.eigh(matrix / sizes[:, None] / sizes), sizes

@@ -14,7 +14,9 @@ grows by at most one per unit of a squared singular value.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,7 +24,7 @@ from droptics.checks import wants_derivative
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm
 from droptics.linalg.gram import gram
-from droptics.linalg.scales import powers_of_two, scaled_eigen
+from droptics.linalg.scales import is_small, powers_of_two, scaled_eigen
 from droptics.spectra.roots import EPS, Root
 
 # Samples with this many examples per feature are read through their Gram matrix where that loses no digits that count:
@@ -32,13 +34,52 @@ SAFE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class White:
+class Frame:
+    """White coordinates: a map W is left^T W right in them. All that a question about a given map needs."""
+
+    left: Root
+    right: Root
+
+    def spectrum(self, U: Tensor, V: Tensor) -> Tensor:
+        """Singular values of the map U V^T here, min(features, width) of them, descending, in float64."""
+        left, right = self.left.down(U.double()), self.right.down(V.double())
+        if U.shape[-1] < min(left.shape[-2], right.shape[-2]):
+            # of the small product of the triangular factors: O((outputs + inputs) width^2)
+            left, right = torch.linalg.qr(left).R, torch.linalg.qr(right).R
+        product = left @ right.mT
+        if is_small(product):
+            return torch.from_numpy(np.linalg.svd(product.numpy(), compute_uv=False))
+        return torch.linalg.svdvals(product)
+
+    def svd(self, U: Tensor, V: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Compact SVD of the map U V^T here, through the triangular factors: O((outputs + inputs) width^2).
+
+        Every node is first put into units of its own, both of its columns of about the same norm, so that a product of
+        a huge column and a tiny one is a term like any other.
+        """
+        out, into = self.left.down(U.double()), self.right.down(V.double())
+        ratios = torch.linalg.vector_norm(out, dim=0) / torch.linalg.vector_norm(into, dim=0)
+        units = powers_of_two(ratios.sqrt().nan_to_num(1.0, 1.0))
+        out, into = out / units, into * units
+        level = U.shape[-1] * EPS * torch.linalg.vector_norm(out) * torch.linalg.vector_norm(into)
+        bases = None
+        if U.shape[-1] < min(len(out), len(into)):
+            (left, out), (right, into) = torch.linalg.qr(out), torch.linalg.qr(into)
+            bases = left, right
+        inner, values, outer = torch.linalg.svd(out @ into.mT, full_matrices=False)
+        rank = int((values > level).sum())
+        first, second = inner[:, :rank], outer[:rank].mT
+        if bases is not None:
+            first, second = bases[0] @ first, bases[1] @ second
+        return first, values[:rank], second
+
+
+@dataclass(frozen=True, eq=False)
+class White(Frame):
     """A problem in white coordinates: risk = constant + ||target - left^T W right||_F^2, known up to `slack`."""
 
     target: Tensor
     constant: Tensor
-    left: Root
-    right: Root
     slack: float = 0.0
 
     @property
@@ -50,30 +91,18 @@ class White:
         """Lower bound on a criterion from the least of ||T - A||^2 + penalty over all A."""
         return float(self.constant) + least - self.slack
 
-    def spectrum(self, U: Tensor, V: Tensor) -> Tensor:
-        """Singular values of the map U V^T here, min(features, width) of them, descending, in float64."""
-        left, right = self.left.down(U.double()), self.right.down(V.double())
-        if U.shape[-1] < min(left.shape[-2], right.shape[-2]):
-            # of the small product of the triangular factors: O((outputs + inputs) width^2)
-            left, right = torch.linalg.qr(left).R, torch.linalg.qr(right).R
-        return torch.linalg.svdvals(left @ right.mT)
 
-    def svd(self, U: Tensor, V: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Compact SVD of the map U V^T here, through the triangular factors: O((outputs + inputs) width^2).
-
-        Every node is first put into units of its own, both of its columns of about the same norm, so that a product of
-        a huge column and a tiny one is a term like any other.
-        """
-        out, into = self.left.down(U.double()), self.right.down(V.double())
-        sizes = torch.linalg.vector_norm(out, dim=0), torch.linalg.vector_norm(into, dim=0)
-        alive = (sizes[0] > 0) & (sizes[1] > 0)
-        units = powers_of_two(torch.where(alive, sizes[0] / torch.where(alive, sizes[1], 1.0), 1.0).sqrt())
-        left_basis, left = torch.linalg.qr(out / units)
-        right_basis, right = torch.linalg.qr(into * units)
-        inner, values, outer = torch.linalg.svd(left @ right.mT, full_matrices=False)
-        level = U.shape[-1] * torch.finfo(values.dtype).eps * torch.linalg.norm(left) * torch.linalg.norm(right)
-        kept = values > level
-        return left_basis @ inner[:, kept], values[kept], right_basis @ outer[kept].mT
+def frame(data: Data) -> Frame:
+    """The coordinates of `whiten` alone: what the targets are there, and how well that is known, is left out."""
+    exact, precision = data.to(torch.float64), torch.finfo(data.dtype).eps
+    match exact:
+        case Moments():
+            return Frame(Root.identity(len(exact.yx), exact.yx), Root.of_moment(exact.xx, exact.rounding))
+        case Sample():
+            rows = _share_roots(exact) * exact.inputs
+            right = _tall_root(rows) or _split(_triangle(rows), precision).root
+            return Frame(Root.identity(exact.targets.shape[-1], rows), right)
+    return whiten(data)
 
 
 def whiten(data: Data) -> White:
@@ -104,7 +133,7 @@ def _of_moments(data: Moments) -> White:
     unsure = right.null is not None and right.null.shape[1] > len(data.xx) - torch.count_nonzero(data.xx.diagonal())
     if unsure:
         slack = 2 * slack + _unseen(data, right, residual.detach().clamp_min(0), target.detach())
-    return White(target, residual.sum(), Root.identity(len(target), target), right, slack)
+    return White(Root.identity(len(target), target), right, target, residual.sum(), slack)
 
 
 def _unseen(data: Moments, root: Root, residual: Tensor, target: Tensor) -> float:
@@ -139,14 +168,11 @@ def _of_sample(data: Sample, precision: float) -> White:
 
     Tall samples whose second moment is far from singular are read through it, at the cost of three products.
     """
-    if data.inputs.ndim != 2 or not data.targets.is_floating_point():
-        raise ValueError("data must hold input vectors and floating-point targets for a linear network")
-    scale = data.shares.sqrt()[:, None]
+    scale = _share_roots(data)
     rows, targets = scale * data.inputs, scale * data.targets
-    if len(rows) >= TALL * rows.shape[1] and not wants_derivative(rows, targets):
-        found = _of_tall(rows, targets)
-        if found is not None:
-            return found
+    right = None if wants_derivative(targets) else _tall_root(rows)
+    if right is not None:
+        return _of_tall(rows, targets, right)
     if len(rows) <= rows.shape[1]:
         return _of_triangle(rows, targets, targets[:0], precision)
     basis, triangle = torch.linalg.qr(rows)
@@ -154,22 +180,50 @@ def _of_sample(data: Sample, precision: float) -> White:
     return _of_triangle(triangle, loads, targets - basis @ loads, precision)
 
 
-def _of_triangle(triangle: Tensor, loads: Tensor, beyond: Tensor, precision: float) -> White:
-    """From rows with the second moment of the inputs, the targets on them, and what of the targets is orthogonal."""
+def _share_roots(data: Sample) -> Tensor | float:
+    """The root of what every example counts in a mean, for all columns of data that a linear network can be of."""
+    if data.inputs.ndim != 2 or not data.targets.is_floating_point():
+        raise ValueError("data must hold input vectors and floating-point targets for a linear network")
+    return len(data) ** -0.5 if data.weights is None else data.shares.sqrt()[:, None]
+
+
+def _triangle(rows: Tensor) -> Tensor:
+    """No more rows than features, with the same second moment."""
+    return rows if len(rows) <= rows.shape[1] else torch.linalg.qr(rows).R
+
+
+class _Split(NamedTuple):
+    """The directions of rows: their left singular vectors and values, which are there at all, and the root of some."""
+
+    inner: Tensor
+    values: Tensor
+    alive: Tensor
+    kept: Tensor
+    root: Root
+
+
+def _split(triangle: Tensor, precision: float) -> _Split:
     units = powers_of_two(torch.linalg.vector_norm(triangle.detach(), dim=0))
     inner, values, outer = torch.linalg.svd(triangle / units, full_matrices=False)
     size = triangle.shape[1]
     alive = values > 16 * (size + 4) * EPS
     # directions that the rounding of the data themselves may have made: no network is built on them
     kept = alive & (values > 4 * size**0.5 * precision)
-    basis, roots, directions = inner[:, kept], values[kept], outer[kept].mT
+    roots, directions = values[kept], outer[kept].mT
+    root = Root(units[:, None] * directions * roots, directions / roots / units[:, None], roots.detach().square())
+    return _Split(inner, values, alive, kept, root)
+
+
+def _of_triangle(triangle: Tensor, loads: Tensor, beyond: Tensor, precision: float) -> White:
+    """From rows with the second moment of the inputs, the targets on them, and what of the targets is orthogonal."""
+    inner, values, alive, kept, right = _split(triangle, precision)
+    basis = inner[:, kept]
     target = loads.mT @ basis
     constant = (loads - basis @ target.mT).square().sum() + beyond.square().sum()
     slack = float((loads.mT @ inner[:, alive & ~kept]).detach().square().sum())
     # other networks may use these too, and of all directions rounding turns them the most
     slack += _qr_slack((loads.mT @ inner[:, alive]).detach(), float(constant.detach()), values[alive].detach())
-    right = Root(units[:, None] * directions * roots, directions / roots / units[:, None], roots.detach().square())
-    return White(target, constant, Root.identity(len(target), target), right, slack)
+    return White(Root.identity(len(target), target), right, target, constant, slack)
 
 
 def _qr_slack(target: Tensor, constant: float, roots: Tensor) -> float:
@@ -184,17 +238,19 @@ def _qr_slack(target: Tensor, constant: float, roots: Tensor) -> float:
     return 2 * level * weights * constant**0.5 + turned * constant + level * total
 
 
-def _of_tall(rows: Tensor, targets: Tensor) -> White | None:
-    """Through the second moment, None where that is too close to singular."""
-    values, vectors, units = scaled_eigen(gram(rows))
-    if not (len(values) and float(values[0]) > SAFE):
+def _tall_root(rows: Tensor) -> Root | None:
+    """Through the second moment; None where rows are few, a derivative is wanted, or that is too close to singular."""
+    if len(rows) < TALL * rows.shape[1] or wants_derivative(rows):
         return None
-    sizes = units[:, None] * values.sqrt()
-    right = Root(vectors * sizes, vectors / sizes, values)
+    values, vectors, units = scaled_eigen(gram(rows))
+    return Root.of_eigen(values, vectors, units) if len(values) and values[0] > SAFE else None
+
+
+def _of_tall(rows: Tensor, targets: Tensor, right: Root) -> White:
     target = right.up_rows(targets.mT @ rows)
     residual = targets - rows @ right.up(target.mT)
-    slack = _gram_slack(target, torch.linalg.vector_norm(targets)[None].square(), values)
-    return White(target, residual.square().sum(), Root.identity(len(target), target), right, slack)
+    slack = _gram_slack(target, torch.linalg.vector_norm(targets)[None].square(), right.energies)
+    return White(Root.identity(len(target), target), right, target, residual.square().sum(), slack)
 
 
 def _of_entries(data: Entries) -> White:
@@ -214,7 +270,7 @@ def _of_entries(data: Entries) -> White:
     left, right = Root.diagonal(rows / total), Root.diagonal(columns / total)
     constant = (data.values - means[data.rows, data.columns]).square().mean()
     target = left.down(means) * right.matrix
-    return White(target, constant, left, right, _sum_slack(target, constant))
+    return White(left, right, target, constant, _sum_slack(target, constant))
 
 
 def _sum_slack(target: Tensor, constant: Tensor) -> float:
@@ -242,7 +298,7 @@ def _of_measurements(data: Measurements, precision: float) -> White:
     # a second moment between (1 - off) and (1 + off) times the isotropic one
     off = float(torch.linalg.matrix_norm((second - identity).detach()) / scale.detach())
     slack = _sum_slack(target, constant) + 2 * off * float((constant + target.square().sum()).detach())
-    return White(target, constant, Root.identity(len(target), target), right, slack)
+    return White(Root.identity(len(target), target), right, target, constant, slack)
 
 
 def check_isotropic(data: Data) -> None:
@@ -259,13 +315,11 @@ def check_isotropic(data: Data) -> None:
         )
 
 
-def white_weights(data: Data) -> White:
+def white_weights(data: Data) -> Frame:
     """Coordinates of masks on the weights of the first layer: inputs rescaled, their correlations forgotten.
 
     One rate lambda on all weights penalizes lambda sum_k ||u_k||^2 ||D v_k||^2 with D = diag(E x_i^2)^(1/2)
-    (pal2020-thm4.1, corrected): as on the units of a network with uncorrelated inputs. The target plays no part.
+    (pal2020-thm4.1, corrected): as on the units of a network with uncorrelated inputs.
     """
     moments = Moments.of(data.to(torch.float64))
-    right = Root.diagonal(torch.diagonal(moments.xx))
-    left = Root.identity(len(moments.yx), moments.yx)
-    return White(right.up_rows(moments.yx), torch.trace(moments.yy), left, right)
+    return Frame(Root.identity(len(moments.yx), moments.yx), Root.diagonal(torch.diagonal(moments.xx)))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from droptics.checks import wants_derivative
 from droptics.linalg import psd_inverse_root, psd_root
-from droptics.linalg.scales import equilibrate, scaled_eigen
+from droptics.linalg.scales import equilibrate, is_diagonal, scaled_eigen
 
 EPS = torch.finfo(torch.float64).eps
 
@@ -55,31 +56,38 @@ class Root:
         derivative in the moment is wanted the root is symmetric in these units, differentiable at equal eigenvalues.
         """
         diagonal, varies = torch.diagonal(moment), wants_derivative(moment)
-        if not varies and torch.count_nonzero(moment) == torch.count_nonzero(diagonal):
+        if not varies and is_diagonal(moment):
             plain = bool((diagonal == 1).all())
             return Root.identity(len(moment), moment) if plain else Root.diagonal(diagonal)
+        level = 8 * len(moment) * rounding
         if varies:
             scaled, units = equilibrate((moment + moment.mT) / 2)
-            values, vectors = torch.linalg.eigh(scaled.detach())
+            values, vectors = torch.linalg.eigh(scaled)
+            if float(values[0]) > level:
+                known = values.detach()
+                return Root(units[:, None] * psd_root(scaled), psd_inverse_root(scaled) / units[:, None], known)
         else:
             values, vectors, units = scaled_eigen(moment)
-        level = 8 * len(values) * rounding
-        whole = float(values[0]) > level
-        if varies and whole:
-            return Root(units[:, None] * psd_root(scaled), psd_inverse_root(scaled) / units[:, None], values)
-        if varies:
-            values, vectors = torch.linalg.eigh(scaled)
-        null = None
-        if not whole:
-            kept = values.detach() > level
-            null = vectors[:, ~kept].detach() / units[:, None]
-            values, vectors = values[kept], torch.where(diagonal[:, None] > 0, vectors[:, kept], 0.0)
-        sizes = units[:, None] * values.sqrt()
-        return Root(vectors * sizes, vectors / sizes, values.detach(), null)
+            if values[0] > level:
+                return Root.of_eigen(values, vectors, units)
+        values, vectors, units = (torch.as_tensor(part) for part in (values, vectors, units))
+        kept = values.detach() > level
+        null = vectors[:, ~kept].detach() / units[:, None]
+        seen = torch.where(diagonal[:, None] > 0, vectors[:, kept], 0.0)
+        return replace(Root.of_eigen(values[kept], seen, units), null=null)
+
+    @staticmethod
+    def of_eigen(values: Any, vectors: Any, units: Any) -> Root:
+        """Root of diag(units) vectors diag(values) vectors^T diag(units), from tensors or from arrays of NumPy."""
+        sizes = units[:, None] * values**0.5
+        matrix, inverse, energies = (torch.as_tensor(part) for part in (vectors * sizes, vectors / sizes, values))
+        return Root(matrix, inverse, energies.detach())
 
     @property
     def singular(self) -> bool:
         """Whether some directions of the features have no energy."""
+        if self.plain:
+            return False
         if self.matrix.ndim == 1:
             return bool((self.matrix == 0).any())
         return self.matrix.shape[1] < self.matrix.shape[0]
