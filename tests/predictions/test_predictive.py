@@ -44,7 +44,7 @@ from droptics.penalties import (
 )
 from droptics.penalties.relu.criterion import relu_output_moments
 from droptics.predictions import predictive
-from droptics.predictions.deep_linear import _propagated, deep_covariance
+from droptics.predictions.deep_linear import deep_covariance, deep_variance
 
 LINEAR = {name: (model, data) for name, model, data in linear_pairs() if not isinstance(data, Moments)}
 TRIPLES = {
@@ -139,13 +139,22 @@ def test_a_family_with_a_head_of_its_own_for_every_example_states_the_same_rule(
 
 
 @pytest.mark.parametrize("mask_inputs", [False, True])
-def test_two_propagations_of_deep_networks_agree(mask_inputs):
+@pytest.mark.parametrize("correlated", [False, True])
+def test_two_propagations_of_deep_networks_agree(mask_inputs, correlated):
+    """Noise by its layer of origin, and E <- E + Cbar o (E + h h^T) at a mask, E <- W E W^T at a layer."""
     weights = [normal(5, INPUTS), normal(3, 5), normal(4, 3), normal(OUTPUTS, 4)]
     sizes = [INPUTS, 5, 3, 4] if mask_inputs else [5, 3, 4]
     masks = Product([Bernoulli(torch.linspace(0.05, 0.7, size).double(), size) for size in sizes])
+    if correlated:
+        masks = Product([*masks.laws[:-1], SlidingBlock(0.3, 4, 2)])
     model, inputs = DeepLinear(weights, mask_inputs), skewed_inputs()
-    other = _propagated(model, inputs, masks.laws)
-    close(deep_covariance(model, inputs, masks), other, 1e-14)
+    hidden, rest = (inputs, weights) if mask_inputs else (inputs @ weights[0].mT, weights[1:])
+    excess = inputs.new_zeros(())
+    for weight, law in zip(rest, masks.laws, strict=True):
+        excess = excess + law.characteristic * (excess + hidden.unsqueeze(-1) * hidden.unsqueeze(-2))
+        excess, hidden = weight @ excess @ weight.mT, hidden @ weight.mT
+    close(deep_covariance(model, inputs, masks), excess, 1e-14)
+    close(deep_variance(model, inputs, masks), torch.diagonal(excess, dim1=-2, dim2=-1), 1e-14)
     data = Sample(inputs, normal(7, OUTPUTS))
     traces = predictive(model, inputs, masks).variance.value.sum(-1)
     close(traces.mean(), sub_penalties(model, data, masks).sum(), 1e-13)

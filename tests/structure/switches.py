@@ -5,16 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-# Whether units are independent changes no answer outside of these rooms; below, it only chooses the faster way.
+# Whether units are independent changes no answer outside of these rooms, nor how it is computed.
 INDEPENDENT = {"masks", "spectra"}
-FASTER = {
-    "penalties/deep_linear.py": "small deep networks in NumPy",
-    "penalties/second_order.py": "curvatures along units instead of Hessians",
-    "penalties/relu/criterion.py": "copies of one unit are added up first",
-    "predictions/affine.py": "one product of matrices for a shared head",
-    "predictions/deep_linear.py": "noise that stays uncorrelated is a vector",
-    "training/objectives.py": "laws side by side say it of all",
-}
 # Which kind of closed form a law has is asked of `spectra.action`; of these laws nothing else may be asked there.
 KINDS = {"Block", "SlidingBlock", "Gaussian", "Discrete"}
 READINGS = {"envelopes", "equalization", "optima", "landscapes"}
@@ -42,9 +34,9 @@ def switches(package: Path) -> list[str]:
         name = path.relative_to(package)
         room = name.parts[0]
         for node in ast.walk(ast.parse(path.read_text())):
-            free = room in INDEPENDENT | {"papers"} or name.as_posix() in FASTER
+            free = room in INDEPENDENT | {"papers"}
             if not free and isinstance(node, ast.Attribute) and node.attr == "independent":
-                found.append(f"{name}: asks whether units are independent; use law.weigh, hadamard or correlate")
+                found.append(f"{name}: asks whether units are independent; use law.weigh, noise, hadamard or correlate")
             if name.as_posix() in OPEN and isinstance(node, ast.Name) and node.id in FAMILIES:
                 found.append(f"{name}: names {node.id}; register a rule for it")
             if room in READINGS and isinstance(node, ast.Name) and node.id in KINDS:

@@ -5,18 +5,13 @@ from pathlib import Path
 import pytest
 
 import droptics
-from structure.switches import FASTER, switches
+from structure.switches import switches
 
 PACKAGE = Path(droptics.__file__).parent
 
 
 def test_nobody_else_asks():
     assert switches(PACKAGE) == []
-
-
-def test_the_faster_ways_are_still_there():
-    for name in FASTER:
-        assert ".independent" in (PACKAGE / name).read_text() or "def independent" in (PACKAGE / name).read_text(), name
 
 
 @pytest.mark.parametrize(

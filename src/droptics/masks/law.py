@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator
-from typing import Protocol, final
+from typing import NamedTuple, Protocol, final
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.checks import as_array
 from droptics.errors import NoFiniteSupport
 from droptics.linalg import psd_eigen
@@ -32,6 +33,31 @@ class Gram(Protocol):
 
     def part(self, rows: slice, columns: slice) -> Tensor:
         """Some of its rows and columns, (..., rows, columns)."""
+
+
+class Noise(NamedTuple):
+    """The covariance N = Cbar o G that masks add to a layer; uncorrelated units keep its diagonal only.
+
+    Attributes:
+        variances: The diagonal, (..., units), or None.
+        entries: All of N, (..., units, units), or None.
+    """
+
+    variances: Tensor | None
+    entries: Tensor | None
+
+    def behind(self, weight: Tensor) -> Tensor:
+        """A N A^T for a map A (..., outputs, units)."""
+        if self.variances is None:
+            return weight @ self.entries @ weight.mT
+        return (weight * self.variances.unsqueeze(-2)) @ weight.mT
+
+    def variances_behind(self, weight: Tensor) -> Tensor:
+        """The diagonal of `behind` (..., examples, outputs), for one map (..., outputs, units) of all examples."""
+        if self.variances is None:
+            shared = weight.unsqueeze(-3)
+            return ((shared @ self.entries) * shared).sum(-1)
+        return self.variances @ weight.square().mT
 
 
 class MaskLaw(abc.ABC):
@@ -124,6 +150,17 @@ class MaskLaw(abc.ABC):
             return torch.diag_embed(self.relative_variance.to(moment) * diagonal)
         return self.characteristic.to(moment) * moment
 
+    def add_noise_(self, excess: Array, moment: Array, strengths: Array) -> None:
+        """excess += Cbar o (excess + moment), in place and in NumPy, whose calls on small matrices are cheaper.
+
+        strengths are `relative_variance`, which a caller has at hand.
+        """
+        if self.independent:
+            own = strengths.astype(excess.dtype) * (excess.diagonal() + moment.diagonal())
+            excess.ravel()[:: len(excess) + 1] += own
+        else:
+            excess += self.characteristic.numpy().astype(excess.dtype) * (excess + moment)
+
     def correlate(self, vectors: Tensor, heads: Tensor | None = None) -> Tensor:
         """Vectors (..., units) times Cbar; with heads W (outputs, units), times Cbar o W^T W."""
         if self.independent:
@@ -133,6 +170,30 @@ class MaskLaw(abc.ABC):
             return self._correlate_band(vectors, heads)
         matrix = self.characteristic.to(vectors)
         return vectors @ (matrix if heads is None else matrix * (heads.mT @ heads))
+
+    def noise(self, gram: Gram) -> Noise:
+        """Cbar o G, formed only as far as units are correlated."""
+        if self.independent:
+            energies = gram.energies()
+            return Noise(energies * self.relative_variance.to(energies), None)
+        entries = gram.part(slice(None), slice(None))
+        return Noise(None, entries * self.characteristic.to(entries))
+
+    @property
+    def noise_entries(self) -> int:
+        """How many numbers `noise` keeps of one matrix."""
+        return self.size if self.independent else self.size**2
+
+    def variances(self, features: Tensor, heads: Tensor) -> Tensor:
+        """sum_ij Cbar_ij a_i w_i a_j w_j, (..., examples, outputs), for features a (..., examples, units).
+
+        heads w are (..., examples or 1, outputs, units); a head of all examples under uncorrelated units is one more
+        product of matrices, (a o a) (lambda o w o w)^T, else it costs outputs units^2 per example.
+        """
+        if self.independent and heads.shape[-3] == 1:
+            return features.square() @ (heads.squeeze(-3).square() * self.relative_variance.to(heads)).mT
+        parts = features.unsqueeze(-2) * heads
+        return (self.correlate(parts) * parts).sum(-1)
 
     @property
     def _narrow(self) -> bool:

@@ -38,7 +38,7 @@ class Product(MaskLaw):
 
     @property
     def mean(self) -> Tensor:
-        return torch.cat([law.mean for law in self.laws])
+        return torch.cat([law.mean for law in self.laws], dim=-1)
 
     @property
     def covariance(self) -> Tensor:
@@ -56,7 +56,7 @@ class Product(MaskLaw):
 
     @property
     def relative_variance(self) -> Tensor:
-        return torch.cat([law.relative_variance for law in self.laws])
+        return torch.cat([law.relative_variance for law in self.laws], dim=-1)
 
     @property
     def reach(self) -> int:

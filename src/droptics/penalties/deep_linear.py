@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -67,17 +69,18 @@ def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[Tensor,
     difference of large numbers, also for tiny rates). O(depth width^3) instead of a sum over all pivot paths.
     """
     laws = layer_laws(model, masks)
-    strengths = [law.relative_variance for law in laws]
-    error = deferred(_deep_rounding, model, data, [strength.detach() for strength in strengths])
+    error = deferred(_deep_rounding, model, data, laws)
     # fewer examples than features: their outer product is never formed, only that of the first hidden layer
     wide = isinstance(data, Sample) and len(data) <= model.input_size and not model.mask_inputs
     start = _first_moment(model, data) if wide else input_moment(model, data)  # type: ignore[arg-type]
+    strengths = [law.relative_variance for law in laws]
     parts = [*model.weights, start, *strengths]
     tiny = all(part.shape[0] <= TINY and part.ndim < 3 for part in parts)
-    if masks.independent and start.device.type == "cpu" and tiny and not wants_derivative(*parts):
-        layers, rates = ([part.numpy() for part in group] for group in (model.weights, strengths))
+    if start.device.type == "cpu" and tiny and not wants_derivative(*parts):
+        layers = [part.numpy() for part in model.weights]
         before = [np.eye(model.input_size, dtype=layers[0].dtype)] if model.mask_inputs else []
-        return start.new_tensor(_tiny_penalty([*before, *layers], start.numpy(), rates, moved=wide)), error
+        known = [(law, strength.numpy()) for law, strength in zip(laws, strengths, strict=True)]
+        return start.new_tensor(_tiny_penalty([*before, *layers], start.numpy(), known, moved=wide)), error
     second, excess = start, None
     if model.mask_inputs:
         excess = laws[0].hadamard(second)
@@ -98,11 +101,11 @@ def _first_moment(model: DeepLinear, sample: Sample) -> Tensor:
     return hidden @ hidden.mT
 
 
-def _deep_rounding(model: DeepLinear, data: Data, strengths: list[Tensor]) -> Tensor:
+def _deep_rounding(model: DeepLinear, data: Data, laws: Sequence[MaskLaw]) -> Tensor:
     """Relative to the penalty of absolute weights, or more: |S_ij| <= p_i p_j and |D_ij| <= q_i q_j in every layer."""
     plain = input_scale(data).unsqueeze(-1)
     noisy = torch.zeros_like(plain)
-    rates = [strength.to(plain).unsqueeze(-1) for strength in strengths]
+    rates = [law.relative_variance.detach().to(plain).unsqueeze(-1) for law in laws]
     if model.mask_inputs:
         noisy = rates.pop(0).sqrt() * plain
     for weight, rate in zip(model.weights[:-1], rates, strict=True):
@@ -112,18 +115,18 @@ def _deep_rounding(model: DeepLinear, data: Data, strengths: list[Tensor]) -> Te
     return (roundings(model, data) + 2 * sum(model.layer_units)) * torch.finfo(model.dtype).eps / 2 * scale
 
 
-def _tiny_penalty(layers: list[Array], second: Array, strengths: list[Array], moved: bool) -> float:
+def _tiny_penalty(layers: list[Array], second: Array, laws: list[tuple[MaskLaw, Array]], moved: bool) -> float:
     """The propagation of `deep_penalty` in NumPy, whose calls on small arrays are much cheaper.
 
-    One network with independent units; `layers` stand between the inputs of the first mask and the outputs, and
+    One network, every law with its relative variances; `layers` stand between the inputs of the first mask and the outputs, and
     `moved` says that `second` is behind the first of them already.
     """
     excess = np.zeros((len(layers[0][0]),) * 2, second.dtype)
-    for weight, strength in zip(layers[:-1], strengths, strict=True):
+    for weight, (law, strengths) in zip(layers[:-1], laws, strict=True):
         second = second if moved else weight @ second @ weight.T
         moved = False
         excess = weight @ excess @ weight.T
-        excess.ravel()[:: len(excess) + 1] += strength.astype(second.dtype) * (second.diagonal() + excess.diagonal())
+        law.add_noise_(excess, second, strengths)
     return float(np.vdot(layers[-1] @ excess, layers[-1]))
 
 

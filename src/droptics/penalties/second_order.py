@@ -125,21 +125,35 @@ def _twice_backward(function: Callable[[Tensor], Tensor], point: Tensor, directi
 
 
 def _last_layer(model: LastLayer, sample: Sample, masks: MaskLaw, loss: Loss) -> Approximation:
-    """1/2 E_x sum_ij Cbar_ij a_i a_j w_i^T H(x) w_j with H the Hessian of the loss in the outputs."""
-    features = model.features(sample.inputs)
-    weight = model.head.weight
-    outputs = torch.nn.functional.linear(features, weight, model.head.bias)
-    how = f"{type(loss).__name__} Hessian on the last layer"
-    if masks.independent:
-        energies = features.square() * loss.curvatures(outputs, sample.targets, weight)
-        per_example = energies @ masks.relative_variance.to(energies)
-        return Approximation(0.5 * average(per_example, sample.weights), how, 1)
-    hessian = loss.hessian(outputs, sample.targets)
-    characteristic = masks.characteristic.to(weight)
-    step = max(1, CHUNK_ELEMENTS // weight.numel())
-    parts = []
-    for start in range(0, len(sample), step):
-        contributions = features[start : start + step, None, :] * weight
-        spread = contributions @ characteristic @ contributions.mT
-        parts.append((hessian[start : start + step] * spread).sum((-2, -1)))
-    return Approximation(0.5 * average(torch.cat(parts), sample.weights), how, 1)
+    """1/2 sum_ij Cbar_ij G_ij with G_ij = E_x a_i a_j w_i^T H(x) w_j and H the Hessian of the loss in the outputs."""
+    value = 0.5 * masks.weigh(_Curvature(model, sample, loss, model.features(sample.inputs)))
+    return Approximation(value, f"{type(loss).__name__} Hessian on the last layer", 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Curvature:
+    """Mean curvature of the loss in the multipliers of a last layer, formed only as far as a law asks for it."""
+
+    model: LastLayer
+    sample: Sample
+    loss: Loss
+    features: Tensor
+
+    def energies(self) -> Tensor:
+        curvatures = self.loss.curvatures(self._outputs(), self.sample.targets, self.model.head.weight)
+        return average((self.features.square() * curvatures).mT, self.sample.weights)
+
+    def part(self, rows: slice, columns: slice) -> Tensor:
+        weight = self.model.head.weight
+        hessian = self.loss.hessian(self._outputs(), self.sample.targets) * self.sample.shares[:, None, None]
+        step = max(1, CHUNK_ELEMENTS // weight.numel())
+        total = weight.new_zeros(())
+        for start in range(0, len(self.sample), step):
+            some = slice(start, start + step)
+            contributions = self.features[some, None, :] * weight
+            left, right = contributions[..., rows], hessian[some] @ contributions[..., columns]
+            total = total + left.flatten(0, 1).mT @ right.flatten(0, 1)
+        return total
+
+    def _outputs(self) -> Tensor:
+        return torch.nn.functional.linear(self.features, self.model.head.weight, self.model.head.bias)

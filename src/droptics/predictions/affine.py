@@ -37,38 +37,35 @@ class Affine:
         check_fields(self)
 
     def variance(self) -> Tensor:
-        """Diagonal of `covariance`, (..., examples, outputs); one more product of matrices for independent units.
-
-        Independent units with a shared head: (a o a) (lambda o W o W)^T. Any law: outputs units^2 per example.
-        """
+        """Diagonal of `covariance`, (..., examples, outputs), at the cost of `MaskLaw.variances`."""
         if self.units is None or self.law is None:
             return torch.zeros_like(self.center)
-        features, head = self.units
-        if self.law.independent and head.shape[-3] == 1:
-            strength = self.law.relative_variance.to(head)
-            return features.square() @ (head.squeeze(-3).square() * strength).mT
-        law = self.law
-        return _by_examples(self.units, lambda part: (law.correlate(part) * part).sum(-1))
+        return _by_examples(self.units, self.law.variances)
 
     def covariance(self) -> Tensor:
         """Covariance of the outputs of every example, (..., examples, outputs, outputs)."""
         if self.units is None or self.law is None:
             return torch.diag_embed(torch.zeros_like(self.center))
         law = self.law
-        return _by_examples(self.units, lambda part: law.correlate(part) @ part.mT)
+
+        def spread(features: Tensor, head: Tensor) -> Tensor:
+            parts = features.unsqueeze(-2) * head
+            return law.correlate(parts) @ parts.mT
+
+        return _by_examples(self.units, spread)
 
 
-def _by_examples(units: UnitOutputs, call: Callable[[Tensor], Tensor]) -> Tensor:
-    """A function of the contributions (..., examples, outputs, units), some examples at a time; joined again."""
+def _by_examples(units: UnitOutputs, call: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """A function of features and heads, some examples at a time; joined again."""
     features, head = units
     examples = features.shape[-2]
     size = head.shape[-2] * features.shape[-1] * max(features.shape[:-2].numel(), head.shape[:-3].numel(), 1)
     step = max(1, CHUNK_ELEMENTS // max(size, 1))
     if examples <= step:
-        return call(units.contributions)
+        return call(features, head)
     parts = []
     for start in range(0, examples, step):
         own = head if head.shape[-3] == 1 else head[..., start : start + step, :, :]
-        parts.append(call(features[..., start : start + step, :].unsqueeze(-2) * own))
+        parts.append(call(features[..., start : start + step, :], own))
     # the examples come right after the leading dimensions, whatever the call leaves behind them
     return torch.cat(parts, dim=max(features.ndim - 2, head.ndim - 3))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from droptics.masks import MaskLaw
+from droptics.masks.law import Noise
 from droptics.models import DeepLinear
 from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.evaluation import CHUNK_ELEMENTS
@@ -18,68 +20,53 @@ def deep_variance(model: DeepLinear, inputs: Tensor, masks: MaskLaw) -> Tensor:
 
     With independent units a mask injects uncorrelated noise: n_l = lambda_l o (h_l^2 + sum_{m<l} (A_lm o A_lm) n_m)
     at layer l, A_lm the map from layer m to it, and the variance is sum_m (A_m o A_m) n_m. Only non-negative terms are
-    added, so that small rates lose no digits. O(examples depth^2 width^2) and once depth^2 width^3.
+    added, so that small rates lose no digits. O(examples depth^2 width^2) and once depth^2 width^3; examples times
+    depth^2 width^3 for correlated units.
     """
-    laws = layer_laws(model, masks)
-    if not all(law.independent for law in laws):
-        return torch.diagonal(deep_covariance(model, inputs, masks), dim1=-2, dim2=-1)
-    noises, tails = _injected(model, inputs, laws)
-    total = noises[0] @ tails[0].square().mT
-    for noise, tail in zip(noises[1:], tails[1:], strict=True):
-        total = total + noise @ tail.square().mT
-    return total
+    return _at_the_end(model, inputs, layer_laws(model, masks), Noise.variances_behind, -2)
 
 
 def deep_covariance(model: DeepLinear, inputs: Tensor, masks: MaskLaw) -> Tensor:
     """Covariance of the outputs of every example, (..., examples, outputs, outputs).
 
-    Independent units: sum_m A_m diag(n_m) A_m^T. Any law per layer: E <- E + Cbar o (E + h h^T) at a mask,
-    E <- W E W^T and h <- W h at a layer, which costs examples depth width^3.
+    sum_m A_m N_m A_m^T with N_m = Cbar_m o (h_m h_m^T + sum_{l<m} A_ml N_l A_ml^T), the noise that layer m injects: its
+    diagonal alone where units are independent. Cost: examples depth^2 width^3.
     """
-    laws = layer_laws(model, masks)
-    if not all(law.independent for law in laws):
-        return _propagated(model, inputs, laws)
-    noises, tails = _injected(model, inputs, laws)
-    parts = [
-        (tail.unsqueeze(-3) * noise.unsqueeze(-2)) @ tail.unsqueeze(-3).mT
-        for noise, tail in zip(noises, tails, strict=True)
-    ]
-    return torch.stack(torch.broadcast_tensors(*parts)).sum(0)
+    return _at_the_end(model, inputs, layer_laws(model, masks), _behind, -3)
 
 
-def _injected(model: DeepLinear, inputs: Tensor, laws: Sequence[MaskLaw]) -> tuple[list[Tensor], list[Tensor]]:
-    """Variances that every site injects (..., examples, width) and the map from it to the outputs."""
-    weights = list(model.weights)
-    hidden = inputs
-    noises: list[Tensor] = []
-    tails: list[Tensor] = []
-    if not model.mask_inputs:
-        hidden = hidden @ weights.pop(0).mT
-    for weight, law in zip(weights, laws, strict=True):
-        energies = hidden.square()
-        for noise, tail in zip(noises, tails, strict=True):
-            energies = energies + noise @ tail.square().mT
-        noises.append(law.relative_variance.to(hidden) * energies)
-        tails = [*(weight @ tail for tail in tails), weight]
-        hidden = hidden @ weight.mT
-    return noises, tails
+@dataclass(frozen=True, eq=False)
+class _Moment:
+    """Second moment of a layer: its value h (..., examples, width), and the noise of earlier layers by its map."""
+
+    hidden: Tensor
+    injected: Sequence[tuple[Noise, Tensor]]
+
+    def energies(self) -> Tensor:
+        return self.hidden.square() + sum(noise.variances_behind(tail) for noise, tail in self.injected)
+
+    def part(self, rows: slice, columns: slice) -> Tensor:
+        whole = self.hidden.unsqueeze(-1) * self.hidden.unsqueeze(-2)
+        return (whole + sum(_behind(noise, tail) for noise, tail in self.injected))[..., rows, columns]
 
 
-def _propagated(model: DeepLinear, inputs: Tensor, laws: Sequence[MaskLaw]) -> Tensor:
-    width = max(model.input_size, *model.hidden_sizes)
-    step = max(1, CHUNK_ELEMENTS // (width**2 * max(model.batch_shape.numel(), 1)))
+def _behind(noise: Noise, tail: Tensor) -> Tensor:
+    return noise.behind(tail.unsqueeze(-3))
+
+
+def _at_the_end(
+    model: DeepLinear, inputs: Tensor, laws: Sequence[MaskLaw], read: Callable[[Noise, Tensor], Tensor], examples: int
+) -> Tensor:
+    """What a reading of the noise adds up to at the outputs, some examples at a time, joined in their dimension."""
+    entries = max(law.noise_entries for law in laws) * max(model.batch_shape.numel(), 1)
     parts = []
-    for some in inputs.split(step):
+    for hidden in inputs.split(max(1, CHUNK_ELEMENTS // entries)):
         weights = list(model.weights)
-        hidden = some
-        if not model.mask_inputs:
-            hidden = hidden @ weights.pop(0).mT
-        excess: Tensor | None = None
+        moment = _Moment(hidden if model.mask_inputs else hidden @ weights.pop(0).mT, ())
         for weight, law in zip(weights, laws, strict=True):
-            second = hidden.unsqueeze(-1) * hidden.unsqueeze(-2)
-            noise = law.hadamard(second if excess is None else second + excess)
-            excess = weight.unsqueeze(-3) @ (noise if excess is None else excess + noise) @ weight.unsqueeze(-3).mT
-            hidden = hidden @ weight.mT
-        assert excess is not None
-        parts.append(excess)
-    return torch.cat(parts, dim=-3)
+            noise = law.noise(moment)
+            injected = [*((earlier, weight @ tail) for earlier, tail in moment.injected), (noise, weight)]
+            moment = _Moment(moment.hidden @ weight.mT, injected)
+        first, *others = (read(noise, tail) for noise, tail in moment.injected)
+        parts.append(sum(others, first))
+    return torch.cat(parts, dim=examples)

@@ -12,12 +12,13 @@ from torch import Tensor
 from droptics.data import Data, Moments, Sample
 from droptics.losses import Squared
 from droptics.masks import MaskLaw, Product
+from droptics.masks.stacked import Stacked
 from droptics.models import Autoencoder, Model, TwoLayerLinear
 from droptics.penalties.evaluation import data_inputs, data_targets, data_weights
 from droptics.training.draws import Draws
 from droptics.training.exact import gradient_rule
 from droptics.training.kernels import run_kernel
-from droptics.training.objectives import Dropout, Objective, Penalized, Plain, Stacked, StepData
+from droptics.training.objectives import Dropout, Objective, Penalized, Plain, StepData
 from droptics.training.settings import Settings
 from droptics.training.trainees import Trainee, rebuild, trainee_rule
 
@@ -242,20 +243,8 @@ def stacked(laws: tuple[MaskLaw, ...], lead: bool) -> MaskLaw | None:
         raise ValueError(f"masks holds {len(laws)} laws but the model has no leading dimension of runs")
     if all(isinstance(law, Product) for law in laws):
         layers = zip(*(law.laws for law in laws if isinstance(law, Product)), strict=True)
-        return _StackedProduct([Stacked(layer) for layer in layers])
+        return Product([Stacked(layer) for layer in layers])
     return Stacked(laws)
-
-
-class _StackedProduct(Product):
-    """Products side by side: every layer is stacked, and layers are put together along the last dimension."""
-
-    @property
-    def mean(self) -> Tensor:
-        return torch.cat([law.mean for law in self.laws], dim=-1)
-
-    @property
-    def relative_variance(self) -> Tensor:
-        return torch.cat([law.relative_variance for law in self.laws], dim=-1)
 
 
 def single_sample(model: Model, data: Data, objective: Objective, settings: Settings) -> bool:

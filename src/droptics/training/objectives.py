@@ -180,40 +180,6 @@ class Adversarial(Objective):
         return f"Adversarial({self.threat!r}, {self.method!r}, {type(self.loss).__name__})"
 
 
-class Stacked(MaskLaw):
-    """Laws of equal size side by side, one per run: moments carry a leading dimension, penalties broadcast over it."""
-
-    def __init__(self, members: Sequence[MaskLaw]) -> None:
-        self._members = tuple(members)
-
-    @property
-    def size(self) -> int:
-        return self._members[0].size
-
-    @property
-    def mean(self) -> Tensor:
-        return torch.stack([law.mean for law in self._members])
-
-    @property
-    def covariance(self) -> Tensor:
-        return torch.stack([law.covariance for law in self._members])
-
-    @property
-    def independent(self) -> bool:
-        return all(law.independent for law in self._members)
-
-    @property
-    def characteristic(self) -> Tensor:
-        return torch.stack([law.characteristic for law in self._members])
-
-    @property
-    def relative_variance(self) -> Tensor:
-        return torch.stack([law.relative_variance for law in self._members])
-
-    def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        raise ValueError("each run draws from its own law; sample from one of them")
-
-
 def mean_loss(loss: Loss, outputs: Tensor, batch: StepData) -> Tensor:
     """(Weighted) mean over the examples of a batch, one number per run; targets may differ between runs."""
     targets = batch.targets

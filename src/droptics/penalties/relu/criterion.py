@@ -311,12 +311,8 @@ class _Plan:
         mean, second = moments[:units], moments[units:].reshape(units, units)
         summed = sum_copies(self.last_weight, self.members, units)
         covariance = summed @ (second - torch.outer(mean, mean)) @ summed.mT
-        if self.last_law.independent:
-            strength = self.last_law.relative_variance.cpu() * torch.diagonal(second)[self.members]
-            covariance = covariance + (self.last_weight * strength) @ self.last_weight.mT
-        else:
-            spread = self.last_law.characteristic.cpu() * second
-            covariance = covariance + self.last_weight @ spread @ self.last_weight.mT
+        spread = self.last_law.hadamard(second[self.members][:, self.members])
+        covariance = covariance + self.last_weight @ spread @ self.last_weight.mT
         center = summed @ mean + self.biases[-1]
         return center.to(self.device, self.dtype), covariance.to(self.device, self.dtype)
 
@@ -335,12 +331,8 @@ class _Plan:
         mean, second = moments[:units], moments[units:].reshape(units, units)
         offset = self.biases[-1] - target
         summed = sum_copies(self.last_weight, self.members, units)
-        quadratic = summed.mT @ summed
-        if self.last_law.independent:
-            energies = self.last_weight.square().sum(0) * self.last_law.relative_variance.cpu()
-            quadratic = quadratic + torch.diag(sum_copies(energies, self.members, units))
-        else:
-            quadratic = quadratic + self.last_law.characteristic.cpu() * (self.last_weight.mT @ self.last_weight)
+        noise = sum_copies(self.last_law.hadamard(self.last_weight.mT @ self.last_weight), self.members, units)
+        quadratic = summed.mT @ summed + sum_copies(noise.mT, self.members, units)
         output = summed @ hidden
         added = 2 * (offset @ (summed @ (mean - hidden))) + (quadratic * second).sum() - output.square().sum()
         return torch.stack([(output + offset).square().sum(), added])
