@@ -339,12 +339,12 @@ def test_products_that_are_not_those_of_a_map_are_refused(factor, dtype, allowed
     least = least_value(operator.energy, values, kept.numpy(), penalty)
     close(operator.energy, matrix.double().square().sum(), relative=1e-6)
     for share in (0.0, 0.5):
-        found = _answer(operator, run.ritz(), kept, acting, least + share * allowed * operator.energy, run.steps, 1e-12)
+        found = _answer(operator, run.ritz(), kept, law, least + share * allowed * operator.energy, run.steps, 1e-12)
         assert (found.rank, found.tolerance, found.scale) == (len(kept), allowed, operator.energy)
         close(found.objective, least, relative=allowed / 10, scale=operator.energy)
         assert found.method.startswith("block Krylov, 1 steps")
     with pytest.raises(CertificateError, match="the products are not M"):
-        _answer(operator, run.ritz(), kept, acting, least + 2 * allowed * operator.energy, run.steps, 1e-12)
+        _answer(operator, run.ritz(), kept, law, least + 2 * allowed * operator.energy, run.steps, 1e-12)
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-12, 1e-3])

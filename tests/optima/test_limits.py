@@ -199,7 +199,7 @@ def test_maps_that_cannot_be_decomposed():
         optimum_of_map(torch.full((3, 3), 1e200, dtype=torch.float64), masks)
     with pytest.raises(ValueError, match="matrix must be floating point"):
         optimum_of_map(torch.ones(3, 3, dtype=torch.long), masks)
-    with pytest.raises(NoClosedForm, match="needs independent units, got Block"):
+    with pytest.raises(NoClosedForm, match="independent units only"):
         optimum_of_map(normal(3, 3), Block(0.3, 4, 2))
 
 

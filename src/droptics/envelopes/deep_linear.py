@@ -30,7 +30,7 @@ from droptics.models import DeepLinear
 from droptics.penalties.closed_form import input_moment
 from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.rounding import deferred
-from droptics.spectra import OneRate, action
+from droptics.spectra import action
 from droptics.spectra.roots import Root
 from droptics.transforms import opaque
 
@@ -39,13 +39,14 @@ MAX_SWEEPS = 20_000
 
 def exact_strengths(laws: tuple[MaskLaw, ...]) -> Tensor:
     """lambda_i / width_i of layers whose units are independent with one rate; refuses other laws."""
-    acting = [action(law) for law in laws]
-    for position, layer in enumerate(acting):
-        if not isinstance(layer, OneRate):
+    for position, law in enumerate(laws):
+        try:
+            _ = action(law).one_rate
+        except NoClosedForm:
             raise NoClosedForm(
                 f"the exact induced penalty of DeepLinear needs independent units with one rate per layer; "
-                f"layer {position} has {type(laws[position]).__name__} with other rates; use certify for a lower bound"
-            )
+                f"layer {position} has {type(law).__name__} with other rates; use certify for a lower bound"
+            ) from None
     return torch.stack([law.relative_variance.mean() / law.size for law in laws])
 
 

@@ -16,7 +16,7 @@ from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, Connections, Model
 from droptics.models.two_layer import Factors
 from droptics.penalties.rounding import deferred
-from droptics.spectra import Action, OneRate, UnequalRates, action
+from droptics.spectra import Action, OneRate, action
 from droptics.spectra.coordinates import Frame, check_isotropic, frame, white_weights
 
 
@@ -40,10 +40,8 @@ def _(model: Autoencoder, data: Data, masks: MaskLaw) -> tuple[Frame, Action]:
 @white_form.register
 def _(model: Connections, data: Data, masks: MaskLaw) -> tuple[Frame, Action]:
     """One rate on all weights acts like that rate on the hidden units."""
-    weights = action(masks)
-    if not isinstance(weights, OneRate):
-        raise NoClosedForm("the induced penalty of Connections is known for independent weights with one rate only")
-    return white_weights(data), OneRate(weights.strengths[:1].expand(model.width), weights.rate)
+    rate = action(masks).one_rate
+    return white_weights(data), OneRate(masks.relative_variance[:1].expand(model.width), rate)
 
 
 def _read(model: Model, data: Data, white: Frame, masks: MaskLaw) -> tuple[Tensor, Error]:
@@ -68,13 +66,9 @@ def _(model: Factors, data: Data, masks: MaskLaw) -> Value:
 @induced_rule.register
 def _(model: Autoencoder, data: Data, masks: MaskLaw) -> Value:
     white, acting = white_form(model, data, masks)
-    if not isinstance(acting, UnequalRates):
-        raise NoClosedForm(
-            f"the induced penalty of a tied network under {type(masks).__name__} is not known; "
-            "use model.untied, or a law with independent units"
-        )
+    tied = acting.tied
     spectrum, error = _read(model, data, white, masks)
-    return acting.value(spectrum).to(model.dtype), acting.words, error
+    return tied.value(spectrum).to(model.dtype), tied.words, error
 
 
 @envelope_rule.register(Factors)

@@ -9,11 +9,10 @@ from droptics.data import Data
 from droptics.envelopes.two_layer import white_form
 from droptics.equalization.equalization import equalize_rule
 from droptics.errors import NoClosedForm
-from droptics.linalg import equalize_columns
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder
 from droptics.models.two_layer import Factors
-from droptics.spectra import OneRate, UnequalRates, action
+from droptics.spectra import action
 from droptics.spectra.coordinates import check_isotropic
 
 
@@ -37,15 +36,7 @@ def _(model: Factors, data: Data, masks: MaskLaw) -> Factors:
 def _(model: Autoencoder, data: Data, masks: MaskLaw) -> Autoencoder:
     """U Q with equal columns, or with shares that suit unequal rates: U U^T stays (mianjy2018-thm2.2)."""
     check_isotropic(data)
-    acting = action(masks)
-    if not isinstance(acting, UnequalRates):
-        raise NoClosedForm(f"no equalized tied network is known under {type(masks).__name__}; use Bernoulli")
-    if isinstance(acting, OneRate):  # of a batch too, and by a rotation that needs no spectrum
-        return type(model)(equalize_columns(model.U)[0])
-    if model.U.ndim != 2:
-        raise ValueError("model must be one network for unequal rates, got a batch; equalize its members one by one")
-    left, values, _ = torch.linalg.svd(model.U, full_matrices=False)
-    return type(model)(acting.spread(left, values.square(), left)[0])
+    return type(model)(action(masks).equalize_tied(model.U))
 
 
 def _restore(U: Tensor, V: Tensor, wanted: Tensor, precision: float) -> tuple[Tensor, Tensor]:

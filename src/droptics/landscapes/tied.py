@@ -16,7 +16,7 @@ from droptics.landscapes.inspection import Inspection, inspect
 from droptics.linalg import equalize_columns
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, Model
-from droptics.spectra import OneRate, action
+from droptics.spectra import action
 from droptics.spectra.coordinates import check_isotropic
 
 Group = tuple[int, tuple[int, ...]]
@@ -74,11 +74,8 @@ def critical_points(family: type[Model], data: Data, masks: MaskLaw, limit: Coun
         name = getattr(family, "__name__", family)
         raise NoClosedForm(f"all critical points are known for Autoencoder, not for {name}; inspect one model instead")
     moments = Moments.of(data)
-    acting = action(masks)
-    if not isinstance(acting, OneRate):
-        raise NoClosedForm("all critical points are known for independent units with one rate, such as Bernoulli")
+    strength = action(masks).one_rate
     check_isotropic(moments)
-    strength = acting.rate
     scale = float(moments.xx.diagonal().mean())
     values, vectors = torch.linalg.eigh((moments.yx + moments.yx.mT).double() / (2 * scale))
     values, vectors = values.flip(0), vectors.flip(1)

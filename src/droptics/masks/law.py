@@ -39,25 +39,25 @@ class Noise(NamedTuple):
     """The covariance N = Cbar o G that masks add to a layer; uncorrelated units keep its diagonal only.
 
     Attributes:
-        variances: The diagonal, (..., units), or None.
-        entries: All of N, (..., units, units), or None.
+        entries: N (..., units, units), or its diagonal (..., units).
+        diagonal: Which of the two.
     """
 
-    variances: Tensor | None
-    entries: Tensor | None
+    entries: Tensor
+    diagonal: bool
 
     def behind(self, weight: Tensor) -> Tensor:
         """A N A^T for a map A (..., outputs, units)."""
-        if self.variances is None:
-            return weight @ self.entries @ weight.mT
-        return (weight * self.variances.unsqueeze(-2)) @ weight.mT
+        if self.diagonal:
+            return (weight * self.entries.unsqueeze(-2)) @ weight.mT
+        return weight @ self.entries @ weight.mT
 
     def variances_behind(self, weight: Tensor) -> Tensor:
         """The diagonal of `behind` (..., examples, outputs), for one map (..., outputs, units) of all examples."""
-        if self.variances is None:
-            shared = weight.unsqueeze(-3)
-            return ((shared @ self.entries) * shared).sum(-1)
-        return self.variances @ weight.square().mT
+        if self.diagonal:
+            return self.entries @ weight.square().mT
+        shared = weight.unsqueeze(-3)
+        return ((shared @ self.entries) * shared).sum(-1)
 
 
 class MaskLaw(abc.ABC):
@@ -151,9 +151,9 @@ class MaskLaw(abc.ABC):
         return self.characteristic.to(moment) * moment
 
     def add_noise_(self, excess: Array, moment: Array, strengths: Array) -> None:
-        """excess += Cbar o (excess + moment), in place and in NumPy, whose calls on small matrices are cheaper.
+        """Make the excess E of a second moment M into E + Cbar o (E + M), in NumPy: cheaper for small matrices.
 
-        strengths are `relative_variance`, which a caller has at hand.
+        strengths are `relative_variance`, which the caller has at hand.
         """
         if self.independent:
             own = strengths.astype(excess.dtype) * (excess.diagonal() + moment.diagonal())
@@ -175,9 +175,9 @@ class MaskLaw(abc.ABC):
         """Cbar o G, formed only as far as units are correlated."""
         if self.independent:
             energies = gram.energies()
-            return Noise(energies * self.relative_variance.to(energies), None)
+            return Noise(energies * self.relative_variance.to(energies), True)
         entries = gram.part(slice(None), slice(None))
-        return Noise(None, entries * self.characteristic.to(entries))
+        return Noise(entries * self.characteristic.to(entries), False)
 
     @property
     def noise_entries(self) -> int:

@@ -26,7 +26,7 @@ from droptics.masks import MaskLaw
 from droptics.models import Connections
 from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
-from droptics.spectra import OneRate, UnequalRates, action
+from droptics.spectra import action
 from droptics.spectra.coordinates import whiten
 from droptics.spectra.roots import EPS
 
@@ -114,13 +114,12 @@ def connections_optimum(family: type[Connections], data: Data, masks: MaskLaw) -
     """
     moments, target, correlation, inverse = _scaled(data)
     inputs = len(inverse)
-    weights = action(masks)
-    if not isinstance(weights, OneRate) or masks.size % inputs:
+    if masks.size % inputs:
         raise NoClosedForm(
-            f"the optimum of Connections needs one independent coin of one rate per weight, got "
-            f"{type(masks).__name__} of size {masks.size} for {inputs} inputs; use Bernoulli(drop, {inputs} * width)"
+            f"the optimum of Connections needs one coin per weight, got {type(masks).__name__} of size {masks.size} "
+            f"for {inputs} inputs; use Bernoulli(drop, {inputs} * width)"
         )
-    width, strength = masks.size // inputs, weights.rate
+    width, strength = masks.size // inputs, action(masks).one_rate
     total = float(torch.trace(moments.yy))
     bound, solution = _without_masks(data, width)
     if strength > 0:
@@ -147,8 +146,7 @@ def connections_optimum(family: type[Connections], data: Data, masks: MaskLaw) -
 def _(model: Connections, data: Data, masks: MaskLaw) -> tuple[float, str]:
     """The convex bound; unequal rates count like the smallest, correlated laws like none."""
     bound, _ = _without_masks(data, model.width)
-    weights = action(masks)
-    least = float(weights.strengths.min()) if isinstance(weights, UnequalRates) else 0.0
+    least = action(masks).least_rate
     if least > 0:
         moments, target, correlation, _ = _scaled(data)
         beta = least / model.width

@@ -12,13 +12,13 @@ import torch
 from droptics.arguments import Count, NonNegative, Seed, check_arguments
 from droptics.arrays import Array
 from droptics.checks import as_float_tensor
-from droptics.errors import CertificateError, NoClosedForm
+from droptics.errors import CertificateError
 from droptics.linalg.krylov import Krylov, Operator, Ritz, upper_values
 from droptics.masks import MaskLaw
 from droptics.models import TwoLayerLinear
 from droptics.optima.optimum import Optimum, check_certified, rounding
 from droptics.optima.two_layer import best_factors, value_of_factors
-from droptics.spectra import UnequalRates, action
+from droptics.spectra import Action, action
 from droptics.spectra.decomposition import kept_values, least_value
 from droptics.spectra.roots import EPS
 
@@ -55,8 +55,7 @@ def optimum_of_map(
     """
     check_arguments(optimum_of_map, locals())
     acting = action(masks)
-    if not isinstance(acting, UnequalRates):
-        raise NoClosedForm(f"optimum_of_map needs independent units, got {type(masks).__name__}; use optimum instead")
+    _ = acting.cutoff  # laws without one are refused before any product
     if isinstance(matrix, np.ndarray):
         matrix = torch.from_numpy(np.ascontiguousarray(matrix))
     if isinstance(matrix, torch.Tensor) and (matrix.ndim != 2 or matrix.device.type == "meta"):
@@ -88,12 +87,12 @@ def optimum_of_map(
             if done or found - best <= aim:
                 break
         check = max(check + 1, int(1.2 * check))
-    answer = _answer(operator, ritz, kept, acting, best, run.steps, tolerance)
+    answer = _answer(operator, ritz, kept, masks, best, run.steps, tolerance)
     U, V = answer.model.tensors
     return replace(answer, model=TwoLayerLinear(V, U)) if tall else answer
 
 
-def _dense(matrix: torch.Tensor, acting: UnequalRates, masks: MaskLaw) -> Optimum:
+def _dense(matrix: torch.Tensor, acting: Action, masks: MaskLaw) -> Optimum:
     dtype, matrix = matrix.dtype, matrix.detach()
     energy = (
         float(torch.linalg.vector_norm(matrix, dtype=torch.float64)) ** 2 if matrix.is_floating_point() else math.nan
@@ -109,19 +108,13 @@ def _dense(matrix: torch.Tensor, acting: UnequalRates, masks: MaskLaw) -> Optimu
     return check_certified(Optimum(model, objective, bound, rank, acting.claim, energy, rounding(dtype), method))
 
 
-def _quadratic(U: torch.Tensor, V: torch.Tensor, acting: UnequalRates) -> float:
-    """||U V^T||^2 + penalty."""
-    products = (U.mT @ U) * (V.mT @ V)
-    return float(products.sum() + acting.strengths.detach().to(U) @ products.diagonal())
-
-
-def _least(acting: UnequalRates, values: Array, energy: float) -> tuple[torch.Tensor, float]:
+def _least(acting: Action, values: Array, energy: float) -> tuple[torch.Tensor, float]:
     """What is kept of a spectrum, and the least of ||T - A||^2 + penalty."""
     kept, penalty = kept_values(acting, torch.from_numpy(values))
     return kept, least_value(energy, values, kept.numpy(), penalty)
 
 
-def _estimated(ritz: Ritz, acting: UnequalRates, found: float, energy: float) -> float:
+def _estimated(ritz: Ritz, acting: Action, found: float, energy: float) -> float:
     """The gap that a bound would give if the rest of the spectrum began at the next value of the basis."""
     kept, _ = _least(acting, ritz.values, energy)
     count = ritz.found()
@@ -129,30 +122,19 @@ def _estimated(ritz: Ritz, acting: UnequalRates, found: float, energy: float) ->
         return float("inf")
     # the test that follows leaves a margin of some per cent
     rest = 1.05 * float(ritz.values[count])
-    level = _level(ritz, kept, acting.size)
+    level = acting.cutoff(torch.from_numpy(ritz.values), kept)
     if rest >= level:
         return float("inf")
     return found - _least(acting, upper_values(ritz, count, rest, level, acting.size), energy)[1]
 
 
-def _level(ritz: Ritz, kept: torch.Tensor, width: int) -> float:
-    """Values below this one do not matter: the threshold, or the last kept value when the width is used up."""
-    rank = len(kept)
-    if rank == 0:
-        return float(ritz.values[0])
-    lowest = float(ritz.values[rank - 1])
-    if rank == width:
-        return lowest * (1 - 1e-6)
-    return min(lowest, lowest - float(kept[-1])) * (1 - 1e-9)
-
-
-def _bound(run: Krylov, ritz: Ritz, acting: UnequalRates, energy: float) -> float:
+def _bound(run: Krylov, ritz: Ritz, acting: Action, energy: float) -> float:
     """A lower bound on the criterion of every network of this width."""
     kept, least = _least(acting, ritz.values, energy)
     if ritz.complete:
         return least
     width = acting.size
-    sharp = _level(ritz, kept, width)
+    sharp = acting.cutoff(torch.from_numpy(ritz.values), kept)
     count = ritz.found()
     rest = run.rest_bound(ritz, count, 0.98 * sharp)
     levels = [rest * (1 + step) for step in (1e-3, 1e-2, 1e-1)]
@@ -165,16 +147,18 @@ def _answer(  # parameters: what the search found, once
     operator: Operator,
     ritz: Ritz,
     kept: torch.Tensor,
-    acting: UnequalRates,
+    masks: MaskLaw,
     bound: float,
     steps: int,
     tolerance: float,
 ) -> Optimum:
+    acting = action(masks)
     left, right = ritz.triples(len(kept))
     U, V = acting.spread(left, kept.to(ritz.basis), right)
+    products = (U.mT @ U) * (V.mT @ V)
     # <M, U V^T> = <M^T U, V>, and M^T Q was computed: no formula for the optimal value enters
     inner = float(((ritz.images @ (ritz.basis.mT @ U)) * V).sum())
-    objective = operator.energy - 2 * inner + _quadratic(U, V, acting)
+    objective = operator.energy - 2 * inner + float(products.sum() + masks.weigh(products).detach())
     method = f"block Krylov, {steps} steps; the bound holds with probability 1 - 1e-10 over the seed"
     allowed = max(tolerance, rounding(operator.dtype))
     # products are rounded in the precision of the operator

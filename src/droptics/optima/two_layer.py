@@ -22,12 +22,11 @@ from droptics.models import Autoencoder, Factorization, TwoLayerLinear
 from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
 from droptics.optima.stationary import alternate
-from droptics.spectra import Action, OneRate, UnequalRates, action
+from droptics.spectra import Action, OneRate, action
 from droptics.spectra.coordinates import White, check_isotropic, whiten
 from droptics.spectra.decomposition import kept_values, shrunk_svd
+from droptics.spectra.one_rate import TiedOneRate
 from droptics.spectra.roots import EPS
-
-ONE_RATE_TIED = "mianjy2018-thm2.4"
 
 
 def best_factors(target: Tensor, acting: Action, masks: MaskLaw) -> tuple[Tensor, Tensor, int, float, str]:
@@ -105,8 +104,8 @@ def factorization_optimum(family: type[Factorization], data: Data, masks: MaskLa
     return _solve(family, data, masks)
 
 
-def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, float, float, str]:
-    """Eigenvectors, kept eigenvalues, lower bound, size and claim of the tied problem on isotropic inputs.
+def _tied(data: Data, acting: Action) -> tuple[Tensor, Tensor, float, float]:
+    """Eigenvectors, kept eigenvalues, lower bound and size of the tied problem on isotropic inputs.
 
     With E x x^T >= (c - e) I the criterion is at least that of inputs of energy c - e, the skew part of E[y x^T] apart.
     """
@@ -118,13 +117,12 @@ def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, float, float, str
     scale = torch.diagonal(moments.xx).mean()
     if float(scale) == 0:
         nothing = moments.yx.new_zeros(len(moments.yx), 0)
-        return nothing, nothing[0], energy, energy, ONE_RATE_TIED
+        return nothing, nothing[0], energy, energy
     off = torch.linalg.matrix_norm(moments.xx - scale * torch.eye(len(moments.xx)).to(moments.xx))
     off = off + moments.rounding * scale * (len(moments.xx) if float(off) > 0 else 1)
     symmetric = (moments.yx + moments.yx.mT) / (2 * scale)
     values, vectors = torch.linalg.eigh(symmetric)
     values, vectors = values.flip(0), vectors.flip(1)
-    acting = action(masks)
     kept, penalty = kept_values(acting, values.cpu())
     shrunk, top = kept.to(values), values[: len(kept)]
     gain = float(scale * ((top.square() - (top - shrunk).square()).sum() - penalty))
@@ -133,8 +131,7 @@ def _tied(data: Data, masks: MaskLaw) -> tuple[Tensor, Tensor, float, float, str
     slack = gain * float(off / (scale - off)) + 4 * len(values) * EPS * size
     # entries of E[y x^T] off by rounding |y| |x_i| move the spectrum by sqrt(d) as much in norm
     slack += (len(values) ** 0.5 + 2) * moments.rounding * size
-    claim = ONE_RATE_TIED if isinstance(acting, OneRate) else acting.claim
-    return vectors[:, : len(kept)], shrunk, energy - gain - slack, size, claim
+    return vectors[:, : len(kept)], shrunk, energy - gain - slack, size
 
 
 @optimum_rule.register(Autoencoder)
@@ -147,14 +144,12 @@ def tied_optimum(family: type[Autoencoder], data: Data, masks: MaskLaw) -> Optim
     """
     if not isinstance(data, (Sample, Moments)):
         raise ValueError(f"data for Autoencoder must be Sample or Moments, got {type(data).__name__}")
-    acting = action(masks)
-    if not isinstance(acting, UnequalRates):
-        raise NoClosedForm(f"no tied optimum is known under {type(masks).__name__}; use TwoLayerLinear, or Bernoulli")
-    vectors, values, least, size, claim = _tied(data, masks)
+    acting = action(masks).tied
+    vectors, values, least, size = _tied(data, acting)
     columns, _ = acting.spread(vectors, values, vectors)
     model = family(columns.to(data.dtype))
     value = objective(model, data, masks)
-    return Optimum(model, value, least, len(values), claim, size, rounding(data.dtype))
+    return Optimum(model, value, least, len(values), acting.claim, size, rounding(data.dtype))
 
 
 @certify_bound.register(TwoLayerLinear)
@@ -165,13 +160,11 @@ def _(model: TwoLayerLinear | Factorization, data: Data, masks: MaskLaw) -> tupl
 
 @certify_bound.register
 def _(model: Autoencoder, data: Data, masks: MaskLaw) -> tuple[float, str]:
-    if isinstance(action(masks), UnequalRates):
-        try:
-            _, _, least, _, claim = _tied(data, masks)
-            return least, claim
-        except NoClosedForm:
-            pass  # anisotropic inputs: tied networks are among the untied ones, whose bound follows
-    return two_layer_bound(whiten(data), masks)
+    try:
+        acting = action(masks).tied
+        return _tied(data, acting)[2], acting.claim
+    except NoClosedForm:  # correlated units, anisotropic inputs: tied networks are among the untied ones
+        return two_layer_bound(whiten(data), masks)
 
 
 def two_layer_bound(white: White, masks: MaskLaw) -> tuple[float, str]:
@@ -199,7 +192,7 @@ def optimal_factors(
     """
     check_arguments(optimal_factors, locals())
     model = optimum.model
-    if not isinstance(model, (TwoLayerLinear, Autoencoder)) or optimum.claim not in (OneRate.claim, ONE_RATE_TIED):
+    if not isinstance(model, (TwoLayerLinear, Autoencoder)) or optimum.claim not in (OneRate.claim, TiedOneRate.claim):
         raise ValueError("optimum must be that of a two-layer or tied network under independent units with one rate")
     width = model.units
     turn = torch.eye(width, dtype=model.dtype, device=model.device) if rotation is None else rotation

@@ -118,8 +118,8 @@ def _deep_rounding(model: DeepLinear, data: Data, laws: Sequence[MaskLaw]) -> Te
 def _tiny_penalty(layers: list[Array], second: Array, laws: list[tuple[MaskLaw, Array]], moved: bool) -> float:
     """The propagation of `deep_penalty` in NumPy, whose calls on small arrays are much cheaper.
 
-    One network, every law with its relative variances; `layers` stand between the inputs of the first mask and the outputs, and
-    `moved` says that `second` is behind the first of them already.
+    One network, every law with its relative variances; `layers` stand between the inputs of the first mask and the
+    outputs, and `moved` says that `second` is behind the first of them already.
     """
     excess = np.zeros((len(layers[0][0]),) * 2, second.dtype)
     for weight, (law, strengths) in zip(layers[:-1], laws, strict=True):

@@ -9,10 +9,13 @@ penalties, envelopes, optima, certificates and equalized networks are readings o
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
 from torch import Tensor
+
+from droptics.errors import NoClosedForm
 
 
 class Action(abc.ABC):
@@ -56,6 +59,39 @@ class Action(abc.ABC):
 
         left (a, rank) and right (q, rank) have orthonormal columns, the values are positive and descend.
         """
+
+    @property
+    def tied(self) -> Action:
+        """The same for tied networks on isotropic inputs, whose two factors are one: U with a Gram matrix U U^T."""
+        raise NoClosedForm(
+            "tied networks have a closed form for independent units only; use model.untied or TwoLayerLinear, or a law "
+            "such as Bernoulli"
+        )
+
+    def equalize_tied(self, columns: Tensor) -> Tensor:
+        """U Q of least penalty, where U U^T stays (mianjy2018-thm2.2)."""
+        tied = self.tied
+        if columns.ndim != 2:
+            raise ValueError("model must be one network for unequal rates, got a batch; equalize its members alone")
+        left, values, _ = torch.linalg.svd(columns, full_matrices=False)
+        return tied.spread(left, values.square(), left)[0]
+
+    @property
+    def one_rate(self) -> float:
+        """lambda, the relative variance that every unit has, where all are independent."""
+        raise NoClosedForm("this needs independent units with one rate, such as those of Bernoulli(0.5, size)")
+
+    @property
+    def least_rate(self) -> float:
+        """A rate whose independent units never cost more than these; zero where none is known."""
+        return 0.0
+
+    @property
+    def cutoff(self) -> Callable[[Tensor, Tensor], float]:
+        """Of values and what `shrink` keeps of them: further values below this one change nothing."""
+        raise NoClosedForm(
+            "a part of the spectrum is enough for independent units only; use optimum, which sees all of it"
+        )
 
     @property
     def nuclear(self) -> Tensor:

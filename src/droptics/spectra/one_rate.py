@@ -29,6 +29,14 @@ class OneRate(UnequalRates):
     words: ClassVar[str] = "closed form (squared nuclear norm)"
 
     @property
+    def tied(self) -> OneRate:
+        return TiedOneRate(self.strengths, self.rate)
+
+    @property
+    def one_rate(self) -> float:
+        return self.rate
+
+    @property
     def nuclear(self) -> Tensor:
         return self.strengths.mean(-1) / self.size  # their harmonic sum, and its derivative, where all are equal
 
@@ -60,3 +68,14 @@ class OneRate(UnequalRates):
         stacked = torch.from_numpy(columns)
         equalize_rows_(stacked, rows)
         return stacked[:, :rows].mT, stacked[:, rows:].mT
+
+    def equalize_tied(self, columns: Tensor) -> Tensor:
+        """Of a batch too, by a rotation that needs no spectrum."""
+        return equalize_columns(columns)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class TiedOneRate(OneRate):
+    """The same for tied networks, whose proof is another one."""
+
+    claim: ClassVar[str] = "mianjy2018-thm2.4"

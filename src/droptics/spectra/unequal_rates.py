@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -37,6 +38,28 @@ class UnequalRates(Action):
     @property
     def nuclear(self) -> Tensor:
         return harmonic(self.strengths)
+
+    @property
+    def tied(self) -> UnequalRates:
+        return self
+
+    @property
+    def least_rate(self) -> float:
+        return float(self.strengths.min())
+
+    @property
+    def cutoff(self) -> Callable[[Tensor, Tensor], float]:
+        return self._threshold
+
+    def _threshold(self, values: Tensor, kept: Tensor) -> float:
+        """The threshold, or the last kept value when the width is used up; a margin of rounding below."""
+        rank = len(kept)
+        if rank == 0:
+            return float(values[0])
+        lowest = float(values[rank - 1])
+        if rank == self.size:
+            return lowest * (1 - 1e-6)
+        return min(lowest, lowest - float(kept[-1])) * (1 - 1e-9)
 
     def value(self, spectrum: Tensor) -> Tensor:
         return _allocated(spectrum, self.strengths.to(spectrum))
