@@ -300,7 +300,7 @@ def against_sgd() -> list[Row]:
     train = planted_ratings("ml-1m", seed=0).split(0.1, seed=0)[0]
     options = {"width": 30, "drop": 0.6, "biases": False}
     begin = time.process_time()
-    sgd = DropoutCompletion(**options, solver="sgd", rate=10.0, sweeps=60, init_scale=0.1).fit(train)
+    sgd = DropoutCompletion(**options, solver="sgd", step_size=10.0, sweeps=60, init_scale=0.1).fit(train)
     whole = time.process_time() - begin
     target = sgd.objective_
     data = observations(train)

@@ -11,11 +11,23 @@ import collections.abc
 import math
 import numbers
 import types
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, singledispatch, wraps
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 import torch
@@ -29,6 +41,7 @@ if TYPE_CHECKING:
 
 Test = Callable[[Any], bool]
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -316,6 +329,26 @@ def checked_rules(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
 
     chosen.register, chosen.dispatch, chosen.registry = rules.register, rules.dispatch, rules.registry  # type: ignore[attr-defined]
     return chosen  # type: ignore[return-value]
+
+
+def renamed(**keywords: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Let old keywords of a function answer for the new ones, `renamed(old="new")`, with a DeprecationWarning."""
+
+    def wrap(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def call(*given: P.args, **named: P.kwargs) -> T:
+            for old, new in keywords.items():
+                if old in named and new in named:
+                    raise TypeError(f"{function.__qualname__}() got {new} twice: {old} is its old name")
+                if old in named:
+                    text = f"{old} is called {new} now; write {new}={_shown(named[old], 'number')}"
+                    warnings.warn(text, DeprecationWarning, stacklevel=2)
+                    named[new] = named.pop(old)
+            return function(*given, **named)
+
+        return call
+
+    return wrap
 
 
 def check_fields(value: Any, *names: str) -> None:

@@ -19,8 +19,8 @@ def test_printed_theorem_by_hand() -> None:
     bound = adversarial(**SETTING, slope=0.8, width=4, top=0.3, start_norm=1.5, weight_norm=2.0, constants="printed")
     reach = 0.3 * 2
     assert bound.value == pytest.approx(64 * 2.5**2 * (1 + 1.5 * 0.8 * reach * 0.2) / (0.5 * 0.8 * 0.2) ** 2)
-    assert bound.terms["training_rate"] == pytest.approx(1 / (4 * 0.09 * 2.5**2))
-    assert bound.terms["attack_rate"] == pytest.approx(1 / (0.09 * 4 * 4))
+    assert bound.terms["training_step_size"] == pytest.approx(1 / (4 * 0.09 * 2.5**2))
+    assert bound.terms["attack_step_size"] == pytest.approx(1 / (0.09 * 4 * 4))
     assert bound.terms["attack_steps"] == pytest.approx(8 * 0.25 * 0.09 * 4 * 4 / 0.2)
     assert bound.terms["beta"] == pytest.approx(2 * 0.5 * 0.2 * reach)
     assert bound.claim == "thesis-thm16"
@@ -44,7 +44,7 @@ def test_relations_between_the_versions(slope, width, top, start, error, radius)
     assert kept.terms["beta"] == printed.terms["beta"]
     assert 2 * corrected.value <= kept.value <= 4 * corrected.value * (1 + 1e-12)
     assert kept.terms["attack_steps"] == pytest.approx(2 * corrected.terms["attack_steps"])
-    slower = adversarial(**setting, **options, rate=corrected.terms["training_rate"] / 3)
+    slower = adversarial(**setting, **options, step_size=corrected.terms["training_step_size"] / 3)
     assert slower.value == pytest.approx(3 * corrected.value)
 
 
@@ -61,7 +61,7 @@ def test_linear_corollary() -> None:
 def test_total_attack_cost_is_the_sum_over_the_norm_bound() -> None:
     bound = adversarial("cor4", **SETTING, start_norm=math.sqrt(3) / 2.5)
     count = round(bound.value)
-    rate = bound.terms["training_rate"]
+    rate = bound.terms["training_step_size"]
     steps = sum(8 * 0.25 * (3 / 2.5**2 + 3 * rate * t) / 0.2 for t in range(count))
     assert bound.terms["total_attack_steps"] == pytest.approx(steps, rel=1e-4)
     # The closed form with T (T + 1), one more than the square that is printed.
@@ -128,7 +128,7 @@ def test_simulation_reaches_the_error_before_the_bound() -> None:
     bound = adversarial(
         data_radius=math.sqrt(5), margin=margin, radius=radius, error=error, slope=slope, width=width, start_norm=1.0
     )
-    rate = bound.terms["training_rate"]
+    rate = bound.terms["training_step_size"]
     run = adversarial_sgd(net, draw, radius=radius, steps=400, step=rate, attack_steps=8, every=100)
     means = torch.tensor(run.forces).cumsum(0) / torch.arange(1, 401)
     reached = int((means <= error / 4).nonzero()[0]) + 1
@@ -153,10 +153,21 @@ def test_simulation_reaches_the_error_before_the_bound() -> None:
         ({"statement": "cor5", "slope": 0.5}, "beta must be given"),
         ({"statement": "cor5", "beta": 0.1}, "use 'cor4'"),
         ({"statement": "cor5", "beta": 0.1, "slope": 0.5, "top": 1.0}, "top follows"),
-        ({"rate": 5.0}, "rate must lie"),
+        ({"step_size": 5.0}, "step_size must lie"),
         ({"width": 0}, "width must be"),
     ],
 )
 def test_bad_settings_are_refused(changes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         adversarial(**{**SETTING, **changes})
+
+
+def test_the_old_name_of_the_step_size_answers_with_a_note():
+    largest = adversarial(statement="cor4", data_radius=1.0, margin=0.5, radius=0.1, error=0.1)
+    step = largest.terms["training_step_size"] / 2
+    new = adversarial(statement="cor4", data_radius=1.0, margin=0.5, radius=0.1, error=0.1, step_size=step)
+    with pytest.warns(DeprecationWarning, match=r"rate is called step_size now; write step_size="):
+        old = adversarial(statement="cor4", data_radius=1.0, margin=0.5, radius=0.1, error=0.1, rate=step)
+    assert old == new != largest
+    with pytest.raises(TypeError, match="got step_size twice"):
+        adversarial(statement="cor4", data_radius=1.0, margin=0.5, radius=0.1, error=0.1, rate=step, step_size=step)

@@ -537,7 +537,7 @@ def test_lazy_requirements_at_image_size(margin, steps, width):
 def test_lazy_width_is_the_least_fixed_point(margin, steps, inputs, rate):
     if 2 * rate * steps < 1:
         steps = math.ceil(1 / rate)
-    setting = bounds.lazy_setting(margin, steps, inputs, rate=rate)
+    setting = bounds.lazy_setting(margin, steps, inputs, step_size=rate)
     assert setting.width == pytest.approx(setting.needed_width, rel=1e-9)
     m = setting.width
     c = math.sqrt(inputs) + max(1 / (14 * margin**2), 2 * math.sqrt(math.log(m))) + 1
@@ -547,12 +547,12 @@ def test_lazy_width_is_the_least_fixed_point(margin, steps, inputs, rate):
     assert setting.radius == pytest.approx(c, rel=1e-12)
     assert setting.strength == pytest.approx(lam, rel=1e-9)
     assert m == pytest.approx(2401 * margin**-6 * lam**2, rel=1e-9)
-    smaller = bounds.lazy_setting(margin, steps, inputs, rate=rate, width=0.9 * m)
+    smaller = bounds.lazy_setting(margin, steps, inputs, step_size=rate, width=0.9 * m)
     assert smaller.width < smaller.needed_width
-    learning = bounds.lazy(margin=margin, steps=steps, inputs=inputs, drop=0.0, rate=rate)
+    learning = bounds.lazy(margin=margin, steps=steps, inputs=inputs, drop=0.0, step_size=rate)
     assert learning.value == pytest.approx((lam**2 + 1 / math.log(2) + 1) / (rate * steps), rel=1e-9)
     assert learning.value <= (lam**2 + 2.45) / (rate * steps)
-    printed = bounds.lazy(margin=margin, steps=steps, inputs=inputs, drop=0.0, rate=rate, printed=True)
+    printed = bounds.lazy(margin=margin, steps=steps, inputs=inputs, drop=0.0, step_size=rate, printed=True)
     assert printed.value == pytest.approx(4 * lam**2 / (rate * steps), rel=1e-9)
 
 
@@ -592,7 +592,7 @@ def test_lazy_refuses():
     for change, match in (
         ({"margin": 0.3, "drop": 0.5}, "margin"),
         ({"margin": -0.1}, "margin"),
-        ({"rate": 1.0}, "rate"),
+        ({"step_size": 1.0}, "step_size"),
         ({"inputs": 0}, "inputs"),
         ({"steps": 0}, "steps"),
         ({"margin": None}, "margin"),

@@ -164,7 +164,7 @@ class TestConnections:
 
     def test_refusals(self) -> None:
         for law in (Block(0.3, 8, 2), Bernoulli(0.3, 7), Bernoulli(torch.linspace(0.1, 0.4, 8).double(), 8)):
-            with pytest.raises(NoClosedForm, match="independent units with one rate|one coin per weight"):
+            with pytest.raises(NoClosedForm, match=r"independent units with one rate|one coin per weight"):
                 optimum(Connections, sample(), law)
 
 

@@ -236,12 +236,12 @@ def test_sgd_descends_to_the_neighborhood_of_als():
     table = rows, columns, (rng.standard_normal((40, 2)) @ rng.standard_normal((2, 30)))[rows, columns]
     options = {"width": 4, "drop": 0.3, "biases": False, "dtype": "float64"}
     als = DropoutCompletion(**options, penalty="empirical", sweeps=60, cg_steps=None).fit(table)
-    sgd = DropoutCompletion(**options, solver="sgd", sweeps=60, rate=2.0, batch=100).fit(table)
+    sgd = DropoutCompletion(**options, solver="sgd", sweeps=60, step_size=2.0, batch=100).fit(table)
     first = sgd.history_[0].objective
     assert als.objective_ < sgd.objective_ < als.objective_ + 0.1 * (first - als.objective_)
     masks = Bernoulli(0.3, 4)
     assert sgd.objective_ == pytest.approx(float(criterion(sgd.factorization(), sgd.entries(), masks)), rel=1e-9)
-    biased = DropoutCompletion(4, 0.3, solver="sgd", sweeps=30, rate=2.0, batch=100).fit(table)
+    biased = DropoutCompletion(4, 0.3, solver="sgd", sweeps=30, step_size=2.0, batch=100).fit(table)
     assert biased.history_[-1].objective < biased.history_[0].objective
 
 

@@ -270,7 +270,7 @@ def test_other_refusals(fitted):
     with pytest.raises(ValueError, match="strength"):
         RidgeCompletion(2, -1.0).fit(([0], [0], [1.0]))
     with pytest.raises(ArithmeticError, match="smaller rate"):
-        DropoutCompletion(2, 0.5, solver="sgd", rate=1e6, sweeps=20).fit(planted_ratings((30, 20, 200), rank=2))
+        DropoutCompletion(2, 0.5, solver="sgd", step_size=1e6, sweeps=20).fit(planted_ratings((30, 20, 200), rank=2))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from droptics.arguments import Amount, Count, ErrorRate, Size, SizeOrZero, Slope, check_arguments
+from droptics.arguments import Amount, Count, ErrorRate, Size, SizeOrZero, Slope, check_arguments, renamed
 from droptics.estimates import Bound
 
 Statement = Literal["thm16", "cor4", "cor5"]
 Constants = Literal["corrected", "printed", "printed beta"]
 
 
+@renamed(rate="step_size")
 def adversarial(  # parameters: the letters of the theorem
     statement: Statement = "thm16",
     *,
@@ -24,15 +25,15 @@ def adversarial(  # parameters: the letters of the theorem
     top: Size | None = None,
     start_norm: Amount | None = None,
     beta: Size | None = None,
-    rate: Size | None = None,
+    step_size: Size | None = None,
     weight_norm: SizeOrZero | None = None,
     constants: Constants = "corrected",
 ) -> Bound:
     r"""Iterations after which adversarial training with the reflected loss has beta-robust error at most 2 error.
 
     f(x) = a^T s(W x), s(z) = max(alpha z, z), |a_r| = kappa for every r, ||W_1||_F <= omega, ||x|| <= R, the classes
-    separated through the origin with margin gamma > nu, the radius of the attack. With rate eta at most
-    1 / (m kappa^2 (R + nu)^2), attack rate 1 / (kappa^2 m ||W_t||_F^2) and 8 nu^2 / (attack rate * error) attack steps
+    separated through the origin with margin gamma > nu, the radius of the attack. With step size eta at most
+    1 / (m kappa^2 (R + nu)^2), that of the attack s = 1 / (kappa^2 m ||W_t||_F^2) and 8 nu^2 / (s error) attack steps
 
         T <= 64 (1 + omega gamma alpha kappa sqrt(m) eps / 4) / (eta (gamma - nu)^2 alpha^2 kappa^2 m eps^2)
 
@@ -42,7 +43,7 @@ def adversarial(  # parameters: the letters of the theorem
     What was corrected: the printed threshold 2 nu (1 - alpha) kappa sqrt(m) is too small by a factor of two, because
     two points of one ball may be 2 nu apart; constants="printed beta" keeps it and pays with four times the
     iterations and twice the attack steps. The printed attack steps of "cor5" are the wrong way up. The printed
-    iteration count holds only at the largest rate.
+    iteration count holds only at the largest step size.
 
     What the statement does not say: a network of unit norm changes by at most kappa sqrt(m) nu inside the ball, so for
     slopes below 3/4 (1/2 with the printed threshold) only points that are misclassified without any attack can have
@@ -61,12 +62,12 @@ def adversarial(  # parameters: the letters of the theorem
         top: kappa; 1 / sqrt(m) when None. Given by beta for "cor5".
         start_norm: omega; 1 / gamma when None.
         beta: The wanted beta, for "cor5" only.
-        rate: Training rate; the largest admissible one when None.
-        weight_norm: ||W_t||_F at which attack rate and attack steps are given; omega when None.
+        step_size: Of the training; the largest admissible one when None.
+        weight_norm: ||W_t||_F at which step size and number of attack steps are given; omega when None.
         constants: "corrected", "printed", or "printed beta".
 
     Returns:
-        The number of training iterations, with every rate, step count and threshold by name among the terms.
+        The number of training iterations, with every step size, step count and threshold by name among the terms.
         Claims: thesis-thm16, thesis-cor4, thesis-cor5, thesis-cor5-corrected, thesis-lem18, thesis-lem19, thesis-eq6.7.
     """
     check_arguments(adversarial, locals())
@@ -75,9 +76,9 @@ def adversarial(  # parameters: the letters of the theorem
     reach = _reach(statement, factor, radius, slope, beta, top, width)
     start = 1.0 / margin if start_norm is None else start_norm
     largest = 1.0 / (reach * (data_radius + radius)) ** 2
-    if rate is not None and not 0 < rate <= largest * (1 + 1e-12):
-        raise ValueError(f"rate must lie in (0, {largest:.6g}], the largest one the proof allows, got {rate}")
-    step = largest if rate is None else rate
+    if step_size is not None and not 0 < step_size <= largest * (1 + 1e-12):
+        raise ValueError(f"step_size must lie in (0, {largest:.6g}], as the proof allows, got {step_size}")
+    step = largest if step_size is None else step_size
     iterations = _iterations(statement, constants, data_radius, margin, radius, error, slope, reach, start, step)
     norm = start if weight_norm is None else weight_norm
     speed = (reach * norm) ** 2
@@ -93,8 +94,8 @@ def adversarial(  # parameters: the letters of the theorem
     return Bound(
         value=iterations,
         terms={
-            "training_rate": step,
-            "attack_rate": pace,
+            "training_step_size": step,
+            "attack_step_size": pace,
             "attack_steps": attack_steps,
             "total_attack_steps": total,
             "beta": factor * radius * (1 - slope) * reach,

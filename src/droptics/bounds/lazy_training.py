@@ -1,11 +1,11 @@
-"""Learning and compression by dropout in the lazy regime: rate, width by its fixed point, iterations."""
+"""Learning and compression by dropout in the lazy regime: step size, width by its fixed point, iterations."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from droptics.arguments import Count, DropRate, Extended, Probability, Size, check_arguments
+from droptics.arguments import Count, DropRate, Extended, Probability, Size, check_arguments, renamed
 from droptics.bounds.classical import check_non_negative, crossing, failure_probability
 from droptics.bounds.margins import linear_margin
 from droptics.checks import as_drop, check_positive
@@ -13,12 +13,12 @@ from droptics.data import Sample
 from droptics.estimates import Bound
 from droptics.models import ReLUNet
 
-LARGEST_RATE = math.log(2)
+LARGEST_STEP = math.log(2)
 
 
 @dataclass(frozen=True)
 class LazySetting:
-    """The quantities of thesis-thm14 at given margin, steps, inputs, rate and width.
+    """The quantities of thesis-thm14 at given margin, steps, inputs, step size and width.
 
     Attributes:
         strength: lambda = (5 / gamma) ln(2 eta T) + sqrt(44 gamma^-2 ln(24 eta c sqrt(m) T^2)).
@@ -35,8 +35,9 @@ class LazySetting:
     drift: float
 
 
+@renamed(rate="step_size")
 def lazy_setting(
-    margin: Size, steps: Extended, inputs: Count, *, rate: Size = LARGEST_RATE, width: Extended | None = None
+    margin: Size, steps: Extended, inputs: Count, *, step_size: Size = LARGEST_STEP, width: Extended | None = None
 ) -> LazySetting:
     """Evaluate lambda, c and the width condition; without `width`, at the least admissible width (thesis-thm14).
 
@@ -46,18 +47,19 @@ def lazy_setting(
     Cost: O(1).
     """
     check_arguments(lazy_setting, locals())
-    _check_setting(margin, steps, inputs, rate)
+    _check_setting(margin, steps, inputs, step_size)
     if width is not None:
-        return _at_width(margin, steps, inputs, rate, check_non_negative("width", width))
+        return _at_width(margin, steps, inputs, step_size, check_non_negative("width", width))
     current = 1.0
     for _ in range(200):
-        following = _at_width(margin, steps, inputs, rate, current).needed_width
+        following = _at_width(margin, steps, inputs, step_size, current).needed_width
         if following <= current * (1 + 1e-14):
             break
         current = following
-    return _at_width(margin, steps, inputs, rate, current)
+    return _at_width(margin, steps, inputs, step_size, current)
 
 
+@renamed(rate="step_size")
 def lazy(  # parameters: the letters of the theorem, or data to read them from
     model: ReLUNet | None = None,
     data: Sample | None = None,
@@ -67,15 +69,15 @@ def lazy(  # parameters: the letters of the theorem, or data to read them from
     inputs: Count | None = None,
     width: Count | None = None,
     drop: DropRate = 0.5,
-    rate: Size = LARGEST_RATE,
+    step_size: Size = LARGEST_STEP,
     compression: bool = False,
     confidence: Probability = 0.95,
     printed: bool = False,
 ) -> Bound:
     """Mean misclassification over the iterates of dropout training in the lazy regime.
 
-    Two-layer ReLU networks with fixed +-1 top layer, inputs of unit norm, logistic loss in base 2, `rate` eta <= ln 2
-    (the same algorithm as natural logarithm with rate eta / ln 2), margin gamma <= (1 - drop) / 2, T = `steps`:
+    Two-layer ReLU networks with fixed +-1 top layer, inputs of unit norm, logistic loss in base 2, `step_size`
+    eta <= ln 2 (the same algorithm as natural logarithm with eta / ln 2), margin gamma <= (1 - drop) / 2, T = `steps`:
 
         learning    (full network, expectation over init, samples and masks)   (lambda^2 + 2.45) / (eta T)
         compression (the visited sub-networks, with probability `confidence`)
@@ -106,16 +108,16 @@ def lazy(  # parameters: the letters of the theorem, or data to read them from
         raise ValueError(f"margin cannot exceed (1 - drop) / 2 = {keep / 2}, got {margin}")
 
     def terms_at(count: float, units: float | None) -> dict[str, float]:
-        setting = lazy_setting(margin, count, inputs, rate=rate, width=units)
+        setting = lazy_setting(margin, count, inputs, step_size=step_size, width=units)
         if setting.width < setting.needed_width * (1 - 1e-9):
             return {"width below the required one": math.inf}
         if not compression:
-            return _learning(setting, rate, count, printed)
-        return _compression(setting, rate, count, failure_probability(confidence), printed)
+            return _learning(setting, step_size, count, printed)
+        return _compression(setting, step_size, count, failure_probability(confidence), printed)
 
     terms = terms_at(steps, width)
-    enough = crossing(lambda count: sum(terms_at(count, None).values()), 1.0, 1 / rate)
-    needed = {"steps": enough, "width": lazy_setting(margin, enough, inputs, rate=rate).width}
+    enough = crossing(lambda count: sum(terms_at(count, None).values()), 1.0, 1 / step_size)
+    needed = {"steps": enough, "width": lazy_setting(margin, enough, inputs, step_size=step_size).width}
     return Bound(sum(terms.values()), terms, claim, 1.0, needed)
 
 
@@ -147,15 +149,15 @@ def initial_norm(width: Count, inputs: Count) -> float:
     return math.sqrt(inputs) + 2 * math.sqrt(math.log(width))
 
 
-def _learning(setting: LazySetting, rate: float, steps: float, printed: bool) -> dict[str, float]:
-    scale = rate * steps
+def _learning(setting: LazySetting, eta: float, steps: float, printed: bool) -> dict[str, float]:
+    scale = eta * steps
     if printed:
         return {"distance": 4 * setting.strength**2 / scale}
     return {"distance": setting.strength**2 / scale, "competitor loss": (1 / math.log(2) + 1) / scale}
 
 
-def _compression(setting: LazySetting, rate: float, steps: float, failure: float, printed: bool) -> dict[str, float]:
-    scale = rate * steps
+def _compression(setting: LazySetting, eta: float, steps: float, failure: float, printed: bool) -> dict[str, float]:
+    scale = eta * steps
     if printed:
         return {"distance": 12 * setting.strength**2 / scale, "confidence": 6 * math.log(1 / failure) / steps}
     spent = 1 / (4 * scale * setting.radius * math.sqrt(setting.width))
@@ -169,10 +171,10 @@ def _compression(setting: LazySetting, rate: float, steps: float, failure: float
     }
 
 
-def _at_width(margin: float, steps: float, inputs: int, rate: float, width: float) -> LazySetting:
+def _at_width(margin: float, steps: float, inputs: int, step_size: float, width: float) -> LazySetting:
     radius = math.sqrt(inputs) + max(1 / (14 * margin**2), 2 * math.sqrt(math.log(max(width, 1.0)))) + 1
-    inner = math.log(24 * rate * radius) + math.log(max(width, 1.0)) / 2 + 2 * math.log(steps)
-    strength = 5 / margin * math.log(2 * rate * steps) + math.sqrt(44 * max(inner, 0.0)) / margin
+    inner = math.log(24 * step_size * radius) + math.log(max(width, 1.0)) / 2 + 2 * math.log(steps)
+    strength = 5 / margin * math.log(2 * step_size * steps) + math.sqrt(44 * max(inner, 0.0)) / margin
     return LazySetting(
         strength,
         radius,
@@ -182,11 +184,11 @@ def _at_width(margin: float, steps: float, inputs: int, rate: float, width: floa
     )
 
 
-def _check_setting(margin: float, steps: float, inputs: int, rate: float) -> None:
+def _check_setting(margin: float, steps: float, inputs: int, step_size: float) -> None:
     if not 0 < margin <= 0.5:
         raise ValueError(f"margin must lie in (0, 1/2], got {margin}")
     check_positive("inputs", inputs)
-    if not 0 < rate <= LARGEST_RATE:
-        raise ValueError(f"rate must lie in (0, ln 2] (base-2 logistic loss), got {rate}")
-    if not 2 * rate * steps >= 1:
-        raise ValueError(f"steps must be at least 1 / (2 rate) = {1 / (2 * rate):.4g}, got {steps}")
+    if not 0 < step_size <= LARGEST_STEP:
+        raise ValueError(f"step_size must lie in (0, ln 2] (base-2 logistic loss), got {step_size}")
+    if not 2 * step_size * steps >= 1:
+        raise ValueError(f"steps must be at least 1 / (2 step_size) = {1 / (2 * step_size):.4g}, got {steps}")

@@ -23,6 +23,7 @@ from droptics.arguments import (
     Share,
     Size,
     check_arguments,
+    renamed,
 )
 from droptics.arrays import Array
 from droptics.recommenders.alternation import Strengths, Sweep
@@ -94,7 +95,7 @@ class DropoutCompletion(Completion):
         memory: Bytes the ratings may take before they are kept on disk, and the budget of a batch on a device.
         warm_start: Start `fit` from the previous factors where ids are known.
         progress: A bar (True), a bar where there is a terminal (None), nothing, or a function of each `Sweep`.
-        rate, batch: Learning rate of the mean loss and batch size of the sgd solver.
+        step_size, batch: Step size on the mean loss and batch size of the sgd solver.
 
     Cost of a sweep O(ratings width cg_steps), or O(ratings width^2 + (users + items) width^3) exactly.
 
@@ -105,6 +106,7 @@ class DropoutCompletion(Completion):
     True
     """
 
+    @renamed(rate="step_size")
     def __init__(
         self,
         width: Count = 30,
@@ -129,7 +131,7 @@ class DropoutCompletion(Completion):
         memory: Bytes = 1 << 32,
         warm_start: bool = False,
         progress: bool | Callable[[Sweep], None] | None = False,
-        rate: Size = 10.0,
+        step_size: Size = 10.0,
         batch: Count = 2000,
     ) -> None:
         self.width, self.drop, self.penalty, self.solver, self.biases = width, drop, penalty, solver, biases
@@ -138,7 +140,7 @@ class DropoutCompletion(Completion):
         self.clip, self.init_scale, self.seed, self.dtype = clip, init_scale, seed, dtype
         self.center = center
         self.device, self.threads, self.engine, self.memory = device, threads, engine, memory
-        self.warm_start, self.progress, self.rate, self.batch = warm_start, progress, rate, batch
+        self.warm_start, self.progress, self.step_size, self.batch = warm_start, progress, step_size, batch
 
     def _share(self) -> float:
         """The share tau of the expected penalty."""
@@ -170,7 +172,7 @@ class DropoutCompletion(Completion):
     ) -> tuple[tuple[Array, Array], list[Sweep]]:
         if self.solver == "als":
             return super()._minimize(data, start, strengths, watch)
-        how = Sgd(self.drop_, self.sweeps, self.rate, self.batch, self.seed, self.device)
+        how = Sgd(self.drop_, self.sweeps, self.step_size, self.batch, self.seed, self.device)
         return descend(data, start, strengths, how, watch)
 
     def predict(  # type: ignore[override]

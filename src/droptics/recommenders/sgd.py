@@ -55,7 +55,7 @@ def descend(
         for part in order.split(how.batch):
             _step((left, right), (rows[part], columns[part], values[part]), strengths, how, generator, data.count)
         if not bool(torch.isfinite(left).all() & torch.isfinite(right).all()):
-            raise ArithmeticError("the factors are no longer finite; use a smaller rate")
+            raise ArithmeticError("the factors are no longer finite; use a smaller step_size")
         seconds += time.perf_counter() - begin
         total, error = _objective((left, right), (rows, columns, values), strengths, data)
         rmse = data.scale * float(np.sqrt(error / data.count))

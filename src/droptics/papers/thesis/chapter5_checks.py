@@ -176,7 +176,7 @@ def lazy_regime(strong: bool) -> list[Comparison]:
     """
     T, width, drop, eta = 20, 3000, 0.5, math.log(2)
     weights, masks, a, x, y = _lazy_run(1, T, width, drop)
-    setting = lazy_setting((1 - drop) / 2, T, 3, rate=eta, width=width)
+    setting = lazy_setting((1 - drop) / 2, T, 3, step_size=eta, width=width)
     V = torch.outer(a, y * x) / math.sqrt(width)
     U = weights[0] + (setting.strength * V if strong else 0.0)
     losses = torch.stack([loss(y * (gradient(W, a, x, b) * U).sum()) for W, b in zip(weights, masks, strict=True)])

@@ -100,7 +100,7 @@ def robust_training(eps: float, share: float, top: float = 1.0, cap: int = 40) -
         stated = adversarial(
             data_radius=REACH, margin=GAMMA, radius=RADIUS, error=eps, slope=slope, width=4, start_norm=size
         )
-        steps, rate = min(math.floor(share * stated.value), cap), stated.terms["training_rate"]
+        steps, rate = min(math.floor(share * stated.value), cap), stated.terms["training_step_size"]
         starts = [_wrong_start(4, slope, size, top)] * (2 if top == 1.0 else 1)
         runs = [_trained(net, steps, rate, effort, seed, max(steps // 6, 1)) for seed, net in enumerate(starts)]
         largest = max(max(run.norms) for run in runs)
@@ -141,7 +141,7 @@ def attack_steps(printed: bool) -> list[Comparison]:
             weight_norm=norm,
             constants="printed" if printed else "corrected",
         )
-        needed = 8 * nu**2 / (stated.terms["attack_rate"] * eps)
+        needed = 8 * nu**2 / (stated.terms["attack_step_size"] * eps)
         found.append(compare(stated.terms["attack_steps"], "==", needed, f"beta={beta}"))
     return found
 

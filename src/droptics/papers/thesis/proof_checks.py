@@ -183,7 +183,7 @@ def small_step(share: float) -> list[Comparison]:
         lambda t: (one, one[0]),
         radius=nu,
         steps=math.floor(stated.value),
-        step=share * stated.terms["training_rate"],
+        step=share * stated.terms["training_step_size"],
         attack_steps=math.ceil(8 * nu**2 / eps) + 1,
         every=10,
     )
