@@ -131,6 +131,28 @@ class Estimate:
         return f"Estimate({value:.6g} in [{low:.6g}, {high:.6g}] at {self.confidence:.0%}, {self.method})"
 
 
+@dataclass(frozen=True)
+class PlainEstimate:
+    """An estimate in plain floats, so that reports compare, merge and become JSON.
+
+    Attributes:
+        value: The number.
+        lower: Lower end of its interval.
+        upper: Upper end.
+        method: How it was obtained ("exact", "Monte Carlo, 40 draws", ...).
+    """
+
+    value: float
+    lower: float
+    upper: float
+    method: str
+
+    @staticmethod
+    def exact(value: float, method: str = "exact") -> PlainEstimate:
+        """A number without uncertainty."""
+        return PlainEstimate(value, value, value, method)
+
+
 def resolved(error: Error) -> Tensor | float:
     """The error bound itself; no derivative passes through it.
 

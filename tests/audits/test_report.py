@@ -15,7 +15,7 @@ from torch import nn
 
 import droptics.audits.html
 import droptics.audits.summary
-from droptics.audits import AuditedSite, Finding, Number, Report, SiteReport, audit
+from droptics.audits import AuditedSite, Finding, PlainEstimate, Report, SiteReport, audit
 from droptics.audits.digest import MANY, grouped, heat_map, number_text
 from droptics.audits.html import page
 from droptics.audits.labels import broken, compact, labels
@@ -32,7 +32,7 @@ def site_report(name: str, value: float | None, *, kind: str = "dropout") -> Sit
     site = AuditedSite(name, kind, 0.1, (32, 8), 0.099, in_evaluation=False, reason=REASON if value is None else None)
     if value is None:
         return SiteReport(site)
-    number = Number(value, value - 0.001, value + 0.002, "Monte Carlo, 4 draws")
+    number = PlainEstimate(value, value - 0.001, value + 0.002, "Monte Carlo, 4 draws")
     curve = tuple(CurvePoint(rate, number, 1 + rate) for rate in (0.1, 0.5))
     units = Units(8, (3,), (), math.nan, math.nan)
     return SiteReport(site, number, value / 1.3, None, curve, units)
@@ -54,9 +54,9 @@ def fifty() -> Report:
         examples=32,
         loss="CrossEntropy",
         clean_loss=1.0,
-        training_loss=Number(1.3, 1.2, 1.4, "Monte Carlo, 4 draws"),
-        rest=Number(0.1, 0.0, 0.2, "Monte Carlo, 4 draws"),
-        interaction=Number(0.0, -0.1, 0.1, "difference of the numbers above"),
+        training_loss=PlainEstimate(1.3, 1.2, 1.4, "Monte Carlo, 4 draws"),
+        rest=PlainEstimate(0.1, 0.0, 0.2, "Monte Carlo, 4 draws"),
+        interaction=PlainEstimate(0.0, -0.1, 0.1, "difference of the numbers above"),
         validation_loss=None,
         accuracy=None,
         confidence=0.99,
@@ -71,7 +71,7 @@ def real() -> Report:
 
 
 def broken_down() -> Report:
-    nan = Number(math.nan, math.nan, math.inf, "Monte Carlo, 4 draws")
+    nan = PlainEstimate(math.nan, math.nan, math.inf, "Monte Carlo, 4 draws")
     whole = fifty()
     first = replace(whole.sites[0], penalty=nan, share=None, curve=(CurvePoint(0.1, nan, math.nan),) * 2)
     return replace(whole, clean_loss=math.nan, training_loss=nan, sites=(first, *whole.sites[1:3]))
@@ -94,10 +94,10 @@ def test_there_and_back(make, tmp_path: Path):
 def test_restored_reports_have_their_types():
     report = Report.from_json(real().to_json())
     (item,) = report.sites
-    assert isinstance(item.penalty, Number)
+    assert isinstance(item.penalty, PlainEstimate)
     assert item.certificate.gap == pytest.approx(item.certificate.objective - item.certificate.bound)
     assert item.site.shape == (50, 12)
-    assert isinstance(report.uncertainty.variance, Number)
+    assert isinstance(report.uncertainty.variance, PlainEstimate)
     with pytest.raises(ValueError, match="report of schema 1, got 7"):
         Report.from_dict({"schema": 7})
 

@@ -5,13 +5,13 @@ from droptics.audits.audit import audit
 from droptics.audits.callbacks import audit_numbers, huggingface_callback, lightning_callback
 from droptics.audits.discovery import AuditedSite
 from droptics.audits.findings import Finding
-from droptics.audits.measuring import Number
 from droptics.audits.report import Report, SiteReport
+from droptics.estimates import PlainEstimate
 
 __all__ = [
     "AuditedSite",
     "Finding",
-    "Number",
+    "PlainEstimate",
     "Report",
     "SiteReport",
     "audit",
@@ -20,4 +20,5 @@ __all__ = [
     "lightning_callback",
 ]
 
-Site = AuditedSite  # the old name; `models.Site` is the model of one
+# the old names: `models.Site` is the model of one, and a number with its interval is an estimate everywhere
+Site, Number = AuditedSite, PlainEstimate

@@ -20,13 +20,14 @@ from droptics.audits.criteria import LossFunction, mean_loss, parts
 from droptics.audits.discovery import LAYER_DROP, AuditedSite, discover, quiet_parts
 from droptics.audits.findings import LEVELS, Finding, remarks
 from droptics.audits.heads import Chain, Head, confirmed, find_chain, find_head, head_features
-from droptics.audits.measuring import Mean, Number, Plan, Tally, measure
+from droptics.audits.measuring import Mean, Plan, Tally, measure
 from droptics.audits.report import CurvePoint, Report, SiteReport
 from droptics.audits.runs import Law
 from droptics.audits.statements import head_statements
 from droptics.audits.uncertainty import spread_of_predictions
 from droptics.audits.units import UnitTally, add_units
 from droptics.checks import check_positive, check_probability
+from droptics.estimates import PlainEstimate
 from droptics.losses import Loss, Squared
 from droptics.models.modules import hooked
 from droptics.models.watching import Trace, all_off, only, set_training, undisturbed, unmoved, watched
@@ -313,55 +314,57 @@ def _report(
     return replace(draft, findings=tuple(sorted(every, key=lambda found: LEVELS.index(found.level))))
 
 
-def _rest(state: _State, confidence: float) -> Number | None:
+def _rest(state: _State, confidence: float) -> PlainEstimate | None:
     """What no switch reaches, or what training mode changes beside dropout."""
     tally = state.tally
     if tally.rest.draws:
         return tally.rest.number(confidence)
     if tally.shift.draws and abs(tally.shift.value) > SHIFT * abs(tally.clean.value):
-        return Number.exact(tally.shift.value, "exact: what training mode changes without dropout")
+        return PlainEstimate.exact(tally.shift.value, "exact: what training mode changes without dropout")
     return None
 
 
-def _training_loss(clean: float, total: Number, rest: Number | None, *, rest_included: bool) -> Number:
+def _training_loss(
+    clean: float, total: PlainEstimate, rest: PlainEstimate | None, *, rest_included: bool
+) -> PlainEstimate:
     offset = clean if rest is None or rest_included else clean + rest.value
-    return Number(offset + total.value, offset + total.lower, offset + total.upper, total.method)
+    return PlainEstimate(offset + total.value, offset + total.lower, offset + total.upper, total.method)
 
 
-def _total(state: _State, sites: Sequence[AuditedSite], confidence: float) -> Number:
+def _total(state: _State, sites: Sequence[AuditedSite], confidence: float) -> PlainEstimate:
     """What all dropout adds together: exact for chains, for few outcomes, and where the only site is."""
     rates, tally = {site.name: site.rate for site in sites}, state.tally
     if state.chain is not None:
-        return Number.exact(state.chain.penalty(rates))
+        return PlainEstimate.exact(state.chain.penalty(rates))
     if tally.listed_total.draws:
-        return Number.exact(tally.listed_total.value, f"exact: {TREE}")
+        return PlainEstimate.exact(tally.listed_total.value, f"exact: {TREE}")
     if tally.total.draws:
         return tally.total.number(confidence)
     if not rates:
-        return Number.exact(0.0)
+        return PlainEstimate.exact(0.0)
     only = next(iter(rates))  # what is neither closed nor listed was drawn
     found = _exact(only, rates[only], state)
-    return Number.exact(tally.listed[only].value, LISTED) if found is None else found[0]
+    return PlainEstimate.exact(tally.listed[only].value, LISTED) if found is None else found[0]
 
 
-def _exact(site: str, rate: float, state: _State) -> tuple[Number, str | None] | None:
+def _exact(site: str, rate: float, state: _State) -> tuple[PlainEstimate, str | None] | None:
     """The penalty of a site at a rate by a closed form, and the claim it rests on; None where there is none."""
     tally = state.tally
     if state.chain is not None and site in state.chain.places:
-        return Number.exact(state.chain.penalty({site: rate})), "thesis-prop8"
+        return PlainEstimate.exact(state.chain.penalty({site: rate})), "thesis-prop8"
     if state.head is not None and site == state.head.site and state.head.moments is not None and state.squared:
-        return Number.exact(state.head.penalty(rate)), "thesis-prop5"
+        return PlainEstimate.exact(state.head.penalty(rate)), "thesis-prop5"
     if site in tally.energies:
-        return Number.exact(rate / (1 - rate) * tally.energies[site].value, "exact: affine tail"), None
+        return PlainEstimate.exact(rate / (1 - rate) * tally.energies[site].value, "exact: affine tail"), None
     return None
 
 
 def _site_report(
-    site: AuditedSite, state: _State, plan: Plan, confidence: float, clean: float, total: Number
+    site: AuditedSite, state: _State, plan: Plan, confidence: float, clean: float, total: PlainEstimate
 ) -> SiteReport:
     if site.reason is not None:
         return SiteReport(site)
-    at_rate: Callable[[float], Number | None]
+    at_rate: Callable[[float], PlainEstimate | None]
     claim: str | None = None
     found, tally = _exact(site.name, site.rate, state), state.tally
     if found is not None:
@@ -369,7 +372,7 @@ def _site_report(
         at_rate = lambda rate: exact[0] if (exact := _exact(site.name, rate, state)) is not None else None  # noqa: E731
     else:
         if site.name in tally.listed:
-            value = Number.exact(tally.listed[site.name].value, LISTED)
+            value = PlainEstimate.exact(tally.listed[site.name].value, LISTED)
         else:
             value = tally.sites[site.name].number(confidence)
         if state.head is not None and site.name == state.head.site:
@@ -393,7 +396,9 @@ def _site_report(
     return report
 
 
-def _interaction(state: _State, reports: Sequence[SiteReport], total: Number, confidence: float) -> Number | None:
+def _interaction(
+    state: _State, reports: Sequence[SiteReport], total: PlainEstimate, confidence: float
+) -> PlainEstimate | None:
     parts = [report.penalty for report in reports if report.penalty is not None]
     if state.tally.rest.draws:
         parts.append(state.tally.rest.number(confidence))
@@ -403,4 +408,4 @@ def _interaction(state: _State, reports: Sequence[SiteReport], total: Number, co
     widths = [(part.upper - part.lower) / 2 for part in (total, *parts)]
     width = sum(width**2 for width in widths) ** 0.5
     method = "exact" if width == 0 else "difference of the numbers above"
-    return Number(value, value - width, value + width, method)
+    return PlainEstimate(value, value - width, value + width, method)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from droptics.audits.batches import Batch
-from droptics.audits.measuring import Number
 from droptics.data import Moments, Sample
+from droptics.estimates import PlainEstimate
 from droptics.losses import CrossEntropy, Logistic, Squared
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import DeepLinear, LastLayer
@@ -88,7 +88,7 @@ class Head:
         assert self.energies is not None
         return rate / (1 - rate) * float((self.weight.square().sum(0) * self.energies).sum())
 
-    def entropic(self, rate: float, loss: object) -> Number | None:
+    def entropic(self, rate: float, loss: object) -> PlainEstimate | None:
         """Penalty of a cross-entropy or logistic head: proved bounds, or an exact integral; None where neither is had.
 
         Only where all examples were kept, and within a bound on the work, outputs^2 x units per example.
@@ -98,10 +98,10 @@ class Head:
             return None
         masks = Bernoulli(rate, units)
         if isinstance(loss, Logistic) and outputs == 1:
-            return Number.exact(float(penalty(self.model(), self.sample(), masks, ClosedForm(), loss)), FOURIER)
+            return PlainEstimate.exact(float(penalty(self.model(), self.sample(), masks, ClosedForm(), loss)), FOURIER)
         if isinstance(loss, CrossEntropy):
             found = penalty(self.model(), self.sample(), masks, Certified(), loss)
-            return Number(float(found), float(found.lower), float(found.upper), "certified")
+            return PlainEstimate(float(found), float(found.lower), float(found.upper), "certified")
         return None
 
     def model(self) -> LastLayer:

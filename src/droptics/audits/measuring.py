@@ -17,6 +17,7 @@ from droptics.audits.criteria import LossFunction, MeanSquared, mean_loss, parts
 from droptics.audits.outcomes import MOST_OUTCOMES, alone, left_out, together, tree_cost
 from droptics.audits.runs import BACKWARD, Base, Law, Runs, draw, units
 from droptics.audits.tails import MOST_OUTPUTS, Hidden, affine_sites, confirmed, energies
+from droptics.estimates import PlainEstimate
 from droptics.losses import Squared
 from droptics.models.watching import Switch, all_off, all_on, only, watched
 
@@ -27,24 +28,6 @@ FEW_SITES = 4  # whose other rates are drawn without control, unless asked for
 MOST_TREE = 64.0  # passes
 TOTAL = "all sites"
 Key = TypeVar("Key")
-
-
-@dataclass(frozen=True)
-class Number:
-    """A measured number: value, interval, and how it was obtained ("exact", "Monte Carlo, 40 draws", ...).
-
-    It is to a report what an `Estimate` is to a call: plain floats, so that reports compare, merge and become JSON.
-    """
-
-    value: float
-    lower: float
-    upper: float
-    method: str
-
-    @staticmethod
-    def exact(value: float, method: str = "exact") -> Number:
-        """A number without uncertainty."""
-        return Number(value, value, value, method)
 
 
 @dataclass
@@ -117,7 +100,7 @@ class Mean:
         """Standard error over the masks."""
         return math.sqrt(self.variance) / self.weight
 
-    def number(self, confidence: float, offset: float = 0.0) -> Number:
+    def number(self, confidence: float, offset: float = 0.0) -> PlainEstimate:
         """Value and Student interval, shifted by a known offset; degrees of freedom after Satterthwaite."""
         freedom = max(self.variance**2 / self.fourth, 1.0) if self.fourth > 0 else 1e9  # as good as infinite
         width = float(stdtrit(freedom, (1 + confidence) / 2)) * self.error if self.variance > 0 else 0.0
@@ -126,7 +109,7 @@ class Mean:
             method = f"sampled, gradient control, {round(self.draws / max(self.batches, 1))} draws"
         else:
             method = f"Monte Carlo, {self.draws} draws"
-        return Number(value, value - width, value + width, method)
+        return PlainEstimate(value, value - width, value + width, method)
 
 
 @dataclass

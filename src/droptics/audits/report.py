@@ -12,10 +12,10 @@ from typing import Any
 from droptics.audits.discovery import AuditedSite
 from droptics.audits.findings import Finding
 from droptics.audits.html import page
-from droptics.audits.measuring import Number
 from droptics.audits.restoring import restored
 from droptics.audits.summary import terminal_text
 from droptics.audits.uncertainty import Uncertainty
+from droptics.estimates import PlainEstimate
 from droptics.files import write_text
 from droptics.optima import Certificate
 
@@ -27,7 +27,7 @@ class CurvePoint:
     """Penalty at one rate, without retraining, and the training loss it predicts."""
 
     rate: float
-    penalty: Number
+    penalty: PlainEstimate
     training_loss: float
 
 
@@ -75,7 +75,7 @@ class RateChoice:
     best: float
     rates: Sequence[float]
     errors: Sequence[float]
-    gain: Number | None = None
+    gain: PlainEstimate | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class SiteReport:
     """Everything about one site; None where it cannot be said (`site.reason` says why)."""
 
     site: AuditedSite
-    penalty: Number | None = None
+    penalty: PlainEstimate | None = None
     share: float | None = None
     second_order: float | None = None
     curve: Sequence[CurvePoint] = ()
@@ -135,9 +135,9 @@ class Report:
     examples: int
     loss: str
     clean_loss: float
-    training_loss: Number
-    rest: Number | None
-    interaction: Number | None
+    training_loss: PlainEstimate
+    rest: PlainEstimate | None
+    interaction: PlainEstimate | None
     validation_loss: float | None
     accuracy: float | None
     confidence: float

@@ -10,10 +10,11 @@ from scipy.special import stdtrit
 from torch import Tensor
 
 from droptics.audits.heads import Head
-from droptics.audits.measuring import Number, Plan
+from droptics.audits.measuring import Plan
 from droptics.audits.report import RateChoice, SiteReport, Spectrum, SubnetworkSummary
 from droptics.coadaptation import draw, evaluate, smallest
 from droptics.data import Sample
+from droptics.estimates import PlainEstimate
 from droptics.heads.leave_one_out import Whitened
 from droptics.linalg import psd_root, shrink
 from droptics.linalg.scales import equilibrate
@@ -102,7 +103,8 @@ def _rate_choice(head: Head, rate: float) -> RateChoice | None:
     best = min(range(len(drops)), key=lambda i: (errors[i], drops[i]))
     gains = squares[drops.index(rate)] - squares[best]
     half = float(stdtrit(len(gains) - 1, (1 + LEVEL) / 2)) * float(gains.std(ddof=1)) / len(gains) ** 0.5
-    gain = Number(float(gains.mean()), float(gains.mean()) - half, float(gains.mean()) + half, "leave-one-out, paired")
+    mean = float(gains.mean())
+    gain = PlainEstimate(mean, mean - half, mean + half, "leave-one-out, paired")
     return RateChoice(drops[best], drops, errors, gain)
 
 

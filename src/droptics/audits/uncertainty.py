@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from droptics.audits.measuring import Number
+from droptics.estimates import PlainEstimate
 from droptics.penalties import MonteCarlo
 from droptics.predictions.controls import Plan, build
 from droptics.predictions.modules import MaskedModule, read_module
@@ -32,7 +32,7 @@ class Uncertainty:
         examples: On how many examples.
     """
 
-    variance: Number
+    variance: PlainEstimate
     shares: dict[str, float]
     passes: int
     examples: int
@@ -53,7 +53,7 @@ def spread_of_predictions(module: nn.Module, inputs: Any, samples: int = 64, see
     low, high = (float(end.mean()) for end in variance.interval)
     kurtosis = _kurtosis(outputs)
     return Uncertainty(
-        Number(total, low, high, variance.method),
+        PlainEstimate(total, low, high, variance.method),
         {name: value / total if total > 0 else 0.0 for name, value in _first_order(found).items()},
         max(1, math.ceil((kurtosis - 1) / ERROR**2)) if total > 0 else 1,
         len(outputs[0]),
