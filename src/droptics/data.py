@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, NonNegative, Positive, check_fields, is_dense, is_whole
+from droptics.annotations import is_dense, is_whole
+from droptics.arguments import Count, NonNegative, Positive, check_fields
 from droptics.checks import as_float_tensor, check_same_kind, check_size, is_readable
 from droptics.linalg.scales import equilibrate
 
@@ -314,8 +315,6 @@ def average(per_example: Tensor, weights: Tensor | None) -> Tensor:
     """(Weighted) mean over the last dimension, the examples.
 
     Cost: O(n). Claim: none, a definition.
-
-    Claim: none, a definition.
     """
     if weights is None:
         return per_example.mean(-1)

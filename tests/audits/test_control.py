@@ -9,8 +9,8 @@ from torch import nn
 from droptics.audits import audit
 from droptics.audits.batches import Batch
 from droptics.audits.control import Guess, remainder, share_out
-from droptics.audits.measuring import Mean
 from droptics.audits.runs import Law, Runs
+from droptics.audits.tallies import Mean
 from droptics.losses import CrossEntropy
 
 

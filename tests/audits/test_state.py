@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from droptics.audits import audit
-from droptics.models.watching import undisturbed
+from droptics.models.modes import undisturbed
 
 INPUTS = torch.randn(60, 4, generator=torch.Generator().manual_seed(1))
 LABELS = torch.randint(0, 3, (60,), generator=torch.Generator().manual_seed(2))

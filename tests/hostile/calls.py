@@ -26,7 +26,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import Tensor, nn
 
 import droptics
-from droptics.arguments import described
+from droptics.annotations import described
 from droptics.attacks import Pgd, Threat
 from droptics.audits import audit
 from droptics.data import Moments, Sample

@@ -20,7 +20,20 @@ import droptics
 
 # rooms that compute nothing of the theory: files, the command line, the house itself, and the record of evidence
 NOT_ROOMS = {
-    *("__main__", "arguments", "arrays", "checks", "cli", "clusters", "errors", "evidence", "files", "gpu", "papers"),
+    *(
+        "__main__",
+        "annotations",
+        "arguments",
+        "arrays",
+        "checks",
+        "cli",
+        "clusters",
+        "errors",
+        "evidence",
+        "files",
+        "gpu",
+        "papers",
+    ),
     *("plots", "terminal", "transforms"),
 }
 CLAIM = re.compile(r"\b(mianjy2018|thesis|pal2020|helmbold2017|droptics)-\w[\w.-]*")

@@ -8,20 +8,8 @@ from pathlib import Path
 # A room imports only from lower floors, or from the left on floors where an arrow stands (ARROWS).
 FLOORS = [
     [
-        *(
-            "errors",
-            "arrays",
-            "checks",
-            "arguments",
-            "files",
-            "clusters",
-            "linalg",
-            "norms",
-            "estimates",
-            "losses",
-            "plots",
-        ),
-        *("plots", "gpu", "terminal", "transforms"),
+        *("errors", "arrays", "checks", "annotations", "arguments", "files", "clusters", "linalg", "norms"),
+        *("estimates", "losses", "plots", "gpu", "terminal", "transforms"),
     ],
     ["data", "masks", "models"],
     ["penalties", "spectra", "datasets"],
@@ -39,7 +27,7 @@ ARROWS = {
     6: ["evidence", "rates"],
 }
 GROUND_ARROWS = {
-    "arguments": {"checks"},
+    "arguments": {"annotations", "checks"},
     "norms": {"arguments", "checks", "linalg"},
     "linalg": {"arguments", "arrays", "checks"},
     "losses": {"arguments", "checks"},

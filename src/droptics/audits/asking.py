@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from droptics.audits.batches import Batch, accepted, adapted, output_of, own_loss
 from droptics.audits.criteria import Labels, LossFunction, MeanSquared, OwnLoss, as_loss, fitted, guess_loss, mean_loss
 from droptics.losses import CrossEntropy, Squared
-from droptics.models.watching import set_training
+from droptics.models.modes import set_training
 
 COMPILED = "OptimizedModule"
 AGREES = 1e-4  # relative; two losses of the same float32 outputs differ by far less, shifted labels by far more

@@ -20,17 +20,19 @@ from droptics.audits.criteria import LossFunction, mean_loss, parts
 from droptics.audits.discovery import LAYER_DROP, AuditedSite, discover, quiet_parts
 from droptics.audits.findings import LEVELS, Finding, remarks
 from droptics.audits.heads import Chain, Head, confirmed, find_chain, find_head, head_features
-from droptics.audits.measuring import Mean, Plan, Tally, measure
+from droptics.audits.measuring import Plan, measure
 from droptics.audits.report import CurvePoint, Report, SiteReport
 from droptics.audits.runs import Law
 from droptics.audits.statements import head_statements
+from droptics.audits.tallies import Mean, Tally
 from droptics.audits.uncertainty import spread_of_predictions
 from droptics.audits.units import UnitTally, add_units
 from droptics.checks import check_positive, check_probability
 from droptics.estimates import PlainEstimate
 from droptics.losses import Loss, Squared
+from droptics.models.modes import set_training, undisturbed, unmoved
 from droptics.models.modules import hooked
-from droptics.models.watching import Trace, all_off, only, set_training, undisturbed, unmoved, watched
+from droptics.models.watching import Trace, all_off, only, watched
 
 RATES = (0.1, 0.3, 0.5, 0.7)
 TREE = "all outcomes of all sites"

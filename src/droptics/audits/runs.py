@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from droptics.audits.batches import Batch, run
 from droptics.audits.criteria import LossFunction, parts
+from droptics.models.modes import training_without_statistics
 from droptics.models.replaying import Recording
-from droptics.models.watching import Mask, OnCall, training_without_statistics, watched
+from droptics.models.watching import Mask, OnCall, watched
 
 BACKWARD = 1.0  # passes that a backward pass counts for: only masks ask for gradients, weights do not
 AGREES = 1e-3  # relative, of slopes in float32

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.arguments import Computed, Extended, NonNegative, check_arguments, check_fields, is_dense
+from droptics.annotations import is_dense
+from droptics.arguments import Computed, Extended, NonNegative, check_arguments, check_fields
 
 Relation = Literal["==", "<=", ">=", "<", ">", "!="]
 RELATIONS: tuple[Relation, ...] = ("==", "<=", ">=", "<", ">", "!=")

@@ -20,16 +20,8 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from droptics.masks import Bernoulli
-from droptics.models.watching import (
-    ALPHA,
-    CHANNELWISE,
-    LINEAR,
-    PLAIN,
-    RECURRENT,
-    Places,
-    training_without_statistics,
-    undisturbed,
-)
+from droptics.models.modes import training_without_statistics, undisturbed
+from droptics.models.watching import ALPHA, CHANNELWISE, LINEAR, PLAIN, RECURRENT, Places
 from droptics.penalties import UnitOutputs
 from droptics.predictions.affine import Affine
 from droptics.predictions.mixtures import Conditional

@@ -18,8 +18,9 @@ from torch.func import functional_call, vmap
 from droptics.audits.batches import Batch, output_of, run
 from droptics.audits.criteria import LossFunction, mean_loss
 from droptics.files.arrays import read_safetensors, write_tensors
+from droptics.models.modes import set_training, undisturbed
 from droptics.models.modules import hooked
-from droptics.models.watching import Places, set_training, undisturbed
+from droptics.models.watching import Places
 from droptics.rates.examples import Examples, example_losses, take
 from droptics.rates.fits import Fit, FitFunction, Tensors
 from droptics.rates.masking import SharedMasks

@@ -19,7 +19,8 @@ from droptics.audits.batches import Batch, run
 from droptics.audits.heads import confirmed, find_head, head_features
 from droptics.heads.leave_one_out import Whitened
 from droptics.losses import Squared
-from droptics.models.watching import all_off, only, set_training, watched
+from droptics.models.modes import set_training
+from droptics.models.watching import all_off, only, watched
 from droptics.rates.copies import EVALUATED, Problem
 from droptics.rates.examples import Examples
 from droptics.rates.running import Trained

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from droptics.audits.batches import Batch, run
-from droptics.models.watching import set_training, watched
+from droptics.models.modes import set_training
+from droptics.models.watching import watched
 from droptics.rates.masking import place_of
 
 

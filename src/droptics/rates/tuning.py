@@ -21,7 +21,8 @@ from droptics.evidence.engines import Engine
 from droptics.evidence.engines import engine as engine_named
 from droptics.files.writing import check_folder
 from droptics.losses import Loss
-from droptics.models.watching import all_off, set_training, undisturbed, watched
+from droptics.models.modes import set_training, undisturbed
+from droptics.models.watching import all_off, watched
 from droptics.rates.copies import Problem
 from droptics.rates.designs import MOST_SITES, Effect, effects, two_level
 from droptics.rates.estimators import estimator_scan

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from droptics.arguments import Count, Probability, Seed, check_arguments, is_dense
+from droptics.annotations import is_dense
+from droptics.arguments import Count, Probability, Seed, check_arguments
 from droptics.arrays import Array
 from droptics.datasets import Ratings
 from droptics.recommenders.ratings import Source, triple
@@ -79,8 +80,6 @@ class Ranking:
 
 def ranking(scores: Any, seen: Any, relevant: Any, at: Sequence[Count] = (20, 50, 100)) -> Ranking:
     """Judge scores by which relevant items come first among those not seen.
-
-    Claim: none, scores by definition.
 
     Claim: none, scores by definition.
 
@@ -163,8 +162,6 @@ def hold_out_users(
     Users with a single rating stay in training. Each held-out user keeps at least one known and one hidden rating.
 
     Cost: O(ratings). Claim: none, it draws.
-
-    Claim: none, it draws.
     """
     check_arguments(hold_out_users, locals())
     table = ratings if isinstance(ratings, Ratings) else Ratings(*triple(ratings))

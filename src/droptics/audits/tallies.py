@@ -1,0 +1,164 @@
+"""Sums that an audit adds up batch by batch: means whose only randomness is the masks, mergeable across shards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import torch
+from scipy.special import stdtrit
+from torch import Tensor
+
+from droptics.estimates import PlainEstimate
+
+Key = TypeVar("Key")
+
+
+@dataclass
+class Mean:
+    """A weighted mean over examples of means over draws, with the variance that the draws leave.
+
+    Attributes:
+        weight: Examples, or labels that count.
+        total: Sum of the means.
+        variance: Of `total`.
+        fourth: Sum of squared parts of the variance, each over its degrees of freedom: few large ones mean few degrees.
+        draws: How many in all.
+        batches: Over how many batches.
+        controlled: Whether the first order was subtracted.
+    """
+
+    weight: float = 0.0
+    total: float = 0.0
+    variance: float = 0.0
+    fourth: float = 0.0
+    draws: int = 0
+    batches: int = 0
+    controlled: bool = False
+
+    def add(self, values: Sequence[float], count: float) -> None:
+        """Add the draws of one batch of `count` examples, or labels that count."""
+        rows = torch.tensor(values, dtype=torch.float64)[:, None] * count
+        self.add_rows(rows, torch.tensor([count], dtype=torch.float64))
+
+    def add_rows(self, rows: Tensor, weights: Tensor) -> None:
+        """Add draws (draws, examples) of sums with these weights; several draws, or their spread over examples.
+
+        The spread over examples also holds that of what is measured, so that one draw gives a wider interval.
+        """
+        draws, count = rows.shape
+        means, weight = rows.mean(0), float(weights.sum())
+        self.weight += weight
+        self.total += float(means.sum())
+        self.draws += draws
+        self.batches += 1
+        if draws > 1:
+            parts = rows.var(0) / draws
+            self.fourth += float(parts.square().sum()) / (draws - 1)
+        elif count > 1:
+            parts = (means - weights * (means.sum() / weight)).square() * (count / (count - 1))
+            self.fourth += float(parts.square().sum())
+        else:
+            return
+        self.variance += float(parts.sum())
+
+    def merge(self, other: Mean) -> Mean:
+        """The mean over both."""
+        return Mean(
+            self.weight + other.weight,
+            self.total + other.total,
+            self.variance + other.variance,
+            self.fourth + other.fourth,
+            self.draws + other.draws,
+            self.batches + other.batches,
+            self.controlled and other.controlled,
+        )
+
+    @property
+    def value(self) -> float:
+        """The mean."""
+        return self.total / self.weight
+
+    @property
+    def error(self) -> float:
+        """Standard error over the masks."""
+        return math.sqrt(self.variance) / self.weight
+
+    def number(self, confidence: float, offset: float = 0.0) -> PlainEstimate:
+        """Value and Student interval, shifted by a known offset; degrees of freedom after Satterthwaite."""
+        freedom = max(self.variance**2 / self.fourth, 1.0) if self.fourth > 0 else 1e9  # as good as infinite
+        width = float(stdtrit(freedom, (1 + confidence) / 2)) * self.error if self.variance > 0 else 0.0
+        value = self.value + offset
+        if self.controlled:
+            method = f"sampled, gradient control, {round(self.draws / max(self.batches, 1))} draws"
+        else:
+            method = f"Monte Carlo, {self.draws} draws"
+        return PlainEstimate(value, value - width, value + width, method)
+
+
+@dataclass
+class Tally:
+    """All sums of one audit.
+
+    Attributes:
+        clean: Loss without dropout.
+        accuracy: Share of right classes.
+        total: What all sites add together, drawn.
+        rest: What remains when all switches are off.
+        shift: What training mode changes beside dropout, the same in every pass.
+        sites: What each site adds, drawn.
+        curves: The same at other rates.
+        energies: Squared slopes of the outputs in the mask of a site, where they are affine in it.
+        listed: What each site adds, summed over all its masks.
+        listed_total: What all sites add together, summed over all masks.
+        axes: Where the examples are in the masks of each site, as the first batch showed.
+        affine: Sites in whose masks the outputs are affine.
+        plan: Draws of each site, as decided on the first batch.
+        curve_draws: Draws of each at other rates.
+        spent: Passes times examples.
+        examples: How many there were.
+    """
+
+    clean: Mean = field(default_factory=Mean)
+    accuracy: Mean = field(default_factory=Mean)
+    total: Mean = field(default_factory=Mean)
+    rest: Mean = field(default_factory=Mean)
+    shift: Mean = field(default_factory=Mean)
+    sites: dict[str, Mean] = field(default_factory=dict)
+    curves: dict[tuple[str, float], Mean] = field(default_factory=dict)
+    energies: dict[str, Mean] = field(default_factory=dict)
+    listed: dict[str, Mean] = field(default_factory=dict)
+    listed_total: Mean = field(default_factory=Mean)
+    axes: dict[str, int | None] | None = None
+    affine: list[str] = field(default_factory=list)
+    plan: dict[str, int] | None = None
+    curve_draws: int | None = None
+    spent: float = 0.0
+    examples: int = 0
+
+    def merge(self, other: Tally) -> Tally:
+        """Sums over both shards."""
+        return Tally(
+            self.clean.merge(other.clean),
+            self.accuracy.merge(other.accuracy),
+            self.total.merge(other.total),
+            self.rest.merge(other.rest),
+            self.shift.merge(other.shift),
+            _merged(self.sites, other.sites),
+            _merged(self.curves, other.curves),
+            _merged(self.energies, other.energies),
+            _merged(self.listed, other.listed),
+            self.listed_total.merge(other.listed_total),
+            self.axes,
+            self.affine,
+            self.plan,
+            self.curve_draws,
+            self.spent + other.spent,
+            self.examples + other.examples,
+        )
+
+
+def _merged(one: Mapping[Key, Mean], other: Mapping[Key, Mean]) -> dict[Key, Mean]:
+    return {key: mean.merge(other[key]) for key, mean in one.items() if key in other}
