@@ -157,8 +157,6 @@ def resolved(error: Error) -> Tensor | float:
     """The error bound itself; no derivative passes through it.
 
     Cost: that of the bound, which may take longer than the number. Claim: none, it evaluates.
-
-    Claim: none, it evaluates.
     """
     if not callable(error):
         return error

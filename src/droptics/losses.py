@@ -109,8 +109,6 @@ def binary_margin(outputs: Tensor, targets: Tensor) -> Tensor:
     """Y f for one output and labels y = -1 or +1; positive where the prediction is right.
 
     Cost: O(n). Claim: none, a definition.
-
-    Claim: none, a definition.
     """
     if outputs.shape[-1] != 1:
         raise ValueError(f"outputs must have one column for a binary margin, got shape {tuple(outputs.shape)}")
@@ -124,8 +122,6 @@ def check_labels(targets: Tensor, classes: int) -> None:
     """Refuse anything but class labels 0, ..., classes - 1.
 
     Cost: O(n). Claim: none, a check.
-
-    Claim: none, a check.
     """
     if targets.is_floating_point() or targets.dtype == torch.bool or targets.ndim != 1:
         raise ValueError(

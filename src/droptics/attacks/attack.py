@@ -97,8 +97,6 @@ def attack(
 
     Cost: the passes of the method, and one more to verify. Claim: none, every point is re-evaluated.
 
-    Claim: none, every point is re-evaluated.
-
     Args:
         model: What to attack.
         data: Examples with class labels, or with targets -1 and +1 for a scorer; inputs of any shape.
@@ -180,8 +178,6 @@ def robustness_curve(
     every larger one, so each attack only works on the examples that are left and the curve never falls.
 
     Cost: one attack per radius on the examples that are left. Claim: none, every point is re-evaluated.
-
-    Claim: none, every point is re-evaluated.
     """
     check_arguments(robustness_curve, locals())
     errors: dict[float, float] = {}
@@ -203,8 +199,6 @@ def proportion(count: Whole, total: Count, confidence: Probability = 0.95) -> Es
     """A share of examples with its exact (Clopper-Pearson) binomial interval.
 
     Cost: two quantiles of a beta law. Claim: none, the interval is Clopper and Pearson's.
-
-    Claim: none, the interval is Clopper and Pearson's.
     """
     check_arguments(proportion, locals())
     if count > total:

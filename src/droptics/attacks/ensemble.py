@@ -44,8 +44,6 @@ def standard_attacks(outputs: Count) -> list[Method]:
     difference of logits ratio, the nearest boundary, and a search without gradients that ends when it finds nothing.
 
     Cost: nothing is computed. Claim: none, a choice of methods.
-
-    Claim: none, a choice of methods.
     """
     check_arguments(standard_attacks, locals())
     if outputs == 1:
@@ -76,8 +74,6 @@ def robust_accuracy(
     masks is wrong, and the accuracy in the end is that over masks which neither saw.
 
     Cost: that of every attack on the examples that are left to it. Claim: none, every point is re-evaluated.
-
-    Claim: none, every point is re-evaluated.
 
     Args:
         model: As for `attack`.

@@ -43,8 +43,6 @@ def perturb(
     detached. An empty batch comes back empty.
 
     Cost: the passes of the method. Claim: none, nothing is verified here.
-
-    Claim: none, nothing is verified here.
     """
     check_arguments(perturb, locals())
     check_size("targets", len(targets), len(inputs), "one per example of inputs")

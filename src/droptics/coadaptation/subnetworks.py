@@ -61,8 +61,6 @@ def draw(masks: MaskLaw, count: Count, generator: torch.Generator) -> Tensor:
     """Sub-networks under a mask law as a boolean table (count, units), True for units that are kept.
 
     Cost: O(count units). Claim: none, it draws.
-
-    Claim: none, it draws.
     """
     check_arguments(draw, locals())
     check_positive("count", count)
@@ -76,8 +74,6 @@ def subnetwork_outputs(model: Model, inputs: Rows, kept: Table, *, scale: Finite
     sub-networks. Kept units are multiplied by `scale` (1 / (1 - drop) gives what dropout computes in training).
 
     Cost: one pass, and O(count n units outputs). Claim: none, it evaluates.
-
-    Claim: none, it evaluates.
     """
     check_arguments(subnetwork_outputs, locals())
     features, weight, bias = _readout(model, inputs)
@@ -90,8 +86,6 @@ def evaluate(model: Model, data: Sample, kept: Table, *, scale: Finite = 1.0) ->
     The features are computed once for all sub-networks and no weights are copied beyond one masked last layer per
     sub-network, in chunks: for width m, k outputs and s sub-networks, O(features + s n m k) instead of s evaluations
     of the whole network. Targets are class labels, one-hot rows, or -1 and +1 for one output.
-
-    Claim: none, each sub-network is evaluated.
 
     Claim: none, each sub-network is evaluated.
     """
@@ -114,8 +108,6 @@ def accuracy_by_width(model: Model, data: Sample, order: Tensor | None = None) -
 
     By default the order of decreasing flow. Kept units are multiplied by total flow / kept flow, so that outputs keep
     their size beside the bias. All widths come from one cumulative sum, O(n units outputs).
-
-    Claim: none, each width is evaluated.
 
     Claim: none, each width is evaluated.
     """
@@ -162,8 +154,6 @@ def smallest(
     decreasing order of flow and in `draws` random orders, every one of them evaluated; in wide networks trained with
     dropout random units often do better than those of largest flow. The choice is made on the data given: judge the
     result on other data. O((1 + draws) n units outputs).
-
-    Claim: none, a search, every candidate of which is evaluated.
 
     Claim: none, a search, every candidate of which is evaluated.
     """
@@ -214,8 +204,6 @@ def export(model: Model, data: Sample, kept: Flags, *, scale: Finite = 1.0, prev
     if it differs.
 
     Cost: a copy of the module. Claim: none, outputs are those of the masked network.
-
-    Claim: none, outputs are those of the masked network.
     """
     raise ValueError(f"model must be ReLUNet, TwoLayerLinear or LastLayer to be exported, got {type(model).__name__}")
 

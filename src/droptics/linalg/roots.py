@@ -18,8 +18,6 @@ def psd_root(matrix: Square) -> Tensor:
     where eigenvalues coincide; directions without energy are taken to stay so.
 
     Claim: none, a definition.
-
-    Claim: none, a definition.
     """
     check_arguments(psd_root, locals())
     root: Tensor = _Power.apply(matrix, False)[0]  # type: ignore[no-untyped-call]
@@ -30,8 +28,6 @@ def psd_inverse_root(matrix: Square) -> Tensor:
     """Pseudo-inverse of `psd_root`: zero on the null space; differentiable like it.
 
     Cost: O(d^3). Claim: none, a definition.
-
-    Claim: none, a definition.
     """
     check_arguments(psd_inverse_root, locals())
     root: Tensor = _Power.apply(matrix, True)[0]  # type: ignore[no-untyped-call]
@@ -42,8 +38,6 @@ def psd_eigen(matrix: Square) -> tuple[Tensor, Tensor]:
     """Eigenvalues (ascending, those at rounding level set to exactly zero) and eigenvectors of a PSD matrix.
 
     Cost: O(d^3). Claim: none, LAPACK's, with rounding cut off.
-
-    Claim: none, LAPACK's, with rounding cut off.
     """
     check_arguments(psd_eigen, locals())
     values, vectors = torch.linalg.eigh((matrix + matrix.mT) / 2)

@@ -328,8 +328,6 @@ def schur_horn(values: Spectrum, diagonal: Spectrum) -> Tensor:
     is necessary (Schur) and sufficient (Horn). r - 1 plane rotations, O(r log r) for the angles and O(r^2) for Q.
 
     Claim: none, the theorems of Schur and Horn.
-
-    Claim: none, the theorems of Schur and Horn.
     """
     check_arguments(schur_horn, locals())
     rotation = torch.eye(values.shape[-1], dtype=torch.float64)

@@ -65,8 +65,6 @@ def fit_noise(prediction: Predictive, targets: Tensor) -> float:
     search.
 
     Claim: none, the maximum of a likelihood.
-
-    Claim: none, the maximum of a likelihood.
     """
     check_arguments(fit_noise, locals())
     wanted = _targets(prediction, targets)
@@ -93,8 +91,6 @@ def calibration(
     """Scores of predictions of one output with normal noise of this deviation around them.
 
     Cost: the density of every example, twice. Claim: none, scores by definition.
-
-    Claim: none, scores by definition.
     """
     check_arguments(calibration, locals())
     wanted = _targets(prediction, targets)
@@ -121,8 +117,6 @@ def conformal_factor(prediction: Predictive, targets: Tensor, noise: Amount, lev
     every model and every noise when held-out and new examples are exchangeable; infinite when n is too small.
 
     Cost: O(n log n). Claim: none, exchangeability is all it needs.
-
-    Claim: none, exchangeability is all it needs.
     """
     check_arguments(conformal_factor, locals())
     wanted = _targets(prediction, targets)
@@ -136,8 +130,6 @@ def expected_calibration_error(probabilities: Rows, labels: ClassNumbers, bins: 
     """Mean distance between confidence and accuracy over equal bins of the confidence, weighed by their counts.
 
     Cost: O(n). Claim: none, a definition.
-
-    Claim: none, a definition.
     """
     check_arguments(expected_calibration_error, locals())
     chances = as_float_tensor(probabilities, "probabilities", 2).detach().double()

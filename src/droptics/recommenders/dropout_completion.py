@@ -45,8 +45,6 @@ def default_drop(width: Count, ratings: Count) -> float:
 
     Cost: O(1). Claim: none, a rule of thumb.
 
-    Claim: none, a rule of thumb.
-
     >>> round(default_drop(70, 900_000), 2)
     0.78
     """

@@ -165,8 +165,6 @@ def against_popularity(ranker: Ranker, split: HeldOutUsers, at: Sequence[Count] 
     """Recall by length of the list, "personal" and "popular", for held-out users: the data of one picture.
 
     Cost: one ranking of the held-out users. Claim: none, it measures.
-
-    Claim: none, it measures.
     """
     check_arguments(against_popularity, locals())
     mine = ranker.evaluate(split.known, split.hidden, at, "ignore").recall

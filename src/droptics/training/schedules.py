@@ -70,8 +70,6 @@ def with_previous(steps: Sequence[Whole]) -> tuple[int, ...]:
 
     Cost: O(steps). Claim: none, a choice of steps.
 
-    Claim: none, a choice of steps.
-
     >>> with_previous([0, 5, 6])
     (0, 4, 5, 6)
     """
@@ -83,8 +81,6 @@ def log_steps(steps: Count, count: Count = 50) -> tuple[int, ...]:
     """At most `count` + 1 steps from 0 to `steps`, evenly spaced in the logarithm where they are whole numbers.
 
     Cost: O(count). Claim: none, a choice of steps.
-
-    Claim: none, a choice of steps.
 
     >>> log_steps(1000, 4)
     (0, 1, 10, 100, 1000)
