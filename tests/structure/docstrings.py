@@ -5,6 +5,7 @@
 - The ids of claims it rests on, in brackets or after `Claim:`; without one, `Claim: none,` and why none is needed: a
   definition, a reading of files, a search that is checked otherwise.
 - A claim has a formula: the text has one in it, or names the function that states it.
+- A claim has conditions: `Conditions:`, or words of the text that say for what, when or under what it holds.
 """
 
 from __future__ import annotations
@@ -41,6 +42,11 @@ COST = re.compile(r"\bCost\b|\bO\(")
 NO_CLAIM = re.compile(r"Claim: none,\s+\w")
 FORMULA = re.compile(r"[=<>^/+*]|\bsqrt\b|`\w+`")
 
+CONDITIONS = re.compile(
+    r"\b([Cc]onditions?|for|where|when|if|under|unless|needs?|only|whatever|any|every|must|independent)\b"
+    r"|\bat (most|least)\b|<=|>="
+)
+
 
 def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Every function of a room that a user may call, by its place."""
@@ -67,4 +73,6 @@ def unsaid(text: str | None) -> list[str]:
         found.append("Claim: an id, or 'Claim: none,' and why")
     if CLAIM.search(text) and not FORMULA.search(CLAIM.sub("", text)):
         found.append("the formula of its claim")
+    if CLAIM.search(text) and not CONDITIONS.search(text.split("Args:")[0]):
+        found.append("the conditions of its claim")
     return found

@@ -1,4 +1,4 @@
-"""Public functions say what they compute, what it costs and what it rests on, and the test that says so can fail."""
+"""Public functions say what they compute, when it holds and what it costs, and the test that says so can fail."""
 
 import inspect
 
@@ -30,9 +30,11 @@ def test_the_functions_are_those_people_call():
         ("tr(M) = sum_i M_ii. Claim: none, a definition.", "Cost: how it grows"),
         ("tr(M) = sum_i M_ii; O(n).", "Claim: an id, or 'Claim: none,' and why"),
         ("tr(M) = sum_i M_ii; O(n). Claim: none.", "Claim: an id, or 'Claim: none,' and why"),
-        ("The bound of somebody. Cost: little. Claim: thesis-thm.", "the formula of its claim"),
+        ("The bound of somebody, if any. Cost: little. Claim: thesis-thm.", "the formula of its claim"),
+        ("tr(M) = sum_i M_ii. Cost: O(n). Claim: thesis-thm.", "the conditions of its claim"),
+        ("tr(M) = sum_i M_ii. O(n). Claim: thesis-thm.\n\nArgs:\n    M: Where it is.", "the conditions of its claim"),
     ],
 )
 def test_a_planted_omission_is_found(text, missing):
     assert unsaid(text) == [missing]
-    assert unsaid("tr(M) = sum_i M_ii. Cost: O(n). Claim: mianjy2018-thm2.2.") == []
+    assert unsaid("tr(M) = sum_i M_ii for square M. Cost: O(n). Claim: mianjy2018-thm2.2.") == []

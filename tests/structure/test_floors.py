@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import droptics
-from structure.floors import violations
+from structure.floors import ARROWS, FLOOR, FLOORS, GROUND_ARROWS, violations
 
 PACKAGE = Path(droptics.__file__).parent
 
@@ -40,3 +40,33 @@ def test_a_planted_violation_is_found(tmp_path, room, line, message):
     assert original.exists() <= (violations(copy) == []), "the file is sound before"
     target.write_text(before + "\n" + line + "\n")
     assert any(message in found for found in violations(copy))
+
+
+ABOVE = [(room, target) for room in FLOOR for target in FLOOR if FLOOR[target] == FLOOR[room] + 1]
+BESIDE = [(room, target) for rooms in FLOORS for room in rooms for target in rooms if room != target]
+
+
+def planted(folder, room, target):
+    (folder / f"{room}.py").write_text(f"from droptics.{target} import anything\n")
+    return violations(folder)
+
+
+@pytest.mark.parametrize("room", list(FLOOR))
+def test_every_room_of_the_plan_exists(room):
+    assert (PACKAGE / room).is_dir() or (PACKAGE / f"{room}.py").is_file()
+
+
+@pytest.mark.parametrize(("room", "target"), ABOVE)
+def test_no_room_of_any_floor_imports_from_the_floor_above(tmp_path, room, target):
+    assert planted(tmp_path, room, target) == [
+        f"{room}.py: {room} (floor {FLOOR[room]}) must not import {target} (floor {FLOOR[target]})"
+    ]
+
+
+@pytest.mark.parametrize(("room", "target"), BESIDE)
+def test_only_arrows_lead_to_the_side_and_none_leads_back(tmp_path, room, target):
+    row = ARROWS.get(FLOOR[room], [])
+    arrow = target in GROUND_ARROWS.get(room, set()) or (
+        room in row and target in row and row.index(target) < row.index(room)
+    )
+    assert (planted(tmp_path, room, target) == []) == arrow

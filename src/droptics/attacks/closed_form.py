@@ -74,7 +74,7 @@ def linear_attack(model: Model | Function, inputs: Rows, targets: ClassNumbers, 
 
 
 def smallest_margins(model: Model | Function, inputs: Rows, targets: ClassNumbers, threat: Threat) -> Tensor:
-    """The smallest margin (n,) an affine model can be brought to within the threat; exact.
+    """The smallest margin (n,) to which a threat can bring a model; exact where outputs are affine in the inputs.
 
     Without a box it is min_{c != y} z_y - z_c - radius ||w_y - w_c||, in the dual norm.
 

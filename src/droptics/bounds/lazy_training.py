@@ -141,7 +141,7 @@ def active_units(
 def initial_norm(width: Count, inputs: Count) -> float:
     """sqrt(d) + 2 sqrt(ln m), which no row of a standard Gaussian start exceeds with probability 1 - 1/m.
 
-    Cost: O(1). Claim: thesis-sec5.3-corrected.
+    Conditions: width m >= 1, rows independent. Cost: O(1). Claim: thesis-sec5.3-corrected.
     """
     check_arguments(initial_norm, locals())
     check_positive("width", width)

@@ -71,7 +71,7 @@ def importance(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor
 def alpha(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
     """Sum of the flows, the size of the network in thesis-thm12 and thesis-cor2.
 
-    Cost: that of `flows`.
+    Conditions: those of `flows`. Cost: that of `flows`.
     """
     check_arguments(alpha, locals())
     return flows(model, data, symmetrized=symmetrized).sum(-1)
@@ -83,7 +83,7 @@ def coadaptation(model: Model, data: Data, *, symmetrized: bool = False) -> Tens
     1 means that all units carry the same flow, 1 / sqrt(width) that a single one carries everything: small values
     are high co-adaptation. Differentiable and invariant to rescaling of the units and of the network.
 
-    Cost: that of `flows`. Claim: thesis-sec4.6.
+    Conditions: one network, and those of `flows`. Cost: that of `flows`. Claim: thesis-sec4.6.
     """
     check_arguments(coadaptation, locals())
     return evenness(flows(model, data, symmetrized=symmetrized))
@@ -105,7 +105,7 @@ def evenness(values: Spectrum) -> Tensor:
 def split(model: Model, data: Data, *, symmetrized: bool = False) -> Split:
     """The regularizer sum_k psi_k^2 split into size and equality, width * regularizer = (alpha / phi)^2.
 
-    Cost: that of `flows`. Claim: thesis-sec4.6.
+    Conditions: one network, and those of `flows`. Cost: that of `flows`. Claim: thesis-sec4.6.
     """
     check_arguments(split, locals())
     values = flows(model, data, symmetrized=symmetrized).detach()

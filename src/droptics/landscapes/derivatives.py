@@ -158,7 +158,8 @@ def gradient(model: Model, data: Data, masks: MaskLaw) -> Tensors:
 def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence[Tensor]) -> Tensors:
     """The Hessian of risk + penalty applied to a direction with the shapes of `model.tensors` (droptics-hessian).
 
-    Leading dimensions of the direction are a batch of directions.
+    Leading dimensions of the direction are a batch of directions. Conditions: squared loss, a model that is a chain of
+    matrices, one law per masked layer.
 
     Cost: a small multiple of the gradient, per direction.
     """
@@ -173,7 +174,7 @@ def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence
 def hessian(model: Model, data: Data, masks: MaskLaw) -> Tensor:
     """The Hessian as a symmetric matrix on the concatenation of the flattened tensors; one batched action.
 
-    Cost: one Hessian action per weight, weights^2 numbers. Claim: droptics-hessian.
+    Conditions: those of `hessian_action`. Cost: one action per weight, weights^2 numbers. Claim: droptics-hessian.
     """
     check_arguments(hessian, locals())
     total = sum(tensor.numel() for tensor in model.tensors)

@@ -252,7 +252,7 @@ def explicit_consistency(
     Training with clean loss + `explicit_penalty` + alpha `explicit_consistency` is R-Drop of weight alpha with the
     dropout of the head, averaged over `masks` masks instead of two passes.
 
-    Cost: O(masks classes) per token. Claim: droptics-consistency.
+    Conditions: after a forward pass in training mode. Cost: O(masks classes) per token. Claim: droptics-consistency.
     """
     check_arguments(explicit_consistency, locals())
     layers = _layers(module)

@@ -133,7 +133,8 @@ def _tiny_penalty(layers: list[Array], second: Array, laws: list[tuple[MaskLaw, 
 def sub_penalties(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
     """The terms lambda^l R_l of the penalty by the number l of pivot layers, l = 1, ..., masked layers (thesis-prop8).
 
-    They sum to the penalty. Coefficient lists are propagated: with S^(l) the part of the second moment with l pivots,
+    They sum to the penalty. Conditions: squared loss, one independent law per masked layer. Coefficient lists are
+    propagated: with S^(l) the part of the second moment with l pivots,
     S_i^(l) = W_i S_{i-1}^(l) W_i^T + Cbar_i o (W_i S_{i-1}^(l-1) W_i^T). O(depth^2 width^3), no cancellation.
     """
     check_arguments(sub_penalties, locals())

@@ -50,6 +50,7 @@ class Diagnosis:
 def diagnose(model: Completion, confidence: Probability = 0.95) -> Diagnosis:
     """Evaluate norms, penalties and the generalization bound on a fitted model; O((rows + columns) width^2).
 
+    Conditions: fitted with its ratings; the bound is for ratings drawn independently, in product proportions.
     Claim: thesis-thm11.
     """
     check_arguments(diagnose, locals())

@@ -45,7 +45,7 @@ class LazyRun:
 def lazy_start(inputs: Count, width: Count, seed: Seed = 0, dtype: torch.dtype = torch.float64) -> ReLUNet:
     """f(x) = a^T relu(W x) / sqrt(width), rows of W standard normal, a fixed vector of random signs (thesis-eq5.1).
 
-    Cost: O(inputs width).
+    Conditions: none, it draws. Cost: O(inputs width).
     """
     check_arguments(lazy_start, locals())
     check_positive("inputs", inputs)
@@ -59,7 +59,7 @@ def lazy_start(inputs: Count, width: Count, seed: Seed = 0, dtype: torch.dtype =
 def lazy_norm(inputs: Count, width: Count) -> float:
     """The max-norm radius sqrt(d) + 2 sqrt(ln width) + 1, which no unit exceeds at the start with high probability.
 
-    Cost: O(1). Claim: thesis-sec5.3-corrected.
+    Conditions: rows drawn as by `lazy_start`. Cost: O(1). Claim: thesis-sec5.3-corrected.
     """
     check_arguments(lazy_norm, locals())
     return math.sqrt(inputs) + 2 * math.sqrt(math.log(max(width, 2))) + 1
