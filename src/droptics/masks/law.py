@@ -125,6 +125,8 @@ class MaskLaw(abc.ABC):
         """
         if self.independent:
             energies = torch.diagonal(gram, dim1=-2, dim2=-1) if isinstance(gram, Tensor) else gram.energies()
+            if self.strength is not None:
+                return self.strength * energies.sum(-1)
             return (energies * self.relative_variance.to(energies)).sum(-1)
         if self._narrow:
             return self._weigh_band(gram)
