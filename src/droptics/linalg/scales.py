@@ -64,5 +64,5 @@ def scaled_eigen(moment: Tensor) -> tuple[Any, Any, Any]:
         scaled, units = equilibrate(moment.detach())
         return *torch.linalg.eigh(scaled), units
     matrix = as_array(moment)
-    sizes = _powers(np.sqrt(matrix.diagonal().clip(min=0)))
+    sizes = _powers(np.sqrt(np.maximum(matrix.diagonal(), 0)))
     return *np.linalg.eigh(matrix / sizes[:, None] / sizes), sizes

@@ -24,7 +24,7 @@ from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, roundi
 from droptics.optima.stationary import alternate
 from droptics.spectra import Action, OneRate, action
 from droptics.spectra.coordinates import White, check_isotropic, whiten
-from droptics.spectra.decomposition import kept_values, shrunk_svd
+from droptics.spectra.decomposition import kept_values, least_of, shrunk_svd
 from droptics.spectra.one_rate import TiedOneRate
 from droptics.spectra.roots import EPS
 
@@ -170,7 +170,7 @@ def _(model: Autoencoder, data: Data, masks: MaskLaw) -> tuple[float, str]:
 def two_layer_bound(white: White, masks: MaskLaw) -> tuple[float, str]:
     """Lower bound on the criterion of every two-layer network of this width, and its claim."""
     acting = action(masks)
-    return white.floor(shrunk_svd(white.target, acting).least), acting.claim
+    return white.floor(least_of(white.target, acting)), acting.claim
 
 
 def optimal_factors(

@@ -32,9 +32,9 @@ class Shrunk(NamedTuple):
 def kept_values(action: Action, values: Tensor) -> tuple[Tensor, float]:
     """`Action.shrink` without what is left of values at rounding level, which is no direction."""
     shrunk, penalty = action.shrink(values)
-    kept, all_values = shrunk.numpy(), values.numpy()
+    kept, every = shrunk.numpy(), values.numpy()
     # a tied network may have no positive value at all
-    return torch.from_numpy(kept[kept > len(all_values) * EPS * all_values[:1].clip(min=0)]), penalty
+    return torch.from_numpy(kept[kept > len(every) * EPS * np.maximum(every[:1], 0)]), penalty
 
 
 def shrunk_svd(target: Tensor, action: Action) -> Shrunk:
@@ -48,6 +48,18 @@ def shrunk_svd(target: Tensor, action: Action) -> Shrunk:
     tall = work.mT if flip else work
     first, kept, second, least = (_on_cpu if work.device.type == "cpu" else _elsewhere)(tall, action)
     return Shrunk(second, kept, first, least) if flip else Shrunk(first, kept, second, least)
+
+
+def least_of(target: Tensor, action: Action) -> float:
+    """`Shrunk.least` alone, without singular vectors where eigenvalues of the smaller Gram matrix are good."""
+    if target.device.type == "cpu":
+        work = target.detach().double().numpy()
+        gram = work @ work.T if len(work) < work.shape[1] else work.T @ work
+        values = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[::-1][: action.size], 0))
+        kept, penalty = kept_values(action, torch.from_numpy(values))
+        if not len(kept) or values[len(kept) - 1] >= GRAM_SHARE * values[0]:
+            return least_value(float(np.trace(gram)), values, kept.numpy(), penalty)
+    return shrunk_svd(target, action).least
 
 
 def _elsewhere(tall: Tensor, action: Action) -> Shrunk:
@@ -75,7 +87,7 @@ def _on_cpu(matrix: Tensor, action: Action) -> Shrunk:
     tall = matrix.numpy()
     gram = tall.T @ tall
     squares, vectors = leading_eigen(gram, min(action.size, len(gram)))
-    values = np.sqrt(squares.clip(min=0))
+    values = np.sqrt(np.maximum(squares, 0))
     kept, penalty = kept_values(action, torch.from_numpy(values))
     rank = len(kept)
     if rank and values[rank - 1] < GRAM_SHARE * values[0]:
