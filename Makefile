@@ -18,7 +18,7 @@ OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,Nehalem)
 ROUNDING := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=$(OTHER_CORE) MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=2
 
 .PHONY: demo test quick test-models test-rounding test-minimal test-newest coverage package lint types docs bench kills mutate fuzz release-check site-check \
-	release-notes paper clean
+	release-notes paper lock clean
 
 demo: $(READY)
 	$(BIN)/droptics demo --out droptics-demo
@@ -113,11 +113,13 @@ paper: $(READY)
 release-notes:
 	@$(PYTHON) tests/release_notes.py $(TAG)
 
-$(READY): pyproject.toml constraints.txt
+# torch is not in the lock: which build of it suits a machine, with CUDA or without, is the machine's matter
+$(READY): pyproject.toml locks/dev.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[test,docs]"
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r locks/dev.txt
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	touch $@
 
 .venv-minimal/.ready: pyproject.toml constraints-minimal.txt
@@ -149,17 +151,28 @@ $(READY): pyproject.toml constraints.txt
 	.venv-bench/bin/python -m pip install --quiet --no-deps torchattacks==3.5.1
 	touch $@
 
-.venv-release/.ready: pyproject.toml constraints.txt
+.venv-release/.ready: locks/release.txt
 	test -x .venv-release/bin/python || $(PYTHON) -m venv .venv-release
 	.venv-release/bin/python -m pip install --quiet --upgrade pip
-	.venv-release/bin/python -m pip install --quiet -c constraints.txt --group release
+	.venv-release/bin/python -m pip install --quiet --require-hashes --no-deps -r locks/release.txt
 	touch $@
 
-.venv-site/.ready: pyproject.toml constraints.txt
+.venv-site/.ready: locks/site.txt
 	test -x .venv-site/bin/python || $(PYTHON) -m venv .venv-site
 	.venv-site/bin/python -m pip install --quiet --upgrade pip
-	.venv-site/bin/python -m pip install --quiet -c constraints.txt --group site
+	.venv-site/bin/python -m pip install --quiet --require-hashes --no-deps -r locks/site.txt
 	touch $@
+
+# every file of every library our commands install, for all platforms and Pythons, at the versions of constraints.txt;
+# what torch brings along for CUDA is left to torch
+UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit $(addprefix nvidia-,cublas cuda-cupti cuda-nvrtc \
+	cuda-runtime cudnn-cu13 cufft cufile curand cusolver cusparse cusparselt-cu13 nccl-cu13 nvjitlink nvshmem-cu13 nvtx)
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	-c constraints.txt $(addprefix --no-emit-package ,$(UNLOCKED))
+lock:
+	$(LOCK) pyproject.toml --extra test --extra docs -o locks/dev.txt
+	$(LOCK) --group release -o locks/release.txt
+	$(LOCK) --group site -o locks/site.txt
 
 clean:
 	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
