@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "src" / "droptics"
-SHIPPED = ("src", "tests", "examples", "benchmarks", "docs", "results")
+SHIPPED = ("src", "tests", "examples", "benchmarks", "conda", "docs", "locks", "paper", "results")
 
 pytestmark = pytest.mark.slow
 
