@@ -130,3 +130,24 @@ def test_contours_stand_side_by_side_with_their_marks(tmp_path):
     assert [text.get_text() for text in right.get_legend().get_texts()] == ["saddle"]
     plots.save(figure, tmp_path / "picture.png")
     assert np.ptp(read((tmp_path / "picture.png").read_bytes())) > 0.5
+
+
+def without_color(axes):
+    """What is left of curves, points and bars when color is taken away."""
+    curves = [(line.get_linestyle(), line._dash_pattern, line.get_marker()) for line in axes.lines]
+    return curves + [patch.get_hatch() or "" for patch in axes.patches]
+
+
+def test_seven_of_a_kind_are_told_apart_in_black_and_white():
+    names = [f"c{i}" for i in range(7)]
+    series = {name: [0, 1] for name in names}
+    curves = plots.lines([0, 1], series, xlabel="x", ylabel="y").axes[0]
+    bars = plots.bars({name: [1.0] for name in names}, ["p"], ylabel="y").axes[0]
+    panel = plots.Panel("t", "x", "y", {name: ([0, 1], [0, 1]) for name in names})
+    marked = plots.Panel("t", "x", "y", {}, marks={name: ([0], [1]) for name in names})
+    surface = {"t": ([0.0, 1.0], [[0.0, 1.0], [1.0, 2.0]])}
+    points = {"t": {name: ([0], [1]) for name in names[:3]}}
+    contours = plots.contours(surface, points, xlabel="x", ylabel="y").axes[0]
+    for axes in (curves, bars, *plots.panels([panel, marked]).axes, contours):
+        looks = without_color(axes)
+        assert len(looks) == len(set(map(str, looks))) >= 3

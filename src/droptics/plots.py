@@ -11,7 +11,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # half a second, and few calls draw
     from matplotlib.axes import Axes
@@ -19,6 +19,10 @@ if TYPE_CHECKING:  # half a second, and few calls draw
 
 # A palette that people with color blindness can tell apart (Okabe and Ito).
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# What tells curves, bars and points apart where there is no color.
+DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 2, 1, 2)), (0, (10, 3)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 3)))
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "|||", "ooo")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def new_figure(width: float = 6.0, height: float = 3.6, columns: int = 1) -> Figure:
@@ -59,10 +63,10 @@ def lines(  # parameters: keywords of one picture
     """Curves over a common axis; `log` names the logarithmic axes ("x", "y", "xy"), `levels` are horizontal lines."""
     figure = new_figure()
     axes = figure.axes[0]
-    for color, (name, values) in zip(_colors(len(series)), series.items(), strict=True):
-        axes.plot(x, values, color=color, label=name)
+    for look, (name, values) in zip(_curves(len(series)), series.items(), strict=True):
+        axes.plot(x, values, label=name, **look)
         if bands and name in bands:
-            axes.fill_between(x, *bands[name], color=color, alpha=0.2, linewidth=0)
+            axes.fill_between(x, *bands[name], color=look["color"], alpha=0.2, linewidth=0)
     for name, level in (levels or {}).items():
         axes.axhline(level, color="#555555", linestyle="--", linewidth=1, label=name)
     if "x" in log:
@@ -82,7 +86,8 @@ def bars(groups: Mapping[str, Sequence[float]], labels: Sequence[str], *, ylabel
     width = 0.8 / len(groups)
     for i, (color, (name, values)) in enumerate(zip(_colors(len(groups)), groups.items(), strict=True)):
         positions = [k + (i - (len(groups) - 1) / 2) * width for k in range(len(labels))]
-        axes.bar(positions, values, width, color=color, label=name)
+        hatch = HATCHES[i % len(HATCHES)]
+        axes.bar(positions, values, width, color=color, label=name, hatch=hatch, edgecolor="white")
     axes.set_xticks(range(len(labels)), labels)
     axes.set(ylabel=ylabel, title=title)
     if len(groups) > 1:
@@ -106,8 +111,8 @@ def landscape(
     levels = [low + (high - low) * (i / 40) ** 3 for i in range(1, 41)]
     axes.contour(axis, axis, values, levels=levels, colors="#999999", linewidths=0.5)
     shapes = {"global minimum": ("*", COLORS[2]), "strict saddle": ("X", COLORS[1]), "local maximum": ("^", COLORS[3])}
-    for color, run in zip(_colors(len(trajectories)), trajectories, strict=True):
-        axes.plot([u for u, _ in run], [v for _, v in run], color=color, linewidth=0.8, alpha=0.8)
+    for look, run in zip(_curves(len(trajectories)), trajectories, strict=True):
+        axes.plot([u for u, _ in run], [v for _, v in run], linewidth=0.8, alpha=0.8, **look)
     for kind, places in points.items():
         marker, color = shapes.get(kind, ("o", COLORS[6]))
         xs, ys = [u for u, _ in places], [v for _, v in places]
@@ -119,6 +124,11 @@ def landscape(
 
 def _colors(count: int) -> list[str]:
     return [COLORS[i % len(COLORS)] for i in range(count)]
+
+
+def _curves(count: int) -> list[dict[str, Any]]:
+    """How curves look: no two of the first seven are the same in black and white."""
+    return [{"color": color, "linestyle": DASHES[i % len(DASHES)]} for i, color in enumerate(_colors(count))]
 
 
 @dataclass(frozen=True)
@@ -157,12 +167,12 @@ def panels(items: Sequence[Panel], columns: int = 3) -> Figure:
 def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
-    for color, (name, curve) in zip(_colors(len(panel.series)), panel.series.items(), strict=True):
-        axes.plot(curve[0], curve[1], color=color, label=name)
+    for look, (name, curve) in zip(_curves(len(panel.series)), panel.series.items(), strict=True):
+        axes.plot(curve[0], curve[1], label=name, **look)
         if len(curve) == 4:
-            axes.fill_between(curve[0], curve[2], curve[3], color=color, alpha=0.2, linewidth=0)
-    for color, (name, points) in zip(reversed(_colors(7)), panel.marks.items(), strict=False):
-        axes.plot(points[0], points[1], "o", color=color, label=name, markersize=5)
+            axes.fill_between(curve[0], curve[2], curve[3], color=look["color"], alpha=0.2, linewidth=0)
+    for color, marker, (name, points) in zip(reversed(_colors(7)), MARKERS, panel.marks.items(), strict=False):
+        axes.plot(points[0], points[1], marker, color=color, label=name, markersize=5)
     for name, level in panel.levels.items():
         axes.axhline(level, color="#555555", linestyle="--", linewidth=1, label=name)
     if "x" in panel.log:
@@ -188,8 +198,9 @@ def contours(
         high = max(max(row) for row in values)
         levels = [low + (high - low) * (i / 24) ** 3 for i in range(1, 25)]
         axes.contour(axis, axis, values, levels=levels, cmap="viridis", linewidths=0.8)
-        for color, (name, points) in zip((COLORS[2], COLORS[1], COLORS[0]), marks.get(title, {}).items(), strict=False):
-            axes.plot(points[0], points[1], "o", color=color, label=name, markersize=5)
+        shown = zip((COLORS[2], COLORS[1], COLORS[0]), MARKERS, marks.get(title, {}).items(), strict=False)
+        for color, marker, (name, points) in shown:
+            axes.plot(points[0], points[1], marker, color=color, label=name, markersize=5)
         axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False, fontsize=7, loc="upper right")
