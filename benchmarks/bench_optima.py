@@ -8,7 +8,7 @@ by one by name; their rows then replace those of the same name in the recorded t
 
 from __future__ import annotations
 
-from harness import Row, compare, merge, report, several  # first: it sets the number of threads before NumPy loads
+from harness import Row, compare, in_turn, merge, report, several  # first: it sets threads before NumPy loads
 
 # isort: split
 import contextlib
@@ -349,7 +349,7 @@ def main() -> None:
     for name in chosen:
         merge("optima", PARTS[name](quick))
     if not chosen:
-        report("optima-quick" if quick else "optima", [row for part in PARTS.values() for row in part(quick)])
+        report("optima-quick" if quick else "optima", in_turn({name: partial(PARTS[name], quick) for name in PARTS}))
 
 
 if __name__ == "__main__":

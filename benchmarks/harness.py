@@ -11,7 +11,7 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,9 +19,13 @@ from pathlib import Path
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+# One record per kind of machine, side by side on the page; the first is what README and promises are about.
+REFERENCE = "aarch64"
 RECORDED = Path(__file__).parent / "results"
+if platform.machine() != REFERENCE:
+    RECORDED = RECORDED / platform.machine().lower()
 # What this machine measured stays beside the record, which belongs to one machine; `run.py --record` writes there.
-RESULTS = RECORDED if os.environ.get("DROPTICS_RECORD") == "1" else RECORDED.parent / "measured"
+RESULTS = RECORDED if os.environ.get("DROPTICS_RECORD") == "1" else Path(__file__).parent / "measured"
 PACKAGES = (
     "torch",
     "numpy",
@@ -73,14 +77,30 @@ def compare(
     ours()
     if repeats == 1:
         mine, other = statistics.median(_seconds(ours, number) for _ in range(3)), _seconds(alternative, number)
-        return mine, other, other / mine
+        return _told(mine, other, other / mine)
     alternative()
     pairs = [(_seconds(ours, number), _seconds(alternative, number)) for _ in range(repeats)]
-    return (
+    return _told(
         statistics.median(first for first, _ in pairs),
         statistics.median(second for _, second in pairs),
         statistics.median(second / first for first, second in pairs),
     )
+
+
+def _told(ours: float, alternative: float, ratio: float) -> tuple[float, float, float]:
+    """What was just measured, on the terminal as well: tables come at the end, minutes later."""
+    print(f"   {ours:.3g} s, alternative {alternative:.3g} s: {ratio:.3g}x", flush=True)
+    return ours, alternative, ratio
+
+
+def in_turn(parts: Mapping[str, Callable[[], list[Row]]]) -> list[Row]:
+    """The rows of several parts, each announced with the time that the earlier ones took."""
+    rows: list[Row] = []
+    begin = time.perf_counter()
+    for number, (name, part) in enumerate(parts.items(), 1):
+        print(f"{name}: part {number} of {len(parts)}, after {time.perf_counter() - begin:.0f} s", flush=True)
+        rows += part()
+    return rows
 
 
 def _seconds(call: Callable[[], object], number: int) -> float:
@@ -158,7 +178,7 @@ def _text(value: float | None, digits: int) -> str:
 
 def write(name: str, content: dict[str, object]) -> Path:
     """Write a result file with hardware and versions, replacing the old one atomically."""
-    RESULTS.mkdir(exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     target = RESULTS / f"{name}.json"
     content = {"machine": platform.machine(), "cores": os.cpu_count(), "versions": _versions(), **content}
     with tempfile.NamedTemporaryFile("w", dir=RESULTS, suffix=".tmp", delete=False) as handle:

@@ -5,7 +5,8 @@
     python benchmarks/run.py --list          what there is, and which alternatives are installed
     python benchmarks/run.py --record        keep what is measured as the record in benchmarks/results
 
-What is measured goes to benchmarks/measured: another machine's numbers leave the record alone.
+What is measured goes to benchmarks/measured: another machine's numbers leave the record alone. Every kind of machine
+has a record of its own (harness.py), and `python benchmarks/standings.py OLD NEW` compares two of them.
 
 A script that fails does not stop the others; the exit status tells. Where an alternative, a GPU or a data set is
 absent, its rows are listed as not measured. On a machine with a GPU the same scripts measure there too.
@@ -23,7 +24,8 @@ from pathlib import Path
 
 import torch
 
-from standings import standings, text
+from harness import RECORDED
+from standings import losses, standings, text
 
 HERE = Path(__file__).parent
 ALTERNATIVES = {
@@ -65,7 +67,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="say what there is and run nothing")
     parser.add_argument("--record", action="store_true", help="write to benchmarks/results, the record")
     options = parser.parse_args()
-    results = HERE / ("results" if options.record else "measured")
+    results = RECORDED if options.record else HERE / "measured"
     known = scripts()
     unknown = [name for name in options.names if name not in known]
     if unknown:
@@ -86,6 +88,12 @@ def main() -> int:
     missing = [f"{s.aim.task} against {s.aim.against}" for s in found if s.row is None]
     if missing:
         print("\nNot measured (an alternative, a GPU or a data set is absent):", *missing, sep="\n- ")
+    if not options.record:
+        print(
+            "\nAgainst the record of this kind of machine:",
+            *(losses(RECORDED, results) or ["nothing lost"]),
+            sep="\n- ",
+        )
     if failed:
         print(f"\nFailed: {', '.join(failed)}")
     return 1 if failed else 0

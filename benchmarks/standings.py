@@ -1,4 +1,9 @@
-"""The one table: every aim beside what was measured, as text for the terminal and as rows for the documentation."""
+"""The one table: every aim beside what was measured, as text for the terminal and as rows for the documentation.
+
+python benchmarks/standings.py              the record as a table; --readme puts the README's lines in their place
+python benchmarks/standings.py OLD NEW      two folders of results, or two result files: which promised ratios of NEW
+are more than a tenth below those of OLD; the exit status says so
+"""
 
 from __future__ import annotations
 
@@ -116,6 +121,24 @@ def text(found: list[Standing]) -> str:
     return "\n".join([*table, "", "Short of the moonshot:", *missed])
 
 
+LOSS = 0.1  # of a promised ratio: more than what repeats on one quiet machine scatter
+
+
+def losses(old: Path, new: Path) -> list[str]:
+    """Promised ratios that are more than a tenth lower in `new` than in `old`; rows that either lacks do not count."""
+    stems = {old.stem} if old.is_file() else None
+    folders = [path.parent if path.is_file() else path for path in (old, new)]
+    found = []
+    for before, after in zip(*map(standings, folders), strict=True):
+        if before.aim.promised is None or before.score is None or after.score is None:
+            continue
+        if (stems is None or before.aim.file in stems) and after.score < (1 - LOSS) * before.score:
+            aim, show = before.aim, before.aim.show
+            told = f"{show(after.score)} where {show(before.score)} stood ({show(aim.promised)} promised)"
+            found.append(f"{aim.task}, against {aim.against}: {told}")
+    return found
+
+
 # what the README shows: one line per kind of work
 README = (
     ("global optimum of dropout training, 120 x 80, width 20", "optimum 120 x 80, width 20", "cvxpy, SCS"),
@@ -151,6 +174,10 @@ def write_readme(file: Path = RESULTS.parents[1] / "README.md") -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        lost = losses(Path(sys.argv[1]), Path(sys.argv[2]))
+        print("\n".join(lost) or "no promised ratio lost more than a tenth")
+        sys.exit(bool(lost))
     if "--readme" in sys.argv:
         write_readme()
     print(text(list(standings())))

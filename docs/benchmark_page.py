@@ -70,7 +70,9 @@ COUNTED = """
 def benchmarks_page(results: Path) -> str:
     """The recorded measurements: the joined table first, then one section per file."""
     found = list(standings(results))
-    lines = [INTRODUCTION, *table(map(line, found)), "", *ceilings(results), SHORT, *shortfalls(found)]
+    others = {folder.name: list(standings(folder)) for folder in machines(results)}
+    rows = [line(standing, {name: list_[k] for name, list_ in others.items()}) for k, standing in enumerate(found)]
+    lines = [INTRODUCTION, *table(rows), "", *ceilings(results), SHORT, *shortfalls(found)]
     lines += [COUNTED, *counted(found), "", "## Everything measured"]
     for file in sorted(results.glob("*.json")):
         content = json.loads(file.read_text())
@@ -80,10 +82,28 @@ def benchmarks_page(results: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def line(standing: Standing) -> dict[str, str]:
-    """One line of the joined table; the workload and what it is measured against share a cell."""
+def machines(results: Path) -> list[Path]:
+    """The records of further kinds of machines: folders with ceilings of their own."""
+    return sorted(file.parent for file in results.glob("*/ceilings.json"))
+
+
+def line(standing: Standing, others: Mapping[str, Standing] | None = None) -> dict[str, str]:
+    """One line of the joined table; the workload and what it is measured against share a cell.
+
+    Other kinds of machines have a column each: the ratio there, and our share of the floor there.
+    """
     found = cells(standing)
-    return {"workload / against": f"{found.pop('workload')} / {found.pop('against')}", **found}
+    first = {"workload / against": f"{found.pop('workload')} / {found.pop('against')}"}
+    beside = {f"on {name}": there(other) for name, other in (others or {}).items()}
+    return first | found | beside
+
+
+def there(standing: Standing) -> str:
+    """Ratio and share of the floor in one cell."""
+    if standing.score is None:
+        return ""
+    share = f", {standing.share:.0%} of the floor" if standing.share else ""
+    return standing.aim.show(standing.score) + share + (" (missed)" if standing.kept is False else "")
 
 
 def ceilings(results: Path) -> list[str]:

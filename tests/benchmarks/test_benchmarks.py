@@ -92,10 +92,54 @@ def test_another_machine_leaves_the_record_alone(table, monkeypatch, tmp_path, r
         monkeypatch.setenv("DROPTICS_RECORD", record)
     monkeypatch.delitem(sys.modules, "harness", raising=False)
     harness = importlib.import_module("harness")
-    assert BENCHMARKS / folder == harness.RESULTS
-    assert table.RESULTS == harness.RECORDED == BENCHMARKS / "results"
+    assert (harness.RECORDED if folder == "results" else BENCHMARKS / folder) == harness.RESULTS
+    assert BENCHMARKS / "results" == table.RESULTS
     monkeypatch.setattr(harness, "RESULTS", tmp_path / "new")
     assert harness.write("rows", {"rows": []}) == tmp_path / "new" / "rows.json"
+
+
+@pytest.mark.parametrize(("machine", "folder"), [("aarch64", "results"), ("x86_64", "results/x86_64")])
+def test_every_kind_of_machine_has_its_record(table, monkeypatch, machine, folder):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.delitem(sys.modules, "harness", raising=False)
+    assert BENCHMARKS / folder == importlib.import_module("harness").RECORDED
+    monkeypatch.delitem(sys.modules, "harness")
+
+
+def test_a_loss_of_more_than_a_tenth_of_a_promised_ratio_is_named(table, tmp_path):
+    """The record against copies of itself: the same, a twentieth slower, and one promised row a fifth slower."""
+    for name, factor in (("same", 1.0), ("little", 0.95), ("much", 0.8)):
+        (tmp_path / name).mkdir()
+        for file in table.RESULTS.glob("*.json"):
+            content = json.loads(file.read_text())
+            for row in content.get("rows", []):
+                if file.stem == "training" and "deep linear" in row.get("workload", ""):
+                    row["ratio"] *= factor
+            (tmp_path / name / file.name).write_text(json.dumps(content))
+    assert table.losses(tmp_path / "same", tmp_path / "little") == []
+    (lost,) = table.losses(tmp_path / "same", tmp_path / "much")
+    assert lost.startswith("deep linear training by exact gradients, against sampled masks")
+    assert [lost] == table.losses(tmp_path / "same" / "training.json", tmp_path / "much" / "training.json")
+    assert table.losses(tmp_path / "same" / "optima.json", tmp_path / "much" / "optima.json") == []
+
+
+def test_machines_stand_side_by_side_on_the_page(table, tmp_path, monkeypatch):
+    """The record again, as that of another machine on which one promise is missed."""
+    monkeypatch.syspath_prepend(BENCHMARKS.parent / "docs")
+    page = importlib.import_module("benchmark_page")
+    (tmp_path / "x86_64").mkdir()
+    for file in table.RESULTS.glob("*.json"):
+        (tmp_path / file.name).write_text(file.read_text())
+        content = json.loads(file.read_text())
+        for row in content.get("rows", []):
+            row.update({"ratio": row["ratio"] / 1000} if row.get("ratio") else {})
+        (tmp_path / "x86_64" / file.name).write_text(json.dumps(content))
+    head, *lines = [text for text in page.benchmarks_page(tmp_path).splitlines() if text.startswith("|")]
+    assert head.rstrip("| ").endswith(r"on x86\_64")
+    assert any("(missed)" in text.rsplit("|", 2)[1] for text in lines)
+    assert r"on x86\_64" not in page.benchmarks_page(table.RESULTS)
 
 
 @pytest.mark.parametrize(("repeats", "ours", "theirs"), [(1, 1 + 3, 1), (3, 1 + 3, 1 + 3)])
