@@ -22,7 +22,8 @@ def main() -> int:
     parser.add_argument("--routine", action="append", choices=sorted(ROUTINES), help="all by default")
     parser.add_argument("--count", type=int, default=10_000, help="instances a routine")
     parser.add_argument("--seed", type=int, default=0, help="which instances")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="longest time of a routine")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long; run again to go on")
+    parser.add_argument("--processes", type=int, default=1, help="worker processes; the record does not depend on them")
     parser.add_argument("--state", type=Path, default=ROOT / "results" / "tried.json", help="what was tried so far")
     parser.add_argument("--index", type=int, help="try this one instance of the routine and print it")
     options = parser.parse_args()
@@ -38,13 +39,23 @@ def main() -> int:
         known = records.get(name)
         if known is None or known.source != digest or known.seed != options.seed:
             records[name] = Record(digest, options.seed)
-        record = records[name]
-        run(ROUTINES[name], record, options.count, lambda: store(options.state, records), options.seconds)
-        print(line(name, record), flush=True)
-        if record.failures:
-            first = record.failures[0]
-            found, message = shortest(ROUTINES[name], instance_of(ROUTINES[name], record.seed, first["index"]))
-            print(f"# instance {first['index']}: {message}\n{found.code(ROUTINES[name].question)}\n", flush=True)
+
+    def save(name: str) -> None:
+        store(options.state, records)
+        if records[name].tried == options.count:
+            print(line(name, records[name]), flush=True)
+
+    run({name: records[name] for name in names}, options.count, save, options.seconds, options.processes)
+    for name in names:
+        if records[name].failures:
+            first = records[name].failures[0]
+            found, message = shortest(ROUTINES[name], instance_of(ROUTINES[name], options.seed, first["index"]))
+            print(
+                f"# {name}, instance {first['index']}: {message}\n{found.code(ROUTINES[name].question)}\n", flush=True
+            )
+    unfinished = [name for name in names if records[name].tried < options.count]
+    if unfinished:
+        print(f"not finished: {', '.join(unfinished)}; the same command goes on")
     return int(any(records[name].disagreed for name in names))
 
 

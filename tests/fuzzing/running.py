@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 import zlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from droptics.errors import CertificateError, NoClosedForm
 from fuzzing.checks import Check
 from fuzzing.instances import Instance, smaller
-from fuzzing.routines import Routine
+from fuzzing.routines import ROUTINES, Routine
 
 ROOT = Path(__file__).parents[2]
 # failures that are written down; the others are counted
 KEPT = 20
+# instances between two saves, and of one turn of a worker
+PORTION = 25
 
 
 @dataclass
@@ -37,6 +46,17 @@ class Record:
     relative: float = 0.0
     covered: dict[str, list[int]] = field(default_factory=dict)
 
+    def add(self, more: Record) -> None:
+        """Join what was tried next."""
+        self.tried += more.tried
+        self.refused += more.refused
+        self.disagreed += more.disagreed
+        self.failures = [*self.failures, *more.failures][:KEPT]
+        self.worst, self.relative = max(self.worst, more.worst), max(self.relative, more.relative)
+        for rate, pair in more.covered.items():
+            known = self.covered.get(rate, [0, 0])
+            self.covered[rate] = [known[0] + pair[0], known[1] + pair[1]]
+
 
 def source() -> str:
     """A digest of everything that decides the outcome: the library and the instrument."""
@@ -53,7 +73,7 @@ def instance_of(routine: Routine, seed: int, index: int) -> Instance:
 
 
 def judged(routine: Routine, instance: Instance) -> tuple[list[Check], str]:
-    """The comparisons, and in words what is wrong; ("refused") where the library says that it does not know."""
+    """The comparisons, and in words what is wrong; "refused" where the library says that it does not know."""
     try:
         with np.errstate(all="ignore"):
             checks = routine.check(instance)
@@ -65,11 +85,11 @@ def judged(routine: Routine, instance: Instance) -> tuple[list[Check], str]:
     return checks, "; ".join(wrong)
 
 
-def run(routine: Routine, record: Record, count: int, save: Any, seconds: float = float("inf")) -> None:
-    """Try instances until there are `count` of them; `save` is called now and then."""
-    start = saved = time.monotonic()
-    while record.tried < count and time.monotonic() < start + seconds:
-        instance = instance_of(routine, record.seed, record.tried)
+def tried(routine: Routine, seed: int, begin: int, end: int) -> Record:
+    """What became of some instances of a routine."""
+    record = Record("", seed)
+    for index in range(begin, end):
+        instance = instance_of(routine, seed, index)
         checks, message = judged(routine, instance)
         if message.startswith("refused"):
             record.refused += 1
@@ -79,8 +99,7 @@ def run(routine: Routine, record: Record, count: int, save: Any, seconds: float 
             hits[1] += 1
         elif message:
             record.disagreed += 1
-            if len(record.failures) < KEPT:
-                record.failures.append({"index": record.tried, "message": message})
+            record.failures.append({"index": index, "message": message})
         if routine.group is None:
             for check in checks:
                 if check.error > 0 and check.allowed > 0 and check.size > 0:
@@ -88,10 +107,49 @@ def run(routine: Routine, record: Record, count: int, save: Any, seconds: float 
                     if check.name != "stated":
                         record.relative = max(record.relative, check.error / check.size)
         record.tried += 1
-        if time.monotonic() > saved + 5:
-            save()
-            saved = time.monotonic()
-    save()
+    return record
+
+
+def _portion(name: str, seed: int, begin: int, end: int) -> Record:
+    """What a worker does; routines are known by name on both sides."""
+    torch.set_num_threads(1)
+    return tried(ROUTINES[name], seed, begin, end)
+
+
+def run(
+    records: dict[str, Record], count: int, save: Callable[[str], None], seconds: float = math.inf, processes: int = 1
+) -> None:
+    """Try instances of all routines until there are `count` of each; `save` is called after every portion.
+
+    Portions are joined in their order whoever is done first, so that a record is that of the first instances of its
+    routine, and the same for any number of processes.
+    """
+    portions = [
+        (name, record.seed, begin, min(begin + PORTION, count))
+        for name, record in records.items()
+        for begin in range(record.tried, count, PORTION)
+    ]
+    end = time.monotonic() + seconds
+    with ProcessPoolExecutor(processes, get_context("spawn")) if processes > 1 else nullcontext() as pool:
+        found = (_portion(*portion) for portion in portions) if pool is None else _in_order(pool, portions, processes)
+        for (name, *_), part in zip(portions, found, strict=True):
+            records[name].add(part)
+            save(name)
+            if time.monotonic() > end:
+                break
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def _in_order(pool: ProcessPoolExecutor, portions: list[tuple[str, int, int, int]], ahead: int) -> Iterator[Record]:
+    """Results in the order of the portions, a few of them under way at any time."""
+    waiting: deque[Future[Record]] = deque()
+    for portion in portions:
+        waiting.append(pool.submit(_portion, *portion))
+        if len(waiting) > 4 * ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def shortest(routine: Routine, instance: Instance, tries: int = 400) -> tuple[Instance, str]:

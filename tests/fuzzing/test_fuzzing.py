@@ -14,7 +14,7 @@ from fuzzing import oracles
 from fuzzing.checks import Check, check_enumerated, check_penalty
 from fuzzing.instances import Instance, Law, draw, smaller
 from fuzzing.routines import ROUTINES, Routine
-from fuzzing.running import Record, instance_of, judged, load, run, shortest, store
+from fuzzing.running import Record, instance_of, judged, load, run, shortest, store, tried
 
 # instances a routine in the tests; `make fuzz` tries thousands
 PORTION = 30
@@ -22,8 +22,7 @@ PORTION = 30
 
 @pytest.mark.parametrize("name", [name for name, routine in ROUTINES.items() if routine.group is None])
 def test_a_portion_agrees(name: str) -> None:
-    record = Record("", seed=1)
-    run(ROUTINES[name], record, PORTION, lambda: None)
+    record = tried(ROUTINES[name], 1, 0, PORTION)
     assert record.failures == [], (
         f"python tests/fuzz.py --routine '{name}' --seed 1 --index {record.failures[0]['index']}"
     )
@@ -33,8 +32,7 @@ def test_a_portion_agrees(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, routine in ROUTINES.items() if routine.group is not None])
 def test_intervals_cover(name: str) -> None:
     """Of intervals at 95 % at least 95 % - 4 standard deviations hold the truth, over all rates together."""
-    record = Record("", seed=1)
-    run(ROUTINES[name], record, 4 * PORTION, lambda: None)
+    record = tried(ROUTINES[name], 1, 0, 4 * PORTION)
     hits, total = (sum(pair[i] for pair in record.covered.values()) for i in (0, 1))
     assert total == 4 * PORTION
     assert hits >= 0.95 * total - 4 * (0.95 * 0.05 * total) ** 0.5
@@ -100,8 +98,7 @@ def test_a_wrong_routine_is_found_and_its_instance_shortened() -> None:
     broken = Routine(
         "broken", lambda random: draw(random, "TwoLayerLinear", "one"), wrong, "print(penalty(model, data, masks))"
     )
-    record = Record("", seed=0)
-    run(broken, record, 40, lambda: None)
+    record = tried(broken, 0, 0, 40)
     assert record.disagreed > 0
     first = instance_of(broken, 0, record.failures[0]["index"])
     short, message = shortest(broken, first)
@@ -113,14 +110,31 @@ def test_a_wrong_routine_is_found_and_its_instance_shortened() -> None:
 
 
 def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
-    routine, path = ROUTINES["penalty of TwoLayerLinear"], tmp_path / "state.json"
-    whole, parts = Record("", seed=3), {"penalty": Record("", seed=3)}
-    run(routine, whole, 30, lambda: None)
-    run(routine, parts["penalty"], 10, lambda: store(path, parts))
+    name, path = "penalty of TwoLayerLinear", tmp_path / "state.json"
+    whole = tried(ROUTINES[name], 3, 0, 30)
+    parts = {name: Record("", seed=3)}
+    run(parts, 10, lambda _: store(path, parts))
     again = load(path)
-    run(routine, again["penalty"], 30, lambda: store(path, again))
-    assert vars(load(path)["penalty"]) == vars(whole)
+    assert again[name].tried == 10
+    run(again, 30, lambda _: store(path, again))
+    assert vars(load(path)[name]) == vars(whole)
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.slow
+def test_workers_leave_the_record_of_one() -> None:
+    names, seen = ("interval of TwoLayerLinear", "penalty of ReLUNet"), []
+    records = {name: Record("", seed=3) for name in names}
+    run(records, 60, seen.append, processes=2)
+    for name in names:
+        assert vars(records[name]) == vars(tried(ROUTINES[name], 3, 0, 60))
+    assert seen == sorted(seen, key=names.index)
+
+
+def test_time_that_is_up_ends_a_run_after_a_portion() -> None:
+    records = {"laws": Record("", seed=3)}
+    run(records, 10_000, lambda _: None, seconds=0)
+    assert 0 < records["laws"].tried < 10_000
 
 
 def test_instances_do_not_depend_on_each_other() -> None:
