@@ -20,7 +20,8 @@ registry `tests/metamorphic/answers.py` or says there why it is not; a test fail
 **`make fuzz`** draws random and degenerate instances (features that are zero, doubled, collinear, in units of 2^-40 to
 2^40; one example, repeated ones; width one; rates of 0, 1e-9, 1 - 1e-6; float32; blocks; lists of masks) and compares
 every answer with an independent one: all masks written out in extended precision, least squares by orthogonalization
-over all masks, every support of a spectrum tried, networks found by search. The allowance is rounding: a small multiple
+over all masks, every support of a spectrum tried, networks found by search, convex programs solved by Clarabel within
+its own gap and residuals. Otherwise the allowance is rounding: a small multiple
 of the precision, times the numbers added, times what they would be if nothing cancelled, plus what the answer states as
 its own error. A refusal is an answer that says it does not know. Instances are seeded; the shortest failing one is
 printed as a program. The tests run a portion of it.

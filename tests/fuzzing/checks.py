@@ -11,7 +11,7 @@ import torch
 import droptics as d
 from droptics import linalg, norms
 from droptics.errors import NoClosedForm
-from fuzzing import oracles
+from fuzzing import oracles, programs
 from fuzzing.instances import AXES, Array, Instance, Law
 
 DOUBLE = float(np.finfo(np.float64).eps)
@@ -195,6 +195,8 @@ def _least(instance: Instance) -> Truth:
         target, constant, energy = oracles.white(instance)
     if instance.family == "Autoencoder":
         return _tied(instance, law, energy)
+    if instance.family == "Connections":
+        return Truth(oracles.searched_connections(instance, random), False, energy)
     values = np.linalg.svd(target.astype(np.float64), compute_uv=False) if target.size else np.zeros(0)
     if instance.family == "DeepLinear":
         strengths = [float(item.strengths[0] / item.size) for item in instance.laws]
@@ -246,24 +248,6 @@ def check_optimum(instance: Instance) -> list[Check]:
     return found
 
 
-def check_connections(instance: Instance) -> list[Check]:
-    """DropConnect: no bound above what the answer, or solving for one layer at a time, reaches."""
-    best = d.optimum(d.Connections, instance.data, instance.masks)
-    after = _with(instance, best.model)
-    reached, size = oracles.criterion(after)
-    energy = float((instance.shares[:, None] * np.square(instance.exact("targets"))).sum())
-    least = min(reached, oracles.searched_connections(instance, np.random.default_rng(instance.seed)))
-    own = 16 * _length(instance) * _eps(instance) * size
-    found = [
-        Check("objective", abs(best.objective - reached), own, size),
-        Check("bound", best.bound - least, _rounding(instance) * energy, energy),
-    ]
-    if best.certified:
-        stated = best.tolerance * max(best.scale, abs(best.objective))
-        found.append(Check("certified", reached - least, stated + _rounding(instance) * energy, energy))
-    return found
-
-
 def check_certificate(instance: Instance) -> list[Check]:
     """The bound that a given model gets holds for every model."""
     certificate = d.certify(instance.model, instance.data, instance.masks)
@@ -275,6 +259,98 @@ def check_certificate(instance: Instance) -> list[Check]:
         Check("objective", abs(certificate.objective - reached), own, size),
         Check("bound", certificate.bound - min(truth.least, reached), rounding, truth.size),
     ]
+
+
+def check_convex(instance: Instance) -> list[Check]:
+    """The optimum of a wide network is that of a convex program, and no network of any width is below it.
+
+    min ||y - X Z^T||^2 + strength ||Z||_*^2 in coordinates where X is orthonormal for hidden units, of unit columns for
+    connections. The solver's own gap and residuals are all that is allowed beside rounding.
+    """
+    law, width = instance.laws[0], instance.laws[0].size
+    root = np.sqrt(instance.shares)[:, None]
+    rows, y = root * instance.exact("inputs"), root * instance.exact("targets")
+    if instance.family == "Connections":
+        width = instance.numbers["U"].shape[1]
+        sizes = np.sqrt(np.square(rows).sum(0))
+        rows, strength = rows[:, sizes > 0] / sizes[sizes > 0], float(law.strengths[0]) / width
+    else:
+        rows, strength = oracles.orthonormal(rows), _harmonic(law)
+    energy = np.square(y).sum()
+    least = programs.Least(1.0, 0.0)
+    if energy > 0 and rows.size:
+        least = programs.nuclear_regression(rows, y / np.sqrt(energy), strength)
+    size = float(energy)
+    best = d.optimum(getattr(d, instance.family), instance.data, instance.masks)
+    slack = least.open * size + _rounding(instance) * size
+    stated = best.tolerance * max(best.scale, abs(best.objective))
+    found = [Check("below", (least.value - least.open) * size - best.objective, slack + stated, size)]
+    if len(set(law.drop)) == 1 and width >= min(rows.shape[1], y.shape[1]):
+        found.append(Check("bound", best.bound - least.value * size, slack, size))
+        if best.certified:
+            found.append(Check("certified", best.objective - least.value * size, slack + stated, size))
+    return found
+
+
+def _harmonic(law: Law) -> float:
+    """1 / sum of 1 / lambda, zero where a unit is never dropped."""
+    return float(1 / (1 / law.strengths).sum()) if (law.strengths > 0).all() else 0.0
+
+
+def check_convex_blocks(instance: Instance) -> list[Check]:
+    """No network under blocks is below the convex program with the squared k-support norm of the spectrum."""
+    target, constant, energy = oracles.white(instance)
+    values = np.linalg.svd(target.astype(np.float64), compute_uv=False) if target.size else np.zeros(0)
+    size, law = float(np.square(values).sum()), instance.laws[0]
+    least = programs.Least(0.0, 0.0)
+    if size > 0:
+        least = programs.k_support_regression(values / np.sqrt(size), law.block, _harmonic(law))
+    best = d.optimum(d.TwoLayerLinear, instance.data, instance.masks)
+    allowed = 2 * least.open * size + _rounding(instance) * energy + best.tolerance * best.scale
+    return [Check("below", constant + least.value * size - best.objective, allowed, energy)]
+
+
+def check_convex_envelope(instance: Instance) -> list[Check]:
+    """The envelope under one rate or many by the semidefinite program of the trace norm."""
+    root = np.sqrt(instance.shares)[:, None]
+    image = (root * (instance.exact("inputs") @ instance.exact("V")) @ instance.exact("U").T).astype(np.float64)
+    width = np.abs(root * instance.exact("inputs")) @ np.abs(instance.exact("V")) @ np.abs(instance.exact("U")).T
+    size, norm, strength = float(np.square(width).sum()), np.linalg.norm(image), _harmonic(instance.laws[0])
+    least = programs.nuclear_norm(image / norm) if norm > 0 else programs.Least(0.0, 0.0)
+    slack = _length(instance) * _eps(instance) * (_condition(instance) if instance.moments else 1.0)
+    total = least.value * norm
+    allowed = strength * (64 * slack * (total + np.sqrt(size)) * np.sqrt(size) + 2 * least.open * norm * (total + norm))
+    got = float(d.envelope(instance.model, instance.data, instance.masks))
+    return [Check("envelope", abs(got - strength * total**2), allowed, strength * size)]
+
+
+def check_convex_head(instance: Instance) -> list[Check]:
+    """The best head as a quadratic program over all masks and examples, and DropoutRidge where there is one rate."""
+    law, y = instance.laws[0], instance.exact("targets")
+    masks, chances = law.atoms()
+    root = np.sqrt(np.outer(chances, instance.shares)).reshape(-1, 1)
+    rows = (masks[:, None, :] * instance.exact("inputs")).reshape(-1, instance.numbers["inputs"].shape[1])
+    rows = root * np.concatenate([rows, np.ones((len(rows), 1))], 1)
+    sizes, targets = np.sqrt(np.square(rows).sum(0)), root * np.tile(y, (len(masks), 1))
+    energy = float(np.square(targets).sum())
+    least = programs.Least(0.0, 0.0)
+    if energy > 0:
+        least = programs.regression(rows[:, sizes > 0] / sizes[sizes > 0], targets / np.sqrt(energy))
+    best = d.optimum(d.LastLayer, instance.data, instance.masks)
+    slack = (2 * least.open + 64 * _length(instance) * DOUBLE) * energy
+    stated = best.tolerance * max(best.scale, abs(best.objective))
+    truth = least.value * energy
+    found = [
+        Check("bound", best.bound - truth, slack, energy),
+        Check("below", truth - best.objective, slack + stated, energy),
+    ]
+    if best.certified:
+        found.append(Check("certified", best.objective - truth, slack + stated, energy))
+    if law.kind == "Bernoulli" and len(set(law.drop)) == 1 and not instance.single:
+        x, weights = instance.numbers["inputs"], instance.numbers.get("weights")
+        fitted = d.DropoutRidge(law.drop[0]).fit(x, instance.numbers["targets"], weights)
+        found.append(Check("ridge", abs(fitted.objective_ - truth), slack, energy))
+    return found
 
 
 def check_head(instance: Instance) -> list[Check]:

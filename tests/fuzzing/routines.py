@@ -67,7 +67,13 @@ RIDGE = "print(vars(DropoutRidge(float(masks.drop[0])).fit(inputs, targets)))"
 SHRINK = "print(linalg.shrink_unequal(targets.flatten()[:4].abs(), masks.relative_variance.to(targets)))"
 SAMPLED = "print(penalty(model, data, masks, MonteCarlo(100, confidence=0.95)))"
 FAMILIES = (TWO, "Autoencoder", "Connections", "Factorization", "DeepLinear", "ReLUNet")
-SOLVED = ((TWO, "one many"), ("Autoencoder", "one many"), ("Factorization", "one many"), ("DeepLinear", "one"))
+SOLVED = (
+    (TWO, "one many"),
+    ("Autoencoder", "one many"),
+    ("Factorization", "one many"),
+    ("DeepLinear", "one"),
+    ("Connections", "one"),
+)
 
 ALL = [
     *(Routine(f"penalty of {family}", drawn(family), checks.check_penalty, PENALTY) for family in FAMILIES),
@@ -81,9 +87,17 @@ ALL = [
         for name, laws in SOLVED
     ),
     Routine("optimum, blocks and lists", drawn(TWO, "block list"), checks.check_optimum, OPTIMUM.format(TWO)),
-    Routine("optimum of Connections", drawn("Connections"), checks.check_connections, OPTIMUM.format("Connections")),
-    Routine("certify TwoLayerLinear", drawn(TWO), checks.check_certificate, CERTIFY),
-    Routine("certify DeepLinear", drawn("DeepLinear", "one"), checks.check_certificate, CERTIFY),
+    *(
+        Routine(f"certify {name}", drawn(name, laws), checks.check_certificate, CERTIFY)
+        for name, laws in ((TWO, "one many block list"), *SOLVED[1:])
+    ),
+    *(
+        Routine(f"convex form of {name}", drawn(name, laws), checks.check_convex, OPTIMUM.format(name))
+        for name, laws in ((TWO, "one many"), ("Connections", "one"))
+    ),
+    Routine("convex form under blocks", drawn(TWO, "block"), checks.check_convex_blocks, OPTIMUM.format(TWO)),
+    Routine("convex form of envelopes", drawn(TWO, "one many"), checks.check_convex_envelope, SPECTRAL),
+    Routine("convex form of heads", drawn("Head"), checks.check_convex_head, OPTIMUM.format("LastLayer")),
     Routine("optimal head", drawn("Head"), checks.check_head, OPTIMUM.format("LastLayer")),
     Routine("DropoutRidge", regression, checks.check_ridge, RIDGE),
     Routine("shrinkage", numbers, checks.check_shrinkage, SHRINK),

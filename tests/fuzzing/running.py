@@ -22,6 +22,7 @@ import torch
 from droptics.errors import CertificateError, NoClosedForm
 from fuzzing.checks import Check
 from fuzzing.instances import Instance, smaller
+from fuzzing.programs import Unsolved
 from fuzzing.routines import ROUTINES, Routine
 
 ROOT = Path(__file__).parents[2]
@@ -73,11 +74,11 @@ def instance_of(routine: Routine, seed: int, index: int) -> Instance:
 
 
 def judged(routine: Routine, instance: Instance) -> tuple[list[Check], str]:
-    """The comparisons, and in words what is wrong; "refused" where the library says that it does not know."""
+    """The comparisons, and in words what is wrong; "refused" where library or solver say that they do not know."""
     try:
         with np.errstate(all="ignore"):
             checks = routine.check(instance)
-    except (NoClosedForm, CertificateError) as error:
+    except (NoClosedForm, CertificateError, Unsolved) as error:
         return [], f"refused: {error}"
     except Exception as error:
         return [], f"{type(error).__name__}: {error}"

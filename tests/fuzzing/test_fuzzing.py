@@ -10,7 +10,8 @@ import pytest
 from scipy.stats import binom
 
 from droptics import Bernoulli, MonteCarlo, penalty
-from fuzzing import oracles
+from droptics.optima import Optimum
+from fuzzing import checks, oracles, programs
 from fuzzing.checks import Check, check_enumerated, check_penalty
 from fuzzing.instances import Instance, Law, draw, smaller
 from fuzzing.routines import ROUTINES, Routine
@@ -190,3 +191,27 @@ def test_no_search_goes_below_the_least_value() -> None:
         random = np.random.default_rng(seed)
         assert oracles.searched(target, masks, chances, random) >= 19 / 2
         assert oracles.searched_connections(instance, random) >= (1 - 2.0**-51) / 3
+
+
+def test_the_solver_knows_the_textbook() -> None:
+    """One number: z = 1 / (1 + lambda); the trace norm of a rotation; the k-support norm of (1, 1, 1)."""
+    one = np.ones((1, 1))
+    found = programs.nuclear_regression(one, one, 0.25)
+    assert found.value == pytest.approx(0.2, abs=1e-7)
+    assert found.open < 1e-6
+    assert programs.nuclear_norm(np.array([[0.6, 0.8], [-0.8, 0.6]])).value == pytest.approx(2, abs=1e-6)
+    # values x / (1 + 1.5) each, (sum x)^2 / 2 being their squared norm: 3 (1 - x)^2 + 4.5 x^2 at x = 0.4
+    assert programs.k_support_regression(np.ones(3), 2, 1.0).value == pytest.approx(1.8, abs=1e-6)
+    assert programs.regression(np.ones((2, 1)) / 2**0.5, np.array([[1.0], [0.0]])).value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("name", ["convex form of TwoLayerLinear", "convex form of Connections"])
+def test_a_bound_that_is_too_high_is_above_the_convex_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = checks.d.optimum
+
+    def raised(*question: object) -> Optimum:
+        best = plain(*question)
+        return replace(best, bound=best.bound + 1e-5 * best.scale)
+
+    monkeypatch.setattr(checks.d, "optimum", raised)
+    assert tried(ROUTINES[name], 1, 0, PORTION).disagreed > 0
