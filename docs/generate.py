@@ -13,6 +13,7 @@ from benchmark_page import benchmarks_page
 from command_page import command_page
 from example_pages import examples_page
 from findings_page import findings_page
+from graph_page import graph_page
 from markup import escape
 from tried_page import tried_page
 
@@ -43,6 +44,7 @@ def write_pages(folder: Path, root: Path) -> None:
         "summaries": summary_page(
             plain, {paper.key: escape(paper.citation) for paper in PAPERS if paper.key != "droptics"}
         ),
+        "graph": graph_page(plain),
         "figures": figures_page(folder, root / "results"),
         "benchmarks": benchmarks_page(root / "benchmarks" / "results"),
         "commands": command_page(),

@@ -31,7 +31,18 @@ ROOMS = (
     "attacks",
     "coadaptation",
 )
-GENERATED = ("summaries", "claims", "errata", "figures", "benchmarks", "commands", "examples", "findings", "tried")
+GENERATED = (
+    "summaries",
+    "claims",
+    "graph",
+    "errata",
+    "figures",
+    "benchmarks",
+    "commands",
+    "examples",
+    "findings",
+    "tried",
+)
 
 
 def built(folder):
