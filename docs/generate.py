@@ -16,6 +16,7 @@ from findings_page import findings_page
 from graph_page import graph_page
 from markup import escape
 from tried_page import tried_page
+from typeset import typeset
 
 from droptics.evidence.claims import Claim, Result
 from droptics.evidence.figures import Figure, write_text
@@ -69,15 +70,15 @@ def recorded_page(plain: Sequence[Claim]) -> str:
 
 
 def literal(claim: Claim) -> Claim:
-    """The claim with texts that Markdown shows as they are."""
+    """The claim with texts that Markdown shows as they are, formulas typeset."""
     erratum = claim.erratum and replace(
-        claim.erratum, reading=escape(claim.erratum.reading), wrong=escape(claim.erratum.wrong).strip()
+        claim.erratum, reading=typeset(claim.erratum.reading), wrong=typeset(claim.erratum.wrong)
     )
     return replace(
         claim,
         source=escape(claim.source),
-        statement=escape(claim.statement),
-        note=escape(claim.note).strip(),
+        statement=typeset(claim.statement),
+        note=typeset(claim.note),
         erratum=erratum,
     )
 

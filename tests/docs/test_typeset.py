@@ -1,0 +1,41 @@
+"""Formulas in prose: what is typeset, and what stays text."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
+
+from typeset import to_tex, typeset
+
+
+@pytest.mark.parametrize(
+    ("text", "tex"),
+    [
+        ("lam sum_i ||u_i||^2", r"\lambda \sum _{i} \Vert u_{i}\Vert ^{2}"),
+        ("(lam/r) ||UV^T||_*^2", r"(\lambda /r) \Vert UV^{\top}\Vert _*^{2}"),
+        ("2^((1-k)/2)", "2^{(1-k)/2}"),
+        ("4 lam^2/(eta T)", r"4 \lambda ^{2}/(\eta T)"),
+        ("sqrt(log(2/delta)/2n)", r"\sqrt{\log (2/\delta )/2n}"),
+        ("T_tr >= sqrt m", r"T_{\mathrm{tr}} \ge \sqrt{m}"),
+    ],
+)
+def test_plain_text_becomes_tex(text, tex):
+    assert to_tex(text) == tex
+    assert typeset(text) == f"${tex}$"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("A global optimum is equalized.", "A global optimum is equalized."),
+        ("Only if lam > 0, as in Lemma A.2.", r"Only if $\lambda > 0$, as in Lemma A.2."),
+        ("The optimal UU^T is S_alpha(M).", r"The optimal $UU^{\top}$ is $S_{\alpha }(M)$."),
+        ("from 2 to 5", "from 2 to 5"),
+        ("f(UD, VD^-1) = f(U,V) for D", "f(UD, VD^-1) = f(U,V) for $D$"),
+        ("see `x_1` and a", r"see \`x\_1\` and a"),
+    ],
+)
+def test_words_stay_words(text, shown):
+    assert typeset(text) == shown
