@@ -337,14 +337,18 @@ def test_selection():
 def test_pages_are_written(tmp_path):
     results = verify(["pal2020-eq3", "pal2020-eq3-corrected", "mianjy2018-misprints"])
     table, errata = write_pages(results, tmp_path)
-    assert "| `pal2020-eq3` |" in table.read_text()
+    assert '| <a id="pal2020-eq3"></a>`pal2020-eq3` |' in table.read_text()
     assert "not checked" in table.read_text()
     text = errata.read_text()
     assert "```python" in text
     assert "**Corrected** (`pal2020-eq3-corrected`)" in text
     assert "## Slips of print or proof" in text
     assert "$$\\min_{U,V}" in text
-    assert "checks.py: penalty_identity`; {py:obj}`~droptics." in table.read_text()
+    link = re.search(r"\[`pal2020/(\w+\.py): (\w+)`\]\(https://\S+/pal2020/(\w+\.py)#L(\d+)\); ", table.read_text())
+    file, name, linked, line = link.groups()
+    assert file == linked
+    assert (SOURCES / "papers" / "pal2020" / file).read_text().splitlines()[int(line) - 1].startswith(f"def {name}(")
+    assert "); {py:obj}`~droptics." in table.read_text()
     short = summary_page([result.claim for result in results], {"pal2020": "Structured dropout"})
     assert "### Slips of print or proof, constants, remarks about plots (1)" in short
     assert claims_page(results) == table.read_text()

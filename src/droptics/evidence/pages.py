@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from droptics.evidence.claims import REFUTED, VERDICTS, Claim, Result, Verdict
 from droptics.files import write_text
 
+SOURCES = "https://github.com/droptics/droptics/blob/main/src/droptics/papers"
 KINDS: dict[Verdict, str] = {
     "false": "Statements that are false",
     "slip": "Slips of print or proof",
@@ -61,13 +63,19 @@ def claims_page(results: Sequence[Result]) -> str:
                     note = f" *{claim.erratum.wrong}* Corrected: `{claim.corrected}`."
                 runs = ", ".join(f"{{py:obj}}`~droptics.{name}`" for name in claim.objects)
                 checked = "; ".join(part for part in (check_place(claim), runs) if part)
-                cells = (f"`{claim.id}`", claim.source, result.verdict, f"{claim.statement}{note}", checked)
+                cells = (
+                    f'<a id="{claim.id}"></a>`{claim.id}`',
+                    claim.source,
+                    result.verdict,
+                    f"{claim.statement}{note}",
+                    checked,
+                )
                 lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
     return "\n".join(lines) + "\n"
 
 
 def check_place(claim: Claim) -> str:
-    """Where the check of a claim stands in the sources: file and function."""
+    """Where the check of a claim stands in the sources: file and function, with a link to the line."""
     check: Any = claim.check
     while hasattr(check, "func"):  # functools.partial
         check = check.func
@@ -75,7 +83,8 @@ def check_place(claim: Claim) -> str:
         return ""
     file = Path(check.__code__.co_filename)
     name = check.__name__ if check.__name__ != "<lambda>" else f"line {check.__code__.co_firstlineno}"
-    return f"`{file.parent.name}/{file.name}: {name}`"
+    place = f"{file.parent.name}/{file.name}"
+    return f"[`{place}: {name}`]({SOURCES}/{place}#L{check.__code__.co_firstlineno})"
 
 
 def summary_page(claims: Sequence[Claim], titles: Mapping[str, str]) -> str:
@@ -138,7 +147,7 @@ def _entry(claim: Claim, statements: dict[str, str]) -> list[str]:
         "",
         f"{claim.source}. Printed:",
         "",
-        f"$${erratum.printed}$$",
+        "$$" + re.sub(r"``(.*?)''", "\u201c\\1\u201d", erratum.printed) + "$$",
         "",
         f"**Read kindly.** {erratum.reading}",
         "",
