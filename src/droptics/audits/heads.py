@@ -216,7 +216,7 @@ def find_chain(
         return None
     if not bool(outputs.isfinite().all()):
         return None
-    places = _places(trace, outputs)
+    places = chain_places(trace, outputs)
     if places is None or set(places) != set(sites):
         return None
     layers = [
@@ -232,7 +232,7 @@ def find_chain(
     return chain if torch.allclose(again, outputs.double().cpu(), rtol=rounding, atol=rounding) else None
 
 
-def _places(trace: Trace, outputs: Tensor) -> dict[str, int] | None:
+def chain_places(trace: Trace, outputs: Tensor) -> dict[str, int] | None:
     """The layer before which each site stands, where every layer reads nothing but what the one before it returns."""
     sources = {id(call.result): call.source for call in trace.calls if call.source is not None}
     value = trace.linear[0].source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -23,6 +23,7 @@ from droptics.files.writing import check_folder
 from droptics.losses import Loss
 from droptics.models.modes import set_training, undisturbed
 from droptics.models.watching import all_off, watched
+from droptics.rates.chains import ChainScan, chain_scan
 from droptics.rates.copies import Problem
 from droptics.rates.designs import MOST_SITES, Effect, effects, two_level
 from droptics.rates.estimators import estimator_scan
@@ -39,6 +40,7 @@ SCAN = (0.0, 0.1, 0.2, 0.3, 0.45, 0.6)
 LEVEL = 0.7  # log-odds between the tied rate and the levels of the design
 LEAST_EXAMPLES = 8
 FEW = 4  # examples on which sites are read
+NOTHING_MOVES = "no site has an effect beyond two standard errors"
 MOST_TARGETS = 4096  # of which the best constant output is found
 
 
@@ -84,10 +86,10 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
         validation: Data of the same form, on which copies are compared; at least 8 examples. None leaves out training
             examples one by one, exactly, where all that is trained is a linear head (or for a `DropoutRidge`).
         loss: As for `audit`; by default squared for floating-point targets and cross-entropy for class labels.
-        fit: None takes algebra where it reaches (squared loss, nothing trained but the last linear layer behind the
-            one site: as if trained to the end), else `Fit()`. A `Fit` has the options of our loop. Or a function
-            (module, train, seed) that trains a copy in place, or returns the trained module: for Lightning,
-            transformers or a loop of your own.
+        fit: None takes algebra where it reaches (squared loss, and nothing trained but the last linear layer behind the
+            one site, or a chain of linear layers with sites between them: as if trained to the end), else `Fit()`. A
+            `Fit` has the options of our loop. Or a function (module, train, seed) that trains a copy in place, or
+            returns the trained module: for Lightning, transformers or a loop of your own.
         scan: Tied rates to try; with 0 among them the answer says what dropout is worth at all.
         split: None for one rate, "factorial" for a rate per site where that pays.
         sites: Names or patterns (as in file names) of the sites to tune; all by default, others keep their rate.
@@ -120,12 +122,19 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
         held = train if validation is None else validation
         problem, places, skipped = _problem(module, train, held, loss, fit or Fit(), sites)
         constant = _constant(problem)
-        by_algebra = None if fit is not None else head_scan(problem, validation is not None)
-    if by_algebra is not None:
-        return _answer(places, rates, by_algebra.scan(rates), constant, by_algebra.method).finished(begin)
+        head = None if fit is not None else head_scan(problem, validation is not None)
+        chain = None if fit is not None or head is not None or validation is None else chain_scan(problem)
+    if head is not None:
+        return _answer(places, rates, head.scan(rates), constant, head.method).finished(begin)
     if validation is None:
         raise ValueError("validation must be data: only a linear head, trained alone, is compared without")
     group = grouped(places, groups)
+    if chain is not None:
+        trained = chain.trained([dict.fromkeys(group, rate) for rate in rates])
+        answer = _answer(places, rates, trained, constant, chain.method)
+        answer.skipped = skipped
+        answer.divide_chain(chain, group, split is not None)
+        return answer.finished(begin)
     if split is not None and len(set(group.values())) > MOST_SITES:
         raise ValueError(
             f"groups: a split holds at most {MOST_SITES} rates, these sites would have {len(set(group.values()))}; "
@@ -172,6 +181,43 @@ class _Answer:
         self.split, self.chosen, self.effects, more = _divide(runner, group, rate, bend, seeds, fresh)
         self.points += more
 
+    def divide_chain(self, chain: ChainScan, group: dict[str, str], split: bool) -> None:
+        """The derivative by every site's rate, and the rates that it leads to if a split is asked for."""
+        self.group, rate = group, self.rates[self.best]
+        tied = dict.fromkeys(group, rate)
+        by_group = chain.effects(tied, group) if rate > 0 else {}
+        self.effects = {name: by_group[own] for name, own in group.items() if by_group}
+        if not split:
+            return
+        why = _no_split(self.verdict, rate, set(group.values()))
+        if why:
+            self.split = Split(False, why)
+            return
+        bend = _curvature(self.rates, [item.losses for item in self.trained], self.best)
+        own_rates = _shifted(by_group, group, rate, bend)
+        if own_rates == tied:
+            self.split = Split(False, NOTHING_MOVES)
+            return
+        pair = chain.trained([tied, own_rates])
+        self.split, self.chosen, more = _guarded(tied, own_rates, pair, "the loss is lower by")
+        self.points += more
+
+    def _site(self, place: Place) -> SiteRate:
+        """The answer for one site; where a split was looked for, its verdict is that of its own effect."""
+        effect, verdict = self.effects.get(place.name), self.verdict
+        if effect is not None and self.split is not None and verdict != "flat":
+            verdict = "resolved" if abs(effect.value) > ERRORS * effect.error else "flat"
+        return SiteRate(
+            place.name,
+            place.kind,
+            place.rate,
+            self.chosen[place.name],
+            verdict,
+            self.group[place.name],
+            None if effect is None else effect.value,
+            None if effect is None else effect.error,
+        )
+
     def finished(self, begin: float, runner: Runner | None = None) -> Rates:
         """The result."""
         same = alike([item.losses for item in self.trained], self.best)
@@ -181,7 +227,7 @@ class _Answer:
             cost = Cost(runner.copies, runner.resumed, seconds, runner.together)
         return Rates(
             rates=self.chosen,
-            sites=tuple(_site(place, self.chosen, self.group, self.verdict, self.effects) for place in self.places),
+            sites=tuple(self._site(place) for place in self.places),
             points=tuple(self.points),
             cost=cost,
             verdict=self.verdict,
@@ -385,42 +431,35 @@ def _divide(
     found = [Effect(effect.value / LEVEL, effect.error / LEVEL) for effect in effects(signs, means)]
     by_group = dict(zip(groups, found, strict=True))
     effect = {name: by_group[own] for name, own in group.items()}
+    own_rates = _shifted(by_group, group, rate, bend)
+    if own_rates == tied:
+        return Split(False, NOTHING_MOVES), tied, effect, points
+    pair = runner.run([tied, own_rates], fresh, "guard")
+    kept, answer, more = _guarded(tied, own_rates, pair, f"the loss on {len(fresh)} fresh seeds is lower by")
+    return kept, answer, effect, points + more
+
+
+def _shifted(by_group: Mapping[str, Effect], group: Mapping[str, str], rate: float, bend: float) -> dict[str, float]:
+    """The rates after a step of every group whose effect is beyond two standard errors."""
     shifts = {
-        own: _shift(one, bend / len(groups)) if abs(one.value) > ERRORS * one.error else 0.0
+        own: _shift(one, bend / len(by_group)) if abs(one.value) > ERRORS * one.error else 0.0
         for own, one in by_group.items()
     }
-    if not any(shifts.values()):
-        return Split(False, "no site has an effect beyond two standard errors"), tied, effect, points
-    own_rates = {name: _moved(rate, shifts[own]) for name, own in group.items()}
-    pair = runner.run([tied, own_rates], fresh, "guard")
+    return {name: _moved(rate, shifts[own]) if shifts[own] else rate for name, own in group.items()}
+
+
+def _guarded(
+    tied: dict[str, float], own_rates: dict[str, float], pair: Sequence[Trained], text: str
+) -> tuple[Split, dict[str, float], list[Point]]:
+    """The split where it beats the tied rate by one standard error, else the tied rate."""
     gain = compare(pair[0].losses, pair[1].losses)
-    better = 1 if gain.value > 0 else 0
-    points += _points("guard", [tied, own_rates], pair, better)
+    points = _points("guard", [tied, own_rates], pair, 1 if gain.value > 0 else 0)
     kept = gain.value > gain.error
-    text = f"the loss on {len(fresh)} fresh seeds is lower by {gain.value:.3g} ± {gain.error:.2g}"
-    return Split(kept, text, gain.value, gain.error), own_rates if kept else tied, effect, points
+    reason = f"{text} {gain.value:.3g} ± {gain.error:.2g}"
+    return Split(kept, reason, gain.value, gain.error), own_rates if kept else tied, points
 
 
 def _shift(effect: Effect, bend: float) -> float:
     """A Newton step in log-odds, within the levels of the design; all the way where the curvature is unknown."""
     step = effect.value / bend if bend > 0 else math.copysign(math.inf, effect.value)
     return -max(-LEVEL, min(LEVEL, step))
-
-
-def _site(
-    place: Place, answer: dict[str, float], group: dict[str, str], verdict: str, found: dict[str, Effect]
-) -> SiteRate:
-    effect = found.get(place.name)
-    own = verdict
-    if effect is not None and verdict != "flat":
-        own = "resolved" if abs(effect.value) > ERRORS * effect.error else "flat"
-    return SiteRate(
-        place.name,
-        place.kind,
-        place.rate,
-        answer[place.name],
-        own,  # type: ignore[arg-type]
-        group[place.name],
-        None if effect is None else effect.value,
-        None if effect is None else effect.error,
-    )
