@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 import lazy_loader
 
+from droptics.training.adversarial import Adversarial, CatastrophicOverfitting, Free
 from droptics.training.guards import Diverged
 from droptics.training.lazy import LazyRun, lazy_norm, lazy_start, train_lazy
 from droptics.training.networks import ResNet, SmallCnn
-from droptics.training.objectives import Adversarial, Dropout, Objective, Penalized, Plain
+from droptics.training.objectives import Dropout, Objective, Penalized, Plain
 from droptics.training.one_step import masked_step
 from droptics.training.records import Recording
 from droptics.training.schedules import Cosine, Inverse, Staircase, log_steps, with_previous
@@ -22,12 +23,14 @@ __getattr__, _, _ = lazy_loader.attach(__name__, submod_attrs={"estimators": ["D
 
 __all__ = [
     "Adversarial",
+    "CatastrophicOverfitting",
     "Checkpoint",
     "Cosine",
     "Diverged",
     "Dropout",
     "DropoutClassifier",
     "DropoutRegressor",
+    "Free",
     "Inverse",
     "Iterate",
     "LazyRun",

@@ -32,6 +32,10 @@ class Descent(abc.ABC):
     def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
         """Take len(sizes) steps with draws from `first` on, sizes (steps, runs); returns the losses (steps, runs)."""
 
+    def doubt(self, draws: Draws, step: int) -> str:
+        """What the objective says against the training at hand, judged by the data of this step."""
+        return ""
+
     @abc.abstractmethod
     def model(self) -> Model:
         """The current model, for evaluation; it must not outlive the next step."""
@@ -111,10 +115,14 @@ class TorchDescent(Descent):
         self._objective = objective
         self._decay = settings.decay
         self._max_norm = settings.max_norm
+        self._precision = settings.precision
         self._data = data
         self._masks = stacked(objective.laws, self._trainee.lead)
         self._fixed = None if batched else _whole(data, model)
-        self._exact = None if batched else _exact_rule(self._trainee, data, objective, self._masks)
+        full = settings.precision == "full"
+        if not full and isinstance(objective, Penalized):
+            raise ValueError("precision must be 'full' for Penalized, whose closed forms have no products to round")
+        self._exact = None if batched or not full else _exact_rule(self._trainee, data, objective, self._masks)
         # lr is set at every step; any positive value will do here. Plain SGD is written out below.
         try:
             self._optimizer = None if optimizer is None else optimizer(self._trainee.leaves, lr=1.0)
@@ -127,16 +135,31 @@ class TorchDescent(Descent):
         losses = []
         moved = sizes.to(self._trainee.leaves[0].device)
         for offset, size in enumerate(sizes):
-            batch = draws.at(first + offset, self._fixed, self._trainee.lead)
-            if self._optimizer is None:
-                losses.append(self._plain_step(batch, moved[offset]))
-            else:
-                losses.append(self._step(batch, size))
-            if self._max_norm is not None:
-                with torch.no_grad():
-                    for index in self._max_norm.tensors:
-                        self._max_norm.project(self._trainee.tensors[index])
+            batch: StepData | None = self._objective.begin(self._batch(draws, first + offset))
+            found = []
+            while batch is not None:
+                plain = self._optimizer is None
+                found.append(self._plain_step(batch, moved[offset]) if plain else self._step(batch, size))
+                if self._max_norm is not None:
+                    with torch.no_grad():
+                        for index in self._max_norm.tensors:
+                            self._max_norm.project(self._trainee.tensors[index])
+                batch = self._objective.again(batch)
+            losses.append(found[0])
         return torch.stack(losses)
+
+    def doubt(self, draws: Draws, step: int) -> str:
+        return self._objective.doubt(self._forward, self._batch(draws, step))
+
+    def _batch(self, draws: Draws, step: int) -> StepData:
+        return draws.at(step, self._fixed, self._trainee.lead)
+
+    def _forward(self, inputs: Tensor, multipliers: Tensor | None, run: int | None = None) -> Tensor:
+        """Outputs of the model, products in the precision asked for."""
+        if self._precision == "full":
+            return self._trainee.forward(inputs, multipliers, run)
+        with torch.autocast(inputs.device.type, torch.bfloat16):
+            return self._trainee.forward(inputs, multipliers, run).to(inputs.dtype)
 
     def _plain_step(self, batch: StepData, size: Tensor) -> Tensor:
         value = self._evaluate(batch)
@@ -194,7 +217,7 @@ class TorchDescent(Descent):
             whole = None if self._fixed is None else self._data
             value = self._trainee.penalized(self._objective.loss, batch, self._masks, whole)
         else:
-            value = self._objective.value(self._trainee.forward, batch)
+            value = self._objective.value(self._forward, batch)
         value.sum().backward()
         return value
 

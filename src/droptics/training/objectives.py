@@ -1,4 +1,4 @@
-"""What training minimizes: the plain risk, the stochastic dropout loss, its exact mean, or the worst case.
+"""What training minimizes: the plain risk, the stochastic dropout loss, or its exact mean; worst cases: `adversarial`.
 
 An objective is a frozen value. `value(forward, batch)` returns one number per run; its gradient is the direction of a
 step. Dropout draws masks, `Penalized` is the deterministic function that dropout descends on average.
@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from droptics.arguments import check_fields
-from droptics.attacks import Method, Threat
-from droptics.attacks.search import search
 from droptics.data import average
-from droptics.losses import CrossEntropy, Loss, Squared
+from droptics.losses import Loss, Squared
 from droptics.masks import MaskLaw
 
 _SQUARED = Squared()
@@ -43,6 +40,8 @@ class StepData:
     generators: tuple[torch.Generator, ...] = ()
     runs: int | None = None
     shared: bool = False
+    points: Tensor | None = None  # perturbed inputs that the next pass differentiates by as well (`Free`)
+    turn: int = 0  # how many updates this batch has made
 
 
 class Objective(abc.ABC):
@@ -63,6 +62,18 @@ class Objective(abc.ABC):
     def value(self, forward: Forward, batch: StepData) -> Tensor:
         """Mean loss of the batch, one number per run."""
         return mean_loss(self.loss, forward(batch.inputs, batch.multipliers), batch)
+
+    def begin(self, batch: StepData) -> StepData:
+        """The batch as its first update sees it."""
+        return batch
+
+    def again(self, batch: StepData) -> StepData | None:
+        """After an update: the same batch for another one, or None when it is done with."""
+        return None
+
+    def doubt(self, forward: Forward, batch: StepData) -> str:
+        """What speaks against the training at hand, in words, or nothing; asked at every record."""
+        return ""
 
     @abc.abstractmethod
     def describe(self) -> str:
@@ -143,41 +154,6 @@ class Penalized(Objective):
 
     def describe(self) -> str:
         return f"Penalized({', '.join(_law_text(law) for law in self.laws)})"
-
-
-@dataclass(frozen=True, eq=False)
-class Adversarial(Objective):
-    """The loss at perturbed inputs: each step attacks its batch and descends on what the attack found (thesis-alg6).
-
-    Attributes:
-        threat: How far inputs may move.
-        method: How the attack searches; random starts draw from the stream of the run.
-        loss: What is minimized at the perturbed inputs.
-    """
-
-    threat: Threat
-    method: Method
-    loss: Loss = field(default_factory=CrossEntropy)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    def value(self, forward: Forward, batch: StepData) -> Tensor:
-        """Mean loss at the perturbed inputs; the runs of a batch are attacked in turn and trained together."""
-        if batch.runs is None:
-            generator = batch.generators[0] if batch.generators else None
-            plain = partial(forward, multipliers=None)
-            points = search(plain, batch.inputs, batch.targets, self.threat, self.method, generator).inputs
-            return mean_loss(self.loss, forward(points, None), batch)
-        found = []
-        for run in range(batch.runs):
-            inputs, targets = (part if batch.shared else part[run] for part in (batch.inputs, batch.targets))
-            one = partial(forward, multipliers=None, run=run)
-            found.append(search(one, inputs, targets, self.threat, self.method, batch.generators[run]).inputs)
-        return mean_loss(self.loss, forward(torch.stack(found), None), batch)
-
-    def describe(self) -> str:
-        return f"Adversarial({self.threat!r}, {self.method!r}, {type(self.loss).__name__})"
 
 
 def mean_loss(loss: Loss, outputs: Tensor, batch: StepData) -> Tensor:

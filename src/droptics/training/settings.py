@@ -17,6 +17,7 @@ from droptics.training.setup import Convention
 
 OptimizerFactory = Callable[..., torch.optim.Optimizer]
 EngineName = Literal["auto", "kernel", "persistent", "products", "torch"]
+Precision = Literal["full", "bfloat16"]
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Settings:
         engine: "auto", or force one: "kernel" (compiled single-sample steps, CPU), "persistent" (the same as one
             Triton program per run, GPU), "products" (the same as batched products, a captured graph on a GPU), "torch"
             (everything).
+        precision: "full", or "bfloat16" for the products of float32 models in that format; weights stay as they are.
         checkpoint: File to write progress to and to resume from; the settings must be the same.
         progress: Show a progress bar with the current gap, where there is a terminal.
     """
@@ -96,6 +98,7 @@ class Settings:
     keep: Sequence[int] = ()
     diverging: Literal["raise", "freeze"] = "raise"
     engine: EngineName = "auto"
+    precision: Precision = "full"
     checkpoint: Checkpoint | str | Path | None = None
     progress: bool = False
 
@@ -107,7 +110,13 @@ class Settings:
     @property
     def plain(self) -> bool:
         """Whether steps are those of SGD on all weights and nothing else."""
-        return self.optimizer is None and not self.decay and self.max_norm is None and not self.frozen
+        return (
+            self.precision == "full"
+            and self.optimizer is None
+            and not self.decay
+            and self.max_norm is None
+            and not self.frozen
+        )
 
 
 class Options(TypedDict, total=False):
@@ -129,6 +138,7 @@ class Options(TypedDict, total=False):
     keep: Sequence[int]
     diverging: Literal["raise", "freeze"]
     engine: EngineName
+    precision: Precision
     checkpoint: Checkpoint | str | Path | None
     progress: bool
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from droptics.arguments import check_arguments
 from droptics.data import Data
 from droptics.models import LastLayer, Model
 from droptics.penalties import risk
+from droptics.training.adversarial import CatastrophicOverfitting
 from droptics.training.checkpoints import Iterate, Progress, State
 from droptics.training.descents import Descent, KernelDescent, TorchDescent, single_sample, stacked
 from droptics.training.draws import Draws, Stream
@@ -117,7 +119,7 @@ def train(
         model: Where to start; any family. For a `LastLayer` all trainable parameters of the module are trained.
         data: `Sample`, `Entries` or `Measurements`, a fixed set; or `Moments`, a population of which `batch_size`
             fresh normal examples are drawn per step, or which linear models see as a whole.
-        objective: `Plain()`, `Dropout(masks)`, `Penalized(masks)` or `Adversarial(threat, method)`.
+        objective: `Plain()`, `Dropout(masks)`, `Penalized(masks)`, `Adversarial(threat, method)` or `Free(threat)`.
         settings: How it goes: steps, their size, batches, schedule, records and so on, listed in `Settings`.
         options: Fields of `Settings` by keyword: all of them, or those that differ from `settings`.
 
@@ -184,6 +186,7 @@ def _prepared(model: Model, data: Data, objective: Objective, settings: Settings
         "options": [
             *(settings.decay, repr(settings.max_norm), list(settings.frozen), settings.stop_gap),
             *(list(recorder.names), sorted(settings.keep)),
+            *([] if settings.precision == "full" else [settings.precision]),
         ],
     }
     tensors = [*descent.tensors().values(), *data_tensors(data)]
@@ -245,6 +248,9 @@ class _Training:
         if not self.recorder.due(until):
             return False
         self.recorder.record(until, descent.model(), self.guard.frozen)
+        said = descent.doubt(draws, until - 1 - begin)
+        if said:
+            warnings.warn(f"at step {until} {said}", CatastrophicOverfitting, stacklevel=2)
         return self._closed()
 
     def _closed(self) -> bool:

@@ -1,0 +1,170 @@
+"""Objectives of adversarial training: their values, what they descend on, and the alarm of single-step attacks."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from torch.nn import functional
+
+from droptics.attacks import Fgsm, Pgd, Threat, attack
+from droptics.data import Sample
+from droptics.losses import CrossEntropy, Logistic
+from droptics.masks import Bernoulli
+from droptics.models import DeepLinear, ReLUNet
+from droptics.training import Adversarial, CatastrophicOverfitting, Free, Penalized, Plain, train
+from droptics.training.adversarial import _misled
+from droptics.training.objectives import StepData
+
+
+def rng(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def classes(count=60, seed=0):
+    inputs = torch.rand(count, 6, dtype=torch.float64, generator=rng(seed))
+    return Sample(inputs, (3 * inputs[:, 0]).long().clamp(0, 2))
+
+
+def network(*lead):
+    shapes = ((12, 6), (3, 12))
+    return ReLUNet(
+        [torch.randn(*lead, *shape, generator=rng(i), dtype=torch.float64) / 3 for i, shape in enumerate(shapes)]
+    )
+
+
+def test_consistency_adds_the_divergence_of_the_predictions():
+    """Against torch's own cross-entropy and divergence at the points of the attack."""
+    net, data, threat = network(), classes(), Threat("linf", 0.1, (0, 1))
+    method = Fgsm()
+    objective = Adversarial(threat, method, consistency=3.0)
+    batch = StepData(data.inputs, data.targets)
+    points = attack(net, data, threat, method).inputs
+    clean, moved = net.outputs(data.inputs), net.outputs(points)
+    apart = functional.kl_div(moved.log_softmax(1), clean.softmax(1), reduction="batchmean")
+    expected = functional.cross_entropy(clean, data.targets) + 3 * apart
+    value = objective.value(lambda x, multipliers=None: net.outputs(x), batch)
+    assert float(value) == pytest.approx(float(expected), rel=1e-12)
+    assert "consistency 3.0" in objective.describe()
+
+
+def test_consistency_of_one_output_is_that_of_two_classes():
+    weight = torch.tensor([[1.0, -2.0]], dtype=torch.float64)
+    inputs = torch.tensor([[0.3, 0.1], [-0.2, 0.4]], dtype=torch.float64)
+    batch = StepData(inputs, torch.tensor([[1.0], [-1.0]], dtype=torch.float64))
+    threat = Threat("linf", 0.05)
+    objective = Adversarial(threat, Fgsm(Logistic()), Logistic(), consistency=1.0)
+    value = objective.value(lambda x, multipliers=None: x @ weight.mT, batch)
+    clean = inputs @ weight.mT
+    moved = clean - 0.05 * 3 * batch.targets  # a step of the radius costs radius * ||w||_1 of margin
+    p, q = clean.sigmoid(), moved.sigmoid()
+    apart = (p * (p / q).log() + (1 - p) * ((1 - p) / (1 - q)).log()).mean()
+    expected = functional.softplus(-clean * batch.targets).mean() + apart
+    assert float(value) == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_a_replay_moves_weights_and_inputs_by_one_backward_pass():
+    """Two updates of a linear scorer by hand: descend at the first point, climb by the old weights, descend again."""
+    weight = torch.tensor([[0.5, -1.0]], dtype=torch.float64)
+    data = Sample(torch.tensor([[0.2, 0.7]], dtype=torch.float64), torch.tensor([[1.0]], dtype=torch.float64))
+    objective = Free(Threat("linf", 0.1), replays=2, step=0.3, loss=Logistic())
+    run = train(
+        DeepLinear([weight, torch.ones(1, 1).double()]),
+        data,
+        objective,
+        steps=1,
+        step_size=0.5,
+        frozen=(1,),
+        record=("risk",),
+    )
+    started = objective.begin(StepData(data.inputs, data.targets, generators=(rng(0),))).points
+    assert bool(((started - data.inputs).abs() <= 0.1).all())
+
+    def descend(w, x):
+        return w + 0.5 * torch.sigmoid(-(x @ w.mT)) * x
+
+    slope = -torch.sigmoid(-(started @ weight.mT)) * weight
+    first = started.detach()
+    # the random start is the first thing that the stream of the run draws
+    second = data.inputs + (first + 0.3 * slope.sign() - data.inputs).clamp(-0.1, 0.1)
+    expected = descend(descend(weight, first), second)
+    assert bool((second != first).any())
+    torch.testing.assert_close(run.model.weights[0], expected, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("batch_size", [None, 16])
+def test_a_batch_of_free_runs_equals_separate_runs(batch_size):
+    data, both = classes(), network(2)
+    objective = Free(Threat("linf", 0.1, (0, 1)), replays=3)
+    options = {"steps": 10, "batch_size": batch_size, "record": ("risk",)}
+    together = train(both, data, objective, step_size=[0.3, 0.1], seed=[4, 9], **options)
+    for run, (size, seed) in enumerate(((0.3, 4), (0.1, 9))):
+        alone = train(ReLUNet([w[run] for w in both.weights]), data, objective, step_size=size, seed=seed, **options)
+        for ours, theirs in zip(alone.model.tensors, together.model.tensors, strict=True):
+            torch.testing.assert_close(ours, theirs[run], rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["fast", "free", "consistent"])
+def test_each_variant_hardens_and_resumes(kind, tmp_path):
+    data, threat = classes(200), Threat("linf", 0.08, (0, 1))
+    objective = {
+        "fast": Adversarial.fast(threat),
+        "free": Free(threat, replays=2),
+        "consistent": Adversarial(threat, Pgd(steps=4, stop="never"), consistency=4.0),
+    }[kind]
+    options = {"steps": 400, "step_size": 0.5, "batch_size": 40, "record": ("risk",)}
+    judge = Pgd(steps=20)
+    plain, robust = (train(network(), data, goal, **options).model for goal in (Plain(CrossEntropy()), objective))
+    fooled = [float(attack(net, data, threat, judge).losses.mean()) for net in (plain, robust)]
+    assert fooled[1] < fooled[0]
+    file = tmp_path / "run.safetensors"
+    short = train(network(), data, objective, checkpoint=file, **options | {"steps": 400})
+    assert all(torch.equal(a, b) for a, b in zip(short.model.tensors, robust.tensors, strict=True))
+    again = train(network(), data, objective, checkpoint=file, **options)
+    assert all(torch.equal(a, b) for a, b in zip(again.model.tensors, robust.tensors, strict=True))
+
+
+def test_a_model_that_misleads_single_steps_raises_the_alarm():
+    inputs = torch.zeros(20, 1, dtype=torch.float64)
+    batch = StepData(inputs, torch.ones(20, 1, dtype=torch.float64))
+
+    def bumpy(points, multipliers=None):  # wrong between 0.46 and 0.7 only; one long step passes over it to the far end
+        return torch.where(points.abs() < 0.7, 0.45 - (points + 0.01).abs(), 1.0 + 0.0 * points)
+
+    threat = Threat("linf", 1.0)
+    method = Pgd(Logistic(), steps=1, step=2.0, start="random", stop="never")
+    said = _misled(bumpy, batch, threat, method)
+    assert "100% of the batch are wrong under 10 steps" in said
+    assert not _misled(lambda x, multipliers=None: 0.5 - x, batch, threat, method)
+
+
+def test_train_warns_at_a_record(monkeypatch):
+    data, threat = classes(), Threat("linf", 0.1, (0, 1))
+    monkeypatch.setattr("droptics.training.adversarial._MISLED", -1.0)
+    with pytest.warns(CatastrophicOverfitting, match="at step 1 "):
+        train(network(), data, Adversarial.fast(threat), steps=1, step_size=0.1, record=("risk",))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        train(network(), data, Adversarial(threat, Pgd(steps=2, stop="never")), steps=5, step_size=0.1)
+
+
+def test_half_precision_trains_nearly_the_same_network():
+    """bfloat16 keeps eight bits: after a few steps of size s the weights differ by little more than s * 2^-8 each."""
+    data = Sample(classes().inputs.float(), classes().targets)
+    start = ReLUNet([w.float() for w in network().weights])
+    objective = Adversarial.fast(Threat("linf", 0.05, (0, 1)))
+    full, half = (
+        train(start, data, objective, steps=5, step_size=0.1, precision=kind).model for kind in ("full", "bfloat16")
+    )
+    gap = max(float((a - b).abs().max()) for a, b in zip(full.tensors, half.tensors, strict=True))
+    moved = max(float((a - b).abs().max()) for a, b in zip(full.tensors, start.tensors, strict=True))
+    assert 0 < gap < moved / 4
+    assert all(tensor.dtype == torch.float32 for tensor in half.tensors)
+
+
+def test_half_precision_is_refused_where_nothing_is_rounded():
+    data = Sample(torch.rand(8, 2), torch.rand(8, 1))
+    model = DeepLinear([torch.rand(3, 2), torch.rand(1, 3)])
+    with pytest.raises(ValueError, match="precision"):
+        train(model, data, Penalized(Bernoulli(0.5, 3)), steps=1, step_size=0.1, precision="bfloat16")
