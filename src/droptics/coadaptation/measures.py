@@ -83,7 +83,7 @@ def coadaptation(model: Model, data: Data, *, symmetrized: bool = False) -> Tens
     1 means that all units carry the same flow, 1 / sqrt(width) that a single one carries everything: small values
     are high co-adaptation. Differentiable and invariant to rescaling of the units and of the network.
 
-    Conditions: one network, and those of `flows`. Cost: that of `flows`. Claim: thesis-sec4.6.
+    Conditions: those of `flows`. Cost: that of `flows`. Claim: thesis-sec4.6.
     """
     check_arguments(coadaptation, locals())
     return evenness(flows(model, data, symmetrized=symmetrized))
