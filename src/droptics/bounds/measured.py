@@ -30,7 +30,7 @@ def measured_rademacher(
     probabilities as weights, as the theorems state it; without one, that of the data themselves. It is infinite where a
     unit is active on the data and never under the law. Inputs are reduced to the span of the law first. In one
     dimension each supremum is the larger of two numbers, in two an exact sweep over the arcs of constant activation,
-    O(n) per sign pattern after sorting. Above, only the linear relaxation
+    O(n) per sign pattern after sorting, and a whitening O(n d^2 + d^3). Above, only the linear relaxation
     alpha E||sum_i zeta_i C^{+/2} x_i|| / (sqrt(2) n) is returned, a lower value of the complexity. Sign patterns are
     listed up to 12 examples and drawn beyond; the interval then covers their expectation at 95 %. With several features
     a direction in which few examples are active can be conditioned as badly as any: no bound on the rounding is known

@@ -123,7 +123,7 @@ def completion_alpha(model: Factorization, data: Entries, smoothing: NonNegative
 def completion_condition(data: Entries, smoothing: NonNegative = 0.0) -> float:
     """min_ij p_i q_j n sqrt(d d') / log d; thesis-thm11 asks for at least 1, which raw rating data never meet.
 
-    Cost: O(ratings).
+    Cost: O(ratings + rows + columns).
     """
     check_arguments(completion_condition, locals())
     rows, columns = marginals(data, smoothing)

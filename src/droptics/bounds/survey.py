@@ -36,7 +36,7 @@ def surveyed(
     These are expressions, not bounds: their sources leave the constants open (taken as 1) and let inputs have norm at
     most 1. Each is multiplied by `input_norm` (the largest norm of an example when data are given, the largest entry
     for the path norm, else 1). `vacuous` compares with a loss of at most 1; `needed` says how many examples would
-    bring the expression to 1. Terms multiply to the value. Cost: one SVD per layer.
+    bring the expression to 1. Terms multiply to the value. Cost: one SVD per layer, and a pass over the inputs.
     """
     check_arguments(surveyed, locals())
     layers = [layer.detach() for layer in weight_matrices(model)]

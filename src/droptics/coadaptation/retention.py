@@ -62,7 +62,7 @@ def retentivity(data: Sample | Tensor, *, starts: Count = 20, seed: Seed = 0, it
     images). In whitened coordinates z it is 1 - max_{|w|=1} mean relu(w.z)^2, a convex maximization: monotone power
     steps w <- mean relu(w.z) z, normalized, run from `starts` directions at once (means, data points, random). In one
     and two dimensions an exact sweep instead. The value describes the sample; read `note` before taking it for the
-    population's. O(n d) per step and start.
+    population's. O(n d) per step and start, after a whitening O(n d^2 + d^3).
     """
     check_arguments(retentivity, locals())
     sample = data if isinstance(data, Sample) else _as_sample(data)

@@ -172,7 +172,7 @@ def planted_ratings(
     is drawn with probability proportional to the powers -activity[0] and -activity[1] of the (shuffled) ranks of
     user and item, without repetition. Needs about 40 bytes per rating.
 
-    Cost: O(ratings rank). Claim: none, it draws.
+    Cost: O(ratings (rank + log ratings) + (users + items) rank). Claim: none, it draws.
     """
     check_arguments(planted_ratings, locals())
     if isinstance(size, str):

@@ -125,7 +125,7 @@ def balance(model: TwoLayerLinear | Factorization, data: Data) -> TwoLayerLinear
     Map and penalty stay. Nodes with a layer that is zero become zero on both sides; nodes that act on inputs without
     energy only cannot be balanced and stay as they are.
 
-    Cost: O((inputs + outputs) width). Claim: droptics-balanced.
+    Cost: a whitening O(n d^2 + d^3), and O(d^2 width). Claim: droptics-balanced.
     """
     check_arguments(balance, locals())
     white = frame(data)

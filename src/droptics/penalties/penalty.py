@@ -36,7 +36,7 @@ def penalty(
     from both sides without sampling; of two classes it is exact, by ClosedForm too.
 
     Cost: ClosedForm O(n units outputs) for uncorrelated units; Enumerate and MonteCarlo one evaluation per mask;
-    SecondOrder one Hessian of `units` variables.
+    SecondOrder a second derivative per unit, or a formula on the last layer.
     Claims: mianjy2018-lemA.1, pal2020-lem2.1, pal2020-lem3.1, thesis-prop8, thesis-prop3, thesis-prop5,
     droptics-certified, droptics-logistic.
 

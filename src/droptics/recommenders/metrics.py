@@ -161,7 +161,7 @@ def hold_out_users(
     This is strong generalization: the model never saw these users and ranks for them from their known ratings alone.
     Users with a single rating stay in training. Each held-out user keeps at least one known and one hidden rating.
 
-    Cost: O(ratings). Claim: none, it draws.
+    Cost: O(ratings log ratings). Claim: none, it draws.
     """
     check_arguments(hold_out_users, locals())
     table = ratings if isinstance(ratings, Ratings) else Ratings(*triple(ratings))
