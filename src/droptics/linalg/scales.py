@@ -25,7 +25,8 @@ def powers_of_two(values: Tensor) -> Tensor:
 
 
 def _powers(numbers: Array) -> Array:
-    return np.ldexp(numbers.dtype.type(1), np.frexp(numbers)[1])  # the exponent of zero is zero
+    # the exponent of zero is zero; of one number NumPy returns no array
+    return np.asarray(np.ldexp(numbers.dtype.type(1), np.frexp(numbers)[1]))
 
 
 def equilibrate(matrix: Tensor) -> tuple[Tensor, Tensor]:
