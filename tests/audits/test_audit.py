@@ -419,7 +419,7 @@ def test_report_is_valid_json_and_a_page(tmp_path):
         (lambda n, d: audit("net", d), "module must be an nn.Module"),
         (lambda n, d: audit(n, d, "hinge"), "loss must be one of"),
         (lambda n, d: audit(n, d, draws=1), "draws must be at least 2"),
-        (lambda n, d: audit(n, d, rates=(1.0,)), "rates must lie in"),
+        (lambda n, d: audit(n, d, rates=(1.0,)), "probability in \\[0, 1\\)"),
         (lambda n, d: audit(n, []), "at least one batch"),
         (lambda n, d: audit(n, 3), "data must be a Sample"),
         (lambda n, d: audit(n, [d[0]]), "data must yield batches"),

@@ -17,7 +17,6 @@ from droptics.attacks.losses import check_problem, label_range, mistaken, values
 from droptics.attacks.methods import Fab, LinearExact, Method
 from droptics.attacks.search import joined, search
 from droptics.attacks.threat import Region, Threat
-from droptics.checks import check_positive
 from droptics.data import Sample
 from droptics.errors import CertificateError
 from droptics.estimates import Estimate
@@ -110,7 +109,6 @@ def attack(
         CertificateError: If a method returned a point that is not reachable.
     """
     check_arguments(attack, locals())
-    check_positive("batch", batch)
     ends = check_data(data, threat)
     inputs, targets = data.inputs.detach(), data.targets
     trails: list[Trail] = []

@@ -13,7 +13,7 @@ import torch.distributed
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from droptics.arguments import Count, Positive, Probability, Seed, check_arguments
+from droptics.arguments import Count, DropRate, Positive, Probability, Seed, check_arguments
 from droptics.audits.asking import ask, eager, uncompiled
 from droptics.audits.batches import Batch, batches, run
 from droptics.audits.criteria import LossFunction, mean_loss, parts
@@ -27,7 +27,6 @@ from droptics.audits.statements import head_statements
 from droptics.audits.tallies import Mean, Tally
 from droptics.audits.uncertainty import spread_of_predictions
 from droptics.audits.units import UnitTally, add_units
-from droptics.checks import check_positive, check_probability
 from droptics.estimates import PlainEstimate
 from droptics.losses import Loss, Squared
 from droptics.models.modes import set_training, undisturbed, unmoved
@@ -72,7 +71,7 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
     loss: str | Loss | Callable[[Tensor, Tensor], Tensor] | None = None,
     *,
     validation: object | None = None,
-    rates: Sequence[float] = RATES,
+    rates: Sequence[DropRate] = RATES,
     budget: Positive = 60,
     draws: Count | None = None,
     batch_size: Count = 256,
@@ -116,7 +115,8 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
     Cost: about ten passes once, two per batch for the gradient, and the draws.
     """
     check_arguments(audit, locals())
-    _check(module, rates, draws, batch_size, confidence)
+    if draws is not None and draws < 2:
+        raise ValueError(f"draws must be at least 2 to give an interval, got {draws}")
     module = uncompiled(module)
     device = next(
         (tensor.device for tensor in itertools.chain(module.parameters(), module.buffers())), torch.device("cpu")
@@ -156,18 +156,6 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
     asked = tuple(value[:MOST_EXAMPLES] for value in first.arguments) or first.options
     with torch.no_grad():
         return replace(report, uncertainty=spread_of_predictions(module, asked, seed=seed))
-
-
-def _check(module: nn.Module, rates: Sequence[float], draws: int | None, batch_size: int, confidence: float) -> None:
-    if not isinstance(module, nn.Module):
-        raise ValueError(f"module must be a torch.nn.Module, got {type(module).__name__}")
-    check_positive("batch_size", batch_size)
-    check_probability("confidence", confidence)
-    if draws is not None and draws < 2:
-        raise ValueError(f"draws must be at least 2 to give an interval, got {draws}")
-    for rate in rates:
-        if not 0 <= rate < 1:
-            raise ValueError(f"rates must lie in [0, 1), got {rate}")
 
 
 def _silent(progress: bool | None) -> bool | None:

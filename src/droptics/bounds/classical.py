@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from droptics.arguments import Examples, Extended, Finite, NonNegative, Positive, Probability, check_arguments
-from droptics.checks import check_positive, check_probability
+from droptics.checks import check_probability
 from droptics.estimates import Bound
 
 
@@ -28,9 +28,8 @@ def uniform(
     """
     check_arguments(uniform, locals())
     failure = failure_probability(confidence)
-    check_positive("examples", examples)
     slack = 3 * tail(examples, failure / 2) if empirical else tail(examples, failure)
-    return assemble(check_non_negative("risk", risk), 2 * complexity, slack, 1.0, examples, "thesis-thm18")
+    return assemble(risk, 2 * complexity, slack, 1.0, examples, "thesis-thm18")
 
 
 def squared(
@@ -50,11 +49,10 @@ def squared(
     Cost: O(1).
     """
     check_arguments(squared, locals())
-    check_positive("examples", examples)
     most = float(deviation) * float(deviation)  # infinite where the power would raise
     slack = (3 if empirical else 1) * most * tail(examples, failure_probability(confidence) / 2)
     complexity_term = 4 * deviation * complexity if deviation else 0.0
-    return assemble(check_non_negative("risk", risk), complexity_term, slack, most, examples, "thesis-thm19")
+    return assemble(risk, complexity_term, slack, most, examples, "thesis-thm19")
 
 
 def hoeffding(deviation: Finite, ranges: list[float] | tuple[float, ...]) -> float:
@@ -76,7 +74,6 @@ def gaussian_tail(deviation: Finite, lipschitz: NonNegative) -> float:
     Cost: O(1).
     """
     check_arguments(gaussian_tail, locals())
-    check_non_negative("lipschitz", lipschitz)
     if deviation <= 0:
         return 1.0
     ratio = float(deviation) / float(lipschitz) if lipschitz else math.inf
@@ -89,10 +86,8 @@ def martingale(variance: NonNegative, largest: Positive, *, confidence: Probabil
     Cost: O(1).
     """
     check_arguments(martingale, locals())
-    if not largest > 0:
-        raise ValueError(f"largest must be positive, got {largest}")
     failure = failure_probability(confidence)
-    return largest * math.log(1 / failure) + (math.e - 2) * check_non_negative("variance", variance) / largest
+    return largest * math.log(1 / failure) + (math.e - 2) * variance / largest
 
 
 def tail(examples: float, failure: float) -> float:

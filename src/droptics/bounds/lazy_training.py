@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from droptics.arguments import Count, DropRate, Extended, Probability, Size, check_arguments, renamed
-from droptics.bounds.classical import check_non_negative, crossing, failure_probability
+from droptics.bounds.classical import crossing, failure_probability
 from droptics.bounds.margins import linear_margin
 from droptics.checks import as_drop, check_positive
 from droptics.data import Sample
@@ -49,7 +49,7 @@ def lazy_setting(
     check_arguments(lazy_setting, locals())
     _check_setting(margin, steps, inputs, step_size)
     if width is not None:
-        return _at_width(margin, steps, inputs, step_size, check_non_negative("width", width))
+        return _at_width(margin, steps, inputs, step_size, width)
     current = 1.0
     for _ in range(200):
         following = _at_width(margin, steps, inputs, step_size, current).needed_width
@@ -131,8 +131,6 @@ def active_units(
     Cost: O(1). Claim: thesis-sec5.3-active.
     """
     check_arguments(active_units, locals())
-    check_positive("width", width)
-    check_positive("steps", steps)
     logarithm = math.log(steps / failure_probability(confidence))
     spread = 2 * width * logarithm if printed else width * logarithm / 2
     return min(float(width), (1 - float(as_drop(drop))) * width + math.sqrt(spread))
@@ -144,8 +142,6 @@ def initial_norm(width: Count, inputs: Count) -> float:
     Conditions: width m >= 1, rows independent. Cost: O(1). Claim: thesis-sec5.3-corrected.
     """
     check_arguments(initial_norm, locals())
-    check_positive("width", width)
-    check_positive("inputs", inputs)
     return math.sqrt(inputs) + 2 * math.sqrt(math.log(width))
 
 

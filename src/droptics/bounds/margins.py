@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.arguments import Count, DropRate, NonNegative, Seed, check_arguments
-from droptics.checks import as_drop, check_positive
+from droptics.checks import as_drop
 from droptics.data import Sample
 from droptics.estimates import Estimate
 
@@ -58,8 +58,6 @@ def gate_margin(
     Claim: thesis-asm2-corrected.
     """
     check_arguments(gate_margin, locals())
-    check_positive("width", width)
-    check_positive("steps", steps)
     keep = 1 - float(as_drop(drop))
     points = _signed(data)
     labels = data.targets.reshape(-1).to(points)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import Count, NonNegative, Seed, check_arguments
-from droptics.checks import check_positive, check_size
+from droptics.checks import check_size
 from droptics.data import Sample
 from droptics.estimates import Estimate
 from droptics.linalg import psd_eigen
@@ -39,7 +39,6 @@ def measured_rademacher(
     check_arguments(measured_rademacher, locals())
     if data.weights is not None or data.inputs.ndim != 2:
         raise ValueError("data must hold unweighted vectors: the complexity speaks of n equally weighted examples")
-    check_positive("draws", draws)
     law = data.to(torch.float64) if population is None else _law(population, data)
     points, at = whitened(data.to(torch.float64), law), whitened(law, law)
     shares = law.shares

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import Examples, Finite, NonNegative, Probability, Square, check_arguments
-from droptics.bounds.classical import check_non_negative, crossing, examples_needed, failure_probability, squared, tail
+from droptics.bounds.classical import crossing, examples_needed, failure_probability, squared, tail
 from droptics.checks import check_positive, check_size
 from droptics.data import Entries, Sample, average
 from droptics.estimates import Bound
@@ -65,9 +65,7 @@ def completion(  # parameters: the letters of the theorem, or data to read them 
             alpha, failure = grid_alpha(completion_alpha(model, data, smoothing), failure)
     if alpha is None or shape is None or examples is None:
         raise ValueError("completion needs a model and data, or the numbers alpha, shape and examples")
-    check_non_negative("alpha", alpha)
-    check_positive("examples", examples)
-    base = check_non_negative("risk", 0.0 if risk is None else risk)
+    base = 0.0 if risk is None else risk
     long = max(shape)
     strength = alpha * long * math.log(long)
 
@@ -178,8 +176,7 @@ def rademacher(  # parameters: the letters of the theorem, or data to read them 
             alpha = relu_alpha(model, data, symmetrized)
     if alpha is None or norm is None or examples is None:
         raise ValueError("rademacher needs a model and data, or the numbers alpha, norm and examples")
-    check_positive("examples", examples)
-    terms = {"alpha": check_non_negative("alpha", alpha), "data norm / examples": norm / examples}
+    terms = {"alpha": alpha, "data norm / examples": norm / examples}
     if side == "lower":
         terms["constant"], claim = 0.5, "thesis-thm13"
     else:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import Examples, NonNegative, Power, check_arguments
-from droptics.checks import check_positive
 from droptics.data import Sample
 from droptics.estimates import Bound
 from droptics.models import Model
@@ -48,7 +47,6 @@ def surveyed(
         if data is None:
             raise ValueError("surveyed needs data or the number of examples")
         examples = len(data)
-    check_positive("examples", examples)
     if not power >= 1:
         raise ValueError(f"power must be at least 1, got {power}")
     result = {}

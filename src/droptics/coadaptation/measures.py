@@ -48,11 +48,6 @@ def flows(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
     Cost: one pass over the data, or O(d^2 units) on moments. Claim: thesis-sec4.3-symmetrization.
     """
     check_arguments(flows, locals())
-    if not isinstance(model, Model) or not isinstance(data, Data):
-        raise ValueError(
-            f"flows need a droptics model and data, got {type(model).__name__} and {type(data).__name__}; "
-            "wrap a torch module with LastLayer.of(module)"
-        )
     energies = _energies(model, data, symmetrized)
     # sqrt has no derivative at zero; units without flow get derivative zero
     return torch.where(energies > 0, energies, torch.ones_like(energies)).sqrt() * (energies > 0)

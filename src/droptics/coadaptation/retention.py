@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import Count, Seed, check_arguments
-from droptics.checks import as_float_tensor, check_positive
+from droptics.checks import as_float_tensor
 from droptics.data import Sample
 from droptics.linalg import psd_eigen
 from droptics.linalg.scales import equilibrate
@@ -66,8 +66,6 @@ def retentivity(data: Sample | Tensor, *, starts: Count = 20, seed: Seed = 0, it
     """
     check_arguments(retentivity, locals())
     sample = data if isinstance(data, Sample) else _as_sample(data)
-    check_positive("starts", starts)
-    check_positive("iterations", iterations)
     if sample.inputs.ndim != 2:
         raise ValueError(f"data must hold vectors, got inputs of shape {tuple(sample.inputs.shape)}")
     count = len(sample)
@@ -110,8 +108,6 @@ def symmetrize(data: Sample, generator: torch.Generator | None = None) -> Sample
     Cost: a copy of the inputs. Claim: thesis-sec4.3-symmetrization.
     """
     check_arguments(symmetrize, locals())
-    if not isinstance(data, Sample):
-        raise ValueError(f"data must be a Sample, got {type(data).__name__}")
     if generator is None:
         weights = None if data.weights is None else torch.cat([data.weights, data.weights])
         return Sample(torch.cat([data.inputs, -data.inputs]), torch.cat([data.targets, data.targets]), weights)

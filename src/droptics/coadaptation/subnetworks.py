@@ -21,7 +21,7 @@ from droptics.arguments import (
     check_arguments,
     checked_rules,
 )
-from droptics.checks import check_positive, check_same_kind, check_size
+from droptics.checks import check_same_kind, check_size
 from droptics.coadaptation.measures import flows, hidden_features
 from droptics.data import Sample
 from droptics.masks import MaskLaw
@@ -63,7 +63,6 @@ def draw(masks: MaskLaw, count: Count, generator: torch.Generator) -> Tensor:
     Cost: O(count units). Claim: none, it draws.
     """
     check_arguments(draw, locals())
-    check_positive("count", count)
     return masks.sample(count, generator) != 0
 
 
@@ -158,8 +157,6 @@ def smallest(
     Claim: none, a search, every candidate of which is evaluated.
     """
     check_arguments(smallest, locals())
-    if not tolerance >= 0:
-        raise ValueError(f"tolerance must be at least 0, got {tolerance}")
     values = flows(model, data).detach()
     generator = torch.Generator().manual_seed(int(seed))
     orders = [values.argsort(descending=True, stable=True).cpu()]

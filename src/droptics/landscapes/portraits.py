@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import Count, Seed, Size, check_arguments
-from droptics.checks import as_float_tensor, check_positive
+from droptics.checks import as_float_tensor
 from droptics.data import Data, Moments
 from droptics.landscapes.inspection import inspect
 from droptics.masks import MaskLaw
@@ -60,8 +60,6 @@ def portrait(  # parameters: the problem, the window and the training that are d
             f"data must have one input and one output, and masks two units, got yx of shape {tuple(moments.yx.shape)} "
             f"and {masks.size} units"
         )
-    check_positive("resolution", resolution)
-    check_positive("steps", steps)
     axis = torch.linspace(-extent, extent, resolution, dtype=torch.float64)
     grid = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), dim=-1)
     values = criterion(Autoencoder(grid.unsqueeze(-2)), moments, masks).value

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from droptics.arguments import Count, DropRate, check_arguments
-from droptics.checks import as_drop, check_positive
+from droptics.checks import as_drop
 
 Edges = Literal["clipped", "valid", "centered"]
 Rate = Literal["matched", "inside", "area"]
@@ -59,7 +59,6 @@ class DropBlock(nn.Module):
         check_arguments(DropBlock.__init__, locals())
         super().__init__()
         self.drop = float(as_drop(drop))
-        check_positive("block", block)
         _choice("spatial", spatial, (1, 2))
         _choice("edges", edges, ("clipped", "valid", "centered"))
         _choice("rate", rate, ("matched", "inside", "area"))

@@ -31,8 +31,6 @@ class VarianceHead(nn.Module):
     def __init__(self, head: nn.Linear, drop: float | Tensor, *, full: bool = False) -> None:
         check_arguments(VarianceHead.__init__, locals())
         super().__init__()
-        if not isinstance(head, nn.Linear):
-            raise ValueError(f"head must be the nn.Linear layer behind the dropout, got {type(head).__name__}")
         rate = as_drop(drop)
         if rate.ndim:
             check_size("drop", rate.numel(), head.in_features, "one rate per feature")

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from droptics.arguments import Count, Device, Factor, Spectrum, check_arguments
 from droptics.arrays import Array
-from droptics.checks import as_float_tensor, check_finite, check_positive, check_size, wants_derivative
+from droptics.checks import as_float_tensor, check_finite, check_size, wants_derivative
 
 # Sums may be reassociated so that they vectorize; nothing else of the arithmetic is relaxed.
 _FAST = {"reassoc", "contract"}
@@ -312,7 +312,6 @@ def hadamard_equalizer(size: Count, dtype: torch.dtype = torch.float64, device: 
     Cost: O(size^2).
     """
     check_arguments(hadamard_equalizer, locals())
-    check_positive("size", size)
     if size & (size - 1):
         raise ValueError(f"size must be a power of two for the Hadamard equalizer, got {size}; use equalizer(gram)")
     matrix = torch.ones(1, 1, dtype=dtype, device=device)

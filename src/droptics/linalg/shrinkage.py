@@ -12,7 +12,7 @@ from torch import Tensor
 
 from droptics.arguments import Count, Spectrum, check_arguments
 from droptics.arrays import Array
-from droptics.checks import as_float_tensor, check_broadcast, check_positive, wants_derivative
+from droptics.checks import as_float_tensor, check_broadcast, wants_derivative
 
 
 def shrink(values: Spectrum, strength: float | Tensor, width: Count) -> Tensor:
@@ -33,7 +33,6 @@ def shrink(values: Spectrum, strength: float | Tensor, width: Count) -> Tensor:
     """
     check_arguments(shrink, locals())
     values = as_float_tensor(values, "values")
-    check_positive("width", width)
     strength = _check_strength(strength, values)
     if not values.shape[-1]:
         return values
@@ -173,7 +172,6 @@ def k_support_shrink(values: Spectrum, strength: float | Tensor, k: Count) -> Te
     tensor([1.5000, 0.5000], dtype=torch.float64)
     """
     check_arguments(k_support_shrink, locals())
-    check_positive("k", k)
     plain = isinstance(values, Tensor) and values.ndim == 1 and values.device.type == "cpu"
     plain = plain and not wants_derivative(values)
     if plain and isinstance(strength, float) and 0 <= strength < math.inf and values.dtype.itemsize >= 4:

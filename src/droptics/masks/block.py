@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from droptics.arguments import Count, DropRate, check_arguments
-from droptics.checks import as_drop, as_number, check_positive, check_size
+from droptics.checks import as_drop, as_number, check_size
 from droptics.masks.law import MaskLaw, check_dense, coin_batches, coins, rarest_side
 
 Edges = Literal["clipped", "valid"]
@@ -137,8 +137,6 @@ class SlidingBlock(MaskLaw):
 
     def __init__(self, drop: float | Tensor, size: Count, block: Count, edges: Edges = "clipped") -> None:
         check_arguments(SlidingBlock.__init__, locals())
-        check_positive("size", size)
-        check_positive("block", block)
         if edges not in ("clipped", "valid"):
             raise ValueError(f"edges must be 'clipped' or 'valid', got {edges!r}")
         if edges == "valid" and block > size:
@@ -257,6 +255,4 @@ def drop_for_width(drop: DropRate, width: Count, block: Count = 1) -> float:
     """
     check_arguments(drop_for_width, locals())
     rate = float(as_drop(drop))
-    check_positive("width", width)
-    check_positive("block", block)
     return rate * width / ((1 - rate) * block + rate * width)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import Count, check_arguments
-from droptics.checks import as_float_tensor, check_positive, check_size
+from droptics.checks import as_float_tensor, check_size
 from droptics.masks.law import MaskLaw, check_dense
 
 
@@ -24,7 +24,6 @@ class Gaussian(MaskLaw):
 
     def __init__(self, variance: float | Tensor, size: Count) -> None:
         check_arguments(Gaussian.__init__, locals())
-        check_positive("size", size)
         value = as_float_tensor(float(variance) if not isinstance(variance, Tensor) else variance, "variance").double()
         if bool((value < 0).any()):
             raise ValueError(f"variance must be non-negative, got {value.tolist()}")

@@ -27,9 +27,6 @@ class Product(MaskLaw):
         check_arguments(Product.__init__, locals())
         if not laws:
             raise ValueError("laws must hold at least one mask law, got none")
-        for position, law in enumerate(laws):
-            if not isinstance(law, MaskLaw):
-                raise ValueError(f"laws[{position}] must be a mask law, got {type(law).__name__}")
         object.__setattr__(self, "laws", tuple(laws))
 
     @property

@@ -155,10 +155,6 @@ def optimum(family: type[Model], data: Data, masks: MaskLaw) -> Optimum:
     Claim: `Optimum.claim` says which; mianjy2018-thm3.6, pal2020-thm2.6 and droptics-any-law are the most common.
     """
     check_arguments(optimum, locals())
-    if not isinstance(masks, MaskLaw):
-        raise ValueError(f"masks must be a droptics MaskLaw, got {type(masks).__name__}")
-    if not isinstance(data, Data):
-        raise ValueError(f"data must be a droptics Data, got {type(data).__name__}")
     rule = optimum_rule.dispatch(family if isinstance(family, type) else object)
     return check_certified(rule(family, data, masks))
 

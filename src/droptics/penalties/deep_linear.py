@@ -138,8 +138,6 @@ def sub_penalties(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
     S_i^(l) = W_i S_{i-1}^(l) W_i^T + Cbar_i o (W_i S_{i-1}^(l-1) W_i^T). O(depth^2 width^3), no cancellation.
     """
     check_arguments(sub_penalties, locals())
-    if not isinstance(model, DeepLinear):
-        raise ValueError(f"sub_penalties are defined for DeepLinear, got {type(model).__name__}")
     laws = layer_laws(model, masks)
     parts = [input_moment(model, data)]
     if model.mask_inputs:

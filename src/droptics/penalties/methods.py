@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from droptics.arguments import Bytes, Count, Probability, Seed, Whole, check_fields
-from droptics.checks import check_positive, check_probability
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,6 @@ class ClosedForm:
         check_fields(self)
         if not self.seconds > 0:
             raise ValueError(f"seconds must be positive, got {self.seconds!r}")
-        check_positive("memory", self.memory)
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,6 @@ class Enumerate:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_positive("limit", self.limit)
 
 
 @dataclass(frozen=True)
@@ -47,10 +44,8 @@ class MonteCarlo:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_positive("samples", self.samples)
         if self.samples < 4:
             raise ValueError(f"samples must be at least 4 to estimate a variance, got {self.samples}")
-        check_probability("confidence", self.confidence)
 
 
 _CHECK = MonteCarlo(samples=400)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import Count, DropRate, Positive, Seed, check_arguments
-from droptics.checks import as_drop, check_positive
+from droptics.checks import as_drop
 from droptics.data import Sample
 from droptics.losses import Logistic
 from droptics.masks import Bernoulli, Product
@@ -48,8 +48,6 @@ def lazy_start(inputs: Count, width: Count, seed: Seed = 0, dtype: torch.dtype =
     Conditions: none, it draws. Cost: O(inputs width).
     """
     check_arguments(lazy_start, locals())
-    check_positive("inputs", inputs)
-    check_positive("width", width)
     generator = torch.Generator().manual_seed(int(seed))
     first = torch.randn(width, inputs, dtype=dtype, generator=generator)
     signs = torch.randint(2, (1, width), generator=generator).to(dtype) * 2 - 1

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from droptics.arguments import Count, Seed, check_arguments
-from droptics.checks import check_positive
 
 
 class SmallCnn(nn.Module):
@@ -25,7 +24,6 @@ class SmallCnn(nn.Module):
     ) -> None:
         check_arguments(SmallCnn.__init__, locals())
         super().__init__()
-        check_positive("width", width)
         sizes = (channels, base, 2 * base, 4 * base)
         self.body = nn.ModuleList(nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairwise(sizes))
         self.reduce = nn.Linear(4 * base * 4, width)
@@ -76,7 +74,6 @@ class ResNet(nn.Module):
     ) -> None:
         check_arguments(ResNet.__init__, locals())
         super().__init__()
-        check_positive("width", width)
         self.stem = nn.Conv2d(channels, base, 3, padding=1, bias=False)
         self.stem_norm = nn.GroupNorm(_groups(base), base)
         stages: list[nn.Module] = []

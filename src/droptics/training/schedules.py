@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from droptics.arguments import Count, Finite, Whole, check_arguments, check_fields
-from droptics.checks import check_positive
 
 Schedule = Callable[[int], float]
 
@@ -35,7 +34,6 @@ class Cosine:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_positive("steps", self.steps)
 
     def __call__(self, step: int) -> float:
         return 0.5 * (1.0 + math.cos(math.pi * min(step / self.steps, 1.0)))
@@ -50,7 +48,6 @@ class Staircase:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_positive("every", self.every)
         if not self.factor > 0:
             raise ValueError(f"factor must be positive, got {self.factor}")
 
@@ -86,7 +83,5 @@ def log_steps(steps: Count, count: Count = 50) -> tuple[int, ...]:
     (0, 1, 10, 100, 1000)
     """
     check_arguments(log_steps, locals())
-    check_positive("steps", steps)
-    check_positive("count", count)
     ratios = (position / max(count - 1, 1) for position in range(count))
     return (0, *sorted({round(steps**ratio) for ratio in ratios} | {steps}))

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.checks import check_positive, check_size
+from droptics.checks import check_size
 from droptics.data import Data, Moments
 from droptics.losses import Squared
 from droptics.models import LastLayer, LinearModel, Model
@@ -21,14 +21,8 @@ from droptics.training.objectives import Objective, Penalized
 Convention = Literal["gradient", "mianjy2018", "pal2020"]
 
 
-def check_training(model: Model, data: Data, objective: Objective, steps: int, batch_size: int | None) -> None:
+def check_training(model: Model, data: Data, objective: Objective, batch_size: int | None) -> None:
     """Refuse a model, data and objective that cannot be trained together."""
-    for name, value, kind in (("model", model, Model), ("data", data, Data), ("objective", objective, Objective)):
-        if not isinstance(value, kind):
-            raise ValueError(f"{name} must be a droptics {kind.__name__}, got {type(value).__name__}")
-    check_positive("steps", steps)
-    if batch_size is not None:
-        check_positive("batch_size", batch_size)
     if len(model.batch_shape) > 1:
         raise ValueError(f"model must have at most one leading dimension of runs, got {tuple(model.batch_shape)}")
     check_shapes(model, data)

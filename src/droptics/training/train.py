@@ -138,7 +138,7 @@ def train(
     check_arguments(train, locals())
     started = time.perf_counter()
     settings = chosen(settings, options)
-    check_training(model, data, objective, settings.steps, settings.batch_size)
+    check_training(model, data, objective, settings.batch_size)
     training = _prepared(model, data, objective, settings)
     stopped = training.run()
     return Run(
