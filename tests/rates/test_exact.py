@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LinearRegression
 from torch import nn
 from tuned import data, seeded
 
 from droptics import DropoutClassifier, DropoutCompletion, DropoutRegressor, DropoutRidgeCV, tune_rates
 from droptics.heads.ridge import DropoutRidge
 from droptics.rates import Fit
+from droptics.recommenders import DropoutCompletionCV
 
 SCAN = (0.0, 0.2, 0.5)
 
@@ -113,6 +115,34 @@ def test_networks_are_judged_by_what_they_say_of_the_target():
     assert found.points[1].loss == pytest.approx(-np.log(chances[np.arange(30), labels]).mean())
 
 
+def test_an_estimator_that_chooses_its_rate_gives_the_same_answer():
+    """One question for all: the rate of least leave-one-out error, among the rates that the estimator names."""
+    pair = tuple(part.numpy() for part in regression(40, 1))
+    drops = [0.02, 0.1, 0.3, 0.7]
+    chooser = DropoutRidgeCV(drops).fit(*pair)
+    found = tune_rates(DropoutRidgeCV(drops), pair, None, progress=False)
+    assert found.method == "exact leave-one-out"
+    assert found.best == chooser.drop_
+    outputs = pair[1].shape[1]  # its errors are means over outputs, ours sums
+    assert [point.loss / outputs for point in found.points] == pytest.approx(list(chooser.loo_errors_), rel=1e-9)
+    assert [point.rate for point in tune_rates(DropoutRidgeCV(drops), pair, None, scan=SCAN).points] == list(SCAN)
+    single, several = DropoutRidge(), DropoutRidgeCV()
+    assert found.apply(single) == found.apply(several) == []
+    assert single.drop == several.fit(*pair).drop_ == found.best
+
+
+@pytest.mark.slow
+def test_a_recommender_that_chooses_its_rate_is_asked_at_its_rates():
+    rng = np.random.default_rng(0)
+    cells = rng.permutation(15 * 12)[:120]
+    ratings = cells // 12, cells % 12, rng.normal(size=120)
+    train, held = (tuple(column[part] for column in ratings) for part in (slice(90), slice(90, None)))
+    chooser = DropoutCompletionCV(3, [0.1, 0.6], estimator=DropoutCompletion(sweeps=3))
+    found = tune_rates(chooser, train, held, progress=False)
+    alone = tune_rates(DropoutCompletion(3, sweeps=3), train, held, scan=(0.1, 0.6), progress=False)
+    assert [point.loss for point in found.points] == [point.loss for point in alone.points]
+
+
 @pytest.mark.slow
 def test_completion_is_judged_by_ratings_it_has_not_seen():
     rng = np.random.default_rng(0)
@@ -129,7 +159,8 @@ def test_completion_is_judged_by_ratings_it_has_not_seen():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"module": DropoutRidgeCV()}, "module must have a parameter called drop"),
+        ({"module": LinearRegression()}, "module must have a parameter called drop"),
+        ({"module": DropoutCompletionCV((3, 4))}, "module must have one width"),
         ({"train": 3}, r"train must be a pair \(X, y\)"),
         ({"validation": None, "module": DropoutRegressor()}, "validation must be data"),
         ({"split": "factorial"}, "module is an estimator"),

@@ -12,11 +12,26 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from droptics.heads.leave_one_out import Whitened
-from droptics.heads.ridge import DropoutRidge
+from droptics.heads.ridge import DropoutRidge, DropoutRidgeCV
 from droptics.rates.running import Trained
 from droptics.recommenders.completion import Completion
+from droptics.recommenders.dropout_completion import DropoutCompletion
 from droptics.recommenders.ratings import triple
+from droptics.recommenders.selection import DropoutCompletionCV
 from droptics.training import DropoutRegressor
+
+
+def with_one_rate(estimator: BaseEstimator) -> tuple[BaseEstimator, Sequence[float] | None]:
+    """What an estimator that chooses its rate fits at each of them, and the rates it names; others as they are."""
+    if isinstance(estimator, DropoutRidgeCV):
+        return DropoutRidge(block=estimator.block, fit_intercept=estimator.fit_intercept), estimator.drops
+    if isinstance(estimator, DropoutCompletionCV):
+        widths = np.atleast_1d(estimator.widths)
+        if len(widths) != 1:
+            raise ValueError(f"module must have one width, got widths={widths.tolist()}; tune each on its own")
+        own = DropoutCompletion() if estimator.estimator is None else clone(estimator.estimator)
+        return own.set_params(width=int(widths[0])), estimator.drops
+    return estimator, None
 
 
 def estimator_scan(

@@ -159,9 +159,11 @@ class Rates:
         Dropout, attention and recurrent layers hold their rate themselves; for a functional call it is looked for in
         the attributes of its module.
         """
-        if isinstance(module, BaseEstimator) and "drop" in module.get_params():
-            module.set_params(drop=self.best)
-            return []
+        if isinstance(module, BaseEstimator):
+            names = module.get_params(deep=False)
+            if "drop" in names or "drops" in names:
+                module.set_params(**({"drop": self.best} if "drop" in names else {"drops": [self.best]}))
+                return []
         if not isinstance(module, nn.Module):
             raise ValueError(f"module must be an nn.Module, got {type(module).__name__}")
         return set_rates(module, self.rates, {site.name: site.before for site in self.sites})

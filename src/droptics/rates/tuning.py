@@ -26,7 +26,7 @@ from droptics.models.watching import all_off, watched
 from droptics.rates.chains import ChainScan, chain_scan
 from droptics.rates.copies import Problem
 from droptics.rates.designs import MOST_SITES, Effect, effects, two_level
-from droptics.rates.estimators import estimator_scan
+from droptics.rates.estimators import estimator_scan, with_one_rate
 from droptics.rates.exact import head_scan
 from droptics.rates.examples import Examples, example_losses, take
 from droptics.rates.fits import Fit, FitFunction
@@ -81,7 +81,8 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
 
     Args:
         module: Any module that `audit` can read; its weights are those that every copy starts from. Or an estimator
-            of the library with a parameter `drop`, which is fitted at every rate.
+            of the library with a parameter `drop`, which is fitted at every rate; one that chooses among `drops` itself
+            is asked at those, or at the rates of `scan`.
         train: A Sample, a pair (inputs, targets) or a loader, read once into memory.
         validation: Data of the same form, on which copies are compared; at least 8 examples. None leaves out training
             examples one by one, exactly, where all that is trained is a linear head (or for a `DropoutRidge`).
@@ -112,8 +113,10 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
     if not isinstance(module, nn.Module):
         if fit is not None or split is not None or sites is not None or groups or store is not None:
             raise ValueError("module is an estimator with one rate: leave out fit, split, sites, groups and store")
-        trained, method = estimator_scan(module, train, validation, rates, progress)
-        own = module.get_params()["drop"]
+        single, named = with_one_rate(module)
+        rates = rates if named is None or scan is not SCAN else _scan(named)
+        trained, method = estimator_scan(single, train, validation, rates, progress)
+        own = single.get_params()["drop"]
         place = Place("drop", type(module).__name__, float(own) if isinstance(own, (int, float)) else 0.0)
         return _answer([place], rates, trained, None, method).finished(begin)
     where = engine_named(engine) if isinstance(engine, str) else engine
