@@ -236,6 +236,27 @@ def test_a_rate_that_no_output_depends_on_cannot_matter():
     assert "DR105" not in codes(Then(Unused(True)))
 
 
+@pytest.mark.parametrize(
+    ("layers", "method"),
+    [
+        (
+            [nn.Dropout(0.2), nn.Linear(3, 3), nn.Dropout(0.2), nn.Linear(3, 1)],
+            "exact training loss of the linear chain",
+        ),
+        ([nn.Linear(3, 3), nn.ReLU(), nn.Dropout(0.2), nn.Linear(3, 1)], "exact leave-one-out where the last layer"),
+        ([nn.Linear(3, 3), nn.Dropout(0.2), nn.ReLU(), nn.Linear(3, 1)], "copies that share their randomness"),
+    ],
+)
+def test_a_gap_is_told_with_the_method_that_compares_rates(layers, method):
+    module, inputs = nn.Sequential(*layers).double(), normal(30, 3, seed=1)
+    with torch.no_grad():
+        fitted = inputs, module.eval()(inputs)
+    far = inputs, fitted[1] + 10
+    (gap,) = [f for f in audit(module, fitted, validation=far, rates=(), progress=False).findings if f.code == "DR502"]
+    assert gap.advice.startswith("compare rates with tune_rates: ")
+    assert method in gap.advice
+
+
 def test_a_better_rate_is_named_with_the_leave_one_out_error_that_supports_it():
     """Many noisy features of few examples: a high rate is better; where rate and best rate agree nothing is said."""
     inputs = normal(60, 40, seed=1)
@@ -250,6 +271,7 @@ def test_a_better_rate_is_named_with_the_leave_one_out_error_that_supports_it():
     assert choice.gain.lower > 0
     assert f"{choice.gain.value:.3g}" in found[0].text
     assert "leave-one-out" in found[0].text
+    assert "by exact leave-one-out as in tune_rates" in found[0].advice
     again = audit(high, (inputs, targets), rates=(), progress=False)
     assert not [f for f in again.findings if f.code == "DR505"]
 

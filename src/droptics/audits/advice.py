@@ -9,6 +9,7 @@ from droptics.audits.findings import Remark, finding
 from droptics.audits.report import Report
 
 NETWORK = "the network"
+CHAIN = "thesis-prop8"  # the claim of sites in a chain of linear layers
 
 
 @finding(
@@ -106,10 +107,21 @@ def generalization_gap(report: Report) -> Iterator[Remark]:
             NETWORK,
             f"validation loss {validation:.4g} is above the training loss without dropout {clean:.4g}: "
             f"a generalization gap of {validation - clean:.4g}, which the dropout in the training loss hides",
+            f"compare rates with tune_rates: {_method(report)}",
         )
     else:
         text = f"validation loss {validation:.4g} is above the training loss {clean:.4g} without dropout"
-        yield Remark(NETWORK, text)
+        yield Remark(NETWORK, text, f"compare rates with tune_rates: {_method(report)}")
+
+
+def _method(report: Report) -> str:
+    """How tune_rates compares rates of this network, as far as the report can tell."""
+    if report.sites and all(item.claim == CHAIN for item in report.sites):
+        return "the exact training loss of the linear chain, no copies are trained"
+    copies = "copies that share their randomness, on validation data"
+    if any(item.rate_choice is not None for item in report.sites):
+        return f"exact leave-one-out where the last layer alone is trained, else {copies}"
+    return copies
 
 
 @finding(
@@ -164,7 +176,8 @@ def leave_one_out_rate(report: Report) -> Iterator[Remark]:
             f"for these features, leave-one-out error is {choice.gain.value:.3g} ± {half:.2g} lower at rate "
             f"{choice.best:g} than at rate {item.site.rate:g}"
         )
-        yield Remark(item.site.name, text, f"rate {choice.best:g}, and compare validation losses")
+        advice = f"rate {choice.best:g}, by exact leave-one-out as in tune_rates; compare validation losses"
+        yield Remark(item.site.name, text, advice)
 
 
 @finding(
