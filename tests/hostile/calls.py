@@ -366,6 +366,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "training.LazyRun": {"model": relu, "run": run, "subnetworks": lambda: (relu(),), "drift": lambda: torch.ones(1)},
     "training.train_lazy": {"start": relu, "data": signed, "drop": lambda: 0.5, "steps": lambda: 2},
     "training.Iterate": {"multipliers": lambda: None},
+    "training.masked_step": {"multipliers": lambda: torch.ones(5).double()},
     "training.with_previous": {"steps": lambda: [1, 5]},
     "training.log_steps": {"steps": lambda: 100},
 }

@@ -11,7 +11,21 @@ from cases import normal
 from compare import close
 
 import droptics.masks.law as law_room
-from droptics.masks import Block, Product, SlidingBlock
+from droptics import (
+    DeepLinear,
+    Enumerate,
+    ReLUNet,
+    Sample,
+    SecondOrder,
+    TwoLayerLinear,
+    certify,
+    equalize,
+    landscapes,
+    penalty,
+    sub_penalties,
+)
+from droptics.masks import Bernoulli, Block, Product, SlidingBlock
+from droptics.predictions import predictive
 
 LAWS = {
     "block": lambda: Block(0.3, 60, 3),
@@ -39,7 +53,10 @@ def test_the_band_gives_what_the_matrix_gives(name: str, monkeypatch) -> None:
 # 100,000 units: their dense covariance takes 80 GB
 WIDE = """
 import torch
-from droptics import Block, Sample, SlidingBlock, TwoLayerLinear, criterion, penalty
+from droptics import (
+    Bernoulli, Block, Moments, Penalized, Sample, SlidingBlock, TwoLayerLinear, criterion, optimum, optimum_of_map,
+    penalty, train,
+)
 from droptics.predictions import predictive
 g = torch.Generator().manual_seed(0)
 draw = lambda *shape: torch.randn(*shape, generator=g, dtype=torch.float64)
@@ -53,6 +70,12 @@ assert abs(float(found) - wanted) <= 1e-11 * wanted, (float(found), wanted)
 assert found.error < 1e-6 * wanted
 float(criterion(model, data, Block(0.5, 100_000, 10)))
 float(penalty(model, data, SlidingBlock(0.1, 100_000, 10)))
+for law in (Bernoulli(0.5, 100_000), Block(0.5, 100_000, 10)):
+    best = optimum(TwoLayerLinear, Moments.of(data), law)
+    assert best.certified, best.reason
+    predictive(model, data.inputs, law).variance
+assert train(model, data, Penalized(Bernoulli(0.5, 100_000)), steps=2, step_size=1e-9, seed=0).model.U.isfinite().all()
+assert optimum_of_map(draw(3, 4), Bernoulli(0.5, 100_000)).certified
 # not ru_maxrss, which a process inherits from the one that started it
 print(next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) * 1024)
 """
@@ -64,3 +87,36 @@ def test_a_hundred_thousand_units_need_no_matrix_of_all_pairs() -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     if not torch.backends.cuda.is_built():  # its libraries alone take more
         assert int(done.stdout) < 1e9
+
+
+LAW, DATA = Bernoulli(0.5, 100_000), Sample(normal(6, 4), normal(6, 3, seed=1))
+TWO = TwoLayerLinear(normal(3, 100_000, seed=2), normal(4, 100_000, seed=3))
+DEEP = DeepLinear([normal(100_000, 4, seed=4), normal(5, 100_000, seed=5), normal(3, 5, seed=6)])
+RELU = ReLUNet([normal(100_000, 4, seed=7), normal(3, 100_000, seed=8)])
+CHAIN = Product([LAW, Bernoulli(0.5, 5)])
+REFUSED = {
+    "covariance": lambda: LAW.covariance,
+    "directions": lambda: LAW.directions,
+    "directions of blocks": lambda: Block(0.5, 100_000, 10).directions,
+    "all masks": lambda: penalty(TWO, DATA, LAW, Enumerate()),
+    "all masks of blocks": lambda: penalty(TWO, DATA, Block(0.5, 100_000, 10), Enumerate()),
+    "second order": lambda: penalty(TWO, DATA, LAW, SecondOrder()),
+    "Hessian": lambda: landscapes.hessian(TWO, DATA, LAW),
+    "gradient by formula": lambda: landscapes.gradient(TWO, DATA, LAW),
+    "escape": lambda: landscapes.escape(TWO, DATA, LAW),
+    "deep penalty": lambda: penalty(DEEP, DATA, CHAIN),
+    "deep penalty of one law": lambda: penalty(DEEP, DATA, Bernoulli(0.5, 100_005)),
+    "deep certificate": lambda: certify(DEEP, DATA, CHAIN),
+    "deep equalization": lambda: equalize(DEEP, DATA, CHAIN),
+    "deep prediction": lambda: predictive(DEEP, DATA.inputs, CHAIN).covariance,
+    "orders": lambda: sub_penalties(DEEP, DATA, CHAIN),
+    "ReLU": lambda: penalty(RELU, DATA, Product([Bernoulli(0.5, 4), LAW])),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_needs_all_pairs_is_refused_with_the_limit(name: str) -> None:
+    """One sentence before memory is taken: 80 GB, or a count of thousands of digits."""
+    with pytest.raises(ValueError, match=r"use |instead") as refusal:
+        REFUSED[name]()
+    assert len(str(refusal.value)) < 400

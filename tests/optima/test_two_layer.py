@@ -20,7 +20,7 @@ from droptics.errors import CertificateError, NoClosedForm
 from droptics.linalg.scales import equilibrate
 from droptics.masks import Bernoulli, Block, Gaussian
 from droptics.models import Autoencoder, Factorization, TwoLayerLinear
-from droptics.optima import Optimum, certify, optimal_factors, optimum, optimum_of_map
+from droptics.optima import Optimum, certify, optimal_factors, optimum, optimum_of_map, two_layer
 from droptics.optima.optimum import check_certified
 from droptics.penalties import criterion, penalty
 
@@ -438,3 +438,15 @@ def test_large_maps_degenerate():
     assert tiny.objective == pytest.approx(optimum(TwoLayerLinear, Moments.of_map(normal(3, 2)), masks).objective)
     with pytest.raises(NoClosedForm, match="independent"):
         optimum_of_map(normal(3, 2), Block(0.5, 4, 2))
+
+
+@pytest.mark.parametrize("law", [Bernoulli(0.3, 6), Block(0.3, 6, 2)])
+@pytest.mark.parametrize("whitened", [True, False])
+def test_the_value_of_many_factors_needs_no_pairs(monkeypatch, law, whitened):
+    factor = normal(4, 9, seed=3)
+    U, V, cross = normal(3, 6, seed=1), normal(4, 6, seed=2), normal(3, 4, seed=4)
+    asked = (U, V, cross, None if whitened else factor @ factor.mT, 7.0, law)
+    few = two_layer.value_of_factors(*asked)
+    monkeypatch.setattr(two_layer, "WIDE", 1)
+    many = two_layer.value_of_factors(*asked)
+    close(many, few, 1e-12)

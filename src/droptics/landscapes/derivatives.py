@@ -23,6 +23,7 @@ from droptics.checks import check_size
 from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
 from droptics.masks import MaskLaw
+from droptics.masks.law import LARGEST, check_dense
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
 from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.evaluation import check_triple
@@ -51,6 +52,8 @@ class Derivatives:
         moments = Moments.of(data)
         second = moments.xx
         laws = layer_laws(model, masks) if isinstance(model, DeepLinear) else (masks,)
+        for law in laws:
+            check_dense(law.size, "differentiate criterion with autograd instead")
         factors = [1 + law.characteristic.detach().to(second) for law in laws]
         if isinstance(model, DeepLinear) and model.mask_inputs:
             second = second * factors.pop(0)
@@ -178,6 +181,8 @@ def hessian(model: Model, data: Data, masks: MaskLaw) -> Tensor:
     """
     check_arguments(hessian, locals())
     total = sum(tensor.numel() for tensor in model.tensors)
+    if total > LARGEST:
+        raise ValueError(f"model has {total} weights, too many for all second derivatives; use hessian_action")
     basis = torch.eye(total, dtype=model.dtype, device=model.device)
     columns = torch.cat(
         [part.flatten(1) for part in hessian_action(model, data, masks, unflatten(model, basis))], dim=1

@@ -233,6 +233,7 @@ class MaskLaw(abc.ABC):
     @property
     def directions(self) -> Tensor:
         """Rows v with Cbar = sum of v v^T: scaled unit vectors, or scaled eigenvectors for correlated units."""
+        check_dense(self.size, "use ClosedForm() where it applies, or MonteCarlo()")
         if self.independent:
             variance = self.relative_variance
             return torch.diag(variance.clamp_min(0).sqrt())[variance > 0]
@@ -281,12 +282,12 @@ class MaskLaw(abc.ABC):
             yield from zip(multipliers, probabilities.tolist(), strict=True)
 
 
-def check_dense(size: int) -> None:
+def check_dense(size: int, instead: str = "use relative_variance, or diagonal(lag) up to reach") -> None:
     """Refuse a matrix over all pairs of units that no ordinary memory holds, before it is taken."""
     if size > LARGEST:
         raise ValueError(
             f"a matrix over all pairs of {size} units takes {8 * size**2 / 2**30:.0f} GiB, the limit is {LARGEST} "
-            "units; use relative_variance, or diagonal(lag) up to reach"
+            f"units; {instead}"
         )
 
 

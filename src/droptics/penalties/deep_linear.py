@@ -16,6 +16,7 @@ from droptics.errors import NoClosedForm
 from droptics.estimates import Error, Estimate
 from droptics.losses import Loss, Squared
 from droptics.masks import MaskLaw, Product
+from droptics.masks.law import LARGEST
 from droptics.models import DeepLinear, Model
 from droptics.penalties.closed_form import input_moment
 from droptics.penalties.methods import ClosedForm
@@ -48,11 +49,16 @@ def _(model: DeepLinear, masks: MaskLaw, loss: Loss, data: Data | None = None) -
 def layer_laws(model: DeepLinear, masks: MaskLaw) -> tuple[MaskLaw, ...]:
     """One independent law per masked layer; refuses laws that may correlate layers."""
     laws = masks.laws if isinstance(masks, Product) else (masks,)
+    if max(model.layer_units, default=0) > LARGEST:
+        raise NoClosedForm(
+            f"second moments of a layer of {max(model.layer_units)} units are too many, the limit is {LARGEST} units; "
+            "use MonteCarlo()"
+        )
     if len(model.layer_units) == 1 and masks.size == model.units:
         return (masks,)
     if tuple(law.size for law in laws) != model.layer_units:
         count = masks.support_count
-        enumerable = "" if count is None else f"Enumerate(limit={count}) or "
+        enumerable = "" if count is None or count > 1 << 48 else f"Enumerate(limit={count}) or "
         raise NoClosedForm(
             f"the closed form of DeepLinear needs one independent law per masked layer, "
             f"Product([law of size {', law of size '.join(map(str, model.layer_units))}]); {type(masks).__name__} with "

@@ -15,6 +15,8 @@ from droptics.penalties.evaluation import masked_excess
 from droptics.penalties.methods import Enumerate
 from droptics.penalties.rounding import deferred, excess_scale, in_double, roundings, typical_multipliers
 
+_COUNTABLE = 1 << 48  # masks that somebody may wait for; numbers of thousands of digits are not worth printing
+
 
 def enumerated(model: Model, data: Data, masks: MaskLaw, method: Enumerate, loss: Loss) -> Estimate:
     """Sum over masks of probability times (loss under the mask - loss without); any model, any loss."""
@@ -22,9 +24,11 @@ def enumerated(model: Model, data: Data, masks: MaskLaw, method: Enumerate, loss
     if count is None:
         raise NoFiniteSupport(f"{type(masks).__name__} has no finite list of masks; use MonteCarlo() instead")
     if count > method.limit:
+        patience = f"Enumerate(limit={count}) if you can wait, " if count < _COUNTABLE else ""
+        number = f"{count}" if patience else f"at least 2^{count.bit_length() - 1}"
         raise ValueError(
-            f"masks has {count} masks, more than the limit {method.limit} of Enumerate; "
-            f"use Enumerate(limit={count}) if you can wait, ClosedForm() where it applies, or MonteCarlo()"
+            f"masks has {number} masks, more than the limit {method.limit} of Enumerate; "
+            f"use {patience}ClosedForm() where it applies, or MonteCarlo()"
         )
     evaluate, _, batch = masked_excess(*in_double(model, data), loss)
     terms: list[Tensor] = []

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from droptics.data import Data, Moments
 from droptics.masks import MaskLaw
+from droptics.masks.law import WIDE
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
 from droptics.penalties.deep_linear import layer_laws
 
@@ -36,7 +37,9 @@ def _(model: DeepLinear, data: Data, masks: MaskLaw | None) -> Gradients:
 
 
 @gradient_rule.register
-def _(model: TwoLayerLinear, data: Data, masks: MaskLaw | None) -> Gradients:
+def _(model: TwoLayerLinear, data: Data, masks: MaskLaw | None) -> Gradients | None:
+    if model.units > WIDE:  # the penalty asks for fewer pairs of units than the formulas below
+        return None
     moments, noises = Moments.of(data), [None, layer_noise(masks, model.U)]
 
     def untied(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
@@ -48,9 +51,10 @@ def _(model: TwoLayerLinear, data: Data, masks: MaskLaw | None) -> Gradients:
 
 
 @gradient_rule.register
-def _(model: Autoencoder, data: Data, masks: MaskLaw | None) -> Gradients:
+def _(model: Autoencoder, data: Data, masks: MaskLaw | None) -> Gradients | None:
     untied = gradient_rule(model.untied, data, masks)
-    assert untied is not None
+    if untied is None:
+        return None
 
     def tied(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
         value, (outgoing, incoming) = untied([tensors[0], tensors[0]])

@@ -166,6 +166,8 @@ def _expanded(model: Model) -> list[Tensor]:
 
 def _copied(model: LastLayer) -> LastLayer:
     names = {layer: name for name, layer in model.module.named_modules()}
+    if model.head not in names:
+        raise ValueError("model: the head is no part of the module; use LastLayer.of(module, name of the head)")
     module = copy.deepcopy(model.module)
     return LastLayer.of(module, names[model.head]) if model.module is not model.head else LastLayer(module, module)  # type: ignore[arg-type]
 

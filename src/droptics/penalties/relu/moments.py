@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.arrays import Array
+from droptics.masks.law import check_dense
 from droptics.penalties.relu.clock import split_steps
 from droptics.penalties.relu.device import device_bytes, device_moments, padded_size
 from droptics.penalties.relu.kernels import coin_gradient, direct_gradient, direct_moments, half_table, split_coins
@@ -55,6 +56,7 @@ class MomentLeaf(Leaf):
         if not isinstance(stage.law, Coins):
             return super().value(walk, stage, states, chances)
         weight, bias, alive = _arrays(stage)
+        check_dense(len(bias), "use MonteCarlo()")
         counts, drop = stage.law.counts, stage.law.drop
         bits = outcome_bits(stage, states)
         small = bits <= DIRECT_BITS
