@@ -7,7 +7,7 @@ from compare import close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from droptics.data import Entries, Moments
+from droptics.data import Entries, Moments, Sample
 from droptics.envelopes import envelope, induced
 from droptics.equalization import (
     balance,
@@ -258,3 +258,24 @@ def test_gaps_by_order_and_the_gap_condition():
         assert abs(found.strength - nu) < 1e-12
     with pytest.raises(ValueError, match="one rate per hidden layer"):
         gap_condition(data, Block(0.5, 4, 2))
+
+
+@pytest.mark.parametrize("power", [-40, -30, 40])
+def test_gaps_do_not_depend_on_units(power):
+    """One feature in other units: neither the condition nor the gaps may change, and the first may not flip."""
+    units = torch.tensor([1.0, 2.0**power, 1.0], dtype=torch.float64)
+    inputs, targets = normal(30, 3), normal(30, 2, seed=1)
+    weights, law = [normal(4, 3), normal(3, 4), normal(2, 3)], Product([Bernoulli(0.2, 4), Bernoulli(0.3, 3)])
+    plain, moved = Sample(inputs, targets), Sample(inputs * units, targets)
+    other = DeepLinear([weights[0] / units, *weights[1:]])
+    wanted = order_gaps(DeepLinear(weights), plain, law)
+    for data in (moved, Moments.of_sample(moved)):
+        found = gap_condition(data, law)
+        values = torch.tensor([found.first, found.second], dtype=torch.float64)
+        close(values, torch.linalg.svdvals(white_target(plain))[:2], 1e-12)
+        close(order_gaps(other, data, law), wanted, 1e-12)
+
+
+def white_target(data: Sample) -> torch.Tensor:
+    """E[y x^T] C^(-1/2) up to a rotation: through an orthonormal basis of the examples."""
+    return data.targets.mT @ torch.linalg.qr(data.inputs).Q / len(data) ** 0.5

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from droptics.arguments import check_arguments
 from droptics.data import Data, Moments, Sample
-from droptics.linalg import psd_eigen, psd_root
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import DeepLinear
 from droptics.norms import nuclear
 from droptics.penalties import effective_strength, sub_penalties
+from droptics.spectra.coordinates import White, whiten
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ def order_gaps(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
     Cost: those of `sub_penalties` and `envelope`.
     """
     check_arguments(order_gaps, locals())
-    moments = _moments(data)
+    white = _whitened(data)
     sums = [1.0]
     for width, drop in zip(*_layers(masks), strict=True):
         share = drop / (1 - drop) / width
         sums = [a + share * b for a, b in zip([*sums, 0.0], [0.0, *sums], strict=True)]
-    size = nuclear(model.matrix() @ psd_root(moments.xx)) ** 2
+    size = nuclear(white.right.down(model.matrix().double().mT)) ** 2
     parts = sub_penalties(model, data, masks)
-    return parts / (parts.new_tensor(sums[1:]) * size) - 1
+    return parts / (parts.new_tensor(sums[1:]) * size.to(parts)) - 1
 
 
 def gap_condition(data: Data, masks: MaskLaw) -> GapCondition:
@@ -61,24 +61,17 @@ def gap_condition(data: Data, masks: MaskLaw) -> GapCondition:
     Cost: a whitening O(n d^2 + d^3) and one singular value decomposition.
     """
     check_arguments(gap_condition, locals())
-    moments = _moments(data)
-    values, vectors = psd_eigen(moments.xx)
-    inverse = torch.where(
-        values > 0, values.clamp_min(torch.finfo(values.dtype).tiny).rsqrt(), torch.zeros_like(values)
-    )
-    spectrum = torch.linalg.svdvals(moments.yx @ (vectors * inverse) @ vectors.mT).tolist()
+    spectrum = torch.linalg.svdvals(_whitened(data).target).tolist()
     first, second = (*spectrum, 0.0)[:2]
     widths, drops = _layers(masks)
     strength = float(effective_strength(list(widths), torch.tensor(drops, dtype=torch.float64)))
     return GapCondition(first, second, strength, strength * (first - second) >= second)
 
 
-def _moments(data: Data) -> Moments:
-    if isinstance(data, Sample):
-        return Moments.of_sample(data)
-    if not isinstance(data, Moments):
+def _whitened(data: Data) -> White:
+    if not isinstance(data, (Sample, Moments)):
         raise ValueError(f"data must be a Sample or Moments, got {type(data).__name__}")
-    return data
+    return whiten(data)
 
 
 def _layers(masks: MaskLaw) -> tuple[Sequence[int], Sequence[float]]:

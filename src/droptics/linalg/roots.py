@@ -15,7 +15,7 @@ def psd_root(matrix: Square) -> Tensor:
     """Symmetric root R of a positive semi-definite matrix, R R = matrix; singular matrices are fine.
 
     Eigenvalues below rounding level are set to zero; O(d^3). Leading dimensions are a batch. Differentiable once, also
-    where eigenvalues coincide; directions without energy are taken to stay so.
+    where eigenvalues coincide; directions without energy are taken to stay so. The level is that of `psd_eigen`.
 
     Claim: none, a definition.
     """
@@ -36,6 +36,10 @@ def psd_inverse_root(matrix: Square) -> Tensor:
 
 def psd_eigen(matrix: Square) -> tuple[Tensor, Tensor]:
     """Eigenvalues (ascending, those at rounding level set to exactly zero) and eigenvectors of a PSD matrix.
+
+    The level is relative to the largest eigenvalue, which is what a decomposition can tell. A second moment whose
+    features are measured in different units has a rank that it cannot tell: `linalg.scales.equilibrate` takes the units
+    out first, as every caller in this library does.
 
     Cost: O(d^3). Claim: none, LAPACK's, with rounding cut off.
     """
