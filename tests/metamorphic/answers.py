@@ -24,6 +24,8 @@ ONE = ("batch",)
 TWICE = "examples twice"
 # functions of a list of numbers: only units and precision can change
 LIST = ("outputs permuted", "outputs turned", "examples", "batch")
+# a ball of inputs is measured in their units
+SHAPES = ("feature 0", "feature 1", "feature 2", "feature 3", "features x")
 LOGITS = ("outputs", TWICE, "batch")
 
 ANSWERS = [
@@ -40,6 +42,13 @@ ANSWERS = [
     Answer("penalties.second_order", lambda p: second_order(p.model, p.data, p.masks, Squared()).value, families=TWO),
     Answer("penalties.unit_outputs", asking.by_units, "map", families=TWO),
     Answer("penalties.is_linear_in_masks", lambda p: is_linear_in_masks(p.model), "same"),
+    Answer(
+        "attacks.smallest_margins",
+        asking.least_margins,
+        "margins",
+        families=TWO,
+        unlike=(*SHAPES, "outputs t", "batch"),
+    ),
     Answer("predictive", asking.predicted, "map spread", unlike=("outputs turned", "features turned")),
     Answer("relu_criterion", lambda p: d.relu_criterion(p.model, p.data, p.masks), "criteria", families=RELU),
     Answer("relu_criterion", asking.relu_cross_entropy, "ratio", families=RELU, unlike=LOGITS),
@@ -48,6 +57,8 @@ ANSWERS = [
     Answer("envelope", lambda p: d.envelope(p.model, p.data, p.masks), "envelope", True),
     Answer("imbalance", lambda p: d.imbalance(p.model, p.data, p.masks), "imbalance", True),
     Answer("equalize", asking.equalized, "map envelope", True, unlike=ONE),
+    Answer("equalization.order_gaps", asking.by_order, "imbalance*", True, (DeepLinear,), unlike=ONE),
+    Answer("equalization.gap_condition", asking.far_apart, "size size same", True, (DeepLinear,), unlike=ONE),
     Answer("balance", asking.balanced, "map penalty", True, TWO, unlike=ONE),
     Answer("rescale", asking.rescaled, "map penalty", families=(TwoLayerLinear, DeepLinear), unlike=ONE),
     Answer("optimum", asking.found, "criterion bound rank map", True, unlike=("batch", "nodes")),
@@ -102,21 +113,26 @@ BUILD = "builds a model, a law, data or a rotation; what it builds is asked abov
 EXPRESSION = "an expression of other answers and constants, each in a line of its own"
 COUNTS = "counts observations or right answers, or multiplies once"
 OUTSIDE = "reads files, runs papers, trains, audits or reports"
+SAME = "what a line above asks, by another name or one rule at a time"
 # public functions that are in no line, and why
 _REASONS = {
     SEARCH: "attack layers.explicit_consistency perturb robust_accuracy robustness_curve train tune_rates "
     "bounds.gate_margin bounds.measured_rademacher coadaptation.draw coadaptation.smallest coadaptation.symmetrize "
-    "training.masked_step",
-    OUTSIDE: "audit reproduce verify coadaptation.export",
+    "predictions.fit_noise",
+    OUTSIDE: "audit reproduce verify coadaptation.export training.masked_step training.lazy_start training.train_lazy "
+    "training.log_steps training.with_previous",
     NO_DATA: "drop_for_width effective_strength layers.realized_rates bounds.active_units bounds.adversarial "
     "bounds.completion_constant bounds.gaussian_tail bounds.hoeffding bounds.initial_norm bounds.lazy "
-    "bounds.lazy_setting bounds.martingale bounds.squared bounds.uniform",
-    PLAN: "relu_cost",
+    "training.lazy_norm bounds.lazy_setting bounds.martingale bounds.squared bounds.uniform",
+    PLAN: "relu_cost attacks.standard_attacks",
+    SAME: "attacks.affine_map attacks.linear_attack optima.deep_optimum envelopes.envelope_rule envelopes.induced_rule "
+    "equalization.equalize_rule",
     BUILD: "rank_one_network joint_equalizer landscapes.portrait landscapes.spurious_minimum linalg.equalize_columns "
     "linalg.equalize_columns_ linalg.equalizer linalg.hadamard_equalizer linalg.schur_horn linalg.psd_eigen "
-    "linalg.psd_inverse_root linalg.psd_root norms.weight_matrices",
+    "linalg.psd_inverse_root linalg.psd_root norms.weight_matrices spectra.action",
     EXPRESSION: "bounds.completion bounds.rademacher bounds.relu bounds.surveyed",
     COUNTS: "bounds.completion_condition coadaptation.accuracy_by_width coadaptation.evaluate "
-    "coadaptation.subnetwork_outputs",
+    "coadaptation.subnetwork_outputs predictions.calibration predictions.conformal_factor "
+    "predictions.expected_calibration_error attacks.margins attacks.proportion",
 }
 EXEMPT = {name: reason for reason, names in _REASONS.items() for name in names.split()}

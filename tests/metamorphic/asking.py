@@ -10,7 +10,7 @@ from cases import normal
 from torch import Tensor
 
 import droptics as d
-from droptics import bounds, coadaptation, landscapes, linalg, norms
+from droptics import attacks, bounds, coadaptation, equalization, landscapes, linalg, norms
 from droptics.data import Moments, Sample
 from droptics.errors import NoClosedForm
 from droptics.losses import CrossEntropy
@@ -54,6 +54,23 @@ def equalized(problem: Problem) -> tuple[Any, ...]:
 def balanced(problem: Problem) -> tuple[Any, ...]:
     model = d.balance(problem.model, problem.data)
     return outputs(problem, model), d.penalty(model, problem.data, problem.masks)
+
+
+def by_order(problem: Problem) -> tuple[Any, ...]:
+    return equalization.order_gaps(problem.model, problem.data, problem.masks).unbind(-1)
+
+
+def far_apart(problem: Problem) -> tuple[Any, ...]:
+    found = equalization.gap_condition(problem.data, problem.masks)
+    return found.first, found.second, found.holds
+
+
+def least_margins(problem: Problem) -> Tensor:
+    """The smallest margins within a Euclidean ball, in closed form."""
+    data = labelled(problem)
+    if problem.targets.tensor.shape[1] < 2:
+        raise NoClosedForm("one output has no margin between classes")
+    return attacks.smallest_margins(problem.model, data.inputs, data.targets, attacks.Threat("l2", 0.5))
 
 
 def of_map(problem: Problem) -> tuple[Any, ...]:

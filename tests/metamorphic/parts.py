@@ -104,6 +104,7 @@ PARTS = {
     for part in (
         Part("penalty", (), 2, excess),
         Part("criterion", (), 2, energy),
+        Part("margins", ("examples",), 1, root(energy)),
         Part("criteria", ("examples",), 2, energy),
         Part("energy", (), 2, energy),
         Part("left_out", (), 2, left_out),

@@ -21,7 +21,10 @@ from metamorphic.problems import Named, Problem, problems
 
 PROBLEMS = problems()
 # rooms whose own names are public beside those of the package
-ROOMS = ("bounds", "coadaptation", "landscapes", "layers", "linalg", "norms", "penalties")
+ROOMS = (
+    *("attacks", "bounds", "coadaptation", "envelopes", "equalization", "heads", "landscapes", "layers", "linalg"),
+    *("masks", "norms", "optima", "penalties", "predictions", "spectra", "training"),
+)
 # ten seconds each
 LONG = ("optimum", "certify", "landscapes.inspect")
 # Roundings on the way to one number: a few in each of the sums over an axis.
@@ -137,6 +140,18 @@ def test_every_public_function_is_in_a_line_or_says_why_not():
     assert public_functions() - lines - set(EXEMPT) == set(), "add a line to metamorphic.answers, or a reason"
     assert set(EXEMPT) - public_functions() == set(), "exempt, but not public"
     assert not lines & set(EXEMPT)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_new_function_of_any_room_is_missed(room: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fresh() -> None: ...
+
+    module = importlib.import_module(f"droptics.{room}")
+    fresh.__module__ = f"droptics.{room}.anywhere"
+    monkeypatch.setattr(module, "fresh", fresh, raising=False)
+    if hasattr(module, "__all__"):
+        monkeypatch.setattr(module, "__all__", [*module.__all__, "fresh"])
+    assert f"{room}.fresh" in public_functions() - set(EXEMPT)
 
 
 def test_the_comparison_can_fail():
