@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import re
+from pathlib import Path
 
 import cvxpy
 import numpy as np
@@ -13,6 +15,7 @@ from compare import close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from droptics import linalg
 from droptics.linalg import (
     allocate,
     equalize_columns,
@@ -30,6 +33,7 @@ from droptics.linalg import (
 )
 from droptics.linalg.krylov import Krylov, Operator, upper_values
 from droptics.linalg.leading import leading_eigen
+from droptics.linalg.scales import powers_of_two
 from droptics.linalg.shrinkage import threshold
 from droptics.norms import k_support
 
@@ -554,3 +558,26 @@ def test_what_cannot_be_equalized_is_refused_untouched(bad, batch):
         equalize_columns(normal(*batch, 4, 3), factor)
     with pytest.raises(ValueError, match="factor is too large"):
         equalize_columns(normal(*batch, 4, 3) * 1e200)
+
+
+def test_whoever_decides_a_rank_takes_the_units_out_first():
+    """psd_eigen and the roots cut at the largest eigenvalue: a file that calls them equilibrates, or has a reason."""
+    # units of one layer have equal energies by construction; what papers print is checked as it is printed
+    reasons = {"envelopes/deep_network.py", "linalg/roots.py", "linalg/__init__.py"}
+    package = Path(linalg.__file__).parents[1]
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if re.search(r"psd_(eigen|root|inverse_root)\(", text := path.read_text()) and "equilibrate(" not in text
+    }
+    assert {name for name in found if not name.startswith("papers/")} <= reasons
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_powers_of_two_of_numbers_of_any_shape(dtype):
+    for shape in ((), (1,), (2, 3)):
+        values = normal(6, dtype=dtype).abs()[: math.prod(shape)].reshape(shape)
+        found = powers_of_two(values)
+        assert found.shape == values.shape
+        assert bool(((values < found) & (found <= 2 * values)).all())
+        assert torch.equal(torch.frexp(found).mantissa, torch.full_like(found, 0.5))

@@ -19,7 +19,7 @@ def powers_of_two(values: Tensor) -> Tensor:
     """The power of two in (v, 2 v] for every positive number v, 1 for zero; exact, without gradient."""
     values = values.detach()
     if values.device.type == "cpu" and is_readable(values):
-        return torch.from_numpy(_powers(as_array(values)))
+        return torch.from_numpy(np.asarray(_powers(as_array(values))))  # of one number NumPy makes no array
     safe = torch.where(values > 0, values, 0.5)
     return safe / torch.frexp(safe).mantissa
 
