@@ -18,8 +18,8 @@ from droptics.envelopes import envelope, induced
 from droptics.equalization import equalize, imbalance
 from droptics.errors import CertificateError
 from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
-from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, LastLayer, TwoLayerLinear
-from droptics.optima import certify, optimal_head, optimum, optimum_of_map
+from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, LastLayer, Model, TwoLayerLinear
+from droptics.optima import Certificate, certify, optimal_head, optimum, optimum_of_map
 from droptics.optima.stationary import alternate
 from droptics.penalties import criterion
 from droptics.spectra.coordinates import whiten
@@ -158,6 +158,8 @@ def test_optimum_and_certificate_agree_on_degenerate_data(name, dtype, kind):
         assert found.bound <= exact.objective + 1e-9 * exact.scale + (dtype == torch.float32) * 1e-5 * exact.scale
         if family is not LastLayer:  # whose certificate is for every body, the bound of the optimum for this one
             close(certificate.gap, found.gap, 1e-9, scale=max(found.scale, 1e-300))
+            assert certificate.certified == found.certified
+            assert (certificate.reason is None) == (found.reason is None) == found.certified
 
 
 def test_a_direction_that_moments_cannot_see_widens_the_bound():
@@ -367,3 +369,50 @@ def test_certificates_of_the_same_data_in_both_precisions(law):
     )
     close(first.objective, second.objective, 1e-13)
     close(first.bound, second.bound, 1e-12)
+
+
+def one_of_each() -> list[tuple[Model, Data, MaskLaw]]:
+    """A network of every family that has a certificate, and data for it."""
+    random = sample()
+    return [
+        *((TwoLayerLinear(normal(3, law.size), normal(4, law.size)), random, law) for law in laws(4).values()),
+        (Connections(normal(3, 3), normal(4, 3)), random, Bernoulli(0.3, 12)),
+        (DeepLinear([normal(3, 4), normal(3, 3)]), random, Product([Bernoulli(0.2, 3)])),
+        (DeepLinear([normal(3, 4), normal(3, 3), normal(3, 3)]), random, FAMILIES["deep"][1]),
+        (Autoencoder(normal(3, 3)), Moments.of_map(normal(3, 3)), Bernoulli(0.3, 3)),
+        (Factorization(normal(3, 2), normal(4, 2)), every_entry(normal(3, 4)), Bernoulli(0.3, 2)),
+        (LastLayer.of(torch.nn.Linear(4, 3).double()), random, Bernoulli(0.3, 4)),
+    ]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_a_certificate_says_why_it_is_none_in_every_family(dtype):
+    families = set()
+    for model, data, masks in one_of_each():
+        if dtype == torch.float32 and isinstance(model, LastLayer):
+            continue
+        given = data.to(dtype)
+        mine = type(model)([part.to(dtype) for part in model.tensors]) if isinstance(model, DeepLinear) else model
+        if not isinstance(model, (DeepLinear, LastLayer)):
+            mine = type(model)(*(part.to(dtype) for part in model.tensors))
+        certificate = certify(mine, given, masks)
+        assert not certificate.certified
+        assert "up to" in certificate.reason
+        families.add(type(model))
+        if isinstance(model, LastLayer):
+            continue
+        best = optimum(type(model), given, masks)
+        again = certify(best.model, given, masks)
+        assert again.certified == best.certified
+        assert (again.reason is None) == again.certified == (best.reason is None)
+        close(again.gap, best.gap, 1e-9, scale=best.scale)
+        assert again.tolerance == best.tolerance
+    assert len(families) == (5 if dtype == torch.float32 else 6)
+
+
+def test_an_objective_below_the_bound_is_no_certificate():
+    assert Certificate(1.0, 1.0 + 1e-10, "c").certified
+    assert Certificate(1.0, 1.1, "c").reason == "the objective is below the bound by rounding of the data"
+    # the size of what was added, not that of the objective, says what rounding is
+    assert not Certificate(1e-12, 0.0, "c").certified
+    assert Certificate(1e-12, 0.0, "c", scale=1.0).certified

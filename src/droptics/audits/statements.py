@@ -88,7 +88,7 @@ def _certificate(head: Head, rate: float) -> Certificate:
     spectrum = _target_spectrum(head)
     best = shrink(spectrum, strength, width)
     bound = float((spectrum - best).square().sum()) + strength / width * float(best.sum()) ** 2
-    return Certificate(risk + head.penalty(rate), bound, "pal2020-prop3.3")
+    return Certificate(risk + head.penalty(rate), bound, "pal2020-prop3.3", float(torch.trace(moments.yy)))
 
 
 def _rate_choice(head: Head, rate: float) -> RateChoice | None:

@@ -24,10 +24,34 @@ from droptics.penalties.evaluation import check_triple
 
 # What counts as rounding of a value computed in float64, relative to the scale of a problem.
 ROUNDING = 1e-9
+BELOW = "the objective is below the bound by rounding of the data"
+
+
+class _Bounded:
+    """An objective and a lower bound: how far they are apart, and whether rounding explains it."""
+
+    objective: float
+    bound: float
+    scale: float
+    tolerance: float
+
+    @property
+    def gap(self) -> float:
+        """How far the objective is above the bound: at most this much can be gained by any other weights."""
+        return self.objective - self.bound
+
+    @property
+    def certified(self) -> bool:
+        """Whether the gap is explained by rounding, so that the model is a global optimum."""
+        return abs(self.gap) <= self._level
+
+    @property
+    def _level(self) -> float:
+        return self.tolerance * max(self.scale, abs(self.objective))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Optimum:
+class Optimum(_Bounded):
     """A best model with its certificate.
 
     Attributes:
@@ -53,22 +77,12 @@ class Optimum:
     slack: float = 0.0
 
     @property
-    def gap(self) -> float:
-        """How far the objective is above the bound; at rounding level when the optimum is certified."""
-        return self.objective - self.bound
-
-    @property
-    def certified(self) -> bool:
-        """Whether the gap is explained by rounding, so that the model is a global optimum."""
-        return abs(self.gap) <= self._level
-
-    @property
     def reason(self) -> str | None:
         """Why the optimum is not certified, None where it is."""
         if self.certified:
             return None
         if self.gap < 0:
-            return "the objective is below the bound by rounding of the data"
+            return BELOW
         if self.gap <= self.slack + self._level:
             return (
                 f"rounding of the data leaves {self.slack:.2g} of the bound open; give them as float64 or as a Sample, "
@@ -78,10 +92,6 @@ class Optimum:
             return f"found by a search ({self.method}), and nothing may attain the bound"
         return f"the bound is not attained by factors of this width in {str(self.model.dtype).removeprefix('torch.')}"
 
-    @property
-    def _level(self) -> float:
-        return self.tolerance * max(self.scale, abs(self.objective))
-
     def __repr__(self) -> str:
         reason = self.reason
         state = "certified" if reason is None else f"not certified, bound {self.bound:.6g}: {reason}"
@@ -89,23 +99,31 @@ class Optimum:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(_Bounded):
     """How far a given model is from the global optimum.
 
     Attributes:
         objective: Criterion of the model.
         bound: Proved lower bound on the criterion of every model of the same shape.
         claim: Id of the statement that the bound rests on.
+        scale: Size of the numbers that were added and subtracted; rounding is measured against it.
+        tolerance: What counts as rounding, relative to the scale, as in `Optimum`.
     """
 
     objective: float
     bound: float
     claim: str
+    scale: float = 0.0
+    tolerance: float = ROUNDING
 
     @property
-    def gap(self) -> float:
-        """At most this much can be gained by any other weights."""
-        return self.objective - self.bound
+    def reason(self) -> str | None:
+        """Why the model is not certified as a global optimum, None where it is."""
+        if self.certified:
+            return None
+        if self.gap < 0:
+            return BELOW
+        return f"nothing proves that no other weights gain up to {self.gap:.2g}; `optimum` says whether a network does"
 
     @property
     def relative_gap(self) -> float:
@@ -177,7 +195,7 @@ def certify(model: Model, data: Data, masks: MaskLaw) -> Certificate:
     check_arguments(certify, locals())
     check_triple(model, data, masks)
     bound, claim = certify_bound(model, data, masks)
-    value = objective(model, data, masks)
-    if not value >= bound:  # nothing else asks how large the numbers were
-        _check_gap(value, bound, energy(data), own_rounding(model, data))
-    return Certificate(value, bound, claim)
+    value, scale = objective(model, data, masks), energy(data)
+    if not value >= bound:
+        _check_gap(value, bound, scale, own_rounding(model, data))
+    return Certificate(value, bound, claim, scale, rounding(model.dtype))
