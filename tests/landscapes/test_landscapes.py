@@ -14,12 +14,15 @@ from scipy.optimize import minimize
 from droptics import landscapes, plots
 from droptics.data import Moments, Sample
 from droptics.errors import NoClosedForm
+from droptics.landscapes import inspection
 from droptics.landscapes.symmetries import symmetry_dimension
 from droptics.linalg import equalize_columns
 from droptics.masks import Bernoulli, Block, Product
 from droptics.models import Autoencoder, Connections, DeepLinear, TwoLayerLinear
 from droptics.optima import optimum
+from droptics.optima.objectives import objective
 from droptics.penalties import criterion
+from droptics.spectra.coordinates import whiten
 
 
 def rebuilt(model, tensors):
@@ -333,3 +336,21 @@ def test_the_kind_of_a_point_does_not_depend_on_units(shift):
                 assert (again.kind, again.inertia) == (first.kind, first.inertia)
                 close(again.objective, first.objective * 4.0**shift, 1e-10)
     assert landscapes.inspect(best, data, masks).kind == "global minimum"
+
+
+@pytest.mark.parametrize("family", [TwoLayerLinear, DeepLinear])
+@pytest.mark.parametrize("beside", [1.0, 1e-3])
+def test_rounded_weights_of_a_minimum_move_it_by_what_is_allowed(family, beside) -> None:
+    """An optimum rounded to float32 is a global minimum, and what it may be off is far below the user's tolerance."""
+    law = Bernoulli(0.3, 3) if family is TwoLayerLinear else Product([Bernoulli(0.2, 3), Bernoulli(0.3, 4)])
+    for seed in range(10):
+        inputs = normal(40, 4, seed=seed)
+        inputs[:, 3] = inputs[:, 0] + beside * inputs[:, 3]  # large weights that cancel
+        data = Sample(inputs, normal(40, 3, seed=seed + 50))
+        best = optimum(family, data, law)
+        single = rebuilt(best.model, [part.float() for part in best.model.tensors])
+        allowed = inspection._rounded(single, data, law) - whiten(data).slack
+        assert objective(single, data, law) - best.objective <= allowed + 1e-14 * best.scale
+        assert allowed <= 1e-9 * best.scale / beside**2
+        if beside == 1.0:
+            assert landscapes.inspect(single, data.to(torch.float32), law).kind == "global minimum"

@@ -10,16 +10,16 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
 from droptics.arguments import NonNegative, check_arguments
-from droptics.data import Data
+from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
 from droptics.landscapes.derivatives import Derivatives, from_chain, gradient, hessian, to_chain, unflatten
 from droptics.landscapes.symmetries import in_own_units, symmetry_dimension
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
 from droptics.optima import certify
-from droptics.optima.objectives import energy, objective
-from droptics.optima.optimum import rounding
+from droptics.optima.objectives import objective
 from droptics.penalties import criterion
+from droptics.spectra.coordinates import whiten
 
 DENSE = 4_000
 
@@ -69,7 +69,8 @@ def inspect(model: Model, data: Data, masks: MaskLaw, tolerance: NonNegative = 1
     """Gradient norm, inertia of the Hessian and kind of a model, by formula (mianjy2018-lem4.1, mianjy2018-thm4.3).
 
     For TwoLayerLinear, Autoencoder and DeepLinear with at most 4,000 weights; O(weights^3). `tolerance` is relative:
-    to the largest curvature for eigenvalues, to the energy of the targets for the gap. Signs of curvatures are counted,
+    to the largest curvature for eigenvalues, to the energy of the targets for the gap, beside what rounding of weights
+    and data explains. Signs of curvatures are counted,
     and slopes compared with zero, where inputs and targets are in their own units and the layers of every hidden node
     are alike: neither changes what kind of point it is.
     """
@@ -106,11 +107,25 @@ def _kind(
     except NoClosedForm:
         certificate = None
     if certificate is not None:
-        # no finer than what counts as rounding in `Optimum.certified`
-        level = max(tolerance, rounding(data.dtype)) * max(energy(data), abs(certificate.objective))
+        level = tolerance * max(certificate.scale, abs(certificate.objective)) + _rounded(model, data, masks)
         if certificate.gap <= level:
             return "global minimum"
     return "local minimum" if zero <= symmetries else "degenerate"
+
+
+def _rounded(model: Model, data: Data, masks: MaskLaw) -> float:
+    """How far above the bound rounding leaves a minimum: that of the data in the bound, and that of the weights.
+
+    At a critical point the criterion has no slope, so weights that are rounded by eps / 2 each move it by second order
+    only: outputs change by layers eps / 2 of what they are if nothing cancels, f say, in both of their orders, and the
+    criterion by at most (layers eps)^2 E (f + |y|)^2. E |x_i x_j| is at most the product of the root mean squares.
+    """
+    moments = Moments.of(data.to(torch.float64))
+    x, y = (matrix.detach().diagonal().clamp_min(0).sqrt() for matrix in (moments.xx, moments.yy))
+    most = Moments(torch.outer(x, x), -torch.outer(y, x), torch.outer(y, y))
+    layers = len(to_chain(model, model.tensors))
+    size = objective(_with(model, [tensor.detach().double().abs() for tensor in model.tensors]), most, masks)
+    return whiten(data).slack + (layers * torch.finfo(model.dtype).eps) ** 2 * size
 
 
 def escape(model: Model, data: Data, masks: MaskLaw) -> Escape:
@@ -159,7 +174,11 @@ def _least(model: Model, data: Data, masks: MaskLaw) -> tuple[Tensor, float, flo
 
 
 def _moved(model: Model, direction: tuple[Tensor, ...], step: float) -> Model:
-    tensors = [tensor.detach() + step * part for tensor, part in zip(model.tensors, direction, strict=True)]
+    return _with(model, [tensor.detach() + step * part for tensor, part in zip(model.tensors, direction, strict=True)])
+
+
+def _with(model: Model, tensors: list[Tensor]) -> Model:
+    """A model of the same family with other weights."""
     if isinstance(model, DeepLinear):
         return DeepLinear(tensors, model.mask_inputs)
     assert isinstance(model, (TwoLayerLinear, Autoencoder))
