@@ -1,0 +1,26 @@
+"""The numbers on the page about audits are those on record."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROWS = {"encoder of 12 layers": "bert-12", "causal decoder of 4 layers": "gpt-4", "convolutional": "cnn"}
+
+
+@pytest.mark.parametrize("label", ROWS)
+def test_the_table_of_deep_networks_is_the_record(label: str) -> None:
+    record = json.loads((ROOT / "benchmarks" / "results" / "x86_64" / "audit_models.json").read_text())
+    known = {key.removeprefix(f"{ROWS[label]}_"): value for key, value in record.items() if key.startswith(ROWS[label])}
+    page = (ROOT / "docs" / "audit.md").read_text()
+    (line,) = [line for line in page.splitlines() if line.startswith(f"| {label} |")]
+    cells = [cell.strip() for cell in line.strip("|").split("|")][1:]
+    assert cells == [
+        f"{known['sites']:.0f}",
+        f"{known['passes']:.0f}",
+        f"{known['resolved_median']:g} ({known['resolved_least']:g})",
+        f"{known['excluding_zero_median']:g}",
+        f"{100 * known['coverage']:.3g} %",
+        f"{known['variance_reduction_median']:.0f}",
+    ]
