@@ -17,8 +17,10 @@ from tracing import executed, ran, resolve
 from typer.testing import CliRunner
 
 import droptics
+from droptics import papers
 from droptics.cli.verify import verify_command
 from droptics.evidence.claims import REFUTED, Claim, Comparison, Erratum, compare, decide, select
+from droptics.evidence.engines import Done
 from droptics.evidence.pages import claims_page, errata_page, shown_output, summary_page, write_pages
 from droptics.papers import PAPERS, claims, figures, verify
 
@@ -332,6 +334,21 @@ def test_selection():
         select(claims(), ["pal2020-thm41"])
     with pytest.raises(ValueError, match="paper must be one of"):
         select(claims(), None, "nobody")
+
+
+@pytest.mark.slow
+def test_claims_come_out_the_same_in_worker_processes():
+    ids = ["pal2020-eq7", "mianjy2018-misprints", "pal2020-eq3"]
+    here, there = verify(ids), verify(ids, run_on="processes:2")
+    for one, other in zip(here, there, strict=True):
+        assert (one.claim.id, one.verdict, one.comparisons) == (other.claim.id, other.verdict, other.comparisons)
+    with pytest.raises(ValueError, match="run_on"):
+        verify(ids, run_on="nowhere")
+
+
+def test_a_claim_that_cannot_run_is_an_error_that_names_itself():
+    found = papers._result(claims()[0], Done("x", error="ValueError: broken"))
+    assert (found.verdict, found.error, found.agrees) == ("error", "ValueError: broken", False)
 
 
 def test_pages_are_written(tmp_path):

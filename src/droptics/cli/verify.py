@@ -16,6 +16,9 @@ def verify_command(
         str | None,
         typer.Option("--paper", help="Only this work: mianjy2018, thesis, pal2020, helmbold2017 or droptics."),
     ] = None,
+    run_on: Annotated[
+        str, typer.Option("--engine", help="Where claims run: local, processes, processes:N or dask://host:port.")
+    ] = "local",
     only_list: Annotated[bool, typer.Option("--list", help="Run nothing; list the claims.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     pages: Annotated[
@@ -46,7 +49,7 @@ def verify_command(
         return
     if pages is not None:
         check_folder(pages, "--pages")
-    results = verify(ids, paper)
+    results = verify(ids, paper, run_on)
     if pages is not None:
         write_pages(results, pages)
     differing = [result for result in results if not result.agrees]

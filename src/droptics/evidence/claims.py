@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -308,12 +308,6 @@ def _verdict(claim: Claim, main: Sequence[Comparison], control: Sequence[Compari
 def all_hold(comparisons: Iterable[Comparison]) -> bool:
     """Whether every comparison holds."""
     return all(item.holds for item in comparisons)
-
-
-def verify(claims: Iterable[Claim]) -> Iterator[Result]:
-    """Run claims one after the other; a lazy sequence, so that a caller can show progress."""
-    for claim in claims:
-        yield decide(claim)
 
 
 def select(claims: Sequence[Claim], ids: Sequence[str] | None = None, paper: str | None = None) -> list[Claim]:

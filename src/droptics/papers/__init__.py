@@ -10,9 +10,8 @@ from tqdm import tqdm
 
 from droptics.arguments import check_arguments
 from droptics.datasets import DatasetMissing, cifar10, fashion_mnist, mnist, movielens
-from droptics.evidence.claims import Claim, Result, nearest, select
-from droptics.evidence.claims import verify as verify_claims
-from droptics.evidence.engines import Engine, engine
+from droptics.evidence.claims import Claim, Result, decide, nearest, select
+from droptics.evidence.engines import Done, Engine, Row, Task, engine
 from droptics.evidence.figures import Artifact, Figure, Scale
 from droptics.evidence.figures import reproduce as reproduce_figures
 from droptics.evidence.gallery import build_gallery
@@ -80,16 +79,43 @@ def figures() -> list[Figure]:
     return [with_printed(figure) for paper in PAPERS for figure in paper.figures]
 
 
-def verify(ids: Sequence[str] | str | None = None, paper: str | None = None) -> list[Result]:
+def verify(
+    ids: Sequence[str] | str | None = None, paper: str | None = None, run_on: str | Engine = "local"
+) -> list[Result]:
     """Run the claims with the given ids, of one paper, or all of them; a progress bar shows on a terminal.
+
+    `run_on` is an engine or its name, as for `reproduce`.
 
     >>> [result.verdict for result in verify("pal2020-eq7")]
     ['holds']
     """
     check_arguments(verify, locals())
     wanted = [ids] if isinstance(ids, str) else ids
-    chosen = select(claims(), wanted, paper)
-    return list(tqdm(verify_claims(chosen), total=len(chosen), unit="claim", desc="verify", disable=None, leave=False))
+    chosen = {claim.id: claim for claim in select(claims(), wanted, paper)}
+    tasks = [Task(name, decided, {"claim": name}) for name in chosen]
+    shown = tqdm(_engine(run_on).run(tasks), total=len(tasks), unit="claim", desc="verify", disable=None, leave=False)
+    found = {done.key: _result(chosen[done.key], done) for done in shown}
+    return [found[name] for name in chosen]
+
+
+def decided(claim: str) -> list[Row]:
+    """The result of one claim as a row, without the claim, whose functions cannot leave the process."""
+    (chosen,) = select(claims(), [claim], None)
+    found = decide(chosen)
+    return [{name: getattr(found, name) for name in ("verdict", "comparisons", "control", "seconds", "error")}]
+
+
+def _result(claim: Claim, done: Done) -> Result:
+    return (
+        Result(claim, "error", seconds=done.seconds, error=done.error) if done.error else Result(claim, **done.rows[0])
+    )
+
+
+def _engine(run_on: str | Engine) -> Engine:
+    try:
+        return engine(run_on) if isinstance(run_on, str) else run_on
+    except ValueError as problem:
+        raise ValueError(f"run_on: {problem}") from None
 
 
 def reproduce(
@@ -109,11 +135,7 @@ def reproduce(
     for name in wanted:
         if name not in table:
             raise ValueError(f"ids: no figure is called {name!r}; {nearest(name, list(table))}")
-    try:
-        where = engine(run_on) if isinstance(run_on, str) else run_on
-    except ValueError as problem:
-        raise ValueError(f"run_on: {problem}") from None
-    return reproduce_figures([table[name] for name in wanted], scale, out, where, missing, command)
+    return reproduce_figures([table[name] for name in wanted], scale, out, _engine(run_on), missing, command)
 
 
 def gallery(artifacts: Sequence[Artifact], results: Sequence[Result], out: str | Path) -> Path:
