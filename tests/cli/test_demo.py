@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import re
 import sys
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from droptics.cli import demo_sections, main
+from droptics.cli.demo_page import write_page
 from droptics.datasets import planted_ratings
 from droptics.papers import verify
 
@@ -19,7 +21,7 @@ def shown(tmp_path_factory):
     out = tmp_path_factory.mktemp("demo") / "page"
     printed = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo_sections, "verify", lambda: verify(demo_sections.DEMO_CLAIMS))
+        patch.setattr(demo_sections, "verify", lambda run_on: verify(demo_sections.DEMO_CLAIMS, run_on=run_on))
         patch.setattr(demo_sections, "DEMO_FIGURES", ("thesis-fig6-1", "helmbold2017-fig1"))
         patch.setattr(sys, "argv", ["droptics", "demo", "--out", str(out)])
         patch.setenv("COLUMNS", "240")
@@ -70,3 +72,32 @@ def test_the_page_holds_the_pictures_and_links_that_exist(shown):
     for link in links:
         assert (out / link).is_file()
     assert not [item for item in out.iterdir() if item.name.endswith(".partial")]
+
+
+@pytest.mark.slow
+def test_every_part_of_the_page_shows_the_command_and_the_code_that_made_it(shown):
+    page = (shown[1] / "index.html").read_text()
+    parts = page.split("<section ")[1:]
+    assert len(parts) == len(demo_sections.SECTIONS)
+    for part, build in zip(parts, demo_sections.SECTIONS.values(), strict=True):
+        assert f"def {build.__name__}(out: Path) -&gt; Section:" in part
+        assert "<code>droptics " in part
+    assert set(demo_sections.SHARES) == set(demo_sections.SECTIONS)
+
+
+def test_sliders_hold_what_the_tables_hold(tmp_path):
+    """Without a script the page shows the same values as a table, and no slider."""
+    sections = [build(tmp_path) for build in (demo_sections.exact_penalty, demo_sections.global_optimum)]
+    page = write_page(sections, tmp_path).read_text()
+    assert "<script src" not in page
+    assert page.count('type="range"') == page.count(" hidden>") == page.count("<table>") == 2
+    for text, section in zip(re.findall(r"data-slider='(.*?)'", page), sections, strict=True):
+        held = json.loads(text)
+        assert held["rates"] == list(section.slider.rates)
+        assert len(held["notes"]) == len(held["rates"])
+        for name, values in held["series"].items():
+            assert f'<th scope="col">{name}</th>' in page
+            assert values == pytest.approx(section.slider.series[name], rel=1e-5)
+            assert f"<td>{section.slider.series[name][-1]:.5g}</td>" in page
+    spectrum = sections[1].slider.series
+    assert spectrum["singular value 1"] == sorted(spectrum["singular value 1"], reverse=True)  # dropout shrinks

@@ -13,28 +13,31 @@ def demo_command(
 ) -> None:
     """Show the main job on small problems: exact penalty, optimum, certificate, verified claims, pictures.
 
-    Takes about a minute, up to three the first time, when loops are compiled; needs no data and no network, and prints
-    the path of the HTML page last.
+    Takes a minute or two, the longer time when loops are compiled; needs no data and no network, and prints the path of
+    the HTML page last.
     """
+    import inspect
+    from dataclasses import replace
+
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     from droptics.cli.demo_page import write_page
-    from droptics.cli.demo_sections import SECTIONS
+    from droptics.cli.demo_sections import SECTIONS, SHARES
     from droptics.files import check_folder
 
     check_folder(out)
     console = Console()
     sections = []
-    columns = (TextColumn("{task.description:<42}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("", total=len(SECTIONS))
+    times = (TimeElapsedColumn(), TextColumn("spent,"), TimeRemainingColumn(), TextColumn("left"))
+    with Progress(TextColumn("{task.description:<24}"), BarColumn(), *times, console=console) as progress:
+        task = progress.add_task("", total=sum(SHARES.values()))
         for name, build in SECTIONS.items():
             progress.update(task, description=name)
-            section = build(out)
+            section = replace(build(out), code=inspect.getsource(build))
             sections.append(section)
             progress.console.print(f"[bold]{section.title}[/bold]")
             for line in section.lines:
                 progress.console.print(f"  {line}", highlight=False)
-            progress.advance(task)
+            progress.advance(task, SHARES[name])
     console.print(str(write_page(sections, out)), soft_wrap=True, highlight=False)

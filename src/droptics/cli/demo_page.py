@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader
 
 from droptics.files import write_text
+
+
+@dataclass(frozen=True)
+class Slider:
+    """Answers at many rates, one of which a reader chooses; the page holds all of them as a table too.
+
+    Attributes:
+        rates: The rates, in order.
+        series: One value per rate by name; bars show them on one scale.
+        notes: One sentence per rate.
+        start: Which rate is shown first.
+    """
+
+    rates: Sequence[float]
+    series: Mapping[str, Sequence[float]]
+    notes: Sequence[str]
+    start: int
+
+    def as_dict(self) -> dict[str, object]:
+        """What the page's script reads."""
+        rounded = {name: [float(f"{value:.6g}") for value in values] for name, values in self.series.items()}
+        return {"rates": list(self.rates), "series": rounded, "notes": list(self.notes)}
 
 
 @dataclass(frozen=True)
@@ -20,12 +42,18 @@ class Section:
         lines: The answer in a few lines, for terminal and page alike.
         pictures: Captions and embedded images (data URIs).
         links: Texts and addresses of further pages, relative to this one.
+        command: What to type for the same question about a model or data of one's own.
+        slider: Answers at many rates, to be slid over.
+        code: The source of what computed the section; `droptics demo` fills it in.
     """
 
     title: str
     lines: Sequence[str]
     pictures: Sequence[tuple[str, str]] = ()
     links: Sequence[tuple[str, str]] = field(default=())
+    command: str = ""
+    slider: Slider | None = None
+    code: str = ""
 
 
 def write_page(sections: Sequence[Section], folder: Path) -> Path:

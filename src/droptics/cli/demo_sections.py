@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from droptics.attacks import Pgd, Reflected, Threat, robustness_curve
 from droptics.audits import audit
-from droptics.cli.demo_page import Section
+from droptics.cli.demo_page import Section, Slider
 from droptics.data import Moments, Sample
 from droptics.datasets import planted_ratings
 from droptics.losses import CrossEntropy
@@ -68,25 +68,45 @@ def exact_penalty(out: Path) -> Section:
     }
     picture = lines(rates, curves, xlabel="drop probability", ylabel="exact penalty", log="y")
     caption = "The same network under three schemes: what each adds to the squared loss, computed without sampling."
-    return Section("What does dropout add to my loss?", rows, [(caption, as_data_uri(as_png(picture)))])
+    notes = [
+        f"At rate {rate:.2f} dropout adds {found:.4g} to a loss of {base:.4g}: {found / base:.0%}."
+        for rate, found in zip(rates, curves["dropout"], strict=True)
+    ]
+    return Section(
+        "What does dropout add to my loss?",
+        rows,
+        [(caption, as_data_uri(as_png(picture)))],
+        command="droptics penalty weights.npz --data data.npz --drop 0.5",
+        slider=Slider(rates, curves, notes, start=rates.index(0.5)),
+    )
 
 
 def global_optimum(out: Path) -> Section:
     """The best network of this width at several rates, with its certificate and spectrum."""
     moments = Moments.of_sample(planted_sample())
-    rows, spectra = [], {}
-    for rate in (0.0, 0.2, 0.5, 0.8):
+    rows, spectra, notes = [], {}, []
+    rates = [i / 50 for i in range(46)]
+    found: dict[float, list[float]] = {}
+    for rate in rates:
         best = optimum(TwoLayerLinear, moments, Bernoulli(rate, WIDTH))
         assert isinstance(best.model, TwoLayerLinear)
-        spectra[f"rate {rate}"] = torch.linalg.svdvals(best.model.matrix())[:OUTPUTS].tolist()
-        rows.append(
-            f"rate {rate}: least training loss {best.objective:.6f}, proved bound {best.bound:.6f}, "
-            f"gap {max(best.gap, 0):.0e}, rank {best.rank}"
-        )
+        found[rate] = torch.linalg.svdvals(best.model.matrix())[:OUTPUTS].tolist()
+        notes.append(f"At rate {rate:.2f} the best map has rank {best.rank}; least training loss {best.objective:.4f}.")
+        if rate in (0.0, 0.2, 0.5, 0.8):
+            spectra[f"rate {rate}"] = found[rate]
+            rows.append(
+                f"rate {rate}: least training loss {best.objective:.6f}, proved bound {best.bound:.6f}, "
+                f"gap {max(best.gap, 0):.0e}, rank {best.rank}"
+            )
     picture = bars(spectra, [str(i) for i in range(1, OUTPUTS + 1)], ylabel="singular value of the optimal map")
     caption = "Dropout shrinks and thresholds the spectrum of the best map: the higher the rate, the lower its rank."
+    series = {f"singular value {i + 1}": [found[rate][i] for rate in rates] for i in range(OUTPUTS)}
     return Section(
-        "What is the best any network of this width can do?", rows, [(caption, as_data_uri(as_png(picture)))]
+        "What is the best any network of this width can do?",
+        rows,
+        [(caption, as_data_uri(as_png(picture)))],
+        command="droptics optimum --data data.npz --drop 0.5 --width 12",
+        slider=Slider(rates, series, notes, start=rates.index(0.5)),
     )
 
 
@@ -129,7 +149,12 @@ def trained_network(out: Path) -> Section:
         log="y",
     )
     caption = "The certificate says at every step how much any other weights could still gain."
-    return Section("How far is a trained network from it?", rows, [(caption, as_data_uri(as_png(picture)))])
+    return Section(
+        "How far is a trained network from it?",
+        rows,
+        [(caption, as_data_uri(as_png(picture)))],
+        command="droptics optimum --data data.npz --drop 0.5 --width 12 --model weights.npz",
+    )
 
 
 def audited_network(out: Path) -> Section:
@@ -147,7 +172,12 @@ def audited_network(out: Path) -> Section:
         assert item.penalty is not None
         rows.append(f"site {item.site.name}, rate {item.site.rate:g}: adds {item.penalty.value:.4f} ({item.share:.0%})")
     rows += [f"{found.code}, {found.site}: {found.text}" for found in report.findings[:3]]
-    return Section("What is dropout doing to my network?", rows, links=[("The whole report", "audit.html")])
+    return Section(
+        "What is dropout doing to my network?",
+        rows,
+        links=[("The whole report", "audit.html")],
+        command="droptics audit package.module:factory --data data.npz",
+    )
 
 
 def digits() -> tuple[Tensor, Tensor]:
@@ -214,7 +244,7 @@ def recommendations(out: Path) -> Section:
         ),
     )
     shown = [(caption, as_data_uri(as_png(picture))) for caption, picture in pictures]
-    return Section("Which items would they like?", rows, shown)
+    return Section("Which items would they like?", rows, shown, command="droptics complete ratings.csv")
 
 
 def robustness(out: Path) -> Section:
@@ -233,12 +263,17 @@ def robustness(out: Path) -> Section:
     ]
     picture = lines(radii, curves, xlabel="l2 radius", ylabel="robust error")
     caption = "Raw gradients of a saturated loss vanish; reflected about the origin the loss keeps its slope."
-    return Section("How robust is a classifier?", rows, [(caption, as_data_uri(as_png(picture)))])
+    return Section(
+        "How robust is a classifier?",
+        rows,
+        [(caption, as_data_uri(as_png(picture)))],
+        command="droptics attack model.pt --data images.npz --threat l2:0.5",
+    )
 
 
 def evidence(out: Path) -> Section:
     """Every statement of the papers, run on random instances, and some figures at smoke scale, in the gallery."""
-    results = verify()
+    results = verify(run_on="processes")
     counts = Counter(result.verdict for result in results)
     rows = [
         f"{len(results)} statements of four works: "
@@ -246,11 +281,16 @@ def evidence(out: Path) -> Section:
     ]
     shown = {result.claim.id: result for result in results}
     rows += [f"{name}: {shown[name].verdict}. {shown[name].claim.statement}" for name in DEMO_CLAIMS]
-    artifacts = reproduce(DEMO_FIGURES, scale="smoke", out=out / "figures")
+    artifacts = reproduce(DEMO_FIGURES, scale="smoke", out=out / "figures", run_on="processes")
     page = gallery(artifacts, results, out / "gallery")
     rows.append(f"{len(artifacts)} figures computed again: {', '.join(artifact.figure.id for artifact in artifacts)}")
     links = [("The gallery of figures, claims and errata", page.resolve().relative_to(out.resolve()).as_posix())]
-    return Section("Are the theorems true, and can I have the figures?", rows, links=links)
+    return Section(
+        "Are the theorems true, and can I have the figures?",
+        rows,
+        links=links,
+        command="droptics verify, then droptics reproduce thesis-fig5-1",
+    )
 
 
 DEMO_CLAIMS = ("thesis-prop8", "mianjy2018-thm3.6", "pal2020-thm4.1", "pal2020-thm2.3")
@@ -267,4 +307,15 @@ SECTIONS: dict[str, Callable[[Path], Section]] = {
     "matrix completion": recommendations,
     "robustness": robustness,
     "claims and figures": evidence,
+}
+
+# seconds that each takes on two cores, so that the time left is told from the first section on
+SHARES = {
+    "exact penalty": 1,
+    "global optimum": 1,
+    "certificate of training": 3,
+    "audit of a network": 4,
+    "matrix completion": 4,
+    "robustness": 2,
+    "claims and figures": 60,
 }
