@@ -1,5 +1,6 @@
 # `make demo` and `make test` set everything up by themselves; they need Python >= 3.11 and make.
 PYTHON ?= python3
+SITE ?= docs/_build/site
 BIN := .venv/bin
 READY := .venv/.ready
 # the oldest Python we support, where it is installed
@@ -17,7 +18,7 @@ MIXED := -m "not slow" -W ignore::DeprecationWarning -W ignore::PendingDeprecati
 OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,Nehalem)
 ROUNDING := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=$(OTHER_CORE) MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=2
 
-.PHONY: demo test quick test-models test-rounding test-minimal test-newest coverage package lint types docs bench kills mutate fuzz release-check site-check \
+.PHONY: demo test quick test-models test-rounding test-minimal test-newest coverage package lint types docs site bench kills mutate fuzz release-check site-check \
 	release-notes paper lock clean
 
 demo: $(READY)
@@ -68,6 +69,11 @@ types: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+# the site beside those of earlier versions, ready to be served: make site SITE=folder
+site: docs
+	mkdir -p $(SITE)
+	$(BIN)/python docs/versions.py docs/_build/html $(SITE)
 
 # what is measured goes beside what is recorded; `make bench BENCH=--record` replaces the record
 bench: .venv-bench/.ready
