@@ -93,6 +93,7 @@ def test_sliders_hold_what_the_tables_hold(tmp_path):
     assert page.count('type="range"') == page.count(" hidden>") == page.count("<table>") == 2
     for text, section in zip(re.findall(r"data-slider='(.*?)'", page), sections, strict=True):
         held = json.loads(text)
+        assert list(held["series"]) == list(section.slider.series)
         assert held["rates"] == list(section.slider.rates)
         assert len(held["notes"]) == len(held["rates"])
         for name, values in held["series"].items():

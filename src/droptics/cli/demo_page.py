@@ -59,6 +59,7 @@ class Section:
 def write_page(sections: Sequence[Section], folder: Path) -> Path:
     """Render the sections to folder/index.html, replacing an older page atomically; returns its absolute path."""
     environment = Environment(loader=PackageLoader("droptics.cli"), autoescape=True, trim_blocks=True)
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": False}  # series stay in their order
     page = environment.get_template("demo.html.j2").render(sections=sections)
     target = folder / "index.html"
     write_text(target, page)
