@@ -1,7 +1,10 @@
 """What people meet first on the command line: help that reads well, NumPy's float64, devices and networks not there."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -94,3 +97,13 @@ def test_without_arguments_one_is_told_what_to_try_first():
     assert "Try first: `droptics demo`" in text
     assert "droptics audit --help" in text
     assert "--install-completion" in text
+
+
+@pytest.mark.parametrize(("typed", "completed"), [("ver", "verify"), ("audit --bud", "--budget")])
+def test_the_shell_completes_commands_and_options(typed, completed):
+    """What bash asks of the command; in a process of its own, because the name it was called by counts."""
+    asked = {"COMP_WORDS": f"droptics {typed}", "COMP_CWORD": str(len(typed.split()))}
+    code = "import sys; sys.argv = ['droptics']; from droptics.cli import main; main()"
+    environment = os.environ | {"_DROPTICS_COMPLETE": "complete_bash"} | asked
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [completed]

@@ -1,4 +1,4 @@
-"""`droptics demo`: the main job in under three minutes, on the terminal and as one HTML page."""
+"""`droptics demo`: the main job in a minute or two, on the terminal and as one HTML page."""
 
 from __future__ import annotations
 
