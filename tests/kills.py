@@ -16,10 +16,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -185,27 +186,38 @@ def undisturbed(name: str, inputs: Path, folder: Path) -> tuple[dict[str, object
     return left, seconds
 
 
-def campaign(names: list[str], count: int, seed: int, workers: int = 1) -> list[Kill]:
-    """`count` kills, the jobs in turn, `workers` at a time, moments drawn over the time of an undisturbed run."""
+def campaign(
+    names: list[str], count: int, seed: int, workers: int = 1, known: Mapping[int, Kill] | None = None,
+    keep: Callable[[dict[int, Kill]], None] = lambda kills: None,
+) -> list[Kill]:  # fmt: skip
+    """`count` kills, the jobs in turn, `workers` at a time, moments drawn over the time of an undisturbed run.
+
+    Those that are `known` are not tried again; `keep` is called with all so far whenever one has ended.
+    """
+    kills = dict(known or {})
     generator = random.Random(seed)
     drawn = [(generator.choice([signal.SIGKILL, signal.SIGINT]), generator.random()) for _ in range(count)]
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(workers) as pool:
         inputs = Path(place) / "inputs"
         prepare(inputs)
         alone = pool.map(lambda name: undisturbed(name, inputs, Path(place) / name), names)
-        known = dict(zip(names, alone, strict=True))
+        left = dict(zip(names, alone, strict=True))
+        turn = threading.Lock()
 
-        def one(number: int) -> Kill:
+        def one(number: int) -> None:
             name, (how, share) = names[number % len(names)], drawn[number]
-            wanted, seconds = known[name]
+            wanted, seconds = left[name]
             kill = kill_once(name, inputs, wanted, seconds * share, how)
-            print(f"{number + 1:>4} {kill}", flush=True)
-            return kill
+            with turn:
+                kills[number] = kill
+                keep(kills)
+                print(f"{number + 1:>4} {kill}", flush=True)
 
-        return list(pool.map(one, range(count)))
+        list(pool.map(one, [number for number in range(count) if number not in kills]))
+    return [kills[number] for number in range(count)]
 
 
-def record(kills: list[Kill], seed: int, workers: int) -> dict[str, object]:
+def record(kills: Mapping[int, Kill], seed: int, workers: int) -> dict[str, object]:
     """What is kept of a campaign: where it ran, how many of which command met what, and every fault."""
     from droptics.evidence.provenance import commit, here
 
@@ -217,11 +229,25 @@ def record(kills: list[Kill], seed: int, workers: int) -> dict[str, object]:
             "faults": sum(bool(kill.fault) for kill in met),
         }
         for name in JOBS
-        if (met := [kill for kill in kills if kill.name == name])
+        if (met := [kill for kill in kills.values() if kill.name == name])
     }
-    faults = [str(kill) for kill in kills if kill.fault]
+    faults = [str(kill) for kill in kills.values() if kill.fault]
     place = here() | {"commit": commit(), "finished": datetime.now(UTC).isoformat(timespec="seconds")}
-    return {"kills": len(kills), "seed": seed, "workers": workers, "commands": commands, "faults": faults, **place}
+    each = {str(number): asdict(kills[number]) for number in sorted(kills)}
+    summary = {"kills": len(kills), "seed": seed, "workers": workers, "commands": commands, "faults": faults}
+    return summary | place | {"each": each}
+
+
+def known_kills(path: Path | None, seed: int) -> dict[int, Kill]:
+    """Those of an earlier run of this very commit that was stopped; none where there is no such record."""
+    from droptics.evidence.provenance import commit
+
+    if path is None or not path.exists():
+        return {}
+    found = json.loads(path.read_text())
+    if found["seed"] != seed or not found["commit"] or found["commit"] != commit():
+        return {}
+    return {int(number): Kill(**kill) for number, kill in found["each"].items()}
 
 
 def main() -> None:
@@ -232,15 +258,20 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(JOBS), choices=list(JOBS))
     parser.add_argument("--workers", type=int, default=1, help="kills at a time; a core each")
     parser.add_argument(
-        "--record", type=Path, help="file for the outcome, as JSON: results/kills.json is what the docs show"
+        "--record", type=Path, help="file for the outcome, as JSON; the same commit goes on where it was stopped"
     )
     options = parser.parse_args()
-    kills = campaign(options.only, options.count, options.seed, options.workers)
-    found = record(kills, options.seed, options.workers)
-    if options.record:
-        options.record.write_text(json.dumps(found, indent=1) + "\n")
-    print(f"{len(kills)} kills, {len(found['faults'])} faults")
-    sys.exit(bool(found["faults"]))
+    from droptics.files.writing import write_text
+
+    def keep(kills: dict[int, Kill]) -> None:
+        if options.record:
+            write_text(options.record, json.dumps(record(kills, options.seed, options.workers), indent=1) + "\n")
+
+    known = known_kills(options.record, options.seed)
+    kills = campaign(options.only, options.count, options.seed, options.workers, known, keep)
+    faults = sum(bool(kill.fault) for kill in kills)
+    print(f"{len(kills)} kills, {faults} faults")
+    sys.exit(bool(faults))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Commands killed at random times and run again leave what an undisturbed run leaves; `make kills` takes 200."""
 
+import json
 import signal
 
 import pytest
@@ -27,6 +28,22 @@ def test_the_instrument_sees_what_is_wrong(monkeypatch, tmp_path, does, wrong):
     kill = kills.kill_once("toy", tmp_path / "inputs", wanted, 0.25, signal.SIGKILL)
     assert kill.fault.startswith(wrong)
     assert bool(kill.fault) == bool(wrong)
+
+
+def test_a_campaign_goes_on_where_it_was_stopped(monkeypatch, tmp_path):
+    """Kills on record are not tried again, and every new one is kept as soon as it has ended."""
+    monkeypatch.setitem(kills.JOBS, "toy", Job(("-c", WRITES + "open('out/a', 'wb').write(b'same')")))
+    done, seen = kills.Kill("toy", "SIGINT", 0.1, False, ""), []
+    found = campaign(["toy"], 3, seed=0, known={1: done}, keep=lambda so_far: seen.append(sorted(so_far)))
+    assert found[1] is done
+    assert seen == [[0, 1], [0, 1, 2]]
+    monkeypatch.setattr("droptics.evidence.provenance.commit", lambda: "0123456789ab")
+    path = tmp_path / "kills.json"
+    path.write_text(json.dumps(kills.record(dict(enumerate(found)), 0, 1)))
+    assert kills.known_kills(path, 0) == dict(enumerate(found))
+    assert kills.known_kills(path, 1) == {}
+    monkeypatch.setattr("droptics.evidence.provenance.commit", lambda: "ba9876543210")
+    assert kills.known_kills(path, 0) == {}
 
 
 @pytest.mark.slow
