@@ -13,6 +13,15 @@ from torch import nn
 
 SEED = 20
 
+SOUND = """
+import torch
+from torch import nn
+
+def net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 2))
+"""
+
 
 def _broken(path, generator):
     """The content of a file, damaged in one of a few ways."""
@@ -71,6 +80,10 @@ def folder(tmp_path_factory):
         archive.writestr("notes.txt", "no array")
     (place / "a_folder").mkdir()
     (place / "raising.py").write_text("def f():\n    raise SystemError('x')\n\nvalue = 3\n")
+    (place / "sound.py").write_text(SOUND)
+    pa, parquet = (pytest.importorskip(name, reason="pyarrow is optional") for name in ("pyarrow", "pyarrow.parquet"))
+    columns = {"user": [1, 2, 1, 2], "item": [1, 2, 2, 1], "rating": [1.0, 2.0, 3.0, 4.0]}
+    parquet.write_table(pa.table(columns), place / "r.parquet")
     generator = random.Random(SEED)
     for path in [item for item in sorted(place.iterdir()) if item.is_file() and item.suffix != ".py"]:
         for number in range(3):
@@ -78,8 +91,9 @@ def folder(tmp_path_factory):
     return place
 
 
-MODULES = ["raising:f", "raising:value", "raising:no", "no:no", ":", "raising:"]
+MODULES = ["sound:net", "raising:f", "raising:value", "raising:no", "no:no", ":", "raising:"]
 NUMBERS = ["0", "-1", "1e300", "nan", "inf", "-0.5", "1", "x", "", "0.5", "2", "99999999999999999999", "0x10"]
+COMMANDS = ["penalty", "optimum", "audit", "complete", "attack", "verify", "reproduce", "predict", "rates"]
 DROPS = ["0.5"] * 12 + ["1", "-0.1", "nan", "x", "0"]
 
 
@@ -99,7 +113,7 @@ def _line(generator, names):
     out = generator.choice(["a_folder", "/dev/full", "a_folder/x.safetensors", "r.csv/x.safetensors", "x.txt", ""])
     arrays, states = (".npz", ".safetensors"), (".pt", ".pt2", ".safetensors")
     drop = generator.choice(DROPS)
-    match generator.choice(["penalty", "optimum", "audit", "complete", "attack", "verify", "reproduce", "none"]):
+    match generator.choice([*COMMANDS, "none"]):
         case "penalty":
             options = maybe(("--block", number()), ("--sliding",), ("--connect",), ("--samples", number()), ("--json",))
             return ["penalty", file("net.npz", *arrays), "--data", file("data.npz", *arrays), "--drop", drop, *options]
@@ -123,8 +137,16 @@ def _line(generator, names):
                 ("--smoothing", number()), ("--columns", generator.choice(["a,b,c", "0,1,2", "9,9,9", ",", "0"])),
                 ("--out", out), ("--recommend", "nobody"), ("--count", number()), ("--seed", number()),
                 ("--device", "gpu9"), ("--engine", "tcp://127.0.0.1:9"), ("--folder", "absent"),
+                ("--rank",), ("--rank", "--threshold", number()), ("--rank", "--recommend", "1"),
             )  # fmt: skip
-            return ["complete", file("r.csv", ".csv", ".json", ".jsonl"), "--no-save", "--sweeps", "1", *options]
+            return [
+                "complete",
+                file("r.csv", ".csv", ".json", ".jsonl", ".parquet"),
+                "--no-save",
+                "--sweeps",
+                "1",
+                *options,
+            ]
         case "attack":
             options = maybe(
                 ("--threat", generator.choice(["l2:1", "l3:1", "linf:8/0", "linf:nan", "x", "l1:-1"])),
@@ -132,6 +154,7 @@ def _line(generator, names):
                 ("--step", number()), ("--restarts", generator.choice(["0", "2", "x"])), ("--box", number()),
                 ("--count", number()), ("--batch", number()), ("--confidence", number()), ("--out", out),
                 ("--device", "gpu9"), ("--seed", number()), ("--target", "x"), ("--reflected",),
+                ("--standard",), ("--standard", "--html", out), ("--standard", "--checkpoint", file("x", *states)),
             )  # fmt: skip
             return [
                 "attack",
@@ -142,6 +165,24 @@ def _line(generator, names):
                 "2",
                 *options,
             ]
+        case "predict":
+            model = generator.choice([file("net.pt2", ".pt2", ".pt"), "sound:net", *MODULES])
+            options = maybe(
+                ("--samples", number()), ("--seed", number()), ("--out", out), ("--classes",), ("--json",),
+                ("--state", file("state.pt", *states)),
+            )  # fmt: skip
+            return ["predict", model, "--data", file("data.npz", *arrays), *options]
+        case "rates":
+            model = generator.choice(["sound:net"] * 6 + MODULES)
+            options = maybe(
+                ("--scan", generator.choice(["0,0.5", "1", "-1,0", "nan", "x", "", ",", "0.5"])), ("--sites", "x"),
+                ("--groups", "x"), ("--batch-size", number()), ("--optimizer", "x"), ("--step-size", number()),
+                ("--decay", number()), ("--stop", "x"), ("--repeats", generator.choice(["0", "-1", "x"])),
+                ("--engine", "x"), ("--store", out), ("--seed", number()), ("--out", out), ("--plot", out),
+                ("--loss", "x"), ("--state", file("state.pt", *states)),
+            )  # fmt: skip
+            given = ["--data", file("data.npz", *arrays), "--validation", file("data.npz", *arrays)]
+            return ["rates", model, *given, "--epochs", "1", *options]
         case "verify":
             options = maybe(("--paper", "x"), ("--pages", "r.csv/x"), ("--list",))
             return ["verify", generator.choice(["x", "pal2020-thm99", ""]), *options]
@@ -167,6 +208,15 @@ def _tracebacks(folder, start, count):
         left = [item.name for item in folder.iterdir() if ".partial" in item.name]
         assert not left, (number, line)
     return bad
+
+
+def test_every_command_is_broken():
+    """A new command belongs into `_line`; demo takes a folder alone, warmup nothing."""
+    from typer.main import get_command
+
+    from droptics.cli.app import app
+
+    assert set(get_command(app).commands) - {"demo", "warmup"} == set(COMMANDS)
 
 
 def test_a_hundred_broken_lines(folder):
