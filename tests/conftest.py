@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
+
+# Rooms whose tests compare texts, files, names and refusals and no number that a processor rounds: another instruction
+# set cannot change their outcome, so `make test-rounding` leaves them out.
+UNROUNDED = {"structure", "hostile", "files", "benchmarks", "test_package.py", "test_release.py"}
+UNROUNDED |= {"test_broken_lines.py", "test_mistakes.py", "test_newcomer.py", "test_kills.py"}
+
+TESTS = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -13,7 +21,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Draw the order, where one is asked for."""
+    """Mark what no rounding can change, and draw the order, where one is asked for."""
+    for item in items:
+        if UNROUNDED & set(item.path.relative_to(TESTS).parts if item.path.is_relative_to(TESTS) else ()):
+            item.add_marker("unrounded")
     seed = config.getoption("--shuffle")
     if seed is not None:
         random.Random(seed).shuffle(items)
