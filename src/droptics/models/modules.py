@@ -133,8 +133,10 @@ def is_plain_linear(layer: nn.Linear) -> bool:
 
 def linear_layer(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:
     """A linear layer with copies of these weights; the global generator stays where it is."""
-    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype, device="meta")
-    layer.weight = nn.Parameter(weight.detach().clone(memory_format=torch.contiguous_format))
-    if bias is not None:
-        layer.bias = nn.Parameter(bias.detach().clone(memory_format=torch.contiguous_format))
+    layer = nn.Linear.__new__(nn.Linear)  # whose constructor draws weights, even where there is no memory for them
+    nn.Module.__init__(layer)
+    layer.out_features, layer.in_features = weight.shape
+    for name, value in (("weight", weight), ("bias", bias)):
+        copied = None if value is None else value.detach().clone(memory_format=torch.contiguous_format)
+        layer.register_parameter(name, None if copied is None else nn.Parameter(copied))
     return layer
