@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from droptics.arguments import Count, DropRate, check_arguments
 from droptics.checks import as_drop, as_number, check_size
-from droptics.masks.law import MaskLaw, check_dense, coin_batches, coins, rarest_side
+from droptics.masks.law import Gram, MaskLaw, check_dense, coin_batches, coins, rarest_side
 
 Edges = Literal["clipped", "valid"]
 
@@ -89,6 +89,14 @@ class Block(MaskLaw):
     @property
     def reach(self) -> int:
         return self.block - 1
+
+    def weigh(self, gram: Tensor | Gram) -> Tensor:
+        if self.strength is None or self.independent or self._narrow:
+            return super().weigh(gram)
+        whole = slice(None)
+        entries = gram if isinstance(gram, Tensor) else gram.part(whole, whole)
+        blocks = entries.unflatten(-1, (-1, self.block)).unflatten(-3, (-1, self.block))
+        return self.strength * torch.diagonal(blocks, dim1=-4, dim2=-2).sum((-3, -2, -1))
 
     def diagonal(self, lag: int) -> Tensor:
         together = torch.arange(self.block, device=self.drop.device) < self.block - lag  # i and i + lag in one block
