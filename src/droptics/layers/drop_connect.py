@@ -61,8 +61,9 @@ class DropConnect(nn.Linear):
 
     def _masked(self, weight: Tensor) -> Tensor:
         """Weights after dropout; in half precision only the product is rounded, not the factor 1 / (1 - drop)."""
-        wide = torch.promote_types(weight.dtype, torch.float32)
-        return functional.dropout(weight.to(wide), self.drop).to(weight.dtype)
+        if weight.dtype.itemsize >= 4:
+            return functional.dropout(weight, self.drop)
+        return functional.dropout(weight.float(), self.drop).to(weight.dtype)
 
     def extra_repr(self) -> str:
         """The settings, for printing."""

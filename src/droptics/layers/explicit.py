@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any, Literal
 
 import torch
@@ -124,37 +123,38 @@ class ExplicitDropout(nn.Module):
         weights = head_weights(self.head, self._branch)
         check_size("input (last dimension)", input.shape[-1], weights.whole.shape[-1], "the inputs of the head")
         if self.training and self.drop > 0:
-            found = self._penalties(input.reshape(-1, input.shape[-1]), weights)
+            found = self._penalties(input if input.ndim == 2 else input.reshape(-1, input.shape[-1]), weights)
         else:
             wide = torch.promote_types(input.dtype, torch.float32)
             found, self.logs = input.new_zeros(input.shape[:-1].numel(), dtype=wide), None
-        self.penalties = found.reshape(input.shape[:-1])
-        self.penalty = found.mean()
+        each = found if input.ndim == 2 else found.reshape(input.shape[:-1])
+        self.__dict__.update(penalties=each, penalty=found.mean())  # nn.Module would look for them in its parameters
         return input
 
     def _penalties(self, features: Tensor, weights: HeadWeights) -> Tensor:
         # squares of half-precision numbers overflow and their sums round, whoever chose that precision
         kind = features.device.type
-        with torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext():
+        if torch.is_autocast_enabled(kind):
+            with torch.autocast(kind, enabled=False):
+                return self._penalties(features, weights)
+        if features.dtype != weights.whole.dtype or features.dtype.itemsize < 4:
             wide = torch.promote_types(torch.promote_types(features.dtype, weights.whole.dtype), torch.float32)
             features, weights = features.to(wide), weights.to(wide)
-            strength = self.drop / (1 - self.drop)
-            if isinstance(self.loss, Squared):
-                energies = strength * (features.square() @ weights.masked.square().sum(0))
-                return energies / len(weights.whole) if self.over == "elements" else energies
-            outputs = functional.linear(features, weights.whole, weights.bias)
-            if self.form == "second-order":
-                # neither curvature depends on the label
-                curvatures = self.loss.curvatures(outputs, outputs.new_zeros(0), weights.masked)
-                return 0.5 * strength * (features.square() * curvatures).sum(-1)
-            masked = weights.masked
-            if isinstance(self.loss, Logistic):  # the softmax of (f, 0)
-                outputs, masked = functional.pad(outputs, (0, 1)), functional.pad(masked, (0, 0, 0, 1))
-            return (
-                self._bounds(features, outputs, masked)
-                if self.form == "bound"
-                else self._draws(features, outputs, masked)
-            )
+        strength = self.drop / (1 - self.drop)
+        if isinstance(self.loss, Squared):
+            share = strength / len(weights.whole) if self.over == "elements" else strength
+            return features.square() @ (share * weights.masked.square().sum(0))
+        outputs = functional.linear(features, weights.whole, weights.bias)
+        if self.form == "second-order":
+            # neither curvature depends on the label
+            curvatures = self.loss.curvatures(outputs, outputs.new_zeros(0), weights.masked)
+            return 0.5 * strength * (features.square() * curvatures).sum(-1)
+        masked = weights.masked
+        if isinstance(self.loss, Logistic):  # the softmax of (f, 0)
+            outputs, masked = functional.pad(outputs, (0, 1)), functional.pad(masked, (0, 0, 0, 1))
+        return (
+            self._bounds(features, outputs, masked) if self.form == "bound" else self._draws(features, outputs, masked)
+        )
 
     def _bounds(self, features: Tensor, outputs: Tensor, masked: Tensor) -> Tensor:
         offset = outputs - features @ masked.mT

@@ -17,6 +17,8 @@ class HeadWeights(NamedTuple):
 
     def to(self, dtype: torch.dtype) -> HeadWeights:
         """The same numbers in another precision."""
+        if dtype == self.whole.dtype:
+            return self
         bias = None if self.bias is None else self.bias.to(dtype)
         return HeadWeights(self.whole.to(dtype), self.masked.to(dtype), bias)
 
@@ -30,6 +32,8 @@ def check_head(head: nn.Module) -> None:
 
 def head_weights(head: Any, branch: str | None = None) -> HeadWeights:
     """The weights in use; with `branch`, only the inputs of that adapter of a LoRA layer fall."""
+    if type(head) is nn.Linear and branch is None:
+        return HeadWeights(head.weight, head.weight, head.bias)
     base = getattr(head, "base_layer", head)
     whole, added = base.weight, None
     if base is not head:
