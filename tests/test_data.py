@@ -185,3 +185,13 @@ def test_moments_pass_through_and_other_shapes_are_refused():
 def test_moments_without_inputs_or_outputs_are_refused():
     with pytest.raises(ValueError, match="at least one input and one output"):
         Moments(torch.zeros(0, 0), torch.zeros(2, 0), torch.eye(2))
+
+
+@pytest.mark.parametrize("kind", ["float16", "float64"])
+def test_a_conversion_is_checked_where_numbers_may_not_fit(kind):
+    sample = Sample(torch.full((2, 1), 1e30), torch.zeros(2, 1))
+    if kind == "float16":
+        with pytest.raises(ValueError, match="inputs must be finite"):
+            sample.to(torch.float16)
+    else:
+        assert torch.equal(sample.to(torch.float64).inputs, sample.inputs.double())

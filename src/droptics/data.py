@@ -50,6 +50,10 @@ class Data(abc.ABC):
                     changes[item.name] = moved
         if not changes:
             return self
+        if all(_holds(new.dtype, getattr(self, name).dtype) for name, new in changes.items()):
+            other = object.__new__(type(self))  # the same numbers were checked before
+            other.__dict__.update(vars(self), **changes)
+            return other
         return replace(self, **changes)  # type: ignore[type-var]
 
     @abc.abstractmethod
@@ -309,6 +313,11 @@ class Measurements(Data):
 
     def __len__(self) -> int:
         return self.values.shape[0]
+
+
+def _holds(wide: torch.dtype, narrow: torch.dtype) -> bool:
+    """Whether every number of a type is one of the other, too."""
+    return torch.promote_types(wide, narrow) == wide
 
 
 def average(per_example: Tensor, weights: Tensor | None) -> Tensor:
