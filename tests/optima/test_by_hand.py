@@ -93,13 +93,13 @@ def test_actions_give_the_minimum_and_its_penalty(law):
     assert acting.size == 2
     assert isinstance(acting, OneRate) == (law is HALF)
     values = torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64)
-    kept, penalty = kept_values(acting, values)
+    kept, penalty = kept_values(acting, values.numpy())
     # two units of norms n_1 + n_2 = the kept value: the best split is n proportional to 1 / lambda
     weight = 1 / (1 / strengths).sum()
     mu = 3 * weight / (1 + weight)
     close(kept, [3 - mu], relative=1e-13)
     close(penalty, weight * (3 - mu) ** 2, relative=1e-13)
-    close(least_value(10.25, values.numpy(), kept.numpy(), penalty), mu**2 + 1.25 + penalty, relative=1e-13)
+    close(least_value(10.25, values.numpy(), kept, penalty), mu**2 + 1.25 + penalty, relative=1e-13)
 
 
 @pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4)])
@@ -108,7 +108,8 @@ def test_leading_triples_of_tall_and_wide_targets(shape, law):
     target = normal(*shape)
     left, values, right, least = shrunk_svd(target, action(law))
     U, s, Vt = torch.linalg.svd(target, full_matrices=False)
-    kept, penalty = kept_values(action(law), s)
+    kept, penalty = kept_values(action(law), s.numpy())
+    kept = torch.from_numpy(kept)
     close(values, kept, relative=1e-12)
     close((left * values) @ right.mT, (U[:, : len(kept)] * kept) @ Vt[: len(kept)], relative=1e-11)
     close(least, ((s[: len(kept)] - kept) ** 2).sum() + (s[len(kept) :] ** 2).sum() + penalty, relative=1e-11)
@@ -307,8 +308,8 @@ def test_bounds_of_an_unfinished_basis_stay_below_the_least_value(spectrum, law)
     energy = float(M.square().sum())
 
     def least_of(values):
-        kept, penalty = kept_values(acting, torch.from_numpy(values))
-        return least_value(energy, values, kept.numpy(), penalty)
+        kept, penalty = kept_values(acting, values)
+        return least_value(energy, values, kept, penalty)
 
     least = least_of(SPECTRA[spectrum])
     bounds = []
@@ -335,16 +336,26 @@ def test_products_that_are_not_those_of_a_map_are_refused(factor, dtype, allowed
     run = Krylov(operator, 9)
     run.grow()
     values, acting = run.ritz().values, action(law)
-    kept, penalty = kept_values(acting, torch.from_numpy(values))
-    least = least_value(operator.energy, values, kept.numpy(), penalty)
+    kept, penalty = kept_values(acting, values)
+    least = least_value(operator.energy, values, kept, penalty)
     close(operator.energy, matrix.double().square().sum(), relative=1e-6)
     for share in (0.0, 0.5):
-        found = _answer(operator, run.ritz(), kept, law, least + share * allowed * operator.energy, run.steps, 1e-12)
+        found = _answer(
+            operator,
+            run.ritz(),
+            torch.from_numpy(kept),
+            law,
+            least + share * allowed * operator.energy,
+            run.steps,
+            1e-12,
+        )
         assert (found.rank, found.tolerance, found.scale) == (len(kept), allowed, operator.energy)
         close(found.objective, least, relative=allowed / 10, scale=operator.energy)
         assert found.method.startswith("block Krylov, 1 steps")
     with pytest.raises(CertificateError, match="the products are not M"):
-        _answer(operator, run.ritz(), kept, law, least + 2 * allowed * operator.energy, run.steps, 1e-12)
+        _answer(
+            operator, run.ritz(), torch.from_numpy(kept), law, least + 2 * allowed * operator.energy, run.steps, 1e-12
+        )
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-12, 1e-3])

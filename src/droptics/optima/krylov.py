@@ -110,8 +110,8 @@ def _dense(matrix: torch.Tensor, acting: Action, masks: MaskLaw) -> Optimum:
 
 def _least(acting: Action, values: Array, energy: float) -> tuple[torch.Tensor, float]:
     """What is kept of a spectrum, and the least of ||T - A||^2 + penalty."""
-    kept, penalty = kept_values(acting, torch.from_numpy(values))
-    return kept, least_value(energy, values, kept.numpy(), penalty)
+    kept, penalty = kept_values(acting, values)
+    return torch.from_numpy(kept), least_value(energy, values, kept, penalty)
 
 
 def _estimated(ritz: Ritz, acting: Action, found: float, energy: float) -> float:

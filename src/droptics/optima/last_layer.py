@@ -209,7 +209,7 @@ def capacity_bound(sample: Sample, masks: MaskLaw, bias: bool) -> float:
     triangle = torch.linalg.qr(share.sqrt()[:, None] * y).R
     ones = Root.identity(triangle.shape[1], triangle), Root.identity(triangle.shape[0], triangle)
     slack = 4 * sum(triangle.shape) * EPS * float(triangle.square().sum())
-    white = White(*ones, triangle.mT, triangle.new_zeros(()), slack)
+    white = White(*ones, triangle.mT, 0.0, slack)
     return two_layer_bound(white, masks)[0]
 
 

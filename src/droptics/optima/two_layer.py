@@ -94,11 +94,12 @@ def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks
     if isinstance(data, Moments):
         exact = data.to(torch.float64)
         energy = float(torch.trace(exact.yy))
-        value = value_of_factors(model.U.double(), model.V.double(), exact.yx, exact.xx, energy, masks)
+        second = None if white.right.plain else exact.xx
+        value = value_of_factors(model.U.double(), model.V.double(), exact.yx, second, energy, masks)
     else:
-        value = objective(model, data, masks)
+        value, energy = objective(model, data, masks), white.energy
     bound, allowed = white.floor(least), rounding(data.dtype)
-    return Optimum(model, value, bound, rank, acting.claim, white.energy, allowed, method, white.slack)
+    return Optimum(model, value, bound, rank, acting.claim, energy, allowed, method, white.slack)
 
 
 @optimum_rule.register(TwoLayerLinear)
@@ -149,8 +150,8 @@ def _tied(data: Data, acting: Action) -> tuple[Tensor, Tensor, float, float]:
     symmetric = (moments.yx + moments.yx.mT) / (2 * scale)
     values, vectors = torch.linalg.eigh(symmetric)
     values, vectors = values.flip(0), vectors.flip(1)
-    kept, penalty = kept_values(acting, values.cpu())
-    shrunk, top = kept.to(values), values[: len(kept)]
+    kept, penalty = kept_values(acting, values.cpu().numpy())
+    shrunk, top = torch.from_numpy(kept).to(values), values[: len(kept)]
     gain = float(scale * ((top.square() - (top - shrunk).square()).sum() - penalty))
     size = energy + float(scale * values.square().sum())
     # the gain of inputs of energy c - e is that of c times c / (c - e)

@@ -14,7 +14,7 @@ grows by at most one per unit of a squared singular value.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -76,20 +76,23 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class White(Frame):
-    """A problem in white coordinates: risk = constant + ||target - left^T W right||_F^2, known up to `slack`."""
+    """A problem in white coordinates: risk = constant + ||target - left^T W right||_F^2, known up to `slack`.
+
+    Numbers without derivatives.
+    """
 
     target: Tensor
-    constant: Tensor
+    constant: float
     slack: float = 0.0
 
     @property
     def energy(self) -> float:
         """E |y|^2: what a network that answers zero has as its risk."""
-        return float(self.constant) + float(torch.linalg.vector_norm(self.target)) ** 2
+        return self.constant + float(torch.linalg.vector_norm(self.target)) ** 2
 
     def floor(self, least: float) -> float:
         """Lower bound on a criterion from the least of ||T - A||^2 + penalty over all A."""
-        return float(self.constant) + least - self.slack
+        return self.constant + least - self.slack
 
 
 def frame(data: Data) -> Frame:
@@ -121,19 +124,24 @@ def whiten(data: Data) -> White:
 
 
 def _of_moments(data: Moments) -> White:
-    right = Root.of_moment(data.xx, data.rounding)
-    target = right.up_rows(data.yx)
-    energies = torch.diagonal(data.yy)
+    right = Root.of_moment(data.xx.detach(), data.rounding)
+    target = right.up_rows(data.yx.detach())
+    energies, squares = _numbers(data.yy.detach().diagonal()), _numbers(target) ** 2
     # the same energies added in the same order as in the target, so that noiseless data give a constant near zero
-    residual = energies - target.square().sum(1)
+    residual = energies - squares.sum(1)
     # a moment that is exactly diagonal has no rounding beside the diagonal
     off = data.rounding * len(data.xx) ** (0.5 if right.matrix.ndim == 1 else 1.0)
-    slack = _gram_slack(target.detach(), energies.detach(), right.energies, off)
+    slack = _gram_slack(squares, right, float(energies.sum()), off)
     # a feature that is exactly zero is known to be; every other direction without energy is one only up to rounding
     unsure = right.null is not None and right.null.shape[1] > len(data.xx) - torch.count_nonzero(data.xx.diagonal())
     if unsure:
-        slack = 2 * slack + _unseen(data, right, residual.detach().clamp_min(0), target.detach())
-    return White(Root.identity(len(target), target), right, target, residual.sum(), slack)
+        slack = 2 * slack + _unseen(data, right, torch.as_tensor(residual).clamp_min(0), target)
+    return White(Root.identity(len(target), target), right, target, float(residual.sum()), slack)
+
+
+def _numbers(values: Tensor) -> Any:
+    """An array of NumPy on the CPU, where small calls are cheaper in it; the tensor itself elsewhere."""
+    return values.numpy() if values.device.type == "cpu" else values
 
 
 def _unseen(data: Moments, root: Root, residual: Tensor, target: Tensor) -> float:
@@ -151,16 +159,19 @@ def _unseen(data: Moments, root: Root, residual: Tensor, target: Tensor) -> floa
     return float(torch.where(seen, residual, 0.0).sum())
 
 
-def _gram_slack(target: Tensor, energies: Tensor, known: Tensor, off: float = 0.0) -> float:
+def _gram_slack(squares: Any, root: Root, energy: float, off: float = 0.0) -> float:
     """What rounding of second moments may do to the least value: in float64, and of the moments as they came.
 
     With W the least-squares map, every feature in its own units, G = W E[x x^T] W^T = T T^T holds the squared singular
     values. Moments off by dxx and dyx have W E[x x^T] W^T - W dxx W^T + W dyx^T + dyx W^T + F E[x x^T]^-1 F^T with
     F = dyx - W dxx in its place. Entries off by `rounding` make |dxx| <= d rounding = off and |dyx| <= off |y|; every
     energy is above 8 off, so that the whole, with the change of tr E[y y^T], is below (8 / 7) off (|y| + |W|)^2.
+
+    `squares` are those of the entries of T, `energy` is tr E[y y^T].
     """
-    size = float(torch.linalg.vector_norm(target / known.sqrt())) + max(float(energies.sum()), 0.0) ** 0.5
-    return (4 * sum(target.shape) * EPS + 8 / 7 * off) * size**2
+    weights = squares if root.plain else squares / _numbers(root.energies)
+    size = float(weights.sum()) ** 0.5 + max(energy, 0.0) ** 0.5
+    return (4 * sum(squares.shape) * EPS + 8 / 7 * off) * size**2
 
 
 def _of_sample(data: Sample, precision: float) -> White:
@@ -169,8 +180,8 @@ def _of_sample(data: Sample, precision: float) -> White:
     Tall samples whose second moment is far from singular are read through it, at the cost of three products.
     """
     scale = _share_roots(data)
-    rows, targets = scale * data.inputs, scale * data.targets
-    right = None if wants_derivative(targets) else _tall_root(rows)
+    rows, targets = scale * data.inputs.detach(), scale * data.targets.detach()
+    right = _tall_root(rows)
     if right is not None:
         return _of_tall(rows, targets, right)
     if len(rows) <= rows.shape[1]:
@@ -219,10 +230,10 @@ def _of_triangle(triangle: Tensor, loads: Tensor, beyond: Tensor, precision: flo
     inner, values, alive, kept, right = _split(triangle, precision)
     basis = inner[:, kept]
     target = loads.mT @ basis
-    constant = (loads - basis @ target.mT).square().sum() + beyond.square().sum()
-    slack = float((loads.mT @ inner[:, alive & ~kept]).detach().square().sum())
+    constant = float((loads - basis @ target.mT).square().sum() + beyond.square().sum())
+    slack = float((loads.mT @ inner[:, alive & ~kept]).square().sum())
     # other networks may use these too, and of all directions rounding turns them the most
-    slack += _qr_slack((loads.mT @ inner[:, alive]).detach(), float(constant.detach()), values[alive].detach())
+    slack += _qr_slack(loads.mT @ inner[:, alive], constant, values[alive])
     return White(Root.identity(len(target), target), right, target, constant, slack)
 
 
@@ -249,8 +260,9 @@ def _tall_root(rows: Tensor) -> Root | None:
 def _of_tall(rows: Tensor, targets: Tensor, right: Root) -> White:
     target = right.up_rows(targets.mT @ rows)
     residual = targets - rows @ right.up(target.mT)
-    slack = _gram_slack(target, torch.linalg.vector_norm(targets)[None].square(), right.energies)
-    return White(Root.identity(len(target), target), right, target, residual.square().sum(), slack)
+    slack = _gram_slack(_numbers(target) ** 2, right, float(torch.linalg.vector_norm(targets)) ** 2)
+    constant = float(torch.linalg.vector_norm(residual)) ** 2
+    return White(Root.identity(len(target), target), right, target, constant, slack)
 
 
 def _of_entries(data: Entries) -> White:
@@ -268,14 +280,14 @@ def _of_entries(data: Entries) -> White:
     sums = torch.zeros_like(counts).index_put_((data.rows, data.columns), data.values, accumulate=True)
     means = sums / counts.clamp_min(1)
     left, right = Root.diagonal(rows / total), Root.diagonal(columns / total)
-    constant = (data.values - means[data.rows, data.columns]).square().mean()
-    target = left.down(means) * right.matrix
+    constant = float((data.values - means[data.rows, data.columns]).detach().square().mean())
+    target = left.down(means.detach()) * right.matrix
     return White(left, right, target, constant, _sum_slack(target, constant))
 
 
-def _sum_slack(target: Tensor, constant: Tensor) -> float:
+def _sum_slack(target: Tensor, constant: float) -> float:
     """Rounding of sums of squares and of the decomposition of a target, in float64."""
-    return 4 * sum(target.shape) * EPS * float((constant + target.square().sum()).detach())
+    return 4 * sum(target.shape) * EPS * (constant + float(target.square().sum()))
 
 
 def _of_measurements(data: Measurements, precision: float) -> White:
@@ -291,13 +303,13 @@ def _of_measurements(data: Measurements, precision: float) -> White:
             "as Moments.of_map to TwoLayerLinear) for a closed form; fit DropoutCompletion or train instead"
         )
     correlation = (data.values @ design / count).reshape(data.matrices.shape[1:])
-    target = correlation / scale.sqrt()
+    target = (correlation / scale.sqrt()).detach()
     residual = data.values - design @ correlation.flatten() / scale
     right = Root.diagonal(scale.expand(target.shape[1]))
-    constant = residual.square().mean()
+    constant = float(residual.detach().square().mean())
     # a second moment between (1 - off) and (1 + off) times the isotropic one
     off = float(torch.linalg.matrix_norm((second - identity).detach()) / scale.detach())
-    slack = _sum_slack(target, constant) + 2 * off * float((constant + target.square().sum()).detach())
+    slack = _sum_slack(target, constant) + 2 * off * (constant + float(target.square().sum()))
     return White(Root.identity(len(target), target), right, target, constant, slack)
 
 

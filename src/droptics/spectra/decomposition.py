@@ -29,12 +29,12 @@ class Shrunk(NamedTuple):
     least: float
 
 
-def kept_values(action: Action, values: Tensor) -> tuple[Tensor, float]:
+def kept_values(action: Action, values: Array) -> tuple[Array, float]:
     """`Action.shrink` without what is left of values at rounding level, which is no direction."""
-    shrunk, penalty = action.shrink(values)
-    kept, every = shrunk.numpy(), values.numpy()
+    shrunk, penalty = action.shrink(torch.from_numpy(values))
+    kept = shrunk.numpy()
     # a tied network may have no positive value at all
-    return torch.from_numpy(kept[kept > len(every) * EPS * np.maximum(every[:1], 0)]), penalty
+    return kept[kept > len(values) * EPS * np.maximum(values[:1], 0)], penalty
 
 
 def shrunk_svd(target: Tensor, action: Action) -> Shrunk:
@@ -56,21 +56,21 @@ def least_of(target: Tensor, action: Action) -> float:
         work = target.detach().double().numpy()
         gram = work @ work.T if len(work) < work.shape[1] else work.T @ work
         values = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[::-1][: action.size], 0))
-        kept, penalty = kept_values(action, torch.from_numpy(values))
+        kept, penalty = kept_values(action, values)
         if not len(kept) or values[len(kept) - 1] >= GRAM_SHARE * values[0]:
-            return least_value(float(np.trace(gram)), values, kept.numpy(), penalty)
+            return least_value(float(np.trace(gram)), values, kept, penalty)
     return shrunk_svd(target, action).least
 
 
 def _elsewhere(tall: Tensor, action: Action) -> Shrunk:
     """`shrunk_svd` of a float64 tensor where it is; only its spectrum comes to the CPU."""
     squares, vectors = torch.linalg.eigh(tall.mT @ tall)
-    values = squares.flip(0).clamp_min(0).sqrt().cpu()
+    values = squares.flip(0).clamp_min(0).sqrt().cpu().numpy()
     kept, penalty = kept_values(action, values)
     rank = len(kept)
     if rank and values[rank - 1] < GRAM_SHARE * values[0]:
         first, spectrum, outer = torch.linalg.svd(tall, full_matrices=False)
-        values = spectrum.cpu()
+        values = spectrum.cpu().numpy()
         kept, penalty = kept_values(action, values)
         rank = len(kept)
         first, second = first[:, :rank], outer[:rank].mT
@@ -78,8 +78,8 @@ def _elsewhere(tall: Tensor, action: Action) -> Shrunk:
         second = vectors[:, vectors.shape[1] - rank :].flip(1)
         first = tall @ second
         first = first / torch.linalg.vector_norm(first, dim=0)
-    least = least_value(float(squares.sum()), values.numpy(), kept.numpy(), penalty)
-    return Shrunk(first, kept.to(tall.device), second, least)
+    least = least_value(float(squares.sum()), values, kept, penalty)
+    return Shrunk(first, torch.from_numpy(kept).to(tall.device), second, least)
 
 
 def _on_cpu(matrix: Tensor, action: Action) -> Shrunk:
@@ -88,19 +88,19 @@ def _on_cpu(matrix: Tensor, action: Action) -> Shrunk:
     gram = tall.T @ tall
     squares, vectors = leading_eigen(gram, min(action.size, len(gram)))
     values = np.sqrt(np.maximum(squares, 0))
-    kept, penalty = kept_values(action, torch.from_numpy(values))
+    kept, penalty = kept_values(action, values)
     rank = len(kept)
     if rank and values[rank - 1] < GRAM_SHARE * values[0]:
         first, values, outer = np.linalg.svd(tall, full_matrices=False)
-        kept, penalty = kept_values(action, torch.from_numpy(values))
+        kept, penalty = kept_values(action, values)
         rank = len(kept)
         first, second = first[:, :rank], outer[:rank].T
     else:
         second = vectors[:, :rank]
         first = tall @ second
         first /= np.sqrt(np.einsum("ij,ij->j", first, first))
-    least = least_value(float(np.trace(gram)), values, kept.numpy(), penalty)
-    return Shrunk(_tensor(first), kept, _tensor(second), least)
+    least = least_value(float(np.trace(gram)), values, kept, penalty)
+    return Shrunk(_tensor(first), torch.from_numpy(kept), _tensor(second), least)
 
 
 def least_value(energy: float, values: Array, kept: Array, penalty: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -80,8 +81,11 @@ class Root:
     def of_eigen(values: Any, vectors: Any, units: Any) -> Root:
         """Root of diag(units) vectors diag(values) vectors^T diag(units), from tensors or from arrays of NumPy."""
         sizes = units[:, None] * values**0.5
-        matrix, inverse, energies = (torch.as_tensor(part) for part in (vectors * sizes, vectors / sizes, values))
-        return Root(matrix, inverse, energies.detach())
+        parts = vectors * sizes, vectors / sizes, values
+        if isinstance(values, np.ndarray):
+            matrix, inverse, energies = map(torch.from_numpy, parts)
+            return Root(matrix, inverse, energies)
+        return Root(*parts[:2], values.detach())
 
     @property
     def singular(self) -> bool:
