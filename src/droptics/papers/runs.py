@@ -15,7 +15,7 @@ from droptics.bounds import relu_alpha
 from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.layers import DropBlock, DropConnect
-from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, Product, SlidingBlock
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
 from droptics.models import Connections, DeepLinear, Model, ReLUNet, TwoLayerLinear
 from droptics.papers.instances import coin_masks, normal, sample, simplex, tensor
 from droptics.penalties import penalty, risk
@@ -212,6 +212,11 @@ def law_moments(power: float) -> list[Comparison]:
         Cbar = covariance / torch.outer(mean, mean) ** power
         found.append(compare(law.characteristic, "==", Cbar, f"Cbar, {name}"))
         found.append(compare(law.bound, "==", largest, f"largest multiplier, {name}"))
+    for law in (*(law for law, _, _ in laws_by_hand()), Gaussian(tensor([0.2, 0.5, 1.0, 0.05]), 4)):
+        drawn = law.sample(20_000, torch.Generator().manual_seed(1)) / law.mean - 1
+        # ten and more standard errors of the mean square
+        label = f"variance of {type(law).__name__} draws"
+        found.append(compare(drawn.square().mean(0), "==", law.relative_variance, label, precision=0.1))
     return found
 
 
@@ -240,7 +245,8 @@ def any_law(scale: float) -> list[Comparison]:
         found.append(compare(risk(model, data), "==", plain, f"risk, {label}"))
         found.append(compare(penalty(model, data, masks_of), "==", scale * (total - plain), f"penalty, {label}"))
         if layers == 1:
-            moments = Moments.of_sample(data)
+            parts = [Sample(inputs[part], targets[part], weights[part]) for part in (slice(2), slice(2, None))]
+            moments = Moments.merged([Moments.of_sample(part) for part in parts])
             found.append(compare(penalty(model, moments, masks_of), "==", scale * (total - plain), f"moments, {label}"))
     return found
 
@@ -269,15 +275,16 @@ def last_weights(scale: float) -> list[Comparison]:
 def block_layer(drop_share: float) -> list[Comparison]:
     """DropBlock in training: values are 0 or rescaled, and their mean over many draws is the input's."""
     found = []
-    layer, image = DropBlock(0.2, 3), torch.ones(4000, 1, 8, 8, dtype=torch.float64)
-    with torch.random.fork_rng():
-        torch.manual_seed(4)
-        drawn = layer.train()(image)
-    lost = (drawn == 0).double().mean((1, 2, 3))
-    found.append(compare(abs(float(drawn.mean()) - 1), "<=", 0.02, "mean of the outputs"))
-    found.append(
-        compare(abs(float(lost.mean()) - drop_share), "<=", 5 * float(lost.std()) / 4000**0.5, "dropped share")
-    )
+    kinds: tuple[Literal["clipped", "valid", "centered"], ...] = ("clipped", "valid", "centered")
+    for edges in kinds:
+        layer, image = DropBlock(0.2, 3, edges=edges), torch.ones(4000, 1, 8, 8, dtype=torch.float64)
+        with torch.random.fork_rng():
+            torch.manual_seed(4)
+            drawn = layer.train()(image)
+        lost = (drawn == 0).double().mean((1, 2, 3))
+        found.append(compare(abs(float(drawn.mean()) - 1), "<=", 0.02, f"mean of the outputs, {edges}"))
+        error = 5 * float(lost.std()) / 4000**0.5
+        found.append(compare(abs(float(lost.mean()) - drop_share), "<=", error, f"dropped share, {edges}"))
     return found
 
 

@@ -24,10 +24,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-laws",
         "droptics, what a mask law is",
-        "Mean, covariance, Cbar = Cov/(mean mean^T) and largest multiplier of every law, from the list of its masks.",
+        "Mean, covariance, Cbar = Cov/(mean mean^T) and largest multiplier of every law, from the list of its masks; "
+        "draws scatter as Cbar says.",
         check=partial(runs.law_moments, 1.0),
         control=partial(runs.law_moments, 0.5),
-        objects=("masks.Bernoulli", "masks.Block", "masks.SlidingBlock", "masks.Discrete"),
+        objects=("masks.Bernoulli", "masks.Block", "masks.SlidingBlock", "masks.Discrete", "masks.Gaussian"),
         note="By enumeration; SlidingBlock with both kinds of edges.",
     ),
     Claim(

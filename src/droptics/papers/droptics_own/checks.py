@@ -22,6 +22,8 @@ from droptics.optima.last_layer import optimal_head
 from droptics.optima.two_layer import optimal_factors
 from droptics.papers.helmbold2017 import networks, unit_types
 from droptics.papers.instances import descend, moments, normal, sample, tensor, two_layer
+from droptics.papers.mianjy2018.checks import tied_objective
+from droptics.papers.mianjy2018.landscape_checks import group_points
 from droptics.papers.thesis import chapter3_checks, chapter3_optimum_checks
 from droptics.penalties import Enumerate, criterion, penalty
 from droptics.spectra.any_law import frobenius_strength, nuclear_strength
@@ -110,6 +112,21 @@ def counted(base: int) -> list[Comparison]:
             level = math.sqrt(2.0 / (alive + lam)) if alive else 0.0
             found.append(compare(point.model.U.abs().max(), "==", level, "size of the non-zero weights"))
         found.append(compare(float(total), "==", float(base**width), f"number of critical points, width {width}"))
+    return found
+
+
+def critical_groups(base: int) -> list[Comparison]:
+    """`counted`, and two eigenvalues: gradients vanish, and the equalized points listed by hand are among them."""
+    found, lam, M = counted(base), 0.5, tensor([2.0, 1.2])
+    objective = tied_objective(torch.diag(M), lam)
+    points = critical_points(Autoencoder, Moments.of_map(torch.diag(M)), Bernoulli(lam / (1 + lam), 3))
+    for point in points:
+        U = point.model.U.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(objective(U), U)
+        found.append(compare(slope, "==", 0.0, "gradient", precision=1e-7))
+    values = tensor([point.objective for point in points])
+    for U in group_points(M, lam, 3):
+        found.append(compare((values - objective(U)).abs().min(), "==", 0.0, "equalized point", precision=1e-7))
     return found
 
 

@@ -12,8 +12,9 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.layers import ExplicitDropout
 from droptics.losses import CrossEntropy, Logistic
 from droptics.masks import Bernoulli
-from droptics.models import TwoLayerLinear
+from droptics.models import LastLayer, TwoLayerLinear
 from droptics.penalties import Certified, ClosedForm, penalty
+from droptics.penalties.second_order import second_order
 
 DROPS = (0.1, 0.5, 0.8)
 
@@ -80,4 +81,12 @@ def consistency(factor: float) -> list[Comparison]:
         torch.manual_seed(0)
         layer(sample.inputs @ model.V)
         ratio = float(layer.consistencies.mean() / layer.penalty)
-    return [compare(0.8 * factor, "<=", ratio, "not less"), compare(ratio, "<=", 1.2 * factor, "not more")]
+    # the penalty itself is of second order then: the Hessian's share against all masks
+    hidden = Sample(sample.inputs @ model.V, sample.targets)
+    second = second_order(LastLayer(head, head), hidden, Bernoulli(0.5, 6), CrossEntropy()).value
+    share = float(second.detach()) / _expected(model, sample.inputs, 0.5)
+    return [
+        compare(0.8 * factor, "<=", ratio, "not less"),
+        compare(ratio, "<=", 1.2 * factor, "not more"),
+        compare(share, "==", 1.0, "second order over the penalty", precision=0.05),
+    ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
+from droptics.heads.ridge import DropoutRidge
+from droptics.layers import VarianceHead
 from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, Product, SlidingBlock
 from droptics.models import Connections, DeepLinear, Factorization, Model, ReLUNet, TwoLayerLinear
-from droptics.papers.instances import normal, sample, tensor
+from droptics.papers.instances import coin_masks, normal, sample, tensor
 from droptics.penalties import penalty, relu_criterion
 from droptics.penalties.relu.criterion import relu_output_moments
 from droptics.predictions import predictive
@@ -52,7 +54,28 @@ def linear_covariance(scale: float) -> list[Comparison]:
     _, covariance = _listed(factors, pairs, Bernoulli(0.25, 3))
     value = scale * predictive(factors, pairs, Bernoulli(0.25, 3)).covariance.value
     found.append(compare(value, "==", covariance, "covariance, Factorization", precision=1e-12))
-    return found
+    return found + _deployed(scale)
+
+
+def _deployed(scale: float) -> list[Comparison]:
+    """The layer for deployment and the estimator's deviation, against the list of masks of a head."""
+    head = nn.Linear(INPUTS, OUTPUTS).double()
+    with torch.no_grad():
+        head.weight.copy_(normal(11, OUTPUTS, INPUTS))
+    inputs, drop = normal(13, 5, INPUTS), 0.3
+    masks = [(kept / (1 - drop), chance) for kept, chance in coin_masks([drop] * INPUTS)]
+    chances = tensor([chance for _, chance in masks])
+    fitted = DropoutRidge(drop, fit_intercept=False).fit(inputs.numpy(), normal(14, 5).numpy())
+    weights = torch.cat([head.weight.detach(), torch.from_numpy(fitted.coef_)[None]])
+    moves = torch.stack([(inputs * (mask - 1)) @ weights.mT for mask, _ in masks])
+    variance = torch.einsum("t,tnk->nk", chances, moves.square())
+    with torch.no_grad():
+        shown = VarianceHead(head, drop)(inputs)[1]
+    told = torch.from_numpy(fitted.predict(inputs.numpy(), return_std=True)[1])
+    return [
+        compare(scale * shown, "==", variance[:, :-1], "variance, VarianceHead", precision=1e-12),
+        compare(scale * told.square(), "==", variance[:, -1], "squared deviation, DropoutRidge", precision=1e-10),
+    ]
 
 
 def deep_covariance(scale: float) -> list[Comparison]:

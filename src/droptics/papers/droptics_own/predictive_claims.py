@@ -17,7 +17,7 @@ CLAIMS: tuple[Claim, ...] = (
         "sum_ij Cbar_ij g_i(x) g_j(x)^T under every mask law; the penalty is its trace averaged over examples.",
         check=partial(checks.linear_covariance, 1.0),
         control=partial(checks.linear_covariance, 1.01),
-        objects=("predictions.predictive",),
+        objects=("predictions.predictive", "layers.VarianceHead", "heads.ridge.DropoutRidge"),
         note=PROVED,
     ),
     Claim(

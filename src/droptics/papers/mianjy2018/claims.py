@@ -224,7 +224,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Remark 3.5",
         "Dropout favors low rank: values below alpha are removed, and alpha <= (lam/r) ||M||_*.",
         check=partial(checks.low_rank, 1.0),
-        control=partial(checks.low_rank, 0.1),
+        control=partial(checks.low_rank, 0.9),
         objects=("linalg.shrink",),
         note="A statement about lam/r: at a fixed rate the shrinkage vanishes as the width grows.",
     ),

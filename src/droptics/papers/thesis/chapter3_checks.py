@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from droptics import equalization
 from droptics.data import Moments
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import psd_root
@@ -19,7 +20,8 @@ from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear
 from droptics.norms import nuclear, path_norm
 from droptics.papers.instances import coin_masks, expected_error, moments, normal, subsets, tensor
-from droptics.penalties import effective_strength, penalty, sub_penalties
+from droptics.penalties import criterion, effective_strength, penalty, sub_penalties
+from droptics.training import Penalized, train
 
 Weights = Sequence[Tensor]
 
@@ -102,6 +104,12 @@ def sub_regularizers(power: Callable[[float, int], float]) -> list[Comparison]:
         found.append(compare(ours, "==", printed, f"terms, sizes {sizes}"))
         truth = masked_error(weights, data, drop) - expected_error(iter([(product(weights), 1.0)]), data)
         found.append(compare(printed.sum(), "==", truth, f"sum, sizes {sizes}", scale=max(1.0, truth)))
+    weights, data = network(1, (3, 2, 2, 3)), moments(1, 3, 3)
+    leaves = [weight.clone().requires_grad_() for weight in weights]
+    slopes = torch.autograd.grad(criterion(DeepLinear(leaves), data, law(weights, 0.4)).value, leaves)
+    run = train(DeepLinear(weights), data, Penalized(law(weights, 0.4)), steps=1, step_size=0.01)
+    for before, after, slope in zip(weights, run.model.tensors, slopes, strict=True):
+        found.append(compare((before - after) / 0.01, "==", slope, "exact step of training", precision=1e-8))
     return found
 
 
@@ -222,10 +230,8 @@ def layer_bounds(share: float) -> list[Comparison]:
 
 
 def rank_one_network(u: Tensor, v: Tensor, widths: Sequence[int]) -> list[Tensor]:
-    """The equalized network of a rank-one map."""
-    first = torch.ones(widths[0], 1, dtype=torch.float64) @ v[None] / widths[0] ** 0.5
-    middle = [torch.ones(b, a, dtype=torch.float64) / (a * b) ** 0.5 for a, b in itertools.pairwise(widths)]
-    return [first, *middle, u[:, None] @ torch.ones(1, widths[-1], dtype=torch.float64) / widths[-1] ** 0.5]
+    """The equalized network of a rank-one map, by the library."""
+    return list(equalization.rank_one_network(u, v, widths).weights)
 
 
 def rank_one(scale: float) -> list[Comparison]:

@@ -47,7 +47,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The penalty is sum_l lam^l R_l with R_l a sum over l pivot layers and nodes.",
         check=partial(checks.sub_regularizers, lambda lam, level: lam**level),
         control=partial(checks.sub_regularizers, lambda lam, level: lam),
-        objects=("penalties.sub_penalties",),
+        objects=("penalties.sub_penalties", "training.train", "training.Penalized"),
         note="In the proof of Lemma 7 and in Figure 3-1 the letters differ: R_l here is without lam^l.",
     ),
     Claim(
@@ -120,7 +120,7 @@ CLAIMS: tuple[Claim, ...] = (
         "A network is equalized when R = nu ||W C^1/2||_*^2; the rank-one network of Proposition 1 is.",
         check=partial(checks.rank_one, 1.0),
         control=partial(checks.rank_one, 2.0),
-        objects=("penalties.effective_strength",),
+        objects=("penalties.effective_strength", "equalization.rank_one_network"),
     ),
     Claim(
         "thesis-prop1",
@@ -128,7 +128,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The network of equal weights computes u v^T and is equalized, for every C.",
         check=partial(checks.rank_one, 1.0),
         control=partial(checks.rank_one, 2.0),
-        objects=("penalties.penalty", "models.DeepLinear"),
+        objects=("penalties.penalty", "equalization.rank_one_network"),
     ),
     Claim(
         "thesis-lem8",
@@ -184,7 +184,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(optimum_checks.gap_condition, (2.0, 0.5), (2, 2), 0.5),
         control=partial(optimum_checks.gap_condition, (1.0, 1.0), (2, 2), 0.2),
         outside=partial(optimum_checks.gap_condition, (2.0, 1.5), (2, 2), 0.2),
-        objects=("penalties.effective_strength", "penalties.penalty"),
+        objects=("penalties.effective_strength", "penalties.penalty", "equalization.gap_condition"),
         note="The gap is sufficient, not necessary.",
     ),
     Claim(

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from droptics import equalization
 from droptics.data import Moments
 from droptics.envelopes import induced
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.linalg import psd_root, shrink
+from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear
 from droptics.norms import nuclear
 from droptics.papers.instances import descend, moments, normal, tensor
@@ -107,7 +109,13 @@ def gap_condition(spectrum: Sequence[float], widths: Sequence[int], drop: float)
     """Under nu s_1/(1+nu) >= s_2 the deep optimum is tr Cyy - s_1^2/(1+nu)."""
     nu = float(effective_strength(tuple(widths), drop))
     value = sum(s * s for s in spectrum) - spectrum[0] ** 2 / (1 + nu)
-    return [compare(deep_minimum(spectrum, widths, drop), "==", value, "least objective", precision=1e-6)]
+    masks = Product([Bernoulli(drop, width) for width in widths])
+    ours = equalization.gap_condition(Moments.of_map(torch.diag(torch.tensor(spectrum).double())), masks)
+    stated = nu * spectrum[0] / (1 + nu) >= spectrum[1]
+    return [
+        compare(deep_minimum(spectrum, widths, drop), "==", value, "least objective", precision=1e-6),
+        compare(float(ours.holds), "==", float(stated), "the library's condition"),
+    ]
 
 
 def single_output(solution: Callable[[Moments, float], Tensor]) -> list[Comparison]:

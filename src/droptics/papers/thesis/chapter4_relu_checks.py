@@ -149,6 +149,12 @@ def rademacher_upper(constant: float) -> list[Comparison]:
         beta = float(retentivity(data))
         bound = rademacher(alpha=1.5, norm=data_norm(data), examples=len(data), retentivity=beta)
         found.append(compare(measured, "<=", constant / 2 * bound.value, f"beta={beta:.3f}, n={len(data)}"))
+    line = normal(6, 5, 1)
+    total = 0.0
+    for signs in itertools.product((1.0, -1.0), repeat=5):
+        sides = [torch.relu(side * line[:, 0]) for side in (1, -1)]
+        total += max(float((tensor(signs) @ part).abs() / part.square().mean().sqrt()) for part in sides) / 32 / 5
+    found.append(compare(measured_rademacher(Sample(line, line)), "==", total, "one input, every sign pattern"))
     return found
 
 

@@ -161,6 +161,9 @@ def linear_robust_margin(scale: float) -> list[Comparison]:
     with torch.no_grad():
         module.weight.copy_(w[None])
     data = Sample(normal(9, 6, 3), torch.sign(normal(8, 6, 1)))
+    spent = attack(module, data, Threat("l1", nu), LinearExact())
+    steepest = (data.targets * (data.inputs @ w)[:, None]).squeeze(-1) - scale * nu * w.abs().max()
+    found.append(compare(spent.margins, "==", steepest, "library, l1: all on the steepest coordinate"))
     hit = attack(module, data, Threat("l2", nu), LinearExact())
     closed = (data.targets * (data.inputs @ w)[:, None]).squeeze(-1) - scale * nu * w.norm()
     return [*found, compare(hit.margins, "==", closed, "library")]

@@ -12,13 +12,14 @@ from droptics.attacks.leaky import LeakyNet, adversarial_sgd, beta_robust_error
 from droptics.bounds import adversarial, surveyed
 from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
-from droptics.models import DeepLinear
+from droptics.masks import Bernoulli, Product
+from droptics.models import DeepLinear, ReLUNet
 from droptics.norms import nuclear, path_norm
 from droptics.papers.instances import coin_masks, normal, sample, second_moment, tensor
 from droptics.papers.mianjy2018.landscape_checks import rotated_products
 from droptics.papers.mianjy2018.proof_checks import strongly_equal
 from droptics.papers.thesis import chapter3_checks as deep
-from droptics.penalties import penalty
+from droptics.penalties import criterion, penalty
 
 
 def expression(name: str, scale: float) -> list[Comparison]:
@@ -161,9 +162,9 @@ def mean_gradient(scaled: bool) -> list[Comparison]:
     data, drop = sample(2, 5, 3, 2), 0.4
     V, U = (normal(seed, *shape).requires_grad_() for seed, shape in ((1, (4, 3)), (2, (2, 4))))
     hidden = torch.relu(data.inputs @ V.mT)
-    strength = drop / (1 - drop) if scaled else drop
-    explicit = (hidden @ U.mT - data.targets).square().sum(1).mean()
-    explicit = explicit + strength * (U.square().sum(0) * hidden.square().mean(0)).sum()
+    # the control takes the variance of the mask for that of the multiplier: drop for drop / (1 - drop)
+    law = Bernoulli(drop if scaled else drop / (1 + drop), 4)
+    explicit = criterion(ReLUNet([V, U]), data, Product([Bernoulli(0.0, 3), law])).value
     slopes = torch.autograd.grad(explicit, (V, U), retain_graph=True)
     totals = [torch.zeros_like(V), torch.zeros_like(U)]
     for kept, chance in coin_masks([drop] * 4):

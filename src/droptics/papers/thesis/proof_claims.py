@@ -97,7 +97,7 @@ CLAIMS: tuple[Claim, ...] = (
         "On any batch the dropout gradient, averaged over masks, is the gradient of loss plus explicit penalty.",
         check=partial(checks.mean_gradient, True),
         control=partial(checks.mean_gradient, False),
-        objects=("data.Sample",),
+        objects=("penalties.criterion", "models.ReLUNet"),
     ),
     Claim(
         "thesis-sec4.3-class",
