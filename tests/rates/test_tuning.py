@@ -67,7 +67,7 @@ def test_shuffled_targets_are_flat():
     )
     assert found.verdict == "flat"
     assert "constant" in found.reason
-    assert found.constant == pytest.approx(float((others - targets.mean()).square().mean()), rel=1e-6)
+    assert found.constant == pytest.approx(float((others - others.mean()).square().mean()), rel=1e-6)
 
 
 def test_early_stopping_takes_the_best_step():
@@ -308,3 +308,16 @@ def test_a_loss_that_knows_means_only_is_asked_per_example():
     for ours, theirs in zip(found.points, expected.points, strict=True):
         assert ours.loss == pytest.approx(theirs.loss, rel=1e-4)
         assert ours.error == pytest.approx(theirs.error, rel=1e-3)
+
+
+def test_the_best_constant_is_that_of_the_validation_data():
+    """Per place the frequencies of its labels, whose loss is their entropy, however few the training targets are."""
+    draw = torch.Generator().manual_seed(1)
+    inputs, labels = torch.randn(300, 2, 3, generator=draw), torch.randint(5, (300, 2), generator=draw)
+    module = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 5))
+    pairs = (inputs[:12], labels[:12]), (inputs[12:], labels[12:])
+    found = tune_rates(module, *pairs, fit=Fit(epochs=1), scan=(0, 0.5), progress=False)
+    shares = nn.functional.one_hot(labels[12:], 5).double().mean(0)
+    entropy = -(shares * shares.log()).sum(1).mean()
+    assert found.constant == pytest.approx(float(entropy), rel=1e-6)  # a minimum: slopes of 1e-5 leave 1e-10
+    assert found.verdict == "flat"

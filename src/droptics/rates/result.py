@@ -129,7 +129,7 @@ class Rates:
         best: The best rate that all sites share.
         alike: The rates of the scan that cannot be told apart from it.
         gap: What dropout can do about the generalization gap; None where it is not known.
-        constant: Validation loss of the best constant output; None where it is not known.
+        constant: Validation loss of the constant output that is best on these data; None where it is not known.
         split: What became of `split="factorial"`; None where it was not asked for.
         skipped: Sites that were not tuned, with the reason.
         method: How the losses were found: "scan" by training copies, or by algebra.

@@ -317,7 +317,10 @@ def _check_loss(module: nn.Module, loss: LossFunction, batch: Batch, name: str) 
 
 
 def _constant(problem: Problem) -> Tensor | None:
-    """Validation losses of the constant output that is best on the training targets; None where it cannot be found."""
+    """Validation losses of the constant output that is best on them, in hindsight; None where it cannot be found.
+
+    A constant that is fitted to few training targets has an error of its own, which a network can beat by saying less.
+    """
     if not (problem.train.joined and problem.validation.joined) or isinstance(problem.loss, OwnLoss):
         return None
     batch = _few(problem.train)
@@ -325,7 +328,7 @@ def _constant(problem: Problem) -> Tensor | None:
     try:
         with torch.no_grad():
             shape = watched(problem.module, lambda: run(problem.module, batch), all_off)[0].shape[1:]
-        targets = problem.train.some(MOST_TARGETS, 0).parts[0].targets
+        targets = problem.validation.some(MOST_TARGETS, 0).parts[0].targets
         with torch.enable_grad():
             value = torch.zeros(shape, dtype=torch.float64, device=targets.device, requires_grad=True)
             search = torch.optim.LBFGS([value], max_iter=100, line_search_fn="strong_wolfe")
