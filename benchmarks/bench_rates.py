@@ -294,7 +294,11 @@ def table() -> dict[str, Any]:
         files = sorted(CELLS.glob(f"{name}-*-retrained.json"))
         if files:
             tasks[name] = summary(name, [json.loads(file.read_text()) for file in files], files)
+    cells = [json.loads(file.read_text()) for file in sorted(CELLS.glob("*-*-*.json"))]
+    where = {key: cells[0][key] for key in ("machine", "cores", "versions")} if cells else {}
     return {
+        **where,  # of the parts: the table may be made elsewhere
+        "devices": sorted({one["device"] for one in cells}),
         "rows": [shown(name, found) for name, found in tasks.items()],
         "tasks": tasks,
         "verdicts": verdicts(tasks),
