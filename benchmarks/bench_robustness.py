@@ -240,8 +240,8 @@ def recorded(file: str) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("question", choices=["train", *QUESTIONS])
-    parser.add_argument("networks", nargs="*", default=NETWORKS)
+    parser.add_argument("question", nargs="?", default="ensemble", choices=["train", *QUESTIONS])
+    parser.add_argument("networks", nargs="*")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--norms", nargs="*", default=None)
     parser.add_argument("--nets", type=Path, default=RESULTS.parent / "measured" / "nets")
@@ -252,7 +252,8 @@ def main() -> None:
         + ("_gpu" if device == "cuda" else "")
         + ("" if options.question == "ensemble" else f"_{options.question}")
     )
-    for label in options.networks:
+    everything = [label for label in NETWORKS if device == "cuda" or not label.startswith("cifar")]
+    for label in options.networks or everything:
         net = trained(label, device, options.nets)
         if options.question == "train":
             continue
