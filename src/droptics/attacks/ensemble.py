@@ -40,7 +40,7 @@ _MANY = 0.1  # share of the examples from which an observation is worth a warnin
 def standard_attacks(outputs: Count) -> list[Method]:
     """The default ensemble for a model with this many outputs, the cheapest attack first.
 
-    Margins of the nearest class, cross-entropy with steps that adapt, the four nearest wrong classes in turn by the
+    Margins of the nearest class, cross-entropy with steps that adapt, the nine likeliest wrong classes in turn by the
     difference of logits ratio, the nearest boundary, and a search without gradients that ends when it finds nothing.
 
     Cost: nothing is computed. Claim: none, a choice of methods.
@@ -50,7 +50,7 @@ def standard_attacks(outputs: Count) -> list[Method]:
         return [Pgd(Margin()), Apgd(Logistic(), start="random"), Fab(steps=50), Square(patience=_IDLE)]
     ensemble: list[Method] = [Pgd(Margin()), Apgd(CrossEntropy(), steps=50, start="random")]
     if outputs > 2:
-        ensemble.append(Apgd(Dlr("every", candidates=4), steps=40, start="random"))
+        ensemble.append(Apgd(Dlr("every"), steps=20, start="random"))
     return [*ensemble, Fab(steps=20, candidates=2), Square(patience=_IDLE)]
 
 
