@@ -22,6 +22,7 @@ TITLES = {
     "audit_cpu": "Audit",
     "audit_cuda": "Audit on a GPU",
     "coadaptation": "Co-adaptation and sub-networks",
+    "cold": "Cold starts: the first answer of a process",
     "heads": "To one percent above the optimum",
     "heads_gpu": "To one percent above the optimum, on a GPU",
     "layers": "Layers",
