@@ -33,14 +33,14 @@ def test_moments_are_those_of_the_support(name):
 
 @pytest.mark.parametrize("law", [*LAWS.values(), Bernoulli(torch.tensor([0.5, 0.5]).double(), 2), GAUSSIAN(4)])
 def test_a_strength_is_the_relative_variance_of_all_units(law):
-    if law.strength is not None:
-        assert torch.equal(law.relative_variance, torch.full((law.size,), law.strength, dtype=torch.float64))
+    if law.common_strength is not None:
+        assert torch.equal(law.relative_variance, torch.full((law.size,), law.common_strength, dtype=torch.float64))
 
 
 def test_a_rate_that_is_a_tensor_may_have_a_derivative_and_so_is_no_strength():
-    assert Bernoulli(0.5, 3).strength == Block(0.5, 4, 2).strength == 1.0
-    assert Bernoulli(torch.tensor(0.5).double(), 3).strength is None
-    assert Block(torch.tensor(0.5).double(), 4, 2).strength is None
+    assert Bernoulli(0.5, 3).common_strength == Block(0.5, 4, 2).common_strength == 1.0
+    assert Bernoulli(torch.tensor(0.5).double(), 3).common_strength is None
+    assert Block(torch.tensor(0.5).double(), 4, 2).common_strength is None
 
 
 @pytest.mark.parametrize("name", LAWS)

@@ -60,7 +60,7 @@ class Bernoulli(MaskLaw):
         return torch.diag(self.relative_variance)
 
     @property
-    def strength(self) -> float | None:
+    def common_strength(self) -> float | None:
         return None if self._rate is None else self._rate / (1 - self._rate)
 
     @property

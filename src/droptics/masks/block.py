@@ -77,7 +77,7 @@ class Block(MaskLaw):
         return torch.kron(torch.eye(len(self.drop), dtype=inside.dtype, device=inside.device), inside)
 
     @property
-    def strength(self) -> float | None:
+    def common_strength(self) -> float | None:
         return None if self._rate is None else self._rate / (1 - self._rate)
 
     @property
@@ -91,12 +91,12 @@ class Block(MaskLaw):
         return self.block - 1
 
     def weigh(self, gram: Tensor | Gram) -> Tensor:
-        if self.strength is None or self.independent or self._narrow:
+        if self.common_strength is None or self.independent or self._narrow:
             return super().weigh(gram)
         whole = slice(None)
         entries = gram if isinstance(gram, Tensor) else gram.part(whole, whole)
         blocks = entries.unflatten(-1, (-1, self.block)).unflatten(-3, (-1, self.block))
-        return self.strength * torch.diagonal(blocks, dim1=-4, dim2=-2).sum((-3, -2, -1))
+        return self.common_strength * torch.diagonal(blocks, dim1=-4, dim2=-2).sum((-3, -2, -1))
 
     def diagonal(self, lag: int) -> Tensor:
         together = torch.arange(self.block, device=self.drop.device) < self.block - lag  # i and i + lag in one block

@@ -104,7 +104,7 @@ class MaskLaw(abc.ABC):
         return torch.diagonal(self.characteristic)
 
     @property
-    def strength(self) -> float | None:
+    def common_strength(self) -> float | None:
         """The number that all of `relative_variance` is by construction; None where some may differ or vary."""
         return None
 
@@ -125,8 +125,8 @@ class MaskLaw(abc.ABC):
         """
         if self.independent:
             energies = torch.diagonal(gram, dim1=-2, dim2=-1) if isinstance(gram, Tensor) else gram.energies()
-            if self.strength is not None:
-                return self.strength * energies.sum(-1)
+            if self.common_strength is not None:
+                return self.common_strength * energies.sum(-1)
             return (energies * self.relative_variance.to(energies)).sum(-1)
         if self._narrow:
             return self._weigh_band(gram)

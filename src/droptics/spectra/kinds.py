@@ -27,12 +27,12 @@ def action(masks: MaskLaw) -> Action:
 
 @singledispatch
 def _kind(masks: MaskLaw) -> Action:
-    return rates(masks.relative_variance, masks.strength) if masks.independent else AnyLaw(masks)
+    return rates(masks.relative_variance, masks.common_strength) if masks.independent else AnyLaw(masks)
 
 
 @_kind.register
 def _(masks: Block) -> Action:
-    strengths, common = masks.relative_variance[:: masks.block], masks.strength
+    strengths, common = masks.relative_variance[:: masks.block], masks.common_strength
     if masks.block == 1:
         return rates(strengths, common)
     return Blocks(strengths, masks.block, common is not None or shared_rate(strengths) is not None)
