@@ -43,11 +43,11 @@ class _Moment:
     injected: Sequence[tuple[Noise, Tensor]]
 
     def energies(self) -> Tensor:
-        return self.hidden.square() + sum(noise.variances_behind(tail) for noise, tail in self.injected)
+        return sum((noise.variances_behind(tail) for noise, tail in self.injected), self.hidden.square())
 
     def part(self, rows: slice, columns: slice) -> Tensor:
         whole = self.hidden.unsqueeze(-1) * self.hidden.unsqueeze(-2)
-        return (whole + sum(_behind(noise, tail) for noise, tail in self.injected))[..., rows, columns]
+        return sum((_behind(noise, tail) for noise, tail in self.injected), whole)[..., rows, columns]
 
 
 def _behind(noise: Noise, tail: Tensor) -> Tensor:
@@ -69,4 +69,4 @@ def _at_the_end(
             moment = _Moment(moment.hidden @ weight.mT, injected)
         first, *others = (read(noise, tail) for noise, tail in moment.injected)
         parts.append(sum(others, first))
-    return torch.cat(parts, dim=examples)
+    return torch.cat(parts, dim=examples) if len(parts) > 1 else parts[0]
