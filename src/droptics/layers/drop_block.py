@@ -98,11 +98,13 @@ class DropBlock(nn.Module):
     def forward(self, input: Tensor) -> Tensor:
         """Drop blocks in training mode; the identity in evaluation mode."""
         if input.ndim != self.spatial + 2:
+            other = input.ndim - 2
+            advice = f", or set spatial={other} for this shape" if other in (1, 2) else ""
             raise ValueError(
                 f"input must be (examples, channels, {'length' if self.spatial == 1 else 'height, width'}), "
-                f"got shape {tuple(input.shape)}; set spatial={input.ndim - 2} for this shape"
+                f"got shape {tuple(input.shape)}; an example alone needs a dimension in front, input[None]{advice}"
             )
-        if not self.training or self.drop == 0:
+        if not self.training or self.drop == 0 or input.numel() == 0:
             return input
         size = tuple(input.shape[2:])
         gamma = self.seed_rate(size)
@@ -231,6 +233,8 @@ def _seed_rate(drop: float, block: int, edges: str, rate: str, size: tuple[int, 
 
 @lru_cache(maxsize=256)
 def _solved_rate(drop: float, block: int, edges: str, rate: str, size: tuple[int, ...]) -> float:
+    if 0 in size:  # a map without a position loses none
+        return 0.0
     cut = _cut(block, size)
     area = cut ** len(size)
     if rate == "area":
