@@ -22,6 +22,7 @@ from droptics.penalties import Enumerate, MonteCarlo, SecondOrder, criterion, pe
 SAMPLE = Sample(normal(6, 4), normal(6, 3, seed=1))
 MOMENTS = Moments.of_sample(SAMPLE)
 SINGULAR = Moments.of_sample(Sample(normal(6, 2) @ normal(2, 4), normal(6, 3, seed=1)))
+NOTHING = Sample(0 * SAMPLE.inputs, SAMPLE.targets)
 LABELS = Sample(SAMPLE.inputs, SAMPLE.targets.argmax(1))
 V, W = normal(4, 5), normal(5, 4)
 EVEN, BLOCK, MANY = Bernoulli(0.3, 5), Block(0.3, 5, 5), Block(0.3, 5, 1)
@@ -72,6 +73,9 @@ ANSWERS: dict[str, Callable[[Tensor], Tensor]] = {
     "envelope/block": lambda U: envelope(two(U), MOMENTS, BLOCK).value,
     "envelope/deep": lambda U: envelope(deep(U), MOMENTS, EVEN).value,
     "shrink": lambda U: linalg.shrink(U.square().sum(0).sort(descending=True).values, U.new_tensor(0.3), 5).sum(),
+    "k-support-shrink": lambda U: linalg.k_support_shrink(U.square().sum(0), U.new_tensor(0.3), 2).square().sum(),
+    "envelope/deep/nothing": lambda U: envelope(deep(U), NOTHING, EVEN).value + U.sum(),
+    "induced/deep/nothing": lambda U: induced(deep(U), NOTHING, EVEN).value + U.sum(),
     "psd-root": lambda U: linalg.psd_root(U @ U.mT).sum(),
     "psd-inverse-root": lambda U: linalg.psd_inverse_root(U @ U.mT).sum(),
     "explicit-dropout": explicit,
@@ -121,3 +125,29 @@ def test_second_derivatives_through_sums_outside_torch_are_refused() -> None:
 def test_decisions_that_vmap_hides_are_refused(name: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         vmap(DECIDED[name])(normal(4, 3, 5))
+
+
+@pytest.mark.parametrize("name", ["penalty", "penalty/moments", "criterion", "penalty/deep", "envelope", "induced"])
+def test_tangents_have_the_precision_of_the_weights(name: str) -> None:
+    """A Python number times a sum has tangents of float64 in torch; ours are multiplied before they are added."""
+    bottom, data = V.float(), SAMPLE.to(torch.float32)
+    given = Moments.of_sample(data) if name.endswith("moments") else data
+    questions = {"penalty": penalty, "criterion": criterion, "envelope": envelope, "induced": induced}
+    question = questions[name.partition("/")[0]]
+
+    def answer(U: Tensor) -> Tensor:
+        return question(DeepLinear([bottom.mT, U]) if "deep" in name else TwoLayerLinear(U, bottom), given, EVEN).value
+
+    point = normal(3, 5, dtype=torch.float32)
+    value, change = jvp(answer, (point,), (point,))
+    assert value.dtype == change.dtype == torch.float32
+
+
+@pytest.mark.parametrize("spatial", [1, 2])
+def test_dropblock_draws_for_every_member_of_a_batch(spatial: int) -> None:
+    layer, maps = DropBlock(0.3, 2, spatial=spatial), torch.ones(2, 4, 3, *(8,) * spatial)
+    drawn = vmap(layer, randomness="different")(maps)
+    assert not torch.equal(drawn[0], drawn[1])
+    same = vmap(layer, randomness="same")(maps)
+    assert torch.equal(same[0], same[1])
+    assert bool((drawn == 0).any())

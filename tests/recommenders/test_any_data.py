@@ -91,6 +91,12 @@ def test_duplicates_of_a_large_offset_keep_their_mean():
     assert sorted(data.by_user.values.tolist()) == pytest.approx([-0.75, 0.75])
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int8])
+def test_ratings_as_tensors_of_any_precision(dtype):
+    users, items, values = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, 1]), torch.tensor([1.0, 2.0, 4.0, 5.0])
+    assert observations((users, items, values.to(dtype))).mean == 3.0
+
+
 BIG = 2**63
 
 

@@ -29,7 +29,7 @@ ARROWS = {
 GROUND_ARROWS = {
     "arguments": {"annotations", "checks"},
     "norms": {"arguments", "checks", "linalg"},
-    "linalg": {"arguments", "arrays", "checks"},
+    "linalg": {"arguments", "arrays", "checks", "transforms"},
     "losses": {"arguments", "checks"},
     "estimates": {"arguments", "checks"},
     "files": {"arrays"},

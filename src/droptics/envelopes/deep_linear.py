@@ -118,6 +118,8 @@ def spectrum(model: DeepLinear, root: Root) -> Tensor:
     """Singular values of W E[x x^T]^(1/2), those beyond the least width or at rounding level set to zero, float64."""
     image = root.down(DeepLinear([weight.double() for weight in model.weights]).matrix().mT).mT
     values = torch.linalg.svdvals(image)
+    if not values.shape[-1]:  # inputs without energy: a map of nothing has the singular value zero
+        values = torch.nn.functional.pad(values, (0, 1))
     kept = torch.arange(values.shape[-1], device=values.device) < min(model.hidden_sizes)
     # rounding of the product as the model's dtype carries it
     level = 4 * max(image.shape[-2:]) * torch.finfo(model.dtype).eps * values.detach().amax(-1, keepdim=True)

@@ -120,9 +120,9 @@ class DropBlock(nn.Module):
     def _kept(self, input: Tensor, size: tuple[int, ...], gamma: float) -> Tensor:
         block = _cut(self.block, size)
         starts, padding = _layout(size, block, self.edges)
-        seeds = torch.empty(
-            input.shape[0], 1 if self.shared else input.shape[1], *starts, dtype=input.dtype, device=input.device
-        ).bernoulli_(gamma)
+        shape = (input.shape[0], 1 if self.shared else input.shape[1], *starts)
+        # not in place: vmap draws for every member of its batch
+        seeds = torch.bernoulli(torch.empty(shape, dtype=input.dtype, device=input.device), gamma)
         if any(padding):
             seeds = functional.pad(seeds, padding)
         if self.spatial == 1:

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from droptics.arguments import Count, Spectrum, check_arguments
 from droptics.arrays import Array
-from droptics.checks import as_float_tensor, check_broadcast, wants_derivative
+from droptics.checks import as_float_tensor, check_broadcast, is_transformed, wants_derivative
+from droptics.transforms import opaque
 
 
 def shrink(values: Spectrum, strength: float | Tensor, width: Count) -> Tensor:
@@ -181,6 +182,9 @@ def k_support_shrink(values: Spectrum, strength: float | Tensor, k: Count) -> Te
     values = as_float_tensor(values, "values")
     if values.ndim == 0:
         raise ValueError("values must be a vector, got a number")
+    if is_transformed():
+        rate = torch.as_tensor(strength, dtype=values.dtype, device=values.device)
+        return opaque(lambda spectrum, rate: k_support_shrink(spectrum, rate, k), values, rate)
     beta = _check_strength(strength, values)
     magnitudes = values.abs()
     flat = (

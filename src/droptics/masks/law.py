@@ -125,8 +125,8 @@ class MaskLaw(abc.ABC):
         """
         if self.independent:
             energies = torch.diagonal(gram, dim1=-2, dim2=-1) if isinstance(gram, Tensor) else gram.energies()
-            if self.common_strength is not None:
-                return self.common_strength * energies.sum(-1)
+            if self.common_strength is not None:  # a number times a sum would have tangents of float64
+                return (self.common_strength * energies).sum(-1)
             return (energies * self.relative_variance.to(energies)).sum(-1)
         if self._narrow:
             return self._weigh_band(gram)

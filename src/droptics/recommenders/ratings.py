@@ -191,7 +191,7 @@ def _is_chunks(source: Source) -> bool:
 
 
 def _as_values(values: Any) -> NDArray[np.float64]:
-    found = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values
+    found = values.detach().cpu().double().numpy() if isinstance(values, torch.Tensor) else values
     try:
         numbers = np.asarray(found, dtype=np.float64)
     except (TypeError, ValueError):
