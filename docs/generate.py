@@ -14,7 +14,7 @@ from command_page import command_page
 from example_pages import examples_page
 from findings_page import findings_page
 from graph_page import graph_page
-from markup import escape
+from markup import escape, table
 from tried_page import tried_page
 from typeset import typeset
 
@@ -114,7 +114,20 @@ def figure_lines(figure: Figure, folder: Path, results: Path) -> list[str]:
         lines += ["", f"![{escape(figure.title)}](pictures/{figure.id}.png)"]
         if not picture.exists():
             lines += ["", "*The picture is of smoke scale: a few seconds, to show the form and not the numbers.*"]
+    lines += investigated(figure.id, results.parent / "investigations.json")
     return [*lines, "", "```text", f"droptics reproduce {figure.id} --scale paper", "```"]
+
+
+def investigated(name: str, record: Path) -> list[str]:
+    """What `benchmarks/investigate.py` found about the choices that the print leaves open."""
+    found = json.loads(record.read_text()).get(name) if record.exists() else None
+    if found is None:
+        return []
+    question = found["question"][:1].upper() + found["question"][1:]
+    rows = [
+        {key: f"{cell:.3g}" if isinstance(cell, float) else cell for key, cell in row.items()} for row in found["rows"]
+    ]
+    return ["", f"{escape(question)} (`benchmarks/investigate.py`)", "", *table(rows)]
 
 
 def outcome(manifest: Mapping[str, Any]) -> list[str]:
