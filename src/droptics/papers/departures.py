@@ -35,8 +35,10 @@ DEPARTURES: dict[str, tuple[str, ...]] = {
     "thesis-tab4-1": COMPLETION,
     "thesis-fig4-1": COMPLETION,
     "thesis-fig4-2": (
-        f"{SILENT}: plain SGD with the printed rate, batch size, initialization; the printed training accuracy, 100 %, "
-        "is not reached by it, and Adam, smaller batches and a summed loss are still to be tried",
+        f"{SILENT}: plain SGD with the printed rate, batch size, initialization",
+        "the printed training accuracy, 100 %, and the rise of phi come with Adam at the printed rate (1.000, phi from "
+        "0.80 to 0.86 at width 64, one seed); batches of 8 (0.996) and a summed loss (0.999) do "
+        "not reach it, and phi falls",
     ),
     "thesis-fig5-2": (
         "one seed a setting, printed 50; a distance is that of one sub-network, and single ones scatter by 0.0006 to "
