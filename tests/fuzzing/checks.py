@@ -306,7 +306,7 @@ def check_convex_blocks(instance: Instance) -> list[Check]:
     if size > 0:
         least = programs.k_support_regression(values / np.sqrt(size), law.block, _harmonic(law))
     best = d.optimum(d.TwoLayerLinear, instance.data, instance.masks)
-    allowed = 2 * least.open * size + _rounding(instance) * energy + best.tolerance * best.scale
+    allowed = least.open * size + _rounding(instance) * energy + best.tolerance * best.scale
     return [Check("below", constant + least.value * size - best.objective, allowed, energy)]
 
 
