@@ -13,16 +13,23 @@ from droptics.papers.rests import RESTS, unsettled
 INTRODUCTION = """# What rests on what
 
 An arrow runs from a statement to those whose proof calls it by its number; ours are drawn with the work that they
-sharpen. Colors are verdicts: green holds, blue holds under a condition, gray says nothing at realistic sizes, orange is
-a slip, a constant or a remark, red is false. A box leads to its row of the [claims](claims.md).
+sharpen. Colors and signs are verdicts: green holds, blue (?) holds under a condition, gray (0) says nothing at
+realistic sizes, orange (~) is a slip, a constant or a remark, red (x) is false. A box leads to its row of the
+[claims](claims.md).
 """
 STANDING = """## Statements whose proof leans on one that fails
 
 Each of these was checked on its own, by enumeration, by descent from many starts or against a convex solver, and has
 the verdict of that check; the proof as printed does not carry it. The corrected statement does, or a weaker constant.
 """
-COLORS = {"holds": "#2e7d32", "holds only if": "#1565c0", "vacuous": "#616161", "false": "#b71c1c"}
-OTHER = "#b45309"
+# the sign is for those who see no colors
+COLORS = {
+    "holds": ("#2e7d32", ""),
+    "holds only if": ("#1565c0", " ?"),
+    "vacuous": ("#616161", " 0"),
+    "false": ("#b71c1c", " x"),
+}
+OTHER, UNKNOWN = ("#b45309", " ~"), ("#616161", "")
 WIDTH, HEIGHT, ACROSS, DOWN = 116, 24, 176, 34
 Edges = Mapping[str, Sequence[str]]
 
@@ -102,8 +109,8 @@ def drawing(edges: Edges, known: Mapping[str, Claim], paper: str) -> str:
             parts.append(f'<path d="{curve}" fill="none" stroke="#8a8a8a"/>')
     for name, (x, y) in at.items():
         claim = known[name]
-        color = COLORS.get(claim.verdict, OTHER if claim.verdict in REFUTED else "#616161")
-        text = name.removeprefix(f"{paper}-")
+        color, sign = COLORS.get(claim.verdict, OTHER if claim.verdict in REFUTED else UNKNOWN)
+        text = name.removeprefix(f"{paper}-") + sign
         left, top = x * ACROSS + 2, y * DOWN + 2
         size = min(12.0, 1.55 * (WIDTH - 8) / len(text))
         parts.append(
