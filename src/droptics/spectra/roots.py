@@ -64,7 +64,7 @@ class Root:
         if varies:
             scaled, units = equilibrate((moment + moment.mT) / 2)
             values, vectors = torch.linalg.eigh(scaled)
-            if float(values[0]) > level:
+            if float(values.detach()[0]) > level:
                 known = values.detach()
                 return Root(units[:, None] * psd_root(scaled), psd_inverse_root(scaled) / units[:, None], known)
         else:
