@@ -64,8 +64,8 @@ class Action(abc.ABC):
     def tied(self) -> Action:
         """The same for tied networks on isotropic inputs, whose two factors are one: U with a Gram matrix U U^T."""
         raise NoClosedForm(
-            "tied networks have a closed form for independent units only; use model.untied or TwoLayerLinear, or a law "
-            "such as Bernoulli"
+            f"tied networks have a closed form for independent units only, not for {type(self).__name__}; use "
+            "model.untied or TwoLayerLinear, or a law such as Bernoulli"
         )
 
     def equalize_tied(self, columns: Tensor) -> Tensor:
