@@ -33,4 +33,6 @@ def masked_step(model: Model, data: Sample, multipliers: Flags, step_size: Finit
     with torch.no_grad():
         for leaf, gradient in zip(trainee.leaves, gradients, strict=True):
             leaf.sub_(step_size * gradient)
+    if not all(bool(leaf.isfinite().all()) for leaf in trainee.leaves):
+        raise ArithmeticError(f"the step leaves the range of {model.dtype}; use smaller multipliers or step_size")
     return trainee.snapshot()
