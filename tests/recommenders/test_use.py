@@ -269,7 +269,7 @@ def test_other_refusals(fitted):
         fitted.predict(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="strength"):
         RidgeCompletion(2, -1.0).fit(([0], [0], [1.0]))
-    with pytest.raises(ArithmeticError, match="smaller rate"):
+    with pytest.raises(ArithmeticError, match="smaller step_size"):
         DropoutCompletion(2, 0.5, solver="sgd", step_size=1e6, sweeps=20).fit(planted_ratings((30, 20, 200), rank=2))
 
 

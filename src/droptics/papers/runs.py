@@ -150,7 +150,7 @@ def completion_masks(kept: float) -> list[Comparison]:
     found = []
     moved = set()
     for seed in range(12):
-        options = {"biases": False, "init_scale": 1.0, "seed": seed, "dtype": "float64", "rate": 0.05}
+        options = {"biases": False, "init_scale": 1.0, "seed": seed, "dtype": "float64", "step_size": 0.05}
         model = DropoutCompletion(1, 0.5, solver="sgd", sweeps=1, **options)  # type: ignore[arg-type]
         model.fit((np.array([0, 1]), np.array([0, 1]), np.array([1.0, -1.0])))
         generator = np.random.default_rng(seed)
