@@ -21,9 +21,9 @@ DEFECTS = {
         "droptics-any-law",
     ),
     "excess of correlated deep masks is dropped": (
-        "penalties.deep_linear:deep_penalty",
-        "moved + law.hadamard(second + moved)",
-        "moved + law.hadamard(second)",
+        "masks.law:MaskLaw.add_noise_",
+        "astype(excess.dtype) * (excess + moment)",
+        "astype(excess.dtype) * moment",
         "droptics-any-law",
     ),
     "valid edges of sliding blocks are off by one": (
