@@ -34,5 +34,5 @@ def masked_step(model: Model, data: Sample, multipliers: Flags, step_size: Finit
         for leaf, gradient in zip(trainee.leaves, gradients, strict=True):
             leaf.sub_(step_size * gradient)
     if not all(bool(leaf.isfinite().all()) for leaf in trainee.leaves):
-        raise ArithmeticError(f"the step leaves the range of {model.dtype}; use smaller multipliers or step_size")
+        raise ValueError(f"the step leaves the range of {model.dtype}; use smaller multipliers or step_size")
     return trainee.snapshot()
