@@ -200,6 +200,22 @@ def test_copies_of_hidden_units_share_one_coin_in_the_walk():
     close(covariance, expected[1], 1e-12)
 
 
+@pytest.mark.parametrize("coins", [1, 2, 5])
+def test_the_compiled_sum_of_one_hidden_layer_equals_the_sum_over_all_masks(coins):
+    """Unequal rates, one of them zero; the second reading is the same network with a derivative asked for."""
+    drop = torch.linspace(0, 0.6, coins + 1).double()
+    law = Product([Bernoulli(drop, coins + 1), Bernoulli(torch.tensor([0.1, 0.5, 0.0, 0.3]).double(), 4)])
+    model = ReLUNet([normal(4, coins + 1), normal(2, 4, seed=1)], [normal(4, seed=2), normal(2, seed=3) + 100])
+    inputs = normal(6, coins + 1, seed=4)
+    found = predictive(model, inputs, law)
+    mean, covariance = brute(model, inputs, law)
+    variance = torch.diagonal(covariance, dim1=-2, dim2=-1)
+    close(found.mean.value, mean, 1e-12)
+    close(found.variance.value, variance, 1e-12)
+    asked = predictive(model, inputs.clone().requires_grad_(True), law)
+    close(asked.variance.value.detach(), found.variance.value, 1e-12)
+
+
 def test_the_criterion_of_a_relu_network_is_bias_and_trace():
     model, data, law = relu_network(), Sample(skewed_inputs(), normal(7, OUTPUTS)), RELU_LAWS["bernoulli"]
     found = predictive(model, data.inputs, law)

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import partial, singledispatch
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.checks import wants_derivative
 from droptics.errors import NoFiniteSupport
-from droptics.masks import MaskLaw, Product
+from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import DeepLinear, Model, ReLUNet
 from droptics.penalties import UnitOutputs
 from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.evaluation import CHUNK_ELEMENTS
 from droptics.penalties.relu.criterion import network_laws
 from droptics.predictions.affine import Affine
+from droptics.predictions.kernels import add_hidden_moments
 
 Outcome = tuple[Tensor, Affine]
 
@@ -34,12 +37,14 @@ class Conditional:
         given: Early multipliers (m, 1 or examples, early units) to the outputs, with m as leading dimension.
         size: Elements that one early mask needs for all examples.
         fresh: Like `given`, with what cannot be masked from outside drawing for itself; None where nothing does.
+        compiled: Sums the moments over all early masks by a loop of its own; None where `given` has to be asked.
     """
 
     early: tuple[MaskLaw, ...]
     given: Callable[[Tensor], Affine]
     size: int
     fresh: Callable[[Tensor], Affine] | None = None
+    compiled: Callable[[Tensor], MixtureMoments] | None = None
 
     @property
     def law(self) -> MaskLaw:
@@ -55,6 +60,10 @@ class Conditional:
         """The outputs with every early multiplier at its mean, one; no leading dimension."""
         ones = torch.ones(1, 1, sum(law.size for law in self.early), dtype=torch.float64)
         return first(self.given(ones))
+
+    def moments(self, plain: Tensor) -> MixtureMoments:
+        """Variances over all early masks, around the outputs without masks."""
+        return self.compiled(plain) if self.compiled else MixtureMoments.of(self.outcomes(), plain, joint=False)
 
     def outcomes(self) -> Iterator[Outcome]:
         """Probabilities (m,) and outputs for all early masks, some at a time."""
@@ -150,7 +159,40 @@ def _layered(
         return Affine(center, UnitOutputs(hidden, weights[-1].unsqueeze(-3)), last)
 
     size = start.shape[-2] * max(weight.shape[-1] for weight in weights) * max(model.batch_shape.numel(), 1)
-    return Conditional(tuple(laws[:-1]), given, size)
+    early = tuple(laws[:-1])
+    match early, last:
+        case ((Bernoulli() as coins,), Bernoulli()) if relu and _is_compiled(start, coins, last, *weights, *biases):
+            return Conditional(early, given, size, compiled=partial(_one_hidden, start, layers, coins, last))
+    return Conditional(early, given, size)
+
+
+def _is_compiled(start: Tensor, coins: Bernoulli, last: Bernoulli, *values: Tensor) -> bool:
+    """Whether the compiled loop applies: one network on the CPU, numbers only."""
+    numbers = all(value.device.type == "cpu" for value in (start, *values)) and values[0].ndim == 2
+    return numbers and not wants_derivative(start, coins.drop, last.drop, *values)
+
+
+def _one_hidden(
+    inputs: Tensor, layers: tuple[list[Tensor], list[Tensor]], coins: Bernoulli, last: Bernoulli, plain: Tensor
+) -> MixtureMoments:
+    """Moments of a network with one hidden layer over all coins of its inputs, in float64 whatever the network is."""
+    (first, head), (offset, _) = layers
+    drop = coins.drop.double()
+    random, fixed = (drop > 0).nonzero().squeeze(-1), (drop == 0).nonzero().squeeze(-1)
+    wide, weights = inputs.double(), first.double()
+    rest = wide[:, fixed] @ weights[:, fixed].mT + offset.double()
+    unmasked = torch.relu(wide @ weights.mT + offset.double()) @ head.double().mT
+    total = np.zeros((3, *plain.shape))
+    add_hidden_moments(
+        wide[:, random].contiguous().numpy(),
+        (weights[:, random].contiguous().numpy(), rest.numpy()),
+        (head.double().contiguous().numpy(), last.relative_variance.double().numpy()),
+        drop[random].numpy(),
+        unmasked.contiguous().numpy(),
+        total,
+    )
+    shift, second, noise = torch.from_numpy(total).to(plain)
+    return MixtureMoments(shift, second - shift.square(), noise)
 
 
 def check_listable(masks: MaskLaw, limit: int) -> int:

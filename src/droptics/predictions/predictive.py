@@ -194,7 +194,7 @@ def exact(outputs: Affine, text: str) -> Predictive:
 def summed(problem: Conditional, text: str, count: int) -> Predictive:
     """Moments by summing over all early masks, which the law can list."""
     plain = problem.plain().center
-    found = MixtureMoments.of(problem.outcomes(), plain, joint=False)
+    found = problem.moments(plain)
 
     def joint() -> Estimate:
         both = MixtureMoments.of(problem.outcomes(), plain, joint=True)
