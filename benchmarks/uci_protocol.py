@@ -3,12 +3,12 @@
     python benchmarks/uci_protocol.py yacht bostonHousing     these sets; those already recorded are skipped
     python benchmarks/uci_protocol.py --table                 the table of what is recorded
 
-Per set: all published splits are trained at once. A fifth of the training rows chooses rate and precision from the
-published grids by the normal likelihood of the exact moments, after a tenth of the epochs; then all training rows are
-used for the published number of epochs (4000), unless `--epochs` says otherwise, which the record keeps. RMSE is that
-of the exact mean over masks, the log-likelihood that of the exact density. A set's record is replaced as a whole, so
-that a stopped run loses the set it was at, no more. Data: the folder named by DROPTICS_DATA, with the published
-numbers of every split.
+Per set: all published splits are trained at once, on a GPU as one recorded graph per epoch. A fifth of the training
+rows chooses rate and precision from the published grids by the normal likelihood of the exact moments, after `--choice`
+of the epochs; then all training rows are used for the published number of epochs (4000), unless `--epochs` says
+otherwise. The record keeps both. RMSE is that of the exact mean over masks, the log-likelihood that of the exact
+density. A set's record is replaced as a whole, so that a stopped run loses the set it was at, no more. Data: the folder
+named by DROPTICS_DATA, with the published numbers of every split.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import json
 import math
 import os
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -37,36 +39,51 @@ PUBLISHED = "_100_xepochs_1_hidden_layers"
 BATCH, HIDDEN, LENGTH_SCALE, EPOCHS = 128, 50, 1e-2, 4000
 
 
+@dataclass(frozen=True)
+class Settings:
+    """How long and where: epochs, the share of them that the choice of rate and precision gets, and the device."""
+
+    epochs: int
+    choice: float
+    device: str
+
+
 class Runs:
     """Networks of one hidden layer, one per run, trained together: weights (runs, ...)."""
 
     def __init__(self, inputs: Tensor, targets: Tensor, rates: Tensor, precisions: Tensor, seed: int) -> None:
-        self.generator = torch.Generator().manual_seed(seed)
+        torch.manual_seed(seed)
         runs, _, features = inputs.shape
+        self.device = inputs.device
         self.center, self.scale = inputs.mean(1, keepdim=True), inputs.std(1, keepdim=True, correction=0)
         self.scale[self.scale == 0] = 1.0
         self.mean, self.deviation = targets.mean(1, keepdim=True), targets.std(1, keepdim=True, correction=0)
         self.inputs, self.targets = (inputs - self.center) / self.scale, (targets - self.mean) / self.deviation
-        self.rates, self.precisions = rates, precisions
+        self.rates, self.precisions = rates.to(self.device), precisions.to(self.device)
         self.weights = [self._glorot(runs, features, HIDDEN), self._glorot(runs, HIDDEN, 1)]
-        self.biases = [torch.zeros(runs, 1, size, requires_grad=True) for size in (HIDDEN, 1)]
+        self.biases = [torch.zeros(runs, 1, size, device=self.device, requires_grad=True) for size in (HIDDEN, 1)]
 
     def _glorot(self, runs: int, before: int, after: int) -> Tensor:
         limit = math.sqrt(6 / (before + after))
-        return (torch.rand(runs, before, after, generator=self.generator) * 2 * limit - limit).requires_grad_(True)
+        return (torch.rand(runs, before, after, device=self.device) * 2 * limit - limit).requires_grad_(True)
 
     def _mask(self, *shape: int) -> Tensor:
         keep = (1 - self.rates)[:, None, None]
-        return (torch.rand(*shape, generator=self.generator) < keep).float() / keep
+        return (torch.rand(*shape, device=self.device) < keep).float() / keep
 
     def train(self, epochs: int) -> None:
         """Adam with the defaults of the published code; the weight decay follows from rate and precision."""
         runs, rows, _ = self.inputs.shape
         decay = LENGTH_SCALE**2 * (1 - self.rates) / (2 * rows * self.precisions)
-        optimizer = torch.optim.Adam([*self.weights, *self.biases], lr=1e-3, fused=True)
-        which = torch.arange(runs)[:, None]
-        for _ in range(epochs):
-            order = torch.rand(runs, rows, generator=self.generator).argsort(1)
+        on_gpu = self.device.type == "cuda"
+        optimizer = torch.optim.Adam([*self.weights, *self.biases], lr=1e-3, fused=True, capturable=on_gpu)
+        which = torch.arange(runs, device=self.device)[:, None]
+        order = torch.zeros(runs, rows, dtype=torch.int64, device=self.device)
+
+        def shuffle() -> None:
+            order.copy_(torch.rand(runs, rows, device=self.device).argsort(1))
+
+        def epoch() -> None:
             for part in order.split(BATCH, 1):
                 x, y = self.inputs[which, part], self.targets[which, part]
                 hidden = torch.relu((x * self._mask(*x.shape)) @ self.weights[0] + self.biases[0])
@@ -77,16 +94,39 @@ class Runs:
                 loss.sum().backward()
                 optimizer.step()
 
+        if on_gpu:
+            epoch = self._recorded(shuffle, epoch, optimizer)
+            epochs -= 1
+        for _ in range(epochs):
+            shuffle()
+            epoch()
+
+    def _recorded(
+        self, shuffle: Callable[[], None], epoch: Callable[[], None], optimizer: torch.optim.Optimizer
+    ) -> Callable[[], None]:
+        """One epoch run, the next as a graph: the steps are so small that starting their kernels takes most time."""
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            shuffle()
+            epoch()
+        torch.cuda.current_stream().wait_stream(stream)
+        optimizer.zero_grad()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            epoch()
+        return graph.replay
+
     def network(self, run: int) -> ReLUNet:
         """A trained network from standardized inputs to targets in their own units, float64."""
-        first, last = (weight[run].detach().double().mT for weight in self.weights)
-        offset, end = (bias[run, 0].detach().double() for bias in self.biases)
+        first, last = (weight[run].detach().cpu().double().mT for weight in self.weights)
+        offset, end = (bias[run, 0].detach().cpu().double() for bias in self.biases)
         scale, center = float(self.deviation[run]), float(self.mean[run])
         return ReLUNet([first, last * scale], [offset, end * scale + center])
 
     def prediction(self, run: int, inputs: Tensor):
         rate = float(self.rates[run])
-        scaled = ((inputs - self.center[run]) / self.scale[run]).double()
+        scaled = ((inputs - self.center[run].cpu()) / self.scale[run].cpu()).double()
         masks = Product([Bernoulli(rate, inputs.shape[1]), Bernoulli(rate, HIDDEN)])
         return predictive(self.network(run), scaled, masks), scaled, masks
 
@@ -98,41 +138,41 @@ def split_rows(table: np.lib.npyio.NpzFile) -> tuple[list[np.ndarray], list[np.n
     return [np.setdiff1d(everything, test) for test in tests], tests
 
 
-def chosen(inputs: Tensor, targets: Tensor, grids: tuple[Tensor, Tensor], epochs: int) -> tuple[Tensor, Tensor]:
+def chosen(inputs: Tensor, targets: Tensor, grid: Tensor, settings: Settings) -> tuple[Tensor, Tensor]:
     """Rate and precision of every split, by the exact moments on a held-out fifth of its training rows."""
-    rates, precisions = grids
     splits, rows = targets.shape
     order = torch.stack([torch.randperm(rows, generator=torch.Generator().manual_seed(s)) for s in range(splits)])
     kept, held = order[:, : rows * 4 // 5], order[:, rows * 4 // 5 :]
     which = torch.arange(splits)[:, None]
-    both = [part.repeat(len(rates), 1, *(1,) * (part.ndim - 2)) for part in (inputs[which, kept], targets[which, kept])]
-    middle = precisions.median().expand(splits * len(rates))
-    runs = Runs(*both, rates.repeat_interleave(splits), middle, seed=1)
-    runs.train(max(1, epochs // 10))
-    scores = torch.empty(len(rates), len(precisions), splits)
-    for run in range(splits * len(rates)):
-        rate, split = divmod(run, splits)
-        rows_held = held[split]
-        found, _, _ = runs.prediction(run, inputs[split, rows_held])
-        gap = (targets[split, rows_held].double()[:, None] - found.mean.value).square()
-        for t, precision in enumerate(precisions):
-            total = found.variance.value + 1 / float(precision)
-            scores[rate, t, split] = -0.5 * (gap / total + total.log()).mean()
-    best = scores.flatten(0, 1).argmax(0)
-    return rates[best // len(precisions)], precisions[best % len(precisions)]
+    both = [part.repeat(len(grid), 1, *(1,) * (part.ndim - 2)) for part in (inputs[which, kept], targets[which, kept])]
+    runs = Runs(*(part.to(settings.device) for part in both), *grid.repeat_interleave(splits, 0).mT, seed=1)
+    runs.train(max(2, round(settings.choice * settings.epochs)))
+    scores = torch.empty(len(grid), splits)
+    for run in range(splits * len(grid)):
+        pair, split = divmod(run, splits)
+        found, _, _ = runs.prediction(run, inputs[split, held[split]])
+        gap = (targets[split, held[split]].double()[:, None] - found.mean.value).square()
+        total = found.variance.value + 1 / float(grid[pair, 1])
+        scores[pair, split] = -0.5 * (gap / total + total.log()).mean()
+    rates, precisions = grid[scores.argmax(0)].mT
+    return rates, precisions
 
 
-def run_set(name: str, folder: Path, epochs: int) -> dict[str, object]:
+def run_set(name: str, folder: Path, settings: Settings) -> dict[str, object]:
     """All splits of one set: per-split numbers, ours and the published ones."""
     started, clock = time.time(), time.process_time()
     table = np.load(folder / f"{name}.npz")
     trains, tests = split_rows(table)
     inputs, targets = (torch.from_numpy(table[key]).float() for key in ("inputs", "targets"))
     rows = np.stack(trains)
-    grids = tuple(torch.from_numpy(table[f"setting_{key}"]).float() for key in ("dropout_rates", "tau_values"))
-    rates, precisions = chosen(inputs[rows], targets[rows], grids, epochs)
-    runs = Runs(inputs[rows], targets[rows], rates, precisions, seed=0)
-    runs.train(epochs)
+    grid = torch.cartesian_prod(
+        *(torch.from_numpy(table[f"setting_{key}"]).float() for key in ("dropout_rates", "tau_values"))
+    )
+    rates, precisions = chosen(inputs[rows], targets[rows], grid, settings)
+    print(f"{name}: rates and precisions chosen after {time.time() - started:.0f} s", flush=True)
+    runs = Runs(*(part[rows].to(settings.device) for part in (inputs, targets)), rates, precisions, seed=0)
+    runs.train(settings.epochs)
+    print(f"{name}: trained after {time.time() - started:.0f} s", flush=True)
     errors, likelihoods = [], []
     for split, test in enumerate(tests):
         found, _, _ = runs.prediction(split, inputs[test])
@@ -141,7 +181,8 @@ def run_set(name: str, folder: Path, epochs: int) -> dict[str, object]:
         likelihoods.append(float(found.log_likelihood(wanted, float(precisions[split]) ** -0.5).mean()))
     return {
         "set": name,
-        "epochs": epochs,
+        "epochs": settings.epochs,
+        "choice": settings.choice,
         "splits": len(tests),
         "rates": rates.tolist(),
         "precisions": precisions.tolist(),
@@ -150,6 +191,7 @@ def run_set(name: str, folder: Path, epochs: int) -> dict[str, object]:
         "published_rmse": table[f"published_test_MC_rmse{PUBLISHED}"].tolist(),
         "published_log_likelihood": table[f"published_test_ll{PUBLISHED}"].tolist(),
         "speed": speed(runs, inputs[tests[0]]),
+        "device": "cpu" if settings.device == "cpu" else torch.cuda.get_device_name(),
         "cpu_seconds": time.process_time() - clock,
         "seconds": time.time() - started,
         "commit": commit(),
@@ -199,17 +241,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sets", nargs="*", help=f"some of {', '.join(SETS)}")
     parser.add_argument("--epochs", type=int, default=EPOCHS)
+    parser.add_argument("--choice", type=float, default=0.1, help="share of the epochs that the choice gets")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--into", type=Path, default=RESULTS, help="folder of the records")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     folder = Path(os.environ.get("DROPTICS_DATA", "data")) / "uci"
     for name in options.sets:
-        path = RESULTS / f"{name}.json"
+        path = options.into / f"{name}.json"
         if path.exists() and json.loads(path.read_text())["epochs"] >= options.epochs:
             continue
         if not (folder / f"{name}.npz").exists():
             print(f"{name}: not measured, {folder / name}.npz is absent")
             continue
-        record = run_set(name, folder, options.epochs)
+        record = run_set(name, folder, Settings(options.epochs, options.choice, options.device))
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(record, indent=1))
         print(line(record), flush=True)
