@@ -7,6 +7,7 @@ ours is worth at equal time: the ratio of squared errors times the ratio of time
 from __future__ import annotations
 
 import math
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -15,11 +16,13 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from bench_step import resnet50_body
+from droptics.layers import VarianceHead
 from droptics.masks import Bernoulli, Product
 from droptics.models import ReLUNet
 from droptics.penalties import MonteCarlo
 from droptics.predictions import predictive
-from harness import Row, compare, merge
+from harness import Row, clock, compare, merge, report
 
 
 def seeded(module: nn.Module, gain: float = 1.0) -> nn.Module:
@@ -209,10 +212,34 @@ def density() -> list[Row]:
     return rows
 
 
+def variance_head() -> list[Row]:
+    """Forward passes of ResNet-50 with its head and with a variance head, in turns; GPU."""
+    device = torch.device("cuda")
+    body = resnet50_body().to(device, torch.bfloat16).eval()
+    head = nn.Linear(2048, 1000).to(device, torch.bfloat16)
+    images = torch.randn(256, 3, 224, 224, device=device, dtype=torch.bfloat16)
+    both = [nn.Sequential(body, VarianceHead(head, 0.5)), nn.Sequential(body, head)]
+    times: list[list[float]] = [[], []]
+    with torch.inference_mode():
+        for repeat in range(31):
+            for side, network in enumerate(both):
+                begin = clock(device)
+                network(images)
+                if repeat:
+                    times[side].append(clock(device) - begin)
+    ratio = statistics.median(ours / plain for ours, plain in zip(*times, strict=True))
+    said = f"{ratio:.4f} of the plain forward pass, median of {len(times[0])} pairs in turns"
+    ours, plain = (statistics.median(part) for part in times)
+    return [Row("variance head behind ResNet-50, bfloat16, batch 256, GPU", ours, plain, plain / ours, said)]
+
+
 PARTS = {"head": head_only, "transformer": transformers, "mlp": two_hidden, "coverage": coverage, "density": density}
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    if "--gpu" in sys.argv:
+        report("predictive_gpu", variance_head(), "cuda")
+        sys.exit()
     for name in sys.argv[1:] or PARTS:
         merge("predictive", PARTS[name]())
