@@ -14,7 +14,7 @@ def defect(module: str, name: str, old: str, new: str) -> Defect:
     return Defect(f"droptics.{module}", old, new, name)
 
 
-DEFECTS = (
+FIRST = (
     defect(
         "masks.gaussian", "noise has the variance for its deviation", "detach().sqrt().to(noise)", "detach().to(noise)"
     ),
@@ -176,3 +176,165 @@ DEFECTS = (
         "multipliers.unflatten(-1, (self.width, self.input_size)).mT * V",
     ),
 )
+# written after those above had been mended for, before anything was run on them
+SECOND = (
+    defect(
+        "attacks.attack",
+        "the upper end of a share has the shape of the lower one",
+        "betaincinv(count + 1, total - count, 1 - tail)",
+        "betaincinv(count, total - count + 1, 1 - tail)",
+    ),
+    defect(
+        "attacks.closed_form",
+        "offsets of classes with the wrong sign",
+        "- (offset[wrong] - offset[targets])",
+        "+ (offset[wrong] - offset[targets])",
+    ),
+    defect("attacks.square", "a window is paid by its power, not its length", "paid ** (1 / order)", "paid"),
+    defect(
+        "audits.control",
+        "slopes act on a mask, not on its change",
+        "slope.double() * (mask.double() - 1)",
+        "slope.double() * mask.double()",
+    ),
+    defect(
+        "bounds.statistical",
+        "each half of a union bound has the whole failure",
+        "4 * tail(count, failure / 2)",
+        "4 * tail(count, failure)",
+    ),
+    defect(
+        "bounds.adversarial",
+        "growing norms are summed without their half",
+        "1.5 * step * iterations",
+        "3.0 * step * iterations",
+    ),
+    defect(
+        "bounds.margins",
+        "gates look at the signed points",
+        "(labels[:, None] * (points @ rows.mT) >= 0)",
+        "(points @ rows.mT >= 0)",
+    ),
+    defect(
+        "coadaptation.retention",
+        "the product in a quadratic form counts once",
+        "2 * b * angle.cos() * angle.sin()",
+        "b * angle.cos() * angle.sin()",
+    ),
+    defect(
+        "coadaptation.subnetworks", "a sub-network is rescaled as the next smaller one", "* scales[1:]", "* scales[:-1]"
+    ),
+    defect(
+        "envelopes.deep_linear",
+        "masked inputs are noise without signal",
+        "second = second + noise.hadamard(second)",
+        "second = noise.hadamard(second)",
+    ),
+    defect(
+        "envelopes.deep_network",
+        "noise is not passed on to the next layer",
+        "second = image + torch.diag(law.relative_variance.detach().to(image) * image.diagonal())",
+        "second = image",
+    ),
+    defect(
+        "equalization.joint",
+        "norms of the two factors are swapped",
+        "a * nb[:, None] + b * na[:, None]",
+        "a * na[:, None] + b * nb[:, None]",
+    ),
+    defect(
+        "losses",
+        "curvature of the logistic loss is a probability",
+        "(chance * (1 - chance)).unsqueeze(-1)",
+        "chance.unsqueeze(-1)",
+    ),
+    defect(
+        "estimates",
+        "the upper end of a sum is rounded inwards",
+        "self.upper + known + rounding()",
+        "self.upper + known - rounding()",
+    ),
+    defect(
+        "heads.projection",
+        "the factor of a gradient reaches one term",
+        "2 * (weighted @ top + spread * share)",
+        "(2 * weighted @ top + spread * share)",
+    ),
+    defect(
+        "heads.leave_one_out",
+        "the mean of the targets forgets their weights",
+        "(weights @ X, weights @ Y) if intercept",
+        "(weights @ X, Y.mean(0)) if intercept",
+    ),
+    defect(
+        "landscapes.derivatives",
+        "a cross term is not transposed",
+        "self.factors[i - 1] * (cross + cross.mT",
+        "self.factors[i - 1] * (cross + cross",
+    ),
+    defect(
+        "landscapes.symmetries",
+        "a rescaling moves both layers the same way",
+        "= -weights[i + 1][:, node]",
+        "= weights[i + 1][:, node]",
+    ),
+    defect(
+        "layers.drop_block",
+        "seeds never fall on each other",
+        "1 - _mean_survival(math.log1p(-gamma),",
+        "1 - _mean_survival(-gamma,",
+    ),
+    defect("linalg.shrinkage", "a value is full too early", ">= (1.0 + beta) * total:", ">= beta * total:"),
+    defect(
+        "masks.block",
+        "blocks have their rate for a variance",
+        "(self.block, self.block), self._rate / (1 - self._rate))",
+        "(self.block, self.block), self._rate)",
+    ),
+    defect(
+        "masks.law",
+        "noise of correlated masks forgets the noise below",
+        "astype(excess.dtype) * (excess + moment)",
+        "astype(excess.dtype) * moment",
+    ),
+    defect("models.relu", "outputs pass a ReLU as well", "if i < len(self.weights) - 1:", "if i < len(self.weights):"),
+    defect(
+        "optima.last_layer",
+        "a mean is not masked",
+        "masks.hadamard(quadratic + torch.outer(h_mean, h_mean))",
+        "masks.hadamard(quadratic)",
+    ),
+    defect(
+        "optima.connections",
+        "every unit carries the whole strength",
+        "solution, below = connections_solution(target, correlation, strength / width,",
+        "solution, below = connections_solution(target, correlation, strength,",
+    ),
+    defect("penalties.second_order", "the second order without its half", "0.5 * masks.weigh(", "masks.weigh("),
+    defect(
+        "predictions.densities",
+        "a tilted normal has twice its exponent",
+        "0.5 * (tilt * noise).square() - peak",
+        "(tilt * noise).square() - peak",
+    ),
+    defect("rates.exact", "strengths are rates", "[rate / (1 - rate) for rate in rates]", "[rate for rate in rates]"),
+    defect(
+        "recommenders.item_kernel",
+        "a row is left out without its implicit part",
+        "(np.outer(y, y) + implicit)",
+        "np.outer(y, y)",
+    ),
+    defect(
+        "spectra.one_rate",
+        "a sum of squares for the square of a sum",
+        "share * spectrum.sum(-1).square()",
+        "share * spectrum.square().sum(-1)",
+    ),
+    defect(
+        "training.lazy",
+        "a radius for half the deviation",
+        "2 * math.sqrt(math.log(max(width, 2)))",
+        "math.sqrt(math.log(max(width, 2)))",
+    ),
+)
+DEFECTS = FIRST + SECOND
