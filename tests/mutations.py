@@ -30,13 +30,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import hypothesis
 import pytest
 import torch
 
-from deliberate import DEFECTS
+from deliberate import FIRST, SECOND
 from mutants import MODULES, ROOT, SOURCES, Changed, Defect, Mutant, live_functions, marked, mutants, room, swap
 
 # these run no code of the library in their own process
@@ -44,7 +43,6 @@ ELSEWHERE = ("benchmarks", "docs", "structure", "third_party")
 OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "--assert=plain", "--tb=no"]
 OPTIONS += ["-m", "not slow", "-o", "addopts=--import-mode=importlib", "--rootdir", str(ROOT)]
 MEMORY = 8 * 2**30  # bytes that a mutant may ask for
-LONGEST = 15.0  # seconds of a check that is worth repeating for a mutant
 
 
 def _start(work: Callable[[], int]) -> int:
@@ -126,7 +124,7 @@ def _too_long(*_: object) -> None:
     raise TimeoutError
 
 
-def record(suites: list[Suite], processes: int, folder: Path) -> int:
+def record(suites: list[Suite], processes: int, longest: float, folder: Path) -> int:
     """Run all checks, `processes` at a time, with every function telling which of its lines it executes."""
     seen: dict[str, set[int]] = {}
     for module, functions in live_functions().items():
@@ -142,14 +140,14 @@ def record(suites: list[Suite], processes: int, folder: Path) -> int:
                 os.wait()
                 running -= 1
             part = suite.names[number :: 8 * processes]
-            _start(lambda job=(suite, part, seen, folder / f"{suite.name}{number}"): write_lines(*job))  # type: ignore[misc]
+            _start(lambda job=(suite, part, longest, seen, folder / f"{suite.name}{number}"): write_lines(*job))  # type: ignore[misc]
             running += 1
     for _ in range(running):
         os.wait()
     return 0
 
 
-def write_lines(suite: Suite, names: Sequence[str], seen: dict[str, set[int]], path: Path) -> int:
+def write_lines(suite: Suite, names: Sequence[str], longest: float, seen: dict[str, set[int]], path: Path) -> int:
     """Run checks and write down, for those that pass in time, their seconds and the lines that they execute."""
     found = {}
     signal.signal(signal.SIGPROF, _too_long)
@@ -157,7 +155,7 @@ def write_lines(suite: Suite, names: Sequence[str], seen: dict[str, set[int]], p
         for lines in seen.values():
             lines.clear()
         start = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        signal.setitimer(signal.ITIMER_PROF, longest)
         with contextlib.suppress(TimeoutError):
             if suite.passes(name):
                 reached = {module: sorted(lines) for module, lines in seen.items() if lines}
@@ -167,18 +165,18 @@ def write_lines(suite: Suite, names: Sequence[str], seen: dict[str, set[int]], p
     return 0
 
 
-def unchanged(suites: list[Suite], processes: int) -> dict[str, list[Run]]:
-    """The runs of all checks that pass before anything is changed, by suite, the quickest first."""
+def unchanged(suites: list[Suite], processes: int, longest: float) -> dict[str, list[Run]]:
+    """The runs of all checks that pass in so many seconds before anything is changed, by suite, the quickest first."""
     read: dict[str, list[Run]] = {suite.name: [] for suite in suites}
     with tempfile.TemporaryDirectory() as folder:
-        os.waitpid(_start(lambda: record(suites, processes, Path(folder))), 0)
+        os.waitpid(_start(lambda: record(suites, processes, longest, Path(folder))), 0)
         for suite in suites:
             for path in sorted(Path(folder).glob(f"{suite.name}*")):
                 for name, (seconds, lines) in json.loads(path.read_text()).items():
                     read[suite.name].append(Run(name, seconds, {module: set(part) for module, part in lines.items()}))
     for suite in suites:
         for name in sorted(set(suite.names) - {run.name for run in read[suite.name]}):
-            print(f"left out, because unchanged it fails or takes above {LONGEST:g} s: {name}", flush=True)
+            print(f"left out, because unchanged it fails or takes above {longest:g} s: {name}", flush=True)
     return {name: sorted(runs, key=lambda run: run.seconds) for name, runs in read.items()}
 
 
@@ -247,7 +245,8 @@ class Room:
         for module in MODULES:
             places.setdefault(room(module), []).extend(mutants(module))
         return [
-            Room("deliberate", len(DEFECTS), DEFECTS),
+            Room("deliberate", len(FIRST), FIRST),
+            Room("deliberate 2", len(SECOND), SECOND),
             *(
                 Room(name, len(found), random.Random(seed).sample(found, min(count, len(found))))
                 for name, found in sorted(places.items())
@@ -325,7 +324,7 @@ class Plugin:
         rooms = Room.all(options.count, options.seed)
         self.rooms = [here for here in rooms if not options.room or here.name in options.room]
         if options.report and options.report.exists():
-            known = json.loads(options.report.read_text())
+            known = json.loads(options.report.read_text())["rooms"]
             for here in self.rooms:
                 if here.name in known:
                     here.recall(known[here.name]["fates"], options.again)
@@ -336,7 +335,7 @@ class Plugin:
             with contextlib.suppress(ImportError):  # what needs a library that is not here
                 importlib.import_module(name)
         suites = [suite for suite in (Tests(session.items, self.extra), Claims()) if suite.name in options.suite]
-        runs = unchanged(suites, options.processes)
+        runs = unchanged(suites, options.processes, options.seconds)
         passing = ", ".join(f"{len(found)} {name}" for name, found in runs.items())
         print(f"{passing} pass without any change, {time.monotonic() - start:.0f} s", flush=True)
         runner = Runner(suites, runs, options.seconds)
@@ -351,9 +350,12 @@ class Plugin:
     def save(self) -> None:
         path = self.options.report
         if path:
+            source = importlib.import_module("droptics.evidence.provenance")
+            told = {name: getattr(self.options, name) for name in ("count", "seed", "seconds")}
+            rooms = {here.name: {"mutants": here.found, "fates": here.fates} for here in self.rooms}
+            content = {"commit": source.commit(), **source.here(), **told, "rooms": rooms}
             fresh = path.with_suffix(".part")
-            content: dict[str, Any] = {here.name: {"mutants": here.found, "fates": here.fates} for here in self.rooms}
-            fresh.write_text(json.dumps(content, indent=1))
+            fresh.write_text(json.dumps(content, indent=1) + "\n")
             fresh.replace(path)
 
 
