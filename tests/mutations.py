@@ -17,6 +17,7 @@ import contextlib
 import gc
 import hashlib
 import importlib
+import itertools
 import json
 import os
 import random
@@ -120,12 +121,27 @@ class Run:
     lines: dict[str, set[int]]
 
 
+@dataclass(frozen=True)
+class Limits:
+    """Mutants at a time, seconds of the checks of each, when it began and when no more are started."""
+
+    processes: int
+    seconds: float
+    start: float
+    end: float
+
+    @property
+    def half(self) -> float:
+        """When the first half of the time is over, which is all that the unchanged checks get."""
+        return (self.start + self.end) / 2
+
+
 def _too_long(*_: object) -> None:
     raise TimeoutError
 
 
-def record(suites: list[Suite], processes: int, longest: float, folder: Path) -> int:
-    """Run all checks, `processes` at a time, with every function telling which of its lines it executes."""
+def record(suites: list[Suite], limits: Limits, folder: Path) -> int:
+    """Run all checks, several at a time, with every function telling which of its lines it executes."""
     seen: dict[str, set[int]] = {}
     for module, functions in live_functions().items():
         if functions:
@@ -133,14 +149,14 @@ def record(suites: list[Suite], processes: int, longest: float, folder: Path) ->
             seen[module] = set()
             functions[0].__globals__["_mark_"] = seen[module].add
     gc.freeze()
-    running = 0
-    for suite in suites:
-        for number in range(8 * processes):
-            if running == processes:
-                os.wait()
-                running -= 1
-            part = suite.names[number :: 8 * processes]
-            _start(lambda job=(suite, part, longest, seen, folder / f"{suite.name}{number}"): write_lines(*job))  # type: ignore[misc]
+    parts, running = 8 * limits.processes, 0
+    for number, suite in itertools.product(range(parts), suites):
+        if running == limits.processes:
+            os.wait()
+            running -= 1
+        if time.monotonic() < limits.half:
+            job = (suite, suite.names[number::parts], limits.seconds, seen, folder / f"{suite.name}{number}")
+            _start(lambda job=job: write_lines(*job))  # type: ignore[misc]
             running += 1
     for _ in range(running):
         os.wait()
@@ -165,18 +181,18 @@ def write_lines(suite: Suite, names: Sequence[str], longest: float, seen: dict[s
     return 0
 
 
-def unchanged(suites: list[Suite], processes: int, longest: float) -> dict[str, list[Run]]:
-    """The runs of all checks that pass in so many seconds before anything is changed, by suite, the quickest first."""
+def unchanged(suites: list[Suite], limits: Limits) -> dict[str, list[Run]]:
+    """The runs of all checks that pass within the limits before anything is changed, by suite, the quickest first."""
     read: dict[str, list[Run]] = {suite.name: [] for suite in suites}
     with tempfile.TemporaryDirectory() as folder:
-        os.waitpid(_start(lambda: record(suites, processes, longest, Path(folder))), 0)
+        os.waitpid(_start(lambda: record(suites, limits, Path(folder))), 0)
         for suite in suites:
             for path in sorted(Path(folder).glob(f"{suite.name}*")):
                 for name, (seconds, lines) in json.loads(path.read_text()).items():
                     read[suite.name].append(Run(name, seconds, {module: set(part) for module, part in lines.items()}))
     for suite in suites:
         for name in sorted(set(suite.names) - {run.name for run in read[suite.name]}):
-            print(f"left out, because unchanged it fails or takes above {longest:g} s: {name}", flush=True)
+            print(f"left out, because unchanged it fails or takes too long: {name}", flush=True)
     return {name: sorted(runs, key=lambda run: run.seconds) for name, runs in read.items()}
 
 
@@ -288,13 +304,13 @@ def _queue(rooms: list[Room], suites: Iterable[str]) -> Iterator[Job]:
                     yield here, here.chosen[turn], suite
 
 
-def check(rooms: list[Room], runner: Runner, processes: int, end: float, save: Callable[[], None]) -> None:
-    """Try the mutants of all rooms, `processes` at a time, until they or the time are used up."""
+def check(rooms: list[Room], runner: Runner, limits: Limits, save: Callable[[], None]) -> None:
+    """Try the mutants of all rooms, several at a time, until they or the time are used up."""
     queue, running = _queue(rooms, runner.suites), dict[int, Job]()
     more, saved = True, time.monotonic()
     while running or more:
-        while more and len(running) < processes:
-            job = next(queue, None) if time.monotonic() < end else None
+        while more and len(running) < limits.processes:
+            job = next(queue, None) if time.monotonic() < limits.end else None
             more = job is not None
             if job is not None:
                 here, mutant, suite = job
@@ -321,6 +337,7 @@ class Plugin:
 
     def __init__(self, options: argparse.Namespace, extra: list[str]) -> None:
         self.options, self.extra = options, extra
+        self.passing: dict[str, int] = {}
         rooms = Room.all(options.count, options.seed)
         self.rooms = [here for here in rooms if not options.room or here.name in options.room]
         if options.report and options.report.exists():
@@ -331,20 +348,21 @@ class Plugin:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         options, start = self.options, time.monotonic()
+        limits = Limits(options.processes, options.seconds, start, start + options.budget)
         for name in MODULES:
             with contextlib.suppress(ImportError):  # what needs a library that is not here
                 importlib.import_module(name)
         suites = [suite for suite in (Tests(session.items, self.extra), Claims()) if suite.name in options.suite]
-        runs = unchanged(suites, options.processes, options.seconds)
-        passing = ", ".join(f"{len(found)} {name}" for name, found in runs.items())
-        print(f"{passing} pass without any change, {time.monotonic() - start:.0f} s", flush=True)
-        runner = Runner(suites, runs, options.seconds)
+        runs = unchanged(suites, limits)
+        self.passing = {name: len(found) for name, found in runs.items()}
+        print(f"{self.passing} pass without any change, {time.monotonic() - start:.0f} s", flush=True)
+        runner = Runner(suites, runs, limits.seconds)
         for suite in suites:
             last = next(run for run in runs[suite.name] if run.lines)
             same = Mutant(next(iter(last.lines)), (), 0, None, "unchanged")
             _, status = os.waitpid(_start(lambda job=(same, suite.name, [last]): 0 if runner.lives(*job) else 1), 0)  # type: ignore[misc]
             assert status == 0, f"{last.name} fails when its modules are imported again"
-        check(self.rooms, runner, options.processes, start + options.budget, self.save)
+        check(self.rooms, runner, limits, self.save)
         return True
 
     def save(self) -> None:
@@ -353,7 +371,7 @@ class Plugin:
             source = importlib.import_module("droptics.evidence.provenance")
             told = {name: getattr(self.options, name) for name in ("count", "seed", "seconds")}
             rooms = {here.name: {"mutants": here.found, "fates": here.fates} for here in self.rooms}
-            content = {"commit": source.commit(), **source.here(), **told, "rooms": rooms}
+            content = {"commit": source.commit(), **source.here(), **told, "checks": self.passing, "rooms": rooms}
             fresh = path.with_suffix(".part")
             fresh.write_text(json.dumps(content, indent=1) + "\n")
             fresh.replace(path)
