@@ -2,8 +2,10 @@
 
 import copy
 import json
+import math
 import multiprocessing
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,30 @@ def _named(places: Places, module: nn.Module) -> Places:
     names = iter(name for name, part in module.named_modules() if isinstance(part, nn.Dropout))
     places.name = lambda what: next(names)
     return places
+
+
+@pytest.mark.parametrize("form", ["single", "population"])
+def test_losses_at_the_end_are_the_mean_of_looks(form):
+    """120 steps, of which the last 12 are the end: every third of them ends a training of its own."""
+    fit = Fit(epochs=40, batch_size=16, step_size=1e-2, stop="last", looks=1, tail=4)
+    assert fit.look_steps(120) == fit.tail_steps(120) == [111, 114, 117, 120]
+    setting = dict.fromkeys(("0", "3", "6"), 0.3)
+    (row,) = train_copies(problem(perceptron(), fit), [setting], 5, form)
+    ends = [replace(fit, epochs=epochs, tail=1) for epochs in (37, 38, 39, 40)]
+    alone = [train_copies(problem(perceptron(), end), [setting], 5, form)[0] for end in ends]
+    wanted = torch.tensor([one["losses"] for one in alone], dtype=torch.float64).mean(0)
+    # four sums of double precision in another order
+    torch.testing.assert_close(torch.tensor(row["losses"], dtype=torch.float64), wanted, rtol=1e-14, atol=0)
+    assert row["training"] == pytest.approx(sum(one["training"] for one in alone) / 4, rel=1e-14)
+    assert row["step"] == 120
+    assert Fit(stop="best").tail_steps(120) == []
+
+
+def test_what_diverges_in_the_tail_stays_infinite():
+    record = copies._Record(1, 2, [1, 2, 3])
+    for step, value in ((1, 1.0), (2, math.inf), (3, 1.0)):
+        record.look(step, torch.tensor([[value, 1.0]]), torch.tensor([1.0]))
+    assert record.rows()[0]["losses"] is None
 
 
 def test_alone_and_together_are_the_same_bits():
@@ -250,19 +276,21 @@ def test_a_killed_run_resumes(tmp_path):
     assert numbers(found) == numbers(whole)
 
 
-def test_a_population_that_stopped_goes_on_where_it_was(tmp_path, monkeypatch):
-    options = {"fit": FIT, "scan": RATES, "progress": False}
+TAIL = Fit(epochs=20, batch_size=16, step_size=1e-2, stop="last", looks=1, tail=3)
+
+
+@pytest.mark.parametrize(("fit", "last"), [(FIT, 6), (TAIL, 59)], ids=["best", "amid the tail"])
+def test_a_population_that_stopped_goes_on_where_it_was(tmp_path, monkeypatch, fit, last):
+    options = {"fit": fit, "scan": RATES, "progress": False}
     whole = tune_rates(perceptron(), data(40, 1), data(30, 2), **options)
-    steps = []
     advance = copies._Population.advance
 
-    def counted(self, batch, fit):
-        steps.append(self.step)
-        if len(steps) == 13:
+    def stopped(self, batch, fit):
+        if self.step == last:
             raise KeyboardInterrupt
         advance(self, batch, fit)
 
-    monkeypatch.setattr(copies._Population, "advance", counted)
+    monkeypatch.setattr(copies._Population, "advance", stopped)
     with pytest.raises(KeyboardInterrupt):
         tune_rates(perceptron(), data(40, 1), data(30, 2), store=tmp_path, **options)
     monkeypatch.setattr(copies._Population, "advance", advance)

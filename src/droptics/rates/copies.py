@@ -259,7 +259,8 @@ class _Population:
         train, size = self.problem.train, fit.batch_size
         epoch_steps = train.steps(size)
         total = epoch_steps * fit.epochs
-        looks, record = set(fit.look_steps(total)), _Record(self.count, self.problem.validation.units, fit.stop)
+        looks = set(fit.look_steps(total))
+        record = _Record(self.count, self.problem.validation.units, fit.tail_steps(total))
         if checkpoint is not None:
             self._resume(checkpoint, record)
         if tick is not None and self.step:
@@ -315,22 +316,34 @@ def _dimension(value: Any) -> int | None:
 
 
 class _Record:
-    """What the looks of a population saw, and the losses at the best of them."""
+    """What the looks of a population saw, and the losses at the best of them, or their mean over a tail of steps."""
 
-    def __init__(self, copies: int, examples: int, stop: str) -> None:
-        self.stop = stop
+    def __init__(self, copies: int, examples: int, tail: Sequence[int]) -> None:
+        self.tail = tail
         self.best = torch.full((copies, examples), math.inf, dtype=torch.float64)
         self.steps = [0] * copies
         self.training = [math.inf] * copies
         self.looks: list[list[list[float]]] = [[] for _ in range(copies)]
 
     def look(self, step: int, losses: Tensor, training: Tensor) -> None:
-        """Keep what is better, or what is last."""
+        """Keep what is better, or the mean of what is in the tail."""
         losses = losses.cpu()
         for i, (mean, own) in enumerate(zip(losses.mean(1).tolist(), training.tolist(), strict=True)):
             self.looks[i].append([float(step), mean, own])
-            if self.stop == "last" or mean < float(self.best[i].mean()) or not self.steps[i]:
+            if step in self.tail:
+                self.steps[i] = step
+                self._add(i, self.tail.index(step), losses[i].double(), own)
+            elif not self.tail and (mean < float(self.best[i].mean()) or not self.steps[i]):
                 self.best[i], self.steps[i], self.training[i] = losses[i], step, own
+
+    def _add(self, i: int, before: int, losses: Tensor, own: float) -> None:
+        """Take a look into the means of so many before; written so that what diverged stays infinite."""
+        if not before:
+            self.best[i], self.training[i] = losses, own
+            return
+        whole = before + 1
+        self.best[i] = self.best[i] * (before / whole) + losses / whole
+        self.training[i] = self.training[i] * (before / whole) + own / whole
 
     def rows(self) -> list[dict[str, Any]]:
         """One per copy."""

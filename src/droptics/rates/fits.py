@@ -16,6 +16,7 @@ Tensors = dict[str, Tensor]
 # trains a copy of the module in place, or returns the trained module; called with (module, train, seed)
 FitFunction = Callable[[nn.Module, Any, int], nn.Module | None]
 _DECAYS, _FLOOR = (0.9, 0.999), 1e-8  # of Adam, as torch has them
+_TAIL = 0.1  # share of the run that counts as its end
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Fit:
         momentum: Of "sgd".
         stop: "best" compares copies at the look with the least validation loss (early stopping), "last" at the end.
         looks: How often along the run the validation loss is taken.
+        tail: With "last", how many looks in the last tenth of the run are averaged, example by example: a loss changes
+            from step to step by more than between two rates. 1 takes the last step alone.
     """
 
     epochs: Count = 20
@@ -41,6 +44,7 @@ class Fit:
     momentum: DropRate = 0.0
     stop: Literal["best", "last"] = "best"
     looks: Count = 10
+    tail: Count = 10
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -48,7 +52,13 @@ class Fit:
     def look_steps(self, steps: int) -> list[int]:
         """After which steps the validation loss is taken; the last one is among them."""
         looks = min(self.looks, steps)
-        return sorted({round(steps * i / looks) for i in range(1, looks + 1)})
+        return sorted({round(steps * i / looks) for i in range(1, looks + 1)} | set(self.tail_steps(steps)))
+
+    def tail_steps(self, steps: int) -> list[int]:
+        """Those of them whose losses are averaged; none where the best is taken."""
+        if self.stop == "best":
+            return []
+        return sorted({steps - int(_TAIL * steps * i / self.tail) for i in range(self.tail)})
 
     def update(self, weights: Tensors, slopes: Mapping[str, Tensor | None], moments: Tensors, step: int) -> Tensors:
         """New weights after step number `step` (from 1); `moments` is changed.
