@@ -84,17 +84,18 @@ def test_early_stopping_takes_the_best_step():
 class _Planted(Runner):
     """A runner whose losses are a known function of the rates, with noise that examples share between copies."""
 
-    slopes = (1.0, -0.5, 0.0)
+    slopes, product = (1.0, -0.5, 0.0), 0.0
 
     def run(self, settings, seeds, stage):
-        generator = torch.Generator().manual_seed(len(stage))
-        base = torch.rand(len(seeds), 300, generator=generator, dtype=torch.float64) + 1
+        examples, generator = torch.Generator().manual_seed(0), torch.Generator().manual_seed(len(stage))
+        base = torch.rand(len(seeds), 300, generator=examples, dtype=torch.float64) + 1
         found = []
         for setting in settings:
             odds = [math.log(rate / (1 - rate)) if rate else -4.0 for rate in setting.values()]
             center = math.log(0.2 / 0.8)
             bowl = sum((value - center) ** 2 for value in odds) / 3
             own = sum(slope * (value - center) for slope, value in zip(self.slopes, odds, strict=True))
+            own += self.product * (odds[0] - center) * (odds[1] - center)
             noise = 0.01 * torch.randn(len(seeds), 300, generator=generator, dtype=torch.float64)
             found.append(Trained(base + 0.1 * bowl + 0.05 * own + noise, (0.1,) * len(seeds), (5,) * len(seeds)))
             self.copies += len(seeds)
@@ -120,6 +121,20 @@ def test_a_split_moves_the_sites_whose_effect_is_clear(planted, monkeypatch):
     assert first.effect == pytest.approx(0.025, abs=4 * first.error)
     assert [point.stage for point in found.points] == ["scan"] * 6 + ["design"] * 4 + ["guard"] * 2
     assert found.cost.copies == 6 + 4 + 4
+
+
+def test_the_step_of_a_site_goes_by_its_own_curvature(planted, monkeypatch):
+    """Sites that stand in for one another bend the loss along the tied rate more than each does alone.
+
+    Second derivatives are 0.2 / 3 for each site and 0.05 for the product of two: slopes of 0.025 ask for 0.375. By the
+    curvature of the tied scan it would be 0.25. The third site stands at its best.
+    """
+    monkeypatch.setattr(planted, "slopes", (0.5, -0.5, 0.0))
+    monkeypatch.setattr(planted, "product", 1.0)
+    found = tune_rates(perceptron(), data(40, 1), data(30, 2), split="factorial", progress=False)
+    shifts = [math.log(rate / (1 - rate)) - math.log(0.2 / 0.8) for rate in found.rates.values()]
+    # errors: 0.01 / sqrt(300) for the mean of a copy, so 1.4 % of the slopes and 1 % of the curvature; product on 3
+    assert shifts[:2] == pytest.approx([-0.375, 0.375], rel=0.1)
 
 
 def test_a_split_that_does_not_pay_on_fresh_seeds_is_declined(planted, monkeypatch):

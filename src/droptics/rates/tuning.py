@@ -180,8 +180,8 @@ class _Answer:
         if why:
             self.split = Split(False, why)
             return
-        bend = _curvature(self.rates, [item.losses for item in self.trained], self.best)
-        self.split, self.chosen, self.effects, more = _divide(runner, group, rate, bend, seeds, fresh)
+        tied = self.trained[self.best].losses
+        self.split, self.chosen, self.effects, more = _divide(runner, group, rate, tied, seeds, fresh)
         self.points += more
 
     def divide_chain(self, chain: ChainScan, group: dict[str, str], split: bool) -> None:
@@ -418,11 +418,15 @@ def _divide(
     runner: Runner,
     group: dict[str, str],
     rate: float,
-    bend: float,
+    center: Tensor,
     seeds: Sequence[int],
     fresh: Sequence[int],
 ) -> tuple[Split, dict[str, float], dict[str, Effect], list[Point]]:
-    """A rate per group: effects from a two-level design, a step for the clear ones, a comparison with the tied rate."""
+    """A rate per group: effects from a two-level design, a step for the clear ones, a comparison with the tied rate.
+
+    `center` has the losses at the tied rate, on the same seeds. The mean loss of the design lies above theirs by half
+    the squared level times the sum of the groups' own second derivatives: in a balanced design products cancel.
+    """
     groups = list(dict.fromkeys(group.values()))
     signs = two_level(len(groups))
     levels = [dict(zip(groups, (_moved(rate, LEVEL * sign) for sign in row), strict=True)) for row in signs.tolist()]
@@ -437,6 +441,7 @@ def _divide(
     found = [Effect(effect.value / LEVEL, effect.error / LEVEL) for effect in effects(signs, means)]
     by_group = dict(zip(groups, found, strict=True))
     effect = {name: by_group[own] for name, own in group.items()}
+    bend = max(2 * float(means.mean() - center.mean()) / LEVEL**2, 0.0)
     own_rates = _shifted(by_group, group, rate, bend)
     if own_rates == tied:
         return Split(False, NOTHING_MOVES), tied, effect, points
