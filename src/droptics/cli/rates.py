@@ -31,7 +31,7 @@ def rates_command(
         Path | None,
         typer.Option("--state", help="Initial weights, a state dict (.safetensors, or .pt without code)."),
     ] = None,
-    scan: Annotated[str, typer.Option("--scan", help="Rates to try, with commas.")] = "0,0.1,0.2,0.3,0.45,0.6",
+    scan: Annotated[str, typer.Option("--scan", help="Rates to try, with commas.")] = "0,0.1,0.2,0.3,0.5,0.7",
     split: Annotated[bool, typer.Option("--split", help="A rate per site, where that pays on fresh seeds.")] = False,
     sites: Annotated[str | None, typer.Option("--sites", help="Sites to tune: names or patterns, with commas.")] = None,
     groups: Annotated[

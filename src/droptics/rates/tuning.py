@@ -36,7 +36,7 @@ from droptics.rates.result import Cost, Gap, Point, Rates, SiteRate, Split
 from droptics.rates.running import PopulationChoice, Runner, Setting, Trained
 from droptics.rates.verdicts import ERRORS, Verdict, alike, compare, judge, standard_error
 
-SCAN = (0.0, 0.1, 0.2, 0.3, 0.45, 0.6)
+SCAN = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7)  # the usual defaults are among them
 LEVEL = 0.7  # log-odds between the tied rate and the levels of the design
 LEAST_EXAMPLES = 8
 FEW = 4  # examples on which sites are read
