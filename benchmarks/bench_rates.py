@@ -1,7 +1,7 @@
 """Which rate: a scan of tied rates with common random numbers, and its split, against a search of 25 trials.
 
-    python benchmarks/bench_rates.py                          all tasks, data seeds 0 to 4
-    python benchmarks/bench_rates.py mnist --seeds 0 1 2      some tasks, some data seeds
+    python benchmarks/bench_rates.py                          all tasks, data seeds 5 to 9
+    python benchmarks/bench_rates.py mnist --seeds 5 6        some tasks, some data seeds
     python benchmarks/bench_rates.py --processes 16           so many parts at a time, each on one thread
     python benchmarks/bench_rates.py --minutes 8              no part is begun after so long
     python benchmarks/bench_rates.py --table                  the table of what has run
@@ -10,7 +10,7 @@ Every part of a task is one file in <results>/rates: a killed run goes on where 
 
 The protocol, written down before any of it ran. Five tasks (rates_tasks.py), five data seeds. Per task and data seed:
 
-- "tuned": `tune_rates` with six tied rates, one seed (6 trainings), then the factorial split with its guard.
+- "tuned": `tune_rates` with its six tied rates, one seed (6 trainings), then the factorial split with its guard.
 - "search": optuna's TPE over one rate per site, each between 0 and 0.7, 25 trials, each one training from a seed of its
   own, the same initial weights; the best trial by validation loss.
 - "retrained": all answers, the rates of the scan and the defaults (0.1, 0.5, and 0.2 at the first site with 0.5 behind)
@@ -22,8 +22,11 @@ Errors of differences between answers are over data seeds. Where the answer is "
 as better if its loss on the test data is lower by two standard errors of the paired difference, which counts examples
 and retrainings (`droptics.rates.verdicts.compare`).
 
-Settings of the tasks were chosen on data seed 99, so that networks overfit without dropout. Validation sets are larger
-than in the first record, of one data seed and two tasks.
+Settings of the tasks were chosen on data seed 99, so that networks overfit without dropout. An earlier form of
+`tune_rates` ran on data seeds 0 to 4 and missed two of these figures. What was changed for it was chosen on what those
+showed and on data seeds from 101 on: losses are averaged over the end of a run, the scan holds the usual defaults, and
+the split takes its curvature from its own design. Data seeds 5 to 9 were not looked at before. The search and the
+retrainings take the loss at the last step, as before.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +51,12 @@ from droptics.audits.criteria import guess_loss
 from droptics.rates import Fit, tune_rates
 from droptics.rates.copies import Problem, train_copies
 from droptics.rates.examples import Examples
+from droptics.rates.tuning import SCAN
 from droptics.rates.verdicts import compare
 from harness import RESULTS, write
 from rates_tasks import TASKS, Pair, Parts, Task
 
 TRIALS, RETRAININGS, HIGHEST = 25, 4, 0.7
-SCAN = (0.0, 0.1, 0.2, 0.3, 0.45, 0.6)
 CELLS = RESULTS / "rates"
 # parts from the longest to the shortest: seconds of one core, for the order in which they begin
 SECONDS = {
@@ -85,7 +89,6 @@ def scanned(task: Task, seed: int, train: Pair, held: Pair, device: torch.device
         network(task, seed).to(device),
         *(placed(train, device), placed(held, device)),
         fit=task.fit,
-        scan=SCAN,
         split=split,
         population="together",
         seed=seed,
@@ -130,8 +133,8 @@ PLENTY = Task(
 def problem(task: Task, seed: int, train: Pair, held: Pair, device: torch.device) -> Problem:
     examples, others = Examples.of(train, "train", device), Examples.of(held, "held", device)
     before = dict.fromkeys(task.sites, 0.5)
-    module = network(task, seed).to(device)
-    return Problem(module, examples, examples.some(50, 0), others, guess_loss(train[1]), task.fit, before)
+    module, fit = network(task, seed).to(device), replace(task.fit, tail=1)
+    return Problem(module, examples, examples.some(50, 0), others, guess_loss(train[1]), fit, before)
 
 
 def mean(row: dict[str, Any]) -> float:
@@ -158,7 +161,7 @@ def searched(task: Task, seed: int, device: torch.device) -> dict[str, Any]:
 def answers(name: str, seed: int) -> dict[str, dict[str, float]]:
     """All answers to be retrained."""
     task, ours = TASKS[name], read(f"{name}-{seed}-tuned")
-    found = {f"tied {rate:g}": dict.fromkeys(task.sites, rate) for rate in (*SCAN, 0.5)}
+    found = {f"tied {rate:g}": dict.fromkeys(task.sites, rate) for rate in SCAN}
     found["0.2 input, 0.5 hidden"] = {site: 0.5 if i else 0.2 for i, site in enumerate(task.sites)}
     found["tune_rates, tied"] = dict.fromkeys(task.sites, ours["best"])
     found["tune_rates, split"] = dict(ours["rates"])
@@ -238,8 +241,9 @@ def run(part: str) -> str:
 
 
 def length(part: str) -> int:
+    """Seconds of one core, about; controls come last."""
     name, _, kind = part.split("-")
-    return SECONDS.get(kind, {}).get(name, 15)
+    return SECONDS.get(kind, {}).get(name, 0)
 
 
 def needed(part: str) -> list[str]:
@@ -390,7 +394,7 @@ def controls() -> dict[str, dict[str, int]]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(TASKS)}; all by default")
-    parser.add_argument("--seeds", nargs="*", type=int, default=list(range(5)))
+    parser.add_argument("--seeds", nargs="*", type=int, default=list(range(5, 10)))
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--table", action="store_true", help="only the table of what has run")

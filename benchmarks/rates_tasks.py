@@ -172,7 +172,6 @@ TASKS = {
         convolutional,
         ("3", "8", "11"),
         Fit(epochs=40, batch_size=50, step_size=3e-3, stop="last", looks=1),
-        gpu=True,
     ),
     "movielens": Task(
         ratings,
