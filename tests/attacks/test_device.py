@@ -8,11 +8,13 @@ Its loop without questions is run here on the CPU; its kernel in Triton's interp
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 import torch
 from attack_methods import METHODS
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from droptics.attacks import (
     CrossEntropy,
@@ -36,6 +38,8 @@ from droptics.attacks.losses import value_and_slope
 from droptics.data import Sample
 from droptics.gpu.graphs import captured
 from droptics.gpu.triton import missing
+
+search_module = sys.modules["droptics.attacks.search"]  # the package has a function of this name
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 PLACE = "cuda" if torch.cuda.is_available() and not INTERPRETED else "cpu"
@@ -99,6 +103,35 @@ def test_all_classes_at_once_come_in_the_order_of_one_by_one(
     order = ascent._order_of_all(tape, outputs, labels[:, None], aims, threat)
     right = net(points).argmax(1) == labels  # elsewhere distances are negative or infinite
     assert torch.equal(aims.gather(-1, order)[right], one_by_one[right])
+
+
+class Operations(TorchDispatchMode):
+    """What torch is asked to do, without what only looks at the same numbers in another shape."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, function, types, given=(), named=None):  # type: ignore[no-untyped-def]
+        if not function.is_view and not str(function).startswith(("aten.empty", "aten._unsafe_view", "aten.detach")):
+            self.names.append(str(function))
+        return function(*given, **(named or {}))
+
+
+@pytest.mark.filterwarnings("ignore::droptics.attacks.WeakAttackWarning")
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_few_operations_surround_the_kernel(norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU each is a launch that costs the host more than the device; there were 93."""
+    monkeypatch.setattr(launches, "runs_on", lambda place: True)
+    monkeypatch.setattr(launches, "compiled", lambda: [{(4,): lambda *given, **named: None}])
+    monkeypatch.setattr(search_module, "Ascent", DeviceAscent)
+    net, points, labels = problem(3, 60, dtype=torch.float32)
+    data, threat, method = Sample(points, labels), Threat(norm, 0.1, (0, 1)), Pgd(steps=40, step=0.01)
+    attack(net, data, threat, method)
+    with Operations() as seen:
+        attack(net, data, threat, method)
+    turned = 2  # the layers are turned on the CPU alone
+    assert len(seen.names) - turned <= 70, seen.names
 
 
 @needs_gpu

@@ -120,8 +120,7 @@ class Ascent:
         self.generator = generator
         self.best = region.inputs.clone(memory_format=torch.contiguous_format)
         self.value = region.inputs.new_full((len(targets),), -torch.inf)
-        self.fooled = torch.zeros(len(targets), dtype=torch.bool, device=targets.device)
-        self.stuck = self.fooled.clone()
+        self.fooled, self.stuck = torch.zeros(2, len(targets), dtype=torch.bool, device=targets.device)
         self.counts: list[Tensor] = []  # of the fooled examples, after each step
         self.gradients: int | Tensor = 0
 

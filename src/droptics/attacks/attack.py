@@ -13,9 +13,9 @@ from torch import Tensor
 from droptics.arguments import Count, Probability, Whole, check_arguments
 from droptics.attacks.ascent import Trail, rates_of
 from droptics.attacks.gradients import Differentiable, Function, PlainMlp, differentiable
-from droptics.attacks.losses import check_problem, label_range, mistaken, values
+from droptics.attacks.losses import check_problem, label_range, mistaken, unfinite, values
 from droptics.attacks.methods import Fab, LinearExact, Method
-from droptics.attacks.search import joined, search
+from droptics.attacks.search import joined, search, textbook
 from droptics.attacks.threat import Region, Threat
 from droptics.data import Sample
 from droptics.errors import CertificateError
@@ -113,14 +113,15 @@ def attack(
     inputs, targets = data.inputs.detach(), data.targets
     trails: list[Trail] = []
     with evaluating(model), torch.inference_mode(False):
-        tape = differentiable(model)
+        tape = differentiable(model, faithful=textbook(method))
+        searched = model if isinstance(method, LinearExact) else tape
         scores = tape.scores
         unsteady = _changes(tape, inputs[: min(64, batch)])
         if generator is None and getattr(method, "seed", None) is not None:
             generator = torch.Generator(inputs.device).manual_seed(method.seed)  # type: ignore[union-attr]
         for begin in range(0, len(data), batch):
             part = slice(begin, begin + batch)
-            trails.append(search(model, inputs[part], targets[part], threat, method, generator, ends))
+            trails.append(search(searched, inputs[part], targets[part], threat, method, generator, ends))
         trail = joined(trails)
         points = trail.inputs
         clean = _in_batches(scores, inputs, batch) if trail.clean is None else trail.clean
@@ -128,21 +129,23 @@ def attack(
     loss = _loss_of(method, clean)
     check_problem(loss, clean, targets, ends)
     distances = threat.distance(points, inputs)
-    success, right = mistaken(outputs, targets), ~mistaken(clean, targets)
-    held = ~success
+    wrong = mistaken(torch.stack((outputs, clean)), targets)
+    success = wrong[0]
+    held, right = ~wrong
     losses, margin = values(loss, outputs, targets)
     rounding = 100 * torch.finfo(outputs.dtype).eps * outputs.abs().amax(-1)
-    counts = (
-        (~torch.isfinite(clean)).sum(),
-        (~Region(threat, inputs, None, None).contains(points, distances)).sum(),
-        unsteady,
-        (trail.fooled & held & (margin > rounding)).sum(),
-        right.sum(),
-        (trail.stuck & right & held).sum(),
+    seen = (
+        unfinite(clean),
+        ~Region(threat, inputs).contains(points, distances),
+        trail.fooled & held & (margin > rounding),
+        right,
+        trail.stuck & right & held,
     )
     # All questions at once: on a GPU each answer waits for everything that was asked before.
-    asked = torch.cat([torch.stack(counts), trail.tally.to(inputs.device, torch.int64, non_blocking=True)]).tolist()
-    doubts = _verdict(asked[: len(counts)], rates_of(asked[len(counts) :], len(data)), len(data), threat)
+    tally = trail.tally.to(inputs.device, torch.int64, non_blocking=True)
+    unsteady, *asked = torch.cat([unsteady, torch.stack(seen).sum(1), tally]).tolist()
+    rates = rates_of(asked[len(seen) :], len(data))
+    doubts = _verdict(unsteady, asked[: len(seen)], rates, len(data), threat)
     for doubt in doubts:
         python_warnings.warn(doubt, WeakAttackWarning, stacklevel=2)
     return Attack(
@@ -155,7 +158,7 @@ def attack(
         threat=threat,
         method=method,
         warnings=tuple(doubts),
-        rates=tuple(rates_of(asked[len(counts) :], len(data))),
+        rates=tuple(rates),
         gradients=asked[-1],
         queries=trail.queries,
     )
@@ -216,7 +219,8 @@ def check_data(data: Sample, threat: Threat) -> tuple[float, float] | None:
         raise ValueError("data must not have weights: an attack counts every example once")
     asked = [] if threat.box is None else list(data.inputs.aminmax())
     asked += label_range(data.targets) or ()
-    ends = torch.stack([end.double() for end in asked]).tolist() if asked else []
+    small = data.inputs.dtype in (torch.float16, torch.bfloat16)  # labels would be rounded to these
+    ends = torch.stack([end.double() for end in asked] if small else asked).tolist() if asked else []
     if threat.box is not None:
         low, high = ends[:2]
         if low < threat.box[0] or high > threat.box[1]:
@@ -235,22 +239,23 @@ def _loss_of(method: Method, outputs: Tensor) -> Loss:
 
 
 def _in_batches(scores: Function, inputs: Tensor, batch: int) -> Tensor:
-    return torch.cat([scores(inputs[i : i + batch]).detach() for i in range(0, len(inputs), batch)])
+    parts = [scores(inputs[i : i + batch]).detach() for i in range(0, len(inputs), batch)]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _changes(tape: Differentiable, inputs: Tensor) -> Tensor:
     """How many outputs differ between two evaluations of the same inputs by more than rounding."""
     if isinstance(tape, PlainMlp):
-        return torch.zeros((), dtype=torch.int64, device=inputs.device)
+        return torch.zeros(1, dtype=torch.int64, device=inputs.device)
     first, second = tape.scores(inputs).detach(), tape.scores(inputs).detach()
     tolerance = 100 * torch.finfo(first.dtype).eps * first.abs().amax().nan_to_num()
-    return (~((first - second).abs() <= tolerance)).sum()
+    return (~((first - second).abs() <= tolerance)).sum().view(1)
 
 
-def _verdict(counts: list[int], rates: list[float], total: int, threat: Threat) -> list[str]:
+def _verdict(unsteady: int, counts: list[int], rates: list[float], total: int, threat: Threat) -> list[str]:
     """Raise if the result is not sound; reasons to think that the attack is weaker than it looks."""
-    unfinite, outside, unsteady, lost, attacked, blocked = counts
-    if unfinite:
+    odd, outside, lost, attacked, blocked = counts
+    if odd:
         raise ValueError("model returns NaN or infinity on the unperturbed inputs; there is nothing to attack")
     if outside:
         raise CertificateError(f"{outside} perturbed inputs lie outside the threat or are not finite")

@@ -65,8 +65,11 @@ class DeviceAscent(Ascent):
         now.best = self._best_of(now)
         now.points = now.points.clone(memory_format=torch.contiguous_format)
         counts, gradients = launches.climb(now, layers, self.sizes, kind, self.leaves, order)
-        self.counts.append(counts.cumsum(0) + before)
-        self.gradients = self.gradients + gradients
+        sums = counts.cumsum(0)
+        self.counts.append(sums if isinstance(before, int) and before == 0 else sums + before)
+        self.gradients = (
+            gradients if isinstance(self.gradients, int) and self.gradients == 0 else self.gradients + gradients
+        )
         self._store(now)
         self._note_stuck(now)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -92,7 +93,7 @@ def climb(
     targets, flags = now.targets.long(), fooled.view(torch.uint8)
     inputs, aims_or_any = region.inputs.contiguous(), targets if aims is None else aims.contiguous()
     counts = torch.zeros(len(sizes) + 2, dtype=torch.int64, device=device)
-    there = torch.tensor(sizes, dtype=torch.float32).to(device, non_blocking=True)
+    there = _there(tuple(sizes), device)
     stretches = [(0, len(sizes))]
     if order is not None and leaves:
         ends = [end for end in STRETCHES if end < len(sizes)]
@@ -111,6 +112,12 @@ def climb(
             num_warps=shape.warps, num_stages=shape.stages,
         )  # fmt: skip
     return counts[:-1], counts[-1]
+
+
+@lru_cache(64)
+def _there(sizes: tuple[float, ...], device: torch.device) -> Tensor:
+    """The sizes of the steps on the device, which those of the last attacks have not left: a copy stalls the host."""
+    return torch.tensor(sizes, dtype=torch.float32).to(device)
 
 
 class Stepper:

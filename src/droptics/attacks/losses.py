@@ -189,8 +189,12 @@ def mistaken(outputs: Tensor, targets: Tensor) -> Tensor:
     """
     if outputs.shape[-1] == 1:
         return ~(outputs.squeeze(-1) * targets.reshape(-1) > 0)
-    # Zero times what is not finite is no number, and differs from zero.
-    return (outputs.argmax(-1) != targets) | ((outputs * 0).sum(-1) != 0)
+    return (outputs.argmax(-1) != targets) | unfinite(outputs)
+
+
+def unfinite(outputs: Tensor) -> Tensor:
+    """Which rows hold an infinity or what is no number: zero times it is no number, and differs from zero."""
+    return (outputs * 0).sum(-1) != 0
 
 
 def beaten(outputs: Tensor, targets: Tensor) -> Tensor:

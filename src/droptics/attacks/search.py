@@ -50,7 +50,7 @@ def perturb(
 
 
 def search(  # parameters: a batch, and what its caller knows of it already
-    model: Model | Function,
+    model: Model | Function | Differentiable,
     inputs: Tensor,
     targets: Tensor,
     threat: Threat,
@@ -58,16 +58,19 @@ def search(  # parameters: a batch, and what its caller knows of it already
     generator: torch.Generator | None = None,
     ends: tuple[float, float] | None = None,
 ) -> Trail:
-    """Run a method on a batch; `ends` are the smallest and the largest label where the caller knows them."""
+    """Run a method on a batch; `ends` are the smallest and the largest label where the caller knows them.
+
+    The model of a closed form must be the model itself; others may come as what differentiates them.
+    """
     centers = inputs.detach()
-    nothing = torch.zeros(centers.shape[0], dtype=torch.bool, device=centers.device)
-    if centers.shape[0] == 0:
-        return Trail(centers.clone(), nothing, nothing, torch.zeros(1))
-    if isinstance(method, LinearExact):
-        points = linear_attack(model, centers, targets, threat)
+    if centers.shape[0] == 0 or isinstance(method, LinearExact):
+        points = centers.clone()
+        if len(centers):
+            assert not isinstance(model, Differentiable)
+            points = linear_attack(model, centers, targets, threat)
+        nothing = torch.zeros(len(points), dtype=torch.bool, device=points.device)
         return Trail(points, nothing, nothing, torch.full((1,), len(points), device=points.device))
-    # The textbook methods are compared with other libraries image by image: no rounding of our own.
-    tape = differentiable(model, faithful=isinstance(method, (Fgsm, Bim)))
+    tape = model if isinstance(model, Differentiable) else differentiable(model, faithful=textbook(method))
     region = threat.around(centers)
     match method:
         case Fgsm():
@@ -78,6 +81,11 @@ def search(  # parameters: a batch, and what its caller knows of it already
         case Pgd() | Apgd() | Fab() | Square():
             return _in_blocks(tape, region, targets, method, generator, ends)
     raise ValueError(f"method must be Fgsm, Bim, Pgd, Apgd, Fab, Square or LinearExact, got {type(method).__name__}")
+
+
+def textbook(method: Method) -> bool:
+    """Whether a method is compared with other libraries image by image, so that its rounding must be the module's."""
+    return isinstance(method, (Fgsm, Bim))
 
 
 def _walk(

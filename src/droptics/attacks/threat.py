@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -64,12 +65,7 @@ class Threat:
 
     def around(self, inputs: Tensor) -> Region:
         """The reachable set around each of the inputs (n, ...)."""
-        if self.norm == "linf":
-            lower, upper = inputs - self.radius, inputs + self.radius
-            if self.box is not None:
-                lower, upper = lower.clamp_min_(self.box[0]), upper.clamp_max_(self.box[1])
-            return Region(self, inputs, lower, upper)
-        return Region(self, inputs, None, None)
+        return Region(self, inputs)
 
     def project(self, points: Tensor, inputs: Tensor) -> Tensor:
         """Nearest reachable point in Euclidean distance; exact, also where ball and box both bind."""
@@ -124,24 +120,31 @@ class Threat:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """The reachable set around each of a batch of inputs; `lower` and `upper` are its box when it is one (linf)."""
+    """The reachable set around each of a batch of inputs."""
 
     threat: Threat
     inputs: Tensor
-    lower: Tensor | None
-    upper: Tensor | None
+
+    @cached_property
+    def bounds(self) -> tuple[Tensor, Tensor] | None:
+        """Smallest and largest reachable values where the set is a box (linf), computed when they are asked for."""
+        if self.threat.norm != "linf":
+            return None
+        lower, upper = self.inputs - self.threat.radius, self.inputs + self.threat.radius
+        if self.threat.box is not None:
+            lower, upper = lower.clamp_min_(self.threat.box[0]), upper.clamp_max_(self.threat.box[1])
+        return lower, upper
 
     def select(self, rows: Tensor) -> Region:
         """The regions of some of the inputs."""
-        inputs = self.inputs.index_select(0, rows)
-        if self.lower is None or self.upper is None:
-            return Region(self.threat, inputs, None, None)
-        return Region(self.threat, inputs, self.lower.index_select(0, rows), self.upper.index_select(0, rows))
+        found = Region(self.threat, self.inputs.index_select(0, rows))
+        if self.bounds is not None:  # taking rows out is cheaper than computing them again
+            found.__dict__["bounds"] = tuple(part.index_select(0, rows) for part in self.bounds)
+        return found
 
     def slice(self, begin: int, end: int) -> Region:
         """The regions of neighboring inputs, without a copy."""
-        lower, upper = (None if part is None else part[begin:end] for part in (self.lower, self.upper))
-        return Region(self.threat, self.inputs[begin:end], lower, upper)
+        return Region(self.threat, self.inputs[begin:end])
 
     def retract(self, points: Tensor) -> Tensor:
         """Some reachable point near each point: projection onto the ball, then onto the box.
@@ -153,8 +156,8 @@ class Region:
 
     def retract_(self, points: Tensor) -> Tensor:
         """The same, written over the points."""
-        if self.lower is not None and self.upper is not None:
-            return torch.clamp(points, self.lower, self.upper, out=points)
+        if self.bounds is not None:
+            return torch.clamp(points, *self.bounds, out=points)
         moves = points.sub_(self.inputs).flatten(1)
         radius = self.threat.radius
         if self.threat.norm == "l2":
@@ -172,8 +175,8 @@ class Region:
         for l1, where cap is the room left in the direction of d and t <= 1 or s >= 0 is the single number that puts
         the result on the sphere. Cost O(d) per pass and a few passes for l2, one sort for l1.
         """
-        if self.lower is not None:
-            return torch.clamp(points, self.lower, self.upper)
+        if self.bounds is not None:
+            return torch.clamp(points, *self.bounds)
         if self.threat.box is None:
             return self.retract(points)
         moves = (points - self.inputs).flatten(1)
@@ -215,7 +218,7 @@ class Region:
         """
         flat = gradients.flatten(1) * rise.sign()[:, None]
         size, wanted = flat.abs(), rise.abs()[:, None]
-        room = Region(self.threat, points, None, None)._room(flat).masked_fill(flat == 0, 0.0)
+        room = Region(self.threat, points)._room(flat).masked_fill(flat == 0, 0.0)
         if self.threat.norm == "l1":
             order = size.argsort(dim=1, descending=True, stable=True)
             steep, space = size.gather(1, order), room.gather(1, order)
@@ -267,7 +270,7 @@ class Region:
         distances = self.threat.distance(points, self.inputs) if distances is None else distances
         inside = distances <= limit
         if self.threat.box is not None and flat.shape[1]:
-            low, high = points.flatten(1).amin(1), points.flatten(1).amax(1)
+            low, high = points.flatten(1).aminmax(dim=1)
             inside &= (low >= self.threat.box[0]) & (high <= self.threat.box[1])
         return inside
 
