@@ -20,7 +20,7 @@ import statistics
 import sys
 from collections.abc import Callable
 
-from harness import Row, absent, clock, merge, report  # first: it sets the number of threads
+from harness import Row, absent, interleaved, merge, report  # first: it sets the number of threads
 
 import numpy as np  # isort: skip
 import torch
@@ -107,17 +107,6 @@ def toolbox(net: nn.Module, norm: str) -> Callable[[Tensor, Tensor], Tensor]:
 
 def accuracy(net: nn.Module, images: Tensor, labels: Tensor) -> float:
     return float((net(images).argmax(1) == labels).double().mean())
-
-
-def interleaved(calls: dict[str, Callable[[], object]], repeats: int, device: str) -> dict[str, list[float]]:
-    """Seconds of every call in every repeat, in turns; all have been called before."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(repeats):
-        for name, call in calls.items():
-            begin = clock(device)
-            call()
-            found[name].append(max(clock(device) - begin, 1e-9))
-    return found
 
 
 def race(name: str, net: nn.Module, inputs: Tensor, labels: Tensor, repeats: int) -> list[Row]:

@@ -23,7 +23,7 @@ import statistics
 from dataclasses import replace
 from pathlib import Path
 
-from harness import RESULTS, Row, absent, clock, merge, seconds_of  # first: it sets the number of threads
+from harness import RESULTS, Row, absent, clock, interleaved, merge  # first: it sets the number of threads
 
 import torch  # isort: skip
 from torch import Tensor, nn
@@ -100,7 +100,8 @@ def trained(label: str, device: str, folder: Path) -> nn.Module:
     inputs, labels = images(name, "train", device)
     optimizer = torch.optim.Adam(net.parameters(), 1e-3)
     threat = Threat("linf", radii["linf"], (0, 1))
-    method = Pgd(steps=7, step=threat.radius / 4, start="random", stop="never")
+    draws = torch.Generator(device).manual_seed(0)
+    method = Pgd(steps=5 if color else 7, step=threat.radius / 4, start="random", stop="never")
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, epochs * -(-len(inputs) // 250))
     for _ in range(epochs):
         for rows in torch.randperm(len(inputs)).to(device).split(250):
@@ -109,13 +110,15 @@ def trained(label: str, device: str, folder: Path) -> nn.Module:
                 mirrored = (torch.rand(len(rows), 1, 1, 1) < 0.5).to(device)
                 points = torch.where(mirrored, points.flip(3), points)
             if how == "hardened":
-                points = perturb(outputs if color else net, points, labels[rows], threat, method)
+                points = perturb(outputs if color else net, points, labels[rows], threat, method, draws)
             optimizer.zero_grad()
             nn.functional.cross_entropy(outputs(points), labels[rows]).backward()
             optimizer.step()
             schedule.step()
     folder.mkdir(parents=True, exist_ok=True)
-    torch.save(net.state_dict(), file)
+    partial = file.with_suffix(".tmp")
+    torch.save(net.state_dict(), partial)
+    partial.replace(file)
     return net.eval().requires_grad_(False)
 
 
@@ -197,18 +200,28 @@ def pieces(name: str, net: nn.Module, data: Sample, threat: Threat, device: str)
 
 
 def pgd(name: str, net: nn.Module, data: Sample, threat: Threat, device: str) -> list[Row]:
+    """40 steps of equal size from the input, in turns; ours with its verification."""
     import torchattacks
 
     step = threat.radius / 10
     kind = {"linf": torchattacks.PGD, "l2": torchattacks.PGDL2}[threat.norm]
     rival = kind(net, eps=threat.radius, alpha=step, steps=40, random_start=False)
     method = Pgd(steps=40, step=step)
-    mine = seconds_of(lambda: attack(net, data, threat, method, batch=len(data)), device)
-    other = seconds_of(lambda: rival(data.inputs, data.targets), device)
-    left = float(attack(net, data, threat, method, batch=len(data)).robust_accuracy())
-    said = f"robust {left:.3f} and {survivors(net, rival(data.inputs, data.targets), data):.3f}"
-    ours, theirs = statistics.median(mine), statistics.median(other)
-    return [Row(f"{name}, PGD-40, batch {len(data)}", ours, theirs, theirs / ours, said)]
+    calls = {
+        "ours": lambda: attack(net, data, threat, method, batch=len(data)).inputs,
+        "theirs": lambda: rival(data.inputs, data.targets),
+    }
+    rows = []
+    for precision in ("ieee", "tf32") if device == "cuda" and "-mlp-" in name else ("ieee",):
+        torch.backends.cuda.matmul.fp32_precision = precision
+        left = [survivors(net, call(), data) for call in calls.values()]
+        times = interleaved(calls, 9, device)
+        torch.backends.cuda.matmul.fp32_precision = "ieee"
+        ratio = statistics.median(b / a for a, b in zip(times["ours"], times["theirs"], strict=True))
+        ours, theirs = (statistics.median(part) for part in times.values())
+        title = f"{name}, PGD-40, batch {len(data)}" + (", TF32 products on both sides" if precision == "tf32" else "")
+        rows.append(Row(title, ours, theirs, ratio, f"robust {left[0]:.3f} and {left[1]:.3f}"))
+    return rows
 
 
 def order(name: str, net: nn.Module, data: Sample, threat: Threat, device: str) -> list[Row]:
@@ -261,7 +274,7 @@ def main() -> None:
         inputs, labels = (part[: options.count] for part in images(name, "test", device))
         for norm in options.norms or (["l1"] if options.question == "order" else ["linf", "l2"]):
             radius = SETS[name][1][norm]
-            title = f"{label}, {norm} {radius:.3g}"
+            title = f"{label}, {norm} {radius:.3g}" + (f", {len(labels)} images" if len(labels) != 1000 else "")
             if any(workload.startswith(f"{title}, ") or workload == title for workload in recorded(file)):
                 continue
             try:
@@ -270,7 +283,7 @@ def main() -> None:
                 )
             except ImportError:
                 rows = [absent(title, "torchattacks")]
-            merge(file, rows)
+            merge(file, rows, device)
 
 
 if __name__ == "__main__":

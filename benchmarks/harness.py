@@ -130,6 +130,19 @@ def clock(device: object = "cpu") -> float:
     return time.perf_counter()
 
 
+def interleaved(
+    calls: Mapping[str, Callable[[], object]], repeats: int, device: object = "cpu"
+) -> dict[str, list[float]]:
+    """Seconds of every call in every repeat, in turns; all have been called before."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            begin = clock(device)
+            call()
+            found[name].append(max(clock(device) - begin, 1e-9))
+    return found
+
+
 def seconds_of(call: Callable[[], object], device: object = "cpu", repeats: int = 5) -> list[float]:
     """Seconds of each repeat, after one call to warm up."""
     call()
@@ -144,22 +157,25 @@ def seconds_of(call: Callable[[], object], device: object = "cpu", repeats: int 
 def report(name: str, rows: list[Row], device: object = "cpu") -> Path:
     """Print the table and write it with hardware and versions to results/<name>.json."""
     show(rows)
-    where: dict[str, object] = {}
-    if str(device).startswith("cuda"):
-        import torch  # noqa: PLC0415 - the number of threads must be set before it loads
-
-        where["device"] = torch.cuda.get_device_name()
-    return write(name, {**where, "rows": [asdict(row) for row in rows]})
+    return write(name, {**_where(device), "rows": [asdict(row) for row in rows]})
 
 
-def merge(name: str, rows: list[Row]) -> Path:
+def _where(device: object) -> dict[str, object]:
+    if not str(device).startswith("cuda"):
+        return {}
+    import torch  # noqa: PLC0415 - the number of threads must be set before it loads
+
+    return {"device": torch.cuda.get_device_name()}
+
+
+def merge(name: str, rows: list[Row], device: object = "cpu") -> Path:
     """Like `report`, for a part of the table: rows of the same workload are replaced, the others stay."""
     show(rows)
     file = RESULTS / f"{name}.json"
     recorded = json.loads(file.read_text())["rows"] if file.exists() else []
     fresh = {row.workload for row in rows}
     kept = [row for row in recorded if row["workload"] not in fresh]
-    return write(name, {"rows": kept + [asdict(row) for row in rows]})
+    return write(name, {**_where(device), "rows": kept + [asdict(row) for row in rows]})
 
 
 def show(rows: list[Row]) -> None:
