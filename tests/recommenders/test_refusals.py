@@ -25,7 +25,7 @@ def test_fitted_models_know_it_and_need_their_ratings(ratings, tmp_path):
         model.evaluate((np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)))
     model.save(tmp_path / "model.safetensors", seen=False)
     again = DropoutCompletion.load(tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match="saved without its ratings"):
+    with pytest.raises(ValueError, match="has no ratings"):
         again.entries()
     assert len(model.entries().values) == len(ratings[2])
 

@@ -440,20 +440,6 @@ def test_diagnosis_against_dense_formulas(planted, smoothing):
         diagnose(model, confidence=1.0)
 
 
-@pytest.mark.slow
-def test_a_dask_cluster_gives_the_same_model(planted):
-    distributed = pytest.importorskip("distributed", reason="dask is optional")
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
-    here = DropoutCompletion(4, 0.5, threads=1).fit(planted)
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as client:
-        there = DropoutCompletion(4, 0.5, engine=client).fit(planted)
-        named = DropoutCompletion(4, 0.5, engine=cluster.scheduler_address, sweeps=2).fit(planted)
-    assert np.array_equal(there.user_factors_, here.user_factors_)
-    assert np.array_equal(there.item_factors_, here.item_factors_)
-    assert there.objective_ == pytest.approx(here.objective_, rel=1e-12)
-    assert named.history_[1].objective == pytest.approx(here.history_[1].objective, rel=1e-12)
-
-
 def test_a_cluster_without_dask_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(ValueError, match=r"droptics\[dask\]"):

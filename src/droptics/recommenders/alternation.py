@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from droptics.arrays import Array
-from droptics.recommenders.ratings import Compressed, Observations
+from droptics.recommenders.ratings import Compressed
 
 _LANES = 8
 
@@ -119,13 +119,13 @@ class Effort:
 
 def alternate(
     engine: Sweeper,
-    data: Observations,
+    data: Any,
     factors: tuple[Array, Array],
     strengths: Strengths,
     effort: Effort,
     watch: Callable[[Sweep], None] | None = None,
 ) -> tuple[tuple[Array, Array], list[Sweep]]:
-    """Alternate between users and items; returns the factors and one line per sweep.
+    """Alternate between users and items of `Observations` (or `Partitions`); returns factors and one line per sweep.
 
     F never increases (up to rounding): each half-sweep minimizes it exactly, or decreases it by conjugate gradients
     from where it stands. Stops early when a sweep lowers the objective by less than `effort.tolerance` times its value.

@@ -18,9 +18,10 @@ from droptics.arrays import Array
 from droptics.data import Entries
 from droptics.models import Factorization
 from droptics.recommenders import saving
-from droptics.recommenders.alternation import Effort, Strengths, Sweep, alternate
+from droptics.recommenders.alternation import Effort, Strengths, Sweep, Sweeper, alternate
 from droptics.recommenders.answers import UnboundedPredictions
 from droptics.recommenders.folding import fold_in
+from droptics.recommenders.partitioned import Cluster, Partitions
 from droptics.recommenders.progress import follow
 from droptics.recommenders.rating_model import RatingModel, pair_columns
 from droptics.recommenders.ratings import Compressed, Observations, Source, observations, triple
@@ -41,28 +42,43 @@ class Completion(RatingModel):
     history_: list[Sweep]
 
     @abc.abstractmethod
-    def _strengths(self, data: Observations) -> Strengths:
+    def _strengths(self, data: Observations | Partitions) -> Strengths:
         """How strongly each part of the objective counts on this data."""
 
     def fit(self, ratings: Source, y: Any = None) -> Completion:
         """Fit to ratings: Entries, Ratings, a scipy sparse matrix, a three-column table, three arrays or a path.
 
         With `y`, `ratings` holds the (user, item) pairs as two columns and `y` the values. Files (CSV, MovieLens'
-        formats, Parquet) are read in chunks; ratings that need more than `memory` bytes stay on disk.
+        formats, Parquet, a folder of Parquet files) are read in chunks; ratings that need more than `memory` bytes stay
+        on disk. With an `engine`, its workers read them, each user's ratings in one file, and the ratings stay there.
         """
         self._check()
         source = ratings if y is None else (*pair_columns(ratings), y)
         mean = None if getattr(self, "center", True) else 0.0
-        return self.fit_observations(observations(source, np.dtype(self.dtype).type, self.memory, mean))
+        dtype = np.dtype(self.dtype).type
+        engine = sweeper_for(self.engine, self.device, self.threads, self.memory)
+        try:
+            if isinstance(engine, Cluster) and isinstance(source, (str, os.PathLike)):
+                return self._fit(engine.read(source, dtype, mean), engine)
+            return self._fit(observations(source, dtype, self.memory, mean), engine)
+        finally:
+            engine.close()
 
     def fit_observations(self, data: Observations) -> Completion:
         """Fit to ratings that were read before, so that several fits share one reading."""
         self._check()
+        engine = sweeper_for(self.engine, self.device, self.threads, self.memory)
+        try:
+            return self._fit(data, engine)
+        finally:
+            engine.close()
+
+    def _fit(self, data: Observations | Partitions, engine: Sweeper) -> Completion:
         strengths = self._strengths(data)
         start = self._start(data, strengths)
         watch, close = follow(self.progress, self.sweeps)
         try:
-            factors, history = self._minimize(data, start, strengths.scaled(data.scale), watch)
+            factors, history = self._minimize(engine, data, start, strengths.scaled(data.scale), watch)
         finally:
             close()
         self._keep(factors, history, data, strengths)
@@ -71,23 +87,21 @@ class Completion(RatingModel):
 
     def _minimize(
         self,
-        data: Observations,
+        engine: Sweeper,
+        data: Observations | Partitions,
         start: tuple[Array, Array],
         strengths: Strengths,
         watch: Callable[[Sweep], None],
     ) -> tuple[tuple[Array, Array], list[Sweep]]:
-        engine = sweeper_for(self.engine, self.device, self.threads, self.memory)
-        try:
-            effort = Effort(self.sweeps, self.cg_steps or 0, self.tolerance)
-            return alternate(engine, data, start, strengths, effort, watch)
-        finally:
-            engine.close()
+        if isinstance(engine, Cluster) and isinstance(data, Observations):
+            data = engine.send(data)
+        return alternate(engine, data, start, strengths, Effort(self.sweeps, self.cg_steps or 0, self.tolerance), watch)
 
     def _check(self) -> None:
         check_parameters(self)
         self._check_clip()
 
-    def _start(self, data: Observations, strengths: Strengths) -> tuple[Array, Array]:
+    def _start(self, data: Observations | Partitions, strengths: Strengths) -> tuple[Array, Array]:
         """Normal item factors and zero users (the first half-sweep sets them), or the last fit's where ids are known.
 
         Starting the users at zero makes the result independent of the initial scale of the items.
@@ -109,17 +123,18 @@ class Completion(RatingModel):
         return left, right
 
     def _keep(
-        self, factors: tuple[Array, Array], history: list[Sweep], data: Observations, strengths: Strengths
+        self, factors: tuple[Array, Array], history: list[Sweep], data: Observations | Partitions, strengths: Strengths
     ) -> None:
         self.scale_, self.strengths_ = data.scale, strengths
         self._set_sides(*factors)
         self.mean_, self.history_, self.objective_ = data.mean, history, history[-1].objective
         self.range_ = (data.low, data.high)
         self._users, self._items = data.users, data.items
-        self._seen: Compressed | None = data.by_user
+        here = data if isinstance(data, Observations) else None
+        self._seen: Compressed | None = None if here is None else here.by_user
         self._counts = (data.by_user.counts, data.by_item.counts)
         self._fresh: dict[int, tuple[Array, Array]] = {}
-        self._data: Observations | None = data  # keeps files on disk alive as long as they are needed
+        self._data: Observations | None = here  # keeps files on disk alive as long as they are needed
 
     def _set_sides(self, left: Array, right: Array) -> None:
         """Factors and biases of both sides, from fitted arrays in units of `scale_`."""
@@ -140,7 +155,7 @@ class Completion(RatingModel):
             side[: len(biases), width] = biases / self.scale_
         return left, right
 
-    def _say_unbounded(self, factors: tuple[Array, Array], data: Observations) -> None:
+    def _say_unbounded(self, factors: tuple[Array, Array], data: Observations | Partitions) -> None:
         """Warn when the root mean square of <u_i, v_j> over all pairs exceeds the ratings' range.
 
         Dropout on the observed entries alone, and no dropout, leave rows with few ratings free on other items.
@@ -173,7 +188,9 @@ class Completion(RatingModel):
         if user in self._fresh:
             return self._fresh[user]
         if self._seen is None:
-            raise ValueError("this model was saved without its ratings (seen=False); pass exclude_seen=False")
+            raise ValueError(
+                "this model has no ratings (saved with seen=False, or fitted by a cluster); pass exclude_seen=False"
+            )
         if user >= self._seen.rows:
             return np.empty(0, np.int64), np.empty(0)
         part = slice(int(self._seen.starts[user]), int(self._seen.starts[user + 1]))
@@ -182,7 +199,7 @@ class Completion(RatingModel):
     def _ratings(self) -> Compressed:
         """All ratings known by now, those of `partial_fit` included."""
         if self._seen is None:
-            raise ValueError("this model was saved without its ratings (seen=False)")
+            raise ValueError("this model has no ratings (saved with seen=False, or fitted by a cluster)")
         if not self._fresh:
             return self._seen
         rated = [self._rated(user) for user in range(len(self._users))]

@@ -26,8 +26,9 @@ from droptics.arguments import (
     renamed,
 )
 from droptics.arrays import Array
-from droptics.recommenders.alternation import Strengths, Sweep
+from droptics.recommenders.alternation import Strengths, Sweep, Sweeper
 from droptics.recommenders.completion import Completion
+from droptics.recommenders.partitioned import Partitions
 from droptics.recommenders.rating_model import pair_columns
 from droptics.recommenders.ratings import Observations
 from droptics.recommenders.sgd import Sgd, descend
@@ -89,7 +90,7 @@ class DropoutCompletion(Completion):
         init_scale: Standard deviation of the random factors at the start, drawn with `seed`.
         dtype: "float32" or "float64".
         device: Run the batched torch path on this device ("cuda"); the compiled kernels on `threads` threads else.
-        engine: Address of a Dask cluster (or a client) that runs the same kernels.
+        engine: Address of a Dask cluster (or a client) that runs the same kernels; its workers read the files.
         memory: Bytes the ratings may take before they are kept on disk, and the budget of a batch on a device.
         warm_start: Start `fit` from the previous factors where ids are known.
         progress: A bar (True), a bar where there is a terminal (None), nothing, or a function of each `Sweep`.
@@ -145,7 +146,7 @@ class DropoutCompletion(Completion):
         named = {"expected": 1.0, "empirical": 0.0}
         return named[self.penalty] if isinstance(self.penalty, str) else float(self.penalty)
 
-    def _strengths(self, data: Observations) -> Strengths:
+    def _strengths(self, data: Observations | Partitions) -> Strengths:
         drop = default_drop(self.width, data.count) if self.drop is None else float(self.drop)
         self.drop_ = drop
         lam, tau = drop / (1 - drop), self._share()
@@ -154,7 +155,7 @@ class DropoutCompletion(Completion):
         bias = self.bias_ridge if self.biases else None
         return Strengths(self.width, lam * (1 - tau), lam * tau, bias=bias, smoothing=self.smoothing)
 
-    def _start(self, data: Observations, strengths: Strengths) -> tuple[Array, Array]:
+    def _start(self, data: Observations | Partitions, strengths: Strengths) -> tuple[Array, Array]:
         left, right = super()._start(data, strengths)
         if self.solver == "sgd" and not np.any(left):
             generator = np.random.default_rng([self.seed, 1])
@@ -163,13 +164,16 @@ class DropoutCompletion(Completion):
 
     def _minimize(
         self,
-        data: Observations,
+        engine: Sweeper,
+        data: Observations | Partitions,
         start: tuple[Array, Array],
         strengths: Strengths,
         watch: Callable[[Sweep], None],
     ) -> tuple[tuple[Array, Array], list[Sweep]]:
         if self.solver == "als":
-            return super()._minimize(data, start, strengths, watch)
+            return super()._minimize(engine, data, start, strengths, watch)
+        if isinstance(data, Partitions):
+            raise ValueError('solver="sgd" takes no engine: a cluster runs the compiled kernels; use solver="als"')
         how = Sgd(self.drop_, self.sweeps, self.step_size, self.batch, self.seed, self.device)
         return descend(data, start, strengths, how, watch)
 

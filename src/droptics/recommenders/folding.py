@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from droptics.arrays import Array
 from droptics.recommenders.ids import Lookup, joined
 from droptics.recommenders.ratings import Compressed, DuplicateRatings
-from droptics.recommenders.sweepers import block_of, prepared, solve_block
+from droptics.recommenders.rows import block_of, prepared, solve_block
 
 
 def fold_in(model: Any, ratings: tuple[Array, Array, NDArray[np.float64]]) -> None:

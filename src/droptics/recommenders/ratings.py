@@ -10,7 +10,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ Source = Any
 """Entries, Ratings, a scipy sparse matrix, a table of three columns, three arrays, chunks, or the path of a table."""
 
 
-_Counted = tuple[Array, NDArray[np.int64]]
+Counted = tuple[Array, NDArray[np.int64]]
+"""Distinct ids in sorted order, and how often each occurs."""
 
 
 class DuplicateRatings(UserWarning):
@@ -104,53 +105,83 @@ def observations(
     work must fit. Pairs rated more than once are averaged, with a `DuplicateRatings` warning.
     """
     chunks = chunked(source, chunk)
-    users, items, found = _count(chunks())
+    users, items, found = count(chunks())
     total = int(users[1].sum())
     if total == 0:
         raise ValueError("ratings must hold at least one rating, got none")
     middle = found.mean(total) if mean is None else mean
-    scale = _scale(max(found.high - middle, middle - found.low), np.dtype(dtype))
+    scale = unit(found, middle, dtype)
     size = total * 2 * (4 + np.dtype(dtype).itemsize)
     folder = Path(tempfile.mkdtemp(prefix="droptics-")) if size > memory else None
-    user_ids, item_ids = (Lookup(ids[np.argsort(-n, kind="stable")]) for ids, n in (users, items))
-    starts = _starts(-np.sort(-users[1]))
+    user_ids, item_ids = by_activity(users), by_activity(items)
     columns = _empty(total, np.dtype(np.int32), folder, "columns")
     values = _empty(total, np.dtype(dtype), folder, "values")
-    cursor = starts[:-1].copy()
-    for part in chunks():
-        # The mean goes before the cast: ratings of a large offset differ only in digits that float32 does not hold.
-        centered = ((part.values - middle) / scale).astype(dtype)
-        _scatter(user_ids(part.users), item_ids(part.items), centered, cursor, columns, values)
-    kept = _merge_duplicates(starts, columns, values)
+    by_user = compress(chunks(), (user_ids, users[1]), item_ids, (middle, scale), (columns, values))
+    kept = int(by_user.starts[-1])
     if kept < total:
-        warnings.warn(
-            f"{total - kept} of {total} ratings repeat a (user, item) pair; each pair counts once, with its mean",
-            DuplicateRatings,
-            stacklevel=3,
-        )
-        columns, values = columns[:kept], values[:kept]
+        say_duplicates(total - kept, total)
         if mean is None:
-            shift = _blocked_sum(values) / kept
-            middle += scale * shift
-            for begin in range(0, kept, 1 << 22):
-                values[begin : begin + (1 << 22)] -= np.asarray(shift, dtype)
-    by_user = Compressed(starts, columns, values)
+            middle += scale * recentered(by_user.values)
     by_item = _transpose(by_user, len(item_ids), folder)
     return Observations(user_ids, item_ids, by_user, by_item, float(middle), found.low, found.high, folder, scale)
 
 
-def _file(source: str | os.PathLike[str]) -> Path:
+def by_activity(found: Counted) -> Lookup:
+    """Numbers for ids, the most frequent first."""
+    return Lookup(found[0][np.argsort(-found[1], kind="stable")])
+
+
+def compress(
+    chunks: Iterable[Chunk],
+    users: tuple[Lookup, NDArray[np.int64]],
+    items: Lookup,
+    scaling: tuple[float, float],
+    into: tuple[Array, Array],
+) -> Compressed:
+    """Ratings by user, as (rating - mean) / unit with `scaling` = (mean, unit).
+
+    `users` numbers them by activity and has their counts in the order of the ids. Pairs that repeat are averaged: fewer
+    ratings than there is room for in `into` (columns, values) may come back.
+    """
+    starts = _starts(-np.sort(-users[1]))
+    cursor = starts[:-1].copy()
+    columns, values = into
+    for part in chunks:
+        # The mean goes before the cast: ratings of a large offset differ only in digits that float32 does not hold.
+        centered = ((part.values - scaling[0]) / scaling[1]).astype(values.dtype)
+        _scatter(users[0](part.users), items(part.items), centered, cursor, columns, values)
+    kept = _merge_duplicates(starts, columns, values)
+    return Compressed(starts, columns[:kept], values[:kept])
+
+
+def say_duplicates(repeated: int, total: int) -> None:
+    """Warn that pairs were averaged."""
+    text = f"{repeated} of {total} ratings repeat a (user, item) pair; each pair counts once, with its mean"
+    warnings.warn(text, DuplicateRatings, stacklevel=4)
+
+
+def recentered(values: Array) -> float:
+    """Subtract the mean from values, in place; returns it."""
+    shift = _blocked_sum(values) / len(values)
+    for begin in range(0, len(values), 1 << 22):
+        values[begin : begin + (1 << 22)] -= np.asarray(shift, values.dtype)
+    return shift
+
+
+def files(source: str | os.PathLike[str]) -> list[Path]:
+    """The file at a path, or the Parquet files below a folder, in sorted order."""
     path = Path(source).expanduser()
-    if not path.is_file():
-        raise ValueError(f"ratings: no file {path}")
-    return path
+    found = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not found or not found[0].is_file():
+        raise ValueError(f"ratings: no {'Parquet file in' if path.is_dir() else 'file'} {path}")
+    return found
 
 
 def chunked(source: Source, size: int = 1 << 24) -> Callable[[], Iterator[Chunk]]:
     """A function that starts a new pass over the ratings of any source, in chunks, each value checked to be finite."""
     if isinstance(source, (str, os.PathLike)):
-        path = _file(source)
-        return lambda: read_chunks(path, size=size)
+        paths = files(source)
+        return lambda: chain.from_iterable(read_chunks(path, size=size) for path in paths)
     users, items, values = triple(source)
     return lambda: iter([Chunk(users, items, values, 1)])
 
@@ -165,7 +196,7 @@ def triple(source: Source) -> tuple[Array, Array, NDArray[np.float64]]:
         found = source.tocoo()
         raw = (found.row, found.col, found.data)
     elif isinstance(source, (str, os.PathLike)) or _is_chunks(source):
-        parts = source if isinstance(source, list) else list(read_chunks(_file(source)))
+        parts = source if isinstance(source, list) else list(chunked(source)())
         users, items = (joined([getattr(part, name) for part in parts]) for name in ("users", "items"))
         raw = (users, items, np.concatenate([part.values for part in parts]))
     elif hasattr(source, "columns") and hasattr(source, "iloc"):
@@ -206,7 +237,7 @@ def _as_values(values: Any) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class _Extent:
+class Extent:
     """Least and largest rating, and the sum of their differences to the first one: a mean that no offset spoils."""
 
     low: float = math.inf
@@ -214,45 +245,45 @@ class _Extent:
     first: float = 0.0
     sum: float = 0.0
 
-    def with_chunk(self, values: NDArray[np.float64]) -> _Extent:
+    def with_chunk(self, values: NDArray[np.float64]) -> Extent:
         if not len(values):
             return self
         first = float(values[0]) if self.low > self.high else self.first
         with np.errstate(over="ignore"):
             more = self.sum + float((values - first).sum())
-        return _Extent(min(self.low, float(values.min())), max(self.high, float(values.max())), first, more)
+        return Extent(min(self.low, float(values.min())), max(self.high, float(values.max())), first, more)
 
     def mean(self, count: int) -> float:
         return self.first + self.sum / count
 
 
-def _scale(largest: float, dtype: np.dtype[Any]) -> float:
+def unit(found: Extent, middle: float, dtype: Any) -> float:
     """1 for ratings within 1000 of their mean and not all within 1/1000, else a power of two near the largest.
 
     Squares and fourth powers of what is fitted then stay within the range of `dtype`.
     """
-    limits = np.finfo(dtype)
+    limits, largest = np.finfo(dtype), max(found.high - middle, middle - found.low)
     if largest == 0 or 2.0**-10 <= largest <= 2.0**10:
         return 1.0
     if not float(limits.tiny) / float(limits.eps) <= largest <= float(limits.max) * float(limits.eps):
         raise ValueError(
-            f"ratings differ from their mean by up to {largest:g}, beyond what {dtype} holds; "
+            f"ratings differ from their mean by up to {largest:g}, beyond what {np.dtype(dtype)} holds; "
             'pass dtype="float64" or use other units'
         )
     return float(2.0 ** round(math.log2(largest)))
 
 
-def _count(chunks: Iterable[Chunk]) -> tuple[_Counted, _Counted, _Extent]:
+def count(chunks: Iterable[Chunk]) -> tuple[Counted, Counted, Extent]:
     """Distinct users and items in sorted order and how often each occurs, and the ratings' extent, chunk by chunk."""
     users = items = (np.empty(0, np.int64), np.empty(0, np.int64))
-    extent = _Extent()
+    extent = Extent()
     for chunk in chunks:
         users, items = _merged(users, chunk.users), _merged(items, chunk.items)
         extent = extent.with_chunk(chunk.values)
     return users, items, extent
 
 
-def _merged(known: _Counted, more: Array) -> _Counted:
+def _merged(known: Counted, more: Array) -> Counted:
     fresh, times = np.unique(more, return_counts=True)
     if not len(known[0]):
         return fresh, times.astype(np.int64)

@@ -8,6 +8,7 @@ from typing import Any
 from droptics.arguments import Amount, Bytes, Count, Device, Finite, NonNegative, NumberType, Seed, Size, Strength
 from droptics.recommenders.alternation import Strengths, Sweep
 from droptics.recommenders.completion import Completion
+from droptics.recommenders.partitioned import Partitions
 from droptics.recommenders.ratings import Observations
 
 
@@ -48,7 +49,7 @@ class RidgeCompletion(Completion):
         self.device, self.threads, self.engine, self.memory = device, threads, engine, memory
         self.warm_start, self.progress = warm_start, progress
 
-    def _strengths(self, data: Observations) -> Strengths:
+    def _strengths(self, data: Observations | Partitions) -> Strengths:
         bias = self.bias_ridge if self.biases else None
         if self.weighted:
             return Strengths(self.width, weighted=self.strength, bias=bias)

@@ -1,0 +1,317 @@
+"""Completion on a Dask cluster: ratings are partitioned by user, and neither they nor the user factors move.
+
+The workers read the files; the client sees ids, counts and the item factors. With the items fixed a partition solves
+its own users. With the users fixed all items take conjugate-gradient steps at once: a product with the row systems is
+one local pass and a tree reduction of items x width numbers. The steps are those of `least_squares`, so that the result
+is that of one machine up to the order of sums. A partition is a function of its file and of the item factors sent so
+far, which the scheduler keeps (sweeps x items x width numbers): a lost worker costs the reading and the half-sweeps of
+its partitions, and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from droptics.arrays import Array
+from droptics.clusters import connect
+from droptics.recommenders.alternation import Strengths, column_sums
+from droptics.recommenders.ids import Lookup, joined
+from droptics.recommenders.least_squares import apply_columns, start_columns
+from droptics.recommenders.ratings import (
+    Counted,
+    Extent,
+    Observations,
+    Source,
+    by_activity,
+    chunked,
+    compress,
+    count,
+    files,
+    say_duplicates,
+    unit,
+)
+from droptics.recommenders.rows import block_of, parts_of, regressors_of, solve_block
+
+Block = tuple[Array, Array, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side of partitioned ratings: ratings of each row; of the users, the blocks and whose they are, too."""
+
+    counts: NDArray[np.int64]
+    blocks: list[Any] = field(default_factory=list)
+    rows: list[Array] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions:
+    """What `Observations` says of ratings that stay with the workers."""
+
+    users: Lookup
+    items: Lookup
+    by_user: Side
+    by_item: Side
+    mean: float
+    low: float
+    high: float
+    scale: float = 1.0
+
+    @property
+    def count(self) -> int:
+        """Number of distinct (user, item) pairs."""
+        return int(self.by_user.counts.sum())
+
+
+@dataclass(eq=False)
+class Held:
+    """A factor array here; that of the users lies with the workers, one result of `_solve_users` per partition."""
+
+    array: Array
+    table: Side | None = None
+    parts: list[Any] = field(default_factory=list)
+
+
+class Cluster:
+    """Half-sweeps on the workers of a Dask cluster."""
+
+    def __init__(self, address: Any) -> None:
+        self._own = isinstance(address, str)
+        if not self._own and not hasattr(address, "scheduler_info"):
+            raise ValueError(
+                f"engine must be the address of a Dask scheduler or a client, got {type(address).__name__}"
+            )
+        self.client: Any = connect(address) if self._own else address
+        self._config: Any = import_module("dask").config
+
+    def close(self) -> None:
+        if self._own:
+            self.client.close()
+
+    def read(self, source: Source, dtype: Any, mean: float | None = None) -> Partitions:
+        """Have the workers read files that they see under the same path, each user's ratings in one of them."""
+        paths = [str(path.absolute()) for path in files(source)]
+        surveys = [self.client.submit(_survey, path) for path in paths]
+        found: list[tuple[Counted, Counted, Extent]] = self.client.gather(surveys)
+        users, items = _joint([part[0] for part in found]), _joint([part[1] for part in found])
+        total = int(users[1].sum())
+        if total == 0:
+            raise ValueError("ratings must hold at least one rating, got none")
+        if len(users[0]) < sum(len(part[0][0]) for part in found):
+            raise ValueError(f"ratings: a user occurs in more than one file of {source}; partition them by user")
+        extent = _extent([(part[2], int(part[0][1].sum())) for part in found])
+        middle = extent.mean(total) if mean is None else mean
+        scale = unit(extent, middle, dtype)
+        user_ids, item_ids = by_activity(users), by_activity(items)
+        known = self._share(item_ids)
+        tables = [
+            self.client.submit(_load, path, survey, known, (middle, scale), dtype)
+            for path, survey in zip(paths, surveys, strict=True)
+        ]
+        counts = self.client.gather([self.client.submit(_counts, table, len(item_ids)) for table in tables])
+        kept = sum(int(part[0].sum()) for part in counts)
+        if kept < total:
+            say_duplicates(total - kept, total)
+            if mean is None:
+                shift = sum(part[2] for part in counts) / kept
+                middle += scale * shift
+                tables = [self.client.submit(_shifted, table, shift) for table in tables]
+        rows = [user_ids(by_activity(part[0]).ids) for part in found]
+        of_users = np.zeros(len(user_ids), np.int64)
+        for numbers, part in zip(rows, counts, strict=True):
+            of_users[numbers] = part[0]
+        by_user = Side(of_users, tables, rows)
+        of_items = np.sum([part[1] for part in counts], axis=0)
+        return Partitions(user_ids, item_ids, by_user, Side(of_items), middle, extent.low, extent.high, scale)
+
+    def send(self, data: Observations) -> Partitions:
+        """Ratings that are here already, by blocks of users."""
+        table = data.by_user
+        ranges = table.blocks(2 * max(1, len(self.client.scheduler_info()["workers"])))
+        blocks = [self._share(block_of(table, *edges)) for edges in ranges]
+        side = Side(table.counts, blocks, [np.arange(*edges) for edges in ranges])
+        extent = (data.mean, data.low, data.high, data.scale)
+        return Partitions(data.users, data.items, side, Side(data.by_item.counts), *extent)
+
+    def load(self, table: Any) -> Any:
+        return table
+
+    def hold(self, factors: Array) -> Held:
+        return Held(factors)
+
+    def release(self, held: Held) -> Array:
+        if held.table is not None:
+            for rows, part in zip(held.table.rows, held.parts, strict=True):
+                held.array[rows] = self.client.submit(_factors, part).result()
+        return held.array
+
+    def solve(
+        self, table: Side, fixed: Held, free: Held, strengths: Strengths, weights: Array, steps: int
+    ) -> tuple[float, float]:
+        if table.blocks:
+            return self._solve_users(table, fixed.array, free, strengths, weights, steps)
+        return self._solve_items(table, fixed, free.array, strengths, weights, steps)
+
+    def _solve_users(
+        self, table: Side, items: Array, users: Held, strengths: Strengths, weights: Array, steps: int
+    ) -> tuple[float, float]:
+        diagonals, own = parts_of(column_sums(items, weights), strengths, weights, len(table.counts))
+        shared = self._share((*regressors_of(items, strengths), diagonals))
+        starts = users.parts or [self._share(users.array[rows]) if users.array.any() else None for rows in table.rows]
+        users.parts = [
+            self.client.submit(_solve_users, block, shared, start, steps)
+            for block, start in zip(table.blocks, starts, strict=True)
+        ]
+        users.table = table
+        reached = self._sum([self.client.submit(_reached, part) for part in users.parts])
+        return float(reached[0]) + own, float(reached[1])
+
+    def _solve_items(
+        self, table: Side, users: Held, solution: Array, strengths: Strengths, weights: Array, steps: int
+    ) -> tuple[float, float]:
+        """Conjugate gradients for all items at once, as in `least_squares`; steps = 0 goes on until they settle."""
+        sums = self._sum([self.client.submit(_squares, part) for part in users.parts])
+        diagonals, own = parts_of((sums[0], sums[1]), strengths, weights, len(solution))
+        counts = table.counts[:, None]
+        start = self._share(solution)
+        r, scale, value = self._products(_start_items, users, start, strengths)
+        d = diagonals[0] * scale + counts * diagonals[1] + diagonals[2]
+        x = solution.astype(np.float64)
+        r -= d * x
+        value += float((d * x * x).sum())
+        weight = np.divide(1.0, scale + d, out=np.zeros_like(d), where=scale + d > 0)
+        p = weight * r
+        rho = (p * r).sum(1)
+        settled = rho * (table.counts * np.finfo(solution.dtype).eps) ** 2
+        active = np.ones(len(x), bool)
+        for _ in range(steps or 4 * strengths.columns):
+            direction = p.astype(solution.dtype)
+            p = direction.astype(np.float64)  # the step taken is along the rounded direction: use it everywhere
+            (q,) = self._products(_apply_items, users, self._share(direction), strengths)
+            q += d * p
+            curvature, slope = (p * q).sum(1), (p * r).sum(1)
+            active &= (curvature > 0) & (rho > settled)
+            if not active.any():
+                break
+            step = np.divide(slope, curvature, out=np.zeros_like(slope), where=active)
+            value -= float((step * slope).sum())
+            x += step[:, None] * p
+            r -= step[:, None] * q
+            fresh = (weight * r * r).sum(1)
+            turn = np.divide(fresh, rho, out=np.zeros_like(rho), where=active)
+            p = np.where(active[:, None], weight * r + turn[:, None] * p, 0.0)
+            rho = fresh
+        solution[:] = np.where(counts > 0, x, 0.0)
+        return value + own, value - float((d * x * x).sum())
+
+    def _products(self, pass_over: Any, users: Held, argument: Any, strengths: Strengths) -> Any:
+        assert users.table is not None
+        parts = zip(users.table.blocks, users.parts, strict=True)
+        return self._sum([self.client.submit(pass_over, *part, argument, strengths, pure=False) for part in parts])
+
+    def _sum(self, futures: list[Any]) -> Any:
+        """The sum of tuples of arrays that lie with the workers, two by two."""
+        while len(futures) > 1:
+            pairs = [futures[at : at + 2] for at in range(0, len(futures), 2)]
+            futures = [self.client.submit(_add, *pair, pure=False) if len(pair) > 1 else pair[0] for pair in pairs]
+        return tuple(np.array(part) for part in futures[0].result())
+
+    def _share(self, data: Any) -> Any:
+        """Data for the workers. As a task, not scattered: it is made again when its worker is lost."""
+        with self._config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+            return self.client.submit(_given, data, pure=False)
+
+
+def _given(data: Any) -> Any:
+    return data
+
+
+def _survey(path: str) -> tuple[Counted, Counted, Extent]:
+    return count(chunked(path)())
+
+
+def _load(
+    path: str, survey: tuple[Counted, Counted, Extent], items: Lookup, scaling: tuple[float, float], dtype: Any
+) -> Block:
+    """A file as a block, its users by their activity."""
+    users = survey[0]
+    total = int(users[1].sum())
+    room = np.empty(total, np.int32), np.empty(total, dtype)
+    table = compress(chunked(path)(), (by_activity(users), users[1]), items, scaling, room)
+    return block_of(table, 0, table.rows)
+
+
+def _counts(block: Block, items: int) -> tuple[Array, Array, float]:
+    """Ratings of each row and of each item, and the sum of the values."""
+    return np.diff(block[0]), np.bincount(block[1], minlength=items), float(block[2].sum(dtype=np.float64))
+
+
+def _shifted(block: Block, shift: float) -> Block:
+    return block[0], block[1], block[2] - np.asarray(shift, block[2].dtype)
+
+
+def _solve_users(block: Block, shared: Any, start: Any, steps: int) -> tuple[Array, Any, Any]:
+    """Factors of a block's users, the sums of squares they reach, and their `column_sums`."""
+    starts, columns, values = _writable(block)
+    regressors, offsets, diagonals = _writable(shared)
+    if start is None:
+        rows = np.zeros((len(starts) - 1, regressors.shape[1]), regressors.dtype)
+    else:
+        rows = np.array(start[0] if isinstance(start, tuple) else start)
+    reached = solve_block((starts, columns, values), regressors, offsets, rows, diagonals, steps)
+    return rows, reached, column_sums(rows, np.diff(starts))
+
+
+def _factors(solved: tuple[Array, Any, Any]) -> Array:
+    return solved[0]
+
+
+def _reached(solved: tuple[Array, Any, Any]) -> Any:
+    return solved[1]
+
+
+def _squares(solved: tuple[Array, Any, Any]) -> Any:
+    return solved[2]
+
+
+def _start_items(block: Block, solved: Any, solution: Array, strengths: Strengths) -> tuple[Array, Array, float]:
+    regressors, offsets = regressors_of(solved[0], strengths)
+    into, squares = np.zeros(solution.shape), np.zeros(solution.shape)
+    (starts, columns, values), (solution,) = _writable(block), _writable((solution,))
+    total = start_columns(starts, columns, values, regressors, offsets, solution, into, squares)
+    return into, squares, total
+
+
+def _apply_items(block: Block, solved: Any, directions: Array, strengths: Strengths) -> tuple[Array]:
+    regressors, _ = regressors_of(solved[0], strengths)
+    into = np.zeros(directions.shape)
+    (starts, columns, _), (directions,) = _writable(block), _writable((directions,))
+    apply_columns(starts, columns, regressors, directions, into)
+    return (into,)
+
+
+def _add(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a + b for a, b in zip(left, right, strict=True))
+
+
+def _writable(arrays: Any) -> tuple[Array, ...]:
+    """What arrives over the wire is read-only, which the compiled kernels would take for another type."""
+    return tuple(np.require(array, requirements="W") for array in arrays)
+
+
+def _joint(parts: list[Counted]) -> Counted:
+    """Distinct ids of all parts and how often each occurs."""
+    ids, place = np.unique(joined([part[0] for part in parts]), return_inverse=True)
+    return ids, np.bincount(place, np.concatenate([part[1] for part in parts]), len(ids)).astype(np.int64)
+
+
+def _extent(parts: list[tuple[Extent, int]]) -> Extent:
+    """The extent of all parts, sums taken from the first rating of the first part."""
+    first = parts[0][0].first
+    total = sum(one.sum + (one.first - first) * size for one, size in parts)
+    return Extent(min(one.low for one, _ in parts), max(one.high for one, _ in parts), first, total)

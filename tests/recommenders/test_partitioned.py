@@ -1,0 +1,147 @@
+"""Completion on a Dask cluster against one machine: files read by the workers, users in partitions, a worker killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from droptics.datasets import Ratings, planted_ratings
+from droptics.recommenders import DropoutCompletion, DuplicateRatings, RidgeCompletion
+from droptics.recommenders.least_squares import apply_columns, start_columns
+
+distributed = pytest.importorskip("distributed", reason="dask is optional")
+# Sums over users are taken in another order: 1,500 terms, twelve sweeps of contractions; 1e-6 is what is promised.
+TOLERANCE = {"rtol": 1e-9, "atol": 1e-9}
+OPTIONS = {"dtype": "float64", "sweeps": 6}
+
+
+def write(folder, ratings: Ratings, parts: int = 3):
+    """A folder of Parquet files, each user's ratings in one of them."""
+    folder.mkdir()
+    for part in range(parts):
+        mine = ratings.take(np.flatnonzero(ratings.users % parts == part))
+        table = pa.table({"user": mine.users, "item": mine.items, "rating": mine.values})
+        pq.write_table(table, folder / f"{part}.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ratings() -> Ratings:
+    return planted_ratings((150, 40, 1500), rank=3, noise=0.5, seed=0)
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as made:
+        yield made
+
+
+def same(there, here):
+    assert np.array_equal(there.user_ids_, here.user_ids_)
+    assert np.array_equal(there.item_ids_, here.item_ids_)
+    for name in ("user_factors_", "item_factors_", "user_biases_", "item_biases_", "mean_"):
+        np.testing.assert_allclose(getattr(there, name), getattr(here, name), **TOLERANCE)
+    found, expected = ([(line.objective, line.rmse) for line in one.history_] for one in (there, here))
+    np.testing.assert_allclose(found, expected, **TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DropoutCompletion(4, 0.5, **OPTIONS),
+        DropoutCompletion(4, 0.5, 0.3, smoothing=0.0, **OPTIONS),
+        DropoutCompletion(4, 0.5, biases=False, center=False, cg_steps=None, **OPTIONS),
+        RidgeCompletion(4, 0.05, **OPTIONS),
+    ],
+    ids=["expected", "mixed", "exact", "als-wr"],
+)
+def test_workers_that_read_give_the_model_of_one_machine(client, ratings, tmp_path, model):
+    folder = write(tmp_path / "ratings", ratings)
+    here = model.fit(folder)
+    there = type(model)(**{**model.get_params(), "engine": client}).fit(folder)
+    same(there, here)
+    assert np.allclose(there.predict([3], [5]), here.predict([3], [5]))
+    with pytest.raises(ValueError, match="fitted by a cluster"):
+        there.recommend(3)
+    assert len(there.recommend(3, 4, exclude_seen=False).items) == 4
+
+
+def test_ratings_that_are_here_are_sent_once(client, ratings):
+    here = DropoutCompletion(4, 0.5, **OPTIONS).fit(ratings)
+    there = DropoutCompletion(4, 0.5, engine=client.scheduler.address, **OPTIONS).fit(ratings)
+    same(there, here)
+    assert np.array_equal(there.recommend(3).items, here.recommend(3).items)
+    more = DropoutCompletion(4, 0.5, warm_start=True, **OPTIONS).fit(ratings)
+    warm = DropoutCompletion(4, 0.5, engine=client, warm_start=True, **OPTIONS).fit(ratings)
+    same(warm.fit(ratings), more.fit(ratings))
+
+
+def test_pairs_that_repeat_are_averaged(client, ratings, tmp_path):
+    again = np.arange(0, len(ratings), 7)
+    order = np.concatenate([np.arange(len(ratings)), again])
+    values = np.concatenate([ratings.values, 5.0 - ratings.values[again]])
+    folder = write(tmp_path / "ratings", Ratings(ratings.users[order], ratings.items[order], values))
+    with pytest.warns(DuplicateRatings):
+        here = DropoutCompletion(4, 0.5, **OPTIONS).fit(folder)
+    with pytest.warns(DuplicateRatings):
+        there = DropoutCompletion(4, 0.5, engine=client, **OPTIONS).fit(folder)
+    same(there, here)
+
+
+def test_files_that_do_not_fit_are_refused(client, ratings, tmp_path):
+    folder = write(tmp_path / "ratings", ratings)
+    (folder / "more").mkdir()
+    os.link(folder / "0.parquet", folder / "more" / "again.parquet")
+    with pytest.raises(ValueError, match="more than one file"):
+        DropoutCompletion(4, engine=client).fit(folder)
+    (tmp_path / "empty").mkdir()
+    for engine in (None, client):
+        with pytest.raises(ValueError, match="no Parquet file in"):
+            DropoutCompletion(4, engine=engine).fit(tmp_path / "empty")
+    with pytest.raises(ValueError, match='solver="sgd" takes no engine'):
+        DropoutCompletion(4, solver="sgd", engine=client).fit(folder / "0.parquet")
+    with pytest.raises(ValueError, match="engine must be the address"):
+        DropoutCompletion(4, engine=3).fit(ratings)
+
+
+def test_passes_over_columns_are_dense_products():
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((6, 4)) < 0.6, rng.standard_normal((6, 4)), 0.0)
+    rows, columns = np.nonzero(dense)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=6))]) + 10  # may begin anywhere
+    users, items, directions = rng.standard_normal((6, 8)), rng.standard_normal((4, 8)), rng.standard_normal((4, 8))
+    offsets = rng.standard_normal(6)
+    into, squares, products = np.zeros((4, 8)), np.zeros((4, 8)), np.zeros((4, 8))
+    block = starts.astype(np.int64), columns.astype(np.int32)
+    total = start_columns(*block, dense[rows, columns], users, offsets, items, into, squares)
+    apply_columns(*block, users, directions, products)
+    seen = dense != 0
+    errors = np.where(seen, dense - offsets[:, None] - users @ items.T, 0.0)
+    np.testing.assert_allclose(into, errors.T @ users, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(squares, seen.T @ users**2, rtol=1e-13)
+    np.testing.assert_allclose(products, (seen * (users @ directions.T)).T @ users, rtol=1e-13, atol=1e-13)
+    assert total == pytest.approx((errors**2).sum(), rel=1e-13)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_changes_nothing(ratings, tmp_path):
+    folder = write(tmp_path / "ratings", ratings, 4)
+    here = DropoutCompletion(4, 0.5, **OPTIONS).fit(folder)
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        killed = []
+
+        def kill(line):
+            if line.sweep == 3:
+                killed.append(cluster.workers[0].process.pid)
+                os.kill(killed[0], signal.SIGKILL)
+
+        there = DropoutCompletion(4, 0.5, engine=client, progress=kill, **OPTIONS).fit(folder)
+    assert killed
+    same(there, here)
