@@ -136,7 +136,7 @@ def test_leaving_a_user_out_is_a_refit(diagonal, graded):
             count += 1
         if len(mine):
             squares.append(np.mean((x[user] - x[user] @ weights) ** 2))
-    loo = leave_one_out(model._precision, gamma, diagonal, model._rows, pairs)
+    (loo,) = leave_one_out(model._precision, gamma, [diagonal], model._rows, pairs)
     assert loo.pairs == count
     assert loo.gain.value == pytest.approx(np.mean(gains), rel=1e-12)
     assert loo.squared.value == pytest.approx(np.mean(squares), rel=1e-9)
@@ -147,15 +147,19 @@ def test_leaving_a_user_out_is_a_refit(diagonal, graded):
 def test_rate_and_ridge_are_chosen_by_leave_one_out(choose):
     triple, _ = table(120, 15, seed=2)
     model = DropoutAutoencoder(choose=choose, **OPTIONS).fit(triple)
-    assert len({(point.drop, point.ridge) for point in model.points_}) == len(model.points_) >= 9
+    assert len({(point.drop, point.ridge, point.diagonal) for point in model.points_}) == len(model.points_) >= 18
     best = min(
         model.points_,
         key=lambda point: point.left_out.squared.value if choose == "squared" else -point.left_out.gain.value,
     )
-    assert (model.drop_, model.ridge_) == (best.drop, best.ridge)
+    assert (model.drop_, model.ridge_, model.diagonal_) == (best.drop, best.ridge, best.diagonal)
+    for kind in ("zero", "free"):
+        only = DropoutAutoencoder(diagonal=kind, choose=choose, **OPTIONS).fit(triple)
+        assert all(point in model.points_ for point in only.points_[:9])
+        assert {point.diagonal for point in only.points_} == {only.diagonal_} == {kind}
     again = DropoutAutoencoder(choose=choose, **OPTIONS).fit(triple)
     assert np.array_equal(again.weights(), model.weights())
-    direct = DropoutAutoencoder(best.drop, best.ridge, **OPTIONS).fit(triple)
+    direct = DropoutAutoencoder(best.drop, best.ridge, best.diagonal, **OPTIONS).fit(triple)
     assert np.array_equal(direct.weights(), model.weights())
     assert direct.points_ == []
     half = DropoutAutoencoder(drop=0.25, choose=choose, **OPTIONS).fit(triple)

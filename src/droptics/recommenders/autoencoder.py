@@ -15,7 +15,7 @@ from droptics.checks import check_positive
 from droptics.recommenders import saving
 from droptics.recommenders.ids import Lookup, as_ids
 from droptics.recommenders.interactions import compressed, extended, taken
-from droptics.recommenders.left_out import LeaveOneOut, dense, leave_one_out, residuals, sample_pairs, scales
+from droptics.recommenders.left_out import Diagonal, LeaveOneOut, dense, leave_one_out, residuals, sample_pairs, scales
 from droptics.recommenders.metrics import Mean
 from droptics.recommenders.precision import Precision
 from droptics.recommenders.ranker import Ranker
@@ -35,11 +35,12 @@ class Contributions(NamedTuple):
 
 @dataclass(frozen=True)
 class ChoicePoint:
-    """One point of the choice: rate, ridge and its exact leave-one-out criteria."""
+    """One point of the choice: rate, ridge, diagonal and its exact leave-one-out criteria."""
 
     drop: float
     ridge: float
     left_out: LeaveOneOut
+    diagonal: Diagonal = "zero"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -63,7 +64,8 @@ class DropoutAutoencoder(Ranker):
     Args:
         drop: Probability of dropping an input, in [0, 1); None chooses it.
         ridge: Ridge on all weights, in units of squared entries of X; None chooses it.
-        diagonal: "zero", "free" or the largest absolute diagonal xi in [0, 1).
+        diagonal: "zero", "free" or the largest absolute diagonal xi in [0, 1); None takes the better of zero and free
+            where rate or ridge are chosen (it costs no factorization), and zero where both are given.
         feedback: "implicit" takes 1 for every observed pair (with `threshold`: for ratings of at least that),
             "graded" takes the values themselves.
         threshold: Ratings below it are left out.
@@ -72,7 +74,7 @@ class DropoutAutoencoder(Ranker):
         memory: Bytes that the square array over the items may take.
         seed: Of the pairs that are hidden for the choice.
 
-    After `fit`: `drop_`, `ridge_`, `points_` (every `ChoicePoint` tried), `item_ids_`, `user_ids_`.
+    After `fit`: `drop_`, `ridge_`, `diagonal_`, `points_` (every `ChoicePoint` tried), `item_ids_`, `user_ids_`.
     Cost of a point: items^3 operations in one items x items array, plus O(sum of squared row lengths) once.
 
     >>> import numpy as np
@@ -87,7 +89,7 @@ class DropoutAutoencoder(Ranker):
         self,
         drop: DropRate | None = None,
         ridge: Amount | None = None,
-        diagonal: Literal["zero", "free"] | DropRate = "zero",
+        diagonal: Diagonal | None = None,
         *,
         feedback: Literal["implicit", "graded"] = "implicit",
         threshold: Finite | None = None,
@@ -135,7 +137,7 @@ class DropoutAutoencoder(Ranker):
         precision.diagonal[:] = np.diagonal(table)
         self._users, self._items, self.points_ = Lookup(np.empty(0, np.int64)), Lookup(ids), []
         self._rows = Compressed(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
-        return self._set(precision, float(self.drop), float(self.ridge))
+        return self._set(precision, float(self.drop), float(self.ridge), self.diagonal or "zero")
 
     def partial_fit(self, ratings: Source) -> DropoutAutoencoder:
         """Add interactions of new or known users at the rate and ridge already chosen; equals a fit to all of them.
@@ -162,43 +164,48 @@ class DropoutAutoencoder(Ranker):
         ]
         self._rows = compressed(joint[0], joint[1], joint[2], len(self._users))
         self._precision.add(taken(self._rows, touched))
-        return self._set(self._precision, self.drop_, self.ridge_)
+        return self._set(self._precision, self.drop_, self.ridge_, self.diagonal_)
 
-    def _set(self, precision: Precision, drop: float, ridge: float) -> DropoutAutoencoder:
-        self.drop_, self.ridge_, self._precision, self._diagonal = drop, ridge, precision, self.diagonal
+    def _set(self, precision: Precision, drop: float, ridge: float, diagonal: Diagonal) -> DropoutAutoencoder:
+        self.drop_, self.ridge_, self.diagonal_, self._precision = drop, ridge, diagonal, precision
         self._gamma = _gamma(precision, drop, ridge)
         precision.factorize(self._gamma)
-        self._scales = scales(self._diagonal, self._gamma, precision.variances)
+        self._scales = scales(self.diagonal_, self._gamma, precision.variances)
         self._popularity = precision.diagonal
         return self
 
-    def _chosen(self, precision: Precision, rows: Compressed) -> tuple[float, float]:
+    def _chosen(self, precision: Precision, rows: Compressed) -> tuple[float, float, Diagonal]:
         """The best point of a coarse grid, or a neighbor at half the step."""
         if self.drop is not None and self.ridge is not None:
-            return float(self.drop), float(self.ridge)
+            return float(self.drop), float(self.ridge), self.diagonal or "zero"
         pairs = sample_pairs(rows, _PAIRS, self.seed)
         unit = float(precision.diagonal.sum())
+        kinds: tuple[Diagonal, ...] = ("zero", "free") if self.diagonal is None else (self.diagonal,)
         tried: dict[tuple[float, float], float] = {}
 
         def cost(point: tuple[float, float]) -> float:
             if point not in tried:
                 gamma = _gamma(precision, *point)
                 precision.factorize(gamma)
-                found = leave_one_out(precision, gamma, self.diagonal, rows, pairs)
-                self.points_.append(ChoicePoint(*point, found))
-                tried[point] = found.squared.value if self.choose == "squared" else -found.gain.value
+                found = leave_one_out(precision, gamma, kinds, rows, pairs)
+                mine = [ChoicePoint(*point, one, kind) for kind, one in zip(kinds, found, strict=True)]
+                self.points_ += mine
+                tried[point] = min(map(self._cost, mine))
             return tried[point]
 
         drops = _DROPS if self.drop is None else (float(self.drop),)
         ridges = [unit * share for share in _RIDGES] if self.ridge is None else [float(self.ridge)]
-        best = min([(drop, ridge) for drop in drops for ridge in ridges], key=cost)
-        drop, ridge = best
-        near = [best]
+        drop, ridge = min([(drop, ridge) for drop in drops for ridge in ridges], key=cost)
         if self.drop is None:
-            near += [(round(drop + step, 3), ridge) for step in (-0.1, 0.1)]
+            cost((round(drop - 0.1, 3), ridge)), cost((round(drop + 0.1, 3), ridge))
         if self.ridge is None:
-            near += [(drop, ridge * step) for step in (3**-0.5, 3**0.5)]
-        return min(near, key=cost)
+            cost((drop, ridge * 3**-0.5)), cost((drop, ridge * 3**0.5))
+        best = min(self.points_, key=self._cost)
+        return best.drop, best.ridge, best.diagonal
+
+    def _cost(self, point: ChoicePoint) -> float:
+        left_out = point.left_out
+        return left_out.squared.value if self.choose == "squared" else -left_out.gain.value
 
     def _score(self, rows: Array) -> Array:
         return rows - self._precision.times(rows) * self._scales
@@ -227,7 +234,7 @@ class DropoutAutoencoder(Ranker):
         self._fitted()
         check_positive("pairs", pairs)
         chosen = sample_pairs(self._rows, pairs, self.seed)
-        return leave_one_out(self._precision, self._gamma, self._diagonal, self._rows, chosen)
+        return leave_one_out(self._precision, self._gamma, [self.diagonal_], self._rows, chosen)[0]
 
     def left_out_residuals(self, users: Any) -> Array:
         """x_uj minus its prediction by the model fitted without user u, for known users and all items."""
@@ -237,7 +244,7 @@ class DropoutAutoencoder(Ranker):
         x = dense(self._rows, numbers, len(self._items))
         t = self._precision.times(x).astype(np.float64)
         rest = 1 - np.einsum("un,un->u", x, t)
-        return residuals(t, rest, self._gamma, self._diagonal, self._precision.variances)
+        return residuals(t, rest, self._gamma, self.diagonal_, self._precision.variances)
 
     def _room(self, items: int) -> None:
         need = items**2 * np.dtype(self.dtype).itemsize
@@ -264,7 +271,7 @@ class DropoutAutoencoder(Ranker):
         }
         points = [asdict(point) for point in self.points_]
         facts = {"kind": type(self).__name__, "parameters": self.get_params(), "drop": self.drop_, "ridge": self.ridge_}
-        saving.write(path, arrays, {**facts, "diagonal": self._diagonal, "points": points})
+        saving.write(path, arrays, {**facts, "diagonal": self.diagonal_, "points": points})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> DropoutAutoencoder:
@@ -276,10 +283,10 @@ class DropoutAutoencoder(Ranker):
         model._users, model._items = (Lookup(saving.unpack_ids(name, arrays)) for name in ("user_ids", "item_ids"))
         model._rows = Compressed(*(arrays[name] for name in ("starts", "columns", "values")))
         model._precision = Precision.of(arrays["array"].T, arrays["diagonal"])
-        model.drop_, model.ridge_, model._diagonal = facts["drop"], facts["ridge"], facts["diagonal"]
+        model.drop_, model.ridge_, model.diagonal_ = facts["drop"], facts["ridge"], facts["diagonal"]
         model.points_ = [_point(**point) for point in facts["points"]]
         model._gamma = _gamma(model._precision, model.drop_, model.ridge_)
-        model._scales = scales(model._diagonal, model._gamma, model._precision.variances)
+        model._scales = scales(model.diagonal_, model._gamma, model._precision.variances)
         model._popularity = model._precision.diagonal
         return model
 
@@ -290,6 +297,6 @@ def _gamma(precision: Precision, drop: float, ridge: float) -> NDArray[np.float6
     return found
 
 
-def _point(drop: float, ridge: float, left_out: dict[str, Any]) -> ChoicePoint:
+def _point(drop: float, ridge: float, left_out: dict[str, Any], diagonal: Diagonal = "zero") -> ChoicePoint:
     gain, squared = (Mean(*left_out[name]) for name in ("gain", "squared"))
-    return ChoicePoint(drop, ridge, LeaveOneOut(gain, squared, left_out["pairs"]))
+    return ChoicePoint(drop, ridge, LeaveOneOut(gain, squared, left_out["pairs"]), diagonal)

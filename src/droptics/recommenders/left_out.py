@@ -10,15 +10,20 @@ are held fixed. Each is O(items) once t is known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+import numba
 import numpy as np
 
+from droptics.arguments import DropRate
 from droptics.arrays import Array
 from droptics.recommenders.metrics import Mean, mean_of
 from droptics.recommenders.precision import Precision
 from droptics.recommenders.ratings import Compressed
+
+Diagonal = Literal["zero", "free"] | DropRate
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class LeaveOneOut:
     pairs: int
 
 
-def scales(diagonal: str | float, gamma: Array, variances: Array) -> Array:
+def scales(diagonal: Diagonal, gamma: Array, variances: Array) -> Array:
     """The factors sigma of the columns of C in the weights W = I - C diag(sigma).
 
     "free" minimizes the dropout loss (sigma = gamma), "zero" under a zero diagonal (sigma = 1 / c), and a number xi
@@ -46,7 +51,7 @@ def scales(diagonal: str | float, gamma: Array, variances: Array) -> Array:
     if diagonal == "free":
         return gamma
     if diagonal == "zero":
-        return 1 / variances
+        return 1 / variances  # never below gamma
     return np.maximum(gamma, (1 - float(diagonal)) / variances)
 
 
@@ -69,33 +74,61 @@ def sample_pairs(rows: Compressed, pairs: int, seed: int) -> tuple[Array, Array]
 
 
 def leave_one_out(
-    precision: Precision, gamma: Array, diagonal: str | float, rows: Compressed, pairs: tuple[Array, Array]
-) -> LeaveOneOut:
-    """Both criteria on hidden pairs (users, positions within their rows), users ascending."""
+    precision: Precision, gamma: Array, diagonals: Sequence[Diagonal], rows: Compressed, pairs: tuple[Array, Array]
+) -> list[LeaveOneOut]:
+    """Both criteria on hidden pairs (users, positions within their rows), users ascending; one for each diagonal."""
     variances = precision.variances
     users = np.unique(pairs[0])
-    gains, squares = [], []
+    named = {"zero": 0.0, "free": 1.0}
+    bounds = np.array([named[kind] if isinstance(kind, str) else float(kind) for kind in diagonals])
+    gains: list[Array] = []
+    squares: list[list[Array]] = [[] for _ in diagonals]
     for at in range(0, len(users), 512):
         block = users[at : at + 512]
         x = dense(rows, block, len(precision))
         t = precision.times(x).astype(np.float64)
         rest = 1 - np.einsum("un,un->u", x, t)
-        squares.append(np.square(residuals(t, rest, gamma, diagonal, variances)).mean(1))
+        for kind, found in zip(diagonals, squares, strict=True):
+            found.append(np.square(residuals(t, rest, gamma, kind, variances)).mean(1))
         mine = (pairs[0] >= block[0]) & (pairs[0] <= block[-1])
         owners, places = np.searchsorted(block, pairs[0][mine]), pairs[1][mine]
         items = rows.columns[rows.starts[block[owners]] + places]
-        for owner, item, own in zip(owners, items, precision.rows(items), strict=True):
-            row, value = t[owner], float(x[owner, item])
-            left = row - value * own + (1 - rest[owner] - value * row[item]) / rest[owner] * row
-            score = -left * scales(diagonal, gamma, variances + row**2 / rest[owner])
-            rivals = x[owner] == 0
-            better = rivals & (score > score[item])
-            tied = rivals[:item] & (score[:item] == score[item])
-            gains.append(1 / np.log2(2 + better.sum() + tied.sum()))
-    return LeaveOneOut(mean_of(np.array(gains)), mean_of(np.concatenate(squares)), len(gains))
+        gains.append(_gains(x, t, rest, gamma, variances, bounds, owners, items, precision.rows(items)))
+    every = np.concatenate(gains, 1)
+    return [
+        LeaveOneOut(mean_of(gain), mean_of(np.concatenate(square)), len(gain))
+        for gain, square in zip(every, squares, strict=True)
+    ]
 
 
-def residuals(t: Array, rest: Array, gamma: Array, diagonal: str | float, variances: Array) -> Array:
+@numba.njit(cache=True, nogil=True)
+def _gains(
+    x: Any, t: Any, rest: Any, gamma: Any, variances: Any, bounds: Any, owners: Any, items: Any, inverse: Any
+) -> Any:
+    """1 / log2(1 + rank) of every hidden pair, for every bound on the diagonal; `inverse` has the pairs' rows of C."""
+    found = np.empty((len(bounds), len(owners)))
+    left, variance = np.empty(x.shape[1]), np.empty(x.shape[1])
+    for pair in range(len(owners)):
+        owner, item = owners[pair], items[pair]
+        row, value = t[owner], x[owner, item]
+        factor = 1 + (1 - rest[owner] - value * row[item]) / rest[owner]
+        for j in range(len(left)):
+            left[j] = factor * row[j] - value * np.float64(inverse[pair, j])
+            variance[j] = variances[j] + row[j] * row[j] / rest[owner]
+        for kind in range(len(bounds)):
+            share = 1 - bounds[kind]
+            own = -left[item] * max(gamma[item], share / variance[item])
+            rank = 1
+            for j in range(len(left)):
+                if x[owner, j] == 0:
+                    score = -left[j] * max(gamma[j], share / variance[j])
+                    if score > own or (score == own and j < item):
+                        rank += 1
+            found[kind, pair] = 1 / np.log2(1 + rank)
+    return found
+
+
+def residuals(t: Array, rest: Array, gamma: Array, diagonal: Diagonal, variances: Array) -> Array:
     """x_uj minus its prediction by the model without user u, for whole rows: t / (1 - s) times the scales of C'."""
     without = t / rest[:, None]
     return without * scales(diagonal, gamma, variances + t * without)
