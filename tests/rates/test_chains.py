@@ -65,9 +65,9 @@ def linear_rows(module):
 
 def scan_of(module):
     from droptics.rates.chains import chain_scan
-    from droptics.rates.tuning import _problem
+    from droptics.rates.problems import read_problem
 
-    return chain_scan(_problem(module, TRAIN, HELD, None, Fit(), None)[0])
+    return chain_scan(read_problem(module, TRAIN, HELD, None, Fit(), None)[0])
 
 
 def put(module, weights):

@@ -105,7 +105,7 @@ class _Planted(Runner):
 @pytest.fixture
 def planted(monkeypatch):
     monkeypatch.setattr("droptics.rates.tuning.Runner", _Planted)
-    monkeypatch.setattr("droptics.rates.tuning._constant", lambda problem: None)
+    monkeypatch.setattr("droptics.rates.tuning.constant_losses", lambda problem: None)
     return _Planted
 
 
