@@ -8,6 +8,7 @@ change stays where it raises the loss, so the loss never falls.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -175,8 +176,9 @@ def _length(move: Tensor, order: float) -> Tensor:
     return length.clamp_min(torch.finfo(move.dtype).tiny)[..., None, None]
 
 
+@lru_cache(64)  # the same few shapes all along, and a query of a small network takes less time than one
 def bump(tall: int, broad: int, dtype: torch.dtype) -> Tensor:
-    """Half of the square a positive hill, half a negative one, of Euclidean norm one."""
+    """Half of the square a positive hill, half a negative one, of Euclidean norm one; not to be written to."""
     half = tall // 2
     if half == 0:
         parts = [_hill(tall, broad // 2, dtype), -_hill(tall, broad - broad // 2, dtype)]
