@@ -119,7 +119,7 @@ class DeviceAscent(Ascent):
     def _looks(self, now: Climbers, taken: int) -> bool:
         """Whether it is worth to ask who is left after this many steps."""
         pays = now.points.numel() >= _MANY or not self._capturable(now.points)
-        return self.leaves and taken % _STRETCH == 0 and pays
+        return self.leaves and taken % _STRETCH == 1 and pays  # after the first step, those who were wrong before
 
     def _step_of(
         self, now: Climbers, sizes: Tensor, number: Tensor, counts: Tensor, kind: int | None
