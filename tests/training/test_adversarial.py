@@ -13,8 +13,18 @@ from droptics.data import Sample
 from droptics.losses import CrossEntropy, Logistic
 from droptics.masks import Bernoulli
 from droptics.models import DeepLinear, ReLUNet
-from droptics.training import Adversarial, CatastrophicOverfitting, Free, Penalized, Plain, train
+from droptics.training import (
+    Adversarial,
+    CatastrophicOverfitting,
+    Checkpoint,
+    Free,
+    Penalized,
+    Plain,
+    Recording,
+    train,
+)
 from droptics.training.adversarial import _misled
+from droptics.training.draws import Stream
 from droptics.training.objectives import StepData
 
 
@@ -64,33 +74,65 @@ def test_consistency_of_one_output_is_that_of_two_classes():
     assert float(value) == pytest.approx(float(expected), rel=1e-9)
 
 
-def test_a_replay_moves_weights_and_inputs_by_one_backward_pass():
-    """Two updates of a linear scorer by hand: descend at the first point, climb by the old weights, descend again."""
-    weight = torch.tensor([[0.5, -1.0]], dtype=torch.float64)
-    data = Sample(torch.tensor([[0.2, 0.7]], dtype=torch.float64), torch.tensor([[1.0]], dtype=torch.float64))
-    objective = Free(Threat("linf", 0.1), replays=2, step=0.3, loss=Logistic())
-    run = train(
-        DeepLinear([weight, torch.ones(1, 1).double()]),
-        data,
-        objective,
-        steps=1,
-        step_size=0.5,
-        frozen=(1,),
-        record=("risk",),
-    )
-    started = objective.begin(StepData(data.inputs, data.targets, generators=(rng(0),))).points
-    assert bool(((started - data.inputs).abs() <= 0.1).all())
+def algorithm1(weight, batches, radius, size, box):  # Shafahi et al. 2019, two replays, the step of the inputs 0.3
+    """Free training of a linear scorer by torch's own gradients."""
+    move = None
+    for inputs, targets in batches:
+        move = torch.zeros_like(inputs) if move is None else move
+        for _ in range(2):
+            weight, move = weight.detach().requires_grad_(), move.detach().requires_grad_()
+            points = inputs + move if box is None else torch.clamp(inputs + move, *box)
+            functional.softplus(-targets * (points @ weight.mT)).mean().backward()
+            weight = weight - size * weight.grad
+            climbed = move + 0.3 * move.grad.sign()
+            move = climbed.clamp(-radius, radius)
+    return weight.detach()
 
-    def descend(w, x):
-        return w + 0.5 * torch.sigmoid(-(x @ w.mT)) * x
 
-    slope = -torch.sigmoid(-(started @ weight.mT)) * weight
-    first = started.detach()
-    # the random start is the first thing that the stream of the run draws
-    second = data.inputs + (first + 0.3 * slope.sign() - data.inputs).clamp(-0.1, 0.1)
-    expected = descend(descend(weight, first), second)
-    assert bool((second != first).any())
-    torch.testing.assert_close(run.model.weights[0], expected, rtol=1e-12, atol=0)
+@pytest.mark.filterwarnings("ignore::droptics.training.CatastrophicOverfitting")  # three examples say little
+@pytest.mark.parametrize("box", [None, (0.0, 1.0)])
+@pytest.mark.parametrize("batch_size", [None, 3])
+def test_free_training_is_algorithm_1_with_what_batches_hand_on(batch_size, box):
+    weight = torch.tensor([[0.5, -1.0, 2.0]], dtype=torch.float64)
+    inputs = torch.rand(7, 3, dtype=torch.float64, generator=rng(1))
+    data = Sample(inputs, (inputs[:, :1] - 0.5).sign())
+    objective = Free(Threat("linf", 0.4, box), replays=2, step=0.3, loss=Logistic())
+    options = {"steps": 5, "step_size": 0.5, "frozen": (1,), "record": ("risk",), "batch_size": batch_size}
+    run = train(DeepLinear([weight, torch.ones(1, 1).double()]), data, objective, **options)
+    if batch_size is None:
+        batches = [(data.inputs, data.targets)] * 5
+    else:
+        draws = Stream(data, objective, (0,), batch_size, torch.device("cpu")).next(5)
+        seen = [draws.at(step, None, False) for step in range(5)]
+        batches = [(batch.inputs, batch.targets) for batch in seen]
+        assert not torch.equal(seen[0].inputs, seen[1].inputs)
+    expected = algorithm1(weight, batches, 0.4, 0.5, box)
+    torch.testing.assert_close(run.model.weights[0], expected, rtol=1e-12, atol=1e-14)
+
+
+def test_killed_free_training_resumes_with_what_the_last_batch_handed_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("droptics.training.draws.AHEAD", 100)
+
+    def go(limit, checkpoint):
+        seen = []
+
+        def watch(model):
+            seen.append(1)
+            if len(seen) > limit:
+                raise KeyboardInterrupt
+            return model.weights[0].sum()
+
+        recording = Recording({"w": watch}, at=range(0, 61, 10))
+        objective = Free(Threat("linf", 0.1, (0, 1)), replays=2)
+        options = {"steps": 60, "step_size": 0.5, "batch_size": 5, "record": recording, "checkpoint": checkpoint}
+        return train(network(), classes(), objective, **options)
+
+    undisturbed = go(99, None)
+    file = Checkpoint(tmp_path / "free.safetensors", seconds=0.0)
+    with pytest.raises(KeyboardInterrupt):
+        go(4, file)
+    resumed = go(99, file)
+    assert torch.equal(resumed.history["w"], undisturbed.history["w"])
 
 
 @pytest.mark.parametrize("batch_size", [None, 16])

@@ -79,9 +79,10 @@ class Adversarial(Objective):
 class Free(Objective):
     """Adversarial training at the price of plain training: every pass moves the weights and the inputs at once.
 
-    A batch makes `replays` updates. Each differentiates the loss by the weights and by the perturbed inputs in one
-    backward pass; the weights descend, and the inputs climb by `step` along the steepest direction for the next
-    update (Shafahi et al. 2019). The first point is random in the threat. Watched like an attack of one step.
+    A batch makes `replays` updates. Each differentiates the loss by the weights and by the perturbation of the inputs
+    in one backward pass; the weights descend, and the perturbation climbs by `step` along the steepest direction,
+    inside the ball. It begins at zero and is handed on from batch to batch, also to other examples; the box cuts the
+    inputs, not what is handed on (Shafahi et al. 2019, Algorithm 1). Watched like an attack of one step.
 
     Attributes:
         threat: How far inputs may move.
@@ -98,32 +99,33 @@ class Free(Objective):
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def begin(self, batch: StepData) -> StepData:
+    @property
+    def updates(self) -> int:
+        return self.replays
+
+    def begin(self, batch: StepData, moves: Tensor | None) -> StepData:
         lead = (batch.runs,) if batch.runs is not None and batch.shared else ()
-        centers = batch.inputs.expand(*lead, *batch.inputs.shape)
-        if batch.runs is None:
-            points = self.threat.around(centers).random(_first(batch.generators, centers))
-        else:
-            pairs = zip(centers, batch.generators, strict=True)
-            points = torch.stack([self.threat.around(part).random(draws) for part, draws in pairs])
-        return replace(batch, points=points.requires_grad_())
+        if moves is None:
+            moves = torch.zeros_like(batch.inputs.expand(*lead, *batch.inputs.shape))
+        return replace(batch, moves=moves.detach().requires_grad_())
 
     def value(self, forward: Forward, batch: StepData) -> Tensor:
-        assert batch.points is not None
-        batch.points.grad = None
-        return mean_loss(self.loss, forward(batch.points, None), batch)
+        assert batch.moves is not None
+        batch.moves.grad = None
+        points = batch.inputs + batch.moves
+        if self.threat.box is not None:
+            points = points.clamp(*self.threat.box)
+        return mean_loss(self.loss, forward(points, None), batch)
 
-    def again(self, batch: StepData) -> StepData | None:
-        if batch.turn + 1 == self.replays:
-            return None
-        assert batch.points is not None
-        assert batch.points.grad is not None
-        radius = self.threat.radius if self.step is None else self.step
+    def again(self, batch: StepData) -> StepData:
+        assert batch.moves is not None
+        assert batch.moves.grad is not None
+        size = self.threat.radius if self.step is None else self.step
+        ball = Threat(self.threat.norm, self.threat.radius)
         lead = 0 if batch.runs is None else 1
-        points, slope = (part.detach().flatten(0, lead) for part in (batch.points, batch.points.grad))
-        centers = batch.inputs.expand_as(batch.points).flatten(0, lead)
-        moved = self.threat.around(centers).retract(points + radius * self.threat.steepest(slope, points))
-        return replace(batch, points=moved.view_as(batch.points).requires_grad_(), turn=batch.turn + 1)
+        moves, slope = (part.detach().flatten(0, lead) for part in (batch.moves, batch.moves.grad))
+        moved = ball.around(torch.zeros_like(moves)).retract(moves + size * ball.steepest(slope))
+        return replace(batch, moves=moved.view_as(batch.moves).requires_grad_())
 
     def doubt(self, forward: Forward, batch: StepData) -> str:
         return _misled(forward, batch, self.threat, Adversarial.fast(self.threat, self.loss).method)
@@ -179,7 +181,3 @@ def _divergence(clean: Tensor, moved: Tensor) -> Tensor:
         clean, moved = (torch.cat([part, torch.zeros_like(part)], -1) for part in (clean, moved))
     first, second = clean.log_softmax(-1), moved.log_softmax(-1)
     return (first.exp() * (first - second)).sum(-1)
-
-
-def _first(generators: Sequence[torch.Generator], like: Tensor) -> torch.Generator:
-    return generators[0] if generators else torch.Generator(like.device).manual_seed(0)

@@ -119,6 +119,7 @@ class TorchDescent(Descent):
         self._data = data
         self._masks = stacked(objective.laws, self._trainee.lead)
         self._fixed = None if batched else _whole(data, model)
+        self._moves: Tensor | None = None  # what a batch leaves to the next
         full = settings.precision == "full"
         if not full and isinstance(objective, Penalized):
             raise ValueError("precision must be 'full' for Penalized, whose closed forms have no products to round")
@@ -135,9 +136,9 @@ class TorchDescent(Descent):
         losses = []
         moved = sizes.to(self._trainee.leaves[0].device)
         for offset, size in enumerate(sizes):
-            batch: StepData | None = self._objective.begin(self._batch(draws, first + offset))
+            batch = self._objective.begin(self._batch(draws, first + offset), self._moves)
             found = []
-            while batch is not None:
+            for _ in range(self._objective.updates):
                 plain = self._optimizer is None
                 found.append(self._plain_step(batch, moved[offset]) if plain else self._step(batch, size))
                 if self._max_norm is not None:
@@ -145,6 +146,7 @@ class TorchDescent(Descent):
                         for index in self._max_norm.tensors:
                             self._max_norm.project(self._trainee.tensors[index])
                 batch = self._objective.again(batch)
+            self._moves = batch.moves
             losses.append(found[0])
         return torch.stack(losses)
 
@@ -236,6 +238,8 @@ class TorchDescent(Descent):
     def tensors(self) -> dict[str, Tensor]:
         found = {f"weights.{i}": tensor.detach() for i, tensor in enumerate(self._trainee.tensors)}
         found |= {f"buffers.{i}": tensor for i, tensor in enumerate(self._trainee.buffers)}
+        if self._moves is not None:
+            found["moves"] = self._moves.detach()
         for i, leaf in enumerate(self._trainee.leaves):
             state = {} if self._optimizer is None else self._optimizer.state.get(leaf, {})
             for key, value in state.items():
@@ -248,6 +252,8 @@ class TorchDescent(Descent):
             for kind, tensors in (("weights", self._trainee.tensors), ("buffers", self._trainee.buffers)):
                 for i, tensor in enumerate(tensors):
                     tensor.copy_(saved[f"{kind}.{i}"])
+        if "moves" in saved:
+            self._moves = saved["moves"].to(self._trainee.leaves[0].device)
         for name, value in saved.items():
             if name.startswith("optimizer.") and self._optimizer is not None:
                 _, index, key = name.split(".", 2)

@@ -40,8 +40,7 @@ class StepData:
     generators: tuple[torch.Generator, ...] = ()
     runs: int | None = None
     shared: bool = False
-    points: Tensor | None = None  # perturbed inputs that the next pass differentiates by as well (`Free`)
-    turn: int = 0  # how many updates this batch has made
+    moves: Tensor | None = None  # perturbation of the inputs that the next pass differentiates by as well (`Free`)
 
 
 class Objective(abc.ABC):
@@ -63,13 +62,18 @@ class Objective(abc.ABC):
         """Mean loss of the batch, one number per run."""
         return mean_loss(self.loss, forward(batch.inputs, batch.multipliers), batch)
 
-    def begin(self, batch: StepData) -> StepData:
-        """The batch as its first update sees it."""
+    @property
+    def updates(self) -> int:
+        """How many updates a batch makes."""
+        return 1
+
+    def begin(self, batch: StepData, moves: Tensor | None) -> StepData:
+        """The batch as its first update sees it; `moves` are those that the batch before it ended with."""
         return batch
 
-    def again(self, batch: StepData) -> StepData | None:
-        """After an update: the same batch for another one, or None when it is done with."""
-        return None
+    def again(self, batch: StepData) -> StepData:
+        """The batch after an update."""
+        return batch
 
     def doubt(self, forward: Forward, batch: StepData) -> str:
         """What speaks against the training at hand, in words, or nothing; asked at every record."""
