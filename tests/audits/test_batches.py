@@ -8,9 +8,10 @@ import torch
 from cases import normal
 from compare import close
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from droptics.audits import audit
-from droptics.audits.batches import Batch, batches, run
+from droptics.audits.batches import Batch, batches, count_batches, run
 from droptics.audits.criteria import as_loss, guess_loss, mean_loss
 from droptics.cli.files import read_arrays, read_model, read_sample, write_model
 from droptics.cli.modules import load_module, read_state
@@ -24,6 +25,16 @@ CPU = torch.device("cpu")
 
 def listed(data, size=4):
     return list(batches(data, CPU, size))
+
+
+@pytest.mark.parametrize("size", [1, 3, 10, 11])
+@pytest.mark.parametrize("form", ["sample", "pair", "loader"])
+def test_the_number_of_batches_is_known_beforehand(form, size):
+    inputs, targets = normal(10, 3), normal(10, 2)
+    loader = DataLoader(TensorDataset(inputs, targets), batch_size=size)
+    data = {"sample": Sample(inputs, targets), "pair": (inputs, targets), "loader": loader}[form]
+    assert count_batches(data, size) == len(listed(data, size))
+    assert count_batches(iter(loader), size) is None
 
 
 @pytest.mark.parametrize(

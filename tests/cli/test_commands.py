@@ -14,6 +14,7 @@ from compare import close
 from safetensors.torch import save_file
 
 from droptics.cli.files import read_model, read_sample, write_model
+from droptics.cli.optimum import _seconds
 from droptics.data import Sample
 from droptics.masks import Bernoulli, Block, Product, SlidingBlock
 from droptics.models import Connections, DeepLinear, TwoLayerLinear
@@ -188,3 +189,15 @@ def test_deep_networks_with_sliding_blocks(files):
     found = json.loads(droptics("penalty", files / "deep.safetensors", *options).stdout)
     masks = Product([SlidingBlock.matching(0.2, 2, 2), SlidingBlock.matching(0.2, 5, 2)])
     close(found["penalty"], float(penalty(read_model(files / "deep.safetensors"), sample(), masks)))
+
+
+def test_the_time_of_an_optimum_is_told_from_a_part(monkeypatch):
+    spent = iter([10.0, 10.25])
+    asked = []
+    monkeypatch.setattr("time.perf_counter", lambda: next(spent))
+    monkeypatch.setattr(
+        "droptics.optima.optimum", lambda family, data, law: asked.append((data.inputs.shape, law.size))
+    )
+    assert _seconds(TwoLayerLinear, Sample(normal(64, 640), normal(64, 2)), [24]) == 0.25 * 8**3
+    assert asked == [((8, 80), 3)] * 2
+    assert _seconds(TwoLayerLinear, sample(), [24]) == 0

@@ -35,7 +35,7 @@ NOT_ROOMS = {
         "gpu",
         "papers",
     ),
-    *("plots", "terminal", "transforms"),
+    *("plots", "progress", "terminal", "transforms"),
 }
 CLAIM = re.compile(r"\b(mianjy2018|thesis|pal2020|helmbold2017|droptics)-\w[\w.-]*")
 COST = re.compile(r"\bCost\b|\bO\(")

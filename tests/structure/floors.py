@@ -9,7 +9,7 @@ from pathlib import Path
 FLOORS = [
     [
         *("errors", "arrays", "checks", "annotations", "arguments", "files", "clusters", "linalg", "norms"),
-        *("estimates", "losses", "plots", "gpu", "terminal", "transforms"),
+        *("estimates", "losses", "plots", "progress", "gpu", "terminal", "transforms"),
     ],
     ["data", "masks", "models"],
     ["penalties", "spectra", "datasets"],

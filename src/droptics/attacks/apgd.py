@@ -19,6 +19,7 @@ from droptics.attacks.gradients import Differentiable
 from droptics.attacks.losses import aimed, beaten, check_problem, mistaken
 from droptics.attacks.methods import Apgd
 from droptics.attacks.threat import Region
+from droptics.progress import tracked
 
 _CROWDED = 0.92  # fooled examples leave when the share of the others falls below this
 _MOMENTUM = 0.25  # share of the last move in the next one
@@ -123,7 +124,7 @@ class AdaptiveAscent:
             return
         now, region = self._begin(rows, aim, random)
         start = now.points
-        for number in range(self.method.steps):
+        for number in tracked(range(self.method.steps), "apgd", "step"):
             now.before, now.points = now.points, self._moved(now, region, number)
             outputs = self.tape.forward(now.points)
             value, slope = aimed(self.method.loss, outputs, now.targets, now.aim)

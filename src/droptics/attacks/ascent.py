@@ -17,6 +17,7 @@ from droptics.attacks.losses import Dlr, Margin, Reflected, beaten, check_proble
 from droptics.attacks.methods import Pgd, step_sizes
 from droptics.attacks.threat import Region, Threat
 from droptics.losses import Loss
+from droptics.progress import tracked
 
 # Fooled examples leave when the share of the others falls below this: taking rows out costs a copy of the batch.
 _CROWDED = 0.92
@@ -175,7 +176,7 @@ class Ascent:
         method, count = self.method, len(self.targets)
         still = 0
         counts: list[int] = []
-        for number in range(method.steps + 1):
+        for number in tracked(range(method.steps + 1), "ascent", "step"):
             last = number == method.steps
             if outputs is None:
                 outputs = self.tape.scores(now.points) if last else self.tape.forward(now.points)

@@ -23,6 +23,7 @@ from droptics.estimates import Estimate
 from droptics.losses import CrossEntropy, Logistic, Loss
 from droptics.models import Model
 from droptics.models.modules import evaluating
+from droptics.progress import tracked
 
 _MANY = 0.1  # share of the attacked examples from which an observation is worth a warning
 
@@ -119,7 +120,7 @@ def attack(
         unsteady = _changes(tape, inputs[: min(64, batch)])
         if generator is None and getattr(method, "seed", None) is not None:
             generator = torch.Generator(inputs.device).manual_seed(method.seed)  # type: ignore[union-attr]
-        for begin in range(0, len(data), batch):
+        for begin in tracked(range(0, len(data), batch), "attack", "batch"):
             part = slice(begin, begin + batch)
             trails.append(search(searched, inputs[part], targets[part], threat, method, generator, ends))
         trail = joined(trails)

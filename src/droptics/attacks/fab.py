@@ -15,6 +15,7 @@ from droptics.attacks.gradients import Differentiable
 from droptics.attacks.losses import Margin, beaten, check_problem, mistaken
 from droptics.attacks.methods import Fab
 from droptics.attacks.threat import Region
+from droptics.progress import tracked
 
 _BEYOND = 1.05  # how far beyond the linearized boundary a step goes
 _MOST = 0.1  # largest weight of the input's own projection
@@ -66,7 +67,7 @@ class BoundarySearch:
         region, targets = self.region.select(rows), self.targets[rows]
         points = region.random(self.generator) if random else region.inputs.clone()
         wide = (-1,) + (1,) * (points.ndim - 1)
-        for _ in range(self.method.steps):
+        for _ in tracked(range(self.method.steps), "fab", "step"):
             value, normal = self._nearest_boundary(points, targets)
             offset = (normal * (region.inputs - points)).flatten(1).sum(1)
             here = region.advance(points, normal, -value)

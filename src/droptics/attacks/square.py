@@ -18,6 +18,7 @@ from droptics.attacks.gradients import Differentiable
 from droptics.attacks.losses import beaten, check_problem, mistaken, values
 from droptics.attacks.methods import Square
 from droptics.attacks.threat import Region
+from droptics.progress import tracked
 
 # The share of pixels in a square is halved after each of these numbers of queries, out of 10,000.
 _HALVED = (10, 50, 200, 1000, 2000, 4000, 6000, 8000)
@@ -66,7 +67,7 @@ class SquareSearch:
         fooled = torch.zeros_like(value, dtype=torch.bool)
         current = region.inputs
         idle, patience = 0, math.inf if self.method.patience is None else self.method.patience
-        for number in range(self.method.queries):
+        for number in tracked(range(self.method.queries), "square", "query"):
             move = self._changed(region, current, number) if number else self._first_move(len(rows))
             points = self._reached(region, move)
             outputs = self.tape.scores(points)

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from droptics.arguments import Count, DropRate, Positive, Probability, Seed, check_arguments
 from droptics.audits.asking import ask, eager, uncompiled
-from droptics.audits.batches import Batch, batches, run
+from droptics.audits.batches import Batch, batches, count_batches, run
 from droptics.audits.criteria import LossFunction, mean_loss, parts
 from droptics.audits.discovery import LAYER_DROP, AuditedSite, discover, quiet_parts
 from droptics.audits.findings import LEVELS, Finding, remarks
@@ -142,7 +142,9 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
             criterion, sites, state, rates, Spending(draws, float(budget), generator), quiet_parts(module, sites)
         )
         chained, once = itertools.chain([first], stream), 2.0 + len(calls)  # asked, run once, discovered
-        for batch in tqdm(chained, desc="audit", unit="batch", disable=_silent(progress)):
+        for batch in tqdm(
+            chained, total=count_batches(data, batch_size), desc="audit", unit="batch", disable=_silent(progress)
+        ):
             _add(module, batch, plan, state, once)
             once = 0.0
         if validation is not None:

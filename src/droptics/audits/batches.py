@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -71,6 +72,15 @@ def batches(data: object, device: torch.device, batch_size: int) -> Iterator[Bat
         yield _batch(item, device)
     if empty:
         raise ValueError("data must yield at least one batch, got none (a used-up iterator?)")
+
+
+def count_batches(data: object, batch_size: int) -> int | None:
+    """How many batches `batches` will yield, where that is known beforehand."""
+    if isinstance(data, Sample):
+        return math.ceil(len(data) / batch_size)
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], Tensor):
+        return math.ceil(len(data[1]) / batch_size)
+    return len(data) if isinstance(data, DataLoader) and not isinstance(data.dataset, IterableDataset) else None
 
 
 def _loader(data: Dataset[Any], batch_size: int) -> Iterable[Any]:

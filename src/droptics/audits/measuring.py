@@ -18,6 +18,7 @@ from droptics.audits.tails import MOST_OUTPUTS, Hidden, affine_sites, confirmed,
 from droptics.audits.tallies import Mean, Tally
 from droptics.losses import Squared
 from droptics.models.watching import Switch, all_off, all_on, only, watched
+from droptics.progress import tracked
 
 PLAIN_DRAWS = 4  # where a batch has one number only, so that draws alone tell their spread
 TOTAL_DRAWS = 3  # of all sites together
@@ -185,7 +186,7 @@ def _controlled(batch: _Round, clean: float, weight: float) -> None:
         for _ in range(tally.plan[TOTAL] - len(drawn)):
             drawn.append(remainder(runs, base, batch.laws, plan.generator)[0])
         batch.add(tally.total, drawn)
-    for law in rest:
+    for law in tracked(rest, "sites", "site"):
         draws = [remainder(runs, base, [law], plan.generator)[0] for _ in range(tally.plan[law.name])]
         batch.add(tally.sites.setdefault(law.name, Mean()), draws)
     _curves(batch, rest)
@@ -281,7 +282,7 @@ def _curves(batch: _Round, laws: Sequence[Law]) -> None:
         room = math.floor(batch.left / costs) if plan.draws is None and costs > 0 else plan.plain_draws
         single = any(len(base.sums) == 1 or base.axes[law.name] is None for law in laws)
         tally.curve_draws = plan.draws or (0 if room < (PLAIN_DRAWS if single else 1) else min(room, PLAIN_DRAWS))
-    for law in laws if tally.curve_draws else ():
+    for law in tracked(laws if tally.curve_draws else (), "other rates", "site"):
         for rate in plan.rates:
             draws = [remainder(runs, base, [law], plan.generator, rate)[0] for _ in range(tally.curve_draws)]
             batch.add(tally.curves.setdefault((law.name, rate), Mean()), draws)

@@ -24,6 +24,7 @@ from droptics.cli.rates import rates_command
 from droptics.cli.reproduce import reproduce_command
 from droptics.cli.verify import verify_command
 from droptics.cli.warmup import warmup_command
+from droptics.progress import shown
 
 app = typer.Typer(
     name="droptics",
@@ -69,7 +70,8 @@ def _guarded(command: Command) -> Command:
 
     def run(debug: bool = False, **options: object) -> None:
         try:
-            command(**options)
+            with shown():
+                command(**options)
             flush()
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -132,7 +133,7 @@ def complete_command(
         seed=seed,
         device=device,
         engine=engine,
-        progress=False if as_json else _show_sweep,
+        progress=False if as_json else _show_sweeps(sweeps),
     )
     notes = _fit(model, train, choose)
     rows = {
@@ -220,6 +221,12 @@ def _share(penalty: str) -> str | float:
         return penalty
 
 
-def _show_sweep(line: Any) -> None:
-    text = f"sweep {line.sweep:>3}  objective {line.objective:.5f}  training RMSE {line.rmse:.5f}"
-    typer.echo(f"{text}  {line.seconds:.1f} s", err=True)
+def _show_sweeps(sweeps: int) -> Callable[[Any], None]:
+    """A line per sweep, with the time that all of them would take; they end before when nothing moves any more."""
+
+    def show(line: Any) -> None:
+        left = line.seconds / line.sweep * (sweeps - line.sweep)
+        text = f"sweep {line.sweep:>3}  objective {line.objective:.5f}  training RMSE {line.rmse:.5f}"
+        typer.echo(f"{text}  {line.seconds:.1f} s, at most {left:.1f} s left", err=True)
+
+    return show

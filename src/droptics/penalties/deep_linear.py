@@ -22,6 +22,7 @@ from droptics.penalties.closed_form import input_moment
 from droptics.penalties.methods import ClosedForm
 from droptics.penalties.rounding import deferred, input_scale, roundings
 from droptics.penalties.rules import covered_rule, penalty_rule
+from droptics.progress import tracked
 
 # Up to this width a layer takes longer to call than to compute.
 TINY = 64
@@ -91,7 +92,7 @@ def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[Tensor,
     if model.mask_inputs:
         excess = laws[0].hadamard(second)
         laws = laws[1:]
-    for weight, law in zip(model.weights[:-1], laws, strict=True):
+    for weight, law in tracked(list(zip(model.weights[:-1], laws, strict=True)), "exact penalty", "layer"):
         second = second if wide else weight @ second @ weight.mT
         wide = False
         moved = None if excess is None else weight @ excess @ weight.mT

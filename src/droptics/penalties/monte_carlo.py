@@ -17,6 +17,7 @@ from droptics.models import Model
 from droptics.penalties.evaluation import masked_excess
 from droptics.penalties.intervals import Draws, Question, check_draws, concluded
 from droptics.penalties.methods import MonteCarlo
+from droptics.progress import tracked
 
 
 def sampled(model: Model, data: Data, masks: MaskLaw, method: MonteCarlo, loss: Loss) -> Estimate:
@@ -31,7 +32,7 @@ def sampled(model: Model, data: Data, masks: MaskLaw, method: MonteCarlo, loss: 
     slope = _slope(evaluate, ones, model)
     generator = torch.Generator().manual_seed(method.seed)
     values, controls = [], []
-    for start in range(0, method.samples, batch):
+    for start in tracked(range(0, method.samples, batch), "Monte Carlo", "batch"):
         drawn = masks.multipliers(min(batch, method.samples - start), generator).to(model.device)
         values.append(evaluate(drawn))
         controls.append(torch.tensordot(drawn - 1, slope.to(drawn), dims=([-1], [-1])))

@@ -24,6 +24,7 @@ from droptics.penalties.evaluation import CHUNK_ELEMENTS
 from droptics.penalties.relu.criterion import network_laws
 from droptics.predictions.affine import Affine
 from droptics.predictions.kernels import add_hidden_moments
+from droptics.progress import tracked
 
 Outcome = tuple[Tensor, Affine]
 
@@ -67,7 +68,9 @@ class Conditional:
 
     def outcomes(self) -> Iterator[Outcome]:
         """Probabilities (m,) and outputs for all early masks, some at a time."""
-        for multipliers, probabilities in self.law.atom_batches(self.room):
+        listed = self.law.atom_batches(self.room)
+        count = self.law.support_count
+        for multipliers, probabilities in tracked(listed, "all masks", "mask", count, lambda part: len(part[1])):
             possible = probabilities > 0
             if bool(possible.any()):
                 yield probabilities[possible], self.given(multipliers[possible][:, None, :])

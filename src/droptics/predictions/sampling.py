@@ -19,6 +19,7 @@ from droptics.penalties import MonteCarlo
 from droptics.predictions.affine import Affine
 from droptics.predictions.controls import Atoms, Draws, Plan, Slopes, build, draw
 from droptics.predictions.mixtures import Conditional, Outcome
+from droptics.progress import tracked
 
 # An interval is shown when at least so many masks carry this share of what varies; fewer are a lottery.
 CARRIERS, CARRIED = 20, 0.9
@@ -54,7 +55,7 @@ def sample(problem: Conditional, method: MonteCarlo, controlled: bool = True) ->
     draws = draw(problem, plan, method.samples, torch.Generator().manual_seed(method.seed))
     evaluate = problem.fresh or problem.given
     moved, noise = [], []
-    for some in draws.multipliers.split(problem.room):
+    for some in tracked(draws.multipliers.split(problem.room), "sampled passes", "batch"):
         outputs = evaluate(some[:, None, :])
         moved.append(outputs.center - plain.center)
         noise.append(outputs.variance())
@@ -159,6 +160,6 @@ def sampled_outcomes(problem: Conditional, method: MonteCarlo) -> Iterator[Outco
     """The drawn early masks as a mixture of equal weights."""
     plan = Plan((), (), False)
     draws = draw(problem, plan, method.samples, torch.Generator().manual_seed(method.seed))
-    for some in draws.multipliers.split(problem.room):
+    for some in tracked(draws.multipliers.split(problem.room), "sampled passes", "batch"):
         weights = torch.full((len(some),), 1 / method.samples, dtype=torch.float64)
         yield weights, (problem.fresh or problem.given)(some[:, None, :])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from droptics.arguments import Amount, Bytes, DropRate, Finite, Seed, check_fields, check_parameters
 from droptics.arrays import Array
 from droptics.checks import check_positive
+from droptics.progress import tracked
 from droptics.recommenders import saving
 from droptics.recommenders.ids import Lookup, as_ids
 from droptics.recommenders.interactions import compressed, extended, taken
@@ -195,7 +196,8 @@ class DropoutAutoencoder(Ranker):
 
         drops = _DROPS if self.drop is None else (float(self.drop),)
         ridges = [unit * share for share in _RIDGES] if self.ridge is None else [float(self.ridge)]
-        drop, ridge = min([(drop, ridge) for drop in drops for ridge in ridges], key=cost)
+        grid = [(drop, ridge) for drop in drops for ridge in ridges]
+        drop, ridge = min(tracked(grid, "rate and ridge", "fit"), key=cost)
         if self.drop is None:
             cost((round(drop - 0.1, 3), ridge)), cost((round(drop + 0.1, 3), ridge))
         if self.ridge is None:

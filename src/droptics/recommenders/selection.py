@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from droptics.arguments import Count, DropRate, Probability, Seed, check_fields, check_parameters
 from droptics.datasets import Ratings
 from droptics.plots import lines
+from droptics.progress import tracked
 from droptics.recommenders.answers import Errors
 from droptics.recommenders.completion import Completion
 from droptics.recommenders.dropout_completion import DropoutCompletion, default_drop
@@ -86,7 +87,7 @@ class DropoutCompletionCV(BaseEstimator):  # type: ignore[misc]
         best: tuple[float, Any] = (np.inf, None)
         for width in widths:
             model = clone(template).set_params(width=width, warm_start=True)
-            for drop in self._rates(width, data.count):
+            for drop in tracked(self._rates(width, data.count), f"rates at width {width}", "fit"):
                 model.set_params(drop=drop).fit_observations(data)
                 point = _point(model, held)
                 self.points_.append(point)
