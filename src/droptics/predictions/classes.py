@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from scipy.special import stdtrit
@@ -131,15 +132,15 @@ def _objection(outputs: Affine, points: int) -> str | None:
         if float((energies / variances).max()) > LARGEST_SHARE:
             return "one unit carries more than a third of the variance of a logit"
         masks = outputs.law.multipliers(TRIAL_MASKS, torch.Generator().manual_seed(1))
-        drawn = torch.softmax(_logits(few, masks), -1)
+        drawn = torch.softmax(_logits(few, masks), -2)
         gaussian = _gaussian(few, _sobol(max(points, 256), few.center)).probabilities
         top = gaussian.argmax(-1, keepdim=True)
-        values = drawn.gather(-1, top.expand(TRIAL_MASKS, *top.shape))[..., 0].flatten(1)
-        error = values.std(0) / math.sqrt(TRIAL_MASKS)
-        gap = (values.mean(0) - gaussian.gather(-1, top)[..., 0].flatten()).abs()
+        values = drawn.gather(-2, top.unsqueeze(-1).expand(*top.shape, TRIAL_MASKS))[..., 0, :].flatten(0, 1)
+        error = values.std(-1) / math.sqrt(TRIAL_MASKS)
+        gap = (values.mean(-1) - gaussian.gather(-1, top)[..., 0].flatten()).abs()
         # the examples share their masks, so that the largest of them is at worst as likely as their number
         limit = float(stdtrit(TRIAL_MASKS - 1, 1 - TRIAL_CHANCE / 2 / len(gap)))
-        rounding = 1e-3 * values.mean(0)  # of the Gaussian points themselves
+        rounding = 1e-3 * values.mean(-1)  # of the Gaussian points themselves
         if bool((gap > limit * error + rounding).any()):
             return "a trial of head masks disagreed with Gaussian logits"
     return None
@@ -156,9 +157,14 @@ def _examples(outputs: Affine, count: int) -> Affine:
 
 def _sobol(points: int, like: Tensor) -> Tensor:
     """Scrambled Sobol points as standard normal numbers, (points, classes)."""
-    uniform = SobolEngine(like.shape[-1], scramble=True, seed=0).draw(points, dtype=torch.float64)
+    return _normal_points(points, like.shape[-1]).to(like)
+
+
+@lru_cache(8)
+def _normal_points(points: int, classes: int) -> Tensor:
+    uniform = SobolEngine(classes, scramble=True, seed=0).draw(points, dtype=torch.float64)
     limit = torch.finfo(torch.float64).eps
-    return torch.special.ndtri(uniform.clamp(limit, 1 - limit)).to(like)
+    return torch.special.ndtri(uniform.clamp(limit, 1 - limit))
 
 
 def _gaussian(outputs: Affine, normal: Tensor) -> _Sums:
@@ -169,7 +175,7 @@ def _gaussian(outputs: Affine, normal: Tensor) -> _Sums:
     eps = torch.finfo(covariance.dtype).eps
     jitter = (8 * size * eps * trace + torch.finfo(covariance.dtype).tiny) * torch.eye(size).to(covariance)
     lower = torch.linalg.cholesky(covariance + jitter)
-    return _averaged(lambda some: outputs.center + (lower @ some.mT).movedim(-1, 0), normal, outputs.center)
+    return _averaged(lambda some: outputs.center.unsqueeze(-1) + lower @ some.mT, normal, outputs.center)
 
 
 def _head_rule(masks: Tensor, chances: Tensor) -> _Rule:
@@ -180,14 +186,14 @@ def _head_rule(masks: Tensor, chances: Tensor) -> _Rule:
 
 
 def _logits(outputs: Affine, masks: Tensor) -> Tensor:
-    """Logits under masks (points, units): (points, m, examples, classes)."""
+    """Logits under masks (points, units): (m, examples, classes, points)."""
     assert outputs.units is not None
     moved = masks.to(outputs.center) - 1
     features, head = outputs.units
-    if head.shape[-3] == 1:
-        shaped = moved.reshape(len(moved), *(1,) * (features.ndim - 1), -1)
-        return outputs.center + (features * shaped) @ head.squeeze(-3).mT
-    return outputs.center + (outputs.units.contributions @ moved.mT).movedim(-1, 0)
+    if head.shape[-3] == 1 and head.shape[-2] > len(moved):  # fewer masked features than weighted ones
+        changes = (features.unsqueeze(-2) * moved) @ head.mT
+        return outputs.center.unsqueeze(-1) + changes.mT
+    return outputs.center.unsqueeze(-1) + outputs.units.contributions @ moved.mT
 
 
 def _certain(outputs: Affine) -> _Sums:
@@ -196,15 +202,19 @@ def _certain(outputs: Affine) -> _Sums:
 
 
 def _averaged(logits: Callable[[Tensor], Tensor], points: Tensor, like: Tensor, chances: Tensor | None = None) -> _Sums:
-    """Mean probabilities and entropies over the points, some at a time."""
+    """Mean probabilities and entropies over the points, some at a time; logits (m, examples, classes, points)."""
     shares = torch.full((len(points),), 1 / len(points)) if chances is None else chances
     step = max(1, CHUNK_ELEMENTS // max(like.numel(), 1))
     probabilities, entropies = torch.zeros_like(like), torch.zeros_like(like[..., 0])
     for some, weight in zip(points.split(step), shares.to(like).split(step), strict=True):
-        logarithms = torch.log_softmax(logits(some), -1)
-        values = logarithms.exp()
-        probabilities = probabilities + torch.tensordot(weight, values, dims=1)
-        entropies = entropies - torch.tensordot(weight, (values * logarithms).sum(-1), dims=1)
+        values = logits(some)
+        values = values - values.detach().amax(-2, keepdim=True)
+        powers = values.exp()
+        total = powers.sum(-2, keepdim=True)
+        share = weight / total
+        probabilities = probabilities + (powers * share).sum(-1)
+        inside = weight * total.log() - share * (powers * values).sum(-2, keepdim=True)
+        entropies = entropies + inside.sum((-2, -1))
     return _Sums(probabilities, entropies)
 
 
