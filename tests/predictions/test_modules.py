@@ -119,13 +119,12 @@ def test_every_way_of_writing_dropout_converges_to_plain_passes(hand):
     sampled = (found.variance.upper - found.variance.lower) / 2 / 2.58
     assert bool(((found.variance.value - variance).abs() <= 6 * (spread**2 + sampled**2).sqrt()).all())
     sites = read_module(module, x)
-    assert [site.name for site in sites.sites] == ["dropout", "channels", "dropout@2"]
+    assert [site.name for site in sites.sites] == ["dropout", "attention.attention_dropout", "channels", "dropout@2"]
     assert sites.sites[0].axis == 1
-    assert sites.sites[1].shape == (3, 1)
+    assert [site.shape for site in sites.sites[1:3]] == [(2, 3, 3), (3, 1)]
     assert sites.certain is not hand
-    # with masks written by hand no trial can confirm the head
-    assert sites.head is not hand
-    assert sites.drawing == ("attention.attention_dropout",)
+    assert sites.head
+    assert sites.drawing == ()
 
 
 def test_nothing_of_the_module_changes():
@@ -193,3 +192,68 @@ def test_refusals():
         predictive(seeded(nn.Sequential(nn.Linear(4, 2), nn.Flatten(0))), x)
     with pytest.raises(ValueError, match="inputs must be a tensor"):
         predictive(module, torch.zeros(0, 4).double())
+
+
+class Stacked(nn.Module):
+    """Recurrent dropout between three layers, attention that returns its weights, a private generator by wish."""
+
+    def __init__(self, private=False):
+        super().__init__()
+        self.recurrent = nn.GRU(4, 4, num_layers=3, dropout=0.3, batch_first=True)
+        self.attention = nn.MultiheadAttention(4, 2, dropout=0.3, batch_first=True)
+        self.head = nn.Linear(4, 2)
+        self.numbers = torch.Generator().manual_seed(0) if private else None
+
+    def forward(self, x):
+        hidden = self.recurrent(x)[0]
+        mixed = self.attention(hidden, hidden, hidden, need_weights=True)[0].mean(1)
+        if self.numbers is not None:
+            mixed = mixed * torch.rand(4, generator=self.numbers, dtype=x.dtype)
+        return self.head(mixed)
+
+
+def test_recurrent_and_weighted_attention_are_masked_from_outside():
+    """Against 20 000 plain passes, as above."""
+    module, x = seeded(Stacked()), inputs(3, 3, 4)
+    sites = read_module(module, x)
+    assert [site.name for site in sites.sites] == [
+        "recurrent.GRU_dropout",
+        "recurrent.GRU_dropout#2",
+        "attention.attention_dropout",
+    ]
+    assert [site.shape for site in sites.sites] == [(3, 4), (3, 4), (2, 3, 3)]
+    assert sites.drawing == ()
+    found = predictive(module, x, method=MonteCarlo(2000, seed=4))
+    torch.manual_seed(3)
+    with torch.no_grad():
+        passes = module.train()(x.repeat(20_000, 1, 1)).reshape(20_000, 3, 2)
+    spread = ((passes - passes.mean(0)) ** 2).std(0) / math.sqrt(20_000)
+    sampled = (found.variance.upper - found.variance.lower) / 2 / 2.58
+    assert bool(((found.variance.value - passes.var(0)).abs() <= 6 * (spread**2 + sampled**2).sqrt()).all())
+
+
+def test_a_private_generator_is_noticed():
+    assert read_module(seeded(Stacked()), inputs(3, 3, 4)).certain
+    assert not read_module(seeded(Stacked(private=True)), inputs(3, 3, 4)).certain
+
+
+class Written(nn.Module):
+    """A head whose input or output is changed in place, which only a trial can notice."""
+
+    def __init__(self, after):
+        super().__init__()
+        self.drop, self.head, self.after = nn.Dropout(0.5), nn.Linear(4, 2), after
+
+    def forward(self, x):
+        hidden = self.drop(x)
+        if self.after:
+            return self.head(hidden).square_()
+        return self.head(hidden.square_())
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_what_is_written_in_place_is_no_head(after):
+    module, x = seeded(Written(after)), inputs(5, 4)
+    assert not read_module(module, x).head
+    values = [(p, module.eval()(x * z)) for z, p in Bernoulli(0.5, 4).atoms()]
+    close(predictive(module, x).mean.value, sum(p * value for p, value in values), 1e-12)

@@ -78,6 +78,12 @@ class _State:
         _put_back(self.buffers)
 
 
+def dice(module: nn.Module) -> tuple[object, ...]:
+    """Where the generators that layers draw from stand, to be compared: equal before and after where none was used."""
+    python, (_, keys, position, *_), tensors, cuda = _State.of(module).generators
+    return python, keys.tobytes(), position, *(state.numpy().tobytes() for state in (tensors, *cuda))
+
+
 @contextmanager
 def unmoved(module: nn.Module) -> Iterator[None]:
     """Put buffers (running statistics, counters) back after passes in training mode."""

@@ -38,6 +38,7 @@ class Conditional:
         given: Early multipliers (m, 1 or examples, early units) to the outputs, with m as leading dimension.
         size: Elements that one early mask needs for all examples.
         fresh: Like `given`, with what cannot be masked from outside drawing for itself; None where nothing does.
+        quiet: The outputs with every early multiplier at one, where they are known already.
         compiled: Sums the moments over all early masks by a loop of its own; None where `given` has to be asked.
     """
 
@@ -45,6 +46,7 @@ class Conditional:
     given: Callable[[Tensor], Affine]
     size: int
     fresh: Callable[[Tensor], Affine] | None = None
+    quiet: Affine | None = None
     compiled: Callable[[Tensor], MixtureMoments] | None = None
 
     @property
@@ -59,6 +61,8 @@ class Conditional:
 
     def plain(self) -> Affine:
         """The outputs with every early multiplier at its mean, one; no leading dimension."""
+        if self.quiet is not None:
+            return self.quiet
         ones = torch.ones(1, 1, sum(law.size for law in self.early), dtype=torch.float64)
         return first(self.given(ones))
 

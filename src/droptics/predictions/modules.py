@@ -1,8 +1,9 @@
 """Any torch module as masked outputs: its dropout sites are read while it runs, their masks come from outside.
 
-Sites whose calls show one row per example get masks of ours, the same law and scale as torch draws; the linear layer
-that ends the module behind such a site is integrated. What cannot be masked from outside (attention and recurrent
-dropout, masks written by hand) is left to draw for itself in the sampled passes.
+Sites whose calls show one row per example get masks of ours, the same law and scale as torch draws, attention and
+recurrent layers written out for that; the linear layer that ends the module behind such a site is integrated. What
+cannot be masked from outside (alpha dropout, packed sequences, masks written by hand) is left to draw for itself in the
+sampled passes.
 """
 
 from __future__ import annotations
@@ -16,23 +17,19 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 from droptics.masks import Bernoulli
-from droptics.models.modes import training_without_statistics, undisturbed
-from droptics.models.watching import ALPHA, CHANNELWISE, LINEAR, PLAIN, RECURRENT, Places
+from droptics.models.modes import dice, training_without_statistics, undisturbed
+from droptics.models.unfused import attention, multi_head, recurrent
+from droptics.models.watching import ALPHA, CHANNELWISE, LINEAR, PLAIN, RECURRENT, DropoutCalls, Places, written
 from droptics.penalties import UnitOutputs
 from droptics.predictions.affine import Affine
-from droptics.predictions.mixtures import Conditional
+from droptics.predictions.mixtures import Conditional, first
 
-# Where these functions take their rate.
-ATTENTION: dict[Any, int] = {
-    functional.scaled_dot_product_attention: 4,
-    functional.multi_head_attention_forward: 10,
-}
-# Examples on which the sites are read; all others are seen once the sites are known.
-PROBED = 4
+# Where attention takes its rate.
+PLAIN_ATTENTION, MULTI_HEAD = 4, 10
+# Examples on which a module is tried; one where there are no more than that.
+PROBED = 2
 Change = Callable[[Tensor], Tensor]
 Inputs = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 
@@ -45,7 +42,7 @@ class ModuleSite:
         name: As in the audit.
         rate: Probability of dropping.
         shape: Of the mask of one example; channels only for channelwise dropout.
-        axis: Where the examples are in the tensor that is masked.
+        axis: Where the examples are in the tensor that is masked; heads of attention may follow them there.
     """
 
     name: str
@@ -60,7 +57,8 @@ class ModuleSite:
 
     def spread(self, multipliers: Tensor, like: Tensor) -> Tensor:
         """Multipliers (rows, units) in the shape of the tensor that they mask."""
-        return multipliers.to(like).reshape(len(multipliers), *self.shape).movedim(0, self.axis)
+        moved = multipliers.to(like).reshape(len(multipliers), *self.shape).movedim(0, self.axis)
+        return moved if moved.ndim == like.ndim else moved.flatten(0, 1)
 
 
 @dataclass
@@ -72,7 +70,7 @@ class _Seen:
     linear: tuple[Tensor, Tensor, Tensor | None, Tensor] | None = None
 
 
-class _Masked(TorchFunctionMode):
+class _Masked(DropoutCalls):
     """Runs a module with given multipliers at its sites; sites without any pass their input on.
 
     Functions named in `own` draw for themselves, all others that could are switched off.
@@ -82,66 +80,73 @@ class _Masked(TorchFunctionMode):
         super().__init__()
         self.places, self.multipliers, self.own, self.seen = places, multipliers, own, _Seen()
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        options = dict(kwargs or {})
-        if func in PLAIN and func not in ALPHA:
-            return self._plain(func, args, options)
-        if func in ALPHA or func in RECURRENT or func in ATTENTION:
-            return func(*self._drawing(func, args, options), **options)
+    def _other(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         result = func(*args, **options)
         if func in LINEAR:
             bias = args[2] if len(args) > 2 else options.get("bias")
             self.seen.linear = (args[0], args[1], bias, result)
         return result
 
-    def _drawing(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
-        """Arguments of a function that cannot be masked from outside, with its dropout on or off."""
-        values = list(args)
-        if func in RECURRENT:
-            start = next(i for i, value in enumerate(values) if isinstance(value, bool))
-            applied = float(values[start + 2]) > 0 and bool(values[start + 3])
-            values[start + 3] = self._draws(RECURRENT[func], applied)
-            return values
-        if func in ALPHA:
-            rate = float(values[1] if len(values) > 1 else options.get("p", 0.5))
-            applied = rate > 0 and bool(values[2] if len(values) > 2 else options.get("training", False))
-            options.pop("p", None)
-            options["training"] = self._draws(ALPHA[func], applied)
-            return [*values[:1], rate]
-        place = ATTENTION[func]
-        rate = float(values[place] if len(values) > place else options.get("dropout_p", 0.0))
-        applied = rate > 0 and bool(options.get("training", True))
-        wanted = rate if self._draws("attention dropout", applied) else 0.0
-        if len(values) > place:
-            values[place] = wanted
-        else:
-            options["dropout_p"] = wanted
-        return values
-
-    def _plain(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
+    def _plain(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         source: Tensor = args[0] if args else options["input"]
         rate = float(args[1] if len(args) > 1 else options.get("p", 0.5))
-        training = bool(args[2] if len(args) > 2 else options.get("training", True))
-        name = self.places.name(PLAIN[func])
+        training = bool(args[2] if len(args) > 2 else options.get("training", func not in ALPHA))
+        name = self.places.name(PLAIN[func].replace(" ", "_"))
         if rate == 0 or not training:
             return source
-        change = self.multipliers.get(name)
-        if change is not None:
-            result = source * change(source)
-        elif name in self.own:
-            result = func(source, rate, True)
-        else:
-            result = source.clone()  # a tensor of its own, so that what follows a site can be told apart
-        self.seen.calls.append((name, rate, PLAIN[func], tuple(source.shape), result))
-        return result
+        if func in ALPHA:
+            return func(source, rate, self._draws(name))
+        return self._site(name, rate, PLAIN[func], lambda: func(source, rate, True))(source)
 
-    def _draws(self, kind: str, applied: bool) -> bool:
-        name = self.places.name(kind.replace(" ", "_"))
-        if applied:
-            self.seen.drawing.append(name)
-        return applied and name in self.own
+    def _attention(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        rate = float(args[PLAIN_ATTENTION] if len(args) > PLAIN_ATTENTION else options.get("dropout_p", 0.0))
+        name = self.places.name("attention_dropout")
+        if rate == 0:
+            return func(*args, **options)
+        return attention(*args, **options, masking=self._site(name, rate, "attention dropout"))
+
+    def _multi_head(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        rate = float(args[MULTI_HEAD] if len(args) > MULTI_HEAD else options["dropout_p"])
+        name = self.places.name("attention_dropout")
+        if rate == 0 or not options.get("training", True):
+            return func(*args, **options)
+        return multi_head(self._site(name, rate, "attention dropout"))(*args, **options)
+
+    def _recurrent(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        values = list(args)
+        start = next(i for i, value in enumerate(values) if isinstance(value, bool))
+        rate, training = float(values[start + 2]), bool(values[start + 3])
+        name = self.places.name(RECURRENT[func].replace(" ", "_"))
+        if rate == 0 or not training or int(values[start + 1]) == 1:
+            return func(*values, **options)
+        if isinstance(values[1], Tensor) and not values[1].is_floating_point():  # lengths of packed sequences
+            values[start + 3] = self._draws(name)
+            return func(*values, **options)
+        return recurrent(func, [*values, *options.values()], self._site(name, rate, RECURRENT[func]))
+
+    def _site(self, name: str, rate: float, kind: str, draw: Callable[[], Tensor] | None = None) -> Change:
+        """What a site does to the tensor that it masks; layers stacked in one function are a site each."""
+        numbers = itertools.count(1)
+
+        def change(source: Tensor) -> Tensor:
+            number = next(numbers)
+            own = name if number == 1 else f"{name}#{number}"
+            given = self.multipliers.get(own)
+            if given is not None:
+                result = source * given(source)
+            elif own in self.own:
+                result = nn.functional.dropout(source, rate, True) if draw is None else draw()
+            else:
+                result = source.clone()  # a tensor of its own, so that what follows a site can be told apart
+            self.seen.calls.append((own, rate, kind, tuple(source.shape), result))
+            return result
+
+        return change
+
+    def _draws(self, name: str) -> bool:
+        """Whether a function that cannot be masked from outside draws for itself now."""
+        self.seen.drawing.append(name)
+        return name in self.own
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +158,7 @@ class MaskedModule:
         head: Whether the last site feeds the linear layer that ends the module.
         drawing: Functions that draw for themselves.
         certain: Whether two runs with everything switched off agree, so that no other randomness is left.
+        quiet: The run on all inputs with everything switched off: outputs, and what its last linear layer took.
         frozen: Parts that end before anything is random, with what they return: they run once for all masks.
     """
 
@@ -162,6 +168,7 @@ class MaskedModule:
     head: bool
     drawing: tuple[str, ...]
     certain: bool
+    quiet: tuple[Tensor, _Seen]
     frozen: tuple[tuple[nn.Module, Tensor], ...] = ()
 
     @property
@@ -174,7 +181,7 @@ class MaskedModule:
         laws = tuple(Bernoulli(site.rate, site.units) for site in self.early)
         size = count_of(self.inputs) * (sum(site.units for site in self.sites) + _numbers(self.inputs))
         if self.certain and not self.drawing:
-            return Conditional(laws, self.outputs, size)
+            return Conditional(laws, self.outputs, size, quiet=self.plain())
         seeds = itertools.count(1)
 
         def fixed(multipliers: Tensor) -> Affine:
@@ -187,6 +194,10 @@ class MaskedModule:
 
         return Conditional(laws, fixed, size, fresh)
 
+    def plain(self) -> Affine:
+        """Outputs with every early multiplier at one, no leading dimension: the run that read the module."""
+        return first(self._affine(*self.quiet, 1))
+
     def outputs(self, multipliers: Tensor, own: Collection[str] = ()) -> Affine:
         """Outputs under early multipliers (m, 1 or examples, units), with m as leading dimension."""
         count, examples = len(multipliers), count_of(self.inputs)
@@ -196,7 +207,10 @@ class MaskedModule:
             for site, part in zip(self.early, parts, strict=True)
         }
         frozen = [(part, _repeated(value, count)) for part, value in self.frozen]
-        outputs, seen = _run(self.module, _repeated(self.inputs, count), changes, own, frozen)
+        return self._affine(*_run(self.module, _repeated(self.inputs, count), changes, own, frozen), count)
+
+    def _affine(self, outputs: Tensor, seen: _Seen, count: int) -> Affine:
+        examples = len(outputs) // count
         center = outputs.reshape(count, examples, -1)
         if not self.head:
             return Affine(center, None, None)
@@ -214,37 +228,38 @@ def read_module(module: nn.Module, inputs: Inputs) -> MaskedModule:
 
 
 def _read(module: nn.Module, inputs: Inputs) -> MaskedModule:
-    _, first = _run(module, _taken(inputs, [0]))
-    _, second = _run(module, _taken(inputs, [0, 0]))
-    sites: list[ModuleSite] = []
-    drawing = list(dict.fromkeys(first.drawing))
-    for (name, rate, kind, shape, _), (*_, wide, _) in zip(first.calls, second.calls, strict=True):
-        axis = _axis(shape, wide)
-        if axis is None:
-            drawing.append(name)
-            continue
-        rest = [size for i, size in enumerate(shape) if i != axis]
-        if kind in CHANNELWISE.values():
-            rest = [rest[0], *(1 for _ in rest[1:])]
-        sites.append(ModuleSite(name, rate, tuple(rest), axis))
-    few = _taken(inputs, list(range(min(count_of(inputs), PROBED))))
+    count = count_of(inputs)
+    few = _taken(inputs, [0, 1] if count > PROBED else [0] if count == PROBED else [0, 0])
+    before = dice(module)
     outputs, seen = _run(module, few)
     if len(outputs) != count_of(few):
         raise ValueError(
             f"the module returns {len(outputs)} rows for {count_of(few)} examples; it must return one per example"
         )
-    again, _ = _run(module, few)
-    certain = bool(torch.equal(outputs, again))
-    head = bool(sites) and _is_head(seen, outputs, sites[-1].name)
-    found = MaskedModule(module, few, tuple(sites), head, tuple(drawing), certain)
-    if head and not _confirmed(found):
+    head = _is_head(seen, outputs)
+    trunk = _Trunk(module) if len(seen.calls) > int(head) else None
+    quiet = _run(module, inputs, watch=trunk)
+    certain = _alike(outputs, quiet[0]) and dice(module) == before
+    if not certain:  # numbers may be drawn and not used, and rows may depend on their neighbors
+        certain = torch.equal(quiet[0], _run(module, inputs)[0])
+    sites: list[ModuleSite] = []
+    drawing = list(dict.fromkeys(seen.drawing))
+    for (name, rate, kind, shape, _), (*_, wide, _) in zip(seen.calls, quiet[1].calls, strict=True):
+        place = _axis(shape, wide, count_of(few), count)
+        if place is None:
+            drawing.append(name)
+            continue
+        axis, inner = place
+        rest = [size for i, size in enumerate(shape) if i != axis]
+        if kind in CHANNELWISE.values():
+            rest = [rest[0], *(1 for _ in rest[1:])]
+        sites.append(ModuleSite(name, rate, tuple(rest if inner == 1 else (inner, *rest)), axis))
+    head = head and bool(sites) and sites[-1].name == seen.calls[-1][0]
+    frozen = trunk.parts(count) if trunk is not None and certain else ()
+    found = MaskedModule(module, few, tuple(sites), head, tuple(drawing), certain, (outputs, seen))
+    if head and not (_proved(found) or _confirmed(found)):
         found = replace(found, head=False)
-    frozen: tuple[tuple[nn.Module, Tensor], ...] = ()
-    if certain and found.early:
-        trunk = _Trunk(module)
-        _run(module, inputs, watch=trunk)
-        frozen = trunk.parts(count_of(inputs))
-    return replace(found, inputs=inputs, frozen=frozen)
+    return replace(found, inputs=inputs, quiet=quiet, frozen=frozen)
 
 
 class _Trunk:
@@ -272,12 +287,30 @@ class _Trunk:
         return tuple(found.values())
 
 
-def _is_head(seen: _Seen, outputs: Tensor, name: str) -> bool:
-    """Whether the last linear layer returns the outputs and takes what the named site gives."""
-    if seen.linear is None or not seen.calls or seen.calls[-1][0] != name or seen.calls[-1][2] != "dropout":
+def _is_head(seen: _Seen, outputs: Tensor) -> bool:
+    """Whether the last linear layer returns the outputs and takes what the last site gives."""
+    if seen.linear is None or not seen.calls or seen.calls[-1][2] != "dropout":
         return False
     source, _, _, result = seen.linear
     return source is seen.calls[-1][-1] and result is outputs and source.ndim == 2
+
+
+def _alike(few: Tensor, many: Tensor) -> bool:
+    """Whether two runs agree on the first examples, as far as sums in another order can differ; masks change more."""
+    count = min(len(few), len(many))
+    gap, scale = (few[:count] - many[:count]).abs(), many[:count].abs().amax()
+    return bool((gap <= 0.1 * torch.finfo(gap.dtype).eps ** 0.5 * scale).all())
+
+
+def _proved(found: MaskedModule) -> bool:
+    """Whether the head's weights are parameters, and nothing was written into what it took and what it returned."""
+    outputs, seen = found.quiet
+    assert seen.linear is not None
+    source, weight, bias, _ = seen.linear
+    own = {id(parameter) for parameter in found.module.parameters()}
+    fixed = id(weight) in own and (bias is None or id(bias) in own)
+    counted = not source.is_inference() and not outputs.is_inference()
+    return fixed and counted and written(source) == 0 and written(outputs) == 0
 
 
 def _confirmed(found: MaskedModule) -> bool:
@@ -286,12 +319,13 @@ def _confirmed(found: MaskedModule) -> bool:
     generator = torch.Generator().manual_seed(0)
     examples = count_of(found.inputs)
     mask = Bernoulli(site.rate, site.units).multipliers(examples, generator)
-    masked, _ = _run(found.module, found.inputs, {site.name: _spreading(site, mask)})
-    plain = found.outputs(torch.ones(1, 1, sum(early.units for early in found.early)))
+    with undisturbed(found.module, 0):  # what is drawn by hand is drawn as in the run without masks
+        masked, _ = _run(found.module, found.inputs, {site.name: _spreading(site, mask)})
+    plain = found.plain()
     assert plain.units is not None
-    features, head = plain.units
-    predicted = plain.center[0] + (features[0] * (mask.to(features) - 1)) @ head[0].mT
-    scale = (features[0].abs() * mask.to(features).abs()) @ head[0].abs().mT + plain.center[0].abs()
+    features, head = plain.units.features, plain.units.head.squeeze(-3)
+    predicted = plain.center + (features * (mask.to(features) - 1)) @ head.mT
+    scale = (features.abs() * mask.to(features).abs()) @ head.abs().mT + plain.center.abs()
     rounding = 8 * math.sqrt(site.units) * torch.finfo(scale.dtype).eps
     return bool(((masked.reshape(predicted.shape) - predicted).abs() <= rounding * scale).all())
 
@@ -366,11 +400,15 @@ def _spreading(site: ModuleSite, multipliers: Tensor) -> Callable[[Tensor], Tens
     return lambda source: site.spread(multipliers, source)
 
 
-def _axis(narrow: tuple[int, ...], wide: tuple[int, ...]) -> int | None:
-    """The one dimension that grew from one to two with the examples."""
+def _axis(narrow: tuple[int, ...], wide: tuple[int, ...], few: int, many: int) -> tuple[int, int] | None:
+    """The one dimension that grew with the examples, and how many entries of one example stand there side by side."""
     changed = [i for i, (a, b) in enumerate(zip(narrow, wide, strict=False)) if a != b]
-    fits = len(narrow) == len(wide) and len(changed) == 1 and (narrow[changed[0]], wide[changed[0]]) == (1, 2)
-    return changed[0] if fits else None
+    if len(narrow) != len(wide) or len(changed) != 1:
+        return None
+    place = changed[0]
+    inner = narrow[place] // few
+    fits = (narrow[place], wide[place]) == (inner * few, inner * many) and (inner == 1 or place == 0)
+    return (place, inner) if fits else None
 
 
 def _each(inputs: Inputs, change: Callable[[Tensor], Tensor]) -> Inputs:

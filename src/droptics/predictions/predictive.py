@@ -21,7 +21,7 @@ from droptics.penalties.relu.criterion import relu_output_moments
 from droptics.predictions.affine import Affine
 from droptics.predictions.controls import ATOMS_PER_SAMPLE
 from droptics.predictions.deep_linear import deep_covariance, deep_variance
-from droptics.predictions.mixtures import Conditional, MixtureMoments, Outcome, check_listable, conditional, first
+from droptics.predictions.mixtures import Conditional, MixtureMoments, Outcome, check_listable, conditional
 from droptics.predictions.modules import Inputs, MaskedModule, read_module
 from droptics.predictions.results import Predictive
 from droptics.predictions.sampling import sampled_moments, sampled_outcomes
@@ -100,7 +100,7 @@ def _of_module(module: nn.Module, inputs: Inputs, masks: MaskLaw | None, method:
     match method:
         case MonteCarlo():
             if not found.early and switched:
-                return exact(first(found.outputs(torch.ones(1, 1, 0))), _exact_words(found))
+                return exact(found.plain(), _exact_words(found))
             listed = problem.law.support_count if found.early else None
             if switched and listed is not None and listed <= ATOMS_PER_SAMPLE * method.samples:
                 # as cheap as the masks that were asked for, and a control by all of them would leave nothing to sample
@@ -110,7 +110,7 @@ def _of_module(module: nn.Module, inputs: Inputs, masks: MaskLaw | None, method:
         case ClosedForm() | Enumerate():
             limit = DIRECT_OUTCOMES if isinstance(method, ClosedForm) else method.limit
             if switched and not found.early:
-                return exact(first(found.outputs(torch.ones(1, 1, 0))), _exact_words(found))
+                return exact(found.plain(), _exact_words(found))
             names = ", ".join([site.name for site in found.early] + list(found.drawing)) or "masks written by hand"
             count = problem.law.support_count if found.early else None
             if not switched or count is None or count > limit:
