@@ -197,6 +197,19 @@ class MaskLaw(abc.ABC):
         parts = features.unsqueeze(-2) * heads
         return (self.correlate(parts) * parts).sum(-1)
 
+    def covariances(self, features: Tensor, heads: Tensor) -> Tensor:
+        """All pairs of outputs where `variances` has the diagonal, (..., examples, outputs, outputs).
+
+        A head of all examples under uncorrelated units is one product of matrices for all pairs, formed where they are
+        no more than the contributions of all units to all examples.
+        """
+        if self.independent and heads.shape[-3] == 1 and heads.shape[-2] <= features.shape[-2]:
+            head, outputs = heads.squeeze(-3), heads.shape[-2]
+            pairs = head.unsqueeze(-3) * (head * self.relative_variance.to(head)).unsqueeze(-2)
+            return (features.square() @ pairs.flatten(-3, -2).mT).unflatten(-1, (outputs, outputs))
+        parts = features.unsqueeze(-2) * heads
+        return self.correlate(parts) @ parts.mT
+
     @property
     def _narrow(self) -> bool:
         """Whether pairs of units are so many, and so few of them correlated, that a matrix of all would be waste."""

@@ -46,18 +46,7 @@ class Affine:
         """Covariance of the outputs of every example, (..., examples, outputs, outputs)."""
         if self.units is None or self.law is None:
             return torch.diag_embed(torch.zeros_like(self.center))
-        law, head = self.law, self.units.head
-        outputs, units = head.shape[-2:]
-        if law.independent and head.shape[-3] == 1 and head.ndim == 3 and outputs**2 * units <= CHUNK_ELEMENTS:
-            # one product of matrices for all pairs of outputs
-            pairs = head[0].unsqueeze(0) * (head[0] * law.relative_variance.to(head)).unsqueeze(1)
-            return (self.units.features.square() @ pairs.flatten(0, 1).mT).unflatten(-1, (outputs, outputs))
-
-        def spread(features: Tensor, head: Tensor) -> Tensor:
-            parts = features.unsqueeze(-2) * head
-            return law.correlate(parts) @ parts.mT
-
-        return _by_examples(self.units, spread)
+        return _by_examples(self.units, self.law.covariances)
 
 
 def _by_examples(units: UnitOutputs, call: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
