@@ -21,7 +21,7 @@ from droptics.attacks.attack import Attack, WeakAttackWarning, attack, check_dat
 from droptics.attacks.averaged import Averaged
 from droptics.attacks.gradients import Function, as_columns
 from droptics.attacks.losses import Dlr, Margin, mistaken
-from droptics.attacks.methods import Apgd, Fab, Method, Pgd, Square
+from droptics.attacks.methods import Apgd, Fab, Fgsm, Method, Pgd, Square
 from droptics.attacks.robustness import Randomness, Robustness, Stage
 from droptics.attacks.threat import Threat
 from droptics.data import Sample
@@ -40,15 +40,17 @@ _MANY = 0.1  # share of the examples from which an observation is worth a warnin
 def standard_attacks(outputs: Count) -> list[Method]:
     """The default ensemble for a model with this many outputs, the cheapest attack first.
 
-    Margins of the nearest class, cross-entropy with steps that adapt, the nine likeliest wrong classes in turn by the
-    difference of logits ratio, the nearest boundary, and a search without gradients that ends when it finds nothing.
+    One step, which fools most examples of an undefended model for one gradient each; margins of the nearest class,
+    cross-entropy with steps that adapt, the nine likeliest wrong classes in turn by the difference of logits ratio, the
+    nearest boundary, and a search without gradients that ends when it finds nothing.
 
     Cost: nothing is computed. Claim: none, a choice of methods.
     """
     check_arguments(standard_attacks, locals())
     if outputs == 1:
-        return [Pgd(Margin()), Apgd(Logistic(), start="random"), Fab(steps=50), Square(patience=_IDLE)]
-    ensemble: list[Method] = [Pgd(Margin()), Apgd(CrossEntropy(), steps=50, start="random")]
+        loss = Logistic()
+        return [Fgsm(loss), Pgd(Margin()), Apgd(loss, start="random"), Fab(steps=50), Square(patience=_IDLE)]
+    ensemble: list[Method] = [Fgsm(), Pgd(Margin()), Apgd(CrossEntropy(), steps=50, start="random")]
     if outputs > 2:
         ensemble.append(Apgd(Dlr("every"), steps=20, start="random"))
     return [*ensemble, Fab(steps=20, candidates=2), Square(patience=_IDLE)]
