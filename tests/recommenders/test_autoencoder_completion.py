@@ -16,6 +16,7 @@ from droptics.recommenders import (
 )
 from droptics.recommenders.item_kernel import Kernel
 from droptics.recommenders.ratings import Compressed
+from droptics.recommenders.stacked import default_members
 
 DOUBLE = {"dtype": "float64"}
 
@@ -200,3 +201,41 @@ def test_a_stack_is_least_squares_on_held_out_ratings(planted):
         with pytest.raises(ValueError, match=message):
             StackedCompletion(**bad).fit(table)
     assert len(StackedCompletion().fit(table).members_) == 5
+
+
+def test_members_whose_kernel_does_not_fit_are_left_out():
+    kinds = [[type(member).__name__, getattr(member, "side", "")] for member in default_members(100_000, 100)]
+    assert kinds == [["DropoutCompletion", ""]] * 2 + [["AutoencoderCompletion", "user"]] * 2
+    assert len(default_members(100, 100_000)) == 3
+    assert len(default_members(100_000, 100_000)) == 2
+
+
+def test_a_day_is_one_more_member(planted):
+    users, items, values = planted
+    rng = np.random.default_rng(0)
+    days = rng.integers(0, 4, len(users))
+    moods = rng.normal(0, 2, (users.max() + 1, 4))
+    times = 1e9 + 86_400 * days + rng.integers(0, 60_000, len(users))
+    table = Ratings(users, items, values + moods[users, days], times)
+    train, test = table.split(0.1, 5)
+    members = [DropoutCompletion(2), RidgeCompletion(3)]
+    model = StackedCompletion(members, days=True, holdout=0.2, seed=3).fit(train)
+    plain = StackedCompletion(members, holdout=0.2, seed=3).fit(train)
+    assert model.evaluate(test).rmse < 0.9 * plain.evaluate(test).rmse
+    assert model.holdout_rmse_[0] < plain.holdout_rmse_[0]
+    assert model.day_ridge_ in (4.0, 8.0, 16.0, 32.0)
+    first = clone(members[0]).fit(train)
+    errors = train.values - first.predict(train.users, train.items)
+    for at in range(5):
+        same = (train.users == test.users[at]) & (train.times // 86_400 == test.times[at] // 86_400)
+        shift = model.weights_[-1] * errors[same].sum() / (same.sum() + model.day_ridge_)
+        pair = [test.users[at]], [test.items[at]]
+        assert model.predict(*pair, times=[test.times[at]])[0] == pytest.approx(
+            model.predict(*pair)[0] + shift, rel=1e-10
+        )
+    elsewhere = model.predict(*pair, times=[0.0])
+    assert elsewhere == model.predict(*pair)
+    with pytest.raises(ValueError, match="do not match"):
+        model.predict(*pair, times=[0.0, 1.0])
+    with pytest.raises(ValueError, match="days=True needs the times"):
+        StackedCompletion(members, days=True).fit(planted)

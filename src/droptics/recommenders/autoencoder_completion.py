@@ -84,8 +84,7 @@ class AutoencoderCompletion(RatingModel):
         by_user = self.side == "user"
         users, items, left, deviation = residuals(data, self.bias_ridge, by_user)
         columns = len(data.items) if by_user else len(data.users)
-        need = 3 * columns**2 * np.dtype(self.dtype).itemsize
-        if need > self.memory:
+        if (need := self.need(columns)) > self.memory:
             raise ValueError(f"memory: {columns} columns need {need} bytes, more than the {self.memory} allowed")
         kernel = Kernel(left, columns, self.dtype)
         self.points_: list[KernelPoint] = []
@@ -99,6 +98,10 @@ class AutoencoderCompletion(RatingModel):
         self._users, self._items, self.range_ = data.users, data.items, (data.low, data.high)
         self._by_user = by_user
         return self
+
+    def need(self, columns: int) -> int:
+        """Bytes of the three square arrays over so many columns (items, or users with side="item")."""
+        return 3 * columns**2 * int(np.dtype(self.dtype).itemsize)
 
     def _chosen(self, kernel: Kernel, unit: float) -> tuple[float, float]:
         """Constants with the least leave-one-out error over sampled rows."""

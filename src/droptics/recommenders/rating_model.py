@@ -97,10 +97,14 @@ class RatingModel(BaseEstimator, abc.ABC):  # type: ignore[misc]
         users, items, values = triple(ratings)
         if not len(values):
             raise ValueError("ratings must hold at least one rating, got none")
-        difference = self.predict(users, items, unknown) - values
+        difference = self.predict(users, items, unknown, **self._timed(ratings)) - values
         cold = int(((self._users(users) < 0) | (self._items(items) < 0)).sum())
         rmse, mae = float(np.sqrt(np.mean(difference**2))), float(np.mean(np.abs(difference)))
         return Errors(rmse, mae, len(values), cold)
+
+    def _timed(self, ratings: Source) -> dict[str, Any]:
+        """What else a model that knows times wants to be told when it predicts these ratings."""
+        return {}
 
     def score(self, ratings: Source, y: Any = None) -> float:
         """Minus the root mean square error on ratings, so that more is better."""
