@@ -9,7 +9,9 @@ sets; errors are in the original unit. Predictions are not clipped; unknown user
 every method. A table gives mean and standard error over the splits, and the paired difference to the best alternative.
 
 Needs the data (DROPTICS_DATA) and, for one alternative, cmfrec. SVD and SVD++ are scikit-surprise's iterations,
-compiled as `surprise_sgd.py` describes. Finished cells are kept in the result file and not run again.
+compiled as `surprise_sgd.py` describes. `AutoencoderCompletion()` and `StackedCompletion()` have no option set: their
+constants were fixed before they were run on these splits, and they choose the rest from the training part.
+Finished cells are kept in the result file and not run again.
 """
 
 from __future__ import annotations
@@ -30,7 +32,14 @@ from scipy.sparse import coo_matrix
 
 import surprise_sgd
 from droptics.datasets import Ratings, jester, movielens
-from droptics.recommenders import DropoutCompletion, RidgeCompletion, default_drop
+from droptics.recommenders import (
+    AutoencoderCompletion,
+    DropoutCompletion,
+    RidgeCompletion,
+    StackedCompletion,
+    default_drop,
+)
+from droptics.recommenders.rating_model import RatingModel
 from harness import RECORDED, RESULTS, write
 
 NAME = "recommenders_accuracy"
@@ -60,6 +69,7 @@ GRIDS: dict[str, list[Setting]] = {
     "surprise SVD": crossed(regularization=(0.025, 0.04, 0.06, 0.09), rate=(0.01, 0.02)),
     "surprise SVD++": crossed(regularization=(0.025, 0.04, 0.06, 0.09), rate=(0.01, 0.02)),
 }
+FROZEN = {"AutoencoderCompletion()": AutoencoderCompletion, "StackedCompletion()": StackedCompletion}
 RIDGES = {
     "ml-100k": (7.0, 9.0, 11.0, 13.0, 15.0, 18.0, 22.0, 27.0),
     "ml-1m": (12.0, 15.0, 18.0, 21.0, 25.0, 30.0, 36.0, 44.0),
@@ -68,6 +78,8 @@ RIDGES = {
 
 
 def grid(method: str, name: str) -> list[Setting]:
+    if method in FROZEN:
+        return [{}]
     return crossed(ridge=RIDGES[name]) if method == "L2-ALS" else GRIDS[method]
 
 
@@ -77,6 +89,10 @@ def with_droptics(train: Ratings, test: Ratings, setting: Setting) -> np.ndarray
     lam = setting["multiple"] * drop / (1 - drop)
     model = DropoutCompletion(width, lam / (1 + lam), smoothing=setting["smoothing"], sweeps=SWEEPS, threads=1)
     return model.fit(train).predict(test.users, test.items, unknown="ignore")
+
+
+def as_it_is(made: Callable[[], RatingModel]) -> Fit:
+    return lambda train, test, setting: made().fit(train).predict(test.users, test.items, unknown="ignore")
 
 
 def with_ridge(train: Ratings, test: Ratings, setting: Setting) -> np.ndarray:
@@ -145,6 +161,7 @@ METHODS: dict[str, Fit] = {
     "cmfrec ALS": with_cmfrec,
     "surprise SVD": with_surprise(implicit=False),
     "surprise SVD++": with_surprise(implicit=True),
+    **{method: as_it_is(made) for method, made in FROZEN.items()},
 }
 
 
@@ -175,8 +192,8 @@ def cell(name: str, method: str, seed: int) -> dict[str, object]:
     settings, fit = grid(method, name), scaled(METHODS[method])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        validation = [rmse(fit(part, valid, setting), valid) for setting in settings]
-    best = settings[int(np.argmin(validation))]
+        validation = [rmse(fit(part, valid, setting), valid) for setting in settings] if len(settings) > 1 else []
+    best = settings[int(np.argmin(validation)) if validation else 0]
     begin = time.process_time()
     predicted = fit(train, test, best)
     seconds = time.process_time() - begin
@@ -195,11 +212,12 @@ def table(found: dict[str, dict[str, object]]) -> list[dict[str, object]]:
             if all(key in found for key in keys):
                 errors[method] = [float(found[key]["rmse"]) for key in keys]  # type: ignore[arg-type]
                 rows.append({"set": name, "method": method, **summary(errors[method])})
-        others = [method for method in errors if method != "droptics"]
-        if "droptics" in errors and others:
-            best = min(others, key=lambda method: statistics.mean(errors[method]))
-            gaps = [mine - theirs for mine, theirs in zip(errors["droptics"], errors[best], strict=True)]
-            rows.append({"set": name, "method": f"droptics minus {best}", **summary(gaps)})
+        ours = [method for method in ("droptics", *FROZEN) if method in errors]
+        others = [method for method in errors if method not in ours]
+        for method in ours if others else []:
+            best = min(others, key=lambda other: statistics.mean(errors[other]))
+            gaps = [mine - theirs for mine, theirs in zip(errors[method], errors[best], strict=True)]
+            rows.append({"set": name, "method": f"{method} minus {best}", **summary(gaps)})
     return rows
 
 

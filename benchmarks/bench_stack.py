@@ -28,6 +28,7 @@ METHODS: dict[str, Callable[[], Any]] = {
     "DropoutCompletion(100)": lambda: DropoutCompletion(100, clip=True, threads=1),
     "AutoencoderCompletion()": lambda: AutoencoderCompletion(clip=True),
     "StackedCompletion()": lambda: StackedCompletion(clip=True),
+    "StackedCompletion(days=True)": lambda: StackedCompletion(days=True, clip=True),
 }
 
 
@@ -46,7 +47,9 @@ def run(method: str) -> dict[str, Any]:
     seconds = time.process_time() - begin
     errors = model.evaluate(test, unknown="ignore")
     facts = {
-        name: getattr(model, name) for name in ("drop_", "ridge_", "implicit_", "holdout_rmse_") if hasattr(model, name)
+        name: getattr(model, name)
+        for name in ("drop_", "ridge_", "implicit_", "holdout_rmse_", "day_ridge_")
+        if hasattr(model, name)
     }
     if hasattr(model, "weights_"):
         facts["weights_"] = model.weights_.tolist()

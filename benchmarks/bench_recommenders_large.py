@@ -1,0 +1,194 @@
+"""Recommenders beyond one machine's memory: planted ratings on a Dask cluster, and an autoencoder of 20,000 items.
+
+    python benchmarks/bench_recommenders_large.py [--parts cluster equal items] [--ratings 100000000] [--workers 4]
+
+`cluster`: planted ratings (500 a user, 20,011 items) in Parquet files by user, read by local workers of one thread
+each; `DropoutCompletion(64)`, float32. Microseconds are wall time of a sweep times workers over ratings, the first
+sweep apart. The client's memory is what it has beside its libraries (anonymous pages), scheduler included, at its
+largest.
+`equal`: two workers and two fifths of the ratings in float64, a worker killed after the second sweep, against one
+machine. Parts that tell memory are best run in a process each.
+`items`: `DropoutAutoencoder` at a given rate; the rate of its factorization (items^3 operations) over that of a matrix
+product on the same threads, and the largest memory of the fit over that of one square float32 array.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import tempfile
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from droptics.recommenders import DropoutAutoencoder, DropoutCompletion
+from droptics.recommenders.autoencoder import _gamma
+from harness import RESULTS, write
+
+NAME = "recommenders_large"
+ITEMS, EACH, WIDTH, SWEEPS = 20_011, 500, 64, 4  # a prime number of items: a user's are start + step k
+
+
+def planted(folder: Path, part: int, users: int) -> None:
+    """One file: users with two planted factors and noise 0.7."""
+    import pyarrow as pa  # noqa: PLC0415 - only where files are made
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    rng = np.random.default_rng(part)
+    likes = np.random.default_rng(12345).standard_normal((ITEMS, 2)).astype(np.float32)
+    with pq.ParquetWriter(
+        folder / f"{part:03d}.parquet",
+        pa.schema([("user", pa.int64()), ("item", pa.int64()), ("rating", pa.float64())]),
+    ) as out:
+        for at in range(0, users, 1000):
+            count = min(1000, users - at)
+            ids = np.repeat(part * users + at + np.arange(count), EACH)
+            steps = rng.integers(1, ITEMS, (count, 1)) * np.arange(EACH) + rng.integers(0, ITEMS, (count, 1))
+            items = (steps % ITEMS).ravel()
+            mine = np.repeat(rng.standard_normal((count, 2)).astype(np.float32), EACH, 0)
+            noise = rng.standard_normal(len(ids), np.float32)
+            values = np.round(2 * np.clip(3.5 + 0.6 * (mine * likes[items]).sum(1) + 0.7 * noise, 0.5, 5)) / 2
+            out.write_table(pa.table({"user": ids, "item": items, "rating": values.astype(np.float64)}))
+
+
+def make(folder: Path, ratings: int, parts: int, jobs: int) -> None:
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        users = ratings // EACH // parts
+        list(pool.map(planted, [folder] * parts, range(parts), [users] * parts))
+
+
+def memory(field: str) -> int:
+    """Bytes of this process, by a name of /proc/self/status."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return 1024 * int(line.split()[1])
+    return 0
+
+
+class Watch:
+    """The largest anonymous memory of this process while something runs."""
+
+    def __enter__(self) -> Watch:
+        self.peak, self._done = memory("RssAnon"), threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def _look(self) -> None:
+        while not self._done.wait(0.05):
+            self.peak = max(self.peak, memory("RssAnon"))
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+
+def on_cluster(folder: Path, workers: int, kill: bool, **options: Any) -> tuple[DropoutCompletion, int]:
+    from distributed import Client, LocalCluster  # noqa: PLC0415 - an optional dependency
+
+    made = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0)
+    with made as cluster, Client(cluster, set_as_default=False) as client, Watch() as watch:
+
+        def progress(line: Any) -> None:
+            print(line, flush=True)
+            if kill and line.sweep == 2:
+                os.kill(next(iter(cluster.workers.values())).process.pid, signal.SIGKILL)
+
+        model = DropoutCompletion(WIDTH, engine=client, sweeps=SWEEPS, tolerance=0.0, progress=progress, **options)
+        model.fit(folder)
+        return model, watch.peak
+
+
+def cluster(folder: Path, ratings: int, workers: int) -> dict[str, Any]:
+    begin = time.perf_counter()
+    model, peak = on_cluster(folder, workers, False)
+    seconds = np.diff([line.seconds for line in model.history_])
+    return {
+        "part": "cluster", "ratings": ratings, "width": WIDTH, "workers": workers,
+        "microseconds": float(seconds.mean() * workers / ratings * 1e6),
+        "slowest": float(seconds.max() * workers / ratings * 1e6),
+        "all_seconds": time.perf_counter() - begin, "client_bytes": peak,
+        "rmse": [line.rmse for line in model.history_],
+    }  # fmt: skip
+
+
+def equal(folder: Path, ratings: int, workers: int) -> dict[str, Any]:
+    there, peak = on_cluster(folder, 2, True, dtype="float64")
+    print("one machine", flush=True)
+    here = DropoutCompletion(WIDTH, sweeps=SWEEPS, tolerance=0.0, dtype="float64", threads=workers).fit(folder)
+    rng = np.random.default_rng(0)
+    pairs = rng.choice(here.user_ids_, 100_000), rng.choice(here.item_ids_, 100_000)
+    mine, theirs = (model.predict(*pairs) for model in (there, here))
+    return {
+        "part": "equal", "ratings": ratings, "width": WIDTH, "workers": 2, "killed": 1,
+        "data_bytes": ratings * 12, "client_bytes": peak,
+        "largest_difference": float(np.abs(mine - theirs).max()),
+        "factors": float(np.abs(there.item_factors_ - here.item_factors_).max() / np.abs(here.item_factors_).max()),
+    }  # fmt: skip
+
+
+def items(count: int = 20_000, users: int = 100_000) -> dict[str, Any]:
+    from scipy.linalg import blas  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    rows = np.repeat(np.arange(users), 30)
+    columns = (count * rng.random(len(rows)) ** 2).astype(np.int64)
+    size = min(count, 8000)
+    square = np.asfortranarray(rng.random((size, size), np.float32))
+    rates = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        blas.sgemm(1.0, square, square)
+        rates.append(2 * size**3 / (time.perf_counter() - begin))
+    del square
+    kept = np.unique(rows * count + columns)
+    ratings = kept // count, kept % count, np.ones(len(kept), np.float32)
+    before = memory("RssAnon")
+    with Watch() as watch:
+        model = DropoutAutoencoder(0.4, 500.0).fit(ratings)
+    n = len(model.item_ids_)
+    seconds = []
+    for _ in range(2):
+        begin = time.perf_counter()
+        model._precision.factorize(_gamma(model._precision, 0.4, 500.0))
+        seconds.append(time.perf_counter() - begin)
+    rate = n**3 / min(seconds)
+    return {
+        "part": "items", "items": n, "threads": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
+        "factorize_seconds": min(seconds), "share_of_product": rate / max(rates), "product_rate": max(rates),
+        "squares_of_memory": (watch.peak - before) / (4 * n * n),
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", default=["cluster", "equal", "items"])
+    parser.add_argument("--ratings", type=int, default=100_000_000)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--items", type=int, default=20_000)
+    options = parser.parse_args()
+    file = RESULTS / f"{NAME}.json"
+    cells = {cell["part"]: cell for cell in json.loads(file.read_text())["cells"]} if file.exists() else {}
+    for part in options.parts:
+        if part == "items":
+            found = items(options.items)
+        else:
+            ratings = options.ratings if part == "cluster" else 2 * options.ratings // 5
+            with tempfile.TemporaryDirectory() as folder:
+                make(Path(folder), ratings, 8, options.workers)
+                print("made", flush=True)
+                found = (cluster if part == "cluster" else equal)(Path(folder), ratings, options.workers)
+        cells[part] = found
+        print(json.dumps(found), flush=True)
+        write(NAME, {"protocol": __doc__, "cells": list(cells.values())})
+
+
+if __name__ == "__main__":
+    main()
