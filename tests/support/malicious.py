@@ -96,9 +96,11 @@ WEIGHTS, CONSTANTS, GRAPH = "weights_config.json", "constants_config.json", "mod
 
 def programs(folder, base):
     trap = pickle.dumps(Trap(folder))
-    saved = io.BytesIO()
+    trap += bytes(-len(trap) % 16)  # whole numbers of every width: a reader may take it for a tensor's data first
+    saved, clean = io.BytesIO(), io.BytesIO()
     torch.save(Trap(folder), saved)
-    saved = saved.getvalue()
+    torch.save(torch.zeros(3, 4), clean)
+    saved, clean = saved.getvalue(), clean.getvalue()
 
     def weight(**fields):
         return {WEIGHTS: as_json(lambda table: table["config"]["first.weight"].update(fields))}
@@ -157,10 +159,14 @@ def programs(folder, base):
             "edit": weight(use_pickle=True, path_name="WEIGHT_0") | {"weights/weight_0": lambda _: saved}
         },
         "weight that climbs": {
-            "edit": weight(use_pickle=True, path_name="../weights/weight_0") | {"weights/weight_0": lambda _: saved}
+            "edit": weight(use_pickle=True, path_name="../weight_0"),
+            "extra": [("data/weights/../weight_0", saved)],
         },
         "member in other case": {"extra": [("data/weights/Weight_0", saved)]},
-        "duplicate member": {"extra": [("first:data/weights/weight_0", saved)], "edit": weight(use_pickle=True)},
+        "duplicate member": {  # zipfile reads the last, torch the first
+            "extra": [("first:data/weights/weight_0", saved)],
+            "edit": weight(use_pickle=True) | {"weights/weight_0": lambda _: clean},
+        },
         "duplicate table": {
             "extra": [("first:data/weights/model_weights_config.json", json.dumps({"config": {}}).encode())]
         },
