@@ -12,6 +12,8 @@ import sys
 import tarfile
 import types
 import zipfile
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -352,6 +354,10 @@ def test_tables_survive_any_chunking(tmp_path_factory, rows, mark, size, header,
         ("\n\nuser,item,rating\n1,2,x\n", "line 4: rating 'x'"),
         ("", "is empty"),
         ("\n\n", "is empty"),
+        ("1,2,3\r4,5,6\r", r"line 1: its lines end in \\r alone"),
+        ("1,2,3\n4\0,5,6\n", r"the id '4\\x00' holds a zero byte"),
+        ("1,2,3\n4,5,1_0\n", "line 2: rating '1_0'"),
+        ("a,b,\n", "line 1: rating ''"),
     ],
 )
 @pytest.mark.parametrize("size", [3, 1 << 20])
@@ -394,6 +400,57 @@ def test_parquet(tmp_path):
     parquet.write_table(pa.table({"u": [1, 2], "i": [1, 2], "r": [1.0, float("nan")]}), path)
     with pytest.raises(ValueError, match="row 2: the rating is not finite"):
         joined(path)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ('{"user": 1, "user": 2, "item": 3, "rating": 4}', "a name stands twice"),
+        ('{"user": "\\ud800", "item": 3, "rating": 4}', "half a character"),
+        ('{"user": "a\\u0000", "item": 3, "rating": 4}', "a zero byte"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_records_that_say_two_things_are_refused(tmp_path, record, message, ending):
+    path = tmp_path / f"r.{ending}"
+    path.write_text(f"[{record}]" if ending == "json" else record)
+    with pytest.raises(ValueError, match=message):
+        joined(path)
+
+
+PARQUET_COLUMNS = {
+    "nested user": ("user", [{"id": 1}, {"id": 2}], "user is a column of struct<"),
+    "list of items": ("item", [[1], [2]], "item is a column of list<"),
+    "list of ratings": ("rating", [[1.0], [2.0]], "rating is a column of list<"),
+    "times for ratings": ("rating", [datetime(2020, 1, 1), datetime(2020, 1, 2)], "rating is a column of timestamp"),
+    "truth values for ratings": ("rating", [True, False], "rating is a column of bool"),
+    "truth values for users": ("user", [True, False], "user is a column of bool"),
+    "an id that is no number": ("user", [1.0, float("nan")], "row 2: the id nan is not finite"),
+    "an infinite id": ("item", [float("inf"), 1.0], "row 1: the id inf is not finite"),
+    "bytes that are no text": ("user", [b"a", b"\xff"], "an id is not UTF-8 text"),
+    "a zero byte": ("item", ["a", "a\0"], "holds a zero byte"),
+}
+
+
+@pytest.mark.parametrize("name", PARQUET_COLUMNS)
+def test_columns_of_other_kinds_are_refused_by_name(tmp_path, name):
+    pa, parquet = (pytest.importorskip(name, reason="pyarrow is optional") for name in ("pyarrow", "pyarrow.parquet"))
+    column, content, message = PARQUET_COLUMNS[name]
+    table = {"user": [1, 2], "item": [1, 2], "rating": [1.0, 2.0]} | {column: content}
+    parquet.write_table(pa.table(table), tmp_path / "r.parquet")
+    with pytest.raises(ValueError, match=rf"r\.parquet.*{message}"):
+        joined(tmp_path / "r.parquet")
+
+
+def test_every_kind_of_number_and_text_is_read_from_parquet(tmp_path):
+    pa, parquet = (pytest.importorskip(name, reason="pyarrow is optional") for name in ("pyarrow", "pyarrow.parquet"))
+    for users in (pa.array([1, 2], pa.uint8()), pa.array([1.0, 2.0]), pa.array([1, 2], pa.int32())):
+        for ratings in (pa.array([3, 4], pa.int16()), pa.array([Decimal(3), Decimal(4)]), pa.array(np.float16([3, 4]))):
+            parquet.write_table(pa.table({"user": users, "item": ["é", "b"], "rating": ratings}), tmp_path / "r.pq")
+            assert joined(tmp_path / "r.pq") == [(1, "é", 3.0), (2, "b", 4.0)]
+    words = pa.array(["x", "y"]).dictionary_encode()
+    parquet.write_table(pa.table({"user": words, "item": [b"p", b"q"], "rating": [3, 4]}), tmp_path / "r.pq")
+    assert joined(tmp_path / "r.pq") == [("x", "p", 3.0), ("y", "q", 4.0)]
 
 
 def test_a_parquet_column_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path, monkeypatch):

@@ -75,6 +75,13 @@ def _rows(document: dict[str, Any], path: Path) -> list[Any]:
 
 def _parsed(content: bytes, where: str) -> Any:
     try:
-        return json.loads(content.decode("utf-8-sig"))
+        return json.loads(content.decode("utf-8-sig"), object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{where} is not JSON: {error}") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"a name stands twice in the object {str(pairs)[:80]}")
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from droptics.files.pages import check_column
 _SEPARATORS = ("::", "\t", ",", ";", " ")
 _EXACT_FLOAT = 2**53
 NEWLINE = b"\n"
+# types of Parquet columns that hold one number or one text a row; times, truth values and nested tables are neither
+_KINDS = re.compile(r"(dictionary<values=)?(u?int\d|halffloat|float|double|decimal|(large_)?(string|binary)\b|null)")
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")  # an array of text forgets the first at an end, no file takes the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +93,8 @@ def _check_ids(path: Path, rows: int, longest: int) -> None:
 def _text_chunks(path: Path, columns: Sequence[str | int] | None, size: int) -> Iterator[Chunk]:
     with opened(path) as stream:
         head, line = _first_line(stream, path)
+        if b"\r" in head.rstrip(b"\r\n"):
+            raise ValueError(f"{path}, line {line}: its lines end in \\r alone; save it with \\n or \\r\\n")
         text = _decode(head, path, line).lstrip("\ufeff").rstrip("\r\n")
         separator = next((mark for mark in _SEPARATORS if mark in text), ",")
         fields = _split(text, separator, f"{path}, line {line}")
@@ -246,7 +252,7 @@ def _parse_fields(block: bytes, separator: str, picked: tuple[int, int, int], li
             )
         user, item, rating = (fields[position] for position in picked)
         try:
-            value = float(rating)
+            value = float(rating.replace("_", "?"))  # Python's own number 1_0 is nobody's rating
         except ValueError:
             raise ValueError(
                 f"{path}, line {line + offset}: rating {rating!r} is not a number: {text[:80]!r}"
@@ -258,13 +264,17 @@ def _parse_fields(block: bytes, separator: str, picked: tuple[int, int, int], li
         users.append(user)
         items.append(item)
         values.append(value)
-    return Chunk(_names(users, path), _names(items, path), np.array(values, np.float64), line)
+    names = [as_ids(_names(ids, path)) for ids in (users, items)]
+    return Chunk(names[0], names[1], np.array(values, np.float64), line)
 
 
-def _names(ids: Sequence[str], path: Path) -> Array:
-    """`as_ids` of a file, once it is known that the array will not be many times the file."""
+def _names(ids: Sequence[str], path: Path) -> Sequence[str]:
+    """The ids of a file, once it is known that an array keeps them as they are and is not many times the file."""
     _check_ids(path, len(ids), 4 * max(map(len, ids), default=0))
-    return as_ids(ids)
+    if _UNWRITABLE.search("\n".join(ids)):
+        bad = next(name for name in ids if _UNWRITABLE.search(name))
+        raise ValueError(f"{path}: the id {bad[:80]!r} holds a zero byte or half a character; write it otherwise")
+    return ids
 
 
 def as_ids(names: Sequence[str] | Array) -> Array:
@@ -285,7 +295,7 @@ def _json_chunks(path: Path, columns: Sequence[str | int] | None, size: int) -> 
                 raise ValueError(f"{path}, record {number}: ids must be whole numbers or text, got {user!r}, {item!r}")
             if type(rating) not in (int, float) or not math.isfinite(rating):
                 raise ValueError(f"{path}, record {number}: rating {rating!r} is not a finite number")
-        names = [_names(list(map(str, ids)), path) for ids in (users, items)]
+        names = [as_ids(_names(list(map(str, ids)), path)) for ids in (users, items)]
         yield Chunk(names[0], names[1], np.array(ratings, np.float64), line)
 
 
@@ -300,7 +310,10 @@ def _parquet_chunks(path: Path, columns: Sequence[str | int] | None, rows: int) 
         with parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
             check_unpacked(path, 3 * 8 * file.metadata.num_rows, path.stat().st_size)
-            picked = [names[place] for place in positions(names, columns, path, len(names))]
+            places = positions(names, columns, path, len(names))
+            picked = [names[place] for place in places]
+            for role, place in zip(("user", "item", "rating"), places, strict=True):
+                _check_kind(str(file.schema_arrow.field(place).type), role, path)
             _check_pages(file.metadata, picked, path)
         # texts stay in their dictionary: a long one that every row repeats is held once
         with parquet.ParquetFile(path, read_dictionary=picked) as file:
@@ -313,6 +326,11 @@ def _parquet_chunks(path: Path, columns: Sequence[str | int] | None, rows: int) 
                 raise ValueError(f"{path} holds no ratings")
     except (lib.ArrowException, OSError, OverflowError, MemoryError) as error:
         raise ValueError(f"{path} cannot be read as Parquet: {error}") from error
+
+
+def _check_kind(kind: str, role: str, path: Path) -> None:
+    if not _KINDS.match(kind):
+        raise ValueError(f"{path}: the {role} is a column of {kind[:80]}; a column of numbers or of text is needed")
 
 
 def _check_pages(metadata: Any, picked: Sequence[str], path: Path) -> None:
@@ -342,7 +360,7 @@ def _parquet_chunk(found: Sequence[Any], path: Path, line: int) -> Chunk:
     bad = np.flatnonzero(~np.isfinite(ratings))
     if bad.size:
         raise ValueError(f"{path}, row {line + int(bad[0])}: the rating is not finite; remove or impute it")
-    return Chunk(_plain(users, path), _plain(items, path), ratings, line)
+    return Chunk(_plain(users, path, line), _plain(items, path, line), ratings, line)
 
 
 def _entries(column: Any) -> Array:
@@ -351,11 +369,18 @@ def _entries(column: Any) -> Array:
     return words[column.indices.to_numpy()] if hasattr(column, "dictionary") else words
 
 
-def _plain(ids: Array, path: Path) -> Array:
-    if ids.dtype.kind == "f" and bool((ids % 1 == 0).all()):
-        return ids.astype(np.int64)
+def _plain(ids: Array, path: Path, line: int) -> Array:
+    if ids.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(ids))
+        if bad.size:
+            raise ValueError(f"{path}, row {line + int(bad[0])}: the id {ids[bad[0]]} is not finite; remove the row")
+        if bool((ids % 1 == 0).all()):
+            return ids.astype(np.int64)
     if ids.dtype.kind not in "iu":
-        _check_ids(path, len(ids), 4 * max(map(len, map(str, ids)), default=0))
-        return ids.astype(str)
+        try:
+            texts = [name.decode() if isinstance(name, bytes) else str(name) for name in ids]
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}, rows from {line}: an id is not UTF-8 text ({error.reason})") from error
+        return np.asarray(_names(texts, path), dtype=str)
     beyond = ids.dtype == np.uint64 and len(ids) > 0 and int(ids.max()) >= 2**63
     return ids if beyond else ids.astype(np.int64)
