@@ -402,6 +402,15 @@ def test_parquet(tmp_path):
         joined(path)
 
 
+def test_names_of_files_may_be_written_large(tmp_path):
+    (tmp_path / "R.CSV.GZ").write_bytes(gzip.compress(b"user,item,rating\n1,2,3\n"))
+    (tmp_path / "R.JSON.GZ").write_bytes(gzip.compress(b'[{"user": 1, "item": 2, "rating": 3}]'))
+    assert [joined(path) for path in tmp_path.iterdir()] == [[(1, 2, 3.0)]] * 2
+    pa, parquet = (pytest.importorskip(name, reason="pyarrow is optional") for name in ("pyarrow", "pyarrow.parquet"))
+    parquet.write_table(pa.table({"user": [1], "item": [2], "rating": [3]}), tmp_path / "R.PARQUET")
+    assert joined(tmp_path / "R.PARQUET") == [(1, 2, 3.0)]
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
     [

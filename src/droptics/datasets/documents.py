@@ -52,7 +52,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 def _whole(path: Path) -> Iterator[tuple[int, Any]]:
     with opened(path) as stream:
-        content = stream.read(FREE + 1) if path.suffix != ".gz" else stream.read()
+        content = stream.read(FREE + 1) if path.suffix.lower() != ".gz" else stream.read()
     if len(content) > FREE:
         raise ValueError(f"{path} is larger than {FREE:,} bytes; write one record a line (.jsonl), which is streamed")
     document = _parsed(content, str(path))

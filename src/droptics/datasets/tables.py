@@ -65,7 +65,7 @@ def read_chunks(
         raise ValueError(f"columns must name the user, the item and the rating, got {tuple(columns)!r}")
     if not source.is_file():
         raise ValueError(f"path: no file {source}")
-    if source.suffix in (".parquet", ".pq"):
+    if source.suffix.lower() in (".parquet", ".pq"):
         return _joinable(_parquet_chunks(source, columns, max(1, size // 32)), source)
     if source.name.lower().removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson")):
         return _joinable(_json_chunks(source, columns, size), source)

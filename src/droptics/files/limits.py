@@ -109,7 +109,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked where its name ends in .gz; broken packing is a ValueError that names the file."""
     check_regular(path)
     try:
-        if path.suffix != ".gz":
+        if path.suffix.lower() != ".gz":
             with path.open("rb") as plain:
                 yield plain
             return
