@@ -411,6 +411,13 @@ def test_names_of_files_may_be_written_large(tmp_path):
     assert joined(tmp_path / "R.PARQUET") == [(1, 2, 3.0)]
 
 
+@pytest.mark.parametrize("text", [",user,item,rating\n0,1,2,3\n", "user,item,rating,\n1,2,3,\n"])
+def test_a_column_without_a_name_is_passed_over(tmp_path, text):
+    """What pandas writes with its row numbers, and what ends every line in a separator."""
+    (tmp_path / "r.csv").write_text(text)
+    assert joined(tmp_path / "r.csv") == [(1, 2, 3.0)]
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
     [

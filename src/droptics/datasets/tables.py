@@ -153,7 +153,8 @@ def _split(text: str, separator: str, where: str) -> list[str]:
 def _is_header(fields: list[str], columns: Sequence[str | int] | None) -> bool:
     if columns is None:
         # A header has words and nowhere a number; with a number among its words it is a broken or headless first line.
-        return len(fields) > 2 and not any(map(_is_number, fields)) and all(fields)
+        # A column without a name may stand beside the three: of row numbers, or behind the last separator.
+        return sum(map(bool, fields)) > 2 and not any(map(_is_number, fields))
     if any(isinstance(column, str) for column in columns):
         return True
     try:
