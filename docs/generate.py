@@ -148,6 +148,9 @@ def outcome(manifest: Mapping[str, Any]) -> list[str]:
     for found in others:
         note = f": {escape(found['note'])}" if found.get("note") else ""
         lines.append(f"- {escape(found['label'])} ({escape(str(found['outcome']))}){note}")
+    absent = manifest.get("missing")
+    if absent:
+        lines += ["", f"Not computed: {escape(', '.join(absent))}."]
     return lines
 
 

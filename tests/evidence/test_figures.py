@@ -238,6 +238,29 @@ def test_gpu_cells_without_a_gpu_say_so(tmp_path):
     assert not artifact.picture.exists()
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is visible")
+def test_what_is_there_is_compared_and_what_is_missing_is_named(tmp_path):
+    class First(Engine):
+        def run(self, tasks):
+            yield from Local().run([replace(task, gpu=False) for task in tasks[:-1]])
+            yield from Local().run(tasks[-1:])
+
+    figure = toys.figure(gpu=True)
+    artifact = reproduce([figure], "smoke", tmp_path, First())[0]
+    last = figure.cells("smoke")[-1].name
+    assert artifact.missing == (last,)
+    assert not artifact.skipped
+    assert artifact.picture.exists()
+    assert len(artifact.rows) == toys.CELLS - 1
+    manifest = json.loads(artifact.manifest.read_text())
+    assert manifest["missing"] == [last]
+    assert manifest["comparisons"]
+    whole = replace(artifact, missing=(), expectations=(Expectation(compare(1.0, "<=", 2.0, "one")),))
+    assert (whole.outcome, replace(whole, missing=(last,)).outcome) == ("reproduced", "reproduced in part")
+    (tmp_path / figure.id / "manifest.json").write_text(artifact.manifest.read_text())
+    assert f"not computed: {last}" in standings([figure], tmp_path)[0].ours
+
+
 def test_what_is_missing_is_skipped_with_its_reason(tmp_path):
     absent = reproduce([toys.figure(needs=("moon",))], "smoke", tmp_path, missing=lambda name: f"no {name}")[0]
     never = reproduce(

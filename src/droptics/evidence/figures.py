@@ -109,7 +109,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Artifact:
-    """What `reproduce` left for one figure; `skipped` says why there is nothing."""
+    """What `reproduce` left for one figure; `skipped` says why there is nothing, `missing` names absent cells."""
 
     figure: Figure
     scale: Scale
@@ -121,6 +121,7 @@ class Artifact:
     resumed: int = 0
     failures: Mapping[str, str] = field(default_factory=dict)
     skipped: str = ""
+    missing: tuple[str, ...] = ()
     places: tuple[Mapping[str, Any] | None, ...] = ()
 
     @property
@@ -148,7 +149,7 @@ class Artifact:
         counted = [item.comparison.holds for item in self.expectations if not item.own]
         if self.expectations and not counted:
             return "not compared"
-        if all(counted):
+        if all(counted) and not self.missing:
             return "reproduced"
         return "reproduced in part" if any(counted) else "not reproduced"
 
@@ -234,6 +235,7 @@ class _Run:
         self.figure, self.scale, self.folder, self.skipped = figure, scale, folder, skipped
         cells = [] if skipped else list(figure.cells(scale))
         self.tasks = [Task(cell_key(figure, cell), figure.run, dict(cell.parameters), cell.gpu) for cell in cells]
+        self.names = {task.key: cell.name for task, cell in zip(self.tasks, cells, strict=True)}
         if len({task.key for task in self.tasks}) != len(self.tasks):
             raise ValueError(f"{figure.id} has two cells of the same name and parameters at scale {scale}")
 
@@ -251,14 +253,15 @@ class _Run:
         records = [store.records[task.key] for task in self.tasks if task.key in store.records]
         rows = tuple(row for record in records for row in record["rows"])
         failures = {task.key: store.failures[task.key] for task in self.tasks if task.key in store.failures}
-        skips = [store.skips[task.key] for task in self.tasks if task.key in store.skips]
-        why = f"{len(skips)} of {len(self.tasks)} cells: {'; '.join(dict.fromkeys(skips))}" if skips else ""
+        skips = {task.key: store.skips[task.key] for task in self.tasks if task.key in store.skips}
+        why = f"{len(skips)} of {len(self.tasks)} cells: {'; '.join(dict.fromkeys(skips.values()))}" if skips else ""
         known = sum(task.key in resumed for task in self.tasks)
         return replace(
             artifact,
             rows=rows,
             failures=failures,
-            skipped="" if failures else why,
+            skipped="" if failures or rows else why,
+            missing=tuple(self.names[key] for key in skips) if rows else (),
             seconds=sum(record["seconds"] for record in records),
             computed=len(records) - known,
             resumed=known,
@@ -310,6 +313,7 @@ def manifest(artifact: Artifact, command: str = "") -> dict[str, Any]:
         "command": command or f"droptics reproduce {figure.id} --scale {artifact.scale}",
         "outcome": artifact.outcome,
         "skipped": artifact.skipped,
+        "missing": list(artifact.missing),
         "departures": list(figure.departures) if artifact.scale == "paper" else [],
         "failures": dict(artifact.failures),
         "comparisons": [

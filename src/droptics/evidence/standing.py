@@ -66,6 +66,8 @@ def _ran(figure: Figure, manifest: Mapping[str, Any]) -> Standing:
     said += [f"{_compared(item)}, printed {item['printed']}" for item in numbers[:SHOWN]]
     missed = [f"not: {_compared(item)}" for item in counted if not item["holds"]]
     said += missed[:3] + ([f"and {len(missed) - 3} more"] if len(missed) > 3 else [])
+    absent = manifest.get("missing", ())
+    said += [f"not computed: {', '.join(absent)}"] if absent else []
     words = {"reproduced": "yes", "reproduced in part": "partly", "not reproduced": "no"}
     apart = [f"{item['label']}: {'holds' if item['holds'] else 'does not hold'}" for item in own]
     where = manifest["hardware"]
