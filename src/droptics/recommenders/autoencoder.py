@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from droptics.arguments import Amount, Bytes, DropRate, Finite, Seed, check_fields, check_parameters
+from droptics.arguments import Amount, Bytes, Count, DropRate, Finite, Seed, check_fields, check_parameters
 from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.progress import tracked
@@ -17,6 +17,7 @@ from droptics.recommenders import saving
 from droptics.recommenders.ids import Lookup, as_ids
 from droptics.recommenders.interactions import compressed, extended, taken
 from droptics.recommenders.left_out import Diagonal, LeaveOneOut, dense, leave_one_out, residuals, sample_pairs, scales
+from droptics.recommenders.low_rank import LowRank
 from droptics.recommenders.metrics import Mean
 from droptics.recommenders.precision import Precision
 from droptics.recommenders.ranker import Ranker
@@ -71,8 +72,10 @@ class DropoutAutoencoder(Ranker):
             "graded" takes the values themselves.
         threshold: Ratings below it are left out.
         choose: "loo" or "squared".
+        rank: None is exact, in one square array over the items; a number takes so many eigenvectors instead, with
+            memory items x rank, and `cut_` says how far the inverse can be off (`droptics.recommenders.low_rank`).
         dtype: "float32" (enough for ranking) or "float64".
-        memory: Bytes that the square array over the items may take.
+        memory: Bytes that the array over the items may take.
         seed: Of the pairs that are hidden for the choice.
 
     After `fit`: `drop_`, `ridge_`, `diagonal_`, `points_` (every `ChoicePoint` tried), `item_ids_`, `user_ids_`.
@@ -86,6 +89,8 @@ class DropoutAutoencoder(Ranker):
     4
     """
 
+    _precision: Precision | LowRank
+
     def __init__(
         self,
         drop: DropRate | None = None,
@@ -95,13 +100,14 @@ class DropoutAutoencoder(Ranker):
         feedback: Literal["implicit", "graded"] = "implicit",
         threshold: Finite | None = None,
         choose: Literal["loo", "squared"] = "loo",
+        rank: Count | None = None,
         dtype: Literal["float32", "float64"] = "float32",
         memory: Bytes = 1 << 32,
         seed: Seed = 0,
     ) -> None:
         self.drop, self.ridge, self.diagonal = drop, ridge, diagonal
         self.feedback, self.threshold, self.choose = feedback, threshold, choose
-        self.dtype, self.memory, self.seed = dtype, memory, seed
+        self.rank, self.dtype, self.memory, self.seed = rank, dtype, memory, seed
 
     def fit(self, ratings: Source, y: Any = None) -> DropoutAutoencoder:
         """Fit to interactions; sources as in `DropoutCompletion.fit`, with `y` as the third column."""
@@ -114,18 +120,26 @@ class DropoutAutoencoder(Ranker):
         self._room(len(data.items))
         values = np.array(data.by_user.values) * data.scale
         rows = Compressed(data.by_user.starts, data.by_user.columns, self._weighted(values))
-        precision = Precision(len(data.items), self.dtype)
-        precision.add(rows)
+        precision = self._inverse(rows, len(data.items))
         self.points_: list[ChoicePoint] = []
         point = self._chosen(precision, rows)
         self._users, self._items, self._rows = data.users, data.items, rows
         return self._set(precision, *point)
+
+    def _inverse(self, rows: Compressed, items: int) -> Precision | LowRank:
+        if self.rank is not None:
+            return LowRank(rows, items, self.rank, self.dtype)
+        precision = Precision(items, self.dtype)
+        precision.add(rows)
+        return precision
 
     def fit_gram(self, gram: Any, item_ids: Any = None) -> DropoutAutoencoder:
         """Fit to G = X^T X itself; rate and ridge must be given, and only new users can be recommended to."""
         self._check()
         if self.drop is None or self.ridge is None:
             raise ValueError("drop and ridge must be given with a Gram matrix: choosing them needs the rows")
+        if self.rank is not None:
+            raise ValueError("rank must be None with a Gram matrix: low rank needs the rows")
         table = np.asarray(gram, np.float64)
         if table.ndim != 2 or table.shape[0] != table.shape[1] or not np.allclose(table, table.T):
             raise ValueError(f"gram must be a symmetric matrix, got shape {table.shape}")
@@ -152,22 +166,25 @@ class DropoutAutoencoder(Ranker):
             raise ValueError("ratings must hold at least one rating, got none")
         self._users, self._items = extended(self._users, users), extended(self._items, items)
         self._room(len(self._items))
-        if len(self._items) > len(self._precision):
-            self._precision.grow(len(self._items))
         rows, columns = self._users(users), self._items(items)
         touched = np.unique(rows)
         old = self._rows
         mine = np.repeat(np.arange(old.rows), old.counts)
-        self._precision.add(taken(old, touched[touched < old.rows]), -1.0)
         joint = [
             np.concatenate([before, after])
             for before, after in ((mine, rows), (old.columns, columns), (old.values, self._weighted(values)))
         ]
         self._rows = compressed(joint[0], joint[1], joint[2], len(self._users))
-        self._precision.add(taken(self._rows, touched))
+        if isinstance(self._precision, LowRank):
+            self._precision = LowRank(self._rows, len(self._items), self._precision.rank, self.dtype)
+        else:
+            if len(self._items) > len(self._precision):
+                self._precision.grow(len(self._items))
+            self._precision.add(taken(old, touched[touched < old.rows]), -1.0)
+            self._precision.add(taken(self._rows, touched))
         return self._set(self._precision, self.drop_, self.ridge_, self.diagonal_)
 
-    def _set(self, precision: Precision, drop: float, ridge: float, diagonal: Diagonal) -> DropoutAutoencoder:
+    def _set(self, precision: Precision | LowRank, drop: float, ridge: float, diagonal: Diagonal) -> DropoutAutoencoder:
         self.drop_, self.ridge_, self.diagonal_, self._precision = drop, ridge, diagonal, precision
         self._gamma = _gamma(precision, drop, ridge)
         precision.factorize(self._gamma)
@@ -175,7 +192,7 @@ class DropoutAutoencoder(Ranker):
         self._popularity = precision.diagonal
         return self
 
-    def _chosen(self, precision: Precision, rows: Compressed) -> tuple[float, float, Diagonal]:
+    def _chosen(self, precision: Precision | LowRank, rows: Compressed) -> tuple[float, float, Diagonal]:
         """The best point of a coarse grid, or a neighbor at half the step."""
         if self.drop is not None and self.ridge is not None:
             return float(self.drop), float(self.ridge), self.diagonal or "zero"
@@ -211,6 +228,12 @@ class DropoutAutoencoder(Ranker):
 
     def _score(self, rows: Array) -> Array:
         return rows - self._precision.times(rows) * self._scales
+
+    @property
+    def cut_(self) -> float:
+        """Bound on |gamma^1/2 (C - what is used for it) gamma^1/2|: 0 for the exact inverse (`LowRank.cut` else)."""
+        precision = self._fitted()._precision
+        return precision.cut if isinstance(precision, LowRank) else 0.0
 
     def weights(self) -> Array:
         """W = I - C diag(sigma) as a matrix of its own; scoring never forms it."""
@@ -249,11 +272,11 @@ class DropoutAutoencoder(Ranker):
         return residuals(t, rest, self._gamma, self.diagonal_, self._precision.variances)
 
     def _room(self, items: int) -> None:
-        need = items**2 * np.dtype(self.dtype).itemsize
+        need = items * (self.rank or items) * np.dtype(self.dtype).itemsize
         if need > self.memory:
             raise ValueError(
                 f"memory: {items} items need {need} bytes, more than the {self.memory} allowed; "
-                "raise memory or leave out items with few interactions"
+                "raise memory, pass rank=256 or leave out items with few interactions"
             )
 
     def _check(self) -> None:
@@ -262,9 +285,9 @@ class DropoutAutoencoder(Ranker):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model, with its interactions, to one safetensors file, without pickle."""
         self._fitted()
+        held = self._precision
         arrays = {
-            "array": self._precision.array.T,
-            "diagonal": self._precision.diagonal,
+            **({} if isinstance(held, LowRank) else {"array": held.array.T, "diagonal": held.diagonal}),
             "starts": self._rows.starts,
             "columns": self._rows.columns,
             "values": self._rows.values,
@@ -284,16 +307,19 @@ class DropoutAutoencoder(Ranker):
         model = cls(**facts["parameters"])
         model._users, model._items = (Lookup(saving.unpack_ids(name, arrays)) for name in ("user_ids", "item_ids"))
         model._rows = Compressed(*(arrays[name] for name in ("starts", "columns", "values")))
-        model._precision = Precision.of(arrays["array"].T, arrays["diagonal"])
         model.drop_, model.ridge_, model.diagonal_ = facts["drop"], facts["ridge"], facts["diagonal"]
         model.points_ = [_point(**point) for point in facts["points"]]
+        if "array" not in arrays:  # eigenvectors are found again: they are larger than the interactions
+            low = LowRank(model._rows, len(model._items), facts["parameters"]["rank"], model.dtype)
+            return model._set(low, model.drop_, model.ridge_, model.diagonal_)
+        model._precision = Precision.of(arrays["array"].T, arrays["diagonal"])
         model._gamma = _gamma(model._precision, model.drop_, model.ridge_)
         model._scales = scales(model.diagonal_, model._gamma, model._precision.variances)
         model._popularity = model._precision.diagonal
         return model
 
 
-def _gamma(precision: Precision, drop: float, ridge: float) -> NDArray[np.float64]:
+def _gamma(precision: Precision | LowRank, drop: float, ridge: float) -> NDArray[np.float64]:
     """The regularizers rho D + ridge."""
     found: NDArray[np.float64] = drop / (1 - drop) * precision.diagonal + ridge
     return found

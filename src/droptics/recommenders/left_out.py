@@ -19,6 +19,7 @@ import numpy as np
 
 from droptics.arguments import DropRate
 from droptics.arrays import Array
+from droptics.recommenders.low_rank import LowRank
 from droptics.recommenders.metrics import Mean, mean_of
 from droptics.recommenders.precision import Precision
 from droptics.recommenders.ratings import Compressed
@@ -74,7 +75,11 @@ def sample_pairs(rows: Compressed, pairs: int, seed: int) -> tuple[Array, Array]
 
 
 def leave_one_out(
-    precision: Precision, gamma: Array, diagonals: Sequence[Diagonal], rows: Compressed, pairs: tuple[Array, Array]
+    precision: Precision | LowRank,
+    gamma: Array,
+    diagonals: Sequence[Diagonal],
+    rows: Compressed,
+    pairs: tuple[Array, Array],
 ) -> list[LeaveOneOut]:
     """Both criteria on hidden pairs (users, positions within their rows), users ascending; one for each diagonal."""
     variances = precision.variances
