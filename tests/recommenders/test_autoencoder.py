@@ -105,6 +105,31 @@ def test_one_factorization_serves_all_members():
     assert np.allclose(ease, expected, rtol=1e-10, atol=1e-12)
 
 
+def published(x, drop, ridge, xi):
+    """The weights as the authors of EASE, EDLAE (xi = 0), RLAE (drop = 0) and RDLAE publish them in code."""
+    gram = x.T @ x
+    gamma = np.diag(gram) * drop / (1 - drop) + ridge
+    gram[np.diag_indices(len(gram))] += gamma
+    inverse = np.linalg.inv(gram)
+    diagonal = np.diag(inverse)
+    condition = (1 - gamma * diagonal) > xi
+    assert condition.sum() > 0
+    lagrangian = ((1 - xi) / diagonal - gamma) * condition.astype(float)
+    weights = inverse * -(gamma + lagrangian)
+    weights[np.diag_indices(len(weights))] = 0
+    return weights
+
+
+@pytest.mark.parametrize(("drop", "xi"), [(0.0, 0.0), (0.4, 0.0), (0.0, 0.3), (0.4, 0.3), (0.4, 0.1)])
+def test_weights_are_those_of_published_code(drop, xi):
+    model, x, _ = fitted(drop, 1.5, xi, users=200, items=60)
+    weights = model.weights()
+    np.fill_diagonal(weights, 0)  # theirs is set to zero after the solve: seen items are not ranked
+    assert np.abs(weights - published(x, drop, 1.5, xi)).max() < 1e-12
+    if xi == 0:
+        assert np.abs(fitted(drop, 1.5, "zero", users=200, items=60)[0].weights() - weights).max() < 1e-12
+
+
 def without(x, user, gamma, diagonal):
     """The weights of a fit without one user, gamma held fixed."""
     rest = np.delete(x, user, 0)
