@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from droptics.rates.chains import ChainScan
 from droptics.rates.designs import Effect
 from droptics.rates.places import Place
 from droptics.rates.points import gap_of, points_of
 from droptics.rates.result import Cost, Point, Rates, SiteRate, Split
 from droptics.rates.running import Runner, Trained
 from droptics.rates.splits import NOTHING_MOVES, curvature, divide, guarded, no_split, shifted
+from droptics.rates.stationary import Stationary
 from droptics.rates.verdicts import ERRORS, Verdict, alike, judge
 
 
@@ -48,11 +48,11 @@ class Answer:
         self.split, self.chosen, self.effects, more = divide(runner, group, rate, tied, seeds, fresh)
         self.points += more
 
-    def divide_chain(self, chain: ChainScan, group: dict[str, str], split: bool) -> None:
+    def divide_exactly(self, exact: Stationary, group: dict[str, str], split: bool) -> None:
         """The derivative by every site's rate, and the rates that it leads to if a split is asked for."""
         self.group, rate = group, self.rates[self.best]
         tied = dict.fromkeys(group, rate)
-        by_group = chain.effects(tied, group) if rate > 0 else {}
+        by_group = exact.effects(tied, group) if rate > 0 else {}
         self.effects = {name: by_group[own] for name, own in group.items() if by_group}
         if not split:
             return
@@ -65,7 +65,7 @@ class Answer:
         if own_rates == tied:
             self.split = Split(False, NOTHING_MOVES)
             return
-        pair = chain.trained([tied, own_rates])
+        pair = exact.trained([tied, own_rates])
         self.split, self.chosen, more = guarded(tied, own_rates, pair, "the loss is lower by")
         self.points += more
 

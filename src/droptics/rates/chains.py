@@ -6,113 +6,46 @@ adds p / (1 - p) diag(S), the layer W makes W S W^T of it, and with f the output
 
     F(W, p) = E|y|^2 - 2 E<y, f> + tr S_last.
 
-Biases are the weights of a constant unit that never falls. Weights are followed from those of the module to where F is
-stationary; there they answer to the log-odds t of a site by dW/dt = -H^+ d(grad F)/dt, with H the second derivative of
-F in the weights, and the loss of a validation example changes by its own derivative along dW/dt.
+Biases are the weights of a constant unit that never falls.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
-from scipy.optimize import minimize
-from scipy.sparse.linalg import LinearOperator, minres
 from torch import Tensor, nn
-from torch.func import grad, jvp
 
-from droptics.arrays import Array
 from droptics.audits.batches import run
 from droptics.audits.heads import chain_places
 from droptics.losses import Squared
 from droptics.models.modes import set_training
 from droptics.models.watching import LinearCall, all_off, watched
 from droptics.rates.copies import EVALUATED, Problem
-from droptics.rates.designs import Effect
 from droptics.rates.examples import Examples
-from droptics.rates.running import Setting, Trained
-
-STEPS, GAIN, SLOPE = 5000, 1e-15, 1e-10  # of the search for a stationary point: most steps, least relative gain, slope
-SOLVED = 1e-10
+from droptics.rates.stationary import Stationary
 
 
 @dataclass(frozen=True, eq=False)
-class ChainScan:
+class ChainScan(Stationary):
     """A chain of linear layers trained to the end, at any rates.
 
     Attributes:
-        start: The weights of the module, one vector.
         shapes: Of the weight and the bias of every layer; None where it has no bias.
         places: The layer before which each site stands.
-        before: The rates that sites have in the module.
         moments: E[h h^T], E[y h^T] and E|y|^2, h with a constant unit at its end.
         held: Features and targets of the validation examples.
     """
 
-    start: Tensor
     shapes: tuple[tuple[torch.Size, torch.Size | None], ...]
     places: Mapping[str, int]
-    before: Mapping[str, float]
     moments: tuple[Tensor, Tensor, Tensor]
     held: tuple[Tensor, Tensor]
-    method: str = "exact training loss of the linear chain"
 
-    def scan(self, rates: Sequence[float]) -> list[Trained]:
-        """Losses of the validation examples at every tied rate, and that on the training data."""
-        return self.trained([dict.fromkeys(self.before, rate) for rate in rates])
-
-    def trained(self, settings: Sequence[Setting]) -> list[Trained]:
-        """The same at any rates."""
-        found = []
-        off = torch.zeros(len(self.before), dtype=torch.float64)
-        for setting in settings:
-            weights = self.fitted(setting)
-            losses = self._example_losses(weights)[None]
-            found.append(Trained(losses, (float(self._objective(weights, off)),), (None,)))
-        return found
-
-    def fitted(self, setting: Setting) -> Tensor:
-        """The weights where the expected training loss is stationary, from those of the module."""
-        strengths = self._strengths(setting)
-
-        def both(flat: Array) -> tuple[float, Array]:
-            weights = torch.from_numpy(flat).requires_grad_()
-            with torch.enable_grad():
-                value = self._objective(weights, strengths)
-                (slope,) = torch.autograd.grad(value, weights)
-            return float(value.detach()), slope.numpy()
-
-        options = {"maxiter": STEPS, "maxfun": 2 * STEPS, "ftol": GAIN, "gtol": SLOPE, "maxcor": 50}
-        return torch.from_numpy(minimize(both, self.start.numpy(), jac=True, method="L-BFGS-B", options=options).x)
-
-    def effects(self, setting: Setting, groups: Mapping[str, str]) -> dict[str, Effect]:
-        """Derivative of the validation loss by the log-odds that the sites of a group share, and its standard error."""
-        weights, strengths = self.fitted(setting), self._strengths(setting)
-        slope = grad(self._objective, argnums=0)
-
-        def curved(direction: Array) -> Array:
-            along = torch.from_numpy(np.array(direction, dtype=np.float64).reshape(-1))
-            return jvp(lambda given: slope(given, strengths), (weights,), (along,))[1].numpy()
-
-        size = len(weights)
-        hessian = LinearOperator((size, size), matvec=curved, dtype=np.float64)
-        found = {}
-        for group in dict.fromkeys(groups.values()):
-            # d strength / d log-odds is the strength itself
-            own = torch.tensor([float(groups.get(site) == group) for site in self.before]) * strengths
-            change = jvp(lambda given: slope(weights, given), (strengths,), (own,))[1]
-            answer = -torch.from_numpy(minres(hessian, change.numpy(), rtol=SOLVED, maxiter=20 * size)[0])
-            slopes = jvp(self._example_losses, (weights,), (answer,))[1]
-            found[group] = Effect(float(slopes.mean()), float(slopes.std()) / math.sqrt(len(slopes)))
-        return found
-
-    def _strengths(self, setting: Setting) -> Tensor:
-        """The odds p / (1 - p) of all sites; those that are not named keep their rate."""
-        rates = [setting.get(site, rate) for site, rate in self.before.items()]
-        return torch.tensor([rate / (1 - rate) for rate in rates], dtype=torch.float64)
+    @property
+    def method(self) -> str:
+        return "exact training loss of the linear chain"
 
     def _layers(self, weights: Tensor) -> list[Tensor]:
         """One matrix per layer, with the bias as a last column and, but for the last layer, the constant as a row."""
@@ -128,8 +61,7 @@ class ChainScan:
             found.append(matrix)
         return found
 
-    def _objective(self, weights: Tensor, strengths: Tensor) -> Tensor:
-        """The expected training loss."""
+    def objective(self, weights: Tensor, strengths: Tensor) -> Tensor:
         second, cross, square = self.moments
         for number, matrix in enumerate(self._layers(weights)):
             falls = torch.ones(len(second), dtype=torch.float64)
@@ -140,7 +72,7 @@ class ChainScan:
             second, cross = matrix @ second @ matrix.mT, cross @ matrix.mT
         return square - 2 * cross.trace() + second.trace()
 
-    def _example_losses(self, weights: Tensor) -> Tensor:
+    def example_losses(self, weights: Tensor) -> Tensor:
         features, targets = self.held
         for matrix in self._layers(weights):
             features = features @ matrix.mT
@@ -170,7 +102,7 @@ def chain_scan(problem: Problem) -> ChainScan | None:
         moments = features.mT @ features, targets.mT @ features, targets.square().sum()
         second, cross, square = (value / len(features) for value in moments)
         held = _features(problem, problem.validation, first)
-        return ChainScan(start, shapes, places, problem.before, (second, cross, square), held)
+        return ChainScan(start, problem.before, shapes, places, (second, cross, square), held)
 
 
 def _first(module: nn.Module, linear: Sequence[LinearCall]) -> int | None:

@@ -28,6 +28,7 @@ from droptics.rates.problems import constant_losses, read_problem
 from droptics.rates.randomness import key
 from droptics.rates.result import Rates
 from droptics.rates.running import PopulationChoice, Runner
+from droptics.rates.tails import tail_scan
 
 SCAN = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7)  # the usual defaults are among them
 
@@ -76,9 +77,9 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
             examples one by one, exactly, where all that is trained is a linear head (or for a `DropoutRidge`).
         loss: As for `audit`; by default squared for floating-point targets and cross-entropy for class labels.
         fit: None takes algebra where it reaches (squared loss, and nothing trained but the last linear layer behind the
-            one site, or a chain of linear layers with sites between them: as if trained to the end), else `Fit()`. A
-            `Fit` has the options of our loop. Or a function (module, train, seed) that trains a copy in place, or
-            returns the trained module: for Lightning, transformers or a loop of your own.
+            one site, a chain of linear layers with sites between them, or an affine tail: as if trained to the end),
+            else `Fit()`. A `Fit` has the options of our loop. Or a function (module, train, seed) that trains a copy in
+            place, or returns the trained module: for Lightning, transformers or a loop of your own.
         scan: Tied rates to try; with 0 among them the answer says what dropout is worth at all.
         split: None for one rate, "factorial" for a rate per site where that pays.
         sites: Names or patterns (as in file names) of the sites to tune; all by default, others keep their rate.
@@ -114,17 +115,18 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
         problem, places, skipped = read_problem(module, train, held, loss, fit or Fit(), sites)
         constant = constant_losses(problem)
         head = None if fit is not None else head_scan(problem, validation is not None)
-        chain = None if fit is not None or head is not None or validation is None else chain_scan(problem)
+        reached = fit is None and head is None and validation is not None
+        exact = (chain_scan(problem) or tail_scan(problem)) if reached else None
     if head is not None:
         return answer_of(places, rates, head.scan(rates), constant, head.method).finished(begin)
     if validation is None:
         raise ValueError("validation must be data: only a linear head, trained alone, is compared without")
     group = grouped(places, groups)
-    if chain is not None:
-        trained = chain.trained([dict.fromkeys(group, rate) for rate in rates])
-        answer = answer_of(places, rates, trained, constant, chain.method)
+    if exact is not None:
+        trained = exact.trained([dict.fromkeys(group, rate) for rate in rates])
+        answer = answer_of(places, rates, trained, constant, exact.method)
         answer.skipped = skipped
-        answer.divide_chain(chain, group, split is not None)
+        answer.divide_exactly(exact, group, split is not None)
         return answer.finished(begin)
     if split is not None and len(set(group.values())) > MOST_SITES:
         raise ValueError(
