@@ -244,6 +244,10 @@ def test_a_rate_that_no_output_depends_on_cannot_matter():
             "exact training loss of the linear chain",
         ),
         ([nn.Linear(3, 3), nn.ReLU(), nn.Dropout(0.2), nn.Linear(3, 1)], "exact leave-one-out where the last layer"),
+        (
+            [nn.Tanh(), nn.Dropout(0.2), nn.Unflatten(1, (1, 3)), nn.Conv1d(1, 2, 2), nn.Flatten(), nn.Linear(4, 1)],
+            "exact training loss where the affine tail alone is trained",
+        ),
         ([nn.Linear(3, 3), nn.Dropout(0.2), nn.ReLU(), nn.Linear(3, 1)], "copies that share their randomness"),
     ],
 )
@@ -286,6 +290,7 @@ def test_a_rate_that_hardly_matters_is_measured_up_to_the_highest_rate():
         return [item.text for item in report.findings if item.code == "DR507"]
 
     assert "no rate up to 0.8" in found(1e-3)[0]
+    assert found(1e-3)[0].endswith("(exact)")
     assert not found(1.0)
 
 

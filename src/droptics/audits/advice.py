@@ -10,16 +10,10 @@ from droptics.audits.report import Report
 
 NETWORK = "the network"
 CHAIN = "thesis-prop8"  # the claim of sites in a chain of linear layers
+TAIL = "exact: affine tail"  # the method of sites in whose masks the outputs are affine
 
 
-@finding(
-    "DR003",
-    "note",
-    "no dropout",
-    asks=Report,
-    evidence="no site in a training pass",
-    mend="nothing to do",
-)
+@finding("DR003", "note", "no dropout", asks=Report, evidence="no site in a training pass", mend="nothing to do")
 def no_dropout(report: Report) -> Iterator[Remark]:
     """Nothing of the module drops in training mode."""
     if not report.sites:
@@ -102,16 +96,10 @@ def generalization_gap(report: Report) -> Iterator[Remark]:
     validation, clean = report.validation_loss, report.clean_loss
     if validation is None or not validation > clean or _above_validation(report):
         return
+    text = f"validation loss {validation:.4g} is above the training loss {clean:.4g} without dropout"
     if report.training_loss.lower > clean:
-        yield Remark(
-            NETWORK,
-            f"validation loss {validation:.4g} is above the training loss without dropout {clean:.4g}: "
-            f"a generalization gap of {validation - clean:.4g}, which the dropout in the training loss hides",
-            f"compare rates with tune_rates: {_method(report)}",
-        )
-    else:
-        text = f"validation loss {validation:.4g} is above the training loss {clean:.4g} without dropout"
-        yield Remark(NETWORK, text, f"compare rates with tune_rates: {_method(report)}")
+        text += f": a generalization gap of {validation - clean:.4g}, which the dropout in the training loss hides"
+    yield Remark(NETWORK, text, f"compare rates with tune_rates: {_method(report)}")
 
 
 def _method(report: Report) -> str:
@@ -121,6 +109,8 @@ def _method(report: Report) -> str:
     copies = "copies that share their randomness, on validation data"
     if any(item.rate_choice is not None for item in report.sites):
         return f"exact leave-one-out where the last layer alone is trained, else {copies}"
+    if report.sites and all(item.penalty is not None and item.penalty.method == TAIL for item in report.sites):
+        return f"the exact training loss where the affine tail alone is trained, else {copies}"
     return copies
 
 
@@ -218,5 +208,6 @@ def hardly_matters(report: Report) -> Iterator[Remark]:
         most = max(max(abs(number.lower), abs(number.upper)) for number in numbers)
         if most < 0.01 * training:
             last = max(point.rate for point in item.curve)
-            text = f"no rate up to {last:g} changes the training loss by more than {most / training:.2%}"
+            methods = ", ".join(dict.fromkeys(number.method for number in numbers))
+            text = f"no rate up to {last:g} changes the training loss by more than {most / training:.2%} ({methods})"
             yield Remark(item.site.name, text)
