@@ -18,15 +18,7 @@ from droptics.arguments import check_arguments
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.estimates import Error
 from droptics.masks import MaskLaw
-from droptics.models import (
-    Autoencoder,
-    Connections,
-    Factorization,
-    LastLayer,
-    LinearModel,
-    Model,
-    TwoLayerLinear,
-)
+from droptics.models import Autoencoder, Connections, Factorization, LastLayer, LinearModel, Model, TwoLayerLinear
 from droptics.penalties.rounding import deferred, input_scale, roundings
 from droptics.penalties.unit_outputs import UnitOutputs, unit_outputs
 
