@@ -323,6 +323,25 @@ def test_single_precision_agrees():
     assert np.abs(single.weights() - double.weights()).max() < bound
 
 
+@pytest.mark.parametrize(
+    "device",
+    ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"))],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_device_factorizes_as_the_machine_does(device, dtype):
+    triple, x = table(200, 40, seed=3)
+    here, there = (DropoutAutoencoder(0.4, 5.0, dtype=dtype, device=where) for where in (None, device))
+    here.fit(triple), there.partial_fit(triple)
+    condition = np.linalg.cond(x.T @ x + 5 * np.eye(40))
+    bound = 40 * condition * np.finfo(dtype).eps * np.abs(here.weights()).max()
+    assert np.abs(here.weights() - there.weights()).max() < bound
+    for one in (here, there):  # G is still there
+        one.partial_fit(([77, 77], [0, 100], [1.0, 1.0]))
+    assert np.abs(here.weights() - there.weights()).max() < bound
+    with pytest.raises(ArithmeticError, match="singular"):
+        DropoutAutoencoder(0.0, 0.0, dtype=dtype, device=device).fit_gram(np.ones((3, 3)))
+
+
 def test_save_and_load(tmp_path):
     triple, _ = table()
     model = DropoutAutoencoder(diagonal=0.2).fit(triple)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from droptics.datasets import Ratings, planted_ratings
-from droptics.recommenders import DropoutCompletion, DuplicateRatings, RidgeCompletion
+from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, DuplicateRatings, RidgeCompletion
 from droptics.recommenders.least_squares import apply_columns, start_columns
 
 distributed = pytest.importorskip("distributed", reason="dask is optional")
@@ -108,6 +108,33 @@ def test_files_that_do_not_fit_are_refused(client, ratings, tmp_path):
         DropoutCompletion(4, solver="sgd", engine=client).fit(folder / "0.parquet")
     with pytest.raises(ValueError, match="engine must be the address"):
         DropoutCompletion(4, engine=3).fit(ratings)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"threshold": 3.5}, {"drop": 0.4, "ridge": 3.0, "feedback": "graded"}],
+    ids=["all", "some", "graded"],
+)
+def test_workers_add_up_gram_matrices(client, ratings, tmp_path, options):
+    folder = write(tmp_path / "ratings", ratings)
+    here = DropoutAutoencoder(dtype="float64", **options).fit(folder)
+    there = DropoutAutoencoder(dtype="float64", engine=client, **options).fit(folder)
+    assert (there.drop_, there.diagonal_) == (here.drop_, here.diagonal_)
+    assert there.ridge_ == pytest.approx(here.ridge_, rel=1e-12)
+    order = [np.argsort(one.item_ids_) for one in (there, here)]
+    assert np.array_equal(there.item_ids_[order[0]], here.item_ids_[order[1]])
+    found, expected = (one.weights()[np.ix_(at, at)] for one, at in zip((there, here), order, strict=True))
+    np.testing.assert_allclose(found, expected, **TOLERANCE)
+    if not options:  # all items and users are kept, so that the same pairs are hidden
+        for mine, theirs in zip(there.points_, here.points_, strict=True):
+            assert mine.left_out.squared.value == pytest.approx(theirs.left_out.squared.value, rel=1e-9)
+    cold = (["me"] * 2, here.item_ids_[:2], [5.0, 4.0])
+    assert set(there.recommend_new(cold, 3)["me"].items) == set(here.recommend_new(cold, 3)["me"].items)
+    for bad, message in (({"rank": 3}, "rank must be None"), ({"memory": 100}, "memory")):
+        with pytest.raises(ValueError, match=message):
+            DropoutAutoencoder(engine=client, **bad).fit(folder)
+    with pytest.raises(ValueError, match="a path that the workers"):
+        DropoutAutoencoder(engine=client).fit(ratings)
 
 
 def test_passes_over_columns_are_dense_products():

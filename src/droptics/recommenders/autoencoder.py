@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from droptics.arguments import Amount, Bytes, Count, DropRate, Finite, Seed, check_fields, check_parameters
+from droptics.arguments import Amount, Bytes, Count, Device, DropRate, Finite, Seed, check_fields, check_parameters
 from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.progress import tracked
@@ -19,6 +20,7 @@ from droptics.recommenders.interactions import compressed, extended, taken
 from droptics.recommenders.left_out import Diagonal, LeaveOneOut, dense, leave_one_out, residuals, sample_pairs, scales
 from droptics.recommenders.low_rank import LowRank
 from droptics.recommenders.metrics import Mean
+from droptics.recommenders.partitioned import Cluster
 from droptics.recommenders.precision import Precision
 from droptics.recommenders.ranker import Ranker
 from droptics.recommenders.ratings import Compressed, Source, observations, triple
@@ -75,6 +77,9 @@ class DropoutAutoencoder(Ranker):
         rank: None is exact, in one square array over the items; a number takes so many eigenvectors instead, with
             memory items x rank, and `cut_` says how far the inverse can be off (`droptics.recommenders.low_rank`).
         dtype: "float32" (enough for ranking) or "float64".
+        device: A torch device ("cuda") for the factorizations, two square arrays there.
+        engine: Address of a Dask cluster (or a client) whose workers read the files and add up Gram matrices; the
+            interactions stay there, so that users are recommended to by `recommend_new`.
         memory: Bytes that the array over the items may take.
         seed: Of the pairs that are hidden for the choice.
 
@@ -102,9 +107,12 @@ class DropoutAutoencoder(Ranker):
         choose: Literal["loo", "squared"] = "loo",
         rank: Count | None = None,
         dtype: Literal["float32", "float64"] = "float32",
+        device: Device | None = None,
+        engine: Any = None,
         memory: Bytes = 1 << 32,
         seed: Seed = 0,
     ) -> None:
+        self.device, self.engine = device, engine
         self.drop, self.ridge, self.diagonal = drop, ridge, diagonal
         self.feedback, self.threshold, self.choose = feedback, threshold, choose
         self.rank, self.dtype, self.memory, self.seed = rank, dtype, memory, seed
@@ -115,6 +123,8 @@ class DropoutAutoencoder(Ranker):
         if y is not None:
             pairs = np.asarray(ratings)
             ratings = (pairs[:, 0], pairs[:, 1], y)
+        if self.engine is not None:
+            return self._fit_on(Cluster(self.engine), ratings)
         source = ratings if self.threshold is None else self._kept(triple(ratings))
         data = observations(source, np.float64, self.memory, mean=0.0)
         self._room(len(data.items))
@@ -122,14 +132,46 @@ class DropoutAutoencoder(Ranker):
         rows = Compressed(data.by_user.starts, data.by_user.columns, self._weighted(values))
         precision = self._inverse(rows, len(data.items))
         self.points_: list[ChoicePoint] = []
-        point = self._chosen(precision, rows)
+        point = self._chosen(precision, rows, sample_pairs(rows, _PAIRS, self.seed) if self._open else None)
         self._users, self._items, self._rows = data.users, data.items, rows
         return self._set(precision, *point)
+
+    @property
+    def _open(self) -> bool:
+        """Whether there is something to choose."""
+        return self.drop is None or self.ridge is None
+
+    def _fit_on(self, cluster: Cluster, source: Source) -> DropoutAutoencoder:
+        """Fit to files that workers read; the pairs hidden for the choice are those that one machine would hide."""
+        if self.rank is not None:
+            raise ValueError("rank must be None with an engine: the workers add up Gram matrices")
+        if not isinstance(source, (str, os.PathLike)):
+            raise ValueError("ratings must be a path that the workers of the engine see")
+        try:
+            weigh = partial(_weigh, self.threshold, self.feedback == "implicit")
+            data, precision = cluster.gram(source, weigh, self.memory, self.dtype)
+            precision.device = self.device
+            rows, pairs = self._none(), None
+            if self._open:
+                starts = np.concatenate([[0], np.cumsum(data.by_user.counts)]).astype(np.int64)
+                users, places = sample_pairs(Compressed(starts, np.empty(0, np.int32), np.empty(0)), _PAIRS, self.seed)
+                chosen, number = np.unique(users, return_inverse=True)
+                rows, pairs = cluster.rows(data.by_user, chosen), (number, places)
+        finally:
+            cluster.close()
+        self.points_ = []
+        point = self._chosen(precision, rows, pairs)
+        self._users, self._items, self._rows = Lookup(np.empty(0, np.int64)), data.items, self._none()
+        return self._set(precision, *point)
+
+    @staticmethod
+    def _none() -> Compressed:
+        return Compressed(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
 
     def _inverse(self, rows: Compressed, items: int) -> Precision | LowRank:
         if self.rank is not None:
             return LowRank(rows, items, self.rank, self.dtype)
-        precision = Precision(items, self.dtype)
+        precision = Precision(items, self.dtype, self.device)
         precision.add(rows)
         return precision
 
@@ -147,11 +189,11 @@ class DropoutAutoencoder(Ranker):
         ids = np.arange(len(table)) if item_ids is None else as_ids(item_ids)
         if len(ids) != len(table):
             raise ValueError(f"item_ids must name {len(table)} items, got {len(ids)}")
-        precision = Precision(len(table), self.dtype)
+        precision = Precision(len(table), self.dtype, self.device)
         precision.array[:] = np.tril(table, -1)
         precision.diagonal[:] = np.diagonal(table)
         self._users, self._items, self.points_ = Lookup(np.empty(0, np.int64)), Lookup(ids), []
-        self._rows = Compressed(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
+        self._rows = self._none()
         return self._set(precision, float(self.drop), float(self.ridge), self.diagonal or "zero")
 
     def partial_fit(self, ratings: Source) -> DropoutAutoencoder:
@@ -192,11 +234,12 @@ class DropoutAutoencoder(Ranker):
         self._popularity = precision.diagonal
         return self
 
-    def _chosen(self, precision: Precision | LowRank, rows: Compressed) -> tuple[float, float, Diagonal]:
-        """The best point of a coarse grid, or a neighbor at half the step."""
-        if self.drop is not None and self.ridge is not None:
-            return float(self.drop), float(self.ridge), self.diagonal or "zero"
-        pairs = sample_pairs(rows, _PAIRS, self.seed)
+    def _chosen(
+        self, precision: Precision | LowRank, rows: Compressed, pairs: tuple[Array, Array] | None
+    ) -> tuple[float, float, Diagonal]:
+        """The best point of a coarse grid, or a neighbor at half the step, by hidden pairs of these rows."""
+        if pairs is None:
+            return float(self.drop or 0.0), float(self.ridge or 0.0), self.diagonal or "zero"
         unit = float(precision.diagonal.sum())
         kinds: tuple[Diagonal, ...] = ("zero", "free") if self.diagonal is None else (self.diagonal,)
         tried: dict[tuple[float, float], float] = {}
@@ -295,7 +338,8 @@ class DropoutAutoencoder(Ranker):
             **saving.pack_ids("item_ids", self._items.ids),
         }
         points = [asdict(point) for point in self.points_]
-        facts = {"kind": type(self).__name__, "parameters": self.get_params(), "drop": self.drop_, "ridge": self.ridge_}
+        parameters = {name: value for name, value in self.get_params().items() if name not in saving.PLACES}
+        facts = {"kind": type(self).__name__, "parameters": parameters, "drop": self.drop_, "ridge": self.ridge_}
         saving.write(path, arrays, {**facts, "diagonal": self.diagonal_, "points": points})
 
     @classmethod
@@ -323,6 +367,12 @@ def _gamma(precision: Precision | LowRank, drop: float, ridge: float) -> NDArray
     """The regularizers rho D + ridge."""
     found: NDArray[np.float64] = drop / (1 - drop) * precision.diagonal + ridge
     return found
+
+
+def _weigh(threshold: float | None, implicit: bool, values: Array) -> tuple[Array, Array]:
+    """Which ratings are interactions, and what they count."""
+    keep = np.ones(len(values), bool) if threshold is None else values >= threshold
+    return keep, np.ones(len(values)) if implicit else values
 
 
 def _point(drop: float, ridge: float, left_out: dict[str, Any], diagonal: Diagonal = "zero") -> ChoicePoint:

@@ -10,7 +10,7 @@ its partitions, and nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -21,8 +21,11 @@ from droptics.arrays import Array
 from droptics.clusters import connect
 from droptics.recommenders.alternation import Strengths, column_sums
 from droptics.recommenders.ids import Lookup, joined
+from droptics.recommenders.interactions import compressed, taken
 from droptics.recommenders.least_squares import apply_columns, start_columns
+from droptics.recommenders.precision import Precision
 from droptics.recommenders.ratings import (
+    Compressed,
     Counted,
     Extent,
     Observations,
@@ -137,6 +140,40 @@ class Cluster:
         side = Side(table.counts, blocks, [np.arange(*edges) for edges in ranges])
         extent = (data.mean, data.low, data.high, data.scale)
         return Partitions(data.users, data.items, side, Side(data.by_item.counts), *extent)
+
+    def gram(self, source: Source, weigh: Any, memory: int, dtype: Any) -> tuple[Partitions, Precision]:
+        """Interactions weighed by the workers, and the sum of their Gram matrices, over the items that keep any.
+
+        `weigh` says of values (float64) which are kept and what they count.
+        """
+        data = self.read(source, np.float64, 0.0)
+        blocks = [self.client.submit(_weighed, block, weigh, data.scale) for block in data.by_user.blocks]
+        counts = self.client.gather([self.client.submit(_counts, block, len(data.items)) for block in blocks])
+        per_item = np.sum([part[1] for part in counts], axis=0)
+        chosen = np.flatnonzero(per_item)
+        need = len(chosen) ** 2 * np.dtype(dtype).itemsize
+        if need > memory:
+            raise ValueError(f"memory: {len(chosen)} items need {need} bytes, more than the {memory} allowed")
+        number = self._share(np.cumsum(per_item > 0) - 1)
+        blocks = [self.client.submit(_renumbered, block, number) for block in blocks]
+        per_user = np.zeros(len(data.users), np.int64)
+        for numbers, part in zip(data.by_user.rows, counts, strict=True):
+            per_user[numbers] = part[0]
+        lower, diagonal = self._sum([self.client.submit(_gram, block, len(chosen), dtype) for block in blocks])
+        side = Side(per_user, blocks, data.by_user.rows)
+        kept = replace(data, items=Lookup(data.items.ids[chosen]), by_user=side, by_item=Side(per_item[chosen]))
+        return kept, Precision.of(lower.T, diagonal)
+
+    def rows(self, table: Side, users: Array) -> Compressed:
+        """The rows of some users, ascending, as a table of their own."""
+        mine = [np.flatnonzero(np.isin(numbers, users)) for numbers in table.rows]
+        found = self.client.gather(
+            [self.client.submit(_taken, block, index) for block, index in zip(table.blocks, mine, strict=True)]
+        )
+        owners = [numbers[index] for numbers, index in zip(table.rows, mine, strict=True)]
+        every = [np.repeat(who, np.diff(part[0])) for who, part in zip(owners, found, strict=True)]
+        columns, values = (np.concatenate([part[k] for part in found]) for k in (1, 2))
+        return compressed(np.searchsorted(users, np.concatenate(every)), columns, values, len(users))
 
     def load(self, table: Any) -> Any:
         return table
@@ -253,6 +290,30 @@ def _counts(block: Block, items: int) -> tuple[Array, Array, float]:
 
 def _shifted(block: Block, shift: float) -> Block:
     return block[0], block[1], block[2] - np.asarray(shift, block[2].dtype)
+
+
+def _weighed(block: Block, weigh: Any, scale: float) -> Block:
+    starts, columns, values = block
+    keep, weights = weigh(values * scale)
+    before = np.concatenate([[0], np.cumsum(keep)]).astype(np.int64)
+    return before[starts - starts[0]], columns[keep], weights[keep]
+
+
+def _renumbered(block: Block, number: Array) -> Block:
+    return block[0], number[block[1]].astype(np.int32), block[2]
+
+
+def _gram(block: Block, items: int, dtype: Any) -> tuple[Array, Array]:
+    """What `Precision` holds of a block, its array transposed: that is how it is contiguous."""
+    precision = Precision(items, dtype)
+    starts, columns, values = _writable(block)
+    precision.add(Compressed(starts, columns, values))
+    return precision.array.T, precision.diagonal
+
+
+def _taken(block: Block, index: Array) -> Block:
+    found = taken(Compressed(*block), index)
+    return found.starts, found.columns, found.values
 
 
 def _solve_users(block: Block, shared: Any, start: Any, steps: int) -> tuple[Array, Any, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
@@ -22,10 +23,12 @@ _TILE = 64
 class Precision:
     """G and C = (G + diag(gamma))^-1 of `size` items; `diagonal` is that of G, `variances` that of C.
 
-    Cost: `add` O(sum_u n_u^2), `factorize` size^3 operations in place, `times` 2 size^2 operations a row.
+    Cost: `add` O(sum_u n_u^2), `factorize` size^3 operations in place, or on a torch `device`, `times` 2 size^2
+    operations a row.
     """
 
-    def __init__(self, size: int, dtype: Any = np.float32) -> None:
+    def __init__(self, size: int, dtype: Any = np.float32, device: Any = None) -> None:
+        self.device = device
         self.array: Array = np.zeros((size, size), dtype, order="F")
         self.diagonal: NDArray[np.float64] = np.zeros(size)
 
@@ -61,16 +64,28 @@ class Precision:
         """Set C for these regularizers, from a Cholesky factorization."""
         _mirror(self.array, self.diagonal + gamma)
         double = self.array.dtype == np.float64
-        factor, inverse = (lapack.dpotrf, lapack.dpotri) if double else (lapack.spotrf, lapack.spotri)
-        found, failed = factor(self.array, lower=0, clean=0, overwrite_a=1)
-        if not failed:
-            found, failed = inverse(found, lower=0, overwrite_c=1)
+        failed = self._factorize_there() if self.device else self._factorize_here(double)
         if failed:
             raise ArithmeticError(
                 f"the Gram matrix is singular to {self.array.dtype}: use a larger ridge or drop"
                 + ("" if double else ', or dtype="float64"')
             )
-        self.array = found
+
+    def _factorize_there(self) -> bool:
+        """Only the triangle that LAPACK would set is written back: the other one holds G."""
+        factor, failed = torch.linalg.cholesky_ex(torch.from_numpy(self.array.T).to(self.device))
+        if not int(failed):
+            _take_upper(self.array, torch.cholesky_inverse(factor).cpu().numpy())
+        return bool(int(failed))
+
+    def _factorize_here(self, double: bool) -> bool:
+        factor, inverse = (lapack.dpotrf, lapack.dpotri) if double else (lapack.spotrf, lapack.spotri)
+        found, failed = factor(self.array, lower=0, clean=0, overwrite_a=1)
+        if not failed:
+            found, failed = inverse(found, lower=0, overwrite_c=1)
+        if not failed:
+            self.array = found
+        return bool(failed)
 
     def times(self, rows: Array) -> Array:
         """The product of dense rows with C."""
@@ -117,3 +132,11 @@ def _mirror(array: Any, diagonal: Any) -> None:
                     array[j, i] = array[i, j]
     for j in range(size):
         array[j, j] = diagonal[j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _take_upper(array: Any, full: Any) -> None:
+    """Copy the diagonal and what lies above it, column by column."""
+    for j in range(array.shape[1]):
+        for i in range(j + 1):
+            array[i, j] = full[j, i]
