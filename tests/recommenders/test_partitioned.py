@@ -12,7 +12,7 @@ import pytest
 
 from droptics.datasets import Ratings, planted_ratings
 from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, DuplicateRatings, RidgeCompletion
-from droptics.recommenders.least_squares import apply_columns, start_columns
+from droptics.recommenders.columns import apply_columns, start_columns
 
 distributed = pytest.importorskip("distributed", reason="dask is optional")
 # Sums over users are taken in another order: 1,500 terms, twelve sweeps of contractions; 1e-6 is what is promised.

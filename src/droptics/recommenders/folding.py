@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from droptics.arrays import Array
-from droptics.recommenders.ids import Lookup, joined
+from droptics.recommenders.interactions import extended
 from droptics.recommenders.ratings import Compressed, DuplicateRatings
 from droptics.recommenders.rows import block_of, prepared, solve_block
 
@@ -23,8 +23,8 @@ def fold_in(model: Any, ratings: tuple[Array, Array, NDArray[np.float64]]) -> No
     if not len(values):
         raise ValueError("ratings must hold at least one rating, got none")
     known_items = len(model._items)
-    model._users = _extended(model._users, user_ids)
-    model._items = _extended(model._items, item_ids)
+    model._users = extended(model._users, user_ids)
+    model._items = extended(model._items, item_ids)
     users, items = model._users(user_ids), model._items(item_ids)
     users, items, centered = _averaged(users, items, (values - model.mean_) / model.scale_)
     model.range_ = (min(model.range_[0], float(values.min())), max(model.range_[1], float(values.max())))
@@ -51,13 +51,6 @@ def fold_in(model: Any, ratings: tuple[Array, Array, NDArray[np.float64]]) -> No
         counts[1][fresh] = [len(raters) for raters, _ in rows]
     model._set_sides(left, right)
     model._counts = tuple(counts)
-
-
-def _extended(lookup: Lookup, ids: Array) -> Lookup:
-    fresh = np.unique(ids[lookup(ids) < 0])
-    if not len(fresh):
-        return lookup
-    return Lookup(joined([lookup.ids, fresh]))
 
 
 def _averaged(users: Array, items: Array, values: Array) -> tuple[Array, Array, Array]:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from droptics.arrays import Array
 from droptics.clusters import connect
 from droptics.recommenders.alternation import Strengths, column_sums
+from droptics.recommenders.columns import apply_columns, start_columns
 from droptics.recommenders.ids import Lookup, joined
 from droptics.recommenders.interactions import compressed, taken
-from droptics.recommenders.least_squares import apply_columns, start_columns
 from droptics.recommenders.precision import Precision
 from droptics.recommenders.ratings import (
     Compressed,

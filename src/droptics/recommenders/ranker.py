@@ -42,12 +42,6 @@ class Ranker(BaseEstimator, abc.ABC):  # type: ignore[misc]
     def _score(self, rows: Array) -> Array:
         """Scores of dense rows, one per item."""
 
-    def _check_feedback(self) -> None:
-        if self.feedback not in ("implicit", "graded"):
-            raise ValueError(f'feedback must be "implicit" or "graded", got {self.feedback!r}')
-        if self.threshold is not None and not np.isfinite(self.threshold):
-            raise ValueError(f"threshold must be a finite number, got {self.threshold!r}")
-
     @property
     def item_ids_(self) -> Array:
         """Ids of the items in the order of the columns that `scores` takes and gives."""
