@@ -104,11 +104,13 @@ release-check: .venv-release/.ready
 	.venv-release/bin/twine check --strict dist/*
 	$(MAKE) site-check
 
-# the site as a reader has it: links, barriers, notebooks with the wheel of dist/, and a list of all that is installed
+# the site as a reader has it: links, barriers, notebooks and first pages with nothing but the wheel of dist/, and a list of
+# all that is installed
 site-check: .venv-site/.ready docs
 	.venv-site/bin/python tests/site_check.py docs/_build/html
 	.venv-site/bin/python -m pip install --quiet -c constraints.txt torch==2.13.0 dist/*.whl
 	.venv-site/bin/python tests/run_notebooks.py docs/generated/examples
+	.venv-site/bin/python tests/run_pages.py README.md docs/quickstart.md docs/recipes.md docs/coming/*.md
 	.venv-site/bin/cyclonedx-py environment .venv --pyproject pyproject.toml --mc-type library --of JSON -o docs/_build/droptics.cdx.json
 
 # the paper from its template, with the numbers on record
