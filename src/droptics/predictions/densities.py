@@ -11,6 +11,7 @@ below rounding. The same coefficients give the distribution function, hence quan
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from droptics.checks import as_float_tensor, check_probability
 from droptics.masks import MaskLaw
 from droptics.predictions.affine import Affine
 from droptics.predictions.mixtures import Outcome
-from droptics.predictions.transforms import Transform, angle_count, extent, mixed, transform
+from droptics.predictions.transforms import Transform, angle_counts, extent, mixed, transform
 
 Outcomes = Callable[[], Iterator[Outcome]]
 # Standard deviations of the noise that a period leaves on either side of the range.
@@ -112,15 +113,27 @@ class Spectrum:
     width: Tensor
 
     @staticmethod
-    def of(outcomes: Outcomes, least: float | Tensor, most: float | Tensor) -> Spectrum:
-        """Sum over the mixture; cost units angles per early mask, example and output."""
+    def of(outcomes: Outcomes, least: float | Tensor, most: float | Tensor, about: Tensor | None = None) -> Spectrum:
+        """Sum over the mixture; cost units angles per early mask, example and output.
+
+        Where the density is wanted `about` one value of every output only, the period starts there and need not hold
+        the whole range: nothing may lie one period to either side.
+        """
+        outcomes = _once(outcomes)
         _, first = next(outcomes())
         shape = first.center.shape[1:]
         narrow, wide = (_noise(value).detach().to(first.center.device).expand(shape) for value in (least, most))
         low, high = _range(outcomes, shape)
-        low = low - MARGIN * wide
-        width = high - low + MARGIN * wide
-        count = angle_count(float((width / narrow).max()))
+        if about is None:
+            low = low - MARGIN * wide
+            width = high - low + MARGIN * wide
+        else:
+            # further out the density vanishes
+            about = torch.minimum(torch.maximum(about, low - MARGIN * wide), high + MARGIN * wide)
+            width = torch.maximum(high - about, about - low) + MARGIN * wide
+            low = about
+        counts = angle_counts(width / narrow)
+        count = int(counts.max())
         if count > MOST_ANGLES:
             raise ValueError(
                 f"noise is {float(narrow.min()):.3g}, so small against outputs of range {float(width.max()):.3g} that "
@@ -130,7 +143,7 @@ class Spectrum:
         total = torch.zeros((), dtype=torch.complex128, device=width.device)
         for chances, outputs in outcomes():
             for weight, some in _pieces(chances, outputs, count):
-                total = total + _mixed(weight, some, low, angles)
+                total = total + _mixed(weight, some, low, angles, counts)
         return Spectrum(total, low, width)
 
     def density(self, noise: float | Tensor) -> Density:
@@ -139,6 +152,12 @@ class Spectrum:
         angles = _angles(self.width, self.coefficients.shape[-1])
         smooth = torch.exp(-0.5 * (angles * spread[..., None]).square())
         return Density(self.coefficients * smooth, self.low, self.width, spread)
+
+
+def _once(outcomes: Outcomes) -> Outcomes:
+    """The mixture, kept where it comes in one part and not computed again."""
+    parts = list(itertools.islice(outcomes(), 2))
+    return outcomes if len(parts) > 1 else lambda: iter(parts)
 
 
 def _angles(width: Tensor, count: int) -> Tensor:
@@ -160,13 +179,16 @@ def log_density(outcomes: Outcomes, targets: Tensor, noise: float | Tensor) -> T
     """Log density of every target on its own, (examples, outputs), float64.
 
     Where the density is so small that rounding reaches it, the distribution is tilted until the target is its mean and
-    summed again: the logarithm keeps its digits however far out the target lies.
+    summed again: the logarithm keeps its digits however far out the target lies. In a gap between outputs that lie many
+    deviations of the noise apart no tilt helps, and only the density itself is exact.
     """
-    density = Density.of(outcomes, noise)
-    wanted = as_float_tensor(targets, "targets").double().to(density.low.device)
-    if wanted.shape != density.low.shape:
-        raise ValueError(f"targets have shape {tuple(wanted.shape)} but the outputs {tuple(density.low.shape)}")
-    values = density.pdf(wanted)
+    outcomes = _once(outcomes)
+    _, first = next(outcomes())
+    wanted = as_float_tensor(targets, "targets").double().to(first.center.device)
+    if wanted.shape != first.center.shape[1:]:
+        raise ValueError(f"targets have shape {tuple(wanted.shape)} but the outputs {tuple(first.center.shape[1:])}")
+    density = Spectrum.of(outcomes, noise, noise, wanted).density(noise)
+    values = density.pdf(density.low)
     small = values.detach() < SMALL / (math.sqrt(2 * math.pi) * density.noise.detach())
     result = torch.where(small, 1.0, values).log()
     if bool(small.any()):
@@ -185,7 +207,7 @@ def _tilted(outcomes: Outcomes, targets: Tensor, noise: Tensor) -> Tensor:
         center = tilt * noise.square()
         left = torch.minimum(low + center, targets) - MARGIN * noise
         width = torch.maximum(high + center, targets) + MARGIN * noise - left
-        count = min(angle_count(float((width / noise).max())), MOST_ANGLES)
+        count = min(int(angle_counts(width / noise).max()), MOST_ANGLES)
         angles = _angles(width, count)
     peak = _cumulant(outcomes, tilt, noise)
     total = torch.zeros((), dtype=torch.complex128, device=noise.device)
@@ -271,13 +293,13 @@ def _transforms(outputs: Affine, angles: Tensor, tilt: Tensor) -> Transform:
     return transform(*_terms(outputs), angles, tilt.double())
 
 
-def _mixed(weight: Tensor, outputs: Affine, low: Tensor, angles: Tensor) -> Tensor:
+def _mixed(weight: Tensor, outputs: Affine, low: Tensor, angles: Tensor, counts: Tensor) -> Tensor:
     shift = outputs.center.double() - low
     if outputs.units is None:
         phases = torch.exp(1j * angles * shift.unsqueeze(-1))
         return torch.tensordot(weight.to(phases), phases, dims=1)
     law, terms = _terms(outputs)
-    return mixed(law, terms, shift, weight, angles)
+    return mixed(law, terms, shift, weight, angles, counts)
 
 
 def _extent(outputs: Affine) -> tuple[Tensor, Tensor]:

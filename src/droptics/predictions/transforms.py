@@ -17,7 +17,7 @@ from torch import Tensor
 from droptics.checks import wants_derivative
 from droptics.errors import NoClosedForm
 from droptics.masks import Bernoulli, Block, Gaussian, MaskLaw, Product
-from droptics.predictions.kernels import add_coin_products
+from droptics.predictions.kernels import LANES, add_coin_products
 
 # Joint masks are listed up to this many.
 LISTED = 4096
@@ -48,10 +48,11 @@ def transform(law: MaskLaw, terms: Tensor, angles: Tensor, tilt: Tensor) -> Tran
 
 
 @singledispatch
-def mixed(law: MaskLaw, terms: Tensor, shift: Tensor, weight: Tensor, angles: Tensor) -> Tensor:
+def mixed(law: MaskLaw, terms: Tensor, shift: Tensor, weight: Tensor, angles: Tensor, counts: Tensor) -> Tensor:
     """Sum over m of weight_m e^(i theta shift_m) E exp(i theta s_m), (..., angles), for terms (m, ..., units).
 
-    Angles are multiples of their first one after zero. Coins on a CPU are summed by a compiled loop.
+    Angles are multiples of their first one after zero; only the first counts (...) of them are asked for, the others
+    may be zero. Coins on a CPU are summed by a compiled loop.
     """
     value = transform(law, terms, angles, torch.zeros_like(shift)).value
     return torch.tensordot(weight.to(value), value * torch.exp(1j * angles * shift.unsqueeze(-1)), dims=1)
@@ -81,30 +82,30 @@ def _(law: Bernoulli, terms: Tensor, angles: Tensor, tilt: Tensor) -> Transform:
 
 
 @mixed.register
-def _(law: Bernoulli, terms: Tensor, shift: Tensor, weight: Tensor, angles: Tensor) -> Tensor:
+def _(law: Bernoulli, terms: Tensor, shift: Tensor, weight: Tensor, angles: Tensor, counts: Tensor) -> Tensor:
     if terms.device.type != "cpu" or wants_derivative(terms, shift, angles, law.drop):
-        return mixed.dispatch(MaskLaw)(law, terms, shift, weight, angles)
+        return mixed.dispatch(MaskLaw)(law, terms, shift, weight, angles, counts)
     drop = law.drop.to(terms)
     random = (drop > 0).nonzero().squeeze(-1)
     chosen = terms[..., random]
     rows = shift.numel()
     examples = angles.shape[:-1].numel()
-    total = np.zeros((2, examples, angles.shape[-1]))
+    total = np.zeros((examples, -(-angles.shape[-1] // LANES) * LANES), dtype=np.complex128)
     add_coin_products(
-        (chosen / (1 - drop[random])).reshape(rows, -1).numpy(),
-        (1 - drop[random]).expand(rows, -1).contiguous().numpy(),
-        (shift - chosen.sum(-1)).reshape(rows).numpy(),
-        weight.double().repeat_interleave(examples).numpy(),
+        (chosen / (1 - drop[random])).reshape(rows, -1).contiguous().numpy(),
+        (1 - drop[random]).numpy(),
+        ((shift - chosen.sum(-1)).reshape(rows).numpy(), weight.double().repeat_interleave(examples).numpy()),
         np.tile(np.arange(examples), len(weight)),
         angles[..., 1].reshape(examples).contiguous().numpy(),
+        counts.reshape(examples).contiguous().numpy(),
         total,
     )
-    return torch.complex(*torch.from_numpy(total)).reshape(angles.shape)
+    return torch.from_numpy(total[:, : angles.shape[-1]]).reshape(angles.shape)
 
 
 @mixed.register
-def _(law: Block, terms: Tensor, shift: Tensor, weight: Tensor, angles: Tensor) -> Tensor:
-    return mixed(Bernoulli(law.drop, len(law.drop)), _by_block(law, terms), shift, weight, angles)
+def _(law: Block, terms: Tensor, shift: Tensor, weight: Tensor, angles: Tensor, counts: Tensor) -> Tensor:
+    return mixed(Bernoulli(law.drop, len(law.drop)), _by_block(law, terms), shift, weight, angles, counts)
 
 
 @extent.register
@@ -173,6 +174,6 @@ def _atoms(law: MaskLaw) -> tuple[Tensor, Tensor]:
     return masks[possible], chances[possible]
 
 
-def angle_count(periods: float) -> int:
-    """Angles up to 8.5 / noise for a period of so many deviations: the Gaussian factor is below 3e-16 beyond."""
-    return math.ceil(8.5 * periods / (2 * math.pi)) + 1
+def angle_counts(periods: Tensor) -> Tensor:
+    """Angles up to 8.5 / noise for periods of so many deviations: the Gaussian factor is below 3e-16 beyond."""
+    return (8.5 / (2 * math.pi) * periods.detach()).ceil().long() + 1
