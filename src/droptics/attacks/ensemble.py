@@ -84,7 +84,7 @@ def robust_accuracy(
         methods: The attacks, in this order; by default `standard_attacks`.
         batch: Examples per batch.
         checkpoint: A .safetensors file that holds what was found after every batch; a run that finds one of the same
-            data, threat and methods goes on where it ended.
+            model, data, threat and methods goes on where it ended.
 
     Raises:
         ValueError: For data or methods that do not fit the model, or a checkpoint of another run.
@@ -105,7 +105,7 @@ def robust_accuracy(
     if path is not None:
         if path.suffix != ".safetensors":
             raise ValueError(f"checkpoint must end in .safetensors, got {path}")
-        state.key = _key(data, threat, chosen, batch)
+        state.key = _key(attacked, state.found_by, data, (threat, chosen, batch))
         state = _read(path, state) if path.exists() else state
     for number, method in enumerate(chosen):
         _run_stage(attacked, data, threat, (number, method), (state, path), batch)
@@ -300,11 +300,19 @@ def _verdicts(state: _Progress, data: Sample, threat: Threat) -> list[str]:
     return doubts
 
 
-def _key(data: Sample, threat: Threat, methods: Sequence[Method], batch: int) -> str:
-    """A fingerprint of the question."""
-    digest = hashlib.sha256(repr((threat, methods, batch, tuple(data.inputs.shape))).encode())
-    for part in (data.inputs, data.targets):
-        digest.update(part.detach().cpu().contiguous().numpy().tobytes())
+def _key(model: Model | Function, found_by: Tensor, data: Sample, asked: object) -> str:
+    """A fingerprint of the question: data, settings, weights, and which examples the model gets right as they are.
+
+    A bare function shows no weights; another one is told apart by its mistakes alone.
+    """
+    inner = model.quiet if isinstance(model, Averaged) else model
+    weights = list(inner.state_dict().values()) if isinstance(inner, nn.Module) else []
+    weights = (
+        list(inner.tensors) if isinstance(inner, Model) else [part for part in weights if isinstance(part, Tensor)]
+    )
+    digest = hashlib.sha256(repr((asked, tuple(data.inputs.shape))).encode())
+    for part in (data.inputs, data.targets, found_by, *weights):
+        digest.update(part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -312,7 +320,7 @@ def _read(path: Path, begin: _Progress) -> _Progress:
     """The state of a run that broke off."""
     arrays, said = read_safetensors(path)
     if said.get("key") != begin.key:
-        raise ValueError(f"checkpoint {path} belongs to other data, another threat or other methods; remove it")
+        raise ValueError(f"checkpoint {path} belongs to another model, other data, threat or methods; remove it")
     inputs, found_by = arrays["inputs"], arrays["found_by"]
     rest = json.loads(said["said"])
     stages = [Stage(**stage) for stage in rest["stages"]]
