@@ -101,6 +101,26 @@ def test_the_standard_ensemble_and_what_it_writes(folder: Path, tmp_path: Path) 
     assert "robust accuracy" in table.output
 
 
+def test_several_models_side_by_side(folder: Path, tmp_path: Path) -> None:
+    options = ["--data", folder / "images.npz", "--threat", "linf:0.03", "--standard", "--count", 20]
+    first, second = folder / "state.safetensors", tmp_path / "turned.safetensors"
+    state = load_file(first)
+    last = sorted(name for name in state if name.endswith("weight"))[-1]
+    save_file({**state, last: -state[last]}, second)
+    said = json.loads(run(first, *options, "--beside", second, "--json").output)
+    for path in (first, second):
+        alone = json.loads(run(path, *options, "--json").output)
+        for key in ("clean_accuracy", "robust_accuracy"):
+            assert said[path.name][key] == alone[key]
+    shown = run(first, *options, "--beside", second).output
+    assert "turned.safetensors" in shown
+    assert f"{100 * said[first.name]['robust_accuracy']['value']:.1f} %" in shown
+    for wrong in ([*options[:4], "--beside", second], [*options, "--beside", second, "--html", tmp_path / "a.html"]):
+        done = run(first, *wrong)
+        assert done.exit_code != 0
+        assert "--beside goes with --standard" in str(done.exception)
+
+
 def test_linear_models_and_scorers(tmp_path: Path) -> None:
     generator = torch.Generator().manual_seed(1)
     weight = torch.randn(1, 5, generator=generator, dtype=torch.float64)

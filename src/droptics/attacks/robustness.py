@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -132,6 +132,31 @@ class Robustness:
         )
         write_text(Path(path), page)
         return Path(path)
+
+    @staticmethod
+    def side_by_side(results: Mapping[str, Robustness]) -> str:
+        """Several models in one table: accuracies with their intervals, and what each attack found, by model.
+
+        Intervals that overlap do not say that two models are alike: on the same examples their difference is known
+        better than either. `found_by` says which examples one loses and the other keeps.
+        """
+        lines: dict[str, list[str]] = {"examples": [], "clean accuracy": [], "robust accuracy": []}
+        lines |= {f"found by {stage.method}": [] for result in results.values() for stage in result.stages}
+        for result in results.values():
+            cells = {"examples": str(len(result.found_by)), "clean accuracy": percent(result.clean)}
+            cells |= {"robust accuracy": percent(result.robust)}
+            cells |= {f"found by {stage.method}": str(stage.found) for stage in result.stages}
+            for name, line in lines.items():
+                line.append(cells.get(name, ""))
+        console = Console(file=io.StringIO(), width=60 + 40 * len(results), force_terminal=False)
+        table = Table("", *results)
+        for name, line in lines.items():
+            table.add_row(name, *line)
+        console.print(table)
+        for name, result in results.items():
+            for warning in result.warnings:
+                console.print(f"warning about {name}: {warning}", highlight=False)
+        return str(console.file.getvalue()).rstrip()  # type: ignore[attr-defined]
 
     def __str__(self) -> str:
         console = Console(file=io.StringIO(), width=110, force_terminal=False)

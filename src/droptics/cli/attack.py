@@ -69,6 +69,9 @@ def attack_command(
         typer.Option("--checkpoint", help="With --standard: a .safetensors file from which a broken run goes on."),
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", help="With --standard: write the result as a page.")] = None,
+    beside: Annotated[
+        list[Path] | None, typer.Option("--beside", help="With --standard: another model, in the same table.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Attack a saved model and print its clean and robust accuracy with confidence intervals.
@@ -85,6 +88,7 @@ def attack_command(
       droptics attack model.pt2 --data test.npz --threat linf:8/255 --steps 100 --restarts 5 --out found.safetensors
       droptics attack linear.safetensors --data test.npz --threat l1:2 --method linear --box none
       droptics attack model.pt2 --data test.npz --threat linf:8/255 --standard --html robustness.html
+      droptics attack plain.pt2 --data test.npz --standard --beside hardened.pt2 --beside smoothed.pt2
     """
     import warnings
 
@@ -100,6 +104,15 @@ def attack_command(
     sample = _sample(data, count, check_device(device))
     network = _model(model, device)
     sample = sample.to(like_weights(network, sample.inputs).dtype)
+    if beside:
+        if not standard or any(path is not None for path in (checkpoint, html, out)):
+            raise ValueError("--beside goes with --standard, and without --checkpoint, --html and --out of one model")
+        models = [network, *(_model(path, device) for path in beside)]
+        names = [path.name for path in (model, *beside)]
+        if len(set(names)) < len(names):
+            names = [str(path) for path in (model, *beside)]
+        _side_by_side(dict(zip(names, models, strict=True)), sample, danger, batch, as_json)
+        return
     if standard:
         _standard(network, sample, danger, (batch, checkpoint), (html, out, as_json))
         return
@@ -137,6 +150,23 @@ def _standard(
 
         write_tensors(out, {"inputs": result.inputs, "found_by": result.found_by})
     print(result.to_json() if as_json else result)
+
+
+def _side_by_side(models: dict[str, Any], sample: Sample, threat: Threat, batch: int, as_json: bool) -> None:
+    """The ensemble on each of several models."""
+    import json
+
+    from droptics.attacks import Robustness, robust_accuracy
+    from droptics.cli.modules import like_weights
+
+    results = {}
+    for name, network in models.items():
+        own = sample.to(like_weights(network, sample.inputs).dtype)
+        results[name] = robust_accuracy(network, own, threat, batch=batch)
+    if as_json:
+        print(json.dumps({name: result.to_dict() for name, result in results.items()}, indent=1, allow_nan=False))
+    else:
+        print(Robustness.side_by_side(results))
 
 
 def _rows(result: Attack, confidence: float) -> dict[str, object]:
