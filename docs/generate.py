@@ -15,6 +15,7 @@ from example_pages import examples_page
 from findings_page import findings_page
 from graph_page import graph_page
 from markup import escape, table
+from robustness_page import robustness_page
 from tried_page import tried_page
 from typeset import typeset
 
@@ -48,6 +49,7 @@ def write_pages(folder: Path, root: Path) -> None:
         "graph": graph_page(plain),
         "figures": figures_page(folder, root / "results"),
         "benchmarks": benchmarks_page(root / "benchmarks" / "results"),
+        "robustness": robustness_page(root / "benchmarks" / "results"),
         "commands": command_page(),
         "findings": findings_page(),
         "examples": examples_page(folder, root / "examples"),
