@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from droptics.attacks import Attack, Method, Threat
+    from droptics.attacks import Attack, Method
     from droptics.data import Sample
 
 
@@ -104,17 +104,16 @@ def attack_command(
     sample = _sample(data, count, check_device(device))
     network = _model(model, device)
     sample = sample.to(like_weights(network, sample.inputs).dtype)
-    if beside:
+    if standard or beside:
+        from droptics.cli.ensembles import several, standard_attack
+
+        if not beside:
+            standard_attack(network, sample, danger, (batch, checkpoint), (html, out, as_json))
+            return
         if not standard or any(path is not None for path in (checkpoint, html, out)):
             raise ValueError("--beside goes with --standard, and without --checkpoint, --html and --out of one model")
-        models = [network, *(_model(path, device) for path in beside)]
-        names = [path.name for path in (model, *beside)]
-        if len(set(names)) < len(names):
-            names = [str(path) for path in (model, *beside)]
-        _side_by_side(dict(zip(names, models, strict=True)), sample, danger, batch, as_json)
-        return
-    if standard:
-        _standard(network, sample, danger, (batch, checkpoint), (html, out, as_json))
+        models = {str(path): network if path is model else _model(path, device) for path in (model, *beside)}
+        several(models, sample, danger, batch, as_json)
         return
     outputs = _outputs(network, sample)
     how = _method(method, _loss(loss, reflected, target, outputs), steps, step, restarts, seed)
@@ -129,44 +128,6 @@ def attack_command(
         write_tensors(out, arrays | {"radius": result.radius, "clean_correct": result.clean_correct})
         rows["written to"] = str(out)
     show(f"{model.name} under {danger.norm} attacks of radius {danger.radius:.6g}", rows, as_json)
-
-
-def _standard(
-    network: Any,
-    sample: Sample,
-    threat: Threat,
-    run: tuple[int, Path | None],
-    targets: tuple[Path | None, Path | None, bool],
-) -> None:
-    """The ensemble: its table or JSON, and the page and the points where they are asked for."""
-    from droptics.attacks import robust_accuracy
-
-    (batch, checkpoint), (html, out, as_json) = run, targets
-    result = robust_accuracy(network, sample, threat, batch=batch, checkpoint=checkpoint)
-    if html is not None:
-        result.to_html(html)
-    if out is not None:
-        from droptics.files.arrays import write_tensors
-
-        write_tensors(out, {"inputs": result.inputs, "found_by": result.found_by})
-    print(result.to_json() if as_json else result)
-
-
-def _side_by_side(models: dict[str, Any], sample: Sample, threat: Threat, batch: int, as_json: bool) -> None:
-    """The ensemble on each of several models."""
-    import json
-
-    from droptics.attacks import Robustness, robust_accuracy
-    from droptics.cli.modules import like_weights
-
-    results = {}
-    for name, network in models.items():
-        own = sample.to(like_weights(network, sample.inputs).dtype)
-        results[name] = robust_accuracy(network, own, threat, batch=batch)
-    if as_json:
-        print(json.dumps({name: result.to_dict() for name, result in results.items()}, indent=1, allow_nan=False))
-    else:
-        print(Robustness.side_by_side(results))
 
 
 def _rows(result: Attack, confidence: float) -> dict[str, object]:
