@@ -32,8 +32,8 @@ class Margin(Loss):
     """Minus the margin: max over wrong classes of z_j - z_y, or -y f for one output and labels y = -1 or +1.
 
     With several classes an attack aims at one wrong class as `target` and `candidates` say (see `Reflected`).
-    "greedy", the most likely wrong class of every iterate, is what other libraries do; it turns back and forth between
-    classes and then finds fewer examples than cross-entropy, which weighs all of them.
+    "greedy", the most likely wrong class of every iterate, is what other libraries do; it may turn back and forth
+    between classes.
     """
 
     target: Target = "nearest"

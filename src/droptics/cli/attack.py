@@ -1,4 +1,4 @@
-"""`droptics attack`: clean and robust accuracy of a saved model, with the strongest search that is affordable."""
+"""`droptics attack`: clean and robust accuracy of a saved model, by one search or by an ensemble."""
 
 from __future__ import annotations
 
