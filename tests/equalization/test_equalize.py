@@ -258,6 +258,8 @@ def test_gaps_by_order_and_the_gap_condition():
         assert abs(found.strength - nu) < 1e-12
     with pytest.raises(ValueError, match="one rate per hidden layer"):
         gap_condition(data, Block(0.5, 4, 2))
+    nothing = gap_condition(Sample(torch.zeros(3, 2).double(), torch.zeros(3, 2).double()), law)
+    assert (nothing.first, nothing.second, nothing.holds) == (0.0, 0.0, True)
 
 
 @pytest.mark.parametrize("power", [-40, -30, 40])

@@ -100,6 +100,8 @@ def evenness(values: Spectrum) -> Tensor:
 def split(model: Model, data: Data, *, symmetrized: bool = False) -> Split:
     """The regularizer sum_k psi_k^2 split into size and equality, width * regularizer = (alpha / phi)^2.
 
+    The equality phi is nan when no unit carries any flow.
+
     Conditions: one network, and those of `flows`. Cost: that of `flows`. Claim: thesis-sec4.6.
     """
     check_arguments(split, locals())

@@ -38,7 +38,8 @@ def order_gaps(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
     """R_l / LB_l - 1 for l = 1, ..., hidden layers: each sub-penalty above its lower bound (thesis-lem7).
 
     LB_l = e_l(1/d) ||W E[x x^T]^(1/2)||_*^2 with the elementary symmetric sums e_l of the inverse widths; powers of the
-    rates cancel, and rates may differ between layers. All gaps are zero iff the network is equalized (thesis-def5).
+    rates cancel, and rates may differ between layers. All gaps are zero iff the network is equalized (thesis-def5);
+    nan for a network that is zero on the data.
 
     Cost: those of `sub_penalties` and `envelope`.
     """
@@ -62,7 +63,7 @@ def gap_condition(data: Data, masks: MaskLaw) -> GapCondition:
     """
     check_arguments(gap_condition, locals())
     spectrum = torch.linalg.svdvals(_whitened(data).target).tolist()
-    first, second = (*spectrum, 0.0)[:2]
+    first, second = (*spectrum, 0.0, 0.0)[:2]  # data that are zero have no singular value
     widths, drops = _layers(masks)
     strength = float(effective_strength(list(widths), torch.tensor(drops, dtype=torch.float64)))
     return GapCondition(first, second, strength, strength * (first - second) >= second)
