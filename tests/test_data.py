@@ -93,6 +93,13 @@ def test_conversion_keeps_indices_whole():
         (lambda: Entries([], [], normal(0), (2, 2)), "at least one"),
         (lambda: Entries([0.5], [0], normal(1), (2, 2)), "rows must be a vector of whole numbers"),
         (lambda: Measurements(normal(2, 3, 3), normal(3)), "values has size 3"),
+        (lambda: Sample(1e160 * normal(3, 2), normal(3, 1)), "inputs must be so small that torch.float64"),
+        (lambda: Sample(normal(3, 2), 1e160 * normal(3, 1)), "targets must be so small that torch.float64"),
+        (
+            lambda: Sample(1e20 * normal(3, 2).float(), normal(3, 1).float()),
+            "inputs must be so small that torch.float32",
+        ),
+        (lambda: Sample(torch.ones(3, 2).to(torch.float8_e5m2), normal(3, 1)), "inputs must be floating point"),
     ],
 )
 def test_bad_input_is_named(build, message):
@@ -101,8 +108,10 @@ def test_bad_input_is_named(build, message):
 
 
 def test_finite_numbers_whose_sum_overflows_are_accepted():
-    huge = torch.full((4, 2), 1e308, dtype=torch.float64)
-    assert len(Sample(huge, huge)) == 4
+    huge = torch.full((4,), 1e308, dtype=torch.float64)
+    assert len(Entries([0, 0, 1, 1], [0, 1, 0, 1], huge, (2, 2))) == 4
+    large = torch.full((4, 2), 300.0, dtype=torch.float16)  # squares beyond half precision, summed in another one
+    assert len(Sample(large, large)) == 4
     with pytest.raises(ValueError, match="2 NaN or infinite entries"):
         Sample(torch.tensor([[float("inf")], [-float("inf")]]), torch.ones(2, 1))
 

@@ -30,7 +30,7 @@ def as_float_tensor(value: object, name: str, ndim: int | Sequence[int] | None =
         raise ValueError(f"{name} must be a tensor or array, got {type(value).__name__}")
     if value.layout != torch.strided or value.device.type == "meta":
         raise ValueError(f"{name} must be a dense tensor that holds numbers, got {value.layout} on {value.device}")
-    if not value.is_floating_point():
+    if not value.is_floating_point() or value.element_size() == 1:  # of eight bits nothing is computed
         raise ValueError(f"{name} must be floating point, got {value.dtype}; convert it with .double() or .float()")
     if ndim is not None:
         allowed = (ndim,) if isinstance(ndim, int) else tuple(ndim)
@@ -53,6 +53,18 @@ def check_finite(value: Tensor, name: str) -> None:
         raise ValueError(
             f"{name} must be finite, got {int(bad.sum())} NaN or infinite entries, the first at index {first}; "
             "remove or impute them"
+        )
+
+
+def check_squares(value: Tensor, name: str) -> None:
+    """Refuse numbers whose squares have no finite sum in their precision: every answer is made of such sums."""
+    if not is_readable(value) or value.element_size() < 4:  # half precision is summed in another one
+        return
+    numbers = value.detach()
+    if not math.isfinite(float(torch.linalg.vector_norm(numbers))):
+        raise ValueError(
+            f"{name} must be so small that {value.dtype} holds the sum of their squares (less than "
+            f"{torch.finfo(value.dtype).max:.3g}), got numbers up to {float(numbers.abs().amax()):.3g}; use other units"
         )
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from droptics.annotations import is_dense, is_whole
 from droptics.arguments import Count, NonNegative, Positive, check_fields
-from droptics.checks import as_float_tensor, check_same_kind, check_size, is_readable
+from droptics.checks import as_float_tensor, check_same_kind, check_size, check_squares, is_readable
 from droptics.linalg.scales import equilibrate
 
 D = TypeVar("D", bound="Data")
@@ -79,12 +79,14 @@ class Sample(Data):
             raise ValueError(f"inputs must be (examples, features...), got shape {tuple(inputs.shape)}")
         if inputs.shape[0] == 0:
             raise ValueError("inputs must hold at least one example, got an empty sample")
+        check_squares(inputs, "inputs")
         targets = _as_targets(self.targets)
         check_size("targets", targets.shape[0], inputs.shape[0], "one target per example")
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "targets", targets)
         if targets.is_floating_point():
             check_same_kind({"inputs": inputs, "targets": targets})
+            check_squares(targets, "targets")
         if self.weights is not None:
             weights = as_float_tensor(self.weights, "weights", 1)
             check_size("weights", weights.shape[0], inputs.shape[0], "one weight per example")

@@ -510,7 +510,13 @@ def tensors(valid: Any) -> Iterator[tuple[str, Any]]:
     yield from (("complex", valid.to(torch.complex64)), ("bool", valid.bool()), ("sparse", _sparse(valid)))
     if valid.is_floating_point():
         yield from (("integers", valid.long()), ("nan", valid * math.nan), ("infinite", valid / 0))
-        yield from (("half", valid.half()), ("zeros", valid * 0), ("tiny", valid * 1e-150), ("negative", -valid.abs()))
+        yield from (
+            ("half", valid.half()),
+            ("eight bits", valid.to(torch.float8_e4m3fn)),
+            ("zeros", valid * 0),
+            ("tiny", valid * 1e-150),
+            ("negative", -valid.abs()),
+        )
         largest = torch.finfo(valid.dtype).max ** 0.7
         yield ("huge", valid * largest)
     else:
@@ -546,6 +552,7 @@ def unsound(value: Any, depth: int = 0) -> str:
     if isinstance(value, Tensor):
         if value.device.type == "meta" or not value.is_floating_point() or value.layout != torch.strided:
             return ""
+        value = value.double()  # of eight bits torch cannot tell
         return "nan" if bool(value.isnan().any()) else "inf" if bool(value.isinf().any()) else ""
     if isinstance(value, np.ndarray):
         return unsound(torch.from_numpy(value.copy())) if value.dtype.kind == "f" else ""

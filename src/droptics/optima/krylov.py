@@ -94,9 +94,8 @@ def optimum_of_map(
 
 def _dense(matrix: torch.Tensor, acting: Action, masks: MaskLaw) -> Optimum:
     dtype, matrix = matrix.dtype, matrix.detach()
-    energy = (
-        float(torch.linalg.vector_norm(matrix, dtype=torch.float64)) ** 2 if matrix.is_floating_point() else math.nan
-    )
+    summed = matrix.is_floating_point() and matrix.element_size() > 1
+    energy = float(torch.linalg.vector_norm(matrix, dtype=torch.float64)) ** 2 if summed else math.nan
     if not (matrix.ndim == 2 and math.isfinite(energy)):
         as_float_tensor(matrix, "matrix", 2)
         raise ValueError(f"matrix must have a finite squared norm, got {energy}; scale it down")
