@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,9 +12,12 @@ import time
 
 import numpy as np
 import pytest
+import torch
 from commands import droptics
 from safetensors.numpy import save_file
+from safetensors.torch import save_file as save_tensors
 
+from droptics.cli.errors import flush
 from droptics.datasets import read_chunks
 
 NETS = """
@@ -36,6 +40,24 @@ class Forward(nn.Module):
 
 def good():
     return nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+
+def leaves():
+    raise SystemExit(3)
+
+def unmade():
+    return nn.Linear(3, 2, device="meta")
+
+class Leaving(Forward):
+    def forward(self, x):
+        raise SystemExit(5)
+
+class Complex(Forward):
+    def forward(self, x):
+        return self.drop(self.layer(x)) + 1j
+
+class Scalar(Forward):
+    def forward(self, x):
+        return self.drop(self.layer(x)).sum()
 """
 
 
@@ -47,6 +69,12 @@ def folder(tmp_path_factory):
     np.savez(place / "labels.npz", inputs=generator.normal(size=(20, 3)), targets=generator.integers(0, 2, 20))
     np.savez(place / "half.npz", U=np.ones((2, 4), np.float16), V=np.ones((3, 4), np.float16))
     save_file({"0.weight": generator.normal(size=(2, 3))}, place / "net.safetensors")
+    save_file({"0.weight": generator.integers(-3, 3, (2, 3))}, place / "whole.safetensors")
+    small = torch.ones(20, 3, dtype=torch.float8_e4m3fn)
+    save_tensors({"inputs": small, "targets": torch.ones(20, 2)}, place / "small.safetensors")
+    save_tensors({"layer.weight": torch.ones(2, 3) * 1j, "layer.bias": torch.ones(2)}, place / "complex.safetensors")
+    np.savez(place / "huge.npz", inputs=1e200 * generator.normal(size=(20, 3)), targets=np.ones((20, 2)))
+    shutil.copy(place / "data.npz", place / "LARGE.NPZ")
     rows = [f"{u},{i},{1 + (u + i) % 5}" for u in range(12) for i in range(9) if (u * i) % 4 != 3]
     (place / "r.csv").write_text("user,item,rating\n" + "\n".join(rows) + "\n")
     whole = gzip.compress((place / "r.csv").read_bytes())
@@ -76,6 +104,8 @@ MISTAKES = [
     ((*OPTIMUM, 4, "--out", "a_file/x.safetensors"), "a_file is a file"),
     ((*OPTIMUM, 4, "--model", "half.npz"), ""),
     ((*OPTIMUM, 1_000_000_000), "at most"),
+    (("optimum", "--data", "small.safetensors", "--drop", 0.5, "--width", 2), "inputs must be floating point"),
+    (("optimum", "--data", "huge.npz", "--drop", 0.5, "--width", 2), "inputs must be so small that torch.float64"),
     (("complete", "corrupt.csv.gz"), "cannot be read"),
     (("complete", "cut.csv.gz"), "cannot be read"),
     (("complete", "field.csv"), "line 2: field larger"),
@@ -91,7 +121,15 @@ MISTAKES = [
     (("attack", "net.safetensors", "--data", "labels.npz", "--step", "1e300"), ""),
     (("attack", "net.safetensors", "--data", "labels.npz", "--device", "meta"), "--device meta"),
     (("attack", "net.safetensors", "--data", "labels.npz", "--out", "x.pt"), "must end in"),
+    (("attack", "whole.safetensors", "--data", "labels.npz"), "0.weight is torch.int64"),
     (("audit", "nets:Needs", *AUDIT), "nets:Needs raised TypeError"),
+    (("audit", "nets:leaves", *AUDIT), "nets:leaves raised SystemExit: 3 (nets.py, line 23"),
+    (("audit", "nets:Leaving", *AUDIT), "SystemExit: 5 (nets.py, line 30, in forward"),
+    (("predict", "nets:Leaving", *AUDIT), "SystemExit: 5 (nets.py, line 30, in forward"),
+    (("audit", "nets:unmade", *AUDIT), "holds no numbers"),
+    (("audit", "nets:Complex", *AUDIT), "must return real numbers"),
+    (("audit", "nets:Scalar", *AUDIT), "one row per example"),
+    (("audit", "nets:Forward", *AUDIT, "--state", "complex.safetensors"), "layer.weight is complex"),
     (("audit", "nets:raises", *AUDIT), "nets.py, line 10, in raises"),
     (("audit", "nets:Forward", *AUDIT), "nets.py, line 17, in forward"),
     (("audit", "bad_syntax:f", *AUDIT), "bad_syntax.py, line 1"),
@@ -157,6 +195,16 @@ def test_the_order_of_columns_does_not_change_the_error(folder):
         for name in ("r.csv", "turned.csv")
     ]
     assert found[0] == found[1]
+
+
+def test_names_of_arrays_may_be_written_large(folder):
+    assert droptics("optimum", "--data", "LARGE.NPZ", "--drop", 0.5, "--width", 2, cwd=folder).returncode == 0
+
+
+def test_a_closed_output_is_none_of_our_faults(monkeypatch):
+    """Whoever starts a program may give it no output at all; Python has None there."""
+    monkeypatch.setattr(sys, "stdout", None)
+    flush()
 
 
 def test_lists_run_nothing():

@@ -202,6 +202,11 @@ def output_of(result: Any, batch: Batch) -> Tensor:
     if batch.own_loss:
         return own_loss(result).reshape(1)
     outputs = _tensor(result)
+    if outputs.ndim == 0 or outputs.is_complex():
+        raise ValueError(
+            f"the module must return real numbers with one row per example, it returned a tensor of shape "
+            f"{tuple(outputs.shape)} ({outputs.dtype})"
+        )
     return outputs if batch.rows is None else outputs[batch.rows]
 
 

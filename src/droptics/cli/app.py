@@ -81,7 +81,7 @@ def _guarded(command: Command) -> Command:
         except BrokenPipeError:  # whoever read the output has enough
             silence()
             raise typer.Exit(141) from None
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:  # to leave is not for the user's module to say
             if debug:
                 raise
             print(f"droptics: {message(problem)}", file=sys.stderr)

@@ -82,6 +82,8 @@ def _is_users(filename: str) -> bool:
 
 def flush() -> None:
     """Write out what was printed, so that a full disk or a closed pipe shows here and not after the end."""
+    if sys.stdout is None:  # closed by whoever started this
+        return
     try:
         sys.stdout.flush()
     except OSError:

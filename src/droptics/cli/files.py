@@ -17,12 +17,13 @@ from droptics.models import Connections, DeepLinear, LinearModel, Model, TwoLaye
 def read_arrays(path: Path) -> dict[str, Tensor]:
     """Named arrays of real numbers of a .npz or .safetensors file."""
     check_regular(path)
-    if path.suffix not in (".npz", ".safetensors"):
+    kind = path.suffix.lower()
+    if kind not in (".npz", ".safetensors"):
         raise ValueError(f"{path} must be a .npz or .safetensors file")
     try:
         arrays = (
             read_tensors(path)
-            if path.suffix == ".safetensors"
+            if kind == ".safetensors"
             else {name: torch.from_numpy(array) for name, array in read_npz(path).items()}
         )
     except TypeError as problem:  # text, and numbers that torch does not know

@@ -25,7 +25,13 @@ def load_module(source: str, state: Path | None = None) -> nn.Module:
     imported = ":" in source and not Path(source).exists()
     module = _from_factory(source) if imported else read_module(Path(source))
     if state is not None:
-        weights = read_state(state)
+        weights, own = read_state(state), module.state_dict()
+        if bad := [
+            name for name in weights if weights[name].is_complex() and name in own and not own[name].is_complex()
+        ]:
+            raise ValueError(
+                f"{state}: {bad[0]} is complex and that of the module is real; take its real part yourself"
+            )
         try:
             module.load_state_dict(weights)
         except RuntimeError as problem:
@@ -45,7 +51,7 @@ def _from_factory(source: str) -> nn.Module:
         if problem.name is not None and (package == problem.name or package.startswith(problem.name + ".")):
             raise ValueError(f"{package} cannot be imported: {problem}; is it in this folder?") from problem
         raise YourError(package, problem) from problem
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise YourError(package, problem) from problem
     finally:
         sys.path.remove(str(Path.cwd()))
@@ -54,10 +60,12 @@ def _from_factory(source: str) -> nn.Module:
         raise ValueError(f"{package} has no class or function called {name!r}")
     try:
         module = factory()
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise YourError(source, problem) from problem
     if not isinstance(module, nn.Module):
         raise ValueError(f"{source} returned {type(module).__name__}, not a torch.nn.Module")
+    if bad := [key for key, value in module.state_dict(keep_vars=True).items() if value.is_meta]:
+        raise ValueError(f"{source} returned a module whose {bad[0]} is on the device meta and holds no numbers")
     return module
 
 
