@@ -14,6 +14,7 @@ from droptics.equalization import equalize
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.heads.ridge import DropoutRidge, DropoutRidgeCV
 from droptics.landscapes import critical_points, hessian_action, inspect, spurious_minimum
+from droptics.linalg import equalizer, psd_root
 from droptics.masks import Bernoulli, Block, MaskLaw, Product, SlidingBlock
 from droptics.models import Autoencoder, Connections, DeepLinear, LastLayer, TwoLayerLinear
 from droptics.norms import k_support, nuclear
@@ -23,7 +24,7 @@ from droptics.optima.two_layer import optimal_factors
 from droptics.papers.helmbold2017 import networks, unit_types
 from droptics.papers.instances import descend, moments, normal, sample, tensor, two_layer
 from droptics.papers.mianjy2018.checks import tied_objective
-from droptics.papers.mianjy2018.landscape_checks import group_points
+from droptics.papers.mianjy2018.landscape_checks import group_points, hessian_least
 from droptics.papers.thesis import chapter3_checks, chapter3_optimum_checks
 from droptics.penalties import Enumerate, criterion, penalty
 from droptics.spectra.any_law import frobenius_strength, nuclear_strength
@@ -44,6 +45,15 @@ def deep_induced(scale: float) -> list[Comparison]:
         found.append(compare(best.matrix(), "==", model.matrix(), "same map", precision=1e-8))
         found.append(compare(penalty(best, data, masks), "==", least, f"attained, sizes {sizes}", precision=1e-7))
         found.append(compare(penalty(model, data, masks), ">=", least, "another network"))
+        values = torch.linalg.svdvals(model.matrix() @ psd_root(data.xx))
+        values, hidden, lam = values[values > 1e-9], tensor(sizes[1:-1])[:, None], drop / (1 - drop)
+
+        def shared(logits: Tensor, values: Tensor = values, hidden: Tensor = hidden, lam: float = lam) -> Tensor:
+            shares = torch.softmax(logits, 1)
+            return (values.square() * ((1 + lam / (hidden * shares)).prod(0) - 1)).sum()
+
+        lowest, _ = descend(shared, [(len(hidden), len(values))], starts=2, seed=seed)
+        found.append(compare(lowest, "==", least, f"shares that descent finds, sizes {sizes}", precision=1e-6))
     for rank, widths, drop in ((2, (2, 2), 0.5), (3, (3, 5), 0.3)):
         lam = drop / (1 - drop)
         layers = [torch.eye(n, m, dtype=torch.float64) for m, n in zip((rank, *widths), (*widths, rank), strict=True)]
@@ -144,6 +154,17 @@ def untied(scale: float) -> list[Comparison]:
         for seed in range(5):
             value, _ = descend(objective, [(3, width), (2, width)], starts=1, seed=seed)
             found.append(compare(value, "==", scale * best, f"lam={lam}", precision=1e-6))
+
+        def joint(stacked: Tensor, objective: Callable[[Tensor, Tensor], Tensor] = objective) -> Tensor:
+            return objective(*stacked.split((3, 2)))
+
+        P, s, Rh = torch.linalg.svd(M, full_matrices=False)
+        for W in group_points(s, lam, width):  # equalized factors of some singular values
+            point = torch.cat([P, Rh.mT]) @ W
+            gradient, curvature = hessian_least(joint, point)
+            found.append(compare(gradient, "==", 0.0, "gradient", precision=1e-6))
+            if float(joint(point)) > best + 1e-7:
+                found.append(compare(curvature, "<", 0.0, f"least curvature off the optimum, lam={lam}"))
     return found
 
 
@@ -236,8 +257,21 @@ def mask_bounds(scale: float) -> list[Comparison]:
 
 
 def drop_connect_optimum(scale: float) -> list[Comparison]:
-    """Optimum under DropConnect against descent."""
+    """Optimum under DropConnect against descent, and the least penalty of a map against its formula.
+
+    The formula is attained by factors of B diag(sqrt E x_i^2) with equal columns, and no other pair is below it.
+    """
     data, drop = moments(3, 2, 2), 0.4
+    sizes, found = data.xx.diagonal().sqrt(), []
+    for seed, rate in ((1, 0.4), (2, 0.7)):
+        model, masks = Connections(normal(seed, 2, 2), normal(seed + 1, 2, 2)), Bernoulli(rate, 4)
+        P, s, Rh = torch.linalg.svd(model.U @ model.V.mT * sizes)
+        stated = scale * rate / (1 - rate) / 2 * s.sum() ** 2
+        turned = s.sqrt()[:, None] * equalizer(torch.diag(s))
+        best = Connections(P @ turned, Rh.mT @ turned / sizes[:, None])
+        found.append(compare(penalty(best, data, masks), "==", stated, f"least penalty, drop {rate}"))
+        found.append(compare(induced(model, data, masks), "==", stated, f"library, drop {rate}"))
+        found.append(compare(penalty(model, data, masks), ">=", stated, f"another pair, drop {rate}"))
 
     def objective(U: Tensor, V: Tensor) -> Tensor:
         return criterion(Connections(U, V), data, Bernoulli(drop, 4)).value
@@ -245,6 +279,7 @@ def drop_connect_optimum(scale: float) -> list[Comparison]:
     value, _ = descend(objective, [(2, 2), (2, 2)], starts=5)
     ours = optimum(Connections, data, Bernoulli(drop, 4))
     return [
+        *found,
         compare(ours.objective, "==", scale * value, "objective", precision=1e-5),
         compare(ours.bound, "<=", value, "bound below descent", precision=1e-7),
     ]
@@ -290,12 +325,12 @@ def leave_one_out(forget_penalty: bool) -> list[Comparison]:
     return found
 
 
-def dropblock_against_dropout(relation: Relation) -> list[Comparison]:
+def dropblock_against_dropout(factor: float) -> list[Comparison]:
     """(r/d) ||A||_(r)^2 against (1/d) ||A||_*^2; equal iff ||A||_* >= r ||A||_2."""
     found = []
     for values, r in ((normal(1, 6).abs(), 2), (tensor([5.0, 0.1, 0.1]), 2), (tensor([1.0, 1.0, 1.0, 0.9]), 2)):
-        block, plain = r * k_support(values, r) ** 2, values.sum() ** 2
-        found.append(compare(block, relation, plain, f"r={r}"))
+        block, plain = factor * r * k_support(values, r) ** 2, values.sum() ** 2
+        found.append(compare(block, ">=", plain, f"r={r}"))
         equal = float(values.sum() >= r * values.max())
         found.append(compare(float(abs(float(block - plain)) < 1e-9), "==", equal, "equal iff the spectrum is flat"))
     return found

@@ -30,7 +30,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-benign-untied",
         "droptics, the question the thesis leaves open",
-        "Untied two-layer networks: the same at every positive rate.",
+        "Untied two-layer networks: at every positive rate all local minima are global and all saddles are strict.",
         check=partial(checks.untied, 1.0),
         control=partial(checks.untied, 1.1),
         objects=("optima.optimum",),
@@ -94,8 +94,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-dropblock-dropout",
         "droptics, on pal2020-fig4",
         "At equal rate and width DropBlock regularizes at least as much as dropout; equal iff ||A||_* >= r ||A||_2.",
-        check=partial(checks.dropblock_against_dropout, ">="),
-        control=partial(checks.dropblock_against_dropout, "<="),
+        check=partial(checks.dropblock_against_dropout, 1.0),
+        control=partial(checks.dropblock_against_dropout, 0.9),
         objects=("norms.k_support",),
         note=PROVED,
     ),
@@ -105,7 +105,7 @@ CLAIMS: tuple[Claim, ...] = (
         "DropConnect on the first weights has the induced penalty (gamma/d) ||B diag(||M_i||)||_*^2.",
         check=partial(checks.drop_connect_optimum, 1.0),
         control=partial(checks.drop_connect_optimum, 1.1),
-        objects=("optima.optimum", "models.Connections"),
+        objects=("optima.optimum", "envelopes.induced", "models.Connections"),
         note=PROVED,
     ),
     Claim(
@@ -267,8 +267,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics, on helmbold2017-thm8 and helmbold2017-thm17",
         "Gadgets beat every non-negative network from n = 27, 28, 72, 272, 4160 on for K = 3, 4, 8, 16, 64, and with "
         "the best output bias from 12, 20, 64, 240, 4032 on.",
-        check=partial(negative_checks.gadget_widths, "<"),
-        control=partial(negative_checks.gadget_widths, ">="),
+        check=partial(negative_checks.gadget_widths, 0),
+        control=partial(negative_checks.gadget_widths, 1),
         note="Depth 2, drop 1/2, n a multiple of K; from closed forms of both sides.",
     ),
     Claim(

@@ -114,10 +114,11 @@ def relu_leaf(scale: float) -> list[Comparison]:
     """The exact walk with a leaf that keeps E h and E h h^T; the criterion is squared bias plus trace."""
     model, data, law = _relu()
     mean, covariance = relu_output_moments(model, data.inputs, law)
-    _, listed = _listed(model, data.inputs, law)
+    center, listed = _listed(model, data.inputs, law)
     trace = scale * torch.diagonal(covariance, dim1=1, dim2=2).sum(-1)
     total = (mean - data.targets).square().sum(-1) + trace
     return [
+        compare(mean, "==", center, "mean", precision=1e-12),
         compare(scale * covariance, "==", listed, "covariance", precision=1e-12),
         compare(total, "==", relu_criterion(model, data, law), "criterion", precision=1e-12),
     ]

@@ -52,15 +52,15 @@ def negative_weights_win(cases: Sequence[tuple[int, int]], relation: Relation = 
     ]
 
 
-def gadget_limit_wins(relation: Relation) -> list[Comparison]:
-    """N -> infinity: q^K/(2(1+q^K)) against q/(2(Kp+2q)) for every K >= 2."""
+def gadget_limit_wins(inputs: Sequence[int]) -> list[Comparison]:
+    """N -> infinity: q^K/(2(1+q^K)) against q/(2(Kp+2q)) for every K >= 2; one input has nothing to gain."""
     found = []
-    for K in (2, 3, 5, 18, 19, 64):
+    for K in inputs:
         for drop in (0.2, 0.5, 0.8):
             found.append(
                 compare(
                     networks.gadget_limit(K, drop) / networks.positive_infimum(K, drop),
-                    relation,
+                    "<",
                     1.0,
                     f"K={K} q={drop}",
                 )
@@ -100,8 +100,8 @@ def slope_step(root_over_width: bool) -> list[Comparison]:
     return found
 
 
-def gadget_widths(relation: Relation) -> list[Comparison]:
-    """The least multiples of K at which gadgets beat the best non-negative network: without and with a bias."""
+def gadget_widths(earlier: int) -> list[Comparison]:
+    """The least multiples of K at which gadgets beat the best non-negative network, or so many multiples earlier."""
     found = []
     for K, plain, biased in ((3, 27, 12), (4, 28, 20), (8, 72, 64), (16, 272, 240), (64, 4160, 4032)):
         for least, with_bias in ((plain, False), (biased, True)):
@@ -111,8 +111,8 @@ def gadget_widths(relation: Relation) -> list[Comparison]:
                 return networks.gadget_criterion(K, n, 2, bias=bias)
 
             name = f"K={K}{', with bias' if with_bias else ''}"
-            found.append(compare(value(least), relation, networks.positive_minimum(K, least), f"{name}: n={least}"))
-            before = least - K
+            first, before = least - earlier * K, least - K
+            found.append(compare(value(first), "<", networks.positive_minimum(K, first), f"{name}: n={first}"))
             beaten = compare(value(before), ">=", networks.positive_minimum(K, before), f"{name}: n={before}")
             found.append(beaten)
     return found

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from droptics.equalization import joint_equalizer
-from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import shrink
 from droptics.norms import nuclear
 from droptics.papers.instances import normal, tensor
@@ -73,8 +73,11 @@ def _rotation_to_equal(U: Tensor) -> Tensor:
     return U
 
 
-def strict_saddles(lam: float, elsewhere: Relation = "<") -> list[Comparison]:
-    """Every critical point that is not a global minimum has negative curvature (or, for the control, none has)."""
+def strict_saddles(lam: float, inside: bool = False) -> list[Comparison]:
+    """Every critical point that is not a global minimum has negative curvature.
+
+    `inside` looks only along the eigenvectors that a point uses, where it is the best of its kind.
+    """
     found = []
     cases = [(tensor([2.0, 1.0]), 2), (tensor([1.5, 1.0, 0.4]), 2), (tensor([1.0]), 3)]
     for eigenvalues, width in cases:
@@ -82,10 +85,11 @@ def strict_saddles(lam: float, elsewhere: Relation = "<") -> list[Comparison]:
         kept = shrink(eigenvalues, lam, width)
         least = float((eigenvalues - kept).square().sum() + lam / width * kept.sum() ** 2)
         for U in group_points(eigenvalues, lam, width):
-            gradient, curvature = hessian_least(objective, U)
+            used = (U != 0).any(1) if inside and bool((U != 0).any()) else torch.ones(len(U), dtype=torch.bool)
+            gradient, curvature = hessian_least(tied_objective(torch.diag(eigenvalues[used]), lam), U[used])
             found.append(compare(gradient, "==", 0.0, "gradient", precision=1e-6))
             if float(objective(U)) > least + 1e-7:
-                found.append(compare(curvature, elsewhere, 0.0, "least curvature off the optimum", precision=1e-7))
+                found.append(compare(curvature, "<", 0.0, "least curvature off the optimum", precision=1e-7))
             else:
                 found.append(compare(curvature, ">=", 0.0, "least curvature at the optimum", precision=1e-7))
     return found

@@ -57,7 +57,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Lemma D.3",
         "Equalized critical points that are not global minima are strict saddles.",
         check=partial(landscape_checks.strict_saddles, 0.3),
-        control=partial(landscape_checks.strict_saddles, 0.3, ">="),
+        control=partial(landscape_checks.strict_saddles, 0.3, inside=True),
         objects=("linalg.shrink",),
     ),
     Claim(
@@ -65,7 +65,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Theorem 4.3",
         "For lam < r s_r / (s_1+...+s_r - r s_r) all local minima are global and all saddles are strict.",
         check=partial(landscape_checks.strict_saddles, 0.5),
-        control=partial(landscape_checks.strict_saddles, 0.5, ">="),
+        control=partial(landscape_checks.strict_saddles, 0.5, inside=True),
         objects=("linalg.shrink",),
         note="The threshold, which is the condition rho = r, is not needed: see droptics-benign-landscape.",
     ),

@@ -54,6 +54,11 @@ def inverse_of_ones(rank_one: bool) -> list[Comparison]:
         share = lam / (r + lam * 3)
         squared = values - share * (values.sum() if rank_one else values)
         found.append(compare(squared + lam / r * squared.sum(), "==", values, f"lam={lam}, r={r}"))
+        # an equalized network with these squared singular values is a critical point
+        U = torch.nn.functional.pad(torch.diag(squared.clamp_min(0).sqrt()), (0, r - 3)).requires_grad_()
+        turned = U @ equalizer((U.mT @ U).detach())
+        slope = torch.autograd.grad(tied_objective(torch.diag(values), lam)(turned), turned)[0]
+        found.append(compare(slope, "==", 0.0, f"gradient, lam={lam}, r={r}", precision=1e-8))
     return found
 
 

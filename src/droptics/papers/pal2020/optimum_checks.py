@@ -9,7 +9,7 @@ from torch import Tensor
 
 from droptics.data import Moments
 from droptics.envelopes import envelope, induced
-from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import k_support_shrink
 from droptics.masks import Block
 from droptics.models import TwoLayerLinear
@@ -82,16 +82,14 @@ def _value(model: TwoLayerLinear, block: int) -> float:
     return model.units / block * float(found.value)
 
 
-def free_width(relation: Relation) -> list[Comparison]:
+def free_width(scale: float) -> list[Comparison]:
     """With enough blocks the least penalty of a map is its convex envelope (gamma/k) ||A||_(r)^2."""
     found = []
     for seed, block, blocks, drop in ((1, 2, 4, 0.4), (2, 1, 4, 0.6), (3, 3, 4, 0.3)):
         model = TwoLayerLinear(normal(seed, 3, block * blocks), normal(seed + 1, 4, block * blocks))
         data, masks = Moments.of_map(normal(5, 3, 4)), Block(drop, block * blocks, block)
-        stated = drop / (1 - drop) / blocks * k_support(torch.linalg.svdvals(model.matrix()), block) ** 2
-        found.append(
-            compare(induced(model, data, masks), relation, stated, f"least penalty, r={block}", precision=1e-7)
-        )
+        stated = scale * drop / (1 - drop) / blocks * k_support(torch.linalg.svdvals(model.matrix()), block) ** 2
+        found.append(compare(induced(model, data, masks), "==", stated, f"least penalty, r={block}", precision=1e-7))
         found.append(compare(envelope(model, data, masks), "==", stated, f"envelope, r={block}", precision=1e-7))
     return found
 

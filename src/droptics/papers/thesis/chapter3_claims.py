@@ -93,8 +93,8 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-eq2.7",
         "Mianjy thesis (Johns Hopkins), Problem 2.7 and Section 3.2",
         "The induced regularizer is the least penalty over all networks of a map; one hidden layer: (lam/d) ||.||_*^2.",
-        check=partial(optimum_checks.shallow_induced, 1),
-        control=partial(optimum_checks.shallow_induced, 0),
+        check=partial(optimum_checks.shallow_induced, 1.0),
+        control=partial(optimum_checks.shallow_induced, 1.1),
         objects=("envelopes.induced",),
     ),
     Claim(

@@ -140,12 +140,19 @@ def single_output(solution: Callable[[Moments, float], Tensor]) -> list[Comparis
     return found
 
 
-def shallow_induced(power: int) -> list[Comparison]:
-    """Least penalty of a two-layer network: lam ||W C^1/2||_*^2 / width^power, in the library."""
+def shallow_induced(scale: float) -> list[Comparison]:
+    """Least penalty of a two-layer network: lam ||W C^1/2||_*^2 / width, reached; no network of the map is below."""
     found = []
     for seed, width in ((1, 3), (2, 5)):
         weights, data = network(seed, (4, width, 3)), moments(seed, 3, 4)
         least = induced(DeepLinear(weights), data, law(weights, 0.6))
-        stated = 1.5 * nuclear(product(weights) @ psd_root(data.xx)) ** 2 / width**power
+        stated = scale * 1.5 * nuclear(product(weights) @ psd_root(data.xx)) ** 2 / width
         found.append(compare(least, "==", stated, f"width {width}", precision=1e-8))
+        best = equalization.equalize(DeepLinear(weights), data, law(weights, 0.6))
+        found.append(compare(penalty(best, data, law(weights, 0.6)), "==", stated, f"reached, width {width}"))
+        found.append(compare(product(list(best.weights)), "==", product(weights), "by the same map"))
+        for other in range(5):
+            turn = normal(other, width, width)
+            moved = DeepLinear([turn @ weights[0], weights[1] @ torch.linalg.inv(turn)])
+            found.append(compare(penalty(moved, data, law(weights, 0.6)), ">=", stated, "another network of the map"))
     return found

@@ -17,7 +17,7 @@ from droptics.bounds import (
     completion_constant,
 )
 from droptics.data import Measurements, Moments
-from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import equalizer
 from droptics.masks import Bernoulli
 from droptics.models import DeepLinear, Factorization
@@ -191,17 +191,20 @@ def kronecker(transpose: bool) -> list[Comparison]:
     return [compare(left, "==", right, "inner product")]
 
 
-def rotation_only(relation: Relation) -> list[Comparison]:
-    """Best rotation of an arbitrary pair against the weighted trace value: it stays above."""
+def rotation_only(balanced: bool) -> list[Comparison]:
+    """Best rotation of a pair against the weighted trace value: it stays above, unless the pair is balanced before."""
     U, V = tensor([[1.0, 0.3], [0.2, 1.0]]), tensor([[1.0, -0.5], [0.4, 0.6]])
     p, q = tensor([0.6, 0.4]), tensor([0.3, 0.7])
     theta = float(weighted_trace(U @ V.mT, p, q)) ** 2 / 2
+    if balanced:
+        left, values, right = torch.linalg.svd(p.sqrt()[:, None] * (U @ V.mT) * q.sqrt())
+        U, V = left * values.sqrt() / p.sqrt()[:, None], right.mT * values.sqrt() / q.sqrt()[:, None]
     values = []
     for step in range(400):
         angle = math.pi * step / 400
         Q = tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
         values.append(float(expected_regularizer(U @ Q, V @ Q, torch.outer(p, q))))
-    return [compare(min(values), relation, theta, "best rotation of the given pair", precision=1e-3)]
+    return [compare(min(values), "==", theta, "best rotation of the given pair", precision=1e-3)]
 
 
 def bernstein() -> list[Comparison]:

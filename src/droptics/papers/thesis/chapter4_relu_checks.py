@@ -20,7 +20,7 @@ from droptics.bounds import (
 )
 from droptics.coadaptation import flows, retentivity, split, symmetrize
 from droptics.data import Sample
-from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import psd_root
 from droptics.masks import Bernoulli, Product
 from droptics.models import LastLayer, ReLUNet
@@ -249,14 +249,14 @@ def loss_contraction(factor: float) -> list[Comparison]:
     return [compare(_complexity(losses), "<=", factor * _complexity(members), "complexity of the losses")]
 
 
-def clipping(relation: Relation) -> list[Comparison]:
-    """Clipping to [-1, 1] does not increase R_S."""
+def clipping(slope: float) -> list[Comparison]:
+    """Clipping to [-1, 1] does not increase R_S, whether few or most outputs are cut; a steeper ramp does."""
     found = []
-    for seed in range(5):
-        outputs = (2 * normal(seed, 6, 4)).tolist()
+    for seed, size in itertools.product(range(3), (0.3, 1.0, 2.0)):
+        outputs = (size * normal(seed, 6, 4)).tolist()
         outputs += [[-v for v in row] for row in outputs]
-        clipped = [[max(-1.0, min(1.0, v)) for v in row] for row in outputs]
-        found.append(compare(_complexity(clipped), relation, _complexity(outputs), "complexity after clipping"))
+        clipped = [[max(-1.0, min(1.0, slope * v)) for v in row] for row in outputs]
+        found.append(compare(_complexity(clipped), "<=", _complexity(outputs), f"after clipping, size {size}"))
     return found
 
 

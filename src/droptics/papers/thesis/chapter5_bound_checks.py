@@ -92,9 +92,13 @@ def sharper(share: float) -> list[Comparison]:
         ours = lazy(margin=gamma, steps=steps, inputs=784, drop=0.0).value
         found.append(compare(whole, "<=", share * ours, f"learning, margin {gamma}", precision=1e-12, scale=0.0))
         found.append(compare(ours, "<=", 1.01 * whole, "and hardly more", precision=1e-12, scale=0.0))
+        stated = share * (lam**2 + 2.45) / (rate * steps)
+        found.append(compare(whole, "<=", stated, f"stated, margin {gamma}", precision=1e-12, scale=0.0))
         slopes = visited_slopes(lam**2 / rate + 2 * steps * competitor, 0.05 - delta)
         ours = lazy(margin=gamma, steps=steps, inputs=784, drop=0.0, compression=True).value
         mean = 2 * math.log(2) * slopes / steps
         found.append(compare(mean, "<=", share * ours, f"compression, margin {gamma}", precision=1e-12, scale=0.0))
+        stated = share * (4.93 * (lam**2 + 1.45) / rate + 7.10 * math.log(1 / (0.05 - delta))) / steps
+        found.append(compare(mean, "<=", stated, f"stated compression, margin {gamma}", precision=1e-12, scale=0.0))
         found.append(compare(ours, "<=", 1.01 * mean, "and hardly more", precision=1e-12, scale=0.0))
     return found

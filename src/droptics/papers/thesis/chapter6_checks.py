@@ -32,7 +32,7 @@ from droptics.attacks.leaky import (
     smallest_score,
 )
 from droptics.data import Sample
-from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.evidence.claims import Comparison, compare
 from droptics.papers.instances import normal, tensor
 
 
@@ -169,8 +169,8 @@ def linear_robust_margin(scale: float) -> list[Comparison]:
     return [*found, compare(hit.margins, "==", closed, "library")]
 
 
-def beta_error(relation: Relation) -> list[Comparison]:
-    """L_beta of `beta_robust_error`: non-increasing in beta, at most L_rob, and what a grid finds in the plane."""
+def beta_error(factor: float) -> list[Comparison]:
+    """L_beta of `beta_robust_error`: non-increasing in beta, at most L_rob, and what a grid finds at `factor` beta."""
     found = []
     angles = torch.linspace(0, 2 * math.pi, 721, dtype=torch.float64)
     ring = 0.5 * torch.stack([angles.cos(), angles.sin()], 1)
@@ -183,9 +183,9 @@ def beta_error(relation: Relation) -> list[Comparison]:
         betas = [beta for beta in (0.0, 0.1, 0.2, 0.35) if float((least + beta).abs().min()) > 1e-4]
         errors = [beta_robust_error(net, data, 0.5, beta) for beta in betas]
         for beta, error in zip(betas, errors, strict=True):
-            found.append(compare(error.value, "==", (least < -beta).double().mean(), f"grid, slope {slope}"))
+            found.append(compare(error.value, "==", (least < -factor * beta).double().mean(), f"grid, slope {slope}"))
         for earlier, later in itertools.pairwise(errors):
-            found.append(compare(later.value, relation, earlier.value, f"larger beta, slope {slope}"))
+            found.append(compare(later.value, "<=", earlier.value, f"larger beta, slope {slope}"))
     return found
 
 

@@ -39,19 +39,25 @@ def flips_exist(radius: float) -> list[Comparison]:
     ]
 
 
-def _three_class() -> tuple[nn.Module, Sample]:
+def _three_class(steepness: float = 10.0) -> tuple[nn.Module, Sample]:
     module = nn.Linear(2, 3, bias=False).double()
     with torch.no_grad():
-        module.weight.copy_(tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 10.0]]))
+        module.weight.copy_(tensor([[2.0, 0.0], [1.0, 0.0], [0.0, steepness]]))
     return module, Sample(tensor([[1.0, 0.0]]), torch.tensor([0]))
 
 
-def greedy_target(target: str, relation: Relation) -> list[Comparison]:
-    """Rows 2e1, e1, 10e2 at x = e1, radius .3: the most likely wrong class cannot be reached, the nearest one can."""
-    module, data = _three_class()
-    method = Pgd(Reflected(CrossEntropy(), target=target), steps=40)  # type: ignore[arg-type]
-    hit = attack(module, data, Threat("l2", 0.3), method)
-    return [compare(hit.margins[0], relation, 0.0, f"margin with target rule {target}")]
+def greedy_target(steepness: float) -> list[Comparison]:
+    """Rows 2e1, e1, 10e2 at x = e1, radius .3: the most likely wrong class cannot be reached, the nearest one can.
+
+    The boundary to the class of row `steepness` e2 is 2 / sqrt(4 + steepness^2) away, that to the other one 1.
+    """
+    module, data = _three_class(steepness)
+    found = []
+    for target, relation in (("greedy", ">"), ("nearest", "<")):
+        method = Pgd(Reflected(CrossEntropy(), target=target), steps=40)  # type: ignore[arg-type]
+        hit = attack(module, data, Threat("l2", 0.3), method)
+        found.append(compare(hit.margins[0], relation, 0.0, f"margin with target rule {target}"))  # type: ignore[arg-type]
+    return found
 
 
 def multi_class_margin(sign: float) -> list[Comparison]:
