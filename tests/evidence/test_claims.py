@@ -348,6 +348,14 @@ def test_selection():
         select(claims(), None, "nobody")
 
 
+def test_a_statement_that_is_printed_twice_runs_once(monkeypatch):
+    ran = []
+    monkeypatch.setattr(papers, "decide", lambda claim: ran.append(claim.id) or decide(claim))
+    first, again = verify(["mianjy2018-lemA.3", "thesis-lem21"])
+    assert ran == ["mianjy2018-lemA.3"]
+    assert (again.claim.id, again.verdict, again.seconds) == ("thesis-lem21", first.verdict, 0.0)
+
+
 @pytest.mark.slow
 def test_claims_come_out_the_same_in_worker_processes():
     ids = ["pal2020-eq7", "mianjy2018-misprints", "pal2020-eq3"]
