@@ -30,7 +30,7 @@ COLORS = {
     "false": ("#b71c1c", " x"),
 }
 OTHER, UNKNOWN = ("#b45309", " ~"), ("#616161", "")
-WIDTH, HEIGHT, ACROSS, DOWN = 116, 24, 176, 34
+LETTER, HEIGHT, BETWEEN, DOWN = 7, 24, 60, 34
 Edges = Mapping[str, Sequence[str]]
 
 
@@ -92,31 +92,35 @@ def ordered(edges: Edges, names: Sequence[str]) -> list[list[str]]:
 
 
 def drawing(edges: Edges, known: Mapping[str, Claim], paper: str) -> str:
-    """One work as a picture."""
+    """One work as a picture, as wide as its letters need: a narrow page scrolls it."""
     at = places(edges)
-    wide = max(x for x, _ in at.values()) * ACROSS + WIDTH + 4
+    texts = {name: name.removeprefix(f"{paper}-") + sign(known[name])[1] for name in at}
+    width = LETTER * max(map(len, texts.values())) + 12
+    across = width + BETWEEN
+    wide = max(x for x, _ in at.values()) * across + width + 4
     tall = max(y for _, y in at.values()) * DOWN + HEIGHT + 4
     parts = [
-        f'<svg viewBox="0 0 {wide} {tall:g}" role="img" style="max-width: {wide}px; width: 100%" '
+        f'<div class="drawing"><svg viewBox="0 0 {wide} {tall:g}" width="{wide}" height="{tall:g}" role="img" '
         f'aria-label="which statement of {paper} rests on which, as listed in droptics/papers/rests.py">'
     ]
     for name, others in edges.items():
         for other in others:
-            x1, y1 = at[other][0] * ACROSS + WIDTH + 2, at[other][1] * DOWN + HEIGHT / 2 + 2
-            x2, y2 = at[name][0] * ACROSS + 2, at[name][1] * DOWN + HEIGHT / 2 + 2
+            x1, y1 = at[other][0] * across + width + 2, at[other][1] * DOWN + HEIGHT / 2 + 2
+            x2, y2 = at[name][0] * across + 2, at[name][1] * DOWN + HEIGHT / 2 + 2
             bend = (x2 - x1) / 2
             curve = f"M{x1} {y1}C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"
             parts.append(f'<path d="{curve}" fill="none" stroke="#8a8a8a"/>')
     for name, (x, y) in at.items():
-        claim = known[name]
-        color, sign = COLORS.get(claim.verdict, OTHER if claim.verdict in REFUTED else UNKNOWN)
-        text = name.removeprefix(f"{paper}-") + sign
-        left, top = x * ACROSS + 2, y * DOWN + 2
-        size = min(12.0, 1.55 * (WIDTH - 8) / len(text))
+        left, top = x * across + 2, y * DOWN + 2
         parts.append(
-            f'<a href="claims.html#{name}"><title>{entity(name)}: {entity(claim.verdict)}</title>'
-            f'<rect x="{left}" y="{top}" width="{WIDTH}" height="{HEIGHT}" rx="4" fill="{color}"/>'
-            f'<text x="{left + WIDTH / 2}" y="{top + 16}" text-anchor="middle" fill="#fff" font-size="{size:g}" '
-            f'font-family="sans-serif">{entity(text)}</text></a>'
+            f'<a href="claims.html#{name}"><title>{entity(name)}: {entity(known[name].verdict)}</title>'
+            f'<rect x="{left}" y="{top}" width="{width}" height="{HEIGHT}" rx="4" fill="{sign(known[name])[0]}"/>'
+            f'<text x="{left + width / 2}" y="{top + 16}" text-anchor="middle" fill="#fff" font-size="12" '
+            f'font-family="sans-serif">{entity(texts[name])}</text></a>'
         )
-    return "".join([*parts, "</svg>"])
+    return "".join([*parts, "</svg></div>"])
+
+
+def sign(claim: Claim) -> tuple[str, str]:
+    """Color and sign of a verdict."""
+    return COLORS.get(claim.verdict, OTHER if claim.verdict in REFUTED else UNKNOWN)
