@@ -409,6 +409,9 @@ def test_results_name_the_version_and_the_commit_without_an_installed_package(mo
     monkeypatch.setenv("DROPTICS_COMMIT", "0123abcd4567")
     try:
         assert provenance.commit() == "0123abcd4567"
+        (tmp_path / ".git").mkdir()  # of whatever state the copy was made over
+        provenance.commit.cache_clear()
+        assert provenance.commit() == "0123abcd4567"
         assert provenance.versions()["droptics"] == droptics.__version__
     finally:
         provenance.commit.cache_clear()

@@ -30,11 +30,11 @@ def versions() -> dict[str, str]:
 def commit() -> str:
     """The commit of the source tree, with `-dirty` when it has changes.
 
-    For a copy without its history: what the variable DROPTICS_COMMIT says, set by whoever made the copy; else empty.
+    A copy has no history, or that of another state: what the variable DROPTICS_COMMIT says, set by whoever made it.
     """
-    root = Path(__file__).resolve().parents[3]
-    if not (root / ".git").exists():
-        return os.environ.get("DROPTICS_COMMIT", "")
+    root, told = Path(__file__).resolve().parents[3], os.environ.get("DROPTICS_COMMIT", "")
+    if told or not (root / ".git").exists():
+        return told
     try:
         head = subprocess.run(
             ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
