@@ -44,6 +44,7 @@ ELSEWHERE = ("benchmarks", "docs", "structure", "third_party")
 OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "--assert=plain", "--tb=no"]
 OPTIONS += ["-m", "not slow", "-o", "addopts=--import-mode=importlib", "--rootdir", str(ROOT)]
 MEMORY = 8 * 2**30  # bytes that a mutant may ask for
+LOUD = os.dup(2)
 
 
 def _start(work: Callable[[], int]) -> int:
@@ -140,13 +141,19 @@ def _too_long(*_: object) -> None:
     raise TimeoutError
 
 
+def told(text: str) -> None:
+    """Say something from a child, whose own output goes nowhere."""
+    os.write(LOUD, f"{text}\n".encode())
+
+
 def record(suites: list[Suite], limits: Limits, folder: Path) -> int:
     """Run all checks, several at a time, with every function telling which of its lines it executes."""
     seen: dict[str, set[int]] = {}
     for module, functions in live_functions().items():
         if functions:
-            assert swap(module, functions, marked(SOURCES[module])), module
             seen[module] = set()
+            if not swap(module, functions, marked(SOURCES[module])):
+                told(f"not all lines of {module} can be recorded")
             functions[0].__globals__["_mark_"] = seen[module].add
     gc.freeze()
     parts, running = 8 * limits.processes, 0
@@ -185,7 +192,8 @@ def unchanged(suites: list[Suite], limits: Limits) -> dict[str, list[Run]]:
     """The runs of all checks that pass within the limits before anything is changed, by suite, the quickest first."""
     read: dict[str, list[Run]] = {suite.name: [] for suite in suites}
     with tempfile.TemporaryDirectory() as folder:
-        os.waitpid(_start(lambda: record(suites, limits, Path(folder))), 0)
+        _, status = os.waitpid(_start(lambda: record(suites, limits, Path(folder))), 0)
+        assert status == 0, "the unchanged checks could not be run"
         for suite in suites:
             for path in sorted(Path(folder).glob(f"{suite.name}*")):
                 for name, (seconds, lines) in json.loads(path.read_text()).items():
@@ -296,12 +304,16 @@ Job = tuple[Room, Mutant | Defect, str]
 
 
 def _queue(rooms: list[Room], suites: Iterable[str]) -> Iterator[Job]:
-    """One mutant of every room after the other, on each suite."""
-    for turn in range(max((len(here.chosen) for here in rooms), default=0)):
-        for here in rooms:
-            for suite in suites:
-                if turn < len(here.chosen) and place(here.chosen[turn]) not in here.fates[suite]:
-                    yield here, here.chosen[turn], suite
+    """The deliberate mistakes, then one mutant of every room after the other, on each suite."""
+    turns = sorted(
+        (not here.name.startswith("deliberate"), turn, number)
+        for number, here in enumerate(rooms)
+        for turn in range(len(here.chosen))
+    )
+    for _, turn, number in turns:
+        for suite in suites:
+            if place(rooms[number].chosen[turn]) not in rooms[number].fates[suite]:
+                yield rooms[number], rooms[number].chosen[turn], suite
 
 
 def check(rooms: list[Room], runner: Runner, limits: Limits, save: Callable[[], None]) -> None:
