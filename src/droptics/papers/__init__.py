@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -93,13 +92,8 @@ def verify(
     check_arguments(verify, locals())
     wanted = [ids] if isinstance(ids, str) else ids
     chosen = {claim.id: claim for claim in select(claims(), wanted, paper)}
-    # a statement that is printed twice runs once
-    first: dict[object, str] = {}
-    runs = {
-        name: first.setdefault((claim.verdict, claim.check, claim.control, claim.outside, claim.vacuity), name)
-        for name, claim in chosen.items()
-    }
-    tasks = [Task(name, decided, {"claim": name}) for name in first.values()]
+    runs = {name: claim.same_as if claim.same_as in chosen else name for name, claim in chosen.items()}
+    tasks = [Task(name, decided, {"claim": name}) for name in dict.fromkeys(runs.values())]  # printed twice, run once
     shown = tqdm(_engine(run_on).run(tasks), total=len(tasks), unit="claim", desc="verify", disable=None, leave=False)
     found = {done.key: done for done in shown}
     return [_result(chosen[name], found[run]) for name, run in runs.items()]
@@ -113,11 +107,9 @@ def decided(claim: str) -> list[Row]:
 
 
 def _result(claim: Claim, done: Done) -> Result:
-    """What its run showed of a claim; one that is printed elsewhere, too, took no time of its own."""
-    if done.error:
-        return Result(claim, "error", seconds=done.seconds, error=done.error)
-    found = Result(claim, **done.rows[0])
-    return found if done.key == claim.id else replace(found, seconds=0.0)
+    seconds = done.seconds if done.key == claim.id else 0.0
+    known = {"verdict": "error", "error": done.error} if done.error else done.rows[0]
+    return Result(claim, **{**known, "seconds": seconds})
 
 
 def _engine(run_on: str | Engine) -> Engine:

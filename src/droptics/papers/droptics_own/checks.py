@@ -54,6 +54,14 @@ def deep_induced(scale: float) -> list[Comparison]:
 
         lowest, _ = descend(shared, [(len(hidden), len(values))], starts=2, seed=seed)
         found.append(compare(lowest, "==", least, f"shares that descent finds, sizes {sizes}", precision=1e-6))
+    # masked inputs: their noise is part of the second moment that the layers above see, and has a price of its own
+    model, data, masks = _deep(7, (4, 3, 3), 0.4)
+    noisy = Moments(data.xx + torch.diag(data.xx.diagonal()) / 4, data.yx, data.yy)
+    own = (model.matrix().square() * data.xx.diagonal()).sum() / 4
+    both = induced(DeepLinear(model.weights, True), data, Product([Bernoulli(0.2, 4), masks]))
+    found.append(
+        compare(both, "==", scale * (own + induced(model, noisy, masks).value), "masked inputs", precision=1e-8)
+    )
     for rank, widths, drop in ((2, (2, 2), 0.5), (3, (3, 5), 0.3)):
         lam = drop / (1 - drop)
         layers = [torch.eye(n, m, dtype=torch.float64) for m, n in zip((rank, *widths), (*widths, rank), strict=True)]

@@ -14,12 +14,12 @@ import torch
 from scipy.stats import binom, chi2
 from torch import Tensor
 
-from droptics.bounds import active_units, initial_norm, lazy_setting, linear_margin
+from droptics.bounds import active_units, gate_margin, initial_norm, lazy_setting, linear_margin
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.losses import Logistic
 from droptics.models import ReLUNet
-from droptics.papers.instances import normal, tensor, uniform
+from droptics.papers.instances import descend, normal, tensor, uniform
 from droptics.training.lazy import lazy_start, train_lazy
 
 
@@ -93,7 +93,23 @@ def constant_margin(q: float, scale: float) -> list[Comparison]:
     grid = torch.linspace(0, 2 * math.pi, 20001, dtype=torch.float64)
     points = data.inputs / data.inputs.norm(dim=1, keepdim=True)
     swept = (points @ torch.stack([grid.cos(), grid.sin()])).min(0).values.max()
-    return [*found, compare(linear_margin(data), "==", swept, "linear margin", precision=1e-4)]
+    found.append(compare(linear_margin(data), "==", swept, "linear margin", precision=1e-4))
+    # the gates of eight random rows, both labels: the dual by descent lies between the ends
+    inputs, labels = unit_rows(3, 6, 3), tensor([1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
+    rows = torch.randn(8, 3, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    signed = labels[:, None, None] * (inputs @ rows.mT >= 0).double()[:, :, None] * inputs[:, None]
+
+    def dual(logits: Tensor) -> Tensor:
+        return q * (torch.softmax(logits, 0)[:, None, None] * signed).sum(0).norm(dim=1).mean()
+
+    least, _ = descend(dual, [(6,)], starts=2)
+    ours = gate_margin(Sample(inputs, labels[:, None]), 8, 1 - q, steps=200, seed=4)
+    return [
+        *found,
+        compare(ours.lower, "<=", 2 * scale * least, "margin of the gates", precision=1e-6),
+        compare(least, "<=", ours.upper, "margin of the gates", precision=1e-6),
+        compare(ours.upper - ours.lower, "<=", 0.1, "the ends are near each other"),
+    ]
 
 
 def bounded_linear_map(size: float, relation: Relation = "<=") -> list[Comparison]:

@@ -23,6 +23,7 @@ from droptics.attacks import (
     Reflected,
     Threat,
     attack,
+    smallest_margins,
 )
 from droptics.attacks.leaky import (
     LeakyNet,
@@ -166,7 +167,18 @@ def linear_robust_margin(scale: float) -> list[Comparison]:
     found.append(compare(spent.margins, "==", steepest, "library, l1: all on the steepest coordinate"))
     hit = attack(module, data, Threat("l2", nu), LinearExact())
     closed = (data.targets * (data.inputs @ w)[:, None]).squeeze(-1) - scale * nu * w.norm()
-    return [*found, compare(hit.margins, "==", closed, "library")]
+    found.append(compare(hit.margins, "==", closed, "library"))
+    # several classes with offsets: the least margin over the wrong ones
+    several, labels = nn.Linear(3, 4).double(), torch.tensor([0, 3, 1, 2, 1, 0])
+    with torch.no_grad():
+        several.weight.copy_(normal(11, 4, 3))
+        several.bias.copy_(3 * normal(12, 4))
+        scores = several(data.inputs)
+    apart = (several.weight[labels][:, None] - several.weight).norm(dim=2).detach()
+    gaps = scores.gather(1, labels[:, None]) - scores - scale * nu * apart
+    gaps[torch.arange(6), labels] = math.inf
+    ours = smallest_margins(several, data.inputs, labels, Threat("l2", nu))
+    return [*found, compare(ours, "==", gaps.min(1).values, "library, four classes")]
 
 
 def beta_error(factor: float) -> list[Comparison]:
