@@ -1,4 +1,4 @@
-"""The page on how the library was tried: what `make fuzz` and `make kills` left in their records."""
+"""The page on how the library was tried: what `make fuzz`, `make kills` and `make mutate` left in their records."""
 
 from __future__ import annotations
 
@@ -40,6 +40,61 @@ KILLS = """
 `make kills` ends commands at random moments of their run, by SIGKILL or by an interrupt, runs them again to their end
 in the same folder and compares with a run that nobody disturbed: the same bytes (but for times), no partial file.
 """
+MUTANTS = """
+## Deliberate defects
+
+`make mutate` breaks one place of the library and runs the tests, and apart from them the claims of `droptics verify`,
+that execute it, the quickest first, until one fails. Places are drawn by a seed from every room: an operator, a
+comparison, a constant or a condition is another one. "Not reached" are places that no check of the kind executes, or
+none that passes on this machine within the seconds of a mutant. The rows "deliberate" are mistakes of the kind that
+people make, written out in `tests/deliberate.py`; the second list was written before anything was run on it.
+"""
+SURVIVORS = """
+### Survivors
+
+What no test noticed, and why as far as it was read.
+"""
+
+
+def mutants_lines(record: Path) -> list[str]:
+    """The record of mutants as Markdown, with the reasons of those that lived; nothing where there is none."""
+    if not record.exists():
+        return []
+    found = json.loads(record.read_text())
+    read = record.with_name("survivors.json")
+    reasons = json.loads(read.read_text()) if read.exists() else {}
+    rows = [_noticed(name, part["fates"]) for name, part in found["rooms"].items()]
+    drawn = sum(row["tried"] for row in rows if not row["room"].startswith("deliberate"))
+    place, versions = found["hardware"], found["versions"]
+    where = f"{place['machine']}, Python {versions['python']}, torch {versions['torch']}"
+    end = (
+        f"{drawn} mutants drawn by seed {found['seed']}, {found['seconds']:g} s of tests and of claims each, "
+        f"{found['checks']['tests']} tests and {found['checks']['claims']} claims; {where}, commit {found['commit']}."
+    )
+    lived = [
+        {"room": name, "place": mutant, "why": reasons.get(mutant, "not read yet")}
+        for name, part in found["rooms"].items()
+        for mutant, fate in part["fates"]["tests"].items()
+        if fate != "noticed"
+    ]
+    return [MUTANTS, *table(rows), "", f"{end} The record is `results/{record.name}`.", SURVIVORS, *table(lived)]
+
+
+def _noticed(name: str, fates: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """How many mutants of a room each kind of check noticed."""
+    tests, claims = fates["tests"], fates["claims"]
+    either = sum("noticed" in (tests[mutant], claims.get(mutant)) for mutant in tests)
+    return {
+        "room": name,
+        "tried": len(tests),
+        **{kind: _share(part) for kind, part in (("tests notice", tests), ("claims notice", claims))},
+        "either": f"{either / max(len(tests), 1):.0%}",
+    }
+
+
+def _share(fates: Mapping[str, str]) -> str:
+    counts = [sum(fate == kind for fate in fates.values()) for kind in ("noticed", "not reached")]
+    return f"{counts[0] / max(len(fates), 1):.0%}" + (f" ({counts[1]} not reached)" if counts[1] else "")
 
 
 def kills_lines(record: Path) -> list[str]:
@@ -78,6 +133,7 @@ def tried_page(record: Path) -> str:
     seeds = sorted({item["seed"] for item in found.values()})
     lines += ["", f"Seeds: {', '.join(map(str, seeds)) or 'none'}. The record is `results/{record.name}`."]
     lines += kills_lines(record.with_name("kills.json"))
+    lines += mutants_lines(record.with_name("mutations.json"))
     return "\n".join(lines) + "\n"
 
 
