@@ -74,20 +74,38 @@ class Atoms:
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """g = sum_j a_j (z_j - 1) with slopes (examples, outputs, early units); zero for sites with another control."""
+    """g = sum_j a_j (z_j - 1) with slopes (examples, outputs, early units); zero for sites with another control.
+
+    Attributes:
+        slopes: Of the centers.
+        noise: Of the variances given the early masks.
+        law: Of all early masks.
+        kind: In words.
+    """
 
     slopes: Tensor
+    noise: Tensor
     law: MaskLaw
     kind: str
 
     def control(self, draws: Draws) -> Tensor:
         """The control of every drawn mask, mean zero."""
-        return torch.einsum("tu,nku->tnk", draws.multipliers.to(self.slopes) - 1, self.slopes)
+        return _along(draws, self.slopes)
+
+    def noise_control(self, draws: Draws) -> Tensor:
+        """The same for the variance given the early masks."""
+        return _along(draws, self.noise)
 
     def variance(self) -> Tensor:
         """Variance of the control: the exact rule for outputs affine in a mask."""
         ones = self.slopes.new_ones(len(self.slopes), self.slopes.shape[-1])
         return Affine(self.slopes[..., 0], UnitOutputs(ones, self.slopes), self.law).variance()
+
+
+def _along(draws: Draws, slopes: Tensor) -> Tensor:
+    examples, outputs, units = slopes.shape
+    moved = draws.multipliers.to(slopes) - 1
+    return (moved @ slopes.reshape(-1, units).mT).unflatten(-1, (examples, outputs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,28 +185,33 @@ def _main_effects(problem: Conditional, number: int, start: int, units: int) -> 
     rows = torch.arange(len(random))
     masks[rows, 0, start + random] = high
     masks[rows + len(random), 0, start + random] = 0.0
-    centers = torch.cat([problem.given(some).center for some in masks.split(problem.room)])
-    effects = (centers[: len(random)] - centers[len(random) :]) / high.to(centers)[:, None, None]
-    slopes = effects.new_zeros(*effects.shape[1:], units)
-    slopes[..., start + random] = effects.movedim(0, -1)
-    return Slopes(slopes, Product(problem.early), "main effects")
+    outputs = [problem.given(some) for some in masks.split(problem.room)]
+    found = []
+    for values in (torch.cat([part.center for part in outputs]), torch.cat([part.variance() for part in outputs])):
+        effects = (values[: len(random)] - values[len(random) :]) / high.to(values)[:, None, None]
+        slopes = effects.new_zeros(*effects.shape[1:], units)
+        slopes[..., start + random] = effects.movedim(0, -1)
+        found.append(slopes)
+    return Slopes(found[0], found[1], Product(problem.early), "main effects")
 
 
 def _gradient(problem: Conditional, parts: list[tuple[int, int]], plain: Affine) -> Slopes:
-    """Slopes of the centers at one, for the units of the given parts (start, size)."""
+    """Slopes of centers and variances at one, for the units of the given parts (start, size)."""
     examples, outputs = plain.center.shape[-2:]
     units = sum(law.size for law in problem.early)
+    chosen = torch.zeros(units, dtype=torch.bool, device=plain.center.device)
+    for start, size in parts:
+        chosen[start : start + size] = True
     with torch.enable_grad():
         point = torch.ones(1, examples, units, dtype=plain.center.dtype, device=plain.center.device)
         point.requires_grad_(True)
-        center = problem.given(point).center[0]
-        total = center.sum(-2) + 0 * point.sum()
-        slopes = [torch.autograd.grad(total[k], point, retain_graph=True)[0][0] for k in range(outputs)]
-    chosen = torch.zeros(units, dtype=torch.bool, device=point.device)
-    for start, size in parts:
-        chosen[start : start + size] = True
-    stacked = torch.stack(slopes, 1).detach() * chosen
-    return Slopes(stacked, Product(problem.early), "gradient")
+        given = problem.given(point)
+        found = []
+        for values in (given.center[0], given.variance()[0]):
+            total = values.sum(-2) + 0 * point.sum()
+            slopes = [torch.autograd.grad(total[k], point, retain_graph=True)[0][0] for k in range(outputs)]
+            found.append(torch.stack(slopes, 1).detach() * chosen)
+    return Slopes(found[0], found[1], Product(problem.early), "gradient")
 
 
 def _all_atoms(law: MaskLaw) -> tuple[Tensor, Tensor]:

@@ -67,40 +67,37 @@ def _weighed(plain: Affine, moved: Tensor, noise: Tensor, controls: list[Atoms |
     """One weight per control, by least squares over all masks, examples and outputs; each on the scale of its own.
 
     A control that does not follow the outputs gets a weight near zero: it can hardly do harm. One number for the whole
-    batch, because a weight per example would be fitted to its noise.
+    batch, because a weight per example would be fitted to its noise. Variances given the early masks have weights of
+    their own.
     """
     if not controls:
         zero = torch.zeros_like(moved)
         return Sampled(plain, moved, noise, zero, zero[0], 0, "no control")
     with torch.no_grad():
-        parts = [control.control(draws) for control in controls]
-        variances = [control.variance() for control in controls]
-        total = torch.stack(variances).sum(0)
-        scale = torch.where(total > 0, total, torch.ones_like(total)).rsqrt()
-        rows = torch.stack([(part * scale).flatten() for part in parts], 1).double()
-        wanted = (moved.detach() * scale).flatten().double()
-        gram = rows.mT @ rows
-        # a control that never moves has no weight; the ridge only decides that
-        gram = gram + 1e-12 * torch.eye(len(gram), dtype=gram.dtype, device=gram.device) * (1 + gram.diagonal().max())
-        weights = torch.linalg.solve(gram, rows.mT @ wanted)
-        follows = [_follows(row, wanted, float(weight)) for row, weight in zip(rows.mT, weights, strict=True)]
-        weights = torch.where(torch.tensor(follows, device=weights.device), weights, torch.zeros_like(weights))
-        used = weights.to(moved)
-        control = sum((weight * part for weight, part in zip(used, parts, strict=True)), torch.zeros_like(moved))
-        known = sum(
-            (weight.square() * part for weight, part in zip(used, variances, strict=True)), torch.zeros_like(total)
-        )
-        for weight, part in zip(used, controls, strict=True):
-            if isinstance(part, Atoms) and float(weight) != 0:
-                noise = noise - part.noise_control(draws)
+        parts = torch.stack([control.control(draws) for control in controls])
+        variances = torch.stack([control.variance() for control in controls])
+        weights = _weights(parts, moved.detach(), variances.sum(0))
+        shaped = weights.to(moved).reshape(-1, 1, 1)
+        control = (shaped.unsqueeze(-1) * parts).sum(0)
+        known = (shaped.square() * variances).sum(0)
+        others = torch.stack([control.noise_control(draws) for control in controls])
+        noise_weights = _weights(others, noise.detach() - noise.detach().mean(0), others.square().sum(0).mean(0))
+        quiet = (noise_weights.to(noise).reshape(-1, 1, 1, 1) * others).sum(0)
     names = ["atoms" if isinstance(part, Atoms) else part.kind for part in controls]
     text = ", ".join(f"{name} x {float(weight):.2f}" for name, weight in zip(names, weights, strict=True))
-    return Sampled(plain, moved, noise, control, known, len(controls), f"control: {text}")
+    return Sampled(plain, moved, noise - quiet, control, known, len(controls), f"control: {text}")
 
 
-def _follows(row: Tensor, wanted: Tensor, weight: float) -> bool:
-    """Whether the control lowers the residual at all."""
-    return float((wanted - weight * row).square().sum()) < float(wanted.square().sum())
+def _weights(parts: Tensor, wanted: Tensor, variance: Tensor) -> Tensor:
+    """Weights (controls,) of parts (controls, masks, examples, outputs) that follow what is wanted; else zero."""
+    scale = torch.where(variance > 0, variance, torch.ones_like(variance)).rsqrt()
+    rows, aim = (parts * scale).flatten(1).double(), (wanted * scale).flatten().double()
+    gram = rows @ rows.mT
+    # a control that never moves has no weight; the ridge only decides that
+    gram = gram + 1e-12 * torch.eye(len(gram), dtype=gram.dtype, device=gram.device) * (1 + gram.diagonal().max())
+    weights = torch.linalg.solve(gram, rows @ aim)
+    left = (aim - weights[:, None] * rows).square().sum(-1)
+    return torch.where(left < aim.square().sum(), weights, torch.zeros_like(weights))
 
 
 def sampled_moments(problem: Conditional, method: MonteCarlo, controlled: bool = True) -> tuple[Estimate, Estimate]:
