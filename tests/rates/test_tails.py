@@ -147,3 +147,10 @@ def changed(change):
 )
 def test_look_alikes_are_refused(change):
     assert scan_of(changed(change)) is None
+
+
+@pytest.mark.parametrize(("limit", "reached"), [(515, False), (1031, False), (1032, True)])
+def test_what_would_take_long_is_trained(monkeypatch, limit, reached):
+    """12 examples of 43 weights, trained or not, and two outputs."""
+    monkeypatch.setattr("droptics.rates.tails.MOST_WORK", limit)
+    assert (scan_of(seeded(Branches().double())) is not None) == reached

@@ -30,7 +30,7 @@ from droptics.rates.examples import take
 from droptics.rates.stationary import Stationary
 
 FEW = 16  # examples on which the graph is read
-MOST_WORK = 2**26  # examples times outputs times weights
+MOST_WORK = 2**22  # examples times outputs times weights, trained or not: all are run at every one of many steps
 AGREES = 1e-9  # relative, of outputs in double precision under real masks
 
 Masks = dict[str, Tensor]
@@ -93,6 +93,9 @@ def tail_scan(problem: Problem) -> TailScan | None:
     mixes = any(isinstance(part, nn.modules.batchnorm._NormBase) for part in problem.module.modules())
     if not (plain and isinstance(problem.loss, Squared)) or mixes:  # normalized by the batch, examples are not alone
         return None
+    work = problem.train.count * sum(value.numel() for value in problem.module.parameters())
+    if work > MOST_WORK:
+        return None
     module = copy.deepcopy(problem.module).double().cpu()
     train, held = (_double(examples.parts[0]) for examples in (problem.train, problem.validation))
     few = take(train, slice(0, FEW))
@@ -100,9 +103,8 @@ def tail_scan(problem: Problem) -> TailScan | None:
         runs = Runs(module, few, problem.loss, {name: Law(name, 0.5, "entry") for name in problem.before}, {})
         base = runs.base()
         trained = {name: value for name, value in module.named_parameters() if value.requires_grad}
-        size = sum(value.numel() for value in trained.values())
         outputs = base.outputs.shape[1:].numel()
-        if outputs > MOST_OUTPUTS or train.count * outputs * size > MOST_WORK or not _simple(runs, base):
+        if outputs > MOST_OUTPUTS or outputs * work > MOST_WORK or not _simple(runs, base):
             return None
         if not _affine(module, few, trained, list(problem.before)):
             return None
