@@ -75,6 +75,20 @@ def test_the_page_holds_the_pictures_and_links_that_exist(shown):
 
 
 @pytest.mark.slow
+def test_pictures_say_in_words_what_they_show(shown):
+    page = (shown[1] / "index.html").read_text()
+    words = re.findall(r'<img src="[^"]*" alt="([^"]*)">', page)
+    assert len(words) == 6
+    assert "exact penalty for drop probability 0.02 to 0.8: dropout from" in words[0]
+    assert all(re.search(r"\d.*\d", text) for text in words), "numbers, not only a title"
+
+
+def test_the_words_of_curves():
+    picture = demo_sections.curves_of("c", [0, 1, 2], {"a": [3.0, 1.0, 2.0], "b": [1.0, 2.0, 4.0]}, ("x", "y"))
+    assert picture.text == "y for x 0 to 2: a from 3 to 2, least 1 at 1; b from 1 to 4."
+
+
+@pytest.mark.slow
 def test_every_part_of_the_page_shows_the_command_and_the_code_that_made_it(shown):
     page = (shown[1] / "index.html").read_text()
     parts = page.split("<section ")[1:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader
@@ -34,13 +35,22 @@ class Slider:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A caption, an embedded image (a data URI), and what the image shows, for those who cannot see it."""
+
+    caption: str
+    image: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Section:
     """One part of the demo.
 
     Attributes:
         title: What was asked.
         lines: The answer in a few lines, for terminal and page alike.
-        pictures: Captions and embedded images (data URIs).
+        pictures: Images with captions and words.
         links: Texts and addresses of further pages, relative to this one.
         command: What to type for the same question about a model or data of one's own.
         slider: Answers at many rates, to be slid over.
@@ -49,7 +59,7 @@ class Section:
 
     title: str
     lines: Sequence[str]
-    pictures: Sequence[tuple[str, str]] = ()
+    pictures: Sequence[Picture] = ()
     links: Sequence[tuple[str, str]] = field(default=())
     command: str = ""
     slider: Slider | None = None
@@ -60,7 +70,7 @@ def write_page(sections: Sequence[Section], folder: Path) -> Path:
     """Render the sections to folder/index.html, replacing an older page atomically; returns its absolute path."""
     environment = Environment(loader=PackageLoader("droptics.cli"), autoescape=True, trim_blocks=True)
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False}  # series stay in their order
-    page = environment.get_template("demo.html.j2").render(sections=sections)
+    page = environment.get_template("demo.html.j2").render(sections=sections, version=version("droptics"))
     target = folder / "index.html"
     write_text(target, page)
     return target.resolve()

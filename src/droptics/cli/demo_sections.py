@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from droptics.attacks import Pgd, Reflected, Threat, robustness_curve
 from droptics.audits import audit
-from droptics.cli.demo_page import Section, Slider
+from droptics.cli.demo_page import Picture, Section, Slider
 from droptics.data import Moments, Sample
 from droptics.datasets import planted_ratings
 from droptics.losses import CrossEntropy
@@ -41,6 +41,20 @@ def planted_sample(seed: int = 0) -> Sample:
     return Sample(inputs, inputs @ right @ spectrum @ left.mT + 0.1 * normal(EXAMPLES, OUTPUTS))
 
 
+def curves_of(
+    caption: str, places: Sequence[float], curves: Mapping[str, Sequence[float]], axes: tuple[str, str], log: str = ""
+) -> Picture:
+    """A picture of curves with its words: where each begins, is least and ends."""
+    told = []
+    for name, values in curves.items():
+        least = min(range(len(values)), key=values.__getitem__)
+        inside = f", least {values[least]:.3g} at {places[least]:g}" if 0 < least < len(values) - 1 else ""
+        told.append(f"{name} from {values[0]:.3g} to {values[-1]:.3g}{inside}")
+    text = f"{axes[1]} for {axes[0]} {places[0]:g} to {places[-1]:g}: {'; '.join(told)}."
+    picture = lines(list(places), dict(curves), xlabel=axes[0], ylabel=axes[1], log=log)
+    return Picture(caption, as_data_uri(as_png(picture)), text)
+
+
 def exact_penalty(out: Path) -> Section:
     """Closed form against all masks against random masks."""
     sample = planted_sample()
@@ -66,7 +80,6 @@ def exact_penalty(out: Path) -> Section:
         "DropBlock, blocks of 4": [float(penalty(network, sample, Block(rate, WIDTH, 4))) for rate in rates],
         "DropConnect": [float(penalty(Connections(U, V), sample, Bernoulli(rate, INPUTS * WIDTH))) for rate in rates],
     }
-    picture = lines(rates, curves, xlabel="drop probability", ylabel="exact penalty", log="y")
     caption = "The same network under three schemes: what each adds to the squared loss, computed without sampling."
     notes = [
         f"At rate {rate:.2f} dropout adds {found:.4g} to a loss of {base:.4g}: {found / base:.0%}."
@@ -75,7 +88,7 @@ def exact_penalty(out: Path) -> Section:
     return Section(
         "What does dropout add to my loss?",
         rows,
-        [(caption, as_data_uri(as_png(picture)))],
+        [curves_of(caption, rates, curves, ("drop probability", "exact penalty"), log="y")],
         command="droptics penalty weights.npz --data data.npz --drop 0.5",
         slider=Slider(rates, curves, notes, start=rates.index(0.5)),
     )
@@ -101,11 +114,12 @@ def global_optimum(out: Path) -> Section:
             )
     picture = bars(spectra, [str(i) for i in range(1, OUTPUTS + 1)], ylabel="singular value of the optimal map")
     caption = "Dropout shrinks and thresholds the spectrum of the best map: the higher the rate, the lower its rank."
+    text = "; ".join(f"{name}: {', '.join(f'{value:.3g}' for value in values)}" for name, values in spectra.items())
     series = {f"singular value {i + 1}": [found[rate][i] for rate in rates] for i in range(OUTPUTS)}
     return Section(
         "What is the best any network of this width can do?",
         rows,
-        [(caption, as_data_uri(as_png(picture)))],
+        [Picture(caption, as_data_uri(as_png(picture)), f"Singular values of the best map. {text}.")],
         command="droptics optimum --data data.npz --drop 0.5 --width 12",
         slider=Slider(rates, series, notes, start=rates.index(0.5)),
     )
@@ -142,18 +156,12 @@ def trained_network(out: Path) -> Section:
         curves[name] = gaps
         certificate = certify(TwoLayerLinear(leaves[0].detach(), leaves[1].detach()), moments, masks)
         rows.append(f"{name}: after {steps} steps {certificate.relative_gap:.2%} above the global optimum")
-    picture = lines(
-        [i * every for i in range(steps // every + 1)],
-        curves,
-        xlabel="steps",
-        ylabel="certified gap to the global optimum",
-        log="y",
-    )
+    places = [i * every for i in range(steps // every + 1)]
     caption = "The certificate says at every step how much any other weights could still gain."
     return Section(
         "How far is a trained network from it?",
         rows,
-        [(caption, as_data_uri(as_png(picture)))],
+        [curves_of(caption, places, curves, ("steps", "certified gap to the global optimum"), log="y")],
         command="droptics optimum --data data.npz --drop 0.5 --width 12 --model weights.npz",
     )
 
@@ -234,17 +242,12 @@ def recommendations(out: Path) -> Section:
         f"ranking for new users: of their hidden items the first 20 hold {shares['personal'][20]:.0%} "
         f"(popularity {shares['popular'][20]:.0%})"
     )
-    pictures = (
-        (
-            "Dropout on the inputs of an autoencoder, in closed form: what new users like, against what is popular.",
-            lines(list(shares["personal"]), found, xlabel="length of the list", ylabel="share of hidden items found"),
-        ),
-        (
-            "Dropout on the factors, solved by least squares without sampling: wider models want a higher rate.",
-            lines(rates, curves, xlabel="drop probability", ylabel="test RMSE"),
-        ),
-    )
-    shown = [(caption, as_data_uri(as_png(picture))) for caption, picture in pictures]
+    ranked = "Dropout on the inputs of an autoencoder, in closed form: what new users like, against what is popular."
+    solved = "Dropout on the factors, solved by least squares without sampling: wider models want a higher rate."
+    shown = [
+        curves_of(ranked, list(shares["personal"]), found, ("length of the list", "share of hidden items found")),
+        curves_of(solved, rates, curves, ("drop probability", "test RMSE")),
+    ]
     return Section("Which items would they like?", rows, shown, command="droptics complete ratings.csv")
 
 
@@ -262,12 +265,11 @@ def robustness(out: Path) -> Section:
         f"radius {r}: error {a:.1%} (cross-entropy), {b:.1%} (reflected)"
         for r, a, b in zip(radii, *curves.values(), strict=True)
     ]
-    picture = lines(radii, curves, xlabel="l2 radius", ylabel="robust error")
     caption = "Raw gradients of a saturated loss vanish; reflected about the origin the loss keeps its slope."
     return Section(
         "How robust is a classifier?",
         rows,
-        [(caption, as_data_uri(as_png(picture)))],
+        [curves_of(caption, radii, curves, ("l2 radius", "robust error"))],
         command="droptics attack model.pt --data images.npz --threat l2:0.5",
     )
 
