@@ -131,12 +131,16 @@ def test_an_estimator_that_chooses_its_rate_gives_the_same_answer():
     assert single.drop == several.fit(*pair).drop_ == found.best
 
 
-@pytest.mark.slow
-def test_a_recommender_that_chooses_its_rate_is_asked_at_its_rates():
+def few_ratings():
     rng = np.random.default_rng(0)
     cells = rng.permutation(15 * 12)[:120]
     ratings = cells // 12, cells % 12, rng.normal(size=120)
-    train, held = (tuple(column[part] for column in ratings) for part in (slice(90), slice(90, None)))
+    return (tuple(column[part] for column in ratings) for part in (slice(90), slice(90, None)))
+
+
+@pytest.mark.slow
+def test_a_recommender_that_chooses_its_rate_is_asked_at_its_rates():
+    train, held = few_ratings()
     chooser = DropoutCompletionCV(3, [0.1, 0.6], estimator=DropoutCompletion(sweeps=3))
     found = tune_rates(chooser, train, held, progress=False)
     alone = tune_rates(DropoutCompletion(3, sweeps=3), train, held, scan=(0.1, 0.6), progress=False)
@@ -145,10 +149,7 @@ def test_a_recommender_that_chooses_its_rate_is_asked_at_its_rates():
 
 @pytest.mark.slow
 def test_completion_is_judged_by_ratings_it_has_not_seen():
-    rng = np.random.default_rng(0)
-    cells = rng.permutation(15 * 12)[:120]
-    ratings = cells // 12, cells % 12, rng.normal(size=120)
-    train, held = (tuple(column[part] for column in ratings) for part in (slice(90), slice(90, None)))
+    train, held = few_ratings()
     found = tune_rates(DropoutCompletion(3, sweeps=3), train, held, scan=(0.1, 0.6), progress=False)
     for point in found.points:
         model = DropoutCompletion(3, point.rate, sweeps=3).fit(train)
