@@ -115,6 +115,8 @@ MISTAKES = [
     (("complete", "ambiguous.csv"), "several columns that may hold the user"),
     (("complete", "unnamed.csv"), "no column called user"),
     (("complete", "r.csv", "--device", "meta"), "--device meta"),
+    (("complete", "r.csv", "--out", "~nobody-of-this-name/x"), "home folder"),
+    (("reproduce", "mianjy2018-fig1", "--out", "~nobody-of-this-name"), "home folder"),
     (("complete", "r.csv", "--out", "a_folder"), "is a folder"),
     (("complete", "r.csv", "--engine", "tcp://127.0.0.1:9"), "no Dask scheduler answers"),
     (("complete", "r.csv", "--engine", "nonsense"), "not an address"),

@@ -135,6 +135,12 @@ def test_targets_are_judged_before_the_work(tmp_path, monkeypatch):
             check_target(path, ".safetensors" if path.suffix else "")
     with pytest.raises(ValueError, match="is a file"):
         check_folder(tmp_path / "file")
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    for check in (check_target, check_folder):
+        with pytest.raises(ValueError, match="leads back to itself"):
+            check(tmp_path / "circle")
+        with pytest.raises(ValueError, match="home folder"):
+            check("~nobody-of-this-name/x")
     assert check_target("/dev/null", ".safetensors") == Path("/dev/null")
     assert check_target(tmp_path / "a" / "b" / "x.safetensors", ".safetensors")
     assert not (tmp_path / "a").exists(), "asking makes nothing"

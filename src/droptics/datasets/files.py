@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pooch
 
+from droptics.files.limits import from_home
+
 VARIABLE = "DROPTICS_DATA"
 
 
@@ -33,10 +35,10 @@ class Remote:
 def data_folder(folder: str | os.PathLike[str] | None) -> Path:
     """The folder that holds data sets: the argument, else `DROPTICS_DATA`, else the user's cache."""
     if folder is not None:
-        return Path(folder).expanduser()
+        return from_home(folder)
     named = os.environ.get(VARIABLE)
     if named:
-        return Path(named).expanduser()
+        return from_home(named)
     return Path(pooch.os_cache("droptics"))
 
 

@@ -18,7 +18,7 @@ from droptics.datasets.files import Remote, data_folder, download, locate, missi
 from droptics.datasets.tables import read_chunks
 from droptics.files.archives import unpack
 from droptics.files.arrays import read_npz
-from droptics.files.limits import FREE, check_regular
+from droptics.files.limits import FREE, check_regular, from_home
 
 Folder = str | os.PathLike[str]
 
@@ -109,8 +109,8 @@ def movielens(name: str = "ml-100k", folder: Folder | None = None, download: boo
     folders = [*places(folder, ("movielens", "MovieLens")), data_folder(folder)]
     path = locate(folders, (original, f"{name}/{file}", f"{name}.npz"))
     if path is None and folder is not None:
-        path = locate([Path(folder).expanduser()], (file,))
-        if path is not None and Path(folder).expanduser().name not in (name, Path(original).parent.name):
+        path = locate([from_home(folder)], (file,))
+        if path is not None and from_home(folder).name not in (name, Path(original).parent.name):
             path = None  # ratings.dat is the name of two sets: only the folder tells which one it is
     if path is None and download:
         path = _unpacked(remote, data_folder(folder) / "movielens", original)

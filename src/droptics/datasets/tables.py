@@ -19,7 +19,7 @@ from droptics.arguments import Count, check_arguments
 from droptics.arrays import Array
 from droptics.datasets.columns import positions
 from droptics.datasets.documents import LINE, json_records
-from droptics.files.limits import allowance, check_unpacked, opened
+from droptics.files.limits import allowance, check_unpacked, from_home, opened
 from droptics.files.pages import check_column
 
 _SEPARATORS = ("::", "\t", ",", ";", " ")
@@ -60,7 +60,7 @@ def read_chunks(
     Cost: one reading of the file, `size` bytes in memory at a time. Claim: none, it reads.
     """
     check_arguments(read_chunks, locals())
-    source = Path(path).expanduser()
+    source = from_home(path)
     if columns is not None and len(columns) != 3:
         raise ValueError(f"columns must name the user, the item and the rating, got {tuple(columns)!r}")
     if not source.is_file():

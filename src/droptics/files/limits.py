@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,14 @@ TEXT_FREE, TEXT_RATIO = 1 << 25, 30
 """The same for packed text, which takes several times its size in memory once it is read."""
 PIECE = 1 << 24
 """The largest single read from a packed stream."""
+
+
+def from_home(path: str | os.PathLike[str]) -> Path:
+    """The path with its ~ written out; a user who has no folder here is a mistake in the path."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{path}: nobody of that name has a home folder here; write the path in full") from error
 
 
 def allowance(packed: int) -> int:

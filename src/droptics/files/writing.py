@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from droptics.files.limits import from_home
+
 _PARTIAL = re.compile(r"^\..*\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.partial")
 _ABANDONED = 24 * 3600.0  # seconds after which the partial file of another machine counts as left over
 _STREAMS = ("/dev/", "/proc/")
@@ -29,7 +31,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     has the mode that the umask gives, a replaced one keeps its mode. Partial files that killed runs left in the folder
     are removed.
     """
-    target = Path(path).expanduser()
+    target = from_home(path)
     if _is_stream(target):
         with _aside(Path(tempfile.gettempdir()), target) as partial:
             yield partial
@@ -56,11 +58,13 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def check_target(path: str | os.PathLike[str], suffix: str = "", name: str = "--out") -> Path:
     """The path, or one clear error where a file cannot be written there: asked before the work, not after it."""
-    target = Path(path).expanduser()
+    target = from_home(path)
     if suffix and target.suffix != suffix and not _is_stream(target):
         raise ValueError(f"{name} must end in {suffix}, got {target}")
     if target.is_dir():
         raise ValueError(f"{name} {target} is a folder; name a file")
+    if os.path.islink(os.path.realpath(target)):
+        raise ValueError(f"{name} {target} is a link that leads back to itself; name another place")
     if target.exists() and not os.access(target, os.W_OK):
         raise ValueError(f"{name} {target} may not be written; change its permissions or name another file")
     if not _is_stream(target):
@@ -70,8 +74,10 @@ def check_target(path: str | os.PathLike[str], suffix: str = "", name: str = "--
 
 def check_folder(path: str | os.PathLike[str], name: str = "--out") -> Path:
     """The path, or one clear error where no folder can be made or written there."""
-    folder = Path(path).expanduser()
+    folder = from_home(path)
     there = Path(os.path.realpath(folder))
+    if there.is_symlink():  # what is left of a circle
+        raise ValueError(f"{name} {folder} is a link that leads back to itself; name another place")
     while not there.exists() and there != there.parent:
         there = there.parent
     if not there.is_dir():

@@ -23,6 +23,7 @@ from scipy import sparse
 from droptics.arrays import Array
 from droptics.data import Entries
 from droptics.datasets import Chunk, Ratings, read_chunks
+from droptics.files.limits import from_home
 from droptics.recommenders.ids import Lookup, as_ids, joined
 
 Source = Any
@@ -170,7 +171,7 @@ def recentered(values: Array) -> float:
 
 def files(source: str | os.PathLike[str]) -> list[Path]:
     """The file at a path, or the Parquet files below a folder, in sorted order."""
-    path = Path(source).expanduser()
+    path = from_home(source)
     found = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not found or not found[0].is_file():
         raise ValueError(f"ratings: no {'Parquet file in' if path.is_dir() else 'file'} {path}")

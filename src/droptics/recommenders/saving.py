@@ -6,13 +6,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from droptics.arrays import Array
 from droptics.files.arrays import read_numpy_tensors, write_arrays
+from droptics.files.limits import from_home
 from droptics.recommenders.alternation import Strengths, Sweep
 from droptics.recommenders.ids import Lookup
 from droptics.recommenders.ratings import Compressed
@@ -29,7 +29,7 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, Array], facts: Mapp
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
     """Read what `write` wrote; anything else is refused with a ValueError."""
-    source = Path(path).expanduser()
+    source = from_home(path)
     if not source.is_file():
         raise ValueError(f"path: no file {source}")
     try:
