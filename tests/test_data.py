@@ -198,7 +198,7 @@ def test_moments_without_inputs_or_outputs_are_refused():
 
 @pytest.mark.parametrize("kind", ["float16", "float64"])
 def test_a_conversion_is_checked_where_numbers_may_not_fit(kind):
-    sample = Sample(torch.full((2, 1), 1e30), torch.zeros(2, 1))
+    sample = Sample(torch.full((2, 1), 1e15), torch.zeros(2, 1))
     if kind == "float16":
         with pytest.raises(ValueError, match="inputs must be finite"):
             sample.to(torch.float16)
