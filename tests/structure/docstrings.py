@@ -29,6 +29,7 @@ NOT_ROOMS = {
         "checks",
         "cli",
         "clusters",
+        "compiling",
         "errors",
         "evidence",
         "files",

@@ -8,8 +8,8 @@ from pathlib import Path
 # A room imports only from lower floors, or from the left on floors where an arrow stands (ARROWS).
 FLOORS = [
     [
-        *("errors", "arrays", "checks", "annotations", "arguments", "files", "clusters", "linalg", "norms"),
-        *("estimates", "losses", "plots", "progress", "gpu", "terminal", "transforms"),
+        *("errors", "arrays", "checks", "annotations", "arguments", "files", "clusters", "compiling"),
+        *("linalg", "norms", "estimates", "losses", "plots", "progress", "gpu", "terminal", "transforms"),
     ],
     ["data", "masks", "models"],
     ["penalties", "spectra", "datasets"],
@@ -29,7 +29,7 @@ ARROWS = {
 GROUND_ARROWS = {
     "arguments": {"annotations", "checks"},
     "norms": {"arguments", "checks", "linalg"},
-    "linalg": {"arguments", "arrays", "checks", "transforms"},
+    "linalg": {"arguments", "arrays", "checks", "compiling", "transforms"},
     "losses": {"arguments", "checks"},
     "estimates": {"arguments", "checks"},
     "files": {"arrays"},

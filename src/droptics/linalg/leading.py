@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from scipy.linalg import lapack
 
 from droptics.arrays import Array
+from droptics.compiling import njit
 
 # Below this size, or when more than half of the vectors are wanted, the full decomposition is as fast.
 SMALL = 32
@@ -17,7 +17,7 @@ BLOCKED = 200
 _FAST = {"reassoc", "contract"}
 
 
-@numba.njit(cache=True, fastmath=_FAST)
+@njit(fastmath=_FAST)
 def _orthonormalize(rows: Array, k: int) -> bool:
     """Make row k orthogonal to the rows before it, of unit length; False when nothing is left of it."""
     x, size = rows[k], rows.shape[1]
@@ -38,7 +38,7 @@ def _orthonormalize(rows: Array, k: int) -> bool:
     return True
 
 
-@numba.njit(cache=True)
+@njit()
 def _factor(diagonal: Array, beside: Array, value: float, least: float, parts: Array) -> None:
     """T - value I = L U with row exchanges; rows of `parts`: 1 / pivots, two superdiagonals, factors, exchanges."""
     size = diagonal.shape[0]
@@ -61,7 +61,7 @@ def _factor(diagonal: Array, beside: Array, value: float, least: float, parts: A
     pivot[size - 1] = 1.0 / (own if abs(own) > least else least)
 
 
-@numba.njit(cache=True)
+@njit()
 def _solve(parts: Array, x: Array) -> float:
     """Solve in place and return the largest entry, to which x is scaled."""
     size = x.shape[0]
@@ -80,7 +80,7 @@ def _solve(parts: Array, x: Array) -> float:
     return largest
 
 
-@numba.njit(cache=True)
+@njit()
 def _residual(diagonal: Array, beside: Array, value: float, x: Array) -> float:
     """Largest entry of T x - value x."""
     error = (diagonal - value) * x
@@ -89,7 +89,7 @@ def _residual(diagonal: Array, beside: Array, value: float, x: Array) -> float:
     return np.abs(error).max()
 
 
-@numba.njit(cache=True)
+@njit()
 def _vectors(diagonal: Array, beside: Array, values: Array, out: Array) -> float:
     """Eigenvectors of a tridiagonal matrix as rows of `out` by inverse iteration; returns the largest residual.
 

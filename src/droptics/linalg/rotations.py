@@ -7,7 +7,6 @@ inner product of the two columns is needed: O(d r) for U (d, r), no Gram matrix,
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
@@ -15,12 +14,13 @@ from torch import Tensor
 from droptics.arguments import Count, Device, Factor, Spectrum, check_arguments
 from droptics.arrays import Array
 from droptics.checks import as_float_tensor, check_finite, check_size, wants_derivative
+from droptics.compiling import njit
 
 # Sums may be reassociated so that they vectorize; nothing else of the arithmetic is relaxed.
 _FAST = {"reassoc", "contract"}
 
 
-@numba.njit(cache=True, inline="always")
+@njit(inline="always")
 def _tangent(own: float, other: float, inner: float, target: float) -> tuple[float, float]:
     """Cosine and sine with |cos a + sin b|^2 = target for |a|^2 = own, |b|^2 = other, <a, b> = inner.
 
@@ -38,7 +38,7 @@ def _tangent(own: float, other: float, inner: float, target: float) -> tuple[flo
     return cosine, tangent * cosine
 
 
-@numba.njit(cache=True, fastmath=_FAST)
+@njit(fastmath=_FAST)
 def _inner(first: Array, second: Array, size: int) -> float:
     total = 0.0
     for i in range(size):
@@ -46,7 +46,7 @@ def _inner(first: Array, second: Array, size: int) -> float:
     return total
 
 
-@numba.njit(cache=True, fastmath=_FAST)
+@njit(fastmath=_FAST)
 def _rotate(
     fresh: Array, carrier: Array, following: Array, cosine: float, sine: float, size: int
 ) -> tuple[float, float]:
@@ -68,7 +68,7 @@ def _rotate(
     return total, inner
 
 
-@numba.njit(cache=True)
+@njit()
 def _rest(norms: Array, order: Array, low: int, high: int) -> float:
     """Sum of the norms not met yet, taken afresh from time to time so that no error is carried to the end."""
     total, lost = 0.0, 0.0
@@ -80,7 +80,7 @@ def _rest(norms: Array, order: Array, low: int, high: int) -> float:
     return total
 
 
-@numba.njit(cache=True, inline="always")
+@njit(inline="always")
 def _take(
     norms: Array, order: Array, left: int, carried: float, low: int, high: int, rest: float, lost: float, renew: int
 ) -> tuple[int, float, int, int, float, float, int]:  # pragma: no cover
@@ -103,7 +103,7 @@ def _take(
     return fresh, others, low, high, updated, lost, renew
 
 
-@numba.njit(cache=True)
+@njit()
 def _chain(columns: Array, size: int) -> bool:
     """Equalize the norms over the first `size` entries of the rows of `columns` (one row per column of U).
 
@@ -137,7 +137,7 @@ def _chain(columns: Array, size: int) -> bool:
     return True
 
 
-@numba.njit(cache=True)
+@njit()
 def _gram_chain(gram: Array, basis: Array) -> None:
     """The same chain on a Gram matrix (overwritten); rows of `basis` become the columns of the rotation."""
     count = gram.shape[0]
@@ -162,7 +162,7 @@ def _gram_chain(gram: Array, basis: Array) -> None:
         _rotate(basis[fresh], basis[carrier], basis[carrier], cosine, sine, 0)
 
 
-@numba.njit(cache=True)
+@njit()
 def _schur_horn_plan(values: Array, targets: Array) -> tuple[Array, Array, Array, Array, Array]:
     """Rotations (fresh, carrier, cos, sin) that bring diag(values) to the targets, both sorted in descending order.
 
@@ -208,7 +208,7 @@ def _schur_horn_plan(values: Array, targets: Array) -> tuple[Array, Array, Array
     return fresh, carrier, cosine, sine, place
 
 
-@numba.njit(cache=True)
+@njit()
 def _apply_plan(columns: Array, fresh: Array, carrier: Array, cosine: Array, sine: Array) -> None:
     for i in range(fresh.shape[0]):
         if fresh[i] != carrier[i]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,6 +12,7 @@ from torch import Tensor
 from droptics.arguments import Count, Spectrum, check_arguments
 from droptics.arrays import Array
 from droptics.checks import as_float_tensor, check_broadcast, is_transformed, wants_derivative
+from droptics.compiling import njit
 from droptics.transforms import opaque
 
 
@@ -50,7 +50,7 @@ def shrink(values: Spectrum, strength: float | Tensor, width: Count) -> Tensor:
     return torch.zeros_like(shrunk).scatter(-1, order, shrunk)
 
 
-@numba.njit(cache=True)
+@njit()
 def threshold(ordered: Array, strength: float, width: int) -> tuple[int, float]:
     """Rank and threshold of `shrink` for values in descending order: the top `rank` of them lose the threshold."""
     total, rank = 0.0, 0
@@ -203,7 +203,7 @@ def k_support_shrink(values: Spectrum, strength: float | Tensor, k: Count) -> Te
     return values * torch.where(t > 0, t / (t + beta).clamp_min(torch.finfo(values.dtype).tiny), 0.0)
 
 
-@numba.njit(cache=True)
+@njit()
 def _k_support_piece(values: Array, beta: float, k: int) -> tuple[int, int]:
     """How many of the values, sorted by magnitude, have t = 1, and how many have 0 < t < 1.
 
@@ -235,7 +235,7 @@ def _k_support_piece(values: Array, beta: float, k: int) -> tuple[int, int]:
         return full, last - full
 
 
-@numba.njit(cache=True)
+@njit()
 def _k_support_sorted(values: Array, beta: float, k: int, out: Array) -> bool:
     """Write the shrunk values; False when these are not finite and sorted by magnitude, the largest first."""
     count = values.shape[0]

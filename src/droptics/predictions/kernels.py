@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from droptics.arrays import Array
+from droptics.compiling import njit
 
 # Neighboring angles that the innermost loop takes at once.
 LANES = 4
 
 
-@numba.njit(cache=True, fastmath={"contract"})
+@njit(fastmath={"contract"})
 def add_coin_products(
     kept: Array, rising: Array, start: tuple[Array, Array], example: Array, step: Array, counts: Array, total: Array
 ) -> None:
@@ -54,7 +54,7 @@ def add_coin_products(
             total[number, k] += found[k]
 
 
-@numba.njit(cache=True)
+@njit()
 def _list_masks(inputs: Array, weights: Array, drop: Array, low: Array, chance: Array) -> None:
     """Products low (hidden, masks) of weights and masked inputs for all masks of the inputs, and their chances."""
     low[:, 0] = 0.0
@@ -70,7 +70,7 @@ def _list_masks(inputs: Array, weights: Array, drop: Array, low: Array, chance: 
                 low[j, half + b] = low[j, b] + weights[j, coin] * kept
 
 
-@numba.njit(cache=True)
+@njit()
 def add_hidden_moments(
     inputs: Array, first: tuple[Array, Array], last: tuple[Array, Array], drop: Array, plain: Array, total: Array
 ) -> None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from droptics.compiling import njit
 from droptics.recommenders.least_squares import _FAST, _cholesky_solve
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST)
 def solve_all_cells(
     starts: Any, columns: Any, values: Any, fixed: Any, shared: Any, empirical: float, expected: Any, solution: Any,
     steps: int,
@@ -61,7 +61,7 @@ def solve_all_cells(
             solution[row, k] = x[k]
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST)
 def _exact(fixed: Any, columns: Any, shared: Any, d: Any, r: Any, x: Any) -> None:
     """Move x to the minimizer, r the residual of the normal equations."""
     width = len(x)
@@ -78,7 +78,7 @@ def _exact(fixed: Any, columns: Any, shared: Any, d: Any, r: Any, x: Any) -> Non
         x[k] += r[k]
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST)
 def _descend(
     fixed: Any, columns: Any, shared: Any, d: Any, weight: Any, r: Any, x: Any, p: Any, q: Any, steps: int
 ) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
+from droptics.compiling import njit
 from droptics.recommenders.least_squares import _FAST
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST)
 def start_columns(
     starts: Any, columns: Any, values: Any, regressors: Any, offsets: Any, solution: Any, into: Any, squares: Any
 ) -> float:
@@ -36,7 +35,7 @@ def start_columns(
     return total
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST)
 def apply_columns(starts: Any, columns: Any, regressors: Any, directions: Any, into: Any) -> None:
     """Add R_j^T R_j p_j to row j of `into` for every column j, over this part of the rows, in float64."""
     width = regressors.shape[1]

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from droptics.compiling import njit
 
 # Sums may be re-ordered and fused, so that loops vectorize; NaN and infinity keep their meaning.
 _FAST = {"reassoc", "nsz", "contract", "arcp"}
 _FLUSH = 512
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST)
 def _start(regressors: Any, offsets: Any, columns: Any, values: Any, x: Any, into: Any, squares: Any) -> float:
     """Add R^T (y - R x) to `into` and diag(R^T R) to `squares`; returns |y - R x|^2. Four ratings at a time."""
     width = regressors.shape[1]
@@ -61,7 +62,7 @@ def _start(regressors: Any, offsets: Any, columns: Any, values: Any, x: Any, int
     return total
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST)
 def _apply(regressors: Any, columns: Any, p: Any, into: Any) -> None:
     """Add R^T R p to `into`, four ratings at a time, without forming the Gram matrix."""
     width = regressors.shape[1]
@@ -89,7 +90,7 @@ def _apply(regressors: Any, columns: Any, p: Any, into: Any) -> None:
         m += 1
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST)
 def _gram(regressors: Any, columns: Any, into: Any) -> None:
     """Add the lower triangle of R^T R to `into`, four ratings at a time."""
     width = regressors.shape[1]
@@ -112,7 +113,7 @@ def _gram(regressors: Any, columns: Any, into: Any) -> None:
         m += 1
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST)
 def _cholesky_solve(a: Any, x: Any) -> None:
     """Solve a x = b in place (b in x), a positive semi-definite, lower triangle given and overwritten.
 
@@ -144,7 +145,7 @@ def _cholesky_solve(a: Any, x: Any) -> None:
             x[k] -= a[i, k] * x[i]
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST)
 def _direct(regressors: Any, columns: Any, d: Any, r: Any, x: Any) -> float:
     """Move x to the exact minimizer, given the residual r of the normal equations; returns the decrease."""
     width = len(x)
@@ -165,7 +166,7 @@ def _direct(regressors: Any, columns: Any, d: Any, r: Any, x: Any) -> float:
     return decrease
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST)
 def _conjugate_gradients(
     regressors: Any, columns: Any, d: Any, weight: Any, r: Any, x: Any, steps: int, work: Any
 ) -> float:
@@ -207,7 +208,7 @@ def _conjugate_gradients(
     return decrease
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=_FAST)
 def solve_rows(
     starts: Any,
     columns: Any,

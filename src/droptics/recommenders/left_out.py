@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numba
 import numpy as np
 
 from droptics.arguments import DropRate
 from droptics.arrays import Array
+from droptics.compiling import njit
 from droptics.recommenders.low_rank import LowRank
 from droptics.recommenders.metrics import Mean, mean_of
 from droptics.recommenders.precision import Precision
@@ -106,7 +106,7 @@ def leave_one_out(
     ]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _gains(
     x: Any, t: Any, rest: Any, gamma: Any, variances: Any, bounds: Any, owners: Any, items: Any, inverse: Any
 ) -> Any:

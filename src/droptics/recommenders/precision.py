@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from droptics.arrays import Array
+from droptics.compiling import njit
 from droptics.recommenders.ratings import Compressed
 
 _TILE = 64
@@ -109,7 +109,7 @@ class Precision:
         return full
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _add_outer(starts: Any, columns: Any, values: Any, sign: Any, array: Any, diagonal: Any) -> None:
     """Add x x^T below the diagonal of `array` and to `diagonal`; columns ascend within each row."""
     for row in range(len(starts) - 1):
@@ -121,7 +121,7 @@ def _add_outer(starts: Any, columns: Any, values: Any, sign: Any, array: Any, di
                 array[columns[a], k] += value * values[a]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mirror(array: Any, diagonal: Any) -> None:
     """Copy what lies below the diagonal above it, tile by tile, and set the diagonal."""
     size = len(diagonal)
@@ -134,7 +134,7 @@ def _mirror(array: Any, diagonal: Any) -> None:
         array[j, j] = diagonal[j]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _take_upper(array: Any, full: Any) -> None:
     """Copy the diagonal and what lies above it, column by column."""
     for j in range(array.shape[1]):

@@ -14,13 +14,13 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
 from droptics.arrays import Array
+from droptics.compiling import njit
 from droptics.data import Entries
 from droptics.datasets import Chunk, Ratings, read_chunks
 from droptics.files.limits import from_home
@@ -322,7 +322,7 @@ def _transpose(table: Compressed, columns: int, folder: Path | None) -> Compress
     return Compressed(starts, into, values)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _scatter(rows: Any, columns: Any, values: Any, cursor: Any, into: Any, kept: Any) -> None:
     for k in range(len(rows)):
         at = cursor[rows[k]]
@@ -331,7 +331,7 @@ def _scatter(rows: Any, columns: Any, values: Any, cursor: Any, into: Any, kept:
         cursor[rows[k]] = at + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _merge_duplicates(starts: Any, columns: Any, values: Any) -> int:
     """Sort each row by column, average repeated columns, close the gaps; returns the number of ratings left."""
     write = 0

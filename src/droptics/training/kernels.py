@@ -15,9 +15,9 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from numba import njit
 
 from droptics.arrays import Array
+from droptics.compiling import njit
 
 
 # parameters: a kernel, compiled when it is first used
@@ -116,7 +116,7 @@ def _tied(U: Array, x: Array, y: Array, z: Array, sizes: Array, losses: Array) -
 FLAGS = {"reassoc", "contract", "arcp", "nsz"}
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _pairs(z: Array, alive: Array) -> int:
     """Indices of the kept units; a dropped one (its multiplier is zero) makes an odd number even."""
     count, dropped = 0, 0
@@ -134,7 +134,7 @@ def _pairs(z: Array, alive: Array) -> int:
 
 @cache
 def _compiled(function: Callable[..., None]) -> Callable[..., None]:
-    return njit(nogil=True, cache=True, fastmath=FLAGS)(function)
+    return njit(nogil=True, fastmath=FLAGS)(function)
 
 
 def run_kernel(factors: list[Array], x: Array, y: Array, z: Array, sizes: Array) -> Array:

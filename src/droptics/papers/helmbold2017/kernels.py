@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from droptics.arrays import Array
+from droptics.compiling import njit
 
 
-@njit(cache=True)
+@njit()
 def shallow_objective(
     flat: Array, rows: Array, targets: Array, chances: Array, width: int, odds: float, decay: float
 ) -> tuple[float, Array]:
@@ -56,7 +56,7 @@ def shallow_objective(
     return value, gradient
 
 
-@njit(cache=True)
+@njit()
 def _next(state: NDArray[np.uint64]) -> float:
     """Uniform number in [0, 1) from a splitmix64 generator (Steele, Lea and Flood 2014)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -67,7 +67,7 @@ def _next(state: NDArray[np.uint64]) -> float:
     return float(z >> np.uint64(11)) / 9007199254740992.0
 
 
-@njit(cache=True)
+@njit()
 def train_run(
     flat: Array, inputs: Array, targets: Array, width: int, drop: float, decay: float, steps: int, seed: int
 ) -> float:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from droptics.arrays import Array
+from droptics.compiling import njit
 
 Index = NDArray[np.int64]
 
@@ -21,7 +21,7 @@ Index = NDArray[np.int64]
 _FAST = {"reassoc", "contract", "nsz"}
 
 
-@njit(cache=True)
+@njit()
 def _binomial(count: int, drop: float) -> Array:
     """Probabilities of 0, ..., count survivors."""
     result = np.empty(count + 1)
@@ -41,7 +41,7 @@ def _binomial(count: int, drop: float) -> Array:
     return result / result.sum()
 
 
-@njit(cache=True)
+@njit()
 def half_table(columns: Array, counts: Index, drop: Array, chosen: Index, base: Array) -> tuple[Array, Array]:
     """Sums (units, outcomes) and probabilities of all outcomes of the chosen coins; the first coin varies fastest."""
     size = 1
@@ -68,7 +68,7 @@ def half_table(columns: Array, counts: Index, drop: Array, chosen: Index, base: 
     return table, weights
 
 
-@njit(cache=True)
+@njit()
 def coin_gradient(slopes: Array, counts: Index, drop: Array, chosen: Index, result: Array) -> None:
     """Add to result[:, g] the sum over outcomes of slope times the multiplier of coin g."""
     stride = 1
@@ -82,7 +82,7 @@ def coin_gradient(slopes: Array, counts: Index, drop: Array, chosen: Index, resu
         stride *= radix
 
 
-@njit(cache=True)
+@njit()
 def split_coins(counts: Index, chosen: Index) -> tuple[Index, Index]:
     """Two halves with nearly equal numbers of outcomes."""
     left = np.empty(len(chosen), np.int64)
@@ -105,7 +105,7 @@ def split_coins(counts: Index, chosen: Index) -> tuple[Index, Index]:
     return left[:many], right[:few]
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(fastmath=_FAST)
 def _sum_pairs(
     left: Array, left_weights: Array, right: Array, right_weights: Array, mean: Array, second: Array
 ) -> None:
@@ -133,7 +133,7 @@ def _sum_pairs(
                 second[i, j] += left_weights[a] * total
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(fastmath=_FAST)
 def _slope_pairs(
     left: Array,
     left_weights: Array,
@@ -168,7 +168,7 @@ def _slope_pairs(
             left_slopes[i, a] += total
 
 
-@njit(cache=True)
+@njit()
 def _active(values: Array, alive: NDArray[np.bool_], drop: Array) -> Index:
     found = np.empty(len(values), np.int64)
     size = 0
@@ -179,7 +179,7 @@ def _active(values: Array, alive: NDArray[np.bool_], drop: Array) -> Index:
     return found[:size]
 
 
-@njit(cache=True)
+@njit()
 def _half_tables(
     columns: Array, bias: Array, values: Array, chance: float, counts: Index, drop: Array, left: Index, right: Index
 ) -> tuple[Array, Array, Array, Array]:
@@ -193,7 +193,7 @@ def _half_tables(
     return left_table, left_weights * chance, right_table, right_weights
 
 
-@njit(cache=True)
+@njit()
 def direct_moments(
     states: Array,
     chances: Array,
@@ -218,7 +218,7 @@ def direct_moments(
     return mean, second
 
 
-@njit(cache=True)
+@njit()
 def direct_gradient(
     states: Array,
     chances: Array,

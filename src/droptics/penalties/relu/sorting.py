@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from droptics.arrays import Array
+from droptics.compiling import njit
 
 Index = NDArray[np.int64]
 Short = NDArray[np.int32]
@@ -39,7 +39,7 @@ class Merged(NamedTuple):
     right: int
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def sorted_outcomes(table: Array, counts: Index, chosen: Index) -> tuple[Array, Short]:
     """For every unit its column sums in rising order, and their order.
 
@@ -80,7 +80,7 @@ def sorted_outcomes(table: Array, counts: Index, chosen: Index) -> tuple[Array, 
     return sums, order
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def merged_halves(left: Half, right: Half, tree: bool) -> Merged:
     """One list of both halves, sorted downwards along every unit."""
     units, many = left.sums.shape

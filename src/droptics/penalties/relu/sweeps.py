@@ -10,10 +10,10 @@ that fit into the cache are finished there: O(2^(coins/2) coins) a pair of units
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from droptics.arrays import Array
+from droptics.compiling import njit
 from droptics.penalties.relu.sorting import Merged
 
 Index = NDArray[np.int64]
@@ -26,7 +26,7 @@ _FUSED = {"contract"}
 _FREE = {"contract", "reassoc", "nsz"}
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _lead(i: int, merged: Merged) -> Array:
     """Values and weights in the order of unit i (outcomes, 2), gathered once for all its pairs."""
     size = merged.weights.shape[0]
@@ -38,7 +38,7 @@ def _lead(i: int, merged: Merged) -> Array:
     return lead
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sweep_single(
     i: int, order: Short, lead: Array, linear: float, quadratic: float, slopes: Array
 ) -> tuple[float, float]:
@@ -61,7 +61,7 @@ def _sweep_single(
     return mean, second
 
 
-@njit(cache=True, nogil=True, fastmath=_FUSED)
+@njit(nogil=True, fastmath=_FUSED)
 def _split(begin: int, end: int, half: int, source: Array, from_rank: Index, target: Array, to_rank: Index) -> float:
     """Cut a block in two by rank; returns what right outcomes of the first half and left ones of the second add."""
     none, one, two, both = 0.0, 0.0, 0.0, 0.0
@@ -90,7 +90,7 @@ def _split(begin: int, end: int, half: int, source: Array, from_rank: Index, tar
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_FUSED)
+@njit(nogil=True, fastmath=_FUSED)
 def _split_slopes(
     begin: int, end: int, half: int, source: Array, from_rank: Index, target: Array, to_rank: Index
 ) -> float:
@@ -122,7 +122,7 @@ def _split_slopes(
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_FREE)
+@njit(nogil=True, fastmath=_FREE)
 def _pairs(begin: int, end: int, source: Array, room: Array, spots: Index) -> float:
     """The sum over all pairs of a short block, with slopes where there is room for them.
 
@@ -160,7 +160,7 @@ def _pairs(begin: int, end: int, source: Array, room: Array, spots: Index) -> fl
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _levels(start: int, stop: int, length: int, last: int, source: Array, target: Array) -> tuple[float, Array, Array]:
     """Split blocks of `length` until they are no longer than `last`; also returns (where they are, the spare list)."""
     total = 0.0
@@ -179,7 +179,7 @@ def _levels(start: int, stop: int, length: int, last: int, source: Array, target
     return total, source, target
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _sweep_pair(
     i: int, j: int, merged: Merged, lead: Array, source: Array, target: Array, factor: float, slopes: Array
 ) -> float:
@@ -213,7 +213,7 @@ def _sweep_pair(
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _tree_pair(i: int, j: int, merged: Merged, lead: Array, tree: Array, factor: float, slopes: Array) -> float:
     """The same by a Fenwick tree over the right outcomes along unit j, filled in the order of unit i."""
     order, others = merged.order[i], merged.spots[j]
@@ -247,7 +247,7 @@ def _tree_pair(i: int, j: int, merged: Merged, lead: Array, tree: Array, factor:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def sweep_row(
     i: int,
     merged: Merged,
