@@ -21,8 +21,8 @@ from droptics.predictions.controls import Atoms, Draws, Plan, Slopes, build, dra
 from droptics.predictions.mixtures import Conditional, Outcome
 from droptics.progress import tracked
 
-# An interval is shown when at least so many masks carry this share of what varies; fewer are a lottery.
-CARRIERS, CARRIED = 20, 0.9
+# Intervals are shown when their width is known with so many effective degrees of freedom; fewer are a lottery.
+FEWEST_DEGREES = 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,8 @@ def _weights(parts: Tensor, wanted: Tensor, variance: Tensor) -> Tensor:
     rows, aim = (parts * scale).flatten(1).double(), (wanted * scale).flatten().double()
     gram = rows @ rows.mT
     # a control that never moves has no weight; the ridge only decides that
-    gram = gram + 1e-12 * torch.eye(len(gram), dtype=gram.dtype, device=gram.device) * (1 + gram.diagonal().max())
+    ridge = 8 * torch.finfo(gram.dtype).eps * (1 + gram.diagonal().max())
+    gram = gram + ridge * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
     weights = torch.linalg.solve(gram, rows @ aim)
     left = (aim - weights[:, None] * rows).square().sum(-1)
     return torch.where(left < aim.square().sum(), weights, torch.zeros_like(weights))
@@ -103,9 +104,10 @@ def _weights(parts: Tensor, wanted: Tensor, variance: Tensor) -> Tensor:
 def sampled_moments(problem: Conditional, method: MonteCarlo, controlled: bool = True) -> tuple[Estimate, Estimate]:
     """Mean and variance (examples, outputs) with Student intervals; that of the variance on a logarithmic scale.
 
-    mean = f(1) + avg R and variance = Var g + 2 cov(g, R) + var R + avg Q with R = c - f(1) - g. An interval is
-    withheld (0 or minus infinity to infinity) where fewer than 20 masks carry nine tenths of what varies: a few rare
-    masks decide there, and their share of the sample says little. Cost: one evaluation per mask, and the controls.
+    mean = f(1) + avg R and variance = Var g + 2 cov(g, R) + var R + avg Q with R = c - f(1) - g. Rare masks make the
+    width itself uncertain: it counts as known with 2 T / (kurtosis - 1) degrees of freedom, the kurtosis of what is
+    averaged pooled over the batch. Both intervals are withheld (0 or minus infinity to infinity) where fewer than six
+    are left for the variance. Cost: one evaluation per mask, and the controls.
     """
     found = sample(problem, method, controlled)
     count = method.samples
@@ -115,21 +117,41 @@ def sampled_moments(problem: Conditional, method: MonteCarlo, controlled: bool =
     centered = rest - average
     terms = 2 * found.control * centered + centered.square() * (count / (count - 1)) + found.noise
     variance = found.known + terms.mean(0)
-    degrees = max(1, count - 1 - found.fitted)
-    factor = float(stdtrit(degrees, (1 + method.confidence) / 2)) / math.sqrt(count)
     text = f"Monte Carlo, {count} masks, last site integrated, {found.words}"
     if found.plain.units is None:
         text = f"Monte Carlo, {count} masks, {found.words}"
-    mean_estimate = _with_interval(mean, rest.detach(), factor, method, text, positive=False)
-    variance_estimate = _with_interval(variance, terms.detach(), factor, method, text, positive=True)
-    return mean_estimate, variance_estimate
+    degrees = [degrees_of_freedom(part.detach(), found.fitted) for part in (rest, terms)]
+    if degrees[1] < FEWEST_DEGREES:
+        text += "; intervals withheld, a few rare masks decide"
+        degrees = [0.0, 0.0]
+    return (
+        _with_interval(mean, rest.detach(), degrees[0], method, text, positive=False),
+        _with_interval(variance, terms.detach(), degrees[1], method, text, positive=True),
+    )
+
+
+def degrees_of_freedom(terms: Tensor, fitted: int) -> float:
+    """2 T / (kurtosis - 1) of averaged terms (masks, examples, outputs), at most what a normal sample has.
+
+    A sample variance has the relative variance (kurtosis - 1) / T, a chi square with f degrees of freedom 2 / f.
+    """
+    moved = terms - terms.mean(0)
+    second = moved.square().mean(0)
+    alive = second > (8 * torch.finfo(terms.dtype).eps * terms.abs().amax(0)).square()
+    most = max(1.0, len(terms) - 1.0 - fitted)
+    if not bool(alive.any()):
+        return most
+    kurtosis = float((moved.pow(4).mean(0)[alive] / second[alive].square()).mean())
+    return min(most, 2 * len(terms) / max(kurtosis - 1, 1e-9))
 
 
 def _with_interval(
-    value: Tensor, terms: Tensor, factor: float, method: MonteCarlo, text: str, positive: bool
+    value: Tensor, terms: Tensor, degrees: float, method: MonteCarlo, text: str, positive: bool
 ) -> Estimate:
+    """Student interval with so many degrees of freedom; none where there are none, unless nothing varies."""
     fixed = value.detach()
-    error = terms.std(0) * factor
+    factor = float(stdtrit(max(degrees, 1.0), (1 + method.confidence) / 2))
+    error = terms.std(0) * (factor / math.sqrt(len(terms)))
     rounding = 8 * torch.finfo(fixed.dtype).eps * (fixed.abs() + terms.abs().amax(0))
     if positive:
         tiny = torch.finfo(fixed.dtype).tiny
@@ -138,19 +160,10 @@ def _with_interval(
         lower = lower.clamp_min(0.0)
     else:
         lower, upper = fixed - error - rounding, fixed + error + rounding
-    lottery = (carriers(terms) < CARRIERS) & (error > rounding)
-    if bool(lottery.any()):
-        lower = torch.where(lottery, torch.zeros_like(lower) if positive else -math.inf, lower)
-        upper = torch.where(lottery, math.inf, upper)
-        text += f"; interval withheld for {int(lottery.sum())} of {lottery.numel()}, a few rare masks decide"
+    lottery = (terms.std(0) > rounding) & (degrees == 0)
+    lower = torch.where(lottery, torch.zeros_like(lower) if positive else -math.inf, lower)
+    upper = torch.where(lottery, math.inf, upper)
     return Estimate(value, lower, upper, text, method.samples, method.confidence)
-
-
-def carriers(terms: Tensor) -> Tensor:
-    """How many masks carry nine tenths of what varies around the median, (examples, outputs)."""
-    moved = (terms - terms.median(0).values).abs().sort(0, descending=True).values
-    share = moved.cumsum(0) / moved.sum(0).clamp_min(torch.finfo(moved.dtype).tiny)
-    return (share < CARRIED).sum(0) + 1
 
 
 def sampled_outcomes(problem: Conditional, method: MonteCarlo) -> Iterator[Outcome]:

@@ -1,0 +1,54 @@
+"""Intervals of sampled moments: shown where they cover, withheld where rare masks decide."""
+
+import math
+
+import pytest
+import torch
+from cases import normal
+
+from droptics.masks import Bernoulli, Product
+from droptics.models import ReLUNet
+from droptics.penalties import MonteCarlo
+from droptics.predictions import predictive
+from droptics.predictions.sampling import degrees_of_freedom
+
+
+def test_degrees_of_freedom_by_hand():
+    """One of ten differs: with p = 1/10 the kurtosis is (1 - 3 p (1 - p)) / (p (1 - p))."""
+    terms = torch.zeros(10, 1, 1, dtype=torch.float64)
+    terms[0] = 3.0
+    kurtosis = (1 - 3 * 0.09) / 0.09
+    assert degrees_of_freedom(terms, 0) == pytest.approx(20 / (kurtosis - 1), rel=1e-12)
+    coins = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(5)[:, None, None]
+    assert degrees_of_freedom(coins, 2) == 7.0
+    assert degrees_of_freedom(torch.ones(10, 2, 1, dtype=torch.float64), 0) == 9.0
+
+
+def network(rate):
+    model = ReLUNet([normal(20, 9) / 2, normal(1, 20, seed=1) / 4])
+    return model, normal(6, 9, seed=2) + 0.5, Product([Bernoulli(rate, 9), Bernoulli(rate, 20)])
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.5])
+def test_shown_intervals_cover(rate):
+    """200 runs at 90 %: six examples share their masks, so that at worst 200 coins are thrown; five deviations."""
+    model, inputs, law = network(rate)
+    exact = predictive(model, inputs, law)
+    hits, shown = torch.zeros(2), torch.zeros(2)
+    for seed in range(200):
+        found = predictive(model, inputs, law, MonteCarlo(64, seed=seed, confidence=0.9))
+        for j, (estimate, truth) in enumerate(((found.mean, exact.mean), (found.variance, exact.variance))):
+            finite = torch.isfinite(estimate.upper)
+            inside = (estimate.lower <= truth.value) & (truth.value <= estimate.upper)
+            hits[j] += (inside & finite).sum()
+            shown[j] += finite.sum()
+    assert bool((shown >= 600).all())
+    assert bool(((hits / shown - 0.9).abs() <= 5 * math.sqrt(0.09 / 200)).all())
+
+
+def test_rare_masks_withhold_the_interval():
+    model, inputs, law = network(0.005)
+    found = predictive(model, inputs, law, MonteCarlo(64))
+    assert "withheld" in found.variance.method
+    assert bool(torch.isinf(found.variance.upper).all())
+    assert bool(torch.isinf(found.mean.lower).all())
