@@ -283,6 +283,7 @@ def block_layer(drop_share: float) -> list[Comparison]:
             drawn = layer.train()(image)
         lost = (drawn == 0).double().mean((1, 2, 3))
         found.append(compare(abs(float(drawn.mean()) - 1), "<=", 0.02, f"mean of the outputs, {edges}"))
+        found.append(compare(layer.realized_rate((8, 8)), "==", drop_share, f"rate by formula, {edges}"))
         error = 5 * float(lost.std()) / 4000**0.5
         found.append(compare(abs(float(lost.mean()) - drop_share), "<=", error, f"dropped share, {edges}"))
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -12,11 +13,13 @@ from droptics.data import Moments
 from droptics.envelopes import envelope, induced
 from droptics.equalization import equalize
 from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.heads.leave_one_out import Whitened
+from droptics.heads.projection import variable_projection
 from droptics.heads.ridge import DropoutRidge, DropoutRidgeCV
 from droptics.landscapes import critical_points, hessian_action, inspect, spurious_minimum
 from droptics.linalg import equalizer, psd_root
 from droptics.masks import Bernoulli, Block, MaskLaw, Product, SlidingBlock
-from droptics.models import Autoencoder, Connections, DeepLinear, LastLayer, TwoLayerLinear
+from droptics.models import Autoencoder, Connections, DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.norms import k_support, nuclear
 from droptics.optima import optimum
 from droptics.optima.last_layer import optimal_head
@@ -27,6 +30,7 @@ from droptics.papers.mianjy2018.checks import tied_objective
 from droptics.papers.mianjy2018.landscape_checks import group_points, hessian_least
 from droptics.papers.thesis import chapter3_checks, chapter3_optimum_checks
 from droptics.penalties import Enumerate, criterion, penalty
+from droptics.rates.exact import HeadScan
 from droptics.spectra.any_law import frobenius_strength, nuclear_strength
 
 
@@ -313,7 +317,16 @@ def best_head(scale: float) -> list[Comparison]:
 
         value, _ = descend(objective, [(2, 4), (2,)], starts=1)
         found.append(compare(best.objective, "==", scale * value, type(masks).__name__, precision=1e-7))
-    return found
+    # a search over hidden layers with the head solved: its gradient is that of the criterion, zero in the head
+    ours = variable_projection(data, Bernoulli(0.4, 3), iterations=3)
+    layers = [weight.clone().requires_grad_() for weight in ours.model.weights]
+    reached = criterion(ReLUNet(layers), data, Product([Bernoulli(0.0, 4), Bernoulli(0.4, 3)])).value
+    below, top = torch.autograd.grad(reached, layers)
+    return [
+        *found,
+        compare(ours.gradient_norm, "==", below.norm(), "gradient of the projection"),
+        compare(top, "==", 0.0, "the head is solved"),
+    ]
 
 
 def leave_one_out(forget_penalty: bool) -> list[Comparison]:
@@ -323,14 +336,20 @@ def leave_one_out(forget_penalty: bool) -> list[Comparison]:
     rates = [0.1, 0.5, 0.8]
     fitted = DropoutRidgeCV(rates).fit(X, y)
     found = []
-    for rate, error in zip(rates, fitted.loo_errors_, strict=True):
+    scanned = HeadScan(Whitened.of(X, y[:, None], np.ones(len(y)), 1, True), None).scan(rates)
+    for rate, error, scan in zip(rates, fitted.loo_errors_, scanned, strict=True):
         total = 0.0
         for i in range(len(y)):
             keep = [j for j in range(len(y)) if j != i] if forget_penalty else list(range(len(y)))
             model = DropoutRidge(rate).fit(X[keep], y[keep])
             total += float(y[i] - model.predict(X[i : i + 1])[0]) ** 2
         found.append(compare(float(error), "==", total / len(y), f"rate {rate}", precision=1e-7))
-    return found
+        found.append(compare(scan.losses.mean(), "==", total / len(y), f"as rates are tuned, {rate}", precision=1e-7))
+    # a whole weight is so many copies
+    counts = [1, 3, 1, 2, 1, 1, 4, 1, 2]
+    weighted = DropoutRidge(0.4).fit(X, y, sample_weight=counts).predict(X)
+    copied = DropoutRidge(0.4).fit(X.repeat(counts, 0), y.repeat(counts)).predict(X)
+    return [*found, compare(weighted, "==", copied, "weights count copies")]
 
 
 def dropblock_against_dropout(factor: float) -> list[Comparison]:

@@ -68,7 +68,13 @@ def logistic(scale: float) -> list[Comparison]:
         labeled = Sample(sample.inputs, torch.tensor([1.0, -1.0, 1.0]).double())
         value = penalty(TwoLayerLinear(scale * model.U, model.V), labeled, Bernoulli(drop, 6), ClosedForm(), Logistic())
         found.append(compare(float(value), "==", _expected(model, sample.inputs, drop), f"rate {drop}"))
-    return found
+    model, sample = _head(1, 20, 1e-2)
+    head = nn.Linear(6, 1, bias=False).double()
+    head.weight = nn.Parameter(scale * model.U)
+    labeled = Sample(sample.inputs @ model.V, torch.tensor([1.0, -1.0, 1.0]).double())
+    second = second_order(LastLayer(head, head), labeled, Bernoulli(0.5, 6), Logistic()).value
+    share = float(second.detach()) / _expected(model, sample.inputs, 0.5)
+    return [*found, compare(share, "==", 1.0, "second order over the penalty, small noise", precision=0.01)]
 
 
 def consistency(factor: float) -> list[Comparison]:

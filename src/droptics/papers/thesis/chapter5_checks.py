@@ -20,7 +20,7 @@ from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.losses import Logistic
 from droptics.models import ReLUNet
 from droptics.papers.instances import descend, normal, tensor, uniform
-from droptics.training.lazy import lazy_start, train_lazy
+from droptics.training.lazy import lazy_norm, lazy_start, train_lazy
 
 
 def unit_rows(seed: int, count: int, size: int) -> Tensor:
@@ -262,5 +262,5 @@ def active(spread: Callable[[float, float], float]) -> list[Comparison]:
 
 
 def library_radius(m: int, d: int) -> float:
-    """The corrected radius of the library."""
-    return initial_norm(m, d)
+    """The corrected radius of the library; that of max-norm training is one more."""
+    return min(initial_norm(m, d), lazy_norm(d, m) - 1)

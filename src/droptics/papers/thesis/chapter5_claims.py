@@ -84,7 +84,7 @@ CLAIMS: tuple[Claim, ...] = (
         "max_r ||w_r|| <= sqrt(d) + 2 sqrt(ln m) with probability at least 1 - 1/m.",
         check=partial(checks.initial_rows, checks.library_radius),
         control=partial(checks.initial_rows, lambda m, d: 2 * math.sqrt(math.log(m))),
-        objects=("bounds.initial_norm",),
+        objects=("bounds.initial_norm", "training.lazy.lazy_norm"),
     ),
     Claim(
         "thesis-thm14",
