@@ -8,6 +8,7 @@ from droptics.recommenders.diagnosis import Diagnosis, diagnose
 from droptics.recommenders.dropout_completion import DropoutCompletion, default_drop
 from droptics.recommenders.implicit import ImplicitDropoutCompletion
 from droptics.recommenders.left_out import LeaveOneOut
+from droptics.recommenders.local import LocalAutoencoder
 from droptics.recommenders.metrics import HeldOutUsers, Mean, Ranking, hold_out_users, ranking
 from droptics.recommenders.ranker import Ranker, against_popularity
 from droptics.recommenders.ratings import DuplicateRatings
@@ -30,6 +31,7 @@ __all__ = [
     "ImplicitDropoutCompletion",
     "KernelPoint",
     "LeaveOneOut",
+    "LocalAutoencoder",
     "Mean",
     "PathPoint",
     "Ranker",
