@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import time
 import warnings
 from collections.abc import Callable
@@ -151,7 +152,7 @@ METHODS: dict[str, Callable[[int], Found]] = {
     "ImplicitDropoutCompletion()": implicit,
     "StackedRanker()": stacked,
     "implicit ALS, tuned": lambda seed: tuned(
-        seed, crossed(alpha=(5.0, 10.0, 20.0), regularization=(1.0, 10.0, 40.0)), implicit_als
+        seed, crossed(alpha=(2.0, 5.0, 10.0), regularization=(10.0, 40.0, 160.0)), implicit_als
     ),
     "irspack iALS++, tuned": lambda seed: tuned(
         seed, crossed(alpha0=(0.03, 0.1, 0.3), reg=(0.001, 0.003, 0.01)), irspack_ials
@@ -171,7 +172,16 @@ def run(method: str, seed: int) -> dict[str, Any]:
     means = {name: summary(found.users[name]) for name in SHOWN}
     users = " ".join(f"{value:.6f}" for value in found.users["ndcg@100"])  # for paired differences
     seconds = time.process_time() - begin
-    return {"method": method, "seed": seed, "seconds": seconds, "facts": facts, **means, "users": users}
+    machine = platform.machine()
+    return {
+        "method": method,
+        "seed": seed,
+        "machine": machine,
+        "seconds": seconds,
+        "facts": facts,
+        **means,
+        "users": users,
+    }
 
 
 def table(cells: list[dict[str, Any]]) -> list[dict[str, str]]:
@@ -187,7 +197,14 @@ def table(cells: list[dict[str, Any]]) -> list[dict[str, str]]:
         facts = ", ".join(
             f"{name} {value if isinstance(value, str) else f'{value:.3g}'}" for name, value in cell["facts"].items()
         )
-        rows.append({"nDCG@100 above EASE": "", **shown, "CPU seconds": f"{cell['seconds']:.0f}", "setting": facts})
+        rows.append(
+            {
+                "nDCG@100 above EASE": "",
+                **shown,
+                "CPU seconds": f"{cell['seconds']:.0f} ({cell['machine']})",
+                "setting": facts,
+            }
+        )
     return rows
 
 

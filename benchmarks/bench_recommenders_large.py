@@ -4,8 +4,8 @@
 
 `cluster`: planted ratings (500 a user, 20,011 items) in Parquet files by user, read by local workers of one thread
 each; `DropoutCompletion(64)`, float32. Microseconds are wall time of a sweep times workers over ratings, the first
-sweep apart. The client's memory is what it has beside its libraries (anonymous pages), scheduler included, at its
-largest.
+sweep apart. The client, a process of its own, takes memory as counted by its anonymous pages, at their most: `empty`
+is what they are before the fit, with Python and all libraries loaded.
 `equal`: two workers and two fifths of the ratings in float64, a worker killed after the second sweep, against one
 machine. Parts that tell memory are best run in a process each.
 `items`: `DropoutAutoencoder` at a given rate; the rate of its factorization (items^3 operations) over that of a matrix
@@ -76,7 +76,8 @@ class Watch:
     """The largest anonymous memory of this process while something runs."""
 
     def __enter__(self) -> Watch:
-        self.peak, self._done = memory("RssAnon"), threading.Event()
+        self.peak = self.before = memory("RssAnon")
+        self._done = threading.Event()
         self._thread = threading.Thread(target=self._look)
         self._thread.start()
         return self
@@ -90,37 +91,51 @@ class Watch:
         self._thread.join()
 
 
-def on_cluster(folder: Path, workers: int, kill: bool, **options: Any) -> tuple[DropoutCompletion, int]:
-    from distributed import Client, LocalCluster  # noqa: PLC0415 - an optional dependency
+def hosted(workers: int, pipe: Any) -> None:
+    """Scheduler and workers, apart from the client, until told to end."""
+    from distributed import LocalCluster  # noqa: PLC0415 - an optional dependency
 
-    made = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0)
-    with made as cluster, Client(cluster, set_as_default=False) as client, Watch() as watch:
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None, "memory_limit": 0}
+    with LocalCluster(n_workers=workers, **options) as made:
+        pipe.send(made.scheduler_address)
+        pipe.recv()
+
+
+def on_cluster(folder: Path, workers: int, kill: bool, **options: Any) -> tuple[DropoutCompletion, Watch]:
+    from distributed import Client  # noqa: PLC0415 - an optional dependency
+
+    here, there = get_context("spawn").Pipe()
+    process = get_context("spawn").Process(target=hosted, args=(workers, there))
+    process.start()
+    with Client(here.recv(), set_as_default=False) as client, Watch() as watch:
 
         def progress(line: Any) -> None:
             print(line, flush=True)
             if kill and line.sweep == 2:
-                os.kill(next(iter(cluster.workers.values())).process.pid, signal.SIGKILL)
+                os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
 
         model = DropoutCompletion(WIDTH, engine=client, sweeps=SWEEPS, tolerance=0.0, progress=progress, **options)
         model.fit(folder)
-        return model, watch.peak
+    here.send("end")
+    process.join()
+    return model, watch
 
 
 def cluster(folder: Path, ratings: int, workers: int) -> dict[str, Any]:
     begin = time.perf_counter()
-    model, peak = on_cluster(folder, workers, False)
+    model, watch = on_cluster(folder, workers, False)
     seconds = np.diff([line.seconds for line in model.history_])
     return {
         "part": "cluster", "ratings": ratings, "width": WIDTH, "workers": workers,
         "microseconds": float(seconds.mean() * workers / ratings * 1e6),
         "slowest": float(seconds.max() * workers / ratings * 1e6),
-        "all_seconds": time.perf_counter() - begin, "client_bytes": peak,
+        "all_seconds": time.perf_counter() - begin, "client_bytes": watch.peak, "empty": watch.before,
         "rmse": [line.rmse for line in model.history_],
     }  # fmt: skip
 
 
 def equal(folder: Path, ratings: int, workers: int) -> dict[str, Any]:
-    there, peak = on_cluster(folder, 2, True, dtype="float64")
+    there, watch = on_cluster(folder, 2, True, dtype="float64")
     print("one machine", flush=True)
     here = DropoutCompletion(WIDTH, sweeps=SWEEPS, tolerance=0.0, dtype="float64", threads=workers).fit(folder)
     rng = np.random.default_rng(0)
@@ -128,7 +143,7 @@ def equal(folder: Path, ratings: int, workers: int) -> dict[str, Any]:
     mine, theirs = (model.predict(*pairs) for model in (there, here))
     return {
         "part": "equal", "ratings": ratings, "width": WIDTH, "workers": 2, "killed": 1,
-        "data_bytes": ratings * 12, "client_bytes": peak,
+        "data_bytes": ratings * 12, "client_bytes": watch.peak, "empty": watch.before,
         "largest_difference": float(np.abs(mine - theirs).max()),
         "factors": float(np.abs(there.item_factors_ - here.item_factors_).max() / np.abs(here.item_factors_).max()),
     }  # fmt: skip

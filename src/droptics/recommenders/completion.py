@@ -160,8 +160,7 @@ class Completion(RatingModel):
 
         Dropout on the observed entries alone, and no dropout, leave rows with few ratings free on other items.
         """
-        wide = [side[:, : self.strengths_.width].astype(np.float64) for side in factors]
-        left, right = (side.T @ side / len(side) for side in wide)
+        left, right = (_second_moment(side[:, : self.strengths_.width]) for side in factors)
         spread = data.scale * math.sqrt(max(float((left * right).sum()), 0.0))
         # without centering the factors carry the level of the ratings, too
         if spread > max(data.high - data.low, data.high - data.mean, data.mean - data.low):
@@ -246,3 +245,9 @@ class Completion(RatingModel):
 
     def _loaded(self) -> None:
         """Restore what a subclass derives from its strengths."""
+
+
+def _second_moment(factors: Array) -> Array:
+    """Mean of u u^T over rows, in float64 block by block."""
+    blocks = (factors[at : at + _CHUNK].astype(np.float64) for at in range(0, len(factors), _CHUNK))
+    return np.asarray(sum(block.T @ block for block in blocks) / len(factors))

@@ -221,14 +221,16 @@ class Cluster:
         x = solution.astype(np.float64)
         r -= d * x
         value += float((d * x * x).sum())
-        weight = np.divide(1.0, scale + d, out=np.zeros_like(d), where=scale + d > 0)
+        scale += d
+        weight = np.divide(1.0, scale, out=np.zeros_like(d), where=scale > 0)
+        del scale  # arrays over the items are what the client's memory is spent on
         p = weight * r
         rho = (p * r).sum(1)
         settled = rho * (table.counts * np.finfo(solution.dtype).eps) ** 2
         active = np.ones(len(x), bool)
         for _ in range(steps or 4 * strengths.columns):
             direction = p.astype(solution.dtype)
-            p = direction.astype(np.float64)  # the step taken is along the rounded direction: use it everywhere
+            p[:] = direction  # the step taken is along the rounded direction: use it everywhere
             (q,) = self._products(_apply_items, users, self._share(direction), strengths)
             q += d * p
             curvature, slope = (p * q).sum(1), (p * r).sum(1)
@@ -241,7 +243,9 @@ class Cluster:
             r -= step[:, None] * q
             fresh = (weight * r * r).sum(1)
             turn = np.divide(fresh, rho, out=np.zeros_like(rho), where=active)
-            p = np.where(active[:, None], weight * r + turn[:, None] * p, 0.0)
+            p *= turn[:, None]
+            p += weight * r
+            p[~active] = 0
             rho = fresh
         solution[:] = np.where(counts > 0, x, 0.0)
         return value + own, value - float((d * x * x).sum())
@@ -256,7 +260,7 @@ class Cluster:
         while len(futures) > 1:
             pairs = [futures[at : at + 2] for at in range(0, len(futures), 2)]
             futures = [self.client.submit(_add, *pair, pure=False) if len(pair) > 1 else pair[0] for pair in pairs]
-        return tuple(np.array(part) for part in futures[0].result())
+        return _writable(futures[0].result())
 
     def _share(self, data: Any) -> Any:
         """Data for the workers. As a task, not scattered: it is made again when its worker is lost."""
