@@ -110,11 +110,15 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Effort:
-    """Sweeps at most, steps of conjugate gradients per half-sweep (0 solves exactly), and when to stop early."""
+    """Sweeps at most, steps of conjugate gradients per half-sweep (0 solves exactly), and when to stop early.
+
+    `keep` is given the item factors after every sweep.
+    """
 
     sweeps: int
     steps: int
     tolerance: float = 0.0
+    keep: Callable[[Array], None] | None = None
 
 
 def alternate(
@@ -141,6 +145,8 @@ def alternate(
         rmse = data.scale * float(np.sqrt(max(float(error), 0.0) / data.count))
         line = Sweep(number, data.scale**2 * float(total) / data.count, rmse, time.perf_counter() - begin)
         history.append(line)
+        if effort.keep is not None:
+            effort.keep(engine.release(right))
         if watch is not None:
             watch(line)
         if not np.isfinite(line.objective):

@@ -7,6 +7,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from droptics.arguments import check_parameters
 from droptics.arrays import Array
 from droptics.data import Entries
 from droptics.models import Factorization
-from droptics.recommenders import saving
+from droptics.recommenders import checkpoints, saving
 from droptics.recommenders.alternation import Effort, Strengths, Sweep, Sweeper, alternate
 from droptics.recommenders.answers import UnboundedPredictions
 from droptics.recommenders.folding import fold_in
@@ -95,7 +96,13 @@ class Completion(RatingModel):
     ) -> tuple[tuple[Array, Array], list[Sweep]]:
         if isinstance(engine, Cluster) and isinstance(data, Observations):
             data = engine.send(data)
-        return alternate(engine, data, start, strengths, Effort(self.sweeps, self.cg_steps or 0, self.tolerance), watch)
+        keep = None
+        if self.checkpoint is not None:
+            what = self.checkpoint, data.items.ids, (self.width, data.scale)
+            checkpoints.resume(*what, start[1])
+            keep = partial(checkpoints.keep, *what)
+        effort = Effort(self.sweeps, self.cg_steps or 0, self.tolerance, keep)
+        return alternate(engine, data, start, strengths, effort, watch)
 
     def _check(self) -> None:
         check_parameters(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -92,6 +93,8 @@ class DropoutCompletion(Completion):
         device: Run the batched torch path on this device ("cuda"); the compiled kernels on `threads` threads else.
         engine: Address of a Dask cluster (or a client) that runs the same kernels; its workers read the files.
         memory: Bytes the ratings may take before they are kept on disk, and the budget of a batch on a device.
+        checkpoint: A file for the item factors after every sweep; a fit begins from it where it exists, so that one
+            that was stopped goes on.
         warm_start: Start `fit` from the previous factors where ids are known.
         progress: A bar (True), a bar where there is a terminal (None), nothing, or a function of each `Sweep`.
         step_size, batch: Step size on the mean loss and batch size of the sgd solver.
@@ -128,6 +131,7 @@ class DropoutCompletion(Completion):
         threads: Count | None = None,
         engine: Any = None,
         memory: Bytes = 1 << 32,
+        checkpoint: str | PathLike[str] | None = None,
         warm_start: bool = False,
         progress: bool | Callable[[Sweep], None] | None = False,
         step_size: Size = 10.0,
@@ -138,7 +142,13 @@ class DropoutCompletion(Completion):
         self.bias_ridge, self.sweeps, self.cg_steps, self.tolerance = bias_ridge, sweeps, cg_steps, tolerance
         self.clip, self.init_scale, self.seed, self.dtype = clip, init_scale, seed, dtype
         self.center = center
-        self.device, self.threads, self.engine, self.memory = device, threads, engine, memory
+        self.device, self.threads, self.engine, self.memory, self.checkpoint = (
+            device,
+            threads,
+            engine,
+            memory,
+            checkpoint,
+        )
         self.warm_start, self.progress, self.step_size, self.batch = warm_start, progress, step_size, batch
 
     def _share(self) -> float:
@@ -172,8 +182,8 @@ class DropoutCompletion(Completion):
     ) -> tuple[tuple[Array, Array], list[Sweep]]:
         if self.solver == "als":
             return super()._minimize(engine, data, start, strengths, watch)
-        if isinstance(data, Partitions):
-            raise ValueError('solver="sgd" takes no engine: a cluster runs the compiled kernels; use solver="als"')
+        if isinstance(data, Partitions) or self.checkpoint is not None:
+            raise ValueError('solver="sgd" takes no engine and no checkpoint; use solver="als"')
         how = Sgd(self.drop_, self.sweeps, self.step_size, self.batch, self.seed, self.device)
         return descend(data, start, strengths, how, watch)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
 from droptics.arguments import Amount, Bytes, Count, Device, Finite, NonNegative, NumberType, Seed, Size, Strength
@@ -39,6 +40,7 @@ class RidgeCompletion(Completion):
         threads: Count | None = None,
         engine: Any = None,
         memory: Bytes = 1 << 32,
+        checkpoint: str | PathLike[str] | None = None,
         warm_start: bool = False,
         progress: bool | Callable[[Sweep], None] | None = False,
     ) -> None:
@@ -46,7 +48,13 @@ class RidgeCompletion(Completion):
         self.bias_ridge, self.sweeps, self.cg_steps, self.tolerance = bias_ridge, sweeps, cg_steps, tolerance
         self.clip, self.init_scale, self.seed, self.dtype = clip, init_scale, seed, dtype
         self.center = center
-        self.device, self.threads, self.engine, self.memory = device, threads, engine, memory
+        self.device, self.threads, self.engine, self.memory, self.checkpoint = (
+            device,
+            threads,
+            engine,
+            memory,
+            checkpoint,
+        )
         self.warm_start, self.progress = warm_start, progress
 
     def _strengths(self, data: Observations | Partitions) -> Strengths:

@@ -19,7 +19,7 @@ from droptics.recommenders.ratings import Compressed
 
 FORMAT = "droptics-completion-1"
 # Options that say where a model is fitted, not what it is.
-PLACES = ("engine", "device", "progress", "threads")
+PLACES = ("engine", "device", "progress", "threads", "checkpoint")
 
 
 def write(path: str | os.PathLike[str], arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
