@@ -152,7 +152,7 @@ METHODS: dict[str, Callable[[int], Found]] = {
     "ImplicitDropoutCompletion()": implicit,
     "StackedRanker()": stacked,
     "implicit ALS, tuned": lambda seed: tuned(
-        seed, crossed(alpha=(2.0, 5.0, 10.0), regularization=(10.0, 40.0, 160.0)), implicit_als
+        seed, crossed(alpha=(5.0, 10.0, 20.0), regularization=(1.0, 10.0, 40.0)), implicit_als
     ),
     "irspack iALS++, tuned": lambda seed: tuned(
         seed, crossed(alpha0=(0.03, 0.1, 0.3), reg=(0.001, 0.003, 0.01)), irspack_ials

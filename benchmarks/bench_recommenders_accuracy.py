@@ -225,6 +225,12 @@ def summary(values: list[float]) -> dict[str, float]:
     return {"rmse": statistics.mean(values), "standard_error": statistics.stdev(values) / len(values) ** 0.5}
 
 
+def keep(found: dict[str, dict[str, object]]) -> None:
+    grids = {**GRIDS, **{f"L2-ALS, {known}": crossed(ridge=ridges) for known, ridges in RIDGES.items()}}
+    facts = {"widths": WIDTHS, "seeds": SEEDS, "grids": grids}
+    write(NAME, {**facts, "summary": table(found), "cells": dict(sorted(found.items()))})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
@@ -242,17 +248,8 @@ def main() -> None:
         for done in as_completed(running):
             found[running[done]] = done.result()
             print(running[done], json.dumps(found[running[done]]), flush=True)
-            grids = {**GRIDS, **{f"L2-ALS, {known}": crossed(ridge=ridges) for known, ridges in RIDGES.items()}}
-            write(
-                NAME,
-                {
-                    "widths": WIDTHS,
-                    "seeds": SEEDS,
-                    "grids": grids,
-                    "summary": table(found),
-                    "cells": dict(sorted(found.items())),
-                },
-            )
+            keep(found)
+    keep(found)
     for row in table(found):
         print(f"{row['set']:10s}{row['method']:32s}{row['rmse']:9.4f} ± {row['standard_error']:.4f}")
 

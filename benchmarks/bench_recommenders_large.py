@@ -1,11 +1,12 @@
 """Recommenders beyond one machine's memory: planted ratings on a Dask cluster, and an autoencoder of 20,000 items.
 
-    python benchmarks/bench_recommenders_large.py [--parts cluster equal items] [--ratings 100000000] [--workers 4]
+    python benchmarks/bench_recommenders_large.py [--parts cluster client equal items] [--ratings 100000000]
 
 `cluster`: planted ratings (500 a user, 20,011 items) in Parquet files by user, read by local workers of one thread
 each; `DropoutCompletion(64)`, float32. Microseconds are wall time of a sweep times workers over ratings, the first
 sweep apart. The client, a process of its own, takes memory as counted by its anonymous pages, at their most: `empty`
 is what they are before the fit, with Python and all libraries loaded.
+`client`: the same users and items with 20 ratings each, for the client's memory, which depends on no other number.
 `equal`: two workers and two fifths of the ratings in float64, a worker killed after the second sweep, against one
 machine. Parts that tell memory are best run in a process each.
 `items`: `DropoutAutoencoder` at a given rate; the rate of its factorization (items^3 operations) over that of a matrix
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import signal
 import tempfile
 import threading
@@ -36,7 +38,7 @@ NAME = "recommenders_large"
 ITEMS, EACH, WIDTH, SWEEPS = 20_011, 500, 64, 4  # a prime number of items: a user's are start + step k
 
 
-def planted(folder: Path, part: int, users: int) -> None:
+def planted(folder: Path, part: int, users: int, each: int = EACH) -> None:
     """One file: users with two planted factors and noise 0.7."""
     import pyarrow as pa  # noqa: PLC0415 - only where files are made
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -49,19 +51,19 @@ def planted(folder: Path, part: int, users: int) -> None:
     ) as out:
         for at in range(0, users, 1000):
             count = min(1000, users - at)
-            ids = np.repeat(part * users + at + np.arange(count), EACH)
-            steps = rng.integers(1, ITEMS, (count, 1)) * np.arange(EACH) + rng.integers(0, ITEMS, (count, 1))
+            ids = np.repeat(part * users + at + np.arange(count), each)
+            steps = rng.integers(1, ITEMS, (count, 1)) * np.arange(each) + rng.integers(0, ITEMS, (count, 1))
             items = (steps % ITEMS).ravel()
-            mine = np.repeat(rng.standard_normal((count, 2)).astype(np.float32), EACH, 0)
+            mine = np.repeat(rng.standard_normal((count, 2)).astype(np.float32), each, 0)
             noise = rng.standard_normal(len(ids), np.float32)
             values = np.round(2 * np.clip(3.5 + 0.6 * (mine * likes[items]).sum(1) + 0.7 * noise, 0.5, 5)) / 2
             out.write_table(pa.table({"user": ids, "item": items, "rating": values.astype(np.float64)}))
 
 
-def make(folder: Path, ratings: int, parts: int, jobs: int) -> None:
+def make(folder: Path, ratings: int, each: int, jobs: int, parts: int = 8) -> None:
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        users = ratings // EACH // parts
-        list(pool.map(planted, [folder] * parts, range(parts), [users] * parts))
+        users = ratings // each // parts
+        list(pool.map(planted, [folder] * parts, range(parts), [users] * parts, [each] * parts))
 
 
 def memory(field: str) -> int:
@@ -134,6 +136,14 @@ def cluster(folder: Path, ratings: int, workers: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def client(folder: Path, ratings: int, workers: int) -> dict[str, Any]:
+    model, watch = on_cluster(folder, workers, False)
+    return {
+        "part": "client", "ratings": ratings, "users": len(model.user_ids_), "items": len(model.item_ids_),
+        "width": WIDTH, "client_bytes": watch.peak, "empty": watch.before,
+    }  # fmt: skip
+
+
 def equal(folder: Path, ratings: int, workers: int) -> dict[str, Any]:
     there, watch = on_cluster(folder, 2, True, dtype="float64")
     print("one machine", flush=True)
@@ -147,6 +157,9 @@ def equal(folder: Path, ratings: int, workers: int) -> dict[str, Any]:
         "largest_difference": float(np.abs(mine - theirs).max()),
         "factors": float(np.abs(there.item_factors_ - here.item_factors_).max() / np.abs(here.item_factors_).max()),
     }  # fmt: skip
+
+
+CLUSTERS = {"cluster": (cluster, 1.0, EACH), "client": (client, 0.04, 20), "equal": (equal, 0.4, EACH)}
 
 
 def items(count: int = 20_000, users: int = 100_000) -> dict[str, Any]:
@@ -182,9 +195,26 @@ def items(count: int = 20_000, users: int = 100_000) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def row(cell: dict[str, Any]) -> dict[str, str]:
+    """One line of the table on the benchmark page."""
+    if cell["part"] == "items":
+        what = f"DropoutAutoencoder, {cell['items']:,} items, {cell['threads']} threads"
+        found = (
+            f"{cell['share_of_product']:.0%} of the rate of a product, {cell['squares_of_memory']:.2f} items^2 numbers"
+        )
+    else:
+        what = f"DropoutCompletion({cell['width']}), {cell['ratings']:,} ratings, Dask ({cell['part']})"
+        found = f"client {cell['client_bytes'] / 1e6:.0f} MB"
+        if "microseconds" in cell:
+            found += f", {cell['microseconds']:.2f} us a rating, sweep and core, {cell['workers']} workers"
+        if "largest_difference" in cell:
+            found += f", one worker of two killed: predictions as on one machine to {cell['largest_difference']:.0e}"
+    return {"what": what, "found": found, "machine": cell["machine"]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", default=["cluster", "equal", "items"])
+    parser.add_argument("--parts", nargs="+", default=["cluster", "client", "equal", "items"])
     parser.add_argument("--ratings", type=int, default=100_000_000)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--items", type=int, default=20_000)
@@ -195,14 +225,17 @@ def main() -> None:
         if part == "items":
             found = items(options.items)
         else:
-            ratings = options.ratings if part == "cluster" else 2 * options.ratings // 5
+            measure, share, each = CLUSTERS[part]
+            ratings = int(share * options.ratings)
             with tempfile.TemporaryDirectory() as folder:
-                make(Path(folder), ratings, 8, options.workers)
+                make(Path(folder), ratings, each, options.workers)
                 print("made", flush=True)
-                found = (cluster if part == "cluster" else equal)(Path(folder), ratings, options.workers)
-        cells[part] = found
+                found = measure(Path(folder), ratings, options.workers)
+        cells[part] = {"machine": platform.machine(), **found}
         print(json.dumps(found), flush=True)
-        write(NAME, {"protocol": __doc__, "cells": list(cells.values())})
+        write(
+            NAME, {"protocol": __doc__, "rows": [row(cell) for cell in cells.values()], "cells": list(cells.values())}
+        )
 
 
 if __name__ == "__main__":

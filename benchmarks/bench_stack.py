@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import time
 from collections.abc import Callable
 from typing import Any
@@ -53,7 +54,15 @@ def run(method: str) -> dict[str, Any]:
     }
     if hasattr(model, "weights_"):
         facts["weights_"] = model.weights_.tolist()
-    return {"method": method, "rmse": errors.rmse, "mae": errors.mae, "seconds": seconds, "facts": facts}
+    where = platform.machine()
+    return {
+        "method": method,
+        "machine": where,
+        "rmse": errors.rmse,
+        "mae": errors.mae,
+        "seconds": seconds,
+        "facts": facts,
+    }
 
 
 def row(cell: dict[str, Any]) -> dict[str, str]:
@@ -62,7 +71,7 @@ def row(cell: dict[str, Any]) -> dict[str, str]:
         "method": cell["method"],
         "test RMSE": f"{cell['rmse']:.4f}",
         "test MAE": f"{cell['mae']:.4f}",
-        "CPU seconds": f"{cell['seconds']:.0f}",
+        "CPU seconds": f"{cell['seconds']:.0f} ({cell['machine']})",
     }
 
 
