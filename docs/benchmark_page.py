@@ -32,6 +32,7 @@ TITLES = {
     "ranking": "Ranking for users a model never saw",
     "recommenders": "Matrix completion: time",
     "recommenders_accuracy": "Matrix completion: accuracy",
+    "recommenders_large": "Recommenders beyond one machine's memory",
     "recommenders_gpu": "Matrix completion on a GPU",
     "relu": "ReLU networks",
     "ridge_deep": "Ridge, leave-one-out and deep linear networks",

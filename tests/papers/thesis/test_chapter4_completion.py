@@ -144,7 +144,7 @@ def test_the_page_shows_the_recorded_accuracies():
     root = Path(__file__).parents[3]
     recorded = json.loads((root / "benchmarks/results/recommenders_accuracy.json").read_text())
     page = (root / "docs/rooms/recommenders.md").read_text()
-    assert len(recorded["summary"]) == 3 * (6 + 1)
+    assert len(recorded["summary"]) == 3 * (8 + 3)
     for row in recorded["summary"]:
         error = f"{abs(row['rmse']):.4f} ± {row['standard_error']:.4f}"
         assert error in page, row
@@ -153,3 +153,18 @@ def test_the_page_shows_the_recorded_accuracies():
     for row in recorded["summary"]:  # not worse than the best alternative by more than a standard error
         if "minus" in row["method"]:
             assert row["rmse"] <= row["standard_error"]
+
+
+def test_the_page_shows_the_recorded_rankings_and_stacks():
+    root = Path(__file__).parents[3]
+    page = (root / "docs/rooms/recommenders.md").read_text().replace("\u2212", "-")
+    found = {name: json.loads((root / f"benchmarks/results/{name}.json").read_text()) for name in ("ranking", "stack")}
+    rows = [row for row in found["ranking"]["rows"] if row["seed"] == "0"]
+    assert len(rows) > 6
+    for row in rows:
+        shown = [row[name].split(" ")[0] for name in ("ndcg@20", "ndcg@100", "recall@50")]
+        assert " | ".join([*shown, row["nDCG@100 above EASE"], row["CPU seconds"]]) in page, row
+    for row in found["ranking"]["pooled"]:
+        assert row["ndcg@100"] in page, row
+    for row in found["stack"]["rows"]:
+        assert f"| `{row['method']}` | {row['test RMSE']} | {row['CPU seconds']} |" in page, row
