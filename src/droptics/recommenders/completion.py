@@ -7,6 +7,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -57,22 +58,16 @@ class Completion(RatingModel):
         source = ratings if y is None else (*pair_columns(ratings), y)
         mean = None if getattr(self, "center", True) else 0.0
         dtype = np.dtype(self.dtype).type
-        engine = sweeper_for(self.engine, self.device, self.threads, self.memory)
-        try:
+        with closing(sweeper_for(self.engine, self.device, self.threads, self.memory)) as engine:
             if isinstance(engine, Cluster) and isinstance(source, (str, os.PathLike)):
                 return self._fit(engine.read(source, dtype, mean), engine)
             return self._fit(observations(source, dtype, self.memory, mean), engine)
-        finally:
-            engine.close()
 
     def fit_observations(self, data: Observations) -> Completion:
         """Fit to ratings that were read before, so that several fits share one reading."""
         self._check()
-        engine = sweeper_for(self.engine, self.device, self.threads, self.memory)
-        try:
+        with closing(sweeper_for(self.engine, self.device, self.threads, self.memory)) as engine:
             return self._fit(data, engine)
-        finally:
-            engine.close()
 
     def _fit(self, data: Observations | Partitions, engine: Sweeper) -> Completion:
         strengths = self._strengths(data)

@@ -137,19 +137,7 @@ class DropoutCompletion(Completion):
         step_size: Size = 10.0,
         batch: Count = 2000,
     ) -> None:
-        self.width, self.drop, self.penalty, self.solver, self.biases = width, drop, penalty, solver, biases
-        self.smoothing = smoothing
-        self.bias_ridge, self.sweeps, self.cg_steps, self.tolerance = bias_ridge, sweeps, cg_steps, tolerance
-        self.clip, self.init_scale, self.seed, self.dtype = clip, init_scale, seed, dtype
-        self.center = center
-        self.device, self.threads, self.engine, self.memory, self.checkpoint = (
-            device,
-            threads,
-            engine,
-            memory,
-            checkpoint,
-        )
-        self.warm_start, self.progress, self.step_size, self.batch = warm_start, progress, step_size, batch
+        self._remember(locals())
 
     def _share(self) -> float:
         """The share tau of the expected penalty."""

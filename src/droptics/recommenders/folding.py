@@ -37,9 +37,8 @@ def fold_in(model: Any, ratings: tuple[Array, Array, NDArray[np.float64]]) -> No
             np.concatenate([old_items[keep], items[mine]]),
             np.concatenate([old_values[keep], centered[mine]]),
         )
-    counts = [
-        _padded(count, size) for count, size in zip(model._counts, (len(model._users), len(model._items)), strict=True)
-    ]
+    sizes = len(model._users), len(model._items)
+    counts = [np.pad(count, (0, size - len(count))) for count, size in zip(model._counts, sizes, strict=True)]
     left, right = model._sides(len(model._users), len(model._items))
     table = _table([model._fresh[int(user)] for user in touched], known_items, right.dtype)
     left[touched] = _solved(model, table, right[:known_items], left[touched], counts[1][:known_items], len(left))
@@ -62,12 +61,6 @@ def _averaged(users: Array, items: Array, values: Array) -> tuple[Array, Array, 
             stacklevel=5,
         )
     return pairs[0], pairs[1], np.bincount(place.reshape(-1), values) / times
-
-
-def _padded(counts: Array, size: int) -> NDArray[np.int64]:
-    grown = np.zeros(size, np.int64)
-    grown[: len(counts)] = counts
-    return grown
 
 
 def _table(rows: list[tuple[Array, Array]], limit: int, dtype: np.dtype[Any]) -> Compressed:

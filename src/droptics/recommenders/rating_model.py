@@ -26,6 +26,12 @@ class RatingModel(BaseEstimator, abc.ABC):  # type: ignore[misc]
     _items: Lookup
     range_: tuple[float, float]
 
+    def _remember(self, options: dict[str, Any]) -> None:
+        """Keep the options of a constructor under their names, as scikit-learn wants it: `locals()` there."""
+        for name, value in options.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
+
     @abc.abstractmethod
     def _predicted(self, users: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.float64]:
         """Ratings of pairs of numbers, -1 where unknown; not clipped."""

@@ -44,18 +44,7 @@ class RidgeCompletion(Completion):
         warm_start: bool = False,
         progress: bool | Callable[[Sweep], None] | None = False,
     ) -> None:
-        self.width, self.strength, self.weighted, self.biases = width, strength, weighted, biases
-        self.bias_ridge, self.sweeps, self.cg_steps, self.tolerance = bias_ridge, sweeps, cg_steps, tolerance
-        self.clip, self.init_scale, self.seed, self.dtype = clip, init_scale, seed, dtype
-        self.center = center
-        self.device, self.threads, self.engine, self.memory, self.checkpoint = (
-            device,
-            threads,
-            engine,
-            memory,
-            checkpoint,
-        )
-        self.warm_start, self.progress = warm_start, progress
+        self._remember(locals())
 
     def _strengths(self, data: Observations | Partitions) -> Strengths:
         bias = self.bias_ridge if self.biases else None
