@@ -65,6 +65,19 @@ def test_squares_shrink_as_the_queries_go():
     assert sides[-1] == 1
 
 
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+def test_a_changed_square_spends_what_its_windows_held(norm):
+    net, data = classifier()
+    region = Threat(norm, RADII[norm]).around(data.inputs)
+    search = SquareSearch(differentiable(net), region, data.targets, Square(), torch.Generator().manual_seed(0))
+    start = search._first_move(len(data)).view_as(data.inputs)
+    for share in (1.0, 0.7):  # what was not spent before is spent, too
+        move = search._changed(region, data.inputs + share * start, 1).flatten(1)
+        assert torch.linalg.vector_norm(move, ord=int(norm[1]), dim=1).tolist() == pytest.approx(
+            [RADII[norm]] * len(data)
+        )
+
+
 def test_impatience_ends_a_run_that_fools_nobody_and_no_other():
     net, data = classifier()
     right = attack(net, data, Threat("linf", 0.0), Pgd(steps=1)).clean_correct
