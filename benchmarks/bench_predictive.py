@@ -151,7 +151,7 @@ def transformers() -> list[Row]:
     for rate in (0.1, 0.3):
         for name, network in (("random weights", seeded(Encoder(rate))), ("trained", trained_encoder(rate))):
             label = f"transformer encoder, {name}, all sites {rate}, T = 64"
-            rows.append(gain_row(label, network, normal(8, 6, 32), 64, 8000, 24))
+            rows.append(gain_row(label, network, normal(8, 6, 32), 64, 3000, 8))
     return rows
 
 
@@ -168,7 +168,7 @@ def two_hidden() -> list[Row]:
 
 
 def coverage() -> list[Row]:
-    """Nominal 90 % intervals against exact moments (one hidden layer) or those of 60,000 controlled masks (two)."""
+    """Nominal 90 % intervals against exact moments (one hidden layer) or those of 30,000 controlled masks (two)."""
     rows = []
     weights = [normal(50, 10).double() / 2, normal(1, 50).double() / 5]
     for rate in (0.05, 0.2, 0.5):
@@ -180,14 +180,14 @@ def coverage() -> list[Row]:
         exact = predictive(one, inputs, law)
         both = (
             ("one hidden layer", partial(predictive, one, inputs, law), (exact.mean.value, exact.variance.value)),
-            ("two hidden layers", partial(predictive, net, others, None), reference(net, others, 60_000)),
+            ("two hidden layers", partial(predictive, net, others, None), reference(net, others, 30_000)),
         )
         for name, call, wanted in both:
             rows += [_covered(f"{name}, rate {rate}", count, call, wanted) for count in (64, 128)]
     return rows
 
 
-def _covered(name: str, count: int, call: Callable, wanted: tuple[Tensor, Tensor], repeats: int = 200) -> Row:
+def _covered(name: str, count: int, call: Callable, wanted: tuple[Tensor, Tensor], repeats: int = 100) -> Row:
     hits, shown = torch.zeros(2), torch.zeros(2)
     clock = time.process_time()
     with torch.no_grad():
