@@ -3,6 +3,8 @@
 benchmarks/bench_rates.py asks the same of five real tasks; limits are those of its protocol.
 """
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -38,12 +40,12 @@ def scanned(seed, train, held):
 
 
 def retrained(seed, train, rates):
-    """Losses (retrainings, test examples) of every rate, from fresh weights, batches and masks."""
-    cpu = torch.device("cpu")
+    """Losses (retrainings, test examples) of every rate at the last step, from fresh weights, batches and masks."""
+    cpu, fit = torch.device("cpu"), replace(FIT, tail=1)
     own, test = Examples.of(train, "train", cpu), Examples.of(examples(TEST, 9000 + seed), "test", cpu)
     losses = []
     for turn in range(RETRAININGS):
-        given = Problem(network(500 + turn), own, own.some(8, 0), test, CrossEntropy(), FIT, dict.fromkeys(SITES, 0.5))
+        given = Problem(network(500 + turn), own, own.some(8, 0), test, CrossEntropy(), fit, dict.fromkeys(SITES, 0.5))
         rows = train_copies(given, [dict.fromkeys(SITES, rate) for rate in rates], 700 + turn, "population")
         losses.append([row["losses"] for row in rows])
     return torch.tensor(losses, dtype=torch.float64).transpose(0, 1)
