@@ -65,7 +65,7 @@ def gpu_sweep(results: Path) -> Mapping[str, Any] | None:
     found = []
     for name, label in (("recommenders_gpu", "sweep, ml-10m size, GPU"), ("recommenders", "ml-10m size, 3 CG steps")):
         file = results / f"{name}.json"
-        rows = json.loads(file.read_text())["rows"] if file.exists() else []
+        rows = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
         found += [row for row in rows if label in row.get("workload", "")][:1]
     if len(found) < 2:
         return None

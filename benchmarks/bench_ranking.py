@@ -232,7 +232,7 @@ def summary(values: np.ndarray) -> list[float]:
 def known() -> dict[tuple[str, int], dict[str, Any]]:
     """Finished cells."""
     path = next((folder / f"{NAME}.json" for folder in (RESULTS, RECORDED) if (folder / f"{NAME}.json").exists()), None)
-    cells = [] if path is None else json.loads(path.read_text())["cells"]
+    cells = [] if path is None else json.loads(path.read_text(encoding="utf-8"))["cells"]
     return {(cell["method"], cell["seed"]): cell for cell in cells}
 
 

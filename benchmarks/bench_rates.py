@@ -197,7 +197,7 @@ def retrained(task: Task, seed: int, device: torch.device, given: dict[str, dict
 
 
 def read(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((CELLS / f"{name}.json").read_text())
+    found: dict[str, Any] = json.loads((CELLS / f"{name}.json").read_text(encoding="utf-8"))
     return found
 
 
@@ -297,8 +297,8 @@ def table() -> dict[str, Any]:
     for name in TASKS:
         files = sorted(CELLS.glob(f"{name}-*-retrained.json"))
         if files:
-            tasks[name] = summary(name, [json.loads(file.read_text()) for file in files], files)
-    cells = [json.loads(file.read_text()) for file in sorted(CELLS.glob("*-*-*.json"))]
+            tasks[name] = summary(name, [json.loads(file.read_text(encoding="utf-8")) for file in files], files)
+    cells = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(CELLS.glob("*-*-*.json"))]
     where = {key: cells[0][key] for key in ("machine", "cores", "versions")} if cells else {}
     return {
         **where,  # of the parts: the table may be made elsewhere
@@ -386,7 +386,9 @@ def controls() -> dict[str, dict[str, int]]:
     """How many of the scans where nothing is to be gained said so."""
     found: dict[str, dict[str, int]] = {}
     for kind in (*CONTROLS, "scan"):
-        said = [json.loads(file.read_text())["verdict"] for file in sorted(CELLS.glob(f"*-*-{kind}.json"))]
+        said = [
+            json.loads(file.read_text(encoding="utf-8"))["verdict"] for file in sorted(CELLS.glob(f"*-*-{kind}.json"))
+        ]
         found["plenty" if kind == "scan" else kind] = {"scans": len(said), "flat": said.count("flat")}
     return found
 

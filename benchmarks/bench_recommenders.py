@@ -327,7 +327,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
     chosen = parser.parse_args().parts
     kept = RESULTS / "recommenders.json"
-    old = json.loads(kept.read_text())["rows"] if kept.exists() else []
+    old = json.loads(kept.read_text(encoding="utf-8"))["rows"] if kept.exists() else []
     rows = [Row(**row) for row in old]
     for part in chosen:
         with warnings.catch_warnings():

@@ -240,7 +240,7 @@ def main() -> None:
     # errors do not depend on the machine: cells that are recorded are not computed again
     found: dict[str, dict[str, object]] = {}
     for file in (RECORDED / f"{NAME}.json", RESULTS / f"{NAME}.json"):
-        found |= json.loads(file.read_text())["cells"] if file.exists() else {}
+        found |= json.loads(file.read_text(encoding="utf-8"))["cells"] if file.exists() else {}
     wanted = [(name, method, seed) for name in options.sets for seed in SEEDS for method in options.methods]
     missing = [key for key in wanted if " / ".join(map(str, key)) not in found]
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:

@@ -68,7 +68,7 @@ def make(folder: Path, ratings: int, each: int, jobs: int, parts: int = 8) -> No
 
 def memory(field: str) -> int:
     """Bytes of this process, by a name of /proc/self/status."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith(field + ":"):
             return 1024 * int(line.split()[1])
     return 0
@@ -220,7 +220,9 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=20_000)
     options = parser.parse_args()
     file = RESULTS / f"{NAME}.json"
-    cells = {cell["part"]: cell for cell in json.loads(file.read_text())["cells"]} if file.exists() else {}
+    cells = (
+        {cell["part"]: cell for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]} if file.exists() else {}
+    )
     for part in options.parts:
         if part == "items":
             found = items(options.items)

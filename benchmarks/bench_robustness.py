@@ -283,7 +283,7 @@ QUESTIONS = {
 
 def recorded(file: str) -> list[str]:
     path = RESULTS / f"{file}.json"
-    return [row["workload"] for row in json.loads(path.read_text())["rows"]] if path.exists() else []
+    return [row["workload"] for row in json.loads(path.read_text(encoding="utf-8"))["rows"]] if path.exists() else []
 
 
 def main() -> None:

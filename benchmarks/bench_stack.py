@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     path = next((folder / f"{NAME}.json" for folder in (RESULTS, RECORDED) if (folder / f"{NAME}.json").exists()), None)
-    cells = [] if path is None else json.loads(path.read_text())["cells"]
+    cells = [] if path is None else json.loads(path.read_text(encoding="utf-8"))["cells"]
     for method in parser.parse_args().methods:
         if not any(cell["method"] == method for cell in cells):
             cells.append(run(method))

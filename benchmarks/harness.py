@@ -172,7 +172,7 @@ def merge(name: str, rows: list[Row], device: object = "cpu") -> Path:
     """Like `report`, for a part of the table: rows of the same workload are replaced, the others stay."""
     show(rows)
     file = RESULTS / f"{name}.json"
-    recorded = json.loads(file.read_text())["rows"] if file.exists() else []
+    recorded = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
     fresh = {row.workload for row in rows}
     kept = [row for row in recorded if row["workload"] not in fresh]
     return write(name, {**_where(device), "rows": kept + [asdict(row) for row in rows]})
@@ -197,7 +197,7 @@ def write(name: str, content: dict[str, object]) -> Path:
     RESULTS.mkdir(parents=True, exist_ok=True)
     target = RESULTS / f"{name}.json"
     content = {"machine": platform.machine(), "cores": os.cpu_count(), "versions": _versions(), **content}
-    with tempfile.NamedTemporaryFile("w", dir=RESULTS, suffix=".tmp", delete=False) as handle:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=RESULTS, suffix=".tmp", delete=False) as handle:
         json.dump(content, handle, indent=1)
         handle.write("\n")
     os.replace(handle.name, target)

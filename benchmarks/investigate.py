@@ -149,7 +149,7 @@ PARTS: dict[str, Callable[[], list[Row]]] = {
 def main() -> None:
     torch.set_num_threads(1)
     path = ROOT / "results" / "investigations.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for name in sys.argv[1:] or PARTS:
         part = PARTS[name]
         known[name] = {"question": " ".join((part.__doc__ or "").partition(": ")[2].split()), "rows": part()}

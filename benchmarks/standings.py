@@ -72,11 +72,11 @@ def standings(results: Path = RESULTS) -> Iterator[Standing]:
 
 def rates(file: Path) -> Mapping[str, float]:
     """What the machine can do at most, as measured; empty where it was not."""
-    return json.loads(file.read_text())["ceilings"] if file.exists() else {}
+    return json.loads(file.read_text(encoding="utf-8"))["ceilings"] if file.exists() else {}
 
 
 def _found(file: Path, pattern: str) -> Mapping[str, Any] | None:
-    rows = json.loads(file.read_text()).get("rows", []) if file.exists() else []
+    rows = json.loads(file.read_text(encoding="utf-8")).get("rows", []) if file.exists() else []
     return next((row for row in rows if re.search(pattern, row.get("workload", "")) and row.get("ours")), None)
 
 
@@ -167,10 +167,10 @@ def readme_table(results: Path = RESULTS) -> str:
 
 def write_readme(file: Path = RESULTS.parents[1] / "README.md") -> None:
     """Put the table of what is recorded in the place of the old one."""
-    old = file.read_text()
+    old = file.read_text(encoding="utf-8")
     head, _, rest = old.partition("| task | instead of |")
     _, _, tail = rest.partition("\n\n")
-    file.write_text(head + readme_table() + "\n\n" + tail.lstrip("\n"))
+    file.write_text(head + readme_table() + "\n\n" + tail.lstrip("\n"), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -233,7 +233,7 @@ def line(record: dict[str, object]) -> str:
 def table() -> str:
     """Everything recorded; gains are in joint standard errors, positive is better than published."""
     head = "| set | splits | epochs | RMSE | published | gain | log-likelihood | published | gain | speed |"
-    rows = [line(json.loads(path.read_text())) for path in sorted(RESULTS.glob("*.json"))]
+    rows = [line(json.loads(path.read_text(encoding="utf-8"))) for path in sorted(RESULTS.glob("*.json"))]
     return "\n".join([head, "| --- " * 10 + "|", *rows])
 
 
@@ -249,7 +249,7 @@ def main() -> None:
     folder = Path(os.environ.get("DROPTICS_DATA", "data")) / "uci"
     for name in options.sets:
         path = options.into / f"{name}.json"
-        if path.exists() and json.loads(path.read_text())["epochs"] >= options.epochs:
+        if path.exists() and json.loads(path.read_text(encoding="utf-8"))["epochs"] >= options.epochs:
             continue
         if not (folder / f"{name}.npz").exists():
             print(f"{name}: not measured, {folder / name}.npz is absent")

@@ -360,7 +360,7 @@ def main() -> int:
             "cores": os.cpu_count(),
             "versions": {"python": platform.python_version()},
         }
-        options.out.write_text(json.dumps({**where, "about": about, "rows": rows}, indent=1) + "\n")
+        options.out.write_text(json.dumps({**where, "about": about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
     lost = [row["question"] for row in rows if row["ratio"] > LOST]
     print(f"more than {LOST - 1:.0%} slower: {'; '.join(lost) if lost else 'none'}")
     return 1 if lost else 0

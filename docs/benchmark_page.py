@@ -77,7 +77,7 @@ def benchmarks_page(results: Path) -> str:
     lines = [INTRODUCTION, *table(rows), "", *ceilings(results), SHORT, *shortfalls(found)]
     lines += [COUNTED, *counted(found), "", "## Everything measured"]
     for file in sorted(results.glob("*.json")):
-        content = json.loads(file.read_text())
+        content = json.loads(file.read_text(encoding="utf-8"))
         if "ceilings" not in content:
             title = TITLES.get(file.stem, file.stem.replace("_", " ").capitalize())
             lines += ["", f"### {title}", "", *section(content)]

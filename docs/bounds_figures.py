@@ -107,7 +107,9 @@ def lazy() -> None:
 
 
 def subnetworks() -> None:
-    rows = json.loads((HERE.parent / "benchmarks" / "results" / "subnetworks_gpu.json").read_text())["rows"]
+    rows = json.loads((HERE.parent / "benchmarks" / "results" / "subnetworks_gpu.json").read_text(encoding="utf-8"))[
+        "rows"
+    ]
     by_width: dict[int, list[dict[str, float]]] = defaultdict(list)
     for row in rows:
         if row["drop"] == 0.8:

@@ -58,7 +58,7 @@ def write_pages(folder: Path, root: Path) -> None:
     for name, text in pages.items():
         file = folder / f"{name}.md"
         # an unchanged file keeps its date, so that a second build has nothing to do
-        if not file.exists() or file.read_text() != text:
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
             write_text(file, text)
 
 
@@ -103,7 +103,7 @@ def figure_lines(figure: Figure, folder: Path, results: Path) -> list[str]:
         return [*lines, "", f"Not computed: {escape(figure.skip['paper'])}."]
     manifest = results / "manifest.json"
     if manifest.exists():
-        lines += ["", *outcome(json.loads(manifest.read_text()))]
+        lines += ["", *outcome(json.loads(manifest.read_text(encoding="utf-8")))]
     else:
         needs = f" It needs {', '.join(figure.needs)}." if figure.needs else ""
         lines += ["", f"**Not run at paper scale yet.** {escape(figure.takes.get('paper', ''))}{needs}"]
@@ -122,7 +122,7 @@ def figure_lines(figure: Figure, folder: Path, results: Path) -> list[str]:
 
 def investigated(name: str, record: Path) -> list[str]:
     """What `benchmarks/investigate.py` found about the choices that the print leaves open."""
-    found = json.loads(record.read_text()).get(name) if record.exists() else None
+    found = json.loads(record.read_text(encoding="utf-8")).get(name) if record.exists() else None
     if found is None:
         return []
     question = found["question"][:1].upper() + found["question"][1:]

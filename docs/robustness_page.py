@@ -72,13 +72,13 @@ def robustness_page(results: Path) -> str:
         (PGD, "_pgd", pgd),
     ):
         found = {name: results / f"{name}{kind}.json" for name in ("robustness_gpu", "robustness")}
-        parts = {name: json.loads(path.read_text()) for name, path in found.items() if path.exists()}
+        parts = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in found.items() if path.exists()}
         lines += [title] if parts else []
         for part in parts.values():
             lines += [*show(part["rows"]), "", f"Measured on: {place(part)}.", ""]
     record = results / "defences.json"
     if record.exists():
-        part = json.loads(record.read_text())
+        part = json.loads(record.read_text(encoding="utf-8"))
         lines += [DEFENCES, *defences(part["rows"]), "", f"Measured on: {place(part)}."]
     return "\n".join(lines) + "\n"
 

@@ -101,7 +101,7 @@ def kills_lines(record: Path) -> list[str]:
     """The record of killed commands as Markdown; nothing where there is none."""
     if not record.exists():
         return []
-    found = json.loads(record.read_text())
+    found = json.loads(record.read_text(encoding="utf-8"))
     rows = (
         {"command": name, **{key: str(number) for key, number in met.items()}}
         for name, met in found["commands"].items()
@@ -114,7 +114,7 @@ def kills_lines(record: Path) -> list[str]:
 
 def tried_page(record: Path) -> str:
     """The summary of a record as Markdown, with that of the kills beside it."""
-    found: Mapping[str, Any] = json.loads(record.read_text()) if record.exists() else {}
+    found: Mapping[str, Any] = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     exact = {name: item for name, item in found.items() if not item["covered"]}
     rows = [
         {

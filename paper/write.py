@@ -19,7 +19,7 @@ ROOT = HERE.parent
 def numbers() -> dict[str, Any]:
     """What the template names."""
     verdicts = Counter(str(claim.verdict) for claim in claims() if not claim.id.startswith("droptics-"))
-    tried = json.loads((ROOT / "results" / "tried.json").read_text()).values()
+    tried = json.loads((ROOT / "results" / "tried.json").read_text(encoding="utf-8")).values()
     return {
         "date": "2026",
         "claims": sum(verdicts.values()),
@@ -44,7 +44,7 @@ def paper() -> str:
 
 
 def _row(name: str, workload: str) -> dict[str, Any]:
-    rows = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())["rows"]
+    rows = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))["rows"]
     return next(row for row in rows if workload in row["workload"])
 
 

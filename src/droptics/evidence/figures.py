@@ -292,7 +292,7 @@ def cell_key(figure: Figure, cell: Cell) -> str:
 def read_record(file: Path) -> dict[str, Any] | None:
     """A finished cell, or None when there is none or it cannot be read."""
     try:
-        record = json.loads(file.read_text())
+        record = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return record if isinstance(record, dict) and {"rows", "seconds"} <= set(record) else None

@@ -77,7 +77,7 @@ class _Pages:
         self._environment = Environment(
             loader=PackageLoader("droptics.evidence"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
         )
-        style = Path(__file__).with_name("style.css").read_text()
+        style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
         known = versions() | hardware()
         made = {
             "version": known["droptics"],

@@ -50,7 +50,7 @@ def standings(figures: Sequence[Figure], results: str | Path) -> list[Standing]:
     for figure in figures:
         file = Path(results) / figure.id / "manifest.json"
         if file.exists():
-            lines.append(_ran(figure, json.loads(file.read_text())))
+            lines.append(_ran(figure, json.loads(file.read_text(encoding="utf-8"))))
         else:
             why = figure.skip.get("paper") or figure.takes.get("paper") or "not run"
             lines.append(Standing(figure.id, figure.statement, reproduced=f"not run: {why}"))

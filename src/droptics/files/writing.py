@@ -51,9 +51,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Replace a text file."""
+    """Replace a text file; its bytes are the same on every system."""
     with replacing(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(text, encoding="utf-8", newline="\n")
 
 
 def check_target(path: str | os.PathLike[str], suffix: str = "", name: str = "--out") -> Path:
