@@ -68,6 +68,7 @@ def barriers(site: Path, names: tuple[str, ...] = PAGES) -> Iterator[str]:
         options.add_argument(argument)
     driver = shutil.which("chromedriver")  # without it, selenium looks for one on the network
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+    browser.set_script_timeout(300)  # a slow machine is no barrier
     try:
         for name in names:
             for kind, width in WIDTHS.items():
