@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -16,6 +15,7 @@ import torch
 from commands import droptics
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_tensors
+from systems import linux
 
 from droptics.cli.errors import flush
 from droptics.datasets import read_chunks
@@ -227,8 +227,11 @@ def _command(*arguments, **options):
 
 
 @pytest.mark.slow
+@linux
 def test_outputs_that_cannot_be_written(folder):
     """A closed pipe, a full disk behind stdout, and a limit on the size of files."""
+    import resource
+
     closed = _command("verify", "--list", cwd=folder)
     closed.stdout.close()
     with closed.stderr as said:

@@ -8,6 +8,7 @@ from pathlib import Path
 import evidence_toys as toys
 import pytest
 import typer
+from systems import posix
 from typer.testing import CliRunner
 
 from droptics.cli.reproduce import reproduce_command
@@ -43,6 +44,7 @@ def test_dask_says_what_to_install(monkeypatch):
 
 
 @pytest.mark.slow
+@posix
 def test_a_worker_that_died_while_idle_is_replaced():
     tasks = [Task(str(i), toys.square_cell, {"number": i}, False) for i in range(2)]
     pool = _Pool(1)

@@ -19,6 +19,7 @@ import evidence_toys as toys
 import pytest
 import torch
 import typer
+from systems import posix
 from typer.testing import CliRunner
 
 import droptics
@@ -100,6 +101,7 @@ def undisturbed(tmp_path_factory) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
+@posix
 def test_a_killed_command_resumes_where_it_was(tmp_path, undisturbed):
     command = [str(Path(sys.executable).with_name("droptics")), "reproduce", *REAL, "--out", str(tmp_path)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

@@ -1,7 +1,6 @@
 """Writing: whole or not at all, through what is no file, as the umask says, with nothing left over."""
 
 import os
-import resource
 import stat
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from systems import posix
 
 from droptics.files import check_folder, check_target, replacing, write_text
 from droptics.files.arrays import read_safetensors, write_arrays, write_tensors
@@ -36,6 +36,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert path.stat().st_mode == plain.stat().st_mode, "readable by whom the user's settings allow"
 
 
+@posix
 def test_what_is_no_regular_file_is_written_through(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -53,6 +54,7 @@ def test_what_is_no_regular_file_is_written_through(tmp_path):
     assert Path("/dev/full").is_char_device()
 
 
+@posix
 def test_links_are_followed(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "there")
     write_text(tmp_path / "link", "text")
@@ -61,6 +63,7 @@ def test_links_are_followed(tmp_path):
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+@posix
 def test_modes_follow_the_umask(tmp_path, mask):
     before = os.umask(mask)
     try:
@@ -108,7 +111,10 @@ def test_left_over_partial_files_are_swept_and_no_others(tmp_path):
     ],
     ids=["text", "tensors", "arrays"],
 )
+@posix
 def test_a_full_disk_leaves_the_old_file(tmp_path, write):
+    import resource
+
     path = tmp_path / "file.safetensors"
     write_tensors(path, {"a": torch.zeros(3)})
     before = path.read_bytes()
@@ -123,6 +129,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, write):
     assert [item.name for item in tmp_path.iterdir()] == [path.name]
 
 
+@posix
 def test_targets_are_judged_before_the_work(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()

@@ -281,7 +281,7 @@ def test_results_are_data(tmp_path):
         ({"guard": 0}, "guard must be"),
         ({"loss": "hinge"}, "loss must be"),
         ({"fit": "adam"}, "fit must be"),
-        ({"store": "/dev/null/x"}, "store"),
+        ({"store": f"{__file__}/x"}, "store"),
         ({"validation": (torch.ones(3, 7), torch.zeros(3).long())}, "validation must hold at least 8"),
         ({"validation": (torch.ones(9, 6), torch.zeros(9).long())}, "validation: module or loss fail"),
         ({"validation": (torch.ones(9, 7), torch.full((9,), 7))}, "validation: module or loss fail"),

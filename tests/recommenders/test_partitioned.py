@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from systems import posix
 
 from droptics.datasets import Ratings, planted_ratings
 from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, DuplicateRatings, RidgeCompletion
@@ -157,6 +158,7 @@ def test_passes_over_columns_are_dense_products():
 
 
 @pytest.mark.slow
+@posix
 def test_a_killed_worker_changes_nothing(ratings, tmp_path):
     folder = write(tmp_path / "ratings", ratings, 4)
     here = DropoutCompletion(4, 0.5, **OPTIONS).fit(folder)

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import pickle
-import resource
 import struct
 import sys
 import tarfile
@@ -456,9 +455,13 @@ def outcome(open_file):
 
 def peak():
     """Most kilobytes that this process has held; what getrusage says is inherited from the process that started it."""
-    if not sys.platform.startswith("linux"):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    if sys.platform.startswith("linux"):
+        return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    if sys.platform == "win32":
+        return 0  # not measured there
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def main(folder):

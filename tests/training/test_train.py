@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from systems import posix
 
 from droptics.data import Entries, Measurements, Moments, Sample
 from droptics.losses import Logistic
@@ -739,6 +740,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
+@posix
 def test_a_run_killed_by_the_system_resumes(tmp_path):
     """A real SIGKILL of another process, at whatever step it falls."""
     path = tmp_path / "run.safetensors"
