@@ -330,6 +330,16 @@ def test_tall_samples_are_read_through_their_second_moment(name):
     close(found.objective, float(criterion(found.model, data, Bernoulli(0.2, 3))), 1e-13)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_tall_samples_without_noise_keep_small_objectives(weighted):
+    """Only the penalty is left, 1e-10 of the targets: energies that cancel would leave 1e-16 of them instead."""
+    inputs, masks = normal(400, 5), Bernoulli(1e-10, 4)
+    data = Sample(inputs, inputs @ normal(5, 3), torch.linspace(0.1, 2, 400).double() if weighted else None)
+    found = optimum(TwoLayerLinear, data, masks)
+    assert found.certified
+    close(found.objective / float(criterion(found.model, data, masks)), 1.0, 1e-9)
+
+
 class Largest(TorchDispatchMode):
     """The number of elements of the largest tensor that any operation returns."""
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from droptics.arrays import Array
 from droptics.checks import as_array, is_readable, wants_derivative
+from droptics.linalg.leading import symmetric_eigen
 
 # Up to this size a decomposition takes longer to call than to compute.
 SMALL = 64
@@ -66,4 +67,4 @@ def scaled_eigen(moment: Tensor) -> tuple[Any, Any, Any]:
         return *torch.linalg.eigh(scaled), units
     matrix = as_array(moment)
     sizes = _powers(np.sqrt(np.maximum(matrix.diagonal(), 0)))
-    return *np.linalg.eigh(matrix / sizes[:, None] / sizes), sizes
+    return *symmetric_eigen(matrix / sizes[:, None] / sizes), sizes

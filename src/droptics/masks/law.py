@@ -134,6 +134,12 @@ class MaskLaw(abc.ABC):
         entries = gram if isinstance(gram, Tensor) else gram.part(whole, whole)
         return (entries * self.characteristic.to(entries)).sum((-2, -1))
 
+    def weigh_numbers(self, gram: Any) -> float:
+        """`weigh` of one matrix, an array or a tensor; of units that are all alike it needs the trace only."""
+        if self.independent and self.common_strength is not None:
+            return self.common_strength * float(gram.trace())
+        return float(self.weigh(torch.as_tensor(gram)).detach())
+
     def weigh_at_most(self, energies: Tensor) -> Tensor:
         """The most that `weigh` can be for a Gram matrix with this diagonal, (...,).
 

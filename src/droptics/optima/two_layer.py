@@ -62,7 +62,18 @@ def value_of_factors(
     out, into, mixed, second = parts
     products = (out.T @ out) * (into.T @ (into if second is None else second @ into))
     value = energy - 2 * float((out * (mixed @ into)).sum()) + float(products.sum())
-    return value + float(masks.weigh(torch.as_tensor(products)).detach())
+    return value + masks.weigh_numbers(products)
+
+
+def _value_in_white(U: Tensor, V: Tensor, white: White, masks: MaskLaw) -> float:
+    """The same where the examples themselves were made white: constant + ||T - U H^T||^2 + sum_ij Cbar_ij G_ij.
+
+    Every term is positive, so that data without noise lose no digits.
+    """
+    parts = U.detach(), white.right.down(V.detach()), white.target
+    out, hidden, target = (part.numpy() if part.is_cpu else part for part in parts)
+    rest = target - out @ hidden.T
+    return white.constant + float((rest * rest).sum()) + masks.weigh_numbers((out.T @ out) * (hidden.T @ hidden))
 
 
 def _value_of_many(U: Tensor, V: Tensor, cross: Tensor, moment: Tensor | None, energy: float, masks: MaskLaw) -> float:
@@ -96,6 +107,8 @@ def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks
         energy = float(torch.trace(exact.yy))
         second = None if white.right.plain else exact.xx
         value = value_of_factors(model.U.double(), model.V.double(), exact.yx, second, energy, masks)
+    elif white.safe and masks.size <= WIDE:
+        value, energy = _value_in_white(model.U.double(), model.V.double(), white, masks), white.energy
     else:
         value, energy = objective(model, data, masks), white.energy
     bound, allowed = white.floor(least), rounding(data.dtype)

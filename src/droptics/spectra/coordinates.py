@@ -28,7 +28,8 @@ from droptics.linalg.scales import is_small, powers_of_two, scaled_eigen
 from droptics.spectra.roots import EPS, Root
 
 # Samples with this many examples per feature are read through their Gram matrix where that loses no digits that count:
-# no eigenvalue below SAFE after the features are in their own units.
+# no eigenvalue below SAFE after the features are in their own units. What is left of the targets is measured on the
+# examples themselves where it is a smaller share of them.
 TALL = 4
 SAFE = 1e-3
 
@@ -78,12 +79,14 @@ class Frame:
 class White(Frame):
     """A problem in white coordinates: risk = constant + ||target - left^T W right||_F^2, known up to `slack`.
 
-    Numbers without derivatives.
+    Numbers without derivatives. `safe` where the second moment of the inputs is far from singular, so that given
+    weights lose no digits here.
     """
 
     target: Tensor
     constant: float
     slack: float = 0.0
+    safe: bool = False
 
     @property
     def energy(self) -> float:
@@ -102,9 +105,9 @@ def frame(data: Data) -> Frame:
         case Moments():
             return Frame(Root.identity(len(exact.yx), exact.yx), Root.of_moment(exact.xx, exact.rounding))
         case Sample():
-            rows = _share_roots(exact) * exact.inputs
-            right = _tall_root(rows) or _split(_triangle(rows), precision).root
-            return Frame(Root.identity(exact.targets.shape[-1], rows), right)
+            rows, targets, share = _rows(exact)
+            right = _tall_root(rows, share) or _split(_triangle(share**0.5 * rows), precision).root
+            return Frame(Root.identity(targets.shape[-1], rows), right)
     return whiten(data)
 
 
@@ -179,11 +182,12 @@ def _of_sample(data: Sample, precision: float) -> White:
 
     Tall samples whose second moment is far from singular are read through it, at the cost of three products.
     """
-    scale = _share_roots(data)
-    rows, targets = scale * data.inputs.detach(), scale * data.targets.detach()
-    right = _tall_root(rows)
+    rows, targets, share = _rows(data)
+    right = _tall_root(rows, share)
+    rows, targets = rows.detach(), targets.detach()
     if right is not None:
-        return _of_tall(rows, targets, right)
+        return _of_tall(rows, targets, share, right)
+    rows, targets = share**0.5 * rows, share**0.5 * targets
     if len(rows) <= rows.shape[1]:
         return _of_triangle(rows, targets, targets[:0], precision)
     basis, triangle = torch.linalg.qr(rows)
@@ -191,11 +195,14 @@ def _of_sample(data: Sample, precision: float) -> White:
     return _of_triangle(triangle, loads, targets - basis @ loads, precision)
 
 
-def _share_roots(data: Sample) -> Tensor | float:
-    """The root of what every example counts in a mean, for all columns of data that a linear network can be of."""
+def _rows(data: Sample) -> tuple[Tensor, Tensor, float]:
+    """Rows of inputs and targets that a linear network can be of, and the number by which their products are means."""
     if data.inputs.ndim != 2 or not data.targets.is_floating_point():
         raise ValueError("data must hold input vectors and floating-point targets for a linear network")
-    return len(data) ** -0.5 if data.weights is None else data.shares.sqrt()[:, None]
+    if data.weights is None:
+        return data.inputs, data.targets, 1 / len(data)
+    roots = data.shares.sqrt()[:, None]
+    return roots * data.inputs, roots * data.targets, 1.0
 
 
 def _triangle(rows: Tensor) -> Tensor:
@@ -249,20 +256,22 @@ def _qr_slack(target: Tensor, constant: float, roots: Tensor) -> float:
     return 2 * level * weights * constant**0.5 + turned * constant + level * total
 
 
-def _tall_root(rows: Tensor) -> Root | None:
+def _tall_root(rows: Tensor, share: float) -> Root | None:
     """Through the second moment; None where rows are few, a derivative is wanted, or that is too close to singular."""
     if len(rows) < TALL * rows.shape[1] or wants_derivative(rows):
         return None
-    values, vectors, units = scaled_eigen(gram(rows))
+    values, vectors, units = scaled_eigen(gram(rows) * share)
     return Root.of_eigen(values, vectors, units) if len(values) and values[0] > SAFE else None
 
 
-def _of_tall(rows: Tensor, targets: Tensor, right: Root) -> White:
-    target = right.up_rows(targets.mT @ rows)
-    residual = targets - rows @ right.up(target.mT)
-    slack = _gram_slack(_numbers(target) ** 2, right, float(torch.linalg.vector_norm(targets)) ** 2)
-    constant = float(torch.linalg.vector_norm(residual)) ** 2
-    return White(Root.identity(len(target), target), right, target, constant, slack)
+def _of_tall(rows: Tensor, targets: Tensor, share: float, right: Root) -> White:
+    target = right.up_rows(targets.mT @ rows * share)
+    squares, energy = _numbers(target) ** 2, float(torch.linalg.vector_norm(targets)) ** 2 * share
+    constant = energy - float(squares.sum())
+    if constant < SAFE * energy:
+        constant = float(torch.linalg.vector_norm(targets - rows @ right.up(target.mT))) ** 2 * share
+    slack = _gram_slack(squares, right, energy)
+    return White(Root.identity(target.shape[0], target), right, target, constant, slack, safe=True)
 
 
 def _of_entries(data: Entries) -> White:

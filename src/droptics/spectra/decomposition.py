@@ -34,7 +34,7 @@ def kept_values(action: Action, values: Array) -> tuple[Array, float]:
     shrunk, penalty = action.shrink(torch.from_numpy(values))
     kept = shrunk.numpy()
     # a tied network may have no positive value at all
-    return kept[kept > len(values) * EPS * np.maximum(values[:1], 0)], penalty
+    return kept[kept > len(values) * EPS * max(float(values[0]), 0.0)] if len(values) else kept, penalty
 
 
 def shrunk_svd(target: Tensor, action: Action) -> Shrunk:
@@ -100,14 +100,10 @@ def _on_cpu(matrix: Tensor, action: Action) -> Shrunk:
         first = tall @ second
         first /= np.sqrt(np.einsum("ij,ij->j", first, first))
     least = least_value(float(np.trace(gram)), values, kept, penalty)
-    return Shrunk(_tensor(first), torch.from_numpy(kept), _tensor(second), least)
+    # vectors may come in reverse order, which torch does not take
+    return Shrunk(torch.from_numpy(first), torch.from_numpy(kept), torch.from_numpy(second.copy()), least)
 
 
 def least_value(energy: float, values: Array, kept: Array, penalty: float) -> float:
-    """||T||^2 - what the kept triples gain."""
-    top = values[: len(kept)]
-    return energy - float((top**2).sum() - ((top - kept) ** 2).sum()) + penalty
-
-
-def _tensor(values: Array) -> Tensor:
-    return torch.from_numpy(values.copy())  # vectors may come in reverse order, which torch does not take
+    """||T||^2 - what the kept triples gain, s^2 - (s - x)^2 for a value s of which x is kept."""
+    return energy - float(kept @ (2 * values[: len(kept)] - kept)) + penalty

@@ -61,10 +61,10 @@ class OneRate(UnequalRates):
             U, H = equalize_columns(*(torch.nn.functional.pad(part * roots, padding) for part in (left, right)))
             return U, H
         # one unit after the other in memory, as the rotations want them; in NumPy, whose small calls are cheaper
-        first, second, sizes = (part.detach().numpy() for part in (left, right, values[:, None]))
-        columns = np.zeros((self.size, rows + len(second)), first.dtype)
-        np.multiply(first.T, np.sqrt(sizes), out=columns[:rank, :rows])
-        np.multiply(second.T, np.sqrt(sizes), out=columns[:rank, rows:])
+        first, second, sizes = (part.detach().numpy() for part in (left, right, values))
+        columns, roots = np.zeros((self.size, rows + len(second)), first.dtype), np.sqrt(sizes)[:, None]
+        np.multiply(first.T, roots, out=columns[:rank, :rows])
+        np.multiply(second.T, roots, out=columns[:rank, rows:])
         stacked = torch.from_numpy(columns)
         equalize_rows_(stacked, rows)
         return stacked[:, :rows].mT, stacked[:, rows:].mT
