@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,15 @@ _MOST_BITS = 36.0
 
 def network_laws(model: ReLUNet, masks: MaskLaw) -> tuple[MaskLaw, ...]:
     """One independent law per masked layer: inputs, then hidden layers; refuses laws that may correlate layers."""
+    top = masks.laws if isinstance(masks, Product) else (masks,)
+    fits = tuple(law.size for law in top) == model.layer_units
+    if fits and all(isinstance(law, Bernoulli) for law in top):
+        return top
     laws = _flat(masks)
     if all(isinstance(law, Bernoulli) for law in laws):
         drop = torch.cat([law.drop for law in laws if isinstance(law, Bernoulli)])
         return tuple(Bernoulli(part, len(part)) for part in drop.split(model.layer_units))
-    top = masks.laws if isinstance(masks, Product) else (masks,)
-    if tuple(law.size for law in top) != model.layer_units:
+    if not fits:
         raise NoClosedForm(
             f"the exact criterion of ReLUNet needs one independent law per masked layer, Product([law of size "
             f"{', law of size '.join(map(str, model.layer_units))}]); got {type(masks).__name__} with sizes "
@@ -326,13 +330,19 @@ class _Plan:
         result: Tensor = _Expectation.apply(walk, *arguments)  # type: ignore[no-untyped-call]
         return result
 
+    @cached_property
+    def _last(self) -> tuple[Tensor, Tensor]:
+        """The last weights without copies, and the quadratic form that the last masks make of them; no example's."""
+        units = self.weights[-1].shape[1]
+        summed = sum_copies(self.last_weight, self.members, units)
+        noise = sum_copies(self.last_law.hadamard(self.last_weight.mT @ self.last_weight), self.members, units)
+        return summed, summed.mT @ summed + sum_copies(noise.mT, self.members, units)
+
     def _squared(self, moments: Tensor, hidden: Tensor, target: Tensor) -> Tensor:
         units = self.weights[-1].shape[1]
         mean, second = moments[:units], moments[units:].reshape(units, units)
         offset = self.biases[-1] - target
-        summed = sum_copies(self.last_weight, self.members, units)
-        noise = sum_copies(self.last_law.hadamard(self.last_weight.mT @ self.last_weight), self.members, units)
-        quadratic = summed.mT @ summed + sum_copies(noise.mT, self.members, units)
+        summed, quadratic = self._last
         output = summed @ hidden
         added = 2 * (offset @ (summed @ (mean - hidden))) + (quadratic * second).sum() - output.square().sum()
         return torch.stack([(output + offset).square().sum(), added])
