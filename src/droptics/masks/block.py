@@ -95,7 +95,7 @@ class Block(MaskLaw):
             return super().weigh(gram)
         whole = slice(None)
         entries = gram if isinstance(gram, Tensor) else gram.part(whole, whole)
-        blocks = entries.unflatten(-1, (-1, self.block)).unflatten(-3, (-1, self.block))
+        blocks = entries.reshape(*entries.shape[:-2], -1, self.block, len(self.drop), self.block)
         return self.common_strength * torch.diagonal(blocks, dim1=-4, dim2=-2).sum((-3, -2, -1))
 
     def diagonal(self, lag: int) -> Tensor:
