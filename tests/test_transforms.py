@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -13,9 +14,10 @@ from torch.func import functional_call, grad, jvp, vmap
 from droptics import linalg
 from droptics.data import Moments, Sample
 from droptics.envelopes import envelope, induced
+from droptics.errors import NoClosedForm
 from droptics.layers import DropBlock, ExplicitDropout
 from droptics.losses import CrossEntropy
-from droptics.masks import Bernoulli, Block, Product
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, Product, SlidingBlock
 from droptics.models import DeepLinear, ReLUNet, TwoLayerLinear
 from droptics.penalties import Enumerate, MonteCarlo, SecondOrder, criterion, penalty
 
@@ -30,6 +32,7 @@ UNEVEN = Bernoulli(torch.linspace(0.1, 0.5, 5).double(), 5)
 LAYERS = Product([Bernoulli(0.3, 4), Bernoulli(0.3, 5)])
 HEAVY, FEW = normal(3, 5), normal(3, 3)
 HEAD = nn.Linear(5, 2).double()
+VALUES, RATES = normal(5).abs(), torch.tensor([0.0, 0.5, 0.2, 3.0]).double()
 
 
 def two(U: Tensor) -> TwoLayerLinear:
@@ -74,6 +77,9 @@ ANSWERS: dict[str, Callable[[Tensor], Tensor]] = {
     "envelope/deep": lambda U: envelope(deep(U), MOMENTS, EVEN).value,
     "shrink": lambda U: linalg.shrink(U.square().sum(0).sort(descending=True).values, U.new_tensor(0.3), 5).sum(),
     "k-support-shrink": lambda U: linalg.k_support_shrink(U.square().sum(0), U.new_tensor(0.3), 2).square().sum(),
+    "shrink-unequal": lambda U: torch.cat(linalg.shrink_unequal(U.square().sum(0), RATES)).square().sum(),
+    "shrink-unequal/rates": lambda U: torch.cat(linalg.shrink_unequal(VALUES, U.square().sum(0))).square().sum(),
+    "allocate": lambda U: linalg.allocate(U.square().sum(0), RATES).square().sum(),
     "envelope/deep/nothing": lambda U: envelope(deep(U), NOTHING, EVEN).value + U.sum(),
     "induced/deep/nothing": lambda U: induced(deep(U), NOTHING, EVEN).value + U.sum(),
     "psd-root": lambda U: linalg.psd_root(U @ U.mT).sum(),
@@ -81,9 +87,27 @@ ANSWERS: dict[str, Callable[[Tensor], Tensor]] = {
     "explicit-dropout": explicit,
     "dropblock": lambda U: DropBlock(0.3, 2, spatial=1).eval()(U[None]).square().sum(),
 }
+# Every law with every question, on two layers; what has no closed form must say so under torch.func, too.
+QUESTIONS = {"penalty": penalty, "criterion": criterion, "induced": induced, "envelope": envelope}
+KEPT = torch.tensor([[1.0, 1, 0, 1, 1], [0, 1, 1, 1, 0], [1, 0, 1, 0, 1], [1, 1, 1, 1, 1]]).double()
+LAWS = {
+    "even": EVEN,
+    "uneven": UNEVEN,
+    "gaussian": Gaussian(0.4, 5),
+    "block": BLOCK,
+    "sliding": SlidingBlock(0.2, 5, 2),
+    "discrete": Discrete(KEPT, torch.full((4,), 0.25).double()),
+    "product": Product([Bernoulli(0.2, 2), Block(0.3, 3, 3)]),
+}
+NEITHER = {(asked, law) for asked in ("induced", "envelope") for law in ("sliding", "discrete", "product")}
+ANSWERS |= {
+    f"{asked}/law/{law}": lambda U, question=question, masks=masks: question(two(U), SAMPLE, masks).value
+    for asked, question in QUESTIONS.items()
+    for law, masks in LAWS.items()
+    if (asked, law) not in NEITHER
+}
 # Where the answer depends on decisions about numbers, which vmap hides.
 DECIDED: dict[str, Callable[[Tensor], Tensor]] = {
-    "induced/few-blocks": lambda U: induced(two(U), MOMENTS, BLOCK).value,
     "penalty/monte-carlo": lambda U: penalty(two(U), SAMPLE, EVEN, MonteCarlo(60)).value,
 }
 BOTH = {**ANSWERS, **DECIDED}
@@ -119,12 +143,16 @@ def test_second_derivatives_through_sums_outside_torch_are_refused() -> None:
         grad(lambda U: grad(ANSWERS["penalty/relu"])(U).square().sum())(normal(3, 5))
 
 
-@pytest.mark.parametrize(
-    ("name", "words"), [("induced/few-blocks", "more blocks"), ("penalty/monte-carlo", "vmap hides")]
-)
-def test_decisions_that_vmap_hides_are_refused(name: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        vmap(DECIDED[name])(normal(4, 3, 5))
+def test_decisions_that_vmap_hides_are_refused() -> None:
+    with pytest.raises(ValueError, match="vmap hides"):
+        vmap(DECIDED["penalty/monte-carlo"])(normal(4, 3, 5))
+
+
+@pytest.mark.parametrize(("asked", "law"), sorted(NEITHER))
+@pytest.mark.parametrize("transform", [lambda answer: answer, grad])
+def test_what_has_no_closed_form_says_so_in_a_transform(asked: str, law: str, transform: Callable[..., Any]) -> None:
+    with pytest.raises(NoClosedForm):
+        transform(lambda U: QUESTIONS[asked](two(U), SAMPLE, LAWS[law]).value)(normal(3, 5))
 
 
 @pytest.mark.parametrize("name", ["penalty", "penalty/moments", "criterion", "penalty/deep", "envelope", "induced"])

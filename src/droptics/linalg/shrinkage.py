@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from droptics.arguments import Count, Spectrum, check_arguments
 from droptics.arrays import Array
-from droptics.checks import as_float_tensor, check_broadcast, is_transformed, wants_derivative
+from droptics.checks import as_array, as_float_tensor, check_broadcast, is_transformed, wants_derivative
 from droptics.compiling import njit
 from droptics.transforms import opaque
 
@@ -78,10 +77,10 @@ def allocate(values: Spectrum, strengths: Spectrum) -> Tensor:
     A factorization of a matrix with singular values s into rank-one terms of norms n exists iff, for every k, the k
     smallest n sum to at least the k smallest s (padded with zeros); so this is the least penalty of independent units
     with relative variances `strengths` (droptics-unequal-rates). Sorted by strength, the shares are constant / strength
-    inside blocks that the pool-adjacent-violators rule finds. O(r log r); values and strengths are vectors.
+    inside blocks that the pool-adjacent-violators rule finds. O(r log r); vectors; differentiable.
     """
     check_arguments(allocate, locals())
-    return _pooled(values, strengths, _plain_level)[1]
+    return _pooled(values, strengths, shrinks=False)[1]
 
 
 def shrink_unequal(values: Spectrum, strengths: Spectrum) -> tuple[Tensor, Tensor]:
@@ -94,68 +93,64 @@ def shrink_unequal(values: Spectrum, strengths: Spectrum) -> tuple[Tensor, Tenso
     A convex quadratic program on sorted vectors. Inside a block B of units, x_i = (values_i - mu_B)_+ and
     n_i = mu_B / strengths_i; the levels mu_B rise from block to block and are found by pooling, O(r log r) plus the
     merges. With equal strengths there is one block and mu is the threshold of `shrink`. A unit that is never dropped
-    (strength 0) keeps a value unshrunk.
+    (strength 0) keeps a value unshrunk. Differentiable.
 
     Returns:
         The spectrum in the order of `values`, and one share per unit in the order of `strengths`.
     """
     check_arguments(shrink_unequal, locals())
-    return _pooled(values, strengths, _shrunk_level)
+    return _pooled(values, strengths, shrinks=True)
 
 
-Level = Callable[[Array, Array], float]
-
-
-def _pooled(values: Tensor, strengths: Tensor, level: Level) -> tuple[Tensor, Tensor]:
+def _pooled(values: Tensor, strengths: Tensor, shrinks: bool) -> tuple[Tensor, Tensor]:
+    """Spectrum and shares: numbers decide which units have one level, the levels are differentiable."""
     values = as_float_tensor(values, "values", 1)
     strengths = as_float_tensor(strengths, "strengths", 1)
+    count, width = values.shape[0], strengths.shape[0]
+    if is_transformed():
+        both = opaque(lambda spectrum, rates: torch.cat(_pooled(spectrum, rates, shrinks)), values, strengths)
+        return both[:count], both[count:]
     if bool((strengths < 0).any()):
         raise ValueError("strengths must be non-negative, they are relative variances")
-    ordered, from_value = values.detach().to("cpu", torch.float64).sort(descending=True, stable=True)
-    rates, to_unit = strengths.detach().to("cpu", torch.float64).sort(stable=True)
-    width = len(rates)
-    spectrum = np.zeros(width)
-    spectrum[: min(width, len(ordered))] = ordered[:width].clamp_min(0).numpy()
-    x, shares = _pool(spectrum, rates.numpy(), level)
-    shrunk = torch.zeros(len(ordered), dtype=torch.float64)
-    shrunk[from_value[:width]] = torch.from_numpy(x)[: len(ordered)]
-    units = torch.empty(width, dtype=torch.float64)
-    units[to_unit] = torch.from_numpy(shares)
-    return shrunk.to(values), units.to(values)
+    ordered, from_value = values.to("cpu", torch.float64).sort(descending=True, stable=True)
+    rates, to_unit = strengths.to("cpu", torch.float64).sort(stable=True)
+    spectrum = torch.nn.functional.pad(ordered[:width].clamp_min(0), (0, max(width - count, 0)))
+    blocks, kept = (torch.from_numpy(part) for part in _pool(as_array(spectrum), as_array(rates), shrinks))
+    free = rates == 0
+    safe, none = torch.where(free, 1.0, rates), rates.new_zeros(width)
+    sums = none.index_add(0, blocks, spectrum * kept)
+    rooms = none.index_add(0, blocks, 1 / safe + kept if shrinks else 1 / safe)
+    levels = torch.where(free, 0.0, sums[blocks] / rooms[blocks])
+    shares = torch.where(free, spectrum, levels / safe)
+    shrunk = rates.new_zeros(count).scatter(0, from_value[:width], (spectrum - levels).clamp_min(0)[:count])
+    return shrunk.to(values), none.scatter(0, to_unit, shares).to(values)
 
 
-def _pool(spectrum: Array, rates: Array, level: Level) -> tuple[Array, Array]:
-    """Pool adjacent violators: levels must not fall from block to block."""
+def _pool(spectrum: Array, rates: Array, shrinks: bool) -> tuple[Array, Array]:
+    """Pool adjacent violators, as levels must not fall: the block of every unit, and which values make its level."""
     free = int((rates == 0).sum())  # units that are never dropped take the largest values for nothing
-    starts: list[int] = []
-    levels: list[float] = []
+    found: list[tuple[int, tuple[float, int]]] = []
     for start in range(free, len(rates)):
-        begin, current = start, level(spectrum[start : start + 1], rates[start : start + 1])
-        while levels and levels[-1] >= current:
-            begin = starts.pop()
-            levels.pop()
-            current = level(spectrum[begin : start + 1], rates[begin : start + 1])
-        starts.append(begin)
-        levels.append(current)
-    mu = np.zeros(len(rates))
-    for begin, end, current in zip(starts, [*starts, len(rates)][1:], levels, strict=True):
-        mu[begin:end] = current
-    shrunk = np.maximum(spectrum - mu, 0.0)
-    shares = np.concatenate([spectrum[:free], mu[free:] / rates[free:]])
-    return shrunk, shares
+        begin, current = start, _level(spectrum[start : start + 1], rates[start : start + 1], shrinks)
+        while found and found[-1][1][0] >= current[0]:
+            begin = found.pop()[0]
+            current = _level(spectrum[begin : start + 1], rates[begin : start + 1], shrinks)
+        found.append((begin, current))
+    blocks, kept = np.zeros(len(rates), np.int64), np.zeros(len(rates))
+    for begin, (_, count) in found:
+        blocks[begin:] = begin
+        kept[begin : begin + count] = 1.0
+    return blocks, kept
 
 
-def _plain_level(spectrum: Array, rates: Array) -> float:
-    """Mu with sum of mu / rate = sum of values."""
-    return float(spectrum.sum() / (1.0 / rates).sum())
-
-
-def _shrunk_level(spectrum: Array, rates: Array) -> float:
-    """Mu with sum of mu / rate = sum of (values - mu)_+; the spectrum is sorted."""
-    sums = np.cumsum(spectrum)
-    candidates = sums / (np.arange(1, len(spectrum) + 1) + (1.0 / rates).sum())
-    kept = int((spectrum > candidates).sum())
-    return float(candidates[kept - 1]) if kept else 0.0
+def _level(spectrum: Array, rates: Array, shrinks: bool) -> tuple[float, int]:
+    """Mu with sum of mu / rate = sum of values, or of (values - mu)_+, and how many values are in that sum."""
+    room = (1.0 / rates).sum()
+    if not shrinks:
+        return float(spectrum.sum() / room), len(spectrum)
+    candidates = np.cumsum(spectrum) / (np.arange(1, len(spectrum) + 1) + room)
+    kept = int((spectrum > candidates).sum())  # the spectrum is sorted
+    return (float(candidates[kept - 1]) if kept else 0.0), kept
 
 
 def k_support_shrink(values: Spectrum, strength: float | Tensor, k: Count) -> Tensor:

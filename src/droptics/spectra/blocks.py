@@ -19,7 +19,7 @@ may not be attained by anything (pal2020-thm2.6 holds with a free width only).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -30,6 +30,7 @@ from droptics.errors import NoClosedForm
 from droptics.linalg import hadamard_equalizer, k_support_shrink, schur_horn
 from droptics.norms import k_support
 from droptics.spectra.actions import Action, harmonic
+from droptics.transforms import opaque
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,8 @@ class Blocks(Action):
 
     def value(self, spectrum: Tensor) -> Tensor:
         """Known for one rate and as many blocks as the tail of the spectrum needs."""
+        if not is_readable(spectrum):  # inside vmap: one member after the other, whose numbers can be looked at
+            return opaque(lambda values, rates: replace(self, strengths=rates).value(values), spectrum, self.strengths)
         if not self.equal:
             raise NoClosedForm(
                 "the induced penalty of blocks of unequal rates has no closed form; use one rate, or optimum and "
@@ -134,9 +137,7 @@ def _signs_needed(values: Tensor, block: int) -> int:
 
 
 def _most_blocks(spectrum: Tensor, block: int) -> int:
-    """`_blocks_needed` by the most demanding member of a batch; inside vmap, whose numbers nobody sees, by any."""
-    if not is_readable(spectrum):
-        return spectrum.shape[-1]
+    """`_blocks_needed` by the most demanding member of a batch."""
     rows = spectrum.reshape(spectrum.shape[:-1].numel(), spectrum.shape[-1])
     return max(_blocks_needed(row, block) for row in rows)
 
