@@ -311,6 +311,12 @@ def test_k_support_shrink_against_all_pairs(count, k, seed, beta):
     close(k_support_shrink(values.clone().requires_grad_(), beta, k), shrunk, relative=1e-12, scale=1.0)
 
 
+def test_nothing_is_shrunk_by_strength_zero():
+    """More values than k, one of them as large as what is left of all: no share is divided among none."""
+    for values in (torch.tensor([1.0, 3e-16, 1e-17]).double(), normal(6).abs().sort(descending=True).values):
+        assert torch.equal(k_support_shrink(values, 0.0, 2), values)
+
+
 def test_k_support_shrink_against_a_convex_solver():
     for count, k, beta in ((5, 2, 0.7), (8, 3, 0.1), (6, 6, 2.0), (4, 9, 1.0)):
         values = normal(count, seed=k).abs()

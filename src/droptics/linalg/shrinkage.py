@@ -244,7 +244,7 @@ def _k_support_sorted(values: Array, beta: float, k: int, out: Array) -> bool:
     for i in range(full, full + free):
         total += abs(values[i])
     # m t / (t + beta) with t + beta = a m is m - beta / a
-    level = beta * total / (k - full + beta * free) if free > 0 else 0.0
+    level = beta * total / (k - full + beta * free) if free > 0 and beta > 0.0 else 0.0
     for i in range(full):
         out[i] = values[i] / (1.0 + beta)
     for i in range(full, full + free):
