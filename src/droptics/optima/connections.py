@@ -139,7 +139,7 @@ def connections_optimum(family: type[Connections], data: Data, masks: MaskLaw) -
     )
     model = family(U.to(data.dtype), V.to(data.dtype))
     value = objective(model, data, masks)
-    return Optimum(model, value, bound, rank, CLAIM, total, rounding(data.dtype), "proximal gradient")
+    return Optimum(model, value, bound, rank, CLAIM, total, rounding(data.dtype, data), "proximal gradient")
 
 
 @certify_bound.register

@@ -69,7 +69,7 @@ def deep_optimum(data: Data, masks: MaskLaw) -> Optimum:
     bound = white.energy - gain_ceiling(values, strengths, found) - white.slack
     method = "closed form" if len(laws) == 1 else "comparison of supports"
     value = objective(model, data, masks)
-    allowed = rounding(data.dtype)
+    allowed = rounding(data.dtype, data)
     return Optimum(model, value, bound, int(kept.sum()), CLAIM, white.energy, allowed, method, white.slack)
 
 

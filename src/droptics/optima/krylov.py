@@ -159,9 +159,9 @@ def _answer(  # parameters: what the search found, once
     inner = float(((ritz.images @ (ritz.basis.mT @ U)) * V).sum())
     objective = operator.energy - 2 * inner + float(products.sum() + masks.weigh(products).detach())
     method = f"block Krylov, {steps} steps; the bound holds with probability 1 - 1e-10 over the seed"
-    allowed = max(tolerance, rounding(operator.dtype))
     # products are rounded in the precision of the operator
-    bound -= 4 * ritz.basis.shape[1] * torch.finfo(operator.dtype).eps * operator.energy
+    own = 4 * ritz.basis.shape[1] * torch.finfo(operator.dtype).eps
+    bound, allowed = bound - own * operator.energy, max(tolerance, rounding(operator.dtype), 2 * own)
     found = Optimum(TwoLayerLinear(U, V), objective, bound, len(kept), acting.claim, operator.energy, allowed, method)
     if found.gap < -allowed * operator.energy:
         raise CertificateError(f"objective {objective:.12g} lies below its bound {bound:.12g}: the products are not M")

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from droptics.arguments import check_arguments
-from droptics.data import Data
+from droptics.data import Data, Moments
 from droptics.errors import CertificateError, NoClosedForm
 from droptics.masks import MaskLaw
 from droptics.models import Model
@@ -61,7 +61,7 @@ class Optimum(_Bounded):
         rank: Rank of its map.
         claim: Id of the statement that the bound rests on.
         scale: Size of the numbers that were added and subtracted; rounding is measured against it.
-        tolerance: What counts as rounding, relative to the scale: 1e-9 for float64, more for float32.
+        tolerance: What counts as rounding, relative to the scale: 1e-9, more for moments given in float32.
         method: How the model was found: "closed form", or the search that was needed where there is none.
         slack: How much of the gap is what rounding of the data may have taken off the bound, where that is known.
     """
@@ -133,9 +133,14 @@ class Certificate(_Bounded):
         return self.gap / self.bound if self.bound > 0 else float("inf")
 
 
-def rounding(dtype: torch.dtype) -> float:
-    """What counts as rounding of the weights relative to the scale of a problem."""
-    return ROUNDING if dtype == torch.float64 else 1e-4
+def rounding(dtype: torch.dtype, data: Data | None = None) -> float:
+    """What counts as rounding relative to the scale of a problem: of weights, and of second moments as they came.
+
+    An optimum is a stationary point, so that weights off by u each move its criterion by some u^2 only. d x d moments
+    off by r move it by (8 / 7) d r (|y| + |W|)^2, every feature in its own units: below 32 d r |y|^2 for |W| <= 4 |y|.
+    """
+    given = 32 * data.xx.shape[0] * data.rounding if isinstance(data, Moments) else 0.0
+    return max(ROUNDING, 64 * torch.finfo(dtype).eps ** 2, given)
 
 
 def check_certified(found: Optimum) -> Optimum:
@@ -198,4 +203,4 @@ def certify(model: Model, data: Data, masks: MaskLaw) -> Certificate:
     value, scale = objective(model, data, masks), energy(data)
     if not value >= bound:
         _check_gap(value, bound, scale, own_rounding(model, data))
-    return Certificate(value, bound, claim, scale, rounding(model.dtype))
+    return Certificate(value, bound, claim, scale, rounding(model.dtype, data))

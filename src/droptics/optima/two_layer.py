@@ -111,7 +111,7 @@ def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks
         value, energy = _value_in_white(model.U.double(), model.V.double(), white, masks), white.energy
     else:
         value, energy = objective(model, data, masks), white.energy
-    bound, allowed = white.floor(least), rounding(data.dtype)
+    bound, allowed = white.floor(least), rounding(data.dtype, data)
     return Optimum(model, value, bound, rank, acting.claim, energy, allowed, method, white.slack)
 
 
@@ -189,7 +189,7 @@ def tied_optimum(family: type[Autoencoder], data: Data, masks: MaskLaw) -> Optim
     columns, _ = acting.spread(vectors, values, vectors)
     model = family(columns.to(data.dtype))
     value = objective(model, data, masks)
-    return Optimum(model, value, least, len(values), acting.claim, size, rounding(data.dtype))
+    return Optimum(model, value, least, len(values), acting.claim, size, rounding(data.dtype, data))
 
 
 @certify_bound.register(TwoLayerLinear)
