@@ -1,4 +1,4 @@
-"""Eigenvectors of a dense symmetric matrix, of a small one at once, or when only some of them are needed."""
+"""Leading eigenvectors of a dense symmetric matrix, when only some of them are needed."""
 
 from __future__ import annotations
 
@@ -135,14 +135,5 @@ def leading_eigen(matrix: Array, count: int) -> tuple[Array, Array]:
             vectors = rows.T
             vectors[1:] = lapack.dormqr("L", "N", reduced[1:, :-1], tau, vectors[1:], lwork=64 * count)[0]
             return values, vectors
-    values, vectors = symmetric_eigen(matrix)
+    values, vectors = np.linalg.eigh(matrix)
     return values[::-1][:count], vectors[:, ::-1][:, :count]
-
-
-def symmetric_eigen(matrix: Array) -> tuple[Array, Array]:
-    """`numpy.linalg.eigh` of a float64 matrix; of a small one without what takes longer there than LAPACK does."""
-    if len(matrix) <= SMALL:
-        values, vectors, failed = lapack.dsyevd(matrix, lower=1)
-        if not failed:
-            return values, vectors
-    return np.linalg.eigh(matrix)

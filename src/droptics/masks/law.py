@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol, final
+from typing import NamedTuple, Protocol, final
 
 import numpy as np
 import torch
@@ -133,12 +133,6 @@ class MaskLaw(abc.ABC):
         whole = slice(None)
         entries = gram if isinstance(gram, Tensor) else gram.part(whole, whole)
         return (entries * self.characteristic.to(entries)).sum((-2, -1))
-
-    def weigh_numbers(self, gram: Any) -> float:
-        """`weigh` of one matrix, an array or a tensor; of units that are all alike it needs the trace only."""
-        if self.independent and self.common_strength is not None:
-            return self.common_strength * float(gram.trace())
-        return float(self.weigh(torch.as_tensor(gram)).detach())
 
     def weigh_at_most(self, energies: Tensor) -> Tensor:
         """The most that `weigh` can be for a Gram matrix with this diagonal, (...,).

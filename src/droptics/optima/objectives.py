@@ -6,18 +6,16 @@ float64 and nothing is lost; features of a torch module are taken as the module 
 
 from __future__ import annotations
 
-from functools import singledispatch
-
 import torch
 
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.losses import Squared
 from droptics.masks import MaskLaw
-from droptics.models import Autoencoder, DeepLinear, LastLayer, LinearModel, Model, ReLUNet
+from droptics.models import DeepLinear, LastLayer, LinearModel, Model
 from droptics.models.modules import linear_layer
-from droptics.models.two_layer import Factors
 from droptics.penalties import ClosedForm, penalty
 from droptics.penalties.evaluation import risk
+from droptics.penalties.rounding import in_double
 from droptics.penalties.rules import criterion_rule
 
 EXACT, SQUARED = ClosedForm(), Squared()
@@ -61,37 +59,10 @@ def own_rounding(model: Model, data: Data) -> float:
     return data.rounding * float(sizes.square().sum())
 
 
-@singledispatch
 def precise(model: Model, data: Data) -> tuple[Model, Data]:
-    """The same model and data in float64; families that say nothing stay as they are."""
-    return model, data
-
-
-@precise.register
-def _(model: Factors, data: Data) -> tuple[Model, Data]:
-    return type(model)(model.U.double(), model.V.double()), data.to(torch.float64)
-
-
-@precise.register
-def _(model: Autoencoder, data: Data) -> tuple[Model, Data]:
-    return Autoencoder(model.U.double()), data.to(torch.float64)
-
-
-@precise.register
-def _(model: DeepLinear, data: Data) -> tuple[Model, Data]:
-    return DeepLinear([weight.double() for weight in model.weights], model.mask_inputs), data.to(torch.float64)
-
-
-@precise.register
-def _(model: ReLUNet, data: Data) -> tuple[Model, Data]:
-    weights, biases = ([part.double() for part in parts] for parts in (model.weights, model.biases))
-    return ReLUNet(weights, biases), data.to(torch.float64)
-
-
-@precise.register
-def _(model: LastLayer, data: Data) -> tuple[Model, Data]:
-    if not isinstance(data, Sample):
-        return model, data
+    """The same model and data in float64; a head with the features that its module computes."""
+    if not (isinstance(model, LastLayer) and isinstance(data, Sample)):
+        return in_double(model, data)
     weights = None if data.weights is None else data.weights.double()
     targets = data.targets.double() if data.targets.is_floating_point() else data.targets
     sample = Sample(model.features(data.inputs).double(), targets, weights)

@@ -136,8 +136,8 @@ class Certificate(_Bounded):
 def rounding(dtype: torch.dtype, data: Data | None = None) -> float:
     """What counts as rounding relative to the scale of a problem: of weights, and of second moments as they came.
 
-    An optimum is a stationary point, so that weights off by u each move its criterion by some u^2 only. d x d moments
-    off by r move it by (8 / 7) d r (|y| + |W|)^2, every feature in its own units: below 32 d r |y|^2 for |W| <= 4 |y|.
+    Weights off by u move the criterion of an optimum, a stationary point, by some u^2 only. d x d moments off by r move
+    it by (8 / 7) d r (|y| + |W|)^2, every feature in its own units: below 32 d r |y|^2 for |W| <= 4 |y|.
     """
     given = 32 * data.xx.shape[0] * data.rounding if isinstance(data, Moments) else 0.0
     return max(ROUNDING, 64 * torch.finfo(dtype).eps ** 2, given)

@@ -8,7 +8,6 @@ and a shrunk spectrum; the factors are rotated until the penalty of A is the ind
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,7 +24,7 @@ from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
 from droptics.optima.stationary import alternate
 from droptics.spectra import Action, OneRate, action
-from droptics.spectra.coordinates import White, check_isotropic, whiten
+from droptics.spectra.coordinates import White, check_isotropic, numbers, whiten
 from droptics.spectra.decomposition import kept_values, least_of, shrunk_svd
 from droptics.spectra.one_rate import TiedOneRate
 from droptics.spectra.roots import EPS
@@ -56,24 +55,10 @@ def value_of_factors(
     """
     if U.shape[-1] > WIDE:
         return _value_of_many(U.detach(), V.detach(), cross.detach(), moment, energy, masks)
-    parts: list[Any] = [None if part is None else part.detach() for part in (U, V, cross, moment)]
-    if U.device.type == "cpu":
-        parts = [None if part is None else part.numpy() for part in parts]
-    out, into, mixed, second = parts
-    products = (out.T @ out) * (into.T @ (into if second is None else second @ into))
+    out, into, mixed = map(numbers, (U.detach(), V.detach(), cross.detach()))
+    products = (out.T @ out) * (into.T @ (into if moment is None else numbers(moment.detach()) @ into))
     value = energy - 2 * float((out * (mixed @ into)).sum()) + float(products.sum())
-    return value + masks.weigh_numbers(products)
-
-
-def _value_in_white(U: Tensor, V: Tensor, white: White, masks: MaskLaw) -> float:
-    """The same where the examples themselves were made white: constant + ||T - U H^T||^2 + sum_ij Cbar_ij G_ij.
-
-    Every term is positive, so that data without noise lose no digits.
-    """
-    parts = U.detach(), white.right.down(V.detach()), white.target
-    out, hidden, target = (part.numpy() if part.is_cpu else part for part in parts)
-    rest = target - out @ hidden.T
-    return white.constant + float((rest * rest).sum()) + masks.weigh_numbers((out.T @ out) * (hidden.T @ hidden))
+    return value + float(masks.weigh(torch.as_tensor(products)).detach())
 
 
 def _value_of_many(U: Tensor, V: Tensor, cross: Tensor, moment: Tensor | None, energy: float, masks: MaskLaw) -> float:
@@ -108,7 +93,7 @@ def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks
         second = None if white.right.plain else exact.xx
         value = value_of_factors(model.U.double(), model.V.double(), exact.yx, second, energy, masks)
     elif white.safe and masks.size <= WIDE:
-        value, energy = _value_in_white(model.U.double(), model.V.double(), white, masks), white.energy
+        value, energy = white.criterion(model.U.double(), model.V.double(), masks), white.energy
     else:
         value, energy = objective(model, data, masks), white.energy
     bound, allowed = white.floor(least), rounding(data.dtype, data)

@@ -69,10 +69,10 @@ class OutputGram:
         features, head = self.units
         if head.shape[-3] == 1:
             head = head.squeeze(-3)
-            incoming = _mean_products(_of(features, rows), _of(features, columns), self.data)
-            return (_of(head, rows).mT @ _of(head, columns)) * incoming
+            incoming = _mean_products(features[..., rows], features[..., columns], self.data)
+            return (head[..., rows].mT @ head[..., columns]) * incoming
         flat = self._rows()
-        return _of(flat, rows).mT @ _of(flat, columns)
+        return flat[..., rows].mT @ flat[..., columns]
 
     def _rows(self) -> Tensor:
         """One row per example and output, so that products of columns are means."""
@@ -80,10 +80,6 @@ class OutputGram:
         count = contributions.shape[-3]
         shares = self.data.shares if isinstance(self.data, Sample) else contributions.new_full((count,), 1 / count)
         return (contributions * shares.sqrt()[:, None, None]).flatten(-3, -2)
-
-
-def _of(values: Tensor, units: slice) -> Tensor:
-    return values if units == slice(None) else values[..., units]  # a view of all costs time
 
 
 def output_gram(model: Model, data: Data) -> OutputGram:

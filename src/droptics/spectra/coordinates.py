@@ -25,6 +25,7 @@ from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm
 from droptics.linalg.gram import gram
 from droptics.linalg.scales import is_small, powers_of_two, scaled_eigen
+from droptics.masks import MaskLaw
 from droptics.spectra.roots import EPS, Root
 
 # Samples with this many examples per feature are read through their Gram matrix where that loses no digits that count:
@@ -93,6 +94,15 @@ class White(Frame):
         """E |y|^2: what a network that answers zero has as its risk."""
         return self.constant + float(torch.linalg.vector_norm(self.target)) ** 2
 
+    def criterion(self, U: Tensor, V: Tensor, masks: MaskLaw) -> float:
+        """Risk + penalty of factors of a map on these features: constant + ||T - U H^T||^2 + sum_ij Cbar_ij G_ij.
+
+        Every term is positive, so that data without noise lose no digits.
+        """
+        out, into, target = map(numbers, (self.left.down(U.detach()), self.right.down(V.detach()), self.target))
+        rest, products = target - out @ into.T, (out.T @ out) * (into.T @ into)
+        return self.constant + float((rest * rest).sum()) + float(masks.weigh(torch.as_tensor(products)).detach())
+
     def floor(self, least: float) -> float:
         """Lower bound on a criterion from the least of ||T - A||^2 + penalty over all A."""
         return self.constant + least - self.slack
@@ -129,7 +139,7 @@ def whiten(data: Data) -> White:
 def _of_moments(data: Moments) -> White:
     right = Root.of_moment(data.xx.detach(), data.rounding)
     target = right.up_rows(data.yx.detach())
-    energies, squares = _numbers(data.yy.detach().diagonal()), _numbers(target) ** 2
+    energies, squares = numbers(data.yy.detach().diagonal()), numbers(target) ** 2
     # the same energies added in the same order as in the target, so that noiseless data give a constant near zero
     residual = energies - squares.sum(1)
     # a moment that is exactly diagonal has no rounding beside the diagonal
@@ -142,7 +152,7 @@ def _of_moments(data: Moments) -> White:
     return White(Root.identity(len(target), target), right, target, float(residual.sum()), slack)
 
 
-def _numbers(values: Tensor) -> Any:
+def numbers(values: Tensor) -> Any:
     """An array of NumPy on the CPU, where small calls are cheaper in it; the tensor itself elsewhere."""
     return values.numpy() if values.device.type == "cpu" else values
 
@@ -172,7 +182,7 @@ def _gram_slack(squares: Any, root: Root, energy: float, off: float = 0.0) -> fl
 
     `squares` are those of the entries of T, `energy` is tr E[y y^T].
     """
-    weights = squares if root.plain else squares / _numbers(root.energies)
+    weights = squares if root.plain else squares / numbers(root.energies)
     size = float(weights.sum()) ** 0.5 + max(energy, 0.0) ** 0.5
     return (4 * sum(squares.shape) * EPS + 8 / 7 * off) * size**2
 
@@ -266,7 +276,7 @@ def _tall_root(rows: Tensor, share: float) -> Root | None:
 
 def _of_tall(rows: Tensor, targets: Tensor, share: float, right: Root) -> White:
     target = right.up_rows(targets.mT @ rows * share)
-    squares, energy = _numbers(target) ** 2, float(torch.linalg.vector_norm(targets)) ** 2 * share
+    squares, energy = numbers(target) ** 2, float(torch.linalg.vector_norm(targets)) ** 2 * share
     constant = energy - float(squares.sum())
     if constant < SAFE * energy:
         constant = float(torch.linalg.vector_norm(targets - rows @ right.up(target.mT))) ** 2 * share

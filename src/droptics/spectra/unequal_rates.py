@@ -9,11 +9,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from droptics.checks import is_transformed
 from droptics.linalg import allocate, shrink_unequal
 from droptics.linalg.rotations import rotate_to_diagonal
 from droptics.spectra.actions import Action, harmonic
-from droptics.transforms import opaque
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +60,10 @@ class UnequalRates(Action):
         return min(lowest, lowest - float(kept[-1])) * (1 - 1e-9)
 
     def value(self, spectrum: Tensor) -> Tensor:
-        return _allocated(spectrum, self.strengths.to(spectrum))
+        strengths = self.strengths.to(spectrum)
+        rows = spectrum.reshape(spectrum.shape[:-1].numel(), spectrum.shape[-1])
+        costs = [(strengths * allocate(row, strengths).square()).sum() for row in rows]
+        return torch.stack(costs).reshape(spectrum.shape[:-1])
 
     def envelope(self, spectrum: Tensor) -> Tensor:
         """By Cauchy-Schwarz sum strengths n^2 >= nuclear (sum n)^2, and (sum n) is the nuclear norm at least."""
@@ -80,22 +81,3 @@ class UnequalRates(Action):
         stacked[:, : len(values)] = torch.cat([left, right]) * values.sqrt()
         stacked = rotate_to_diagonal(padded, allocate(values, self.strengths.to(values)), stacked)
         return stacked[: len(left)], stacked[len(left) :]
-
-
-def _allocated(spectrum: Tensor, strengths: Tensor) -> Tensor:
-    """Least penalty of independent units with unequal rates, differentiable in the spectrum and in the rates."""
-    if is_transformed():
-        return opaque(_allocated, spectrum, strengths)
-    fixed = strengths.detach()
-    rows = spectrum.reshape(spectrum.shape[:-1].numel(), spectrum.shape[-1])
-    values = []
-    for row in rows:
-        shares = allocate(row.detach(), fixed)
-        # at a minimum over the shares these count as constants
-        exact = (strengths * shares.square()).sum()
-        # the derivative with respect to the j-th value is twice the level of the block that holds it
-        levels = (fixed * shares)[fixed.argsort(stable=True)]
-        count = min(len(levels), len(row))
-        linear = 2 * (levels[:count] * row[:count]).sum()
-        values.append(exact + linear - linear.detach())
-    return torch.stack(values).reshape(spectrum.shape[:-1])
