@@ -16,7 +16,7 @@ from droptics.cli.attack import attack_command
 from droptics.cli.audit import audit_command
 from droptics.cli.complete import complete_command
 from droptics.cli.demo import demo_command
-from droptics.cli.errors import flush, message, silence
+from droptics.cli.errors import flush, message, place_of, silence
 from droptics.cli.optimum import optimum_command
 from droptics.cli.penalty import penalty_command
 from droptics.cli.predict import predict_command
@@ -81,8 +81,9 @@ def _guarded(command: Command) -> Command:
         except BrokenPipeError:  # whoever read the output has enough
             silence()
             raise typer.Exit(141) from None
-        except (Exception, SystemExit) as problem:  # to leave is not for the user's module to say
-            if debug:
+        except (Exception, SystemExit) as problem:
+            # to leave is not for the user's module to say; rich leaves where whoever read the output has enough
+            if debug or (isinstance(problem, SystemExit) and not place_of(problem)):
                 raise
             print(f"droptics: {message(problem)}", file=sys.stderr)
             raise typer.Exit(2) from None
