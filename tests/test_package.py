@@ -103,7 +103,7 @@ def test_tests_run_from_the_sdist(archives, tmp_path):
     with tarfile.open(archives[0]) as sdist:
         sdist.extractall(tmp_path, filter="data")
     (folder,) = tmp_path.iterdir()
-    chosen = ("masks", "structure", "support", "heads/test_projection.py", "benchmarks/test_benchmarks.py")
+    chosen = ("masks/test_laws.py", "structure/test_floors.py", "support", "heads/test_projection.py", "benchmarks")
     run(
         *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", "--shuffle", "1"),
         *(f"tests/{name}" for name in chosen),

@@ -50,8 +50,10 @@ def test_a_campaign_goes_on_where_it_was_stopped(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_killed_commands_resume():
-    kills = campaign(list(JOBS), len(JOBS), seed=7)
-    assert [kill.name for kill in kills] == list(JOBS)
+    """Two of the six: reproduce and train have kills of their own, and the others write as attack does."""
+    names = ["complete", "attack"]
+    kills = campaign(names, len(names), seed=7)
+    assert [kill.name for kill in kills] == names
     assert [str(kill) for kill in kills if kill.fault] == []
 
 
