@@ -97,7 +97,9 @@ def test_optimal_factors_are_equalized(device, dtype):
     data = Moments.of_sample(weighted_sample()).to(device=device, dtype=dtype)
     masks = Bernoulli(0.3, 5)
     found = optimum(TwoLayerLinear, data, masks)
-    assert found.certified
+    # moments of correlated inputs, rounded to float32, leave more of the bound open than counts as rounding, and say so
+    assert found.certified == (dtype == torch.float64)
+    assert found.gap <= found.slack + 1e-9 * found.scale
     assert found.model.U.dtype == dtype
     assert found.model.U.device.type == device
     tolerance = 1e-4 if dtype == torch.float32 else 1e-12
