@@ -7,13 +7,4 @@ from droptics.masks.gaussian import Gaussian
 from droptics.masks.law import MaskLaw
 from droptics.masks.product import Product
 
-__all__ = [
-    "Bernoulli",
-    "Block",
-    "Discrete",
-    "Gaussian",
-    "MaskLaw",
-    "Product",
-    "SlidingBlock",
-    "drop_for_width",
-]
+__all__ = ["Bernoulli", "Block", "Discrete", "Gaussian", "MaskLaw", "Product", "SlidingBlock", "drop_for_width"]

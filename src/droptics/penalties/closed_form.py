@@ -69,8 +69,8 @@ class OutputGram:
         features, head = self.units
         if head.shape[-3] == 1:
             head = head.squeeze(-3)
-            incoming = _mean_products(features[..., rows], features[..., columns], self.data)
-            return (head[..., rows].mT @ head[..., columns]) * incoming
+            incoming = _mean_products(_columns(features, rows), _columns(features, columns), self.data)
+            return (_columns(head, rows).mT @ _columns(head, columns)) * incoming
         flat = self._rows()
         return flat[..., rows].mT @ flat[..., columns]
 
@@ -175,6 +175,10 @@ def feature_gram(features: Tensor, sample: Sample) -> Tensor:
 def feature_energies(features: Tensor, sample: Sample) -> Tensor:
     """E a_j^2 for features a (..., n, units) of the examples."""
     return average(features.square().mT, sample.weights)
+
+
+def _columns(matrix: Tensor, part: slice) -> Tensor:
+    return matrix if part == slice(None) else matrix[..., part]  # a view costs as much as a small product
 
 
 def _mean_products(rows: Tensor, columns: Tensor, data: Data | None) -> Tensor:
