@@ -116,7 +116,8 @@ def input_root(data: Data, noise: MaskLaw | None = None) -> Root:
 
 def spectrum(model: DeepLinear, root: Root) -> Tensor:
     """Singular values of W E[x x^T]^(1/2), those beyond the least width or at rounding level set to zero, float64."""
-    image = root.down(DeepLinear([weight.double() for weight in model.weights]).matrix().mT).mT
+    wide = model if model.dtype == torch.float64 else DeepLinear([weight.double() for weight in model.weights])
+    image = root.down(wide.matrix().mT).mT
     values = torch.linalg.svdvals(image)
     if not values.shape[-1]:  # inputs without energy: a map of nothing has the singular value zero
         values = torch.nn.functional.pad(values, (0, 1))
