@@ -5,7 +5,14 @@ import pytest
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from droptics.recommenders import DropoutCompletion, RidgeCompletion
+from droptics.recommenders import (
+    DropoutAutoencoder,
+    DropoutCompletion,
+    DropoutCompletionCV,
+    ImplicitDropoutCompletion,
+    LocalAutoencoder,
+    RidgeCompletion,
+)
 from droptics.recommenders.ids import as_ids
 
 
@@ -44,6 +51,16 @@ def test_plain_and_weighted_ridge_are_different_problems(ratings):
     assert max(float(slope.abs().max()) for slope in slopes) < 1e-4
     weighted = RidgeCompletion(2, 0.5, weighted=True, biases=False, sweeps=5).fit(ratings)
     assert not np.allclose(weighted.user_factors_, model.user_factors_, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "model", [DropoutAutoencoder, DropoutCompletion, DropoutCompletionCV, ImplicitDropoutCompletion, LocalAutoencoder]
+)
+def test_values_apart_need_pairs_of_two_columns(ratings, model):
+    pandas = pytest.importorskip("pandas")
+    for pairs in (ratings[0], np.stack(ratings).T, pandas.DataFrame({"user": ratings[0]})):
+        with pytest.raises(ValueError, match="pairs must have two columns"):
+            model().fit(pairs, ratings[2])
 
 
 def test_ids_of_every_kind():

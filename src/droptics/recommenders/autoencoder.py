@@ -15,7 +15,7 @@ from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.progress import tracked
 from droptics.recommenders import saving
-from droptics.recommenders.ids import Lookup, as_ids
+from droptics.recommenders.ids import Lookup, as_ids, pair_columns
 from droptics.recommenders.interactions import compressed, extended, taken
 from droptics.recommenders.left_out import Diagonal, LeaveOneOut, dense, leave_one_out, residuals, sample_pairs, scales
 from droptics.recommenders.low_rank import LowRank
@@ -121,8 +121,7 @@ class DropoutAutoencoder(Ranker):
         """Fit to interactions; sources as in `DropoutCompletion.fit`, with `y` as the third column."""
         self._check()
         if y is not None:
-            pairs = np.asarray(ratings)
-            ratings = (pairs[:, 0], pairs[:, 1], y)
+            ratings = (*pair_columns(ratings), y)
         if self.engine is not None:
             return self._fit_on(Cluster(self.engine), ratings)
         source = ratings if self.threshold is None else self._kept(triple(ratings))

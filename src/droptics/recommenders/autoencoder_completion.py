@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from droptics.arguments import Amount, Bytes, Finite, Seed, Size, check_fields, check_parameters
 from droptics.arrays import Array
 from droptics.recommenders import saving
-from droptics.recommenders.ids import Lookup
+from droptics.recommenders.ids import Lookup, pair_columns
 from droptics.recommenders.item_kernel import Kernel
-from droptics.recommenders.rating_model import RatingModel, pair_columns
+from droptics.recommenders.rating_model import RatingModel
 from droptics.recommenders.ratings import Compressed, Observations, Source, observations
 
 _RIDGES = (0.2, 0.3, 0.45, 0.7)

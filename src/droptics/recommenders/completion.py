@@ -23,9 +23,10 @@ from droptics.recommenders import checkpoints, saving
 from droptics.recommenders.alternation import Effort, Strengths, Sweep, Sweeper, alternate
 from droptics.recommenders.answers import UnboundedPredictions
 from droptics.recommenders.folding import fold_in
+from droptics.recommenders.ids import pair_columns
 from droptics.recommenders.partitioned import Cluster, Partitions
 from droptics.recommenders.progress import follow
-from droptics.recommenders.rating_model import RatingModel, pair_columns
+from droptics.recommenders.rating_model import RatingModel
 from droptics.recommenders.ratings import Compressed, Observations, Source, observations, triple
 from droptics.recommenders.sweepers import sweeper_for
 

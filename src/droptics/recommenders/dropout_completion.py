@@ -29,8 +29,8 @@ from droptics.arguments import (
 from droptics.arrays import Array
 from droptics.recommenders.alternation import Strengths, Sweep, Sweeper
 from droptics.recommenders.completion import Completion
+from droptics.recommenders.ids import pair_columns
 from droptics.recommenders.partitioned import Partitions
-from droptics.recommenders.rating_model import pair_columns
 from droptics.recommenders.ratings import Observations
 from droptics.recommenders.sgd import Sgd, descend
 

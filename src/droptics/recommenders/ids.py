@@ -90,3 +90,13 @@ def _as_kind(asked: Array, kind: str) -> tuple[Array, NDArray[np.bool_]]:
             possible[position] = limits.min <= int(name) <= limits.max
             numbers[position] = int(name) if possible[position] else 0
     return numbers, possible
+
+
+def pair_columns(pairs: Any) -> tuple[Array, Array]:
+    """The two columns of a table of (user, item) pairs."""
+    frame = hasattr(pairs, "iloc")
+    table: Any = pairs if frame else np.asarray(pairs)
+    if table.ndim != 2 or table.shape[1] != 2:
+        raise ValueError(f"pairs must have two columns (user, item), got shape {table.shape}")
+    first, second = (table.iloc[:, k].to_numpy() if frame else table[:, k] for k in (0, 1))
+    return as_ids(first), as_ids(second)

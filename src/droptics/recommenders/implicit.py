@@ -11,7 +11,7 @@ from droptics.arguments import Bytes, Count, DropRate, Finite, Seed, Size, check
 from droptics.arrays import Array
 from droptics.recommenders import saving
 from droptics.recommenders.all_cells import solve_all_cells
-from droptics.recommenders.ids import Lookup
+from droptics.recommenders.ids import Lookup, pair_columns
 from droptics.recommenders.ranker import Ranker
 from droptics.recommenders.ratings import Compressed, Observations, Source, observations, triple
 
@@ -73,8 +73,7 @@ class ImplicitDropoutCompletion(Ranker):
         """Fit to interactions; sources as in `DropoutCompletion.fit`."""
         check_parameters(self)
         if y is not None:
-            pairs = np.asarray(ratings)
-            ratings = (pairs[:, 0], pairs[:, 1], y)
+            ratings = (*pair_columns(ratings), y)
         source = ratings if self.threshold is None else self._kept(triple(ratings))
         data = observations(source, np.float64, self.memory, mean=0.0)
         tables = [self._table(side, data) for side in (data.by_user, data.by_item)]

@@ -9,6 +9,7 @@ from scipy import linalg, sparse
 
 from droptics.arguments import Amount, Bytes, Count, DropRate, Finite, check_parameters
 from droptics.arrays import Array
+from droptics.recommenders.ids import pair_columns
 from droptics.recommenders.interactions import as_matrix
 from droptics.recommenders.ranker import Ranker
 from droptics.recommenders.ratings import Compressed, Source, observations, triple
@@ -62,8 +63,7 @@ class LocalAutoencoder(Ranker):
         """Fit to interactions; sources as in `DropoutCompletion.fit`, with `y` as the third column."""
         check_parameters(self)
         if y is not None:
-            pairs = np.asarray(ratings)
-            ratings = (pairs[:, 0], pairs[:, 1], y)
+            ratings = (*pair_columns(ratings), y)
         source = ratings if self.threshold is None else self._kept(triple(ratings))
         data = observations(source, np.float64, self.memory, mean=0.0)
         rows = Compressed(

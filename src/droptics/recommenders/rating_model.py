@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.recommenders.answers import Errors, Recommendations, UnknownIds
-from droptics.recommenders.ids import Lookup, as_ids
+from droptics.recommenders.ids import Lookup, pair_columns
 from droptics.recommenders.ratings import Source, triple
 
 
@@ -136,13 +136,3 @@ class RatingModel(BaseEstimator, abc.ABC):  # type: ignore[misc]
             if unknown == "raise":
                 raise ValueError(text + 'pass unknown="ignore" to predict them from the mean and the biases')
             warnings.warn(text + "predicted from the mean and the biases that are known", UnknownIds, stacklevel=3)
-
-
-def pair_columns(pairs: Any) -> tuple[Array, Array]:
-    """The two columns of a table of (user, item) pairs."""
-    if hasattr(pairs, "iloc"):
-        return as_ids(pairs.iloc[:, 0].to_numpy()), as_ids(pairs.iloc[:, 1].to_numpy())
-    table = np.asarray(pairs)
-    if table.ndim != 2 or table.shape[1] != 2:
-        raise ValueError(f"pairs must have two columns (user, item), got shape {table.shape}")
-    return as_ids(table[:, 0]), as_ids(table[:, 1])

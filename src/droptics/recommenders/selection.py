@@ -17,6 +17,7 @@ from droptics.progress import tracked
 from droptics.recommenders.answers import Errors
 from droptics.recommenders.completion import Completion
 from droptics.recommenders.dropout_completion import DropoutCompletion, default_drop
+from droptics.recommenders.ids import pair_columns
 from droptics.recommenders.ratings import Source, observations, triple
 
 # Multiples of the default strength, strong to weak: each fit starts from a smoother solution.
@@ -77,9 +78,7 @@ class DropoutCompletionCV(BaseEstimator):  # type: ignore[misc]
         widths = [int(width) for width in np.atleast_1d(self.widths)]
         if not widths:
             raise ValueError("widths must name at least one width, got none")
-        pairs = np.asarray(ratings) if y is not None else None
-        source = ratings if pairs is None else (pairs[:, 0], pairs[:, 1], y)
-        everything = Ratings(*triple(source))
+        everything = Ratings(*triple(ratings if y is None else (*pair_columns(ratings), y)))
         kept, held = everything.split(self.holdout, self.seed)
         mean = None if template.center else 0.0
         data = observations(kept, np.dtype(template.dtype).type, template.memory, mean)

@@ -15,10 +15,11 @@ from droptics.datasets import Ratings
 from droptics.recommenders.autoencoder import DropoutAutoencoder
 from droptics.recommenders.autoencoder_completion import AutoencoderCompletion
 from droptics.recommenders.dropout_completion import DropoutCompletion
+from droptics.recommenders.ids import pair_columns
 from droptics.recommenders.implicit import ImplicitDropoutCompletion
 from droptics.recommenders.interactions import as_matrix
 from droptics.recommenders.ranker import Ranker
-from droptics.recommenders.rating_model import RatingModel, pair_columns
+from droptics.recommenders.rating_model import RatingModel
 from droptics.recommenders.ratings import Source, triple
 
 _DAY_RIDGES = (4.0, 8.0, 16.0, 32.0)  # ratings of a day that count as much as none
