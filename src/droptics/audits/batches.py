@@ -202,7 +202,7 @@ def output_of(result: Any, batch: Batch) -> Tensor:
     if batch.own_loss:
         return own_loss(result).reshape(1)
     outputs = _tensor(result)
-    if outputs.ndim == 0 or outputs.is_complex():
+    if outputs.ndim == 0 or outputs.dtype.is_complex:
         raise ValueError(
             f"the module must return real numbers with one row per example, it returned a tensor of shape "
             f"{tuple(outputs.shape)} ({outputs.dtype})"
