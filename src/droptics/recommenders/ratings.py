@@ -197,7 +197,7 @@ def triple(source: Source) -> tuple[Array, Array, NDArray[np.float64]]:
         found = source.tocoo()
         raw = (found.row, found.col, found.data)
     elif isinstance(source, (str, os.PathLike)) or _is_chunks(source):
-        parts = source if isinstance(source, list) else list(chunked(source)())
+        parts = source if isinstance(source, list) else list(chunked(source, 1 << 22)())
         users, items = (joined([getattr(part, name) for part in parts]) for name in ("users", "items"))
         raw = (users, items, np.concatenate([part.values for part in parts]))
     elif hasattr(source, "columns") and hasattr(source, "iloc"):
