@@ -176,4 +176,4 @@ def _atoms(law: MaskLaw) -> tuple[Tensor, Tensor]:
 
 def angle_counts(periods: Tensor) -> Tensor:
     """Angles up to 8.5 / noise for periods of so many deviations: the Gaussian factor is below 3e-16 beyond."""
-    return (8.5 / (2 * math.pi) * periods.detach()).ceil().long() + 1
+    return (8.5 / (2 * math.pi) * periods.detach()).ceil().clamp_max(2.0**53).long() + 1  # no integer holds all
