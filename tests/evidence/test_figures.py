@@ -231,6 +231,13 @@ def test_an_interrupt_leaves_finished_cells(tmp_path):
     assert reproduce([toys.figure()], "smoke", tmp_path)[0].resumed == 1
 
 
+def test_out_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "taken").write_text("mine")
+    with pytest.raises(ValueError, match="out must be a folder"):
+        reproduce([toys.figure()], "smoke", tmp_path / "taken")
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is visible")
 def test_gpu_cells_without_a_gpu_say_so(tmp_path):
     artifact = reproduce([toys.figure(gpu=True)], "smoke", tmp_path)[0]

@@ -175,6 +175,8 @@ def reproduce(
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}")
+    if Path(out).exists() and not Path(out).is_dir():
+        raise ValueError(f"out must be a folder, {out} is a file; name another or remove it")
     store = _Store(Path(out) / "cells")
     runs = [_Run(figure, scale, Path(out) / figure.id / scale, _why_not(figure, scale, missing)) for figure in figures]
     tasks = {task.key: task for run in runs for task in run.tasks}
