@@ -38,7 +38,7 @@ def ratings() -> Ratings:
 
 @pytest.fixture(scope="module")
 def client():
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as made:
         yield made
 
@@ -162,7 +162,7 @@ def test_passes_over_columns_are_dense_products():
 def test_a_killed_worker_changes_nothing(ratings, tmp_path):
     folder = write(tmp_path / "ratings", ratings, 4)
     here = DropoutCompletion(4, 0.5, **OPTIONS).fit(folder)
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as client:
         killed = []
 
