@@ -21,7 +21,7 @@ from droptics.evidence.claims import Comparison, comparison_dict
 from droptics.evidence.engines import Done, Engine, Function, Local, Row, Task
 from droptics.evidence.provenance import commit, places
 from droptics.evidence.rows import as_csv, plain_value
-from droptics.files import replacing, write_text
+from droptics.files import check_folder, replacing, write_text
 
 Scale = Literal["smoke", "paper"]
 SCALES: tuple[Scale, ...] = ("smoke", "paper")
@@ -175,10 +175,9 @@ def reproduce(
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}")
-    if Path(out).exists() and not Path(out).is_dir():
-        raise ValueError(f"out must be a folder, {out} is a file; name another or remove it")
-    store = _Store(Path(out) / "cells")
-    runs = [_Run(figure, scale, Path(out) / figure.id / scale, _why_not(figure, scale, missing)) for figure in figures]
+    folder = check_folder(out, "out")
+    store = _Store(folder / "cells")
+    runs = [_Run(figure, scale, folder / figure.id / scale, _why_not(figure, scale, missing)) for figure in figures]
     tasks = {task.key: task for run in runs for task in run.tasks}
     resumed = {key for key in tasks if store.load(key)}
     pending = [task for key, task in tasks.items() if key not in resumed]
