@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 from tuned import seeded
 
 from droptics import tune_rates
@@ -114,6 +115,18 @@ def test_no_copy_is_trained():
     assert (own.method, own.cost.copies) == ("scan", 2)
 
 
+class Same(torch.autograd.Function):
+    """The identity in the old form of such functions, which torch.func refuses."""
+
+    @staticmethod
+    def forward(context, value):
+        return value.clone()
+
+    @staticmethod
+    def backward(context, slope):
+        return slope
+
+
 def changed(change):
     module = Branches().double()
     if change == "a body that is trained":
@@ -128,6 +141,12 @@ def changed(change):
         module.up = nn.Sequential(module.up, module.up)
     elif change == "batches that mix":
         module.up = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).double()
+    elif change == "batches that mix in a function":
+        module.up.register_forward_hook(
+            lambda part, given, result: functional.batch_norm(result, None, None, None, None, True)
+        )
+    elif change == "a body without forward derivatives":
+        module.body.register_forward_hook(lambda part, given, result: Same.apply(result))
     else:
         module.second = nn.AlphaDropout(0.3)
     return seeded(module)
@@ -142,11 +161,34 @@ def changed(change):
         "bent by a comparison",
         "a weight twice",
         "batches that mix",
+        "batches that mix in a function",
+        "a body without forward derivatives",
         "another dropout",
     ],
 )
 def test_look_alikes_are_refused(change):
     assert scan_of(changed(change)) is None
+
+
+def test_outputs_that_are_no_rows_are_trained():
+    module = seeded(Convolution().double())
+    module.register_forward_hook(lambda part, given, result: result[:, None])
+    data = [(inputs, targets[:, None]) for inputs, targets in (TRAIN, HELD)]
+    assert tail_scan(read_problem(module, *data, None, Fit(), None)[0]) is None
+
+
+def only_single(part, given, result):
+    if result.dtype == torch.float64:
+        raise ArithmeticError("too precise")
+
+
+@pytest.mark.parametrize("hook", [only_single, lambda part, given, result: result @ torch.eye(3)])
+def test_a_body_that_takes_no_doubles_is_trained(hook):
+    module = seeded(Branches().float())
+    data = [tuple(value.float() for value in pair) for pair in (TRAIN, HELD)]
+    assert tail_scan(read_problem(module, *data, None, Fit(), None)[0]) is not None
+    module.body.register_forward_hook(hook)
+    assert tail_scan(read_problem(module, *data, None, Fit(), None)[0]) is None
 
 
 @pytest.mark.parametrize(("limit", "reached"), [(515, False), (1031, False), (1032, True)])

@@ -90,7 +90,7 @@ class TailScan(Stationary):
 def tail_scan(problem: Problem) -> TailScan | None:
     """The affine tail that is all that is trained, where the module has that form."""
     plain = problem.train.joined and problem.validation.joined and not problem.train.parts[0].own_loss
-    mixes = any(isinstance(part, nn.modules.batchnorm._NormBase) for part in problem.module.modules())
+    mixes = any(hasattr(part, "running_mean") for part in problem.module.modules())
     if not (plain and isinstance(problem.loss, Squared)) or mixes:  # normalized by the batch, examples are not alone
         return None
     work = problem.train.count * sum(value.numel() for value in problem.module.parameters())
@@ -99,25 +99,32 @@ def tail_scan(problem: Problem) -> TailScan | None:
     module = copy.deepcopy(problem.module).double().cpu()
     train, held = (_double(examples.parts[0]) for examples in (problem.train, problem.validation))
     few = take(train, slice(0, FEW))
+    if not _one_row_each(module, few):
+        return None
+    runs = Runs(module, few, problem.loss, {name: Law(name, 0.5, "entry") for name in problem.before}, {})
+    base = runs.base()
+    trained = {name: value for name, value in module.named_parameters() if value.requires_grad}
+    outputs = base.outputs.shape[1:].numel()
+    few_outputs = outputs <= MOST_OUTPUTS and outputs * work <= MOST_WORK
+    if not (few_outputs and _simple(runs, base) and _affine(module, few, trained, list(problem.before))):
+        return None
+    start = torch.cat([value.detach().reshape(-1) for value in trained.values()])
+    masks = {
+        name: torch.ones(train.count, *leaves[0].shape[1:], dtype=torch.float64) for name, leaves in base.leaves.items()
+    }
+    shapes = {name: value.shape for name, value in trained.items()}
+    found = TailScan(start, problem.before, module.requires_grad_(False), shapes, train, held, masks)
+    return found if _confirmed(found, few) else None
+
+
+def _one_row_each(module: nn.Module, batch: Batch) -> bool:
+    """Whether the module, which ran in its own precision, has a row of outputs per example in double precision too."""
     try:
-        runs = Runs(module, few, problem.loss, {name: Law(name, 0.5, "entry") for name in problem.before}, {})
-        base = runs.base()
-        trained = {name: value for name, value in module.named_parameters() if value.requires_grad}
-        outputs = base.outputs.shape[1:].numel()
-        if outputs > MOST_OUTPUTS or outputs * work > MOST_WORK or not _simple(runs, base):
-            return None
-        if not _affine(module, few, trained, list(problem.before)):
-            return None
-        start = torch.cat([value.detach().reshape(-1) for value in trained.values()])
-        masks = {
-            name: torch.ones(train.count, *leaves[0].shape[1:], dtype=torch.float64)
-            for name, leaves in base.leaves.items()
-        }
-        shapes = {name: value.shape for name, value in trained.items()}
-        found = TailScan(start, problem.before, module.requires_grad_(False), shapes, train, held, masks)
-        return found if _confirmed(found, few) else None
-    except (RuntimeError, TypeError, IndexError, AttributeError, ValueError, NotImplementedError):
-        return None  # a module that takes no doubles, or none of the transforms
+        with torch.no_grad():
+            outputs = run(module, batch)
+    except Exception:  # whatever code that is not ours raises on numbers it does not expect
+        return False
+    return outputs.ndim == 2 and len(outputs) == batch.count
 
 
 def _double(batch: Batch) -> Batch:
@@ -165,6 +172,9 @@ def _confirmed(found: TailScan, batch: Batch) -> bool:
     drawn = {name: (torch.rand(mask.shape, generator=draw) < 0.5).double() * 2 for name, mask in ones.items()}
     steps = {name: drawn[name] - ones[name] for name in ones}
     with torch.no_grad():
-        value, change = jvp(lambda masks: found.outputs(found.start, batch, masks), (ones,), (steps,))[:2]
+        try:
+            value, change = jvp(lambda masks: found.outputs(found.start, batch, masks), (ones,), (steps,))[:2]
+        except RuntimeError:  # so torch.func refuses what it cannot differentiate
+            return False
         seen = found.outputs(found.start, batch, drawn)
     return float((value + change - seen).abs().max()) <= AGREES * float(value.abs().max() + change.abs().max())
