@@ -6,9 +6,11 @@ import pytest
 import torch
 from attacked import affine_scorer, classifier
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from droptics.attacks import Apgd, CrossEntropy, Dlr, LinearExact, Logistic, Margin, Pgd, Reflected, Threat, attack
-from droptics.attacks.apgd import check_points, sparse_direction
+from droptics.attacks.apgd import AdaptiveAscent, RecordedAscent, check_points, sparse_direction
+from droptics.attacks.gradients import differentiable
 from droptics.attacks.losses import aimed
 from droptics.data import Sample
 
@@ -103,3 +105,56 @@ def test_sparse_steps_move_the_steepest_coordinates():
 def test_bad_options_are_named(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         Apgd(**bad)
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(), Margin("every"), Dlr("every")])
+@pytest.mark.parametrize("norm", RADII)
+@pytest.mark.parametrize("steps", [6, 40])  # too few to record a step, and enough to leave on the way
+def test_the_search_without_questions_finds_the_same(norm, loss, steps):
+    net, data = classifier()
+    method = Apgd(loss, steps=steps, restarts=2, start="random")
+    region = Threat(norm, 0.25 * RADII[norm], (0, 1)).around(data.inputs)
+    here, there = (
+        kind(differentiable(net), region, data.targets, method, torch.Generator().manual_seed(5)).run()
+        for kind in (AdaptiveAscent, RecordedAscent)
+    )
+    assert 0 < int(here.fooled.sum()) < len(data)
+    assert torch.equal(here.fooled, there.fooled)
+    assert torch.equal(here.stuck, there.stuck)
+    # Products over a batch of another size round differently, and 40 steps of this size add that up.
+    torch.testing.assert_close(here.inputs, there.inputs, atol=1e-10, rtol=0)
+    assert there.rates[-1] == here.rates[-1]
+    assert there.gradients >= here.gradients
+
+
+class Questions(TorchDispatchMode):
+    """Operations for whose answer a GPU would have to be waited for."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, given=(), named=None):
+        if any(word in str(function) for word in ("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero")):
+            self.names.append(str(function))
+        return function(*given, **(named or {}))
+
+
+@pytest.mark.parametrize("norm", RADII)
+def test_a_step_that_is_recorded_asks_nothing_and_writes_in_place(norm):
+    net, data = classifier()
+    region = Threat(norm, RADII[norm], (0, 1)).around(data.inputs)
+    climb = RecordedAscent(differentiable(net), region, data.targets, Apgd(Dlr("every")), torch.Generator())
+    climb.counts.append(0)
+    rows = torch.arange(len(data))
+    now, _ = climb._begin(rows, data.targets.roll(1), random=True)
+    now = now.select(rows)
+    caught, tally = data.inputs.clone(), (torch.zeros(9, dtype=torch.int64), torch.zeros(1, dtype=torch.int64))
+    climb._blind_step(now, region, caught, tally, 0)
+    places = [part.data_ptr() for part in vars(now).values()]
+    with Questions() as asked:
+        climb._blind_step(now, region, caught, tally, 1)
+    # Whether an l2 norm underflows is asked on the CPU alone (`Threat.steepest`).
+    assert asked.names == (["aten._local_scalar_dense.default"] if norm == "l2" else [])
+    assert [part.data_ptr() for part in vars(now).values()] == places
+    assert int(tally[0].sum()) == int((now.fooled & (caught != data.inputs).flatten(1).any(1)).sum())

@@ -7,7 +7,9 @@ rose in less than three quarters of the steps since the last one, or when neithe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,12 +21,17 @@ from droptics.attacks.gradients import Differentiable
 from droptics.attacks.losses import aimed, beaten, check_problem, mistaken
 from droptics.attacks.methods import Apgd
 from droptics.attacks.threat import Region
+from droptics.gpu.graphs import captured
 from droptics.progress import tracked
 
 _CROWDED = 0.92  # fooled examples leave when the share of the others falls below this
 _MOMENTUM = 0.25  # share of the last move in the next one
 _RISES = 0.75  # share of the steps in which the loss has to rise for the step size to stay
 _FIRST_SHARE = 0.2  # of the coordinates that the first l1 step moves
+_WORTH_RECORDING, _RECORDING = (
+    8,
+    4,
+)  # steps that are left when a step is recorded; recording takes as long as taking four
 _L1_EVERY = 0.04  # share of the steps between two looks at the l1 step
 
 
@@ -76,6 +83,14 @@ class Climb:
         parts = {name: None if part is None else part.index_select(0, keep) for name, part in parts.items()}
         return Climb(**parts)
 
+    def overwrite(self, other: Climb) -> None:
+        """Take over the numbers of another state, in place."""
+        # The last fields first: what a state remembers of the one before (`before`, `last_step`) is still in its place.
+        for field in reversed(fields(self)):
+            mine, new = getattr(self, field.name), getattr(other, field.name)
+            if new is not mine:
+                mine.copy_(new)
+
 
 class AdaptiveAscent:
     """One `Apgd` over a batch; the state is the best point so far of every example."""
@@ -125,17 +140,12 @@ class AdaptiveAscent:
         now, region = self._begin(rows, aim, random)
         start = now.points
         for number in tracked(range(self.method.steps), "apgd", "step"):
-            now.before, now.points = now.points, self._moved(now, region, number)
-            outputs = self.tape.forward(now.points)
-            value, slope = aimed(self.method.loss, outputs, now.targets, now.aim)
-            fresh = beaten(outputs, now.targets) & ~now.fooled
+            fresh, slope = self._step(now, region, number)
             self._note(now, fresh)
-            now.rises += value > now.value
-            now.value = value
             left = int((~now.fooled).sum())
             self.counts.append(self.counts[-1] + int(fresh.sum()))
             if left == 0 or number == self.method.steps - 1:
-                self._keep_best(now, value, None)
+                _keep_best(now)
                 break
             keep = None
             if left < _CROWDED * len(now.rows):
@@ -144,9 +154,22 @@ class AdaptiveAscent:
                 start = start.index_select(0, keep)
             now.gradient = self.tape.pull(slope, keep)
             self.gradients += len(now.rows)
-            self._keep_best(now, now.value, now.gradient)
+            _keep_best(now)
             if number + 1 in self.checks:
                 self._adapt(now, region, self.checks[number + 1])
+        self._end(now, region, start)
+
+    def _step(self, now: Climb, region: Region, number: int) -> tuple[Tensor, Tensor]:
+        """Move and look: who is fooled there for the first time, and the slope of the loss in the outputs."""
+        now.before, now.points = now.points, self._moved(now, region, number)
+        outputs = self.tape.forward(now.points)
+        value, slope = aimed(self.method.loss, outputs, now.targets, now.aim)
+        now.rises = now.rises + (value > now.value)
+        now.value = value
+        return beaten(outputs, now.targets) & ~now.fooled, slope
+
+    def _end(self, now: Climb, region: Region, start: Tensor) -> None:
+        """Keep the best points of those that were never fooled."""
         held = ~now.fooled
         self.stuck[now.rows] = held & stuck(region.threat, now.best_points, start)
         better = (held & (now.best_value > self.value[now.rows])).nonzero().squeeze(1)
@@ -196,15 +219,6 @@ class AdaptiveAscent:
             self.fooled[now.rows[which]] = True
             now.fooled = now.fooled | fresh
 
-    def _keep_best(self, now: Climb, value: Tensor, gradient: Tensor | None) -> None:
-        better = (value > now.best_value).nonzero().squeeze(1)
-        if len(better) == 0:
-            return
-        now.best_value = torch.maximum(now.best_value, value)
-        now.best_points = now.best_points.index_copy(0, better, now.points.index_select(0, better))
-        if gradient is not None:
-            now.best_gradient = now.best_gradient.index_copy(0, better, gradient.index_select(0, better))
-
     def _adapt(self, now: Climb, region: Region, taken: int) -> None:
         """At a check point, `taken` steps after the last one: who goes on as before, who halves and returns."""
         radius = region.threat.radius
@@ -226,6 +240,80 @@ class AdaptiveAscent:
         now.points = torch.where(wide, now.best_points, now.points)
         now.gradient = torch.where(wide, now.best_gradient, now.gradient)
         now.value = torch.where(returns, now.best_value, now.value)
+
+
+class RecordedAscent(AdaptiveAscent):
+    """The same search where questions to the device are dear: a step asks none, is recorded once and then replayed.
+
+    Who is left is asked at the check points alone. Until then fooled examples climb on, and keep the point that fooled
+    them.
+    """
+
+    def _climb(self, aim: Tensor | None, *, random: bool) -> None:
+        rows, steps = (~self.fooled).nonzero().squeeze(1), self.method.steps
+        if len(rows) == 0:
+            return
+        now, region = self._begin(rows, aim, random)
+        start = now.points
+        now = now.select(torch.arange(len(rows), device=rows.device))  # steps write over tensors that nobody shares
+        tally, place = torch.zeros(steps, dtype=torch.int64, device=rows.device), torch.zeros_like(rows[:1])
+        caught = self.best.index_select(0, rows)
+        replay: Callable[[], object] | None = None
+        for number in tracked(range(steps), "apgd", "step"):
+            if replay is None:
+                step = partial(self._blind_step, now, region, caught, (tally, place))
+                step(number)
+                if number > 0 and steps - number > _WORTH_RECORDING:  # the first step has no momentum
+                    replay = captured(partial(step, number), rows.device, rehearsals=0)
+            else:
+                replay()
+            self.gradients += len(now.rows)
+            if number + 1 in self.checks:
+                changed = replace(now)
+                self._adapt(changed, region, self.checks[number + 1])
+                now.overwrite(changed)
+                keep = (~now.fooled).nonzero().squeeze(1)
+                if len(keep) == 0:
+                    break
+                if (len(now.rows) - len(keep)) * (steps - number) > _RECORDING * len(now.rows):
+                    self._store(now, caught)
+                    now, region = now.select(keep), region.select(keep)
+                    start, caught = start.index_select(0, keep), caught.index_select(0, keep)
+                    replay = None
+        self._store(now, caught)
+        self._end(now, region, start)
+        self.counts += (self.counts[-1] + tally[: number + 1].cumsum(0)).tolist()
+
+    def _blind_step(
+        self, now: Climb, region: Region, caught: Tensor, tally: tuple[Tensor, Tensor], number: int
+    ) -> None:
+        """One step that reads and writes the same tensors every time."""
+        ahead = replace(now)
+        fresh, slope = self._step(ahead, region, number)
+        torch.where(_wide(fresh, caught), ahead.points, caught, out=caught)
+        ahead.fooled = now.fooled | fresh
+        ahead.gradient = self.tape.pull(slope)
+        _keep_best(ahead)
+        now.overwrite(ahead)
+        counts, place = tally
+        counts.index_add_(0, place, fresh.sum().view(1))
+        place.add_(1)
+
+    def _store(self, now: Climb, caught: Tensor) -> None:
+        self.best.index_copy_(0, now.rows, caught)
+        self.fooled[now.rows] = now.fooled
+
+
+def _wide(flags: Tensor, points: Tensor) -> Tensor:
+    """One flag an example, to be read beside its points."""
+    return flags.view((-1,) + (1,) * (points.ndim - 1))
+
+
+def _keep_best(now: Climb) -> None:
+    better = now.value > now.best_value
+    now.best_value = torch.where(better, now.value, now.best_value)
+    now.best_points = torch.where(_wide(better, now.points), now.points, now.best_points)
+    now.best_gradient = torch.where(_wide(better, now.points), now.gradient, now.best_gradient)
 
 
 def check_points(steps: int, norm: str) -> dict[int, int]:

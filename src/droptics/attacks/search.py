@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import ClassNumbers, Points, check_arguments
-from droptics.attacks.apgd import AdaptiveAscent
+from droptics.attacks.apgd import AdaptiveAscent, RecordedAscent
 from droptics.attacks.ascent import Ascent, Trail, chooses, linearized_order, stuck
 from droptics.attacks.closed_form import linear_attack
 from droptics.attacks.device import DeviceAscent
@@ -100,10 +100,9 @@ def _walk(
 
     Cross-entropy is taken as it is, saturation included, so that the examples are those of the textbook method.
     """
-    textbook = isinstance(loss, CrossEntropy)
     points = region.inputs
     counts: list[Tensor] = []
-    aims: Tensor | None = None
+    aim: Tensor | None = None
     clean: Tensor | None = None
     for number, size in enumerate(sizes):
         outputs = tape.forward(points)
@@ -113,8 +112,8 @@ def _walk(
             check_problem(loss, outputs, targets, ends)
             clean = outputs
             if chooses(loss, outputs):
-                aims = linearized_order(tape, outputs, targets, loss, region.threat, wrong)
-        _, slope = value_and_slope(loss, outputs, targets, None if aims is None else aims[:, 0], scaled=textbook)
+                aim = linearized_order(tape, outputs, targets, loss, region.threat, wrong)[:, 0]
+        _, slope = value_and_slope(loss, outputs, targets, aim, scaled=isinstance(loss, CrossEntropy))
         points = region.retract_(points + size * region.threat.steepest(tape.pull(slope), points))
     fooled = mistaken(tape.scores(points), targets)
     counts.append(fooled.sum())
@@ -154,7 +153,8 @@ def _searcher(
 ) -> Ascent | AdaptiveAscent | BoundarySearch | SquareSearch:
     match method:
         case Apgd():
-            return AdaptiveAscent(tape, region, targets, method, generator, ends)
+            adaptive = RecordedAscent if tape.capturable and region.inputs.is_cuda else AdaptiveAscent
+            return adaptive(tape, region, targets, method, generator, ends)
         case Fab():
             return BoundarySearch(tape, region, targets, method, generator, ends)
         case Square():
