@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
-from attacked import Quantized, affine_scorer, classifier
+from attacked import Noisy, Quantized, affine_scorer, classifier
 
 from droptics.attacks import Pgd, Square, Threat, WeakAttackWarning, attack
 from droptics.attacks.gradients import differentiable
@@ -78,17 +80,67 @@ def test_a_changed_square_spends_what_its_windows_held(norm):
         )
 
 
-def test_impatience_ends_a_run_that_fools_nobody_and_no_other():
+def correct_ones():
     net, data = classifier()
     right = attack(net, data, Threat("linf", 0.0), Pgd(steps=1)).clean_correct
-    known = type(data)(data.inputs[right], data.targets[right])
-    idle = attack(net, known, Threat("linf", 0.0), Square(queries=200, patience=40))
-    assert idle.queries == 40 * len(known)  # nothing moves at radius zero
+    return net, type(data)(data.inputs[right], data.targets[right])
+
+
+def test_impatience_spends_as_much_on_half_of_the_batch_and_ends():
+    net, known = correct_ones()
+    idle = attack(net, known, Threat("linf", 0.0), Square(queries=2000, patience=40))
+    sizes = [len(known)]
+    while len(sizes) < 4:
+        sizes.append((sizes[-1] + 1) // 2)
+    # nothing moves at radius zero
+    assert idle.queries == sum(size * 40 * 2**halvings for halvings, size in enumerate(sizes))
+
+
+def test_patience_as_long_as_the_search_changes_nothing():
+    net, known = correct_ones()
     threat = Threat("linf", 0.08, (0, 1))
     whole, patient = (attack(net, known, threat, Square(queries=120, patience=most)) for most in (None, 120))
     assert torch.equal(whole.inputs, patient.inputs)
     assert whole.queries == patient.queries
-    assert bool(attack(net, known, threat, Square(queries=120, patience=10)).success.any())
+
+
+def test_those_who_go_on_are_nearest_and_nobody_loses_what_was_found():
+    net, known = correct_ones()
+    threat = Threat("linf", 0.01, (0, 1))
+    early = attack(net, known, threat, Square(queries=5000, patience=10))
+    late = attack(net, known, threat, Square(queries=10, patience=None))
+    asked = []
+    inner = SquareSearch._store
+
+    def store(self, rows, points, value, fooled):
+        asked.append((set(rows.tolist()), value.clone(), fooled.clone(), rows.clone()))
+        inner(self, rows, points, value, fooled)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SquareSearch, "_store", store)
+        again = attack(net, known, threat, Square(queries=5000, patience=10))
+    assert torch.equal(again.inputs, early.inputs)
+    assert bool((early.margins <= attack(net, known, Threat("linf", 0.0), Square(queries=1)).margins + 1e-12).all())
+    assert late.queries < early.queries
+    for (_, value, fooled, rows), (after, *_) in pairwise(asked):
+        left = [row in after for row in rows.tolist()]
+        stay = torch.tensor(left)
+        if bool(fooled.any()):
+            assert torch.equal(stay, ~fooled)
+        else:
+            assert int(stay.sum()) == (len(rows) + 1) // 2
+            assert float(value[stay].min()) >= float(value[~stay].max())
+
+
+def test_a_recorded_pass_says_what_the_pass_says_or_is_not_used():
+    net, data = classifier()
+    search = SquareSearch(differentiable(net), Threat("linf", 0.1).around(data.inputs), data.targets, Square(), None)
+    ask = search._recorded(data.inputs)
+    assert ask != search.tape.scores
+    for points in (data.inputs.flip(0), data.inputs):
+        assert torch.equal(ask(points), net(points))
+    search.tape = differentiable(Noisy(net).eval())
+    assert search._recorded(data.inputs) == search.tape.scores
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 3), (5, 7), (2, 2)])

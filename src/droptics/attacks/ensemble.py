@@ -32,7 +32,7 @@ from droptics.models.modules import evaluating
 
 _FRESH = 4  # times as many masks for the evaluation as for the attack
 _OTHER_MASKS, _LAST_MASKS = 2**20, 2**21  # where the seeds of the masks begin that judge a point, and the result
-_IDLE = 300  # queries in a row without success after which the search without gradients ends
+_IDLE = 100  # queries in a row without success after which the search without gradients halves its batch
 _FEW = 0.02  # share that a search without gradients may find by luck
 _MANY = 0.1  # share of the examples from which an observation is worth a warning
 
@@ -42,7 +42,7 @@ def standard_attacks(outputs: Count) -> list[Method]:
 
     One step, which fools most examples of an undefended model for one gradient each; margins of the nearest class,
     cross-entropy with steps that adapt, the nine likeliest wrong classes in turn by the difference of logits ratio, the
-    nearest boundary, and a search without gradients that ends when it finds nothing.
+    nearest boundary, and a search without gradients that turns to the nearest examples when it finds nothing.
 
     Cost: nothing is computed. Claim: none, a choice of methods.
     """

@@ -198,11 +198,12 @@ class Square:
         first: Share of the pixels that the first square covers.
         restarts: Runs per example.
         seed: Of the squares, when no generator is passed.
-        patience: A run ends after this many queries in a row that fooled no example of the batch; None never.
+        patience: After this many queries in a row that fooled nobody, only the half of the batch with the largest
+            loss goes on, with twice the patience; a run ends where it would be halved a fourth time. None never.
     """
 
     loss: Loss = field(default_factory=Margin)
-    queries: int = 5000
+    queries: Count = 5000
     first: Positive = 0.8
     restarts: Count = 1
     seed: Seed = 0
@@ -210,8 +211,6 @@ class Square:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_positive("queries", self.queries)
-        check_positive("restarts", self.restarts)
         check_probability("first", self.first)
 
 
