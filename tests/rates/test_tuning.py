@@ -119,29 +119,40 @@ def test_a_split_moves_the_sites_whose_effect_is_clear(planted, monkeypatch):
     assert third.rate == 0.2
     assert [site.verdict for site in found.sites] == ["resolved", "resolved", "flat"]
     assert first.effect == pytest.approx(0.025, abs=4 * first.error)
-    assert [point.stage for point in found.points] == ["scan"] * 6 + ["design"] * 4 + ["guard"] * 2
-    assert found.cost.copies == 6 + 4 + 4
+    assert [point.stage for point in found.points] == ["scan"] * 6 + ["design"] * 4 + ["path"] * 4 + ["guard"] * 2
+    assert found.cost.copies == 6 + 4 + 4 + 4
 
 
-def test_the_step_of_a_site_goes_by_its_own_curvature(planted, monkeypatch):
-    """Sites that stand in for one another bend the loss along the tied rate more than each does alone.
+@pytest.mark.parametrize(("slope", "step"), [(0.5, 0.5), (1.0, 1.0), (1.9, 2.0), (3.8, 4.0)])
+def test_the_path_is_followed_as_far_as_it_pays(planted, monkeypatch, slope, step):
+    """Second derivatives are 0.2 / 3 for each site: slopes of 0.05 * slope ask for steps of 0.75 * slope in log-odds.
 
-    Second derivatives are 0.2 / 3 for each site and 0.05 for the product of two: slopes of 0.025 ask for 0.375. By the
-    curvature of the tied scan it would be 0.25. The third site stands at its best.
+    The path has steps of 0.7 times 1 / 2, 1, 2 and 4 for the first site, half of it, upwards, for the others.
     """
-    monkeypatch.setattr(planted, "slopes", (0.5, -0.5, 0.0))
-    monkeypatch.setattr(planted, "product", 1.0)
+    monkeypatch.setattr(planted, "slopes", (slope, -slope / 2, -slope / 2))
     found = tune_rates(perceptron(), data(40, 1), data(30, 2), split="factorial", progress=False)
     shifts = [math.log(rate / (1 - rate)) - math.log(0.2 / 0.8) for rate in found.rates.values()]
-    # errors: 0.01 / sqrt(300) for the mean of a copy, so 1.4 % of the slopes and 1 % of the curvature; product on 3
-    assert shifts[:2] == pytest.approx([-0.375, 0.375], rel=0.1)
+    assert found.split.kept
+    assert shifts[0] == pytest.approx(-0.7 * step)  # the steepest, whose shares of the step are exact
+    # errors: 0.01 / sqrt(300) / 0.7 / 2 for a slope, of 0.0125 at least: 3 %; three of them in all
+    assert shifts[1:] == pytest.approx([0.35 * step] * 2, rel=0.1)
+
+
+def test_a_product_of_sites_turns_the_path_a_little(planted, monkeypatch):
+    """Three sites on four copies: a product of the first two looks like the third, which then moves for nothing."""
+    monkeypatch.setattr(planted, "slopes", (0.5, -0.5, 0.0))
+    monkeypatch.setattr(planted, "product", 0.2)
+    found = tune_rates(perceptron(), data(40, 1), data(30, 2), split="factorial", progress=False)
+    assert found.split.kept
+    assert found.rates["0"] < 0.2 < found.rates["3"]
+    assert found.rates["6"] < 0.2
 
 
 def test_a_split_that_does_not_pay_on_fresh_seeds_is_declined(planted, monkeypatch):
     run = planted.run
 
     def deceiving(self, settings, seeds, stage):
-        monkeypatch.setattr(planted, "slopes", (0.5, -0.5, 0.0) if stage == "design" else (0.0, 0.0, 0.0))
+        monkeypatch.setattr(planted, "slopes", (0.5, -0.5, 0.0) if stage != "guard" else (0.0, 0.0, 0.0))
         return run(self, settings, seeds, stage)
 
     monkeypatch.setattr(planted, "run", deceiving)

@@ -13,7 +13,7 @@ from droptics.rates.places import Place
 from droptics.rates.points import gap_of, points_of
 from droptics.rates.result import Cost, Point, Rates, SiteRate, Split
 from droptics.rates.running import Runner, Trained
-from droptics.rates.splits import NOTHING_MOVES, curvature, divide, guarded, no_split, shifted
+from droptics.rates.splits import FINE_STEPS, NOTHING_MOVES, divide, guarded, no_split, path, surest
 from droptics.rates.stationary import Stationary
 from droptics.rates.verdicts import ERRORS, Verdict, alike, judge
 
@@ -44,7 +44,7 @@ class Answer:
         if why:
             self.split = Split(False, why)
             return
-        tied = self.trained[self.best].losses
+        tied = self.trained[self.best]
         self.split, self.chosen, self.effects, more = divide(runner, group, rate, tied, seeds, fresh)
         self.points += more
 
@@ -60,14 +60,15 @@ class Answer:
         if why:
             self.split = Split(False, why)
             return
-        bend = curvature(self.rates, [item.losses for item in self.trained], self.best)
-        own_rates = shifted(by_group, group, rate, bend)
-        if own_rates == tied:
+        settings = path(by_group, group, rate, FINE_STEPS)
+        if not settings:
             self.split = Split(False, NOTHING_MOVES)
             return
-        pair = exact.trained([tied, own_rates])
-        self.split, self.chosen, more = guarded(tied, own_rates, pair, "the loss is lower by")
-        self.points += more
+        along = exact.trained(settings)
+        best = surest(self.trained[self.best], along)
+        pair = [self.trained[self.best], along[best]]
+        self.split, self.chosen, more = guarded(tied, settings[best], pair, "the loss is lower by")
+        self.points += points_of("path", settings, along, best) + more
 
     def _site(self, place: Place) -> SiteRate:
         """The answer for one site; where a split was looked for, its verdict is that of its own effect."""

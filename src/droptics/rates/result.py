@@ -27,7 +27,7 @@ class Point:
     """Copies at one setting of the rates.
 
     Attributes:
-        stage: "scan" (one rate everywhere), "design" (the copies of the split) or "guard" (fresh seeds).
+        stage: "scan" (one rate everywhere), "design" and "path" (copies of the split) or "guard" (fresh seeds).
         rates: Rate per site.
         loss: Mean validation loss at the step it was taken; None where every copy diverged.
         error: Its standard error over examples (and seeds).

@@ -1,4 +1,7 @@
-"""A rate per site: a step for the sites whose effect is clear, kept where it pays on fresh seeds."""
+"""A rate per site: down the path of steepest descent of the sites with a clear effect, kept where it pays.
+
+Box and Wilson's way with a two-level design: its effects are a direction, and copies along it tell how far to go.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor
 
 from droptics.rates.designs import Effect, effects, two_level
 from droptics.rates.points import points_of
@@ -15,6 +17,8 @@ from droptics.rates.running import Runner, Trained
 from droptics.rates.verdicts import ERRORS, compare
 
 LEVEL = 0.7  # log-odds between the tied rate and the levels of the design
+STEPS = (0.5, 1.0, 2.0, 4.0)  # along the path, in levels, of the site that moves most
+FINE_STEPS = (1 / 16, 1 / 8, 1 / 4, *STEPS)  # where a step costs no training
 NOTHING_MOVES = "no site has an effect beyond two standard errors"
 
 
@@ -31,14 +35,13 @@ def divide(
     runner: Runner,
     group: dict[str, str],
     rate: float,
-    center: Tensor,
+    center: Trained,
     seeds: Sequence[int],
     fresh: Sequence[int],
 ) -> tuple[Split, dict[str, float], dict[str, Effect], list[Point]]:
-    """A rate per group: effects from a two-level design, a step for the clear ones, a comparison with the tied rate.
+    """A rate per group: effects from a two-level design, the surest of a path, a comparison with the tied rate.
 
-    `center` has the losses at the tied rate, on the same seeds. The mean loss of the design lies above theirs by half
-    the squared level times the sum of the groups' own second derivatives: in a balanced design products cancel.
+    `center` are the copies at the tied rate, on the same seeds.
     """
     groups = list(dict.fromkeys(group.values()))
     signs = two_level(len(groups))
@@ -54,22 +57,39 @@ def divide(
     found = [Effect(effect.value / LEVEL, effect.error / LEVEL) for effect in effects(signs, means)]
     by_group = dict(zip(groups, found, strict=True))
     effect = {name: by_group[own] for name, own in group.items()}
-    bend = max(2 * float(means.mean() - center.mean()) / LEVEL**2, 0.0)
-    own_rates = shifted(by_group, group, rate, bend)
-    if own_rates == tied:
+    settings = path(by_group, group, rate)
+    if not settings:
         return Split(False, NOTHING_MOVES), tied, effect, points
-    pair = runner.run([tied, own_rates], fresh, "guard")
-    kept, answer, more = guarded(tied, own_rates, pair, f"the loss on {len(fresh)} fresh seeds is lower by")
+    along = runner.run(settings, seeds, "path")
+    best = surest(center, along)
+    points += points_of("path", settings, along, best)
+    pair = runner.run([tied, settings[best]], fresh, "guard")
+    kept, answer, more = guarded(tied, settings[best], pair, f"the loss on {len(fresh)} fresh seeds is lower by")
     return kept, answer, effect, points + more
 
 
-def shifted(by_group: Mapping[str, Effect], group: Mapping[str, str], rate: float, bend: float) -> dict[str, float]:
-    """The rates after a step of every group whose effect is beyond two standard errors."""
-    shifts = {
-        own: _shift(one, bend / len(by_group)) if abs(one.value) > ERRORS * one.error else 0.0
-        for own, one in by_group.items()
-    }
-    return {name: _moved(rate, shifts[own]) if shifts[own] else rate for name, own in group.items()}
+def path(
+    by_group: Mapping[str, Effect], group: Mapping[str, str], rate: float, steps: Sequence[float] = STEPS
+) -> list[dict[str, float]]:
+    """Rates along the steepest descent from the tied rate, in log-odds: groups move in proportion to their effects.
+
+    Only those beyond two standard errors move; empty where there is none.
+    """
+    slopes = {own: one.value if abs(one.value) > ERRORS * one.error else 0.0 for own, one in by_group.items()}
+    steepest = max(map(abs, slopes.values()))
+    if steepest == 0:
+        return []
+    shifts = {own: -LEVEL * slope / steepest for own, slope in slopes.items()}
+    return [
+        {name: _moved(rate, step * shifts[own]) if shifts[own] else rate for name, own in group.items()}
+        for step in steps
+    ]
+
+
+def surest(center: Trained, along: Sequence[Trained]) -> int:
+    """The step whose gain over the tied rate, less its standard error, is largest; the guard asks for one above 0."""
+    gains = [compare(center.losses, item.losses) for item in along]
+    return max(range(len(gains)), key=lambda i: gains[i].value - gains[i].error)
 
 
 def guarded(
@@ -83,27 +103,7 @@ def guarded(
     return Split(kept, reason, gain.value, gain.error), own_rates if kept else tied, points
 
 
-def _shift(effect: Effect, bend: float) -> float:
-    """A Newton step in log-odds, within the levels of the design; all the way where the curvature is unknown."""
-    step = effect.value / bend if bend > 0 else math.copysign(math.inf, effect.value)
-    return -max(-LEVEL, min(LEVEL, step))
-
-
 def _moved(rate: float, shift: float) -> float:
     """The rate whose log-odds are larger by `shift`."""
     odds = rate / (1 - rate) * math.exp(shift)
     return odds / (1 + odds)
-
-
-def curvature(rates: Sequence[float], losses: Sequence[Tensor], best: int) -> float:
-    """Second derivative of the loss in the log-odds of the tied rate, by the parabola through the best and beside it.
-
-    0 where it is not positive or a neighbor is missing, has no log-odds or diverged.
-    """
-    if not 0 < best < len(rates) - 1 or rates[best - 1] == 0:
-        return 0.0
-    x = [math.log(rate / (1 - rate)) for rate in rates[best - 1 : best + 2]]
-    y = [float(item.mean()) for item in losses[best - 1 : best + 2]]
-    left, right = (y[1] - y[0]) / (x[1] - x[0]), (y[2] - y[1]) / (x[2] - x[1])
-    bend = 2 * (right - left) / (x[2] - x[0])
-    return bend if math.isfinite(bend) and bend > 0 else 0.0

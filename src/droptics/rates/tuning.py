@@ -61,8 +61,9 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
     edge" (of the scan).
 
     With `split="factorial"` copies at the two levels `log-odds +- 0.7` around the tied answer (4, 8 or 12 for up to
-    3, 7 or 11 sites) show the effect of each site; sites beyond two standard errors move, by a Newton step within the
-    levels, and the split is kept only if it beats the tied rate on fresh seeds by one standard error.
+    3, 7 or 11 sites) show the effect of each site. Sites beyond two standard errors move in proportion to it: four more
+    copies down this path, from half a level to four levels, tell how far, and the split is kept only if it beats the
+    tied rate on fresh seeds by one standard error.
 
     The module, its modes, buffers, gradients and all random states are as before, also after an exception.
 
@@ -93,7 +94,7 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
         seed: Of batches and masks.
         progress: Show a bar with the time left; by default only on a terminal.
 
-    Cost: len(scan) * repeats trainings; a split adds 4, 8 or 12 times `repeats`, and 2 * guard.
+    Cost: len(scan) * repeats trainings; a split adds 8, 12 or 16 times `repeats`, and 2 * guard.
     """
     check_arguments(tune_rates, locals())
     begin, rates = time.perf_counter(), _scan(scan)
