@@ -84,7 +84,7 @@ bench: .venv-bench/.ready
 kills: $(READY)
 	$(BIN)/python tests/kills.py $(KILLS)
 
-# breaks 30 places of every room and says what the tests notice, and what the claims do: hours of one core
+# breaks 30 places of every room and says what the tests notice, and what the claims do: some two hours of one core
 mutate: $(READY)
 	$(BIN)/python tests/mutations.py $(MUTATE)
 

@@ -44,10 +44,11 @@ MUTANTS = """
 ## Deliberate defects
 
 `make mutate` breaks one place of the library and runs the tests, and apart from them the claims of `droptics verify`,
-that execute it, the quickest first, until one fails. Places are drawn by a seed from every room: an operator, a
-comparison, a constant or a condition is another one. "Not reached" are places that no check of the kind executes, or
-none that passes on this machine within the seconds of a mutant. The rows "deliberate" are mistakes of the kind that
-people make, written out in `tests/deliberate.py`; the second list was written before anything was run on it.
+that execute it, those of its own room before others and the quickest first, until one fails. Places are drawn by a seed
+from every room: an operator, a comparison, a constant or a condition is another one. "Not reached" are places that no
+check of the kind executes, or none that passes on this machine within the seconds of a mutant. The rows "deliberate"
+are mistakes of the kind that people make, written out in `tests/deliberate.py`, the second and the third list before
+anything was run on them; they meet all checks that execute them.
 """
 SURVIVORS = """
 ### Survivors

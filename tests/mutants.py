@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import importlib.abc
 import importlib.machinery
@@ -12,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
+
+from numba.core.caching import NullCache
+from numba.core.dispatcher import Dispatcher
 
 ROOT = Path(__file__).resolve().parent.parent
 # Triton reads its programs from the files, and only a GPU runs them: tests/gpu compares them with the CPU
@@ -59,7 +63,7 @@ class Defect:
     new: str
     name: str
 
-    @property
+    @functools.cached_property
     def lines(self) -> range:
         before = SOURCES[self.module].split(self.old)
         assert len(before) == 2, f"{self.module} holds {self.old!r} {len(before) - 1} times"
@@ -182,16 +186,64 @@ def live_functions() -> dict[str, list[FunctionType]]:
     return found
 
 
-def swap(module: str, functions: list[FunctionType], tree: ast.Module) -> bool:
-    """Give functions of a module their code in another tree, where they are; False when that is impossible."""
+def live_loops() -> list[Dispatcher]:
+    """The compiled functions."""
+    return [value for value in gc.get_objects() if isinstance(value, Dispatcher)]
+
+
+def swap(module: str, functions: list[FunctionType], tree: ast.Module, lines: range | None = None) -> bool:
+    """Give functions of a module their code in another tree, all or those around some lines; False if one has none."""
     codes = _codes(compile(tree, str(MODULES[module]), "exec"))
     fresh = {(code.co_name, code.co_firstlineno): code for code in codes}
-    try:
-        for function in functions:
-            function.__code__ = fresh[function.__code__.co_name, function.__code__.co_firstlineno]
-    except (KeyError, ValueError):  # a change removed the use of an enclosing variable
-        return False
-    return True
+    done = True
+    for function in functions:
+        code = function.__code__
+        last = max((line for *_, line in code.co_lines() if line), default=code.co_firstlineno)
+        if lines is None or code.co_firstlineno <= lines.start <= last:
+            try:
+                function.__code__ = fresh[code.co_name, code.co_firstlineno]
+            except (KeyError, ValueError):  # a change removed the use of an enclosing variable
+                done = False
+    return done
+
+
+def recompile(loops: list[Dispatcher]) -> None:
+    """Let the compiled functions be compiled once more, from the code that they have now."""
+    for loop in loops:
+        loop._cache = NullCache()
+        loop._reset_overloads()
+
+
+def loop_sites() -> dict[str, tuple[range, dict[str, set[int]]]]:
+    """By module and name the lines of every compiled function, and the statements, by module, from which it is run."""
+    trees = {module: ast.parse(source) for module, source in SOURCES.items()}
+    loops = {
+        f"{module}:{node.name}": range(node.lineno, (node.end_lineno or 0) + 1)
+        for module, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and any("njit" in ast.unparse(mark) for mark in node.decorator_list)
+    }
+    names = {place.partition(":")[2] for place in loops}
+    used: dict[str, set[tuple[str, int]]] = {name: set() for name in names}
+    for module, tree in trees.items():
+        for node, _, lines in _places(tree):
+            if isinstance(node, ast.Name) and node.id in names and lines is not None:
+                used[node.id].add((module, lines.start))
+    found = {}
+    for place, lines in loops.items():
+        sites: dict[str, set[int]] = {}
+        waiting, seen = [place.partition(":")[2]], set()
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                for module, line in used[name]:
+                    within = [other for other, span in loops.items() if other.startswith(f"{module}:") and line in span]
+                    waiting += [other.partition(":")[2] for other in within]
+                    if not within:
+                        sites.setdefault(module, set()).add(line)
+        found[place] = lines, sites
+    return found
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

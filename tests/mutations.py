@@ -6,14 +6,15 @@
     python tests/mutations.py --room deliberate            # the mistakes of tests/deliberate.py alone
 
 What lives is a missing test, or a change without effect. One run of the unchanged checks records which of them execute
-which line; a mutant meets only those, the quickest first, until one fails. The sources stay as they are: a mutant is
-compiled in memory, in a fork of a process that holds the checks.
+which line; a mutant meets only those, its own room's before others, the quickest first, until one fails. The sources
+stay as they are: a mutant is compiled in memory, in a fork of a process that holds the checks.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import gc
 import hashlib
 import importlib
@@ -36,8 +37,23 @@ import hypothesis
 import pytest
 import torch
 
-from deliberate import FIRST, SECOND
-from mutants import MODULES, ROOT, SOURCES, Changed, Defect, Mutant, live_functions, marked, mutants, room, swap
+from deliberate import FIRST, SECOND, THIRD
+from mutants import (
+    MODULES,
+    ROOT,
+    SOURCES,
+    Changed,
+    Defect,
+    Mutant,
+    live_functions,
+    live_loops,
+    loop_sites,
+    marked,
+    mutants,
+    recompile,
+    room,
+    swap,
+)
 
 # these run no code of the library in their own process
 ELSEWHERE = ("benchmarks", "docs", "structure", "third_party")
@@ -47,16 +63,23 @@ MEMORY = 8 * 2**30  # bytes that a mutant may ask for
 LOUD = os.dup(2)
 
 
+def told(text: str) -> None:
+    """Say something from a child, whose own output goes nowhere."""
+    os.write(LOUD, f"{text}\n".encode())
+
+
 def _start(work: Callable[[], int]) -> int:
     """Begin `work` in a child process and return its id; the child ends with the status of the work."""
     child = os.fork()
     if child == 0:
         status = 99
-        with contextlib.suppress(BaseException):
+        try:
             for stream in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
             status = int(work())
+        except BaseException as problem:
+            told(f"a child broke off: {problem!r:.300}")
         os._exit(status)
     return child
 
@@ -141,18 +164,14 @@ def _too_long(*_: object) -> None:
     raise TimeoutError
 
 
-def told(text: str) -> None:
-    """Say something from a child, whose own output goes nowhere."""
-    os.write(LOUD, f"{text}\n".encode())
-
-
 def record(suites: list[Suite], limits: Limits, folder: Path) -> int:
     """Run all checks, several at a time, with every function telling which of its lines it executes."""
     seen: dict[str, set[int]] = {}
+    compiled = {id(loop.py_func) for loop in live_loops()}
     for module, functions in live_functions().items():
         if functions:
             seen[module] = set()
-            if not swap(module, functions, marked(SOURCES[module])):
+            if not swap(module, [one for one in functions if id(one) not in compiled], marked(SOURCES[module])):
                 told(f"not all lines of {module} can be recorded")
             functions[0].__globals__["_mark_"] = seen[module].add
     gc.freeze()
@@ -210,26 +229,44 @@ class Runner:
     def __init__(self, suites: list[Suite], runs: dict[str, list[Run]], seconds: float) -> None:
         self.suites = {suite.name: suite for suite in suites}
         self.runs, self.seconds = runs, seconds
-        self.functions = live_functions()
+        self.functions, self.loops, self.sites = live_functions(), live_loops(), loop_sites()
         gc.freeze()  # children share these objects
 
+    def compiled(self, mutant: Mutant | Defect) -> dict[str, set[int]] | None:
+        """The statements, by module, that run the compiled function with the change; None where it is in none."""
+        for place, (span, sites) in self.sites.items():
+            if place.startswith(f"{mutant.module}:") and mutant.lines is not None and mutant.lines.start in span:
+                return sites
+        return None
+
     def reaching(self, mutant: Mutant | Defect, suite: str) -> list[Run]:
-        """The quickest checks that execute the changed statement, within the seconds."""
+        """Checks that execute the changed statement: those of its own room first, the quickest first, in the seconds.
+
+        A deliberate mistake meets all of them.
+        """
+        sites = self.compiled(mutant) or {mutant.module: None if mutant.lines is None else set(mutant.lines)}
+        home = f"tests/{room(mutant.module)}/" if mutant.module.count(".") > 1 else "tests/test_"
+        reached = (
+            run
+            for run in self.runs[suite]
+            if any(
+                run.lines.get(module, set()) if lines is None else run.lines.get(module, set()) & lines
+                for module, lines in sites.items()
+            )
+        )
         chosen: list[Run] = []
         total = 0.0
-        for run in self.runs[suite]:
-            lines = run.lines.get(mutant.module, set())
-            if lines if mutant.lines is None else any(line in lines for line in mutant.lines):
-                total += run.seconds
-                if total > self.seconds and chosen:
-                    break
-                chosen.append(run)
+        for run in sorted(reached, key=lambda run: not run.name.startswith(home)):
+            total += run.seconds
+            if total > self.seconds and chosen and not isinstance(mutant, Defect):
+                break
+            chosen.append(run)
         return chosen
 
     def lives(self, mutant: Mutant | Defect, suite: str, chosen: list[Run]) -> bool:
         """Whether all chosen checks pass; to be called in a child process, which a hanging check ends."""
-        tree = mutant.tree()
-        if mutant.lines is None or not swap(mutant.module, self.functions[mutant.module], tree):
+        tree, again = mutant.tree(), 0
+        if mutant.lines is None or not swap(mutant.module, self.functions[mutant.module], tree, mutant.lines):
             _limit(20 + 5 * sum(run.seconds for run in chosen))
             for name, loaded in list(sys.modules.items()):
                 file = str(getattr(loaded, "__file__", ""))
@@ -237,8 +274,11 @@ class Runner:
                     del sys.modules[name]
             sys.meta_path.insert(0, Changed(mutant.module, tree))
             return self.suites[suite].again([run.name for run in chosen])
+        if self.compiled(mutant) is not None:
+            recompile(self.loops)
+            again = 60  # seconds that this may take
         for run in chosen:
-            _limit(10 + 5 * run.seconds)
+            _limit(5 + again + 5 * run.seconds)
             if not self.suites[suite].passes(run.name):
                 return False
         return True
@@ -271,6 +311,7 @@ class Room:
         return [
             Room("deliberate", len(FIRST), FIRST),
             Room("deliberate 2", len(SECOND), SECOND),
+            Room("deliberate 3", len(THIRD), THIRD),
             *(
                 Room(name, len(found), random.Random(seed).sample(found, min(count, len(found))))
                 for name, found in sorted(places.items())
@@ -300,10 +341,7 @@ def place(mutant: Mutant | Defect) -> str:
     return f"{mutant.module.removeprefix('droptics.')}@{digest}:{mutant.name}"
 
 
-Job = tuple[Room, Mutant | Defect, str]
-
-
-def _queue(rooms: list[Room], suites: Iterable[str]) -> Iterator[Job]:
+def _queue(rooms: list[Room], suites: Iterable[str]) -> Iterator[tuple[Room, Mutant | Defect, str]]:
     """The deliberate mistakes, then one mutant of every room after the other, on each suite."""
     turns = sorted(
         (not here.name.startswith("deliberate"), turn, number)
@@ -318,7 +356,7 @@ def _queue(rooms: list[Room], suites: Iterable[str]) -> Iterator[Job]:
 
 def check(rooms: list[Room], runner: Runner, limits: Limits, save: Callable[[], None]) -> None:
     """Try the mutants of all rooms, several at a time, until they or the time are used up."""
-    queue, running = _queue(rooms, runner.suites), dict[int, Job]()
+    queue, running = _queue(rooms, runner.suites), dict[int, tuple[dict[str, str], str, str]]()
     more, saved = True, time.monotonic()
     while running or more:
         while more and len(running) < limits.processes:
@@ -328,20 +366,31 @@ def check(rooms: list[Room], runner: Runner, limits: Limits, save: Callable[[], 
                 here, mutant, suite = job
                 chosen = runner.reaching(mutant, suite)
                 if chosen:
-                    running[_start(lambda job=job, chosen=chosen: 0 if runner.lives(*job[1:], chosen) else 1)] = job  # type: ignore[misc]
+                    work = functools.partial(runner.lives, mutant, suite, chosen)
+                    child = _start(lambda work=work: 0 if work() else 1)  # type: ignore[misc]
+                    running[child] = here.fates[suite], place(mutant), f"lived {len(chosen)}"
                 else:
                     here.fates[suite][place(mutant)] = UNREACHED
         if running:
             child, status = os.wait()
-            here, mutant, suite = running.pop(child)
-            fate = NOTICED if status else f"lived {len(runner.reaching(mutant, suite))}"
-            here.fates[suite][place(mutant)] = fate
-            if fate != NOTICED:
-                print(f"{suite}: {fate}: {place(mutant)}", flush=True)
+            fates, name, lived = running.pop(child)
+            fates[name] = NOTICED if status else lived
         if time.monotonic() > saved + 10:
             save()
             saved = time.monotonic()
     save()
+
+
+def _prove(runner: Runner, suite: str) -> None:
+    """Fail unless checks pass in modules that are imported anew, and in functions that are compiled anew."""
+    last = next(run for run in runner.runs[suite] if run.lines)
+    same = Mutant(next(iter(last.lines)), (), 0, None, "unchanged")
+    loops = (Mutant(place.partition(":")[0], (), 0, span, place) for place, (span, _) in runner.sites.items())
+    compiled = next((loop for loop in loops if runner.reaching(loop, suite)), same)
+    for mutant in (same, compiled):
+        chosen = [last] if mutant is same else runner.reaching(mutant, suite)[:1]
+        _, status = os.waitpid(_start(lambda job=(mutant, suite, chosen): 0 if runner.lives(*job) else 1), 0)  # type: ignore[misc]
+        assert status == 0, f"{chosen[0].name} fails when {mutant.module} is unchanged"
 
 
 class Plugin:
@@ -370,10 +419,7 @@ class Plugin:
         print(f"{self.passing} pass without any change, {time.monotonic() - start:.0f} s", flush=True)
         runner = Runner(suites, runs, limits.seconds)
         for suite in suites:
-            last = next(run for run in runs[suite.name] if run.lines)
-            same = Mutant(next(iter(last.lines)), (), 0, None, "unchanged")
-            _, status = os.waitpid(_start(lambda job=(same, suite.name, [last]): 0 if runner.lives(*job) else 1), 0)  # type: ignore[misc]
-            assert status == 0, f"{last.name} fails when its modules are imported again"
+            _prove(runner, suite.name)
         check(self.rooms, runner, limits, self.save)
         return True
 
@@ -403,8 +449,7 @@ def main() -> int:
     parser.add_argument("--report", type=Path, help="JSON file of what was found; what it holds is not tried again")
     parser.add_argument("--again", action="store_true", help="try once more what lived in the report")
     options = parser.parse_args()
-    # compiled functions cannot be changed; they run as they are written instead. Before anything loads the compiler
-    os.environ |= {"NUMBA_DISABLE_JIT": "1", "CUDA_VISIBLE_DEVICES": ""}
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     torch.set_num_threads(1)
     quick = hypothesis.settings(
         phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate), database=None, derandomize=True, deadline=None
