@@ -97,7 +97,7 @@ def deep_optimum(scale: float) -> list[Comparison]:
         masks = Product([Bernoulli(drop, width) for width in widths])
         ours = optimum(DeepLinear, Moments.of_map(torch.diag(tensor(spectrum))), masks)
         found.append(compare(ours.objective, "<=", scale * best * (1 + 1e-7), f"not above descent, {widths}"))
-        found.append(compare(ours.bound, "<=", ours.objective, "bound below objective"))
+        found.append(compare(ours.bound, "==", ours.objective, "bound and objective", precision=1e-6))
     for lam, rank, value in ((1.3, 2, 2 - 2 / 2.3**2), (1.5, 1, 2 - 1 / 1.75**2)):
         masks = Product([Bernoulli(lam / (1 + lam), 2)] * 2)
         ours = optimum(DeepLinear, Moments.of_map(torch.eye(2, dtype=torch.float64)), masks)

@@ -200,7 +200,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The lower bound alpha ||X|| / (2n) holds for odd widths too: copies of the best unit stay in the class.",
         check=partial(chapter4_relu_checks.copies_stay_inside, 1.0),
         control=partial(chapter4_relu_checks.copies_stay_inside, 0.5),
-        objects=("coadaptation.split",),
+        objects=("coadaptation.split", "bounds.measured_rademacher"),
         note=PROVED,
     ),
     Claim(

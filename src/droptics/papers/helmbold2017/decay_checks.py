@@ -8,7 +8,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.evidence.claims import Comparison, compare
 from droptics.models import ReLUNet
 from droptics.papers.helmbold2017 import networks
 from droptics.papers.helmbold2017.checks import exact
@@ -71,18 +71,22 @@ def swapped(sign: float) -> list[Comparison]:
     return [*found, compare(squares(other), "==", squares(net), "sum of squares")]
 
 
-def at_optimum(relation: Relation = "==") -> list[Comparison]:
-    """Lemmas 23, 25, 26, 27, 28: active parts, sign, output bias, direction and level of an optimum."""
+def at_optimum(tilt: float = 0.0, share: float = 0.5) -> list[Comparison]:
+    """Lemmas 23, 25, 26, 27, 28: active parts, sign, output bias, direction and level of an optimum.
+
+    The weights lie along x, turned by `tilt`, and the output at 0 is `share` times one minus the activation.
+    """
     x, zero = tensor(INPUT), torch.zeros(3, dtype=torch.float64)
     net = decay_optimum()
     used = net[2].abs() > 1e-4
     V, top = net[0][used], torch.maximum(hidden(net, x), hidden(net, zero))[used]
     activation = (net[2] * (hidden(net, x) - hidden(net, zero))).sum()
     middle = net[3] + (net[2] * hidden(net, zero)).sum()
-    along = (V @ x / (x @ x))[:, None] * x
+    axis = x + tilt * x.roll(1)
+    along = (V @ axis / (axis @ axis))[:, None] * axis
     return [
         compare((V @ x).abs(), "==", top - torch.minimum(hidden(net, x), hidden(net, zero))[used], "|v.x|", 1e-4),
-        compare(middle, relation, (1 - activation) / 2, "output at 0", 1e-4),
+        compare(middle, "==", share * (1 - activation), "output at 0", 1e-4),
         compare(V, "==", along, "v along x", 1e-4),
         compare(output(net, x), "<=", 1.0, "output at x", 1e-4),
         compare(output(net, zero), "==", 1 - output(net, x), "output at 0 and at x", 1e-4),

@@ -285,21 +285,20 @@ def tied_optimum(
 
 
 def optimal_factors(lam: float, tied: bool) -> list[Comparison]:
-    """Factors that descent finds are equalized and R = (lam / r) ||.||_*^2; at lam = 0 they need not be."""
+    """Factors of descent and of the library are equalized and R = (lam / r) ||.||_*^2; at lam = 0 they need not be."""
     found = []
     for seed, width in ((1, 2), (2, 3)):
-        s = tensor([2.0, 1.2, 0.7])
-        if tied:
-            Q = torch.linalg.qr(normal(seed, 3, 3)).Q
-            _, (U,) = descend(tied_objective(Q * s @ Q.mT, lam), [(3, width)], starts=4, seed=seed)
-            V, strength = U, U.square().sum()
-        else:
-            _, (U, V) = descend(untied_objective(torch.diag(s), lam), [(3, width), (3, width)], starts=4, seed=seed)
-            strength = nuclear(U @ V.mT)
-        products = U.norm(dim=0) * V.norm(dim=0)
-        found.append(compare(products, "==", strength / width, f"products, r={width}", precision=1e-4))
-        share = (products.square().sum() * width) / strength**2
-        found.append(compare(share, "==", 1.0, f"penalty over its lower bound, r={width}", precision=1e-5))
+        Q, family = torch.linalg.qr(normal(seed, 3, 3)).Q, Autoencoder if tied else TwoLayerLinear
+        M = Q * tensor([2.0, 1.2, 0.7]) @ Q.mT
+        objective = tied_objective(M, lam) if tied else untied_objective(M, lam)
+        _, ours = descend(objective, [(3, width)] * (1 if tied else 2), starts=4, seed=seed)
+        library = optimum(family, Moments.of_map(M), Bernoulli(lam / (1 + lam), width)).model
+        for name, factors in (("descent", ours), ("library", library.tensors)):
+            U, V = factors[0], factors[-1]
+            products, strength = U.norm(dim=0) * V.norm(dim=0), nuclear(U @ V.mT)
+            found.append(compare(products, "==", strength / width, f"products of {name}, r={width}", precision=1e-4))
+            share = (products.square().sum() * width) / strength**2
+            found.append(compare(share, "==", 1.0, f"penalty of {name} over its bound, r={width}", precision=1e-5))
     return found
 
 

@@ -125,6 +125,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.optimal_factors, 0.6, True),
         control=partial(checks.optimal_factors, 0.0, True),
         outside=partial(checks.optimal_factors, 0.0, True),
+        objects=("optima.optimum",),
         note="Only if lam > 0.",
     ),
     Claim(
@@ -135,7 +136,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.optimal_factors, 0.6, False),
         control=partial(checks.optimal_factors, 0.0, False),
         outside=partial(checks.optimal_factors, 0.0, False),
-        objects=("norms.nuclear",),
+        objects=("norms.nuclear", "optima.optimum"),
         note="Only if lam > 0, and with the strong definition: every product equals ||UV^T||_*/r.",
     ),
     Claim(

@@ -285,8 +285,11 @@ def weighted_norm_is_rank(factor: float) -> list[Comparison]:
 
 
 def copies_stay_inside(share: float) -> list[Comparison]:
-    """D copies of one unit with the same map have d Rbar = (|u| a)^2 for every width, odd ones included."""
-    found = []
+    """D copies of one unit with the same map have d Rbar = (|u| a)^2 for every width, odd ones included.
+
+    So the class holds every single unit with |u| a = alpha at all widths, and these alone reach the lower bound.
+    """
+    found = rademacher_lower(0.5)
     data, v, u = sample(2, 8, 3, 1), normal(3, 3), 1.7
     alpha = u * float(torch.relu(data.inputs @ v).square().mean().sqrt())
     for width in (1, 2, 3, 5):

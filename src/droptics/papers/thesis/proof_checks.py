@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from droptics.attacks import Threat, linear_attack
 from droptics.attacks.leaky import LeakyNet, adversarial_sgd, beta_robust_error
 from droptics.bounds import adversarial, surveyed
 from droptics.data import Moments, Sample
@@ -204,13 +205,14 @@ def separable(radius: float) -> list[Comparison]:
     found = []
     angle = torch.linspace(0.1, 3.0, 15, dtype=torch.float64)
     X = torch.stack([angle.sin() + 0.5, angle.cos()], 1)
-    y = torch.ones(15, dtype=torch.float64)
-    v = tensor([1.0, 0.0])
+    y = tensor([1.0, -1.0, 1.0]).repeat(5)
+    X, v = y[:, None] * X, tensor([1.0, 0.0])
     gamma = float((y * (X @ v)).min())
     for seed in range(5):
         step = nn.functional.normalize(normal(seed, 15, 2), dim=1)
         found.append(compare(y * ((X + radius * step) @ v), ">=", gamma - radius, "any step"))
-    worst = (y * ((X - radius * y[:, None] * v) @ v)).min()
-    found.append(compare(worst, "==", gamma - radius, "the worst step"))
+    reached = linear_attack(lambda points: points @ v[:, None], X, y, Threat("l2", radius))
+    worst = (y * (reached @ v)).min()
+    found.append(compare(worst, "==", gamma - radius, "the worst step, by the library"))
     found.append(compare(worst, ">", 0.0, "still classified right"))
     return found

@@ -145,6 +145,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Linear separation with margin gamma: for attacks of radius nu < gamma it leaves a robust margin gamma - nu.",
         check=partial(checks.separable, 0.3),
         control=partial(checks.separable, 0.9),
+        objects=("attacks.linear_attack",),
     ),
     Claim(
         "thesis-lem18-slope",
