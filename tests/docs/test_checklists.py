@@ -32,8 +32,3 @@ def test_a_planted_place_is_missed():
     assert missing("| a | `make nothing`, `docs/nothing.md`, `NOTHING.md`; `make test`, `README.md` |") == [
         *("make nothing", "docs/nothing.md", "NOTHING.md")
     ]
-
-
-def test_the_readme_has_badges_at_its_head():
-    head = (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n")[1]
-    assert re.findall(r"\[!\[(\w+)", head) == ["Tests", "Docs", "PyPI", "License"]
