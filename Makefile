@@ -104,9 +104,11 @@ release-check: .venv-release/.ready
 	.venv-release/bin/twine check --strict dist/*
 	$(MAKE) site-check
 
-# the site as a reader has it: links, barriers, notebooks and first pages with nothing but the wheel of dist/, and a list of
-# all that is installed
+# workflows by their schemas; the site as a reader has it: links, barriers, notebooks and first pages with nothing but the
+# wheel of dist/; a list of all that is installed
 site-check: .venv-site/.ready docs
+	.venv-site/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	.venv-site/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	.venv-site/bin/python tests/site_check.py docs/_build/html
 	.venv-site/bin/python -m pip install --quiet -c constraints.txt torch==2.13.0 dist/*.whl
 	.venv-site/bin/python tests/run_notebooks.py docs/generated/examples
