@@ -112,7 +112,7 @@ site-check: .venv-site/.ready docs
 	.venv-site/bin/python tests/site_check.py docs/_build/html
 	.venv-site/bin/python -m pip install --quiet -c constraints.txt torch==2.13.0 dist/*.whl
 	.venv-site/bin/python tests/run_notebooks.py docs/generated/examples
-	.venv-site/bin/python tests/run_pages.py README.md docs/quickstart.md docs/recipes.md docs/coming/*.md
+	.venv-site/bin/python tests/run_pages.py README.md docs/quickstart.md docs/recipes.md docs/names.md docs/coming/*.md
 	.venv-site/bin/cyclonedx-py environment .venv --pyproject pyproject.toml --mc-type library --of JSON -o docs/_build/droptics.cdx.json
 
 # the paper from its template, with the numbers on record

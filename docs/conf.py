@@ -42,7 +42,8 @@ html_theme_options = {
 # pages without siblings have nothing to show there
 ALONE = ("quickstart", "idea", "choose", "extend", "notation", "need", "policy", "changelog", "cite", "recipes")
 html_sidebars = {
-    name: [] for name in (*ALONE, "checklists", "generated/commands", "generated/benchmarks", "generated/examples")
+    name: []
+    for name in (*ALONE, "checklists", "names", "generated/commands", "generated/benchmarks", "generated/examples")
 }
 smartquotes_action = "qe"  # two dashes are an option of a command, not a long dash
 exclude_patterns = ["_build"]

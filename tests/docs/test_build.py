@@ -18,7 +18,7 @@ from droptics.papers import claims, figures
 ROOT = Path(__file__).parents[2]
 PAGES = (
     *("index", "quickstart", "idea", "choose", "notation", "need", "policy", "extend", "audit", "bounds", "api"),
-    *("changelog", "cite", "rates", "recipes", "checklists", "coming/index"),
+    *("changelog", "cite", "rates", "recipes", "names", "checklists", "coming/index"),
 )
 ROOMS = (
     "penalties",
