@@ -89,6 +89,15 @@ def test_a_trial_of_head_masks_can_refuse_gaussian_logits(monkeypatch):
     assert "disagreed" in found.probabilities.method
 
 
+def test_the_trial_takes_the_examples_of_fewest_units():
+    """Example 37 of 50 lights one unit of 200, the others all of them."""
+    inputs = torch.ones(50, 200).double() + 0.1 * normal(50, 200)
+    inputs[37, 1:] = 1e-3
+    model = TwoLayerLinear(normal(3, 200), torch.eye(200).double())
+    found = predictive(model, inputs, Bernoulli(0.5, 200)).classes(points=300)
+    assert "third" in found.probabilities.method
+
+
 def test_sampled_early_masks_carry_an_interval():
     model = relu_network()
     truth = listed(model, skewed_inputs(), RELU_LAW)[0]

@@ -29,8 +29,11 @@ from droptics.predictions.mixtures import Outcome
 LISTED = 1024
 # A unit with a larger share of the variance of a logit is not one of many small terms.
 LARGEST_SHARE = 1 / 3
-# The trial: so many head masks on so many examples; a deviation that chance exceeds once in 400 trials is refused.
-TRIAL_MASKS, TRIAL_EXAMPLES, TRIAL_CHANCE = 200, 16, 1 / 400
+# The trial: so many head masks on the examples whose logits the fewest units carry; a deviation that chance exceeds
+# once in 400 trials is refused.
+TRIAL_MASKS, TRIAL_EXAMPLES, TRIAL_CHANCE = 200, 4, 1 / 400
+# Gaussian points that err by less than the trial can see.
+TRIAL_POINTS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +68,14 @@ def classes_of(outcomes: Callable[[], Iterator[Outcome]], points: int, samples: 
     Cost: one body pass per early mask, then `points` draws of K numbers (or of the last mask) per example.
     """
     check_positive("points", points)
-    weights, first = next(outcomes())
+    others = outcomes()
+    weights, first = next(others)
     if first.center.shape[-1] < 2:
         raise ValueError("classes() needs at least two outputs, one logit per class; got 1")
     if first.center.ndim != 3:
         raise ValueError("classes() takes one model at a time, got a batch of them")
-    rule, text, exact = _rule(first, points if samples is None else max(16, points // samples), samples)
-    parts = [(chances, rule(outputs)) for chances, outputs in outcomes()]
+    rule, sums, text, exact = _rule(first, points if samples is None else max(16, points // samples), samples)
+    parts = [(weights, sums), *((chances, rule(outputs)) for chances, outputs in others)]
     every = torch.cat([chances for chances, _ in parts]).to(first.center)
     given = torch.cat([sums.probabilities for _, sums in parts])
     probabilities = torch.tensordot(every, given, dims=1)
@@ -101,39 +105,44 @@ def _unproved(value: Tensor, text: str, cost: int) -> Estimate:
     return Estimate(value, value.detach(), value.detach(), text, cost, confidence=0.0)
 
 
-def _rule(outputs: Affine, points: int, samples: int | None) -> tuple[_Rule, str, bool]:
-    """How the last mask is integrated, in words, and whether that is exact."""
+def _rule(outputs: Affine, points: int, samples: int | None) -> tuple[_Rule, _Sums, str, bool]:
+    """How the last mask is integrated, the sums of these outputs, the rule in words, and whether it is exact."""
     early = "" if samples is None else f", {samples} early masks drawn"
     if outputs.units is None or outputs.law is None:
-        return _certain, f"softmax of the outputs{early}", True
+        return _certain, _certain(outputs), f"softmax of the outputs{early}", True
     count = outputs.law.support_count
     if count is not None and count <= LISTED:
         masks, chances = (torch.cat(part) for part in zip(*outputs.law.atom_batches(LISTED), strict=True))
-        return _head_rule(masks, chances), f"exact sum over {count} head masks{early}", True
-    reason = _objection(outputs, points)
+        rule = _head_rule(masks, chances)
+        return rule, rule(outputs), f"exact sum over {count} head masks{early}", True
+    normal = _sobol(points, outputs.center)
+    sums = _gaussian(outputs, normal)
+    reason = _objection(outputs, sums, points)
     if reason is None:
-        normal = _sobol(points, outputs.center)
         text = f"head exact, Gaussian logits at {points} points, agreed with a trial of {TRIAL_MASKS} head masks{early}"
-        return lambda part: _gaussian(part, normal), text, False
+        return lambda part: _gaussian(part, normal), sums, text, False
     masks = outputs.law.multipliers(points, torch.Generator().manual_seed(0))
-    chances = torch.full((points,), 1 / points, dtype=torch.float64)
-    return _head_rule(masks, chances), f"{points} head masks ({reason}){early}", False
+    rule = _head_rule(masks, torch.full((points,), 1 / points, dtype=torch.float64))
+    return rule, rule(outputs), f"{points} head masks ({reason}){early}", False
 
 
-def _objection(outputs: Affine, points: int) -> str | None:
+def _objection(outputs: Affine, sums: _Sums, points: int) -> str | None:
     """Why the logits must not be taken for Gaussian, or None."""
     assert outputs.units is not None
     assert outputs.law is not None
-    few = _examples(outputs, TRIAL_EXAMPLES)
-    assert few.units is not None
     with torch.no_grad():
+        chosen = _least_gaussian(outputs)
+        few = _examples(outputs, chosen)
+        assert few.units is not None
         energies = few.units.contributions.square() * outputs.law.relative_variance.to(few.center)
         variances = few.variance().unsqueeze(-1).clamp_min(torch.finfo(few.center.dtype).tiny)
         if float((energies / variances).max()) > LARGEST_SHARE:
             return "one unit carries more than a third of the variance of a logit"
         masks = outputs.law.multipliers(TRIAL_MASKS, torch.Generator().manual_seed(1))
         drawn = torch.softmax(_logits(few, masks), -2)
-        gaussian = _gaussian(few, _sobol(max(points, 256), few.center)).probabilities
+        gaussian = sums.probabilities[:1, chosen]
+        if points < TRIAL_POINTS:
+            gaussian = _gaussian(few, _sobol(TRIAL_POINTS, few.center)).probabilities
         top = gaussian.argmax(-1, keepdim=True)
         values = drawn.gather(-2, top.unsqueeze(-1).expand(*top.shape, TRIAL_MASKS))[..., 0, :].flatten(0, 1)
         error = values.std(-1) / math.sqrt(TRIAL_MASKS)
@@ -146,13 +155,26 @@ def _objection(outputs: Affine, points: int) -> str | None:
     return None
 
 
-def _examples(outputs: Affine, count: int) -> Affine:
-    """The first early mask and the first examples."""
-    units = outputs.units
-    assert units is not None
-    head = units.head[:1] if units.head.ndim > outputs.center.ndim else units.head
-    own = head if head.shape[-3] == 1 else head[..., :count, :, :]
-    return Affine(outputs.center[:1, :count], UnitOutputs(units.features[:1, :count], own), outputs.law)
+def _least_gaussian(outputs: Affine) -> Tensor:
+    """Examples under the first early mask whose total variance the fewest units carry, by their shares squared."""
+    assert outputs.law is not None
+    features, head = _first_mask(outputs)
+    energies = (features.square() * head.square().sum(-2) * outputs.law.relative_variance.to(features))[0]
+    few_units = energies.square().sum(-1) / energies.sum(-1).square().clamp_min(torch.finfo(energies.dtype).tiny)
+    return few_units.topk(min(TRIAL_EXAMPLES, len(few_units))).indices
+
+
+def _first_mask(outputs: Affine) -> UnitOutputs:
+    assert outputs.units is not None
+    features, head = outputs.units
+    return UnitOutputs(features[:1], head[:1] if head.ndim > outputs.center.ndim else head)
+
+
+def _examples(outputs: Affine, chosen: Tensor) -> Affine:
+    """The first early mask and the chosen examples."""
+    features, head = _first_mask(outputs)
+    own = head if head.shape[-3] == 1 else head[..., chosen, :, :]
+    return Affine(outputs.center[:1, chosen], UnitOutputs(features[:, chosen], own), outputs.law)
 
 
 def _sobol(points: int, like: Tensor) -> Tensor:
@@ -175,7 +197,10 @@ def _gaussian(outputs: Affine, normal: Tensor) -> _Sums:
     eps = torch.finfo(covariance.dtype).eps
     jitter = (8 * size * eps * trace + torch.finfo(covariance.dtype).tiny) * torch.eye(size).to(covariance)
     lower = torch.linalg.cholesky(covariance + jitter)
-    return _averaged(lambda some: outputs.center.unsqueeze(-1) + lower @ some.mT, normal, outputs.center)
+    rows, starts = lower.reshape(-1, size), outputs.center.reshape(-1, 1)  # one product for all examples
+    return _averaged(
+        lambda some: torch.addmm(starts, rows, some.mT).reshape(*outputs.center.shape, -1), normal, outputs.center
+    )
 
 
 def _head_rule(masks: Tensor, chances: Tensor) -> _Rule:
