@@ -12,7 +12,7 @@ from droptics.errors import NoClosedForm
 from droptics.masks import Bernoulli, Product
 from droptics.models import LastLayer, ReLUNet
 from droptics.penalties import Enumerate, MonteCarlo, SecondOrder
-from droptics.predictions import predictive
+from droptics.predictions import modules, predictive
 from droptics.predictions.modules import read_module
 
 
@@ -57,6 +57,41 @@ def test_only_the_head_is_random_and_one_pass_is_enough():
     loss = found.variance.value.sum()
     loss.backward()
     assert module[5].weight.grad is not None
+
+
+class OwnClass(nn.Sequential):
+    """What others wrote, of which nothing is known before it runs."""
+
+
+def test_a_stack_of_torchs_own_layers_runs_once(monkeypatch):
+    module, x = head_only(), inputs(5, 2, 4)
+    runs = []
+    monkeypatch.setattr(
+        modules, "_run", lambda *args, run=modules._run, **options: runs.append(1) or run(*args, **options)
+    )
+    found = predictive(module, x)
+    assert len(runs) == 1
+    twice = predictive(OwnClass(*module), x)
+    assert len(runs) == 3
+    assert found.variance.method == twice.variance.method
+    close(found.mean.value, twice.mean.value, 1e-14)
+    close(found.covariance.value, twice.covariance.value, 1e-14)
+
+
+@pytest.mark.parametrize("way", ["hook", "instance"])
+def test_noise_from_outside_a_stack_is_noticed(way):
+    """A hook, or a `forward` of one instance, may draw from a generator that nobody sees."""
+    module, own = head_only(), torch.Generator().manual_seed(0)
+
+    def noisy(result):
+        return result + torch.rand(result.shape, generator=own, dtype=result.dtype)
+
+    if way == "hook":
+        module[0].register_forward_hook(lambda _, __, result: noisy(result))
+    else:
+        forward = module[0].forward
+        module[0].forward = lambda x: noisy(forward(x))
+    assert not read_module(module, inputs(5, 2, 4)).certain
 
 
 def test_short_lists_of_early_masks_are_summed():

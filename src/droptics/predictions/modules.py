@@ -231,6 +231,11 @@ def _read(module: nn.Module, inputs: Inputs) -> MaskedModule:
     count = count_of(inputs)
     few = _taken(inputs, [0, 1] if count > PROBED else [0] if count == PROBED else [0, 0])
     before = dice(module)
+    if _is_own_stack(module):
+        plain = _run(module, inputs)
+        found = _only_head(module, inputs, plain)
+        if found is not None and dice(module) == before:
+            return found
     outputs, seen = _run(module, few)
     if len(outputs) != count_of(few):
         raise ValueError(
@@ -260,6 +265,30 @@ def _read(module: nn.Module, inputs: Inputs) -> MaskedModule:
     if head and not (_proved(found) or _confirmed(found)):
         found = replace(found, head=False)
     return replace(found, inputs=inputs, quiet=quiet, frozen=frozen)
+
+
+def _is_own_stack(module: nn.Module) -> bool:
+    """Whether torch's own layers make up the module, as they were made, and its only dropout stands before the last.
+
+    Nothing in such a module can draw unseen, so that one run shows all that is random; other modules run twice.
+    """
+    parts = list(module.modules())
+    random = [
+        part for part in parts if isinstance(part, nn.modules.dropout._DropoutNd) or getattr(part, "dropout", False)
+    ]
+    own = all(type(part).__module__.startswith("torch.nn.modules.") and "forward" not in vars(part) for part in parts)
+    hooked = any(part._forward_hooks or part._forward_pre_hooks for part in parts)
+    return own and not hooked and not nn.modules.module._has_any_global_hook() and random == parts[-2:-1]
+
+
+def _only_head(module: nn.Module, inputs: Inputs, plain: tuple[Tensor, _Seen]) -> MaskedModule | None:
+    """The module read from its run on all inputs, where the site of a proved head is all that was met; else None."""
+    outputs, seen = plain
+    if len(seen.calls) != 1 or seen.drawing or len(outputs) != count_of(inputs) or not _is_head(seen, outputs):
+        return None
+    name, rate, _, (_, units), _ = seen.calls[0]
+    found = MaskedModule(module, inputs, (ModuleSite(name, rate, (units,), 0),), True, (), True, plain)
+    return found if _proved(found) else None
 
 
 class _Trunk:

@@ -95,12 +95,12 @@ def _of_module(module: nn.Module, inputs: Inputs, masks: MaskLaw | None, method:
             "LastLayer.of(module) or Site.of(module, name, inputs)"
         )
     found = read_module(module, inputs)
-    problem = found.conditional()
     switched = found.certain and not found.drawing
+    if switched and not found.early and isinstance(method, (ClosedForm, Enumerate, MonteCarlo)):
+        return exact(found.plain(), _exact_words(found))
+    problem = found.conditional()
     match method:
         case MonteCarlo():
-            if not found.early and switched:
-                return exact(found.plain(), _exact_words(found))
             listed = problem.law.support_count if found.early else None
             if switched and listed is not None and listed <= ATOMS_PER_SAMPLE * method.samples:
                 # as cheap as the masks that were asked for, and a control by all of them would leave nothing to sample
@@ -109,8 +109,6 @@ def _of_module(module: nn.Module, inputs: Inputs, masks: MaskLaw | None, method:
                 return drawn(problem, method)
         case ClosedForm() | Enumerate():
             limit = DIRECT_OUTCOMES if isinstance(method, ClosedForm) else method.limit
-            if switched and not found.early:
-                return exact(found.plain(), _exact_words(found))
             names = ", ".join([site.name for site in found.early] + list(found.drawing)) or "masks written by hand"
             count = problem.law.support_count if found.early else None
             if not switched or count is None or count > limit:
