@@ -7,6 +7,7 @@ from torch import nn
 
 from droptics.predictions.controls import Draws, Plan, build
 from droptics.predictions.modules import read_module
+from droptics.predictions.strata import Strata
 
 
 def problem():
@@ -50,7 +51,7 @@ def test_controls_have_mean_zero_and_the_variance_they_state(plan):
     masks, chances = (torch.cat(part) for part in zip(*found.law.atom_batches(4096), strict=True))
     atoms = torch.cat([part for part, _ in found.early[0].atom_batches(4096)])
     places = (masks[:, None, :3] == atoms).all(-1).nonzero()[:, 1]
-    draws = Draws(masks, {0: places})
+    draws = Draws(masks, {0: places}, Strata.none(len(masks)))
     for values in (control.control(draws), control.noise_control(draws)):
         mean = torch.tensordot(chances, values, dims=1)
         close(mean, torch.zeros_like(mean), 1e-14, scale=float(values.abs().max()))

@@ -6,11 +6,12 @@ import pytest
 import torch
 from cases import normal
 
-from droptics.masks import Bernoulli, Product
+from droptics.masks import Bernoulli, Block, Product
 from droptics.models import ReLUNet
 from droptics.penalties import MonteCarlo
 from droptics.predictions import predictive
 from droptics.predictions.sampling import degrees_of_freedom
+from droptics.predictions.strata import Strata
 
 
 def test_degrees_of_freedom_by_hand():
@@ -18,10 +19,11 @@ def test_degrees_of_freedom_by_hand():
     terms = torch.zeros(10, 1, 1, dtype=torch.float64)
     terms[0] = 3.0
     kurtosis = (1 - 3 * 0.09) / 0.09
-    assert degrees_of_freedom(terms, 0) == pytest.approx(20 / (kurtosis - 1), rel=1e-12)
+    one = Strata.none(10)
+    assert degrees_of_freedom(terms, one, 0) == pytest.approx(20 / (kurtosis - 1), rel=1e-12)
     coins = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(5)[:, None, None]
-    assert degrees_of_freedom(coins, 2) == 7.0
-    assert degrees_of_freedom(torch.ones(10, 2, 1, dtype=torch.float64), 0) == 9.0
+    assert degrees_of_freedom(coins, one, 2) == 7.0
+    assert degrees_of_freedom(torch.ones(10, 2, 1, dtype=torch.float64), one, 0) == 9.0
 
 
 def network(rate):
@@ -46,9 +48,33 @@ def test_shown_intervals_cover(rate):
     assert bool(((hits / shown - 0.9).abs() <= 5 * math.sqrt(0.09 / 200)).all())
 
 
+def test_degrees_of_freedom_of_strata_by_hand():
+    """Two groups of unequal spread: 2 (a + b)^2 / (Var a + Var b), each at least that of a normal sample."""
+    strata = Strata((0.7, 0.3), (4, 6))
+    terms = torch.tensor([1.0, -1.0, 1.0, -1.0, 5.0, 0.0, 0.0, 0.0, 0.0, 0.0], dtype=torch.float64)[:, None, None]
+    errors = 0.49 / 4 * (4 / 3), 0.09 / 6 * (25 / 6)
+    spreads = errors[0] ** 2 * 2 / 3, errors[1] ** 2 * (1 / (5 / 36) - 4) / 6  # kurtosis of one in six
+    spreads = spreads[0], max(spreads[1], errors[1] ** 2 * 2 / 5)
+    assert degrees_of_freedom(terms, strata, 0) == pytest.approx(2 * sum(errors) ** 2 / sum(spreads), rel=1e-12)
+
+
 def test_rare_masks_withhold_the_interval():
-    model, inputs, law = network(0.005)
+    """Blocks are not stratified."""
+    model, inputs, _ = network(0.005)
+    law = Product([Block(0.005, 9, 3), Bernoulli(0.005, 20)])
     found = predictive(model, inputs, law, MonteCarlo(64))
     assert "withheld" in found.variance.method
     assert bool(torch.isinf(found.variance.upper).all())
     assert bool(torch.isinf(found.mean.lower).all())
+
+
+def test_rare_drops_are_stratified_and_their_intervals_cover():
+    """As above, at a rate at which independent masks would have to withhold; 14 inputs are too many to be listed."""
+    model = ReLUNet([normal(20, 14) / 2, normal(1, 20, seed=1) / 4])
+    inputs, law = normal(6, 14, seed=2) + 0.5, Product([Bernoulli(0.02, 14), Bernoulli(0.02, 20)])
+    exact = predictive(model, inputs, law).variance.value
+    found = [predictive(model, inputs, law, MonteCarlo(128, seed=s, confidence=0.9)).variance for s in range(100)]
+    shown = torch.stack([torch.isfinite(one.upper) for one in found])
+    inside = torch.stack([(one.lower <= exact) & (exact <= one.upper) for one in found])
+    assert float(shown.double().mean()) > 0.5
+    assert abs(float((inside & shown).sum() / shown.sum()) - 0.9) <= 5 * math.sqrt(0.09 / 100)

@@ -19,12 +19,15 @@ from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.penalties import UnitOutputs
 from droptics.predictions.affine import Affine
 from droptics.predictions.mixtures import Conditional
+from droptics.predictions.strata import FEWEST_MASKS, Strata, allocate, count_chances, draw_counted
 
 # A site of so many masks per drawn mask is listed; of so few units per drawn mask, its main effects are computed.
 ATOMS_PER_SAMPLE = 2
 MAIN_EFFECT_SHARE = 0.125
 # One backward pass per output, about three plain ones, has to stay below the cost of the masks.
 GRADIENT_SHARE = 0.125
+# A site of which so few units are expected to fall is stratified by their number.
+FEW_DROPS = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +37,12 @@ class Draws:
     Attributes:
         multipliers: (masks, early units).
         listed: For every listed site its place among the masks of the list, (masks,).
+        strata: What the masks weigh.
     """
 
     multipliers: Tensor
     listed: dict[int, Tensor]
+    strata: Strata
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +115,12 @@ def _along(draws: Draws, slopes: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Which sites are listed, which get main effects, and whether the others get a gradient."""
+    """Which sites are listed, which get main effects, whether the others get a gradient, and which is stratified."""
 
     listed: tuple[int, ...]
     effects: tuple[int, ...]
     gradient: bool
+    counted: int | None = None
 
     @staticmethod
     def of(problem: Conditional, samples: int, outputs: int) -> Plan:
@@ -128,7 +134,8 @@ class Plan:
             elif isinstance(law, Bernoulli) and law.size <= MAIN_EFFECT_SHARE * samples:
                 effects.append(number)
         rest = len(problem.early) - len(listed) - len(effects)
-        return Plan(listed, tuple(effects), rest > 0 and outputs <= max(1, GRADIENT_SHARE * samples))
+        gradient = rest > 0 and outputs <= max(1, GRADIENT_SHARE * samples)
+        return Plan(listed, tuple(effects), gradient, _counted(problem.early) if samples >= FEWEST_MASKS else None)
 
     @property
     def passes(self) -> str:
@@ -137,17 +144,55 @@ class Plan:
         return " and ".join(name for name, used in names if used)
 
 
-def draw(problem: Conditional, plan: Plan, samples: int, generator: torch.Generator) -> Draws:
-    """Independent masks; those of listed sites by their place in the list."""
-    parts, listed = [], {}
+def _counted(laws: tuple[MaskLaw, ...]) -> int | None:
+    """The first site of coins of which few are expected to fall."""
+    for number, law in enumerate(laws):
+        if isinstance(law, Bernoulli) and 0 < float(law.drop.sum()) <= FEW_DROPS:
+            return number
+    return None
+
+
+def draw(problem: Conditional, plan: Plan, samples: int, generator: torch.Generator, evenly: float = 0.0) -> Draws:
+    """Independent masks, one site stratified by a plan; those of listed sites also by their place in the list."""
+    parts, listed, strata = [], {}, Strata.none(samples)
     for number, law in enumerate(problem.early):
-        if number in plan.listed:
+        if number == plan.counted and isinstance(law, Bernoulli):
+            drop = law.drop.detach().cpu()
+            strata = allocate(count_chances(drop), samples, evenly)
+            kept = draw_counted(drop, strata, generator)
+            parts.append(kept / law.mean.to(kept))
+            if number in plan.listed:
+                listed[number] = coin_places(drop, kept)
+        elif number in plan.listed:
             atoms, probabilities = _all_atoms(law)
             listed[number] = torch.multinomial(probabilities, samples, replacement=True, generator=generator)
             parts.append(atoms[listed[number]])
         else:
             parts.append(law.multipliers(samples, generator))
-    return Draws(torch.cat(parts, 1) if parts else torch.ones(samples, 0, dtype=torch.float64), listed)
+    return Draws(torch.cat(parts, 1) if parts else torch.ones(samples, 0, dtype=torch.float64), listed, strata)
+
+
+def coin_places(drop: Tensor, kept: Tensor) -> Tensor:
+    """Where masks of coins stand in the list of all: the dropped ones of those that can fall, as bits."""
+    fallen = (1 - kept[:, drop > 0]).long()
+    return (fallen << torch.arange(fallen.shape[-1])).sum(-1)
+
+
+def first_order_share(problem: Conditional, plan: Plan, controls: list[Atoms | Slopes]) -> float:
+    """How much of the variance the stratified site holds, by the controls; nothing where they do not say."""
+    if plan.counted is None or not controls:
+        return 0.0
+    start = sum(law.size for law in problem.early[: plan.counted])
+    part = slice(start, start + problem.early[plan.counted].size)
+    own = 0.0
+    for control in controls:
+        if isinstance(control, Atoms):
+            own += float(control.variance().sum()) if control.site == plan.counted else 0.0
+        else:
+            variances = control.slopes[..., part].square() @ control.law.relative_variance[part].to(control.slopes)
+            own += float(variances.sum())
+    total = sum(float(control.variance().sum()) for control in controls)
+    return own / total if total > 0 else 0.0
 
 
 def build(problem: Conditional, plan: Plan, plain: Affine) -> list[Atoms | Slopes]:

@@ -17,8 +17,9 @@ from torch import Tensor
 from droptics.estimates import Estimate
 from droptics.penalties import MonteCarlo
 from droptics.predictions.affine import Affine
-from droptics.predictions.controls import Atoms, Draws, Plan, Slopes, build, draw
+from droptics.predictions.controls import Atoms, Draws, Plan, Slopes, build, draw, first_order_share
 from droptics.predictions.mixtures import Conditional, Outcome
+from droptics.predictions.strata import Strata
 from droptics.progress import tracked
 
 # Intervals are shown when their width is known with so many effective degrees of freedom; fewer are a lottery.
@@ -37,6 +38,7 @@ class Sampled:
         known: Its variance, exactly, (examples, outputs).
         fitted: How many weights the guard fitted.
         words: Which controls were kept, in words.
+        strata: What the masks weigh.
     """
 
     plain: Affine
@@ -46,20 +48,22 @@ class Sampled:
     known: Tensor
     fitted: int
     words: str
+    strata: Strata
 
 
 def sample(problem: Conditional, method: MonteCarlo, controlled: bool = True) -> Sampled:
     """Draw the early masks and weigh the controls; a fixed seed gives the same masks for every set of examples."""
     plain = problem.plain()
     plan = Plan.of(problem, method.samples, plain.center.shape[-1]) if controlled else Plan((), (), False)
-    draws = draw(problem, plan, method.samples, torch.Generator().manual_seed(method.seed))
+    controls = build(problem, plan, plain)
+    evenly = first_order_share(problem, plan, controls)
+    draws = draw(problem, plan, method.samples, torch.Generator().manual_seed(method.seed), evenly)
     evaluate = problem.fresh or problem.given
     moved, noise = [], []
     for some in tracked(draws.multipliers.split(problem.room), "sampled passes", "batch"):
         outputs = evaluate(some[:, None, :])
         moved.append(outputs.center - plain.center)
         noise.append(outputs.variance())
-    controls = build(problem, plan, plain)
     return _weighed(plain, torch.cat(moved), torch.cat(noise), controls, draws)
 
 
@@ -72,25 +76,28 @@ def _weighed(plain: Affine, moved: Tensor, noise: Tensor, controls: list[Atoms |
     """
     if not controls:
         zero = torch.zeros_like(moved)
-        return Sampled(plain, moved, noise, zero, zero[0], 0, "no control")
+        return Sampled(plain, moved, noise, zero, zero[0], 0, "no control", draws.strata)
     with torch.no_grad():
+        shares = draws.strata.shares.to(moved)[:, None, None]
         parts = torch.stack([control.control(draws) for control in controls])
         variances = torch.stack([control.variance() for control in controls])
-        weights = _weights(parts, moved.detach(), variances.sum(0))
+        weights = _weights(parts, moved.detach(), variances.sum(0), shares)
         shaped = weights.to(moved).reshape(-1, 1, 1)
         control = (shaped.unsqueeze(-1) * parts).sum(0)
         known = (shaped.square() * variances).sum(0)
         others = torch.stack([control.noise_control(draws) for control in controls])
-        noise_weights = _weights(others, noise.detach() - noise.detach().mean(0), others.square().sum(0).mean(0))
+        spread = draws.strata.mean(others.square().sum(0))
+        noise_weights = _weights(others, noise.detach() - draws.strata.mean(noise.detach()), spread, shares)
         quiet = (noise_weights.to(noise).reshape(-1, 1, 1, 1) * others).sum(0)
     names = ["atoms" if isinstance(part, Atoms) else part.kind for part in controls]
     text = ", ".join(f"{name} x {float(weight):.2f}" for name, weight in zip(names, weights, strict=True))
-    return Sampled(plain, moved, noise - quiet, control, known, len(controls), f"control: {text}")
+    text = f"control: {text}" + (", masks stratified by drops" if len(draws.strata.sizes) > 1 else "")
+    return Sampled(plain, moved, noise - quiet, control, known, len(controls), text, draws.strata)
 
 
-def _weights(parts: Tensor, wanted: Tensor, variance: Tensor) -> Tensor:
+def _weights(parts: Tensor, wanted: Tensor, variance: Tensor, shares: Tensor) -> Tensor:
     """Weights (controls,) of parts (controls, masks, examples, outputs) that follow what is wanted; else zero."""
-    scale = torch.where(variance > 0, variance, torch.ones_like(variance)).rsqrt()
+    scale = (shares / torch.where(variance > 0, variance, torch.ones_like(variance))).sqrt()
     rows, aim = (parts * scale).flatten(1).double(), (wanted * scale).flatten().double()
     gram = rows @ rows.mT
     # a control that never moves has no weight; the ridge only decides that
@@ -105,53 +112,55 @@ def sampled_moments(problem: Conditional, method: MonteCarlo, controlled: bool =
     """Mean and variance (examples, outputs) with Student intervals; that of the variance on a logarithmic scale.
 
     mean = f(1) + avg R and variance = Var g + 2 cov(g, R) + var R + avg Q with R = c - f(1) - g. Rare masks make the
-    width itself uncertain: it counts as known with 2 T / (kurtosis - 1) degrees of freedom, the kurtosis of what is
-    averaged pooled over the batch. Both intervals are withheld (0 or minus infinity to infinity) where fewer than six
+    width itself uncertain: it counts as known with the degrees of freedom that the fourth moments of what is averaged
+    leave it, pooled over the batch. Both intervals are withheld (0 or minus infinity to infinity) where fewer than six
     are left for the variance. Cost: one evaluation per mask, and the controls.
     """
     found = sample(problem, method, controlled)
     count = method.samples
-    rest = found.moved - found.control
-    average = rest.mean(0)
+    rest, strata = found.moved - found.control, found.strata
+    average = strata.mean(rest)
     mean = found.plain.center + average
     centered = rest - average
-    terms = 2 * found.control * centered + centered.square() * (count / (count - 1)) + found.noise
-    variance = found.known + terms.mean(0)
+    terms = 2 * found.control * centered + centered.square() + found.noise
+    # the squared mean that was taken off holds the error of the mean
+    variance = found.known + strata.mean(terms) + strata.covariance(rest, rest + 2 * found.control)
     text = f"Monte Carlo, {count} masks, last site integrated, {found.words}"
     if found.plain.units is None:
         text = f"Monte Carlo, {count} masks, {found.words}"
-    degrees = [degrees_of_freedom(part.detach(), found.fitted) for part in (rest, terms)]
+    degrees = [degrees_of_freedom(part.detach(), strata, found.fitted) for part in (rest, terms)]
     if degrees[1] < FEWEST_DEGREES:
         text += "; intervals withheld, a few rare masks decide"
         degrees = [0.0, 0.0]
     return (
-        _with_interval(mean, rest.detach(), degrees[0], method, text, positive=False),
-        _with_interval(variance, terms.detach(), degrees[1], method, text, positive=True),
+        _with_interval(mean, (rest.detach(), strata), degrees[0], method, text, positive=False),
+        _with_interval(variance, (terms.detach(), strata), degrees[1], method, text, positive=True),
     )
 
 
-def degrees_of_freedom(terms: Tensor, fitted: int) -> float:
-    """2 T / (kurtosis - 1) of averaged terms (masks, examples, outputs), at most what a normal sample has.
+def degrees_of_freedom(terms: Tensor, strata: Strata, fitted: int) -> float:
+    """Those of the error of a mean over terms (masks, examples, outputs), at most what a normal sample has.
 
-    A sample variance has the relative variance (kurtosis - 1) / T, a chi square with f degrees of freedom 2 / f.
+    2 T / (kurtosis - 1) for independent masks: a sample variance has the relative variance (kurtosis - 1) / T, a chi
+    square with f degrees of freedom 2 / f. Pooled over the batch.
     """
-    moved = terms - terms.mean(0)
-    second = moved.square().mean(0)
-    alive = second > (8 * torch.finfo(terms.dtype).eps * terms.abs().amax(0)).square()
-    most = max(1.0, len(terms) - 1.0 - fitted)
+    error = strata.covariance(terms, terms)
+    alive = error > (8 * torch.finfo(terms.dtype).eps * terms.abs().amax(0)).square() / len(terms)
+    most = max(1.0, len(terms) - len(strata.sizes) - float(fitted))
     if not bool(alive.any()):
         return most
-    kurtosis = float((moved.pow(4).mean(0)[alive] / second[alive].square()).mean())
-    return min(most, 2 * len(terms) / max(kurtosis - 1, 1e-9))
+    relative = float((strata.fourth(terms)[alive] / error[alive].square()).mean())
+    return min(most, 2 / max(relative, 1e-9))
 
 
 def _with_interval(
-    value: Tensor, terms: Tensor, degrees: float, method: MonteCarlo, text: str, positive: bool
+    value: Tensor, averaged: tuple[Tensor, Strata], degrees: float, method: MonteCarlo, text: str, positive: bool
 ) -> Estimate:
     """Student interval with so many degrees of freedom; none where there are none, unless nothing varies."""
     fixed = value.detach()
+    terms, strata = averaged
     factor = float(stdtrit(max(degrees, 1.0), (1 + method.confidence) / 2))
-    error = terms.std(0) * (factor / math.sqrt(len(terms)))
+    error = factor * strata.covariance(terms, terms).sqrt()
     rounding = 8 * torch.finfo(fixed.dtype).eps * (fixed.abs() + terms.abs().amax(0))
     if positive:
         tiny = torch.finfo(fixed.dtype).tiny
