@@ -1,7 +1,8 @@
 """Predictions under masks: one exact pass against repeated ones, and what sampling gains where passes are needed.
 
 Errors are against the exact answer, or a reference of many controlled masks. "Gain" is how many plain passes one of
-ours is worth at equal time: the ratio of squared errors times the ratio of times. Networks have fixed random weights.
+ours is worth at equal time: the ratio of squared errors times the ratio of times. Networks have fixed random weights,
+or were trained here, as their rows say. `passes` compares with torch-uncertainty where that is installed.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ import torch
 from torch import Tensor, nn
 
 from bench_step import resnet50_body
+from droptics.datasets import mnist
 from droptics.layers import VarianceHead
 from droptics.masks import Bernoulli, Product
 from droptics.models import ReLUNet
 from droptics.penalties import MonteCarlo
-from droptics.predictions import predictive
-from harness import Row, clock, compare, merge, report
+from droptics.predictions import controls, predictive
+from droptics.predictions.modules import read_module
+from droptics.predictions.sampling import sampled_moments
+from harness import Row, absent, clock, compare, merge, report
 
 
 def seeded(module: nn.Module, gain: float = 1.0) -> nn.Module:
@@ -65,34 +69,114 @@ def passes(module: nn.Module, inputs: Tensor, count: int) -> Tensor:
         return torch.stack([module(inputs) for _ in range(count)])
 
 
-def head_only() -> list[Row]:
-    net, images = lenet(), normal(100, 1, 28, 28)
+class OwnClass(nn.Sequential):
+    """The same network as a class that others wrote, which is run twice to see that nothing else is random."""
 
-    def ours() -> object:
-        with torch.no_grad():
-            found = predictive(net, images)
-            return found, found.classes()
 
-    def plain() -> object:
-        with torch.no_grad():
-            return net.eval()(images)
+def trained_lenet() -> tuple[nn.Module, Tensor]:
+    """One epoch on 5000 digits, and 100 others to look at, half of them noisy."""
+    images, labels = mnist()
+    digits = images[:5100].float().unsqueeze(1) / 255
+    torch.manual_seed(0)
+    net = lenet().train()
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(0.5)
+    optimizer = torch.optim.Adam(net.parameters(), 1e-3)
+    for some in torch.arange(5000).split(50):
+        loss = nn.functional.cross_entropy(net(digits[some]), labels[some])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    shown = digits[5000:].clone()
+    shown[50:] += 0.5 * normal(50, 1, 28, 28)
+    return net.eval(), shown
 
-    found, told = ours()
+
+def head_masks(net: nn.Module, images: Tensor, count: int = 40_000) -> tuple[Tensor, Tensor, Tensor]:
+    """E softmax, entropy and mutual information from many masks of the head alone."""
+    generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         features = net.eval()[:-2](images)
-        masks = Bernoulli(0.5, 500).multipliers(4000, torch.Generator().manual_seed(3)).float()
-        truth = torch.stack([torch.softmax(net[-1](features * mask), -1) for mask in masks]).mean(0)
-    fifty = passes(net, images, 50)
-    both = told.probabilities.value, torch.softmax(fifty, -1).mean(0)
-    errors = [float((value - truth).abs().mean()) for value in both]
-    spread = float((fifty.var(0) / found.variance.value - 1).abs().mean())
-    said = f"error of E softmax {errors[0]:.1e}, of 50 passes {errors[1]:.1e}; these miss the variance by {spread:.0%}"
-    one = compare(ours, plain)
-    many = compare(ours, lambda: passes(net, images, 50))
-    return [
-        Row("LeNet, 100 images, head 0.5: mean, variance, E softmax, mutual information against one pass", *one, said),
-        Row("the same against 50 passes with dropout left on", *many, said),
-    ]
+        total, inside = 0.0, 0.0
+        for _ in range(count // 100):
+            masks = Bernoulli(0.5, features.shape[-1]).multipliers(100, generator).float()
+            drawn = torch.softmax(net[-1](features * masks[:, None]), -1).double()
+            total, inside = total + drawn.sum(0), inside + torch.special.entr(drawn).sum(-1).sum(0)
+    return measures(total / count, inside / count)
+
+
+def measures(probabilities: Tensor, inside: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    entropy = torch.special.entr(probabilities).sum(-1)
+    return probabilities, entropy, entropy - inside
+
+
+def head_only() -> list[Row]:
+    rows = []
+    networks = {"random weights": (lenet(), normal(100, 1, 28, 28)), "trained": trained_lenet()}
+    for name, (net, images) in networks.items():
+        told = told_by(net, images)
+        fifty = torch.softmax(passes(net, images, 50), -1)
+        others = measures(fifty.mean(0), torch.special.entr(fifty).sum(-1).mean(0))
+        truth = head_masks(net, images)
+        said = "errors of E softmax / entropy / mutual information "
+        said += f"{errors_of(told, truth)}, of 50 passes {errors_of(others, truth)}"
+        for kind, module in (("", net), (", own class", OwnClass(*net))):
+            ours, eager = partial(told_by, module, images), partial(evaluated, module, images)
+            label = f"LeNet, {name}{kind}, 100 images, head 0.5: mean, variance, classes"
+            one = compare(ours, eager, repeats=25)
+            said_one = f"{1 / one[2]:.3f} plain passes; {said}"
+            rows.append(Row(f"{label}, against one pass", *one, said_one))
+            rows.append(Row(f"{label}, against 50 passes", *compare(ours, partial(passes, module, images, 50)), said))
+    return rows
+
+
+def told_by(net: nn.Module, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    with torch.no_grad():
+        found = predictive(net, images).classes()
+    return found.probabilities.value, found.entropy.value, found.mutual_information.value
+
+
+def evaluated(net: nn.Module, images: Tensor) -> Tensor:
+    with torch.no_grad():
+        return net.eval()(images)
+
+
+def against_passes() -> list[Row]:
+    """mc_dropout of torch-uncertainty on the same network and seed: the same passes, and their error against time."""
+    label = "MC dropout of torch-uncertainty, trained LeNet, 100 images"
+    try:
+        from torch_uncertainty.methods import mc_dropout  # noqa: PLC0415 - optional, and slow to load
+    except ImportError:
+        return [absent(label, "torch-uncertainty")]
+    net, images = trained_lenet()
+    exact = predictive(net, images).variance.value.detach()
+    truth = head_masks(net, images)
+    ours = errors_of(told_by(net, images), truth)
+    rows = []
+    for count in (10, 50, 200, 1000):
+        wrapped = mc_dropout(net, num_estimators=count, on_batch=False).eval()
+
+        def others(wrapped=wrapped) -> Tensor:
+            with torch.no_grad():
+                torch.manual_seed(0)
+                return wrapped(images)
+
+        logits = others().unflatten(0, (count, -1))
+        torch.manual_seed(0)
+        same = bool(torch.equal(logits, passes(net, images, count))) if count <= 50 else None
+        drawn = torch.softmax(logits, -1)
+        found = errors_of(measures(drawn.mean(0), torch.special.entr(drawn).sum(-1).mean(0)), truth)
+        spread = float((logits.var(0) / exact - 1).abs().mean())
+        said = f"errors {found}, ours {ours}; its variance is off by {spread:.1%}, ours is exact"
+        said += "" if same is None else f"; bit for bit the passes of one seed: {'yes' if same else 'no'}"
+        times = compare(partial(told_by, net, images), others, repeats=3 if count <= 50 else 1)
+        rows.append(Row(f"{label}, {count} passes", *times, said))
+    return rows
+
+
+def errors_of(values: tuple[Tensor, ...], truth: tuple[Tensor, ...]) -> str:
+    return " / ".join(f"{float((value - true).abs().mean()):.1e}" for value, true in zip(values, truth, strict=True))
 
 
 def gained(
@@ -167,6 +251,57 @@ def two_hidden() -> list[Row]:
     ]
 
 
+class Waves(nn.Module):
+    """An activation whose slope says nothing about where it goes."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        return torch.sin(6 * values)
+
+
+def guard() -> list[Row]:
+    """Squared error of the variance with controls that the guard weighs over that without any, network by network."""
+    ratios: dict[str, list[float]] = {}
+    kinds = {"ReLU": nn.ReLU, "tanh": nn.Tanh, "waves": Waves}
+    for kind, activation in kinds.items():
+        for rate in (0.02, 0.05, 0.2, 0.5):
+            for inputs in (8, 12, 40):
+                layers = [nn.Dropout(rate), nn.Linear(inputs, 50), activation(), nn.Dropout(rate), nn.Linear(50, 30)]
+                net = seeded(nn.Sequential(*layers, activation(), nn.Dropout(rate), nn.Linear(30, 1))).double()
+                name = f"{kind}, {inputs} inputs, rate {rate}"
+                for part, value in _harm(net, normal(16, inputs).double()).items():
+                    ratios.setdefault(part, []).append(value)
+                    print(f"   {name}, {part}: {value:.3f}", flush=True)
+    return [
+        Row(
+            f"guard: squared error of the variance, {part} over plain masks, 36 networks, T = 64",
+            None,
+            None,
+            1 / statistics.median(found),
+            f"ratios {min(found):.3f} to {max(found):.3f}, median {statistics.median(found):.3f}; "
+            f"{sum(value > 1.25 for value in found)} above 1.25; 48 repetitions each",
+            "the ratio is the gain; repetitions share their seeds",
+        )
+        for part, found in ratios.items()
+    ]
+
+
+def _harm(net: nn.Module, inputs: Tensor, samples: int = 64, repeats: int = 48) -> dict[str, float]:
+    problem = read_module(net, inputs).conditional()
+    wide = sampled_moments(problem, MonteCarlo(20_000, seed=10**6))[1].value.detach()
+    errors = {}
+    usual = controls.FEW_DROPS
+    for part, (few, controlled) in {"plain": (0.0, False), "controls": (0.0, True), "both": (usual, True)}.items():
+        controls.FEW_DROPS = few
+        with torch.no_grad():
+            found = [sampled_moments(problem, MonteCarlo(samples, seed=s), controlled)[1].value for s in range(repeats)]
+        errors[part] = float(torch.stack([(one / wide - 1).square().mean() for one in found]).mean())
+    controls.FEW_DROPS = usual
+    return {
+        "controls": errors["controls"] / errors["plain"],
+        "controls and stratified masks": errors["both"] / errors["plain"],
+    }
+
+
 def coverage() -> list[Row]:
     """Nominal 90 % intervals against exact moments (one hidden layer) or those of 30,000 controlled masks (two)."""
     rows = []
@@ -187,7 +322,7 @@ def coverage() -> list[Row]:
     return rows
 
 
-def _covered(name: str, count: int, call: Callable, wanted: tuple[Tensor, Tensor], repeats: int = 100) -> Row:
+def _covered(name: str, count: int, call: Callable, wanted: tuple[Tensor, Tensor], repeats: int = 400) -> Row:
     hits, shown = torch.zeros(2), torch.zeros(2)
     clock = time.process_time()
     with torch.no_grad():
@@ -250,7 +385,15 @@ def variance_head() -> list[Row]:
     return [Row("variance head behind ResNet-50, bfloat16, batch 256, GPU", ours, plain, plain / ours, said)]
 
 
-PARTS = {"head": head_only, "transformer": transformers, "mlp": two_hidden, "coverage": coverage, "density": density}
+PARTS = {
+    "head": head_only,
+    "transformer": transformers,
+    "mlp": two_hidden,
+    "density": density,
+    "passes": against_passes,
+    "coverage": coverage,
+    "guard": guard,
+}
 
 
 if __name__ == "__main__":
