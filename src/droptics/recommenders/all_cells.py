@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from droptics.compiling import njit
-from droptics.recommenders.least_squares import _FAST, _cholesky_solve
+from droptics.recommenders.tiles import FAST, add_gram, padded, room_of, solve_upper
 
 
-@njit(nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=FAST)
 def solve_all_cells(
     starts: Any, columns: Any, values: Any, fixed: Any, shared: Any, empirical: float, expected: Any, solution: Any,
     steps: int,
@@ -31,6 +31,7 @@ def solve_all_cells(
     width = fixed.shape[1]
     x, r, d, weight, p, q = (np.empty(width), np.empty(width), np.empty(width), np.empty(width), np.empty(width),
                              np.empty(width))  # fmt: skip
+    room = room_of(fixed)
     for row in range(len(starts) - 1):
         begin, end = starts[row] - starts[0], starts[row + 1] - starts[0]
         for k in range(width):
@@ -54,31 +55,28 @@ def solve_all_cells(
                 total += shared[k, j] * x[j]
             r[k] -= total
         if steps == 0:
-            _exact(fixed, columns[begin:end], shared, d, r, x)
+            _exact(fixed, columns[begin:end], shared, d, r, x, room)
         else:
             _descend(fixed, columns[begin:end], shared, d, weight, r, x, p, q, steps)
         for k in range(width):
             solution[row, k] = x[k]
 
 
-@njit(nogil=True, fastmath=_FAST)
-def _exact(fixed: Any, columns: Any, shared: Any, d: Any, r: Any, x: Any) -> None:
+@njit(nogil=True, fastmath=FAST)
+def _exact(fixed: Any, columns: Any, shared: Any, d: Any, r: Any, x: Any, room: Any) -> None:
     """Move x to the minimizer, r the residual of the normal equations."""
     width = len(x)
-    gram = shared.copy()
-    for m in range(len(columns)):
-        h = fixed[columns[m]]
-        for a in range(width):
-            for k in range(a + 1):
-                gram[a, k] += h[a] * h[k]
+    gram = np.zeros((padded(width), padded(width)))
+    add_gram(fixed, columns, room, gram)
+    gram[:width, :width] += shared
     for k in range(width):
         gram[k, k] += d[k]
-    _cholesky_solve(gram, r)
+    solve_upper(gram, r)
     for k in range(width):
         x[k] += r[k]
 
 
-@njit(nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=FAST)
 def _descend(
     fixed: Any, columns: Any, shared: Any, d: Any, weight: Any, r: Any, x: Any, p: Any, q: Any, steps: int
 ) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from droptics.compiling import njit
-from droptics.recommenders.least_squares import _FAST
+from droptics.recommenders.tiles import FAST
 
 
-@njit(nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=FAST)
 def start_columns(
     starts: Any, columns: Any, values: Any, regressors: Any, offsets: Any, solution: Any, into: Any, squares: Any
 ) -> float:
@@ -35,7 +35,7 @@ def start_columns(
     return total
 
 
-@njit(nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=FAST)
 def apply_columns(starts: Any, columns: Any, regressors: Any, directions: Any, into: Any) -> None:
     """Add R_j^T R_j p_j to row j of `into` for every column j, over this part of the rows, in float64."""
     width = regressors.shape[1]

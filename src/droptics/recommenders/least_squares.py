@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 
 from droptics.compiling import njit
+from droptics.recommenders.tiles import FAST, add_gram, padded, room_of, solve_upper
 
-# Sums may be re-ordered and fused, so that loops vectorize; NaN and infinity keep their meaning.
-_FAST = {"reassoc", "nsz", "contract", "arcp"}
 _FLUSH = 512
 
 
-@njit(nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=FAST)
 def _start(regressors: Any, offsets: Any, columns: Any, values: Any, x: Any, into: Any, squares: Any) -> float:
     """Add R^T (y - R x) to `into` and diag(R^T R) to `squares`; returns |y - R x|^2. Four ratings at a time."""
     width = regressors.shape[1]
@@ -62,7 +61,7 @@ def _start(regressors: Any, offsets: Any, columns: Any, values: Any, x: Any, int
     return total
 
 
-@njit(nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=FAST)
 def _apply(regressors: Any, columns: Any, p: Any, into: Any) -> None:
     """Add R^T R p to `into`, four ratings at a time, without forming the Gram matrix."""
     width = regressors.shape[1]
@@ -90,75 +89,16 @@ def _apply(regressors: Any, columns: Any, p: Any, into: Any) -> None:
         m += 1
 
 
-@njit(nogil=True, fastmath=_FAST)
-def _gram(regressors: Any, columns: Any, into: Any) -> None:
-    """Add the lower triangle of R^T R to `into`, four ratings at a time."""
-    width = regressors.shape[1]
-    m, count = 0, len(columns)
-    while m + 4 <= count:
-        j0, j1, j2, j3 = columns[m], columns[m + 1], columns[m + 2], columns[m + 3]
-        for a in range(width):
-            c0, c1, c2, c3 = regressors[j0, a], regressors[j1, a], regressors[j2, a], regressors[j3, a]
-            for k in range(a + 1):
-                into[a, k] += (
-                    c0 * regressors[j0, k] + c1 * regressors[j1, k] + c2 * regressors[j2, k] + c3 * regressors[j3, k]
-                )
-        m += 4
-    while m < count:
-        j = columns[m]
-        for a in range(width):
-            c = regressors[j, a]
-            for k in range(a + 1):
-                into[a, k] += c * regressors[j, k]
-        m += 1
-
-
-@njit(nogil=True, fastmath=_FAST)
-def _cholesky_solve(a: Any, x: Any) -> None:
-    """Solve a x = b in place (b in x), a positive semi-definite, lower triangle given and overwritten.
-
-    A pivot lost to rounding belongs to a direction that the data leave free: its unknown is set to zero, which still
-    solves the (consistent) normal equations.
-    """
-    size = len(x)
-    tolerance = size * np.finfo(np.float64).eps
-    for i in range(size):
-        diagonal = a[i, i]
-        for j in range(i):
-            total = a[i, j]
-            for k in range(j):
-                total -= a[i, k] * a[j, k]
-            a[i, j] = total * a[j, j]
-        rest = diagonal
-        for k in range(i):
-            rest -= a[i, k] * a[i, k]
-        # The diagonal keeps the inverse pivot, zero for a free direction, so that no division is left below.
-        a[i, i] = 1.0 / np.sqrt(rest) if rest > tolerance * diagonal else 0.0
-    for i in range(size):
-        total = x[i]
-        for k in range(i):
-            total -= a[i, k] * x[k]
-        x[i] = total * a[i, i]
-    for i in range(size - 1, -1, -1):
-        x[i] *= a[i, i]
-        for k in range(i):
-            x[k] -= a[i, k] * x[i]
-
-
-@njit(nogil=True, fastmath=_FAST)
-def _direct(regressors: Any, columns: Any, d: Any, r: Any, x: Any) -> float:
+@njit(nogil=True, fastmath=FAST)
+def _direct(regressors: Any, columns: Any, d: Any, r: Any, x: Any, room: Any) -> float:
     """Move x to the exact minimizer, given the residual r of the normal equations; returns the decrease."""
     width = len(x)
-    gram = np.zeros((width, width))
-    low = np.empty((width, width), regressors.dtype)
-    for at in range(0, len(columns), _FLUSH):
-        low[:] = 0
-        _gram(regressors, columns[at : at + _FLUSH], low)
-        gram += low
+    gram = np.zeros((padded(width), padded(width)))
+    add_gram(regressors, columns, room, gram)
     for k in range(width):
         gram[k, k] += d[k]
     move = r.copy()
-    _cholesky_solve(gram, move)
+    solve_upper(gram, move)
     decrease = 0.0
     for k in range(width):
         decrease += move[k] * r[k]
@@ -166,7 +106,7 @@ def _direct(regressors: Any, columns: Any, d: Any, r: Any, x: Any) -> float:
     return decrease
 
 
-@njit(nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=FAST)
 def _conjugate_gradients(
     regressors: Any, columns: Any, d: Any, weight: Any, r: Any, x: Any, steps: int, work: Any
 ) -> float:
@@ -208,7 +148,7 @@ def _conjugate_gradients(
     return decrease
 
 
-@njit(nogil=True, fastmath=_FAST)
+@njit(nogil=True, fastmath=FAST)
 def solve_rows(
     starts: Any,
     columns: Any,
@@ -224,14 +164,15 @@ def solve_rows(
     `diagonals` holds a, c and f of the module's formula as three rows. With steps >= 1, that many
     conjugate-gradient steps, preconditioned by the diagonal, from the current solution: the objective of no row
     increases. With steps = 0 the exact minimizer, by Cholesky factorization. Rows without ratings become zero.
-    Products are taken in the precision of the regressors and summed in float64 every 512 ratings; everything per row
-    is float64. Cost per rating O(width) a step, O(width^2) exact, plus O(width^3) per row exact. `starts` may begin
-    anywhere: columns and values are indexed from starts[0].
+    Products are taken in the precision of the regressors and summed in float64 every 512 ratings or less; everything
+    per row is float64. Cost per rating O(width) a step, O(width^2) exact, plus O(width^3) per row exact. `starts` may
+    begin anywhere: columns and values are indexed from starts[0].
     """
     width = regressors.shape[1]
     x, r, d, weight = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     work = np.empty((3, width), regressors.dtype)
     current, low, squares = work[0], work[1], work[2]
+    room = room_of(regressors)
     penalized, plain = 0.0, 0.0
     for row in range(len(starts) - 1):
         begin, end = starts[row] - starts[0], starts[row + 1] - starts[0]
@@ -257,7 +198,7 @@ def solve_rows(
             value += d[k] * x[k] * x[k]
             r[k] -= d[k] * x[k]
         if steps == 0:
-            value -= _direct(regressors, columns[begin:end], d, r, x)
+            value -= _direct(regressors, columns[begin:end], d, r, x, room)
         else:
             value -= _conjugate_gradients(regressors, columns[begin:end], d, weight, r, x, steps, work)
         own = 0.0

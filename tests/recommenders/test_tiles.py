@@ -1,0 +1,58 @@
+"""Gram matrices and small systems by register tiles, against NumPy in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from droptics.recommenders.tiles import add_gram, padded, room_of, solve_upper
+
+WIDTHS = [1, 3, 4, 8, 9, 17, 72]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("ratings", [0, 1, 5, 128, 129, 300])
+def test_the_gram_matrix_is_added_to_what_is_there(dtype: type, width: int, ratings: int) -> None:
+    generator = np.random.default_rng(width + ratings)
+    regressors = (generator.standard_normal((50, width)) * 2.0 ** generator.integers(-20, 20, width)).astype(dtype)
+    columns = generator.integers(0, 50, ratings).astype(np.int32)
+    before = generator.standard_normal((padded(width),) * 2)
+    into = before.copy()
+    add_gram(regressors, columns, room_of(regressors), into)
+    chosen = regressors[columns].astype(np.float64)
+    wanted, size = chosen.T @ chosen, np.abs(chosen).T @ np.abs(chosen)
+    # 128 products and sums round once each; what was there before rounds with them
+    allowed = 130 * np.finfo(dtype).eps * size + (ratings + 2) * 2.0**-52 * (size + np.abs(before[:width, :width]))
+    error = np.abs((into - before)[:width, :width] - wanted)
+    assert (np.triu(error) <= allowed).all()
+    assert np.array_equal(into[width:], before[width:])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_solution_of_a_definite_system(width: int) -> None:
+    generator = np.random.default_rng(width)
+    units = 2.0 ** generator.integers(-30, 30, width)
+    factor = generator.standard_normal((2 * width + 1, width))
+    matrix, right = factor.T @ factor, generator.standard_normal(width)
+    system = np.zeros((padded(width),) * 2)
+    system[:width, :width] = np.triu(matrix * units * units[:, None])
+    found = right * units
+    solve_upper(system, found)
+    condition = np.linalg.cond(matrix)
+    assert np.allclose(found * units, np.linalg.solve(matrix, right), rtol=10 * width * condition * 2.0**-52)
+
+
+def test_directions_that_the_data_leave_free_are_zero() -> None:
+    generator = np.random.default_rng(0)
+    factor = generator.integers(-3, 4, (3, 11)).astype(np.float64)
+    factor[:, 4] = 0
+    matrix = factor.T @ factor
+    right = factor.T @ generator.standard_normal(3)
+    system = np.zeros((padded(11),) * 2)
+    system[:11, :11] = np.triu(matrix)
+    found = right.copy()
+    solve_upper(system, found)
+    assert found[4] == 0
+    assert np.count_nonzero(found) <= 3
+    assert np.allclose(matrix @ found, right, atol=1e-9)
