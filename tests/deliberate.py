@@ -496,4 +496,161 @@ THIRD = (
         "< max(model.hidden_sizes)",
     ),
 )
-DEFECTS = FIRST + SECOND + THIRD
+# as the third list, by seed 31116, from other functions
+FOURTH = (
+    defect(
+        "attacks.ascent",
+        "restarts begin where the first one did",
+        'restart > 0 or method.start == "random"',
+        'method.start == "random"',
+    ),
+    defect(
+        "bounds.classical",
+        "a class counts once",
+        "assemble(risk, 2 * complexity, slack",
+        "assemble(risk, complexity, slack",
+    ),
+    defect(
+        "coadaptation.subnetworks",
+        "sub-networks of a ReLU network have no offset",
+        "model.weights[-1], model.biases[-1]",
+        "model.weights[-1], 0 * model.biases[-1]",
+    ),
+    defect(
+        "equalization.two_layer",
+        "what a map does without energy replaces the rest",
+        "V = V + (inverse @ (wanted - U @ V.mT)).mT",
+        "V = (inverse @ wanted).mT",
+    ),
+    defect(
+        "heads.leave_one_out",
+        "inverse blocks for their roots",
+        "1 / np.sqrt(np.where(alive, values, 1.0))",
+        "1 / np.where(alive, values, 1.0)",
+    ),
+    defect(
+        "landscapes.spurious",
+        "one layer shrinks for two",
+        "(1 + rate / (1 - rate) / 2).square()",
+        "1 + rate / (1 - rate) / 2",
+    ),
+    defect("layers.explicit", "the penalty of a batch is a sum", "penalty=found.mean()", "penalty=found.sum()"),
+    defect(
+        "linalg.rotations", "the carrier counts itself", "carried * (left - 1) >= others", "carried * left >= others"
+    ),
+    defect(
+        "masks.discrete",
+        "masks are bounded before they are rescaled",
+        "(possible / self.mean).abs().amax(0)",
+        "possible.abs().amax(0)",
+    ),
+    defect(
+        "optima.allocations",
+        "water is filled without the level",
+        "(roots + strength * (index * roots - sums) > 0)",
+        "(strength * (index * roots - sums) > 0)",
+    ),
+    defect("predictions.sampling", "half the degrees of freedom", "2 * len(terms) / max(", "len(terms) / max("),
+    defect(
+        "rates.copies",
+        "a mean gives the newest look too much weight",
+        "self.best[i] * (before / whole) + losses / whole",
+        "self.best[i] * (before / whole) + losses / before",
+    ),
+    defect(
+        "recommenders.all_cells",
+        "a row's strength forgets its ratings",
+        "(end - begin) * expected[0, k]",
+        "expected[0, k]",
+    ),
+    defect(
+        "spectra.any_law",
+        "squares are summed for the square of a sum",
+        "weights = vectors.sum(0).square()",
+        "weights = vectors.square().sum(0)",
+    ),
+    defect(
+        "training.lazy",
+        "the trained network is not rescaled",
+        "final = ReLUNet([(1 - rate) * first, top])",
+        "final = ReLUNet([first, top])",
+    ),
+    defect(
+        "attacks.ensemble",
+        "what a naive attack overstates is a share of the right ones",
+        "overstated / len(data))",
+        "overstated / max(int((~clean).sum()), 1))",
+    ),
+    defect(
+        "bounds.measured",
+        "an adjugate with the wrong sign",
+        "a * sums[..., 1] - b * sums[..., 0]",
+        "a * sums[..., 1] + b * sums[..., 0]",
+    ),
+    defect(
+        "coadaptation.measures",
+        "evenness without the root",
+        "(values.shape[-1] ** 0.5 * scaled",
+        "(values.shape[-1] * scaled",
+    ),
+    defect(
+        "envelopes.deep_linear",
+        "a layer's strength does not fall with its width",
+        "law.relative_variance.mean() / law.size for",
+        "law.relative_variance.mean() for",
+    ),
+    defect(
+        "equalization.deep_linear", "inputs are taken for white", "(root.up(first.mT).mT, *others)", "(first, *others)"
+    ),
+    defect(
+        "heads.leave_one_out",
+        "singular values for their squares",
+        "(self.values / (self.values**2 + strength))",
+        "(self.values / (self.values + strength))",
+    ),
+    defect(
+        "landscapes.derivatives",
+        "masks on the inputs are ignored",
+        "second = second * factors.pop(0)",
+        "factors.pop(0)",
+    ),
+    defect(
+        "layers.drop_block", "seeds inside are as many as everywhere", "drop * math.prod(size) / (area", "drop / (area"
+    ),
+    defect(
+        "linalg.roots", "an inverse root grows with its matrix", "slopes = -slopes * ends", "slopes = slopes * ends"
+    ),
+    defect("masks.product", "units of one layer are independent", "if lag < law.size else", "if lag == 0 else"),
+    defect(
+        "optima.two_layer",
+        "a tied map keeps the units of its inputs",
+        "(moments.yx + moments.yx.mT) / (2 * scale)",
+        "(moments.yx + moments.yx.mT) / 2",
+    ),
+    defect(
+        "penalties.certified",
+        "shares of the wrong classes count the best one",
+        "shares = ordered[..., 1:].softmax(-1)",
+        "shares = ordered.softmax(-1)[..., 1:]",
+    ),
+    defect(
+        "rates.masking",
+        "one coin for all channels of an example",
+        "lead = 1 if _SINGLE.get(kind) == len(shape) else 2",
+        "lead = 1",
+    ),
+    defect(
+        "recommenders.ratings",
+        "a new mean is added in units of the old scale",
+        "middle += scale * recentered(",
+        "middle += recentered(",
+    ),
+    defect(
+        "attacks.losses",
+        "the reflected loss has the slope of the plain one",
+        "away * torch.sigmoid(z) if scaled",
+        "away * torch.sigmoid(-z) if scaled",
+    ),
+    defect("bounds.classical", "a tail without its two", "math.exp(-2 * ratio * ratio)", "math.exp(-ratio * ratio)"),
+)
+DEFECTS = FIRST + SECOND + THIRD + FOURTH

@@ -37,7 +37,7 @@ import hypothesis
 import pytest
 import torch
 
-from deliberate import FIRST, SECOND, THIRD
+from deliberate import FIRST, FOURTH, SECOND, THIRD
 from mutants import (
     MODULES,
     ROOT,
@@ -312,6 +312,7 @@ class Room:
             Room("deliberate", len(FIRST), FIRST),
             Room("deliberate 2", len(SECOND), SECOND),
             Room("deliberate 3", len(THIRD), THIRD),
+            Room("deliberate 4", len(FOURTH), FOURTH),
             *(
                 Room(name, len(found), random.Random(seed).sample(found, min(count, len(found))))
                 for name, found in sorted(places.items())
