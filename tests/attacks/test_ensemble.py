@@ -132,6 +132,32 @@ def test_random_networks_are_attacked_in_the_mean():
     assert not bool((wrong & held).any()), "what counts as robust is right by masks that nothing was chosen by"
 
 
+def test_what_the_masks_of_the_attack_get_wrong_is_attacked_too():
+    net, data = classifier()
+    defence = Averaged.of(Noisy(net, drop=0.6), draws=2)  # two masks are often wrong where eight are right
+    right = Averaged.of(defence.quiet, draws=8, seed=2**21)(data.inputs).argmax(1) == data.targets
+    assert bool(((defence(data.inputs).argmax(1) != data.targets) & right).any())
+    result = robust_accuracy(defence, data, Threat("linf", 0.02, (0, 1)), [Pgd(Margin(), steps=5, stop="never")])
+    held = result.found_by == len(result.stages)
+    assert bool(held.any())
+    assert bool((result.inputs != data.inputs).flatten(1).any(1)[held].all()), "nobody is robust for want of an attack"
+
+
+def test_an_attack_without_the_mean_is_given_the_same_methods(monkeypatch):
+    net, data = classifier()
+    asked = []
+    inner = ensemble._attacked
+
+    def attacked(model, some, threat, method, index):
+        asked.append((isinstance(model, Averaged), method))
+        return inner(model, some, threat, method, index)
+
+    monkeypatch.setattr(ensemble, "_attacked", attacked)
+    methods = [Pgd(Margin(), steps=2, stop="never"), Square(queries=5)]
+    robust_accuracy(Averaged.of(Noisy(net), draws=3), data, Threat("linf", 0.001, (0, 1)), methods)
+    assert [method for mean, method in asked if mean] == [method for mean, method in asked if not mean] == methods
+
+
 def test_noise_that_fools_an_attack_is_not_robustness():
     net, data = classifier()
 

@@ -112,7 +112,7 @@ def robust_accuracy(
     found = [*doubts, *dict.fromkeys(state.doubts), *_verdicts(state, data, threat)]
     randomness = None
     if isinstance(attacked, Averaged):
-        randomness = _judge_again(attacked, data, threat, chosen[0], state, batch)
+        randomness = _judge_again(attacked, data, threat, chosen, state, batch)
         if randomness.overstated > 1 / len(data):
             found.append(
                 f"an attack that does not average over masks would have said {100 * randomness.overstated:.1f} points "
@@ -144,11 +144,14 @@ class _Progress:
     partial: dict[str, float] = field(default_factory=dict)
     doubts: list[str] = field(default_factory=list)
     key: str = ""
+    luck: bool = False  # whether masks decide: every example is attacked, and the last point tried stands for it
 
     @staticmethod
     def begin(model: Model | Function, data: Sample, batch: int) -> _Progress:
         wrong = _mistakes(model, data.inputs, data.targets, batch)
-        return _Progress(data.inputs.detach().clone(), torch.where(wrong, -1, _LEFT))
+        luck = isinstance(model, Averaged)  # masks that it is attacked by may be wrong where others are right
+        found_by = torch.full(wrong.shape, _LEFT, device=wrong.device) if luck else torch.where(wrong, -1, _LEFT)
+        return _Progress(data.inputs.detach().clone(), found_by, luck=luck)
 
     def write(self, path: Path) -> None:
         said = {"stages": [asdict(stage) for stage in self.stages], "partial": self.partial, "doubts": self.doubts}
@@ -184,7 +187,7 @@ def _run_stage(
         won = result.success
         if judge is not None:
             won = _mistakes(judge, result.inputs, some.targets, batch)
-        if judge is not None:  # the last point tried stands for those that nothing fooled: masks may still
+        if state.luck:
             state.inputs[part] = result.inputs
         state.inputs[part[won]] = result.inputs[won].to(state.inputs.dtype)
         state.found_by[part[won]] = number
@@ -261,16 +264,18 @@ def _mistakes(model: Model | Function, inputs: Tensor, targets: Tensor, batch: i
 
 
 def _judge_again(
-    model: Averaged, data: Sample, threat: Threat, method: Method, state: _Progress, batch: int
+    model: Averaged, data: Sample, threat: Threat, methods: Sequence[Method], state: _Progress, batch: int
 ) -> Randomness:
-    """Accuracy by masks that nothing was chosen by, ours and at the points of an attack that does not average."""
+    """Accuracy by masks that nothing was chosen by, ours and at the points of the same attacks without a mean."""
     fresh = model.again(_FRESH * len(model.chances), _LAST_MASKS)
+    naive = _Progress(data.inputs.detach().clone(), torch.full_like(state.found_by, _LEFT), luck=True)
     with _no_draws(data.inputs):
-        naive = _attacked(model.quiet, data, threat, method, 0).inputs
-    points = (data.inputs, state.inputs, naive)
+        for stage in enumerate(methods):
+            _run_stage(model.quiet, data, threat, stage, (naive, None), batch)
+    points = (data.inputs, state.inputs, naive.inputs)
     clean, ours, others = (_mistakes(fresh, each, data.targets, batch) for each in points)
     fooled = torch.where(ours, state.found_by.clamp_max(len(state.stages) - 1), _LEFT)
-    state.found_by = torch.where(clean, -1, torch.where(fooled < 0, _LEFT, fooled))
+    state.found_by = torch.where(clean, -1, fooled)
     overstated = int((~others & ~clean).sum()) - int((state.found_by == _LEFT).sum())
     single = fresh.single_accuracy(state.inputs, data.targets)
     return Randomness(len(model.chances), model.exact, len(fresh.chances), single, overstated / len(data))
@@ -325,4 +330,5 @@ def _read(path: Path, begin: _Progress) -> _Progress:
     rest = json.loads(said["said"])
     stages = [Stage(**stage) for stage in rest["stages"]]
     device = begin.inputs.device
-    return _Progress(inputs.to(device), found_by.to(device), stages, rest["partial"], rest["doubts"], begin.key)
+    found = inputs.to(device), found_by.to(device)
+    return _Progress(*found, stages, rest["partial"], rest["doubts"], begin.key, begin.luck)

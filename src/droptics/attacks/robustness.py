@@ -49,8 +49,8 @@ class Randomness:
         exact: Whether these were all masks.
         fresh: How many other masks the accuracy was evaluated with.
         single: Accuracy of one random pass at the perturbed inputs, in the mean over the fresh masks.
-        overstated: By how much an attack on the module as it is in eval mode, without a mean over masks, would have
-            overstated the robust accuracy: the accuracy at its points less that at ours, by the same fresh masks.
+        overstated: By how much the same attacks on the module as it is in eval mode, without a mean over masks, would
+            have overstated the robust accuracy: the accuracy at their points less that at ours, by the fresh masks.
     """
 
     masks: int
