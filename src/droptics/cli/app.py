@@ -16,7 +16,7 @@ from droptics.cli.attack import attack_command
 from droptics.cli.audit import audit_command
 from droptics.cli.complete import complete_command
 from droptics.cli.demo import demo_command
-from droptics.cli.errors import flush, message, place_of, silence
+from droptics.cli.errors import Stated, flush, message, place_of, silence
 from droptics.cli.optimum import optimum_command
 from droptics.cli.penalty import penalty_command
 from droptics.cli.predict import predict_command
@@ -97,7 +97,7 @@ def _guarded(command: Command) -> Command:
 
 
 for _name, _command in COMMANDS.items():
-    app.command(_name, help=_flowing(_command.__doc__ or ""))(_guarded(_command))
+    app.command(_name, cls=Stated, help=_flowing(_command.__doc__ or ""))(_guarded(_command))
 
 
 def _show_version(value: bool) -> None:

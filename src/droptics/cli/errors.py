@@ -8,10 +8,25 @@ import site
 import sys
 import sysconfig
 import traceback
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 
+import typer
+import typer.core
+
 HINT = "this is a fault of droptics, not of your input; --debug shows where"
+
+
+class Stated(typer.core.TyperCommand):
+    """A command none of whose arguments is empty: as a path it would be the current folder."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        for before, given in pairwise(["", *args]):
+            if given == "" or (given.startswith("--") and given.endswith("=")):
+                name = before if before.startswith("-") and given == "" else given.rstrip("=") or "an argument"
+                raise typer.BadParameter(f"{name} is empty; give it a value or leave it out", ctx)
+        return super().parse_args(ctx, args)
 
 
 class YourError(Exception):
