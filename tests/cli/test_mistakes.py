@@ -12,11 +12,13 @@ import time
 import numpy as np
 import pytest
 import torch
+import typer
 from commands import droptics
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_tensors
 from systems import linux
 
+from droptics.cli.app import app
 from droptics.cli.errors import flush
 from droptics.datasets import read_chunks
 
@@ -68,6 +70,10 @@ def folder(tmp_path_factory):
     np.savez(place / "data.npz", inputs=generator.normal(size=(20, 3)), targets=generator.normal(size=(20, 2)))
     np.savez(place / "labels.npz", inputs=generator.normal(size=(20, 3)), targets=generator.integers(0, 2, 20))
     np.savez(place / "half.npz", U=np.ones((2, 4), np.float16), V=np.ones((3, 4), np.float16))
+    np.savez(place / "weighted.npz", inputs=np.ones((20, 3)), targets=np.ones((20, 2)), weights=np.ones(20))
+    np.savez(place / "twice.npz", inputs=np.ones((20, 3)), images=np.ones((20, 3)), targets=np.ones((20, 2)))
+    np.savez(place / "biased.npz", U=np.ones((2, 4)), V=np.ones((3, 4)), bias=np.ones(2))
+    np.savez(place / "gap.npz", W1=np.ones((4, 3)), W3=np.ones((2, 4)))
     save_file({"0.weight": generator.normal(size=(2, 3))}, place / "net.safetensors")
     save_file({"0.weight": generator.integers(-3, 3, (2, 3))}, place / "whole.safetensors")
     small = torch.ones(20, 3, dtype=torch.float8_e4m3fn)
@@ -138,6 +144,18 @@ MISTAKES = [
     (("audit", "bad_import:f", *AUDIT), "ZeroDivisionError: x (bad_import.py, line 2"),
     (("audit", "absent_module:f", *AUDIT), "cannot be imported"),
     (("audit", "nets:good", *AUDIT, "--html", "a_folder"), "is a folder"),
+    (("audit", "nets:good", "--data", "weighted.npz"), "holds the array 'weights'"),
+    (("audit", "nets:good", *AUDIT, "--validation", "weighted.npz"), "holds the array 'weights'"),
+    (("predict", "nets:good", "--data", "weighted.npz"), "holds the array 'weights'"),
+    (("rates", "nets:good", "--data", "weighted.npz", "--validation", "data.npz"), "holds the array 'weights'"),
+    (("attack", "net.safetensors", "--data", "weighted.npz"), "holds the array 'weights'"),
+    (("optimum", "--data", "twice.npz", "--drop", 0.5, "--width", 2), "holds the array 'images'"),
+    (("penalty", "biased.npz", *AUDIT, "--drop", 0.5), "and no others"),
+    (("penalty", "gap.npz", *AUDIT, "--drop", 0.5), "and no others"),
+    (("predict", "nets:good", *AUDIT, "--out", "x.npz"), "must end in .safetensors"),
+    (("attack", "net.safetensors", "--data", "labels.npz", "--html", "page.html"), "go with --standard"),
+    (("attack", "net.safetensors", "--data", "labels.npz", "--standard", "--html", "a_folder"), "is a folder"),
+    (("attack", "net.safetensors", "--data", "labels.npz", "--standard", "--checkpoint", "a_file/x"), "is a file"),
     (("reproduce", "pal2020-fig2", "--out", "a_file"), "is a file"),
     (("reproduce", "mianjy2018-fig1", "--engine", "dask://127.0.0.1:9"), "no Dask scheduler answers"),
     (("verify", "pal2020-eq7", "--pages", "a_file/x"), "is a file"),
@@ -156,6 +174,25 @@ def test_a_mistake_is_one_line(folder, arguments, message):
     assert message in done.stderr.replace(str(folder) + "/", "")
     assert time.monotonic() - start < 120
     assert not [item for item in folder.iterdir() if ".partial" in item.name]
+
+
+COMMANDS = typer.main.get_command(app).commands
+OPTIONS = [
+    (name, option.opts[0])
+    for name, command in COMMANDS.items()
+    for option in command.params
+    if option.opts[0].startswith("--") and not option.is_flag
+]
+
+
+@pytest.mark.parametrize(("command", "option"), OPTIONS)
+def test_no_argument_is_empty(tmp_path, command, option):
+    """As a path it would be the current folder."""
+    for given in ((option, ""), (f"{option}=",)):
+        done = droptics(command, *given, cwd=tmp_path)
+        assert done.returncode == 2
+        assert f"{option} is empty" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_debug_shows_where(folder):

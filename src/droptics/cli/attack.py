@@ -97,8 +97,12 @@ def attack_command(
     from droptics.cli.tables import show
     from droptics.files import check_target
 
-    if out is not None:
-        check_target(out, ".safetensors")
+    places = {"--out": (out, ".safetensors"), "--html": (html, ""), "--checkpoint": (checkpoint, "")}
+    for name, (place, suffix) in places.items():
+        if place is not None:
+            check_target(place, suffix, name)
+    if not standard and (html is not None or checkpoint is not None):
+        raise ValueError("--html and --checkpoint go with --standard")
     limits = None if box.strip().lower() == "none" else _box(box)
     danger = Threat.parse(threat, limits)
     sample = _sample(data, count, check_device(device))
@@ -155,10 +159,10 @@ def _box(text: str) -> tuple[float, float]:
 
 
 def _sample(path: Path, count: int | None, device: str) -> Sample:
-    from droptics.cli.files import examples_of, read_arrays
+    from droptics.cli.files import INPUTS, TARGETS, read_named
     from droptics.data import Sample
 
-    inputs, targets = examples_of(read_arrays(path), path)
+    inputs, targets = map(read_named(path, INPUTS, TARGETS).__getitem__, ("inputs", "targets"))
     if not inputs.is_floating_point():
         if inputs.element_size() != 1 or bool((inputs.long() < 0).any()):
             raise ValueError(f"{path}: inputs must be floating point or bytes 0..255, got {inputs.dtype}")

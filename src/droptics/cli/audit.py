@@ -122,16 +122,16 @@ def _read(path: Path) -> tuple[Tensor, Tensor]:
     """Inputs and targets of a file, or of all files of a folder in the order of their names."""
     import torch
 
-    from droptics.cli.files import examples_of, read_arrays
+    from droptics.cli.files import INPUTS, TARGETS, read_named
 
     files = (
         sorted(item for item in path.iterdir() if item.suffix in (".npz", ".safetensors")) if path.is_dir() else [path]
     )
     if not files:
         raise ValueError(f"{path} holds no .npz or .safetensors files")
-    parts = [examples_of(read_arrays(file), file) for file in files]
+    parts = [read_named(file, INPUTS, TARGETS) for file in files]
     try:
-        inputs, targets = (torch.cat(column) for column in zip(*parts, strict=True))
+        inputs, targets = (torch.cat([part[name] for part in parts]) for name in ("inputs", "targets"))
     except RuntimeError as problem:
         raise ValueError(f"{path}: inputs and targets must have one row per example: {problem}") from problem
     return inputs, targets if targets.is_floating_point() else targets.long()

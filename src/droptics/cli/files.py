@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import torch
@@ -12,6 +11,8 @@ from droptics.data import Sample
 from droptics.files.arrays import read_npz, read_tensors, write_tensors
 from droptics.files.limits import check_regular
 from droptics.models import Connections, DeepLinear, LinearModel, Model, TwoLayerLinear
+
+INPUTS, TARGETS = ("inputs", "images", "x"), ("targets", "labels", "y")
 
 
 def read_arrays(path: Path) -> dict[str, Tensor]:
@@ -33,38 +34,37 @@ def read_arrays(path: Path) -> dict[str, Tensor]:
     return arrays
 
 
-def examples_of(arrays: dict[str, Tensor], path: Path) -> tuple[Tensor, Tensor]:
-    """The inputs and the targets among the arrays of a file, under any of the names in use."""
+def read_named(path: Path, *wanted: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Tensor]:
+    """The wanted arrays of a file, each under any of its names and given under the first, and optional ones.
 
-    def one_of(*names: str) -> Tensor:
-        for name in names:
-            if name in arrays:
-                return arrays[name]
-        raise ValueError(f"{path} must hold an array named {' or '.join(names)}; it has {sorted(arrays)}")
-
-    return one_of("inputs", "images", "x"), one_of("targets", "labels", "y")
+    Any other array is refused by name: weights that are passed over without a word make a wrong answer.
+    """
+    arrays = read_arrays(path)
+    found = {name: names[0] for names in wanted for name in [key for key in names if key in arrays][:1]}
+    if absent := [names for names in wanted if names[0] not in found.values()]:
+        raise ValueError(f"{path} must hold an array named {' or '.join(absent[0])}; it has {sorted(arrays)}")
+    if unread := sorted(set(arrays) - {*found, *optional}):
+        read = ", ".join([*found, *optional])
+        raise ValueError(f"{path} holds the array {unread[0]!r}, and this command reads {read} alone; leave it out")
+    return {found.get(name, name): value for name, value in arrays.items()}
 
 
 def read_sample(path: Path) -> Sample:
     """Inputs, targets and optionally `weights`, whole numbers converted to float64."""
-    arrays = read_arrays(path)
-    inputs, targets = examples_of(arrays, path)
-    wanted = {"inputs": inputs, "targets": targets}
-    if "weights" in arrays:
-        wanted["weights"] = arrays["weights"]
-    return Sample(**{name: value if value.is_floating_point() else value.double() for name, value in wanted.items()})
+    arrays = read_named(path, INPUTS, TARGETS, optional=("weights",))
+    return Sample(**{name: value if value.is_floating_point() else value.double() for name, value in arrays.items()})
 
 
 def read_model(path: Path, connect: bool = False) -> LinearModel:
     """Arrays U and V, or W1, W2, ... in order."""
     arrays = read_arrays(path)
-    if {"U", "V"} <= set(arrays):
+    if set(arrays) == {"U", "V"}:
         return (Connections if connect else TwoLayerLinear)(arrays["U"], arrays["V"])
-    layers = sorted((int(name[1:]), name) for name in arrays if re.fullmatch(r"W\d+", name))
-    if len(layers) >= 2 and not connect:
-        return DeepLinear([arrays[name] for _, name in layers])
+    layers = [f"W{number}" for number in range(1, len(arrays) + 1)]
+    if len(layers) >= 2 and set(layers) == set(arrays) and not connect:
+        return DeepLinear([arrays[name] for name in layers])
     wanted = "U and V" if connect else "U and V, or W1, W2, ..."
-    raise ValueError(f"{path} must hold the arrays {wanted}; it has {sorted(arrays)}")
+    raise ValueError(f"{path} must hold the arrays {wanted} and no others; it has {sorted(arrays)}")
 
 
 def write_model(model: Model, path: Path) -> None:

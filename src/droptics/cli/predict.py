@@ -46,22 +46,21 @@ def predict_command(
     import torch
 
     from droptics.checks import check_finite
-    from droptics.cli.files import read_arrays
+    from droptics.cli.files import INPUTS, TARGETS, read_named
     from droptics.cli.modules import like_weights, load_module
     from droptics.cli.tables import show
     from droptics.errors import NoClosedForm
+    from droptics.files import check_target
     from droptics.files.arrays import write_tensors
     from droptics.penalties import MonteCarlo
     from droptics.predictions import predictive
 
+    if out is not None:
+        check_target(out, ".safetensors")
     module = load_module(model, state)
-    arrays = read_arrays(data)
-    name = next((key for key in ("inputs", "images", "x") if key in arrays), None)
-    if name is None:
-        raise ValueError(f"{data} must hold an array named inputs or images or x; it has {sorted(arrays)}")
-    inputs = like_weights(module, arrays[name])
+    inputs = like_weights(module, read_named(data, INPUTS, optional=TARGETS)["inputs"])
     if inputs.is_floating_point():
-        check_finite(inputs, name)
+        check_finite(inputs, "inputs")
     with torch.no_grad():
         try:
             found = predictive(module, inputs)
