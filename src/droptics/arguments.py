@@ -1,8 +1,9 @@
-"""What arguments may be, said once in the signature: `check_arguments` reads it there, and so do the tests.
+"""What arguments may be, said once in the signature, where `checked`, `check_arguments` and the tests read it.
 
 A parameter annotated `examples: Count` or `confidence: Probability` is an `int` or a `float` for a type checker; the
 rest of the annotation is the range that is checked where the argument enters. Plain annotations are checked too: a
-`float` is a number and not NaN, a `Literal` one of its values, a class an instance of it.
+`float` is a number and not NaN, a `Literal` one of its values, a class an instance of it. What leaves is judged by one
+rule, too: an answer is finite, or the call is refused by the argument whose numbers are too large.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, singledispatch, wraps
 from inspect import Parameter, signature
 from typing import (
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.annotations import Check, container, described, is_beyond, is_dense, is_number, is_whole
-from droptics.checks import check_finite
+from droptics.checks import NotFinite, check_finite, is_finite, is_transformed
 
 if TYPE_CHECKING:
     from functools import _SingleDispatchCallable
@@ -273,19 +274,99 @@ def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> N
         _refuse(name, given[name], check)
 
 
-def checked_rules(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
-    """`functools.singledispatch` whose arguments are checked before a rule is chosen, so that no rule has to."""
-    rules = singledispatch(function)
-    names = tuple(signature(function).parameters)
+_FAILED = (torch.linalg.LinAlgError, np.linalg.LinAlgError)  # type: ignore[attr-defined]
+
+
+def checked(function: Callable[P, T], rule: Callable[P, T] | None = None) -> Callable[P, T]:
+    """The function with its arguments checked where they enter and its answer where it leaves.
+
+    Numbers that are finite one by one may have squares and products that are not. Whatever comes of them, NaN,
+    infinity or a decomposition that fails, is one ValueError that names the argument with the largest numbers. `rule`
+    computes in place of the function.
+    """
+    compute, names = function if rule is None else rule, tuple(signature(function).parameters)
 
     @wraps(function)
-    def chosen(*given: Any, **named: Any) -> T:
+    def call(*given: P.args, **named: P.kwargs) -> T:
+        checks = _by_name(function)
+        for name, value in zip(names, given, strict=False):
+            if not isinstance(value, checks[name].kinds):
+                _refuse(name, value, checks[name])
+        for name in checks.keys() & named.keys() if named else ():
+            _refuse(name, named[name], checks[name])
+        try:
+            answer = compute(*given, **named)
+            if is_transformed() or _is_sound(answer):
+                return answer
+            problem = None
+        except (NotFinite, OverflowError, *_FAILED) as failed:
+            problem = failed
         arguments = dict(zip(names, given, strict=False)) | named
-        for name, check in _checks(function):
-            if name in arguments:
-                _refuse(name, arguments[name], check)
-        return rules(*given, **named)
+        if problem is not None and getattr(problem, "argument", None) in arguments:
+            raise problem
+        if (too_large := _too_large(arguments)) is not None:
+            raise too_large from problem
+        if problem is not None:
+            raise problem
+        return answer
 
+    return call
+
+
+@cache
+def _by_name(function: Any) -> dict[str, Check]:
+    """The checks of all parameters; what may be anything is an object."""
+    anything = Check("anything", lambda _: True, kinds=(object,))
+    return dict.fromkeys(signature(function).parameters, anything) | dict(_checks(function))
+
+
+def _is_sound(answer: Any) -> bool:
+    """Whether all numbers of an answer are finite; of a class with `judged`, those of the named fields."""
+    held = answer.__dict__ if hasattr(type(answer), "__dataclass_fields__") else None
+    if held is not None:
+        return all(_is_sound(held.get(name)) for name in getattr(answer, "judged", held))
+    if isinstance(answer, Tensor):
+        # to look at what is on its way to a training step would make it wait for the device
+        return (answer.is_cuda and answer.requires_grad) or is_finite(answer)
+    if isinstance(answer, (tuple, list)):
+        return all(map(_is_sound, answer))
+    return not isinstance(answer, float) or math.isfinite(answer)
+
+
+def _too_large(arguments: Mapping[str, Any]) -> NotFinite | None:
+    """An error that names the largest numbers among the arguments; None where they are of ordinary size."""
+    tensors = {name: _tensors(value) for name, value in arguments.items()}
+    sizes = {name: max(map(_size, parts)) for name, parts in tensors.items() if parts}
+    name = max(sizes, key=sizes.__getitem__, default=None)
+    if name is None or sizes[name] < 2**20:
+        return None
+    dtype = max(tensors[name], key=_size).dtype
+    return NotFinite(
+        name,
+        f"holds numbers up to {sizes[name]:.3g}, too large for this answer: it is made of their products, and "
+        f"{dtype} ends at {torch.finfo(dtype).max:.3g}; use other units",
+    )
+
+
+def _size(value: Tensor) -> float:
+    return float(value.detach().abs().amax()) if value.numel() else 0.0
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    """The floating-point numbers in an argument."""
+    if isinstance(value, torch.nn.Module):
+        return _tensors(list(value.parameters()))
+    if isinstance(value, (list, tuple)):
+        return [part for item in value for part in _tensors(item)]
+    if is_dataclass(value):
+        return _tensors(list(vars(value).values()))
+    return [value] if isinstance(value, Tensor) and value.is_floating_point() else []
+
+
+def checked_rules(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
+    """`functools.singledispatch` under `checked`, so that no rule has to look at its arguments."""
+    rules = singledispatch(function)
+    chosen = checked(function, rules)
     chosen.register, chosen.dispatch, chosen.registry = rules.register, rules.dispatch, rules.registry  # type: ignore[attr-defined]
     return chosen  # type: ignore[return-value]
 

@@ -41,19 +41,29 @@ def as_float_tensor(value: object, name: str, ndim: int | Sequence[int] | None =
     return value
 
 
+class NotFinite(ValueError):
+    """NaN or infinity in the tensor that `argument` names."""
+
+    def __init__(self, argument: str, text: str) -> None:
+        super().__init__(f"{argument} {text}")
+        self.argument = argument
+
+
+def is_finite(value: Tensor) -> bool:
+    """Whether there is neither NaN nor infinity."""
+    # one pass over what is sound; a sum hides neither
+    total = value if value.numel() == 1 else value.detach().sum()
+    return math.isfinite(total.item()) or bool(torch.isfinite(value.detach()).all())
+
+
 def check_finite(value: Tensor, name: str) -> None:
     """Refuse NaN and infinity, saying how many there are and where the first one is."""
-    if not is_readable(value):
-        return
-    if math.isfinite(float(value.detach().sum())):  # one pass over sound input; a sum hides neither NaN nor infinity
+    if not is_readable(value) or is_finite(value):
         return
     bad = ~torch.isfinite(value.detach())
-    if bool(bad.any()):
-        first = tuple(bad.nonzero()[0].tolist())
-        raise ValueError(
-            f"{name} must be finite, got {int(bad.sum())} NaN or infinite entries, the first at index {first}; "
-            "remove or impute them"
-        )
+    first = tuple(bad.nonzero()[0].tolist())
+    text = f"must be finite, got {int(bad.sum())} NaN or infinite entries, the first at index {first}"
+    raise NotFinite(name, f"{text}; remove or impute them")
 
 
 def check_squares(value: Tensor, name: str) -> None:

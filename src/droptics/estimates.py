@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -33,6 +33,7 @@ class Estimate:
             in place by then, nothing is known any more and the error is infinite.
     """
 
+    judged: ClassVar = ("value",)  # where no bound on the rounding is known the interval is the whole line
     value: Tensor
     lower: Tensor
     upper: Tensor
@@ -176,6 +177,7 @@ class Bound:
         needed: For each resource (examples, width, steps) the amount at which the bound would stop being vacuous.
     """
 
+    judged: ClassVar = ()  # an infinite bound says that it is vacuous
     value: float
     terms: Mapping[str, float]
     claim: str

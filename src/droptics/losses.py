@@ -114,7 +114,7 @@ def binary_margin(outputs: Tensor, targets: Tensor) -> Tensor:
         raise ValueError(f"outputs must have one column for a binary margin, got shape {tuple(outputs.shape)}")
     labels = targets.reshape(-1).to(outputs.dtype)
     if not bool(((labels == 1) | (labels == -1)).all()):
-        raise ValueError("targets must be -1 or +1 for a binary margin; map your labels first")
+        raise ValueError("targets of the data must be -1 or +1 for a binary margin; map your labels first")
     return outputs.squeeze(-1) * labels
 
 

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from droptics.arguments import Matrix, Power, check_arguments
+from droptics.arguments import Matrix, Power, check_arguments, checked
 from droptics.checks import as_float_tensor, check_positive, check_size
 
 
+@checked
 def path_norm(weights: object, power: Power = 2.0) -> Tensor:
     """l_p path norm of a chain of layers [W_1, ..., W_k1] or of a model whose `weights` they are (mianjy2018-eq3).
 
     psi_p^p = sum over paths of |product of weights|^p = 1^T |W_k1|^p ... |W_1|^p 1, in O(total weights) instead of
     a sum over paths. For a two-layer network U V^T pass [V.T, U]. Conditions: sizes that chain; any signs.
     """
-    check_arguments(path_norm, locals())
     layers = weight_matrices(weights)
     # layers of largest entry one: their powers do not overflow
     sizes = [layer.detach().abs().amax((-2, -1), keepdim=True) for layer in layers]

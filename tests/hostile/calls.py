@@ -7,6 +7,8 @@ otherwise the test that calls it says what to add.
 from __future__ import annotations
 
 import atexit
+import contextlib
+import copy
 import importlib
 import inspect
 import math
@@ -29,11 +31,11 @@ import droptics
 from droptics.annotations import described
 from droptics.attacks import Pgd, Threat
 from droptics.audits import audit
-from droptics.data import Moments, Sample
+from droptics.data import Data, Moments, Sample
 from droptics.estimates import Bound, Estimate
 from droptics.losses import CrossEntropy, Squared
 from droptics.masks import Bernoulli, Product
-from droptics.models import Autoencoder, DeepLinear, Factorization, LastLayer, ReLUNet, TwoLayerLinear
+from droptics.models import Autoencoder, DeepLinear, Factorization, LastLayer, Model, ReLUNet, TwoLayerLinear
 from droptics.optima import optimum
 from droptics.predictions import Predictive, predictive
 from droptics.rates import Fit
@@ -523,6 +525,41 @@ def tensors(valid: Any) -> Iterator[tuple[str, Any]]:
         yield from (("floats", valid.double()), ("negative", -1 - valid), ("too large", valid + 10**6))
 
 
+def scaled(value: Any, factor: float, dtype: torch.dtype) -> Any:
+    """The same model, data, network or tensors in other units and of a given type; what has no numbers stays."""
+    if isinstance(value, Tensor):
+        return (value * factor).to(dtype) if value.is_floating_point() else value
+    if isinstance(value, Moments):
+        squared = (part * factor * factor for part in (value.xx, value.yx, value.yy))
+        return Moments(*(part.to(dtype) for part in squared))
+    if isinstance(value, nn.Module):
+        copied = copy.deepcopy(value).to(dtype)
+        with torch.no_grad():
+            for parameter in copied.parameters():
+                parameter.mul_(factor)
+        return copied
+    if isinstance(value, LastLayer):
+        module = scaled(value.module, factor, dtype)
+        name = next(name for name, part in value.module.named_modules() if part is value.head)
+        return LastLayer(module, module.get_submodule(name))
+    if isinstance(value, Model | Data):
+        changed = {item.name: scaled(getattr(value, item.name), factor, dtype) for item in fields(value)}
+        return type(value)(**changed)
+    if isinstance(value, list | tuple) and value and all(isinstance(part, Tensor | Model) for part in value):
+        return type(value)(scaled(part, factor, dtype) for part in value)
+    return value
+
+
+def huge(valid: Any) -> Iterator[tuple[str, Any]]:
+    """Models, networks and data of finite numbers whose squares, products or sums are none."""
+    if not isinstance(valid, Model | Data | nn.Module):
+        return
+    for dtype, factors in ((torch.float64, (1e70, 1e100, 1e150, 1e200, 1e300)), (torch.float32, (1e9, 1e18, 1e30))):
+        for factor in factors:
+            with contextlib.suppress(ValueError):  # data say by themselves what is too large
+                yield f"times {factor} in {dtype}", scaled(valid, factor, dtype)
+
+
 def _sparse(valid: Tensor) -> Tensor:
     return valid.to_sparse() if valid.ndim else valid
 
@@ -536,7 +573,7 @@ def hostile(name: str, key: str, hint: Any, valid: Any) -> Iterator[Hostile]:
         (type(item).__name__, item)
         for item in (torch.nn.Identity(), Bernoulli(0.5, 3), entries(), measurements(), two_layer())
     )
-    for label, value in (*pairs, *(wrong if not isinstance(valid, float | int | str | bool) else ())):
+    for label, value in (*pairs, *huge(valid), *(wrong if not isinstance(valid, float | int | str | bool) else ())):
         finite = is_finite(value)
         bad_numbers = isinstance(value, Tensor) and not finite and check is not None
         yield Hostile(label, value, not accepts(value) or bad_numbers, finite)

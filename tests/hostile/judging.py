@@ -13,7 +13,7 @@ import torch
 
 from droptics.errors import CertificateError, NoClosedForm, NoFiniteSupport
 from droptics.training import Diverged
-from hostile.calls import Hostile, call, hints_of, hostile, parameters, unsound, valid_arguments
+from hostile.calls import Hostile, call, hints_of, hostile, parameters, scaled, unsound, valid_arguments
 
 OURS = (NoClosedForm, NoFiniteSupport, CertificateError, Diverged)
 SECONDS = 10
@@ -47,7 +47,10 @@ def attempts(name: str, function: Callable[..., Any]) -> Iterator[tuple[str, Hos
 
 def judged(name: str, function: Callable[..., Any], key: str, value: Hostile) -> Verdict:
     """The valid call with one argument replaced."""
-    arguments = valid_arguments(name, function) | {key: value.value}
+    arguments = valid_arguments(name, function)
+    if "torch.float32" in value.label:
+        arguments = {other: scaled(given, 1.0, torch.float32) for other, given in arguments.items()}
+    arguments[key] = value.value
     begin = time.monotonic()
     random_state = torch.get_rng_state()
     try:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from droptics.arguments import Count, Finite, Positive, Seed, check_fields
+from droptics.arguments import Count, Finite, Positive, Probability, Seed, check_fields
 from droptics.attacks.losses import Margin
-from droptics.checks import check_positive, check_probability
 from droptics.losses import CrossEntropy, Loss
 
 
@@ -63,7 +62,6 @@ class Bim:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_positive("steps", self.steps)
         _check_step(self.step)
 
 
@@ -100,8 +98,6 @@ class Pgd:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_positive("steps", self.steps)
-        check_positive("restarts", self.restarts)
         _check_step(self.step)
         for name, allowed in (
             ("start", ("input", "random")),
@@ -151,8 +147,6 @@ class Apgd:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_positive("steps", self.steps)
-        check_positive("restarts", self.restarts)
         if self.start not in ("input", "random"):
             raise ValueError(f"start must be 'input' or 'random', got {self.start!r}")
 
@@ -180,8 +174,6 @@ class Fab:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name in ("steps", "restarts", "candidates"):
-            check_positive(name, getattr(self, name))
 
 
 @dataclass(frozen=True)
@@ -204,14 +196,13 @@ class Square:
 
     loss: Loss = field(default_factory=Margin)
     queries: Count = 5000
-    first: Positive = 0.8
+    first: Probability = 0.8
     restarts: Count = 1
     seed: Seed = 0
     patience: Count | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_probability("first", self.first)
 
 
 Method = Fgsm | Bim | Pgd | LinearExact | Apgd | Fab | Square

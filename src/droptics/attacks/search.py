@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from droptics.arguments import ClassNumbers, Points, check_arguments
+from droptics.arguments import ClassNumbers, Points, checked
 from droptics.attacks.apgd import AdaptiveAscent, RecordedAscent
 from droptics.attacks.ascent import Ascent, Trail, chooses, linearized_order, stuck
 from droptics.attacks.closed_form import linear_attack
@@ -29,6 +29,7 @@ from droptics.models import Model
 _BLOCK = 2**19
 
 
+@checked
 def perturb(
     model: Model | Function,
     inputs: Points,
@@ -44,7 +45,6 @@ def perturb(
 
     Cost: the passes of the method. Claim: none, nothing is verified here.
     """
-    check_arguments(perturb, locals())
     check_size("targets", len(targets), len(inputs), "one per example of inputs")
     return search(model, inputs, targets, threat, method, generator).inputs
 

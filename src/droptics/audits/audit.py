@@ -13,7 +13,7 @@ import torch.distributed
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from droptics.arguments import Count, DropRate, Positive, Probability, Seed, check_arguments
+from droptics.arguments import Count, DropRate, Positive, Probability, Seed, checked
 from droptics.audits.asking import ask, eager, uncompiled
 from droptics.audits.batches import Batch, batches, count_batches, run
 from droptics.audits.criteria import LossFunction, mean_loss, parts
@@ -65,6 +65,7 @@ class _State:
         )
 
 
+@checked
 def audit(  # parameters: keywords with defaults, each of which a report can do without
     module: nn.Module,
     data: object,
@@ -87,7 +88,8 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
     hand are seen too. The penalty of a site is exact where its mask has few outcomes (DropPath) and, with squared loss,
     where the outputs are affine in it; otherwise it is drawn, less its first order, with an interval over the masks.
     The method of every number says which it is.
-    The module, its modes, buffers, gradients and all random states are as before, also after an exception.
+    The module, its modes, buffers, gradients and all random states are as before, also after an exception. Where the
+    loss itself is not finite the report says so, with nan or inf for what follows from it.
 
     Claim: none, exact parts say which formula they are, the others have an interval.
 
@@ -114,7 +116,6 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
 
     Cost: about ten passes once, two per batch for the gradient, and the draws.
     """
-    check_arguments(audit, locals())
     if draws is not None and draws < 2:
         raise ValueError(f"draws must be at least 2 to give an interval, got {draws}")
     module = uncompiled(module)

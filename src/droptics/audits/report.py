@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from droptics.audits.discovery import AuditedSite
 from droptics.audits.findings import Finding
@@ -131,6 +131,7 @@ class Report:
             pass by masks alone as one.
     """
 
+    judged: ClassVar = ()  # a loss that is not finite is a finding
     network: str
     examples: int
     loss: str

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 from droptics.arguments import Examples, Extended, Finite, NonNegative, Positive, Probability, check_arguments
-from droptics.checks import check_probability
 from droptics.estimates import Bound
 
 
@@ -130,7 +129,6 @@ def crossing(value_at: Callable[[float], float], trivial: float, start: float = 
 
 def failure_probability(confidence: float) -> float:
     """Delta = 1 - confidence."""
-    check_probability("confidence", confidence)
     return 1.0 - float(confidence)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from droptics.arguments import Count, DropRate, Extended, Probability, Size, check_arguments, renamed
 from droptics.bounds.classical import crossing, failure_probability
 from droptics.bounds.margins import linear_margin
-from droptics.checks import as_drop, check_positive
+from droptics.checks import as_drop
 from droptics.data import Sample
 from droptics.estimates import Bound
 from droptics.models import ReLUNet
@@ -47,7 +47,7 @@ def lazy_setting(
     Cost: O(1).
     """
     check_arguments(lazy_setting, locals())
-    _check_setting(margin, steps, inputs, step_size)
+    _check_setting(margin, steps, step_size)
     if width is not None:
         return _at_width(margin, steps, inputs, step_size, width)
     current = 1.0
@@ -180,10 +180,9 @@ def _at_width(margin: float, steps: float, inputs: int, step_size: float, width:
     )
 
 
-def _check_setting(margin: float, steps: float, inputs: int, step_size: float) -> None:
+def _check_setting(margin: float, steps: float, step_size: float) -> None:
     if not 0 < margin <= 0.5:
         raise ValueError(f"margin must lie in (0, 1/2], got {margin}")
-    check_positive("inputs", inputs)
     if not 0 < step_size <= LARGEST_STEP:
         raise ValueError(f"step_size must lie in (0, ln 2] (base-2 logistic loss), got {step_size}")
     if not 2 * step_size * steps >= 1:

@@ -8,9 +8,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from droptics.arguments import Examples, Finite, NonNegative, Probability, Square, check_arguments
+from droptics.arguments import Count, Examples, Finite, NonNegative, Probability, Square, check_arguments, checked
 from droptics.bounds.classical import crossing, examples_needed, failure_probability, squared, tail
-from droptics.checks import check_positive, check_size
+from droptics.checks import check_size
 from droptics.data import Entries, Sample, average
 from droptics.estimates import Bound
 from droptics.linalg import psd_eigen
@@ -82,7 +82,7 @@ def completion(  # parameters: the letters of the theorem, or data to read them 
     return Bound(base + complexity + slack, terms, "thesis-thm11", trivial, {"examples": needed})
 
 
-def completion_constant(shape: tuple[int, int], examples: float = math.inf, smoothing: NonNegative = 0.0) -> float:
+def completion_constant(shape: tuple[Count, Count], examples: float = math.inf, smoothing: NonNegative = 0.0) -> float:
     """The constant K in R_n <= K sqrt(alpha d log d / n) for the weighted trace norm ball (thesis-thm20, corrected).
 
     Matrix Bernstein with l = log(d + d') / log d for sides d >= d': K = sqrt(2 l) + l (d'/d)^(1/4) / 3 under the
@@ -93,8 +93,6 @@ def completion_constant(shape: tuple[int, int], examples: float = math.inf, smoo
     Cost: O(1).
     """
     check_arguments(completion_constant, locals())
-    for side in shape:
-        check_positive("shape", side)
     long, short = max(shape), min(shape)
     if long < 2:
         raise ValueError(f"shape must have a side of at least 2, got {shape}")
@@ -107,12 +105,12 @@ def completion_constant(shape: tuple[int, int], examples: float = math.inf, smoo
     return math.sqrt(2 * ratio) / (1 - smoothing) + range_term
 
 
+@checked
 def completion_alpha(model: Factorization, data: Entries, smoothing: NonNegative = 0.5) -> float:
     """The width times R(U, V), R the expected dropout regularizer under the (smoothed) marginals of the data.
 
     Cost: O((rows + columns) width + ratings). Claim: thesis-thm11.
     """
-    check_arguments(completion_alpha, locals())
     rows, columns = marginals(data, smoothing)
     units = (rows @ model.U.square()) * (columns @ model.V.square())
     return float(units.sum()) * model.units
@@ -235,12 +233,12 @@ def relu(  # parameters: the letters of the theorem, or data to read them from
     return Bound(sum(doubled.values()), doubled, "thesis-cor3", 4.0, {"examples": needed})
 
 
+@checked
 def relu_alpha(model: ReLUNet, data: Sample, symmetrized: bool = False) -> float:
     """sum_k |u_k| a_k with a_k^2 = E relu(v_k.x)^2, or v_k^T C v_k / 2 for symmetrized data.
 
     Cost: one pass over the data. Claim: droptics-flows.
     """
-    check_arguments(relu_alpha, locals())
     hidden, top = two_layers(model)
     check_inputs(model, data)
     products = data.inputs @ hidden.mT
@@ -312,4 +310,4 @@ def _clipped_risk(model: ReLUNet, data: Sample, symmetrized: bool) -> float:
 
 def _check_range(values: Tensor, name: str) -> None:
     if not values.is_floating_point() or float(values.abs().max()) > 1:
-        raise ValueError(f"{name} must be floating point in [-1, 1] for this bound; rescale them")
+        raise ValueError(f"{name} of the data must be floating point in [-1, 1] for this bound; rescale them")

@@ -8,7 +8,7 @@ from functools import singledispatch
 import torch
 from torch import Tensor
 
-from droptics.arguments import Spectrum, check_arguments
+from droptics.arguments import Spectrum, check_arguments, checked
 from droptics.data import Data, Moments, Sample
 from droptics.models import LastLayer, Model, ReLUNet
 from droptics.penalties.closed_form import feature_energies, unit_energies
@@ -37,6 +37,7 @@ class Split:
         return self.width * self.coadaptation**2
 
 
+@checked
 def flows(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
     """Flow psi_k = ||u_k|| sqrt(E a_k^2) of every unit, (..., units); its square is the unit's dropout energy.
 
@@ -47,7 +48,6 @@ def flows(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
 
     Cost: one pass over the data, or O(d^2 units) on moments. Claim: thesis-sec4.3-symmetrization.
     """
-    check_arguments(flows, locals())
     energies = _energies(model, data, symmetrized)
     # sqrt has no derivative at zero; units without flow get derivative zero
     return torch.where(energies > 0, energies, torch.ones_like(energies)).sqrt() * (energies > 0)
@@ -63,15 +63,16 @@ def importance(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor
     return values / values.sum(-1, keepdim=True)
 
 
+@checked
 def alpha(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
     """Sum of the flows, the size of the network in thesis-thm12 and thesis-cor2.
 
     Conditions: those of `flows`. Cost: that of `flows`.
     """
-    check_arguments(alpha, locals())
     return flows(model, data, symmetrized=symmetrized).sum(-1)
 
 
+@checked
 def coadaptation(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
     """The measure phi = ||psi||_1 / (sqrt(width) ||psi||_2) in [1 / sqrt(width), 1]; nan when no unit carries any flow.
 
@@ -80,7 +81,6 @@ def coadaptation(model: Model, data: Data, *, symmetrized: bool = False) -> Tens
 
     Conditions: those of `flows`. Cost: that of `flows`. Claim: thesis-sec4.6.
     """
-    check_arguments(coadaptation, locals())
     return evenness(flows(model, data, symmetrized=symmetrized))
 
 
@@ -97,6 +97,7 @@ def evenness(values: Spectrum) -> Tensor:
     return scaled.abs().sum(-1) / (values.shape[-1] ** 0.5 * scaled.norm(dim=-1))
 
 
+@checked
 def split(model: Model, data: Data, *, symmetrized: bool = False) -> Split:
     """The regularizer sum_k psi_k^2 split into size and equality, width * regularizer = (alpha / phi)^2.
 
@@ -104,7 +105,6 @@ def split(model: Model, data: Data, *, symmetrized: bool = False) -> Split:
 
     Conditions: one network, and those of `flows`. Cost: that of `flows`. Claim: thesis-sec4.6.
     """
-    check_arguments(split, locals())
     values = flows(model, data, symmetrized=symmetrized).detach()
     if values.ndim != 1:
         raise ValueError(f"model must be one network, got a batch of shape {tuple(values.shape[:-1])}")

@@ -19,6 +19,7 @@ from droptics.arguments import (
     Table,
     Whole,
     check_arguments,
+    checked,
     checked_rules,
 )
 from droptics.checks import check_same_kind, check_size
@@ -66,6 +67,7 @@ def draw(masks: MaskLaw, count: Count, generator: torch.Generator) -> Tensor:
     return masks.sample(count, generator) != 0
 
 
+@checked
 def subnetwork_outputs(model: Model, inputs: Rows, kept: Table, *, scale: Finite = 1.0) -> Tensor:
     """Outputs (count, examples, outputs) of all sub-networks at once.
 
@@ -74,7 +76,6 @@ def subnetwork_outputs(model: Model, inputs: Rows, kept: Table, *, scale: Finite
 
     Cost: one pass, and O(count n units outputs). Claim: none, it evaluates.
     """
-    check_arguments(subnetwork_outputs, locals())
     features, weight, bias = _readout(model, inputs)
     return _masked_outputs(features, scale * weight, bias, _masks(kept, features))
 

@@ -12,7 +12,7 @@ import math
 
 from torch import Tensor
 
-from droptics.arguments import check_arguments, checked_rules
+from droptics.arguments import checked, checked_rules
 from droptics.data import Data
 from droptics.errors import NoClosedForm
 from droptics.estimates import Error, Estimate
@@ -41,6 +41,7 @@ def envelope_rule(model: Model, data: Data, masks: MaskLaw) -> Value:
     raise NoClosedForm(f"the convex envelope of {type(model).__name__} is not known; use penalty for the model itself")
 
 
+@checked
 def induced(model: Model, data: Data, masks: MaskLaw) -> Estimate:
     """The least penalty over all networks of this shape that compute the same map (thesis-eq2.7, pal2020-eq9).
 
@@ -49,11 +50,11 @@ def induced(model: Model, data: Data, masks: MaskLaw) -> Estimate:
 
     Cost: a whitening O(n d^2 + d^3) and one singular value decomposition.
     """
-    check_arguments(induced, locals())
     check_triple(model, data, masks)
     return _stated(*induced_rule(model, data, masks))
 
 
+@checked
 def envelope(model: Model, data: Data, masks: MaskLaw) -> Estimate:
     """The largest convex function of the map below the induced penalty, at the map of this model.
 
@@ -62,7 +63,6 @@ def envelope(model: Model, data: Data, masks: MaskLaw) -> Estimate:
 
     Cost: a whitening O(n d^2 + d^3) and one singular value decomposition.
     """
-    check_arguments(envelope, locals())
     check_triple(model, data, masks)
     return _stated(*envelope_rule(model, data, masks))
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_arguments, checked_rules
+from droptics.arguments import checked, checked_rules
 from droptics.data import Data
 from droptics.envelopes import envelope
 from droptics.errors import NoClosedForm
@@ -31,6 +31,7 @@ def equalize_rule(model: Model, data: Data, masks: MaskLaw) -> Model:
     raise NoClosedForm(f"no equalized network is known for {type(model).__name__}")
 
 
+@checked
 def equalize(model: M, data: Data, masks: MaskLaw) -> M:
     """The same map with the least penalty: a model of the same shape whose penalty is `induced` (mianjy2018-thm3.3).
 
@@ -40,13 +41,13 @@ def equalize(model: M, data: Data, masks: MaskLaw) -> M:
 
     Cost: that of `induced`, and O(width^2 (inputs + outputs)) for the rotation.
     """
-    check_arguments(equalize, locals())
     check_triple(model, data, masks)
     equalized = equalize_rule(model, data, masks)
     assert isinstance(equalized, type(model))
     return equalized
 
 
+@checked
 def imbalance(model: Model, data: Data, masks: MaskLaw) -> Tensor:
     """How far the penalty is above its envelope, penalty / envelope - 1 >= 0 (thesis-def2, thesis-def5).
 
@@ -56,7 +57,6 @@ def imbalance(model: Model, data: Data, masks: MaskLaw) -> Tensor:
 
     Cost: those of `penalty` and `envelope`.
     """
-    check_arguments(imbalance, locals())
     above = penalty(model, data, masks).value
     below = envelope(model, data, masks).value
     # a map that cancels to rounding level has no envelope to compare with

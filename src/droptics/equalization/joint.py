@@ -8,8 +8,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from droptics.arguments import Matrix, Seed, Vector, check_arguments
-from droptics.checks import as_float_tensor, check_positive, check_same_kind, check_size
+from droptics.arguments import Count, Matrix, Seed, Vector, check_arguments, checked
+from droptics.checks import as_float_tensor, check_same_kind, check_size
 from droptics.data import Data
 from droptics.errors import CertificateError
 from droptics.models import DeepLinear, Factorization, ReLUNet, TwoLayerLinear
@@ -119,6 +119,7 @@ def rescale(model: Rescalable, scales: Tensor | Sequence[Tensor]) -> Rescalable:
     return DeepLinear(weights, model.mask_inputs)
 
 
+@checked
 def balance(model: TwoLayerLinear | Factorization, data: Data) -> TwoLayerLinear | Factorization:
     """Rescale every hidden node so that both of its layers have the same norm, ||u_i|| = ||E[x x^T]^(1/2) v_i||.
 
@@ -127,7 +128,6 @@ def balance(model: TwoLayerLinear | Factorization, data: Data) -> TwoLayerLinear
 
     Cost: a whitening O(n d^2 + d^3), and O(d^2 width). Claim: droptics-balanced.
     """
-    check_arguments(balance, locals())
     white = frame(data)
     U, V = model.U.double(), model.V.double()
     out, into = white.left.down(U).square().sum(-2).sqrt(), white.right.down(V).square().sum(-2).sqrt()
@@ -144,7 +144,7 @@ def _unseen(root: Root, weights: Tensor) -> Tensor:
     return 8 * len(sizes) * EPS * (sizes[:, None] * weights.abs()).sum(-2)
 
 
-def rank_one_network(output: Vector, input: Vector, widths: Sequence[int]) -> DeepLinear:
+def rank_one_network(output: Vector, input: Vector, widths: Sequence[Count]) -> DeepLinear:
     """The equalized deep network of the rank-one map output input^T, for every law and every inputs (thesis-prop1).
 
     W_1 = 1 v^T / sqrt(d_1), W_i = 1 1^T / sqrt(d_i d_{i-1}), W_{k+1} = u 1^T / sqrt(d_k). From two hidden layers on,
@@ -157,8 +157,6 @@ def rank_one_network(output: Vector, input: Vector, widths: Sequence[int]) -> De
     check_same_kind({"output": u, "input": v})
     if not widths:
         raise ValueError("widths must hold at least one hidden width, got none")
-    for width in widths:
-        check_positive("widths", width)
     columns = [torch.full((width, 1), width**-0.5, dtype=u.dtype, device=u.device) for width in widths]
     middle = [after @ before.mT for before, after in pairwise(columns)]
     return DeepLinear([columns[0] * v, *middle, u[:, None] * columns[-1].mT])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_arguments
+from droptics.arguments import check_arguments, checked
 from droptics.data import Data, Moments, Sample
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import DeepLinear
@@ -34,6 +34,7 @@ class GapCondition:
     holds: bool
 
 
+@checked
 def order_gaps(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
     """R_l / LB_l - 1 for l = 1, ..., hidden layers: each sub-penalty above its lower bound (thesis-lem7).
 
@@ -43,7 +44,6 @@ def order_gaps(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
 
     Cost: those of `sub_penalties` and `envelope`.
     """
-    check_arguments(order_gaps, locals())
     white = _whitened(data)
     sums = [1.0]
     for width, drop in zip(*_layers(masks), strict=True):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_arguments
+from droptics.arguments import checked
 from droptics.checks import check_size
 from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
@@ -147,6 +147,7 @@ def from_chain(model: Model, layers: Sequence[Tensor]) -> Tensors:
     return tuple(layers)
 
 
+@checked
 def gradient(model: Model, data: Data, masks: MaskLaw) -> Tensors:
     """Gradient of risk + penalty with respect to `model.tensors`, by formula (droptics-hessian).
 
@@ -154,10 +155,10 @@ def gradient(model: Model, data: Data, masks: MaskLaw) -> Tensors:
 
     Cost: that of the criterion, O(layers width^3).
     """
-    check_arguments(gradient, locals())
     return from_chain(model, Derivatives.of(model, data, masks).gradient())
 
 
+@checked
 def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence[Tensor]) -> Tensors:
     """The Hessian of risk + penalty applied to a direction with the shapes of `model.tensors` (droptics-hessian).
 
@@ -166,7 +167,6 @@ def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence
 
     Cost: a small multiple of the gradient, per direction.
     """
-    check_arguments(hessian_action, locals())
     check_size("direction", len(direction), len(model.tensors), "one part per tensor of the model")
     for part, tensor in zip(direction, model.tensors, strict=True):
         if part.shape[-2:] != tensor.shape[-2:]:
@@ -174,12 +174,12 @@ def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence
     return from_chain(model, Derivatives.of(model, data, masks).hessian_action(to_chain(model, direction)))
 
 
+@checked
 def hessian(model: Model, data: Data, masks: MaskLaw) -> Tensor:
     """The Hessian as a symmetric matrix on the concatenation of the flattened tensors; one batched action.
 
     Conditions: those of `hessian_action`. Cost: one action per weight, weights^2 numbers. Claim: droptics-hessian.
     """
-    check_arguments(hessian, locals())
     total = sum(tensor.numel() for tensor in model.tensors)
     if total > LARGEST:
         raise ValueError(f"model has {total} weights, too many for all second derivatives; use hessian_action")

@@ -9,7 +9,7 @@ import torch
 from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
-from droptics.arguments import NonNegative, check_arguments
+from droptics.arguments import NonNegative, checked
 from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
 from droptics.landscapes.derivatives import Derivatives, from_chain, gradient, hessian, to_chain, unflatten
@@ -65,6 +65,7 @@ class Escape:
     objective: float
 
 
+@checked
 def inspect(model: Model, data: Data, masks: MaskLaw, tolerance: NonNegative = 1e-6) -> Inspection:
     """Gradient norm, inertia of the Hessian and kind of a model, by formula (mianjy2018-lem4.1, mianjy2018-thm4.3).
 
@@ -74,7 +75,6 @@ def inspect(model: Model, data: Data, masks: MaskLaw, tolerance: NonNegative = 1
     and slopes compared with zero, where inputs and targets are in their own units and the layers of every hidden node
     are alike: neither changes what kind of point it is.
     """
-    check_arguments(inspect, locals())
     total = _size(model)
     if total > DENSE:
         raise ValueError(
@@ -128,6 +128,7 @@ def _rounded(model: Model, data: Data, masks: MaskLaw) -> float:
     return whiten(data).slack + (layers * torch.finfo(model.dtype).eps) ** 2 * size
 
 
+@checked
 def escape(model: Model, data: Data, masks: MaskLaw) -> Escape:
     """The direction of least curvature at a strict saddle, and a better model along it (mianjy2018-thm4.3).
 
@@ -136,7 +137,6 @@ def escape(model: Model, data: Data, masks: MaskLaw) -> Escape:
 
     Cost: O(weights^3) dense, Hessian actions beyond; then 52 criteria along the direction.
     """
-    check_arguments(escape, locals())
     vector, curvature, largest = _least(model, data, masks)
     if not curvature < -1e-9 * largest:
         raise ValueError(f"model is no strict saddle: its least curvature is {curvature:.3g}, nothing to escape along")

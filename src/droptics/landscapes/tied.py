@@ -9,7 +9,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, check_arguments
+from droptics.arguments import Count, checked
 from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
 from droptics.landscapes.inspection import Inspection, inspect
@@ -53,6 +53,7 @@ class CriticalPoint:
         return self.inspection.kind
 
 
+@checked
 def critical_points(family: type[Model], data: Data, masks: MaskLaw, limit: Count = 1_000) -> list[CriticalPoint]:
     """Every critical point of a tied network under dropout, up to symmetry, by increasing criterion.
 
@@ -69,7 +70,6 @@ def critical_points(family: type[Model], data: Data, masks: MaskLaw, limit: Coun
     >>> [(round(point.objective, 4), point.inertia, point.kind) for point in points]
     [(1.3333, (0, 0, 2), 'global minimum'), (2.0, (1, 0, 1), 'strict saddle'), (4.0, (2, 0, 0), 'local maximum')]
     """
-    check_arguments(critical_points, locals())
     if family is not Autoencoder:
         name = getattr(family, "__name__", family)
         raise NoClosedForm(f"all critical points are known for Autoencoder, not for {name}; inspect one model instead")

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from droptics.arguments import check_arguments
+from droptics.arguments import check_arguments, checked
 from droptics.data import Data, Moments
 from droptics.errors import CertificateError, NoClosedForm
 from droptics.masks import MaskLaw
@@ -188,6 +188,7 @@ def certify_bound(model: Model, data: Data, masks: MaskLaw) -> tuple[float, str]
     raise NoClosedForm(f"no lower bound is known for {type(model).__name__}; use LastLayer.of for a torch module")
 
 
+@checked
 def certify(model: Model, data: Data, masks: MaskLaw) -> Certificate:
     """How far the criterion of a given model is above a proved lower bound for all models of its shape.
 
@@ -197,7 +198,6 @@ def certify(model: Model, data: Data, masks: MaskLaw) -> Certificate:
     Cost: that of `optimum` without its factors, and of `criterion`. Claim: that of `optimum`, see
     mianjy2018-thm3.6, pal2020-thm2.6 and droptics-any-law.
     """
-    check_arguments(certify, locals())
     check_triple(model, data, masks)
     bound, claim = certify_bound(model, data, masks)
     value, scale = objective(model, data, masks), energy(data)

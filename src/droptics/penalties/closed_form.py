@@ -14,7 +14,7 @@ from functools import singledispatch
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_arguments
+from droptics.arguments import checked_rules
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.estimates import Error
 from droptics.masks import MaskLaw
@@ -23,23 +23,21 @@ from droptics.penalties.rounding import deferred, input_scale, roundings
 from droptics.penalties.unit_outputs import UnitOutputs, unit_outputs
 
 
-@singledispatch
+@checked_rules
 def unit_gram(model: Model, data: Data) -> Tensor:
     """G_ij = E_x <g_i(x), g_j(x)> for outputs f = sum_j z_j g_j, (..., units, units): the mean of `unit_outputs`.
 
     Cost: that of `unit_energies` and O(n width^2). Claim: none, a definition.
     """
-    check_arguments(unit_gram, locals())
     return output_gram(model, data).part(slice(None), slice(None))
 
 
-@singledispatch
+@checked_rules
 def unit_energies(model: Model, data: Data) -> Tensor:
     """The diagonal of `unit_gram`, (..., units): all that a law with uncorrelated units needs.
 
     Cost: O(n width (inputs + outputs)), or O(d^2 width) on moments. Claim: none, a definition.
     """
-    check_arguments(unit_energies, locals())
     if unit_gram.dispatch(type(model)) is not unit_gram.dispatch(Model):
         return torch.diagonal(unit_gram(model, data), dim1=-2, dim2=-1)
     return output_gram(model, data).energies()
@@ -112,14 +110,14 @@ class ModelGram:
                 case Tensor():
                     self._diagonal = torch.diagonal(entries, dim1=-2, dim2=-1)
                 case _:
-                    self._diagonal = unit_energies(self._model, self._data)
+                    self._diagonal = unit_energies.dispatch(type(self._model))(self._model, self._data)
         return self._diagonal
 
     def part(self, rows: slice, columns: slice) -> Tensor:
         """Some rows and columns of `unit_gram`, which is written out only where a family has a rule of its own."""
         if self._entries is None:
-            own = unit_gram.dispatch(type(self._model)) is not unit_gram.dispatch(Model)
-            self._entries = (unit_gram if own else output_gram)(self._model, self._data)
+            own = unit_gram.dispatch(type(self._model))
+            self._entries = (output_gram if own is unit_gram.dispatch(Model) else own)(self._model, self._data)
         if isinstance(self._entries, OutputGram):
             return self._entries.part(rows, columns)
         return self._entries[..., rows, columns]

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_arguments
+from droptics.arguments import Count, check_arguments, checked
 from droptics.arrays import Array
-from droptics.checks import as_drop, check_positive, check_size, wants_derivative
+from droptics.checks import as_drop, check_size, wants_derivative
 from droptics.data import Data, Sample
 from droptics.errors import NoClosedForm
 from droptics.estimates import Error, Estimate
@@ -137,6 +137,7 @@ def _tiny_penalty(layers: list[Array], second: Array, laws: list[tuple[MaskLaw, 
     return float(np.vdot(layers[-1] @ excess, layers[-1]))
 
 
+@checked
 def sub_penalties(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
     """The terms lambda^l R_l of the penalty by the number l of pivot layers, l = 1, ..., masked layers (thesis-prop8).
 
@@ -144,7 +145,6 @@ def sub_penalties(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
     propagated: with S^(l) the part of the second moment with l pivots,
     S_i^(l) = W_i S_{i-1}^(l) W_i^T + Cbar_i o (W_i S_{i-1}^(l-1) W_i^T). O(depth^2 width^3), no cancellation.
     """
-    check_arguments(sub_penalties, locals())
     laws = layer_laws(model, masks)
     parts = [input_moment(model, data)]
     if model.mask_inputs:
@@ -158,7 +158,7 @@ def sub_penalties(model: DeepLinear, data: Data, masks: MaskLaw) -> Tensor:
     return torch.stack([((last @ part) * last).sum((-2, -1)) for part in parts[1:]], dim=-1)
 
 
-def effective_strength(widths: tuple[int, ...] | list[int], drop: float | Tensor) -> Tensor:
+def effective_strength(widths: tuple[Count, ...] | list[Count], drop: float | Tensor) -> Tensor:
     """Nu = prod_i (1 + lambda_i / width_i) - 1, the strength of the deep envelope nu ||.||_*^2 (thesis-def4).
 
     `drop` is one rate or one per hidden layer. Computed as expm1(sum log1p), accurate for tiny rates.
@@ -178,8 +178,6 @@ def _strengths(widths: tuple[int, ...], drop: float | Tensor) -> Tensor:
     rates = as_drop(drop)
     if not widths:
         raise ValueError("widths must hold at least one hidden width, got none")
-    for width in widths:
-        check_positive("widths", width)
     if rates.ndim:
         check_size("drop", rates.shape[-1], len(widths), "one rate per hidden layer")
     return rates / (1 - rates)

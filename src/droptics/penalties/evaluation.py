@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_arguments
+from droptics.arguments import checked
 from droptics.checks import check_size
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.losses import Loss, Squared
@@ -18,6 +18,7 @@ from droptics.models import Factorization, LinearModel, Model, ReLUNet
 CHUNK_ELEMENTS = 2**22
 
 
+@checked
 def risk(model: Model, data: Data, loss: Loss | None = None) -> Tensor:
     """Mean loss of the model without masks; (weighted) mean over examples of the squared norm of the error by default.
 
@@ -25,7 +26,6 @@ def risk(model: Model, data: Data, loss: Loss | None = None) -> Tensor:
 
     Cost: one pass over the data, or O(d^2 outputs) on moments. Claim: none, a definition.
     """
-    check_arguments(risk, locals())
     check_shapes(model, data)
     return plain_risk(model, data, Squared() if loss is None else loss)
 
@@ -132,8 +132,6 @@ def _linear(model: Model, data: Moments, loss: Loss) -> LinearModel:
 
 def check_triple(model: Model, data: Data, masks: MaskLaw) -> None:
     """Refuse a model, data and mask law that do not belong together."""
-    if not isinstance(masks, MaskLaw):
-        raise ValueError(f"masks must be a droptics MaskLaw, got {type(masks).__name__}")
     check_shapes(model, data)
     check_masks(model, masks)
 
@@ -154,9 +152,6 @@ def check_shapes(model: Model, data: Data) -> None:
 
 def check_inputs(model: Model, data: Data) -> None:
     """Refuse data on which the model cannot be evaluated; targets play no part."""
-    for name, value, kind in (("model", model, Model), ("data", data, Data)):
-        if not isinstance(value, kind):
-            raise ValueError(f"{name} must be a droptics {kind.__name__}, got {type(value).__name__}")
     if isinstance(model, Factorization):
         _check_matrix(model, data)
     elif not isinstance(data, (Sample, Moments)):

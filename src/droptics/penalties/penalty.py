@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from droptics.arguments import check_arguments
+from droptics.arguments import check_arguments, checked
 from droptics.checks import is_readable
 from droptics.data import Data, Sample
 from droptics.estimates import Estimate
@@ -19,6 +19,7 @@ from droptics.penalties.second_order import second_order
 from droptics.penalties.unit_outputs import is_linear_in_masks
 
 
+@checked
 def penalty(
     model: Model,
     data: Data,
@@ -48,7 +49,6 @@ def penalty(
     >>> float(penalty(model, Moments.of_map(torch.eye(2).double()), Bernoulli(drop=0.5, size=2)))
     2.0
     """
-    check_arguments(penalty, locals())
     check_triple(model, data, masks)
     return _answer(model, data, masks, method, loss)
 
@@ -73,6 +73,7 @@ def _answer(model: Model, data: Data, masks: MaskLaw, method: Method, loss: Loss
     )
 
 
+@checked
 def criterion(
     model: Model,
     data: Data,
@@ -84,7 +85,6 @@ def criterion(
 
     Cost: that of `penalty`, and one pass. Claim: helmbold2017-def1.
     """
-    check_arguments(criterion, locals())
     check_triple(model, data, masks)
     if isinstance(method, ClosedForm):
         return criterion_rule(model, data, masks, method, loss)

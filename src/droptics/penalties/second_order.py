@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_arguments
+from droptics.arguments import checked
 from droptics.data import Data, Sample, average
 from droptics.estimates import Estimate
 from droptics.losses import Loss
@@ -62,6 +62,7 @@ class Approximation:
         return Estimate(self.value, fixed, fixed, method, self.cost, confidence=0.0)
 
 
+@checked
 def second_order(model: Model, data: Data, masks: MaskLaw, loss: Loss) -> Approximation:
     """Half of sum_ij Cbar_ij d^2 risk / dz_i dz_j at z = 1; exact where the loss is quadratic in the mask.
 
@@ -71,7 +72,6 @@ def second_order(model: Model, data: Data, masks: MaskLaw, loss: Loss) -> Approx
 
     Claim: none, a Taylor expansion, exact where it ends.
     """
-    check_arguments(second_order, locals())
     check_triple(model, data, masks)
     if isinstance(model, LastLayer) and isinstance(data, Sample):
         return _last_layer(model, data, masks, loss)

@@ -8,7 +8,7 @@ from functools import partial, singledispatch
 import torch
 from torch import Tensor, nn
 
-from droptics.arguments import check_arguments
+from droptics.arguments import checked
 from droptics.checks import as_float_tensor, check_size, is_readable
 from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
@@ -30,6 +30,7 @@ from droptics.predictions.sampling import sampled_moments, sampled_outcomes
 DIRECT_OUTCOMES = 2**16
 
 
+@checked
 def predictive(
     model: Model | nn.Module,
     inputs: Inputs,
@@ -61,7 +62,6 @@ def predictive(
     >>> found.mean.value.tolist(), found.variance.value.tolist()
     ([[1.0, 3.0]], [[1.0, 9.0]])
     """
-    check_arguments(predictive, locals())
     if isinstance(model, nn.Module):
         return _of_module(model, inputs, masks, method)
     if not isinstance(masks, MaskLaw):

@@ -65,7 +65,8 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
     copies down this path, from half a level to four levels, tell how far, and the split is kept only if it beats the
     tied rate on fresh seeds by one standard error.
 
-    The module, its modes, buffers, gradients and all random states are as before, also after an exception.
+    The module, its modes, buffers, gradients and all random states are as before, also after an exception. Losses that
+    are not finite stand as nan or inf, and an error whose square is not as inf.
 
     Claim: none, rates are chosen on held-out data, and the answer says how sure it is.
 

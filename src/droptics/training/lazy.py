@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, DropRate, Positive, Seed, check_arguments
+from droptics.arguments import Count, DropRate, Positive, Seed, check_arguments, checked
 from droptics.checks import as_drop
 from droptics.data import Sample
 from droptics.losses import Logistic
@@ -63,6 +63,7 @@ def lazy_norm(inputs: Count, width: Count) -> float:
     return math.sqrt(inputs) + 2 * math.sqrt(math.log(max(width, 2))) + 1
 
 
+@checked
 def train_lazy(  # parameters: those of thesis-alg4
     start: ReLUNet,
     data: Sample,
@@ -83,7 +84,6 @@ def train_lazy(  # parameters: those of thesis-alg4
 
     Cost: O(inputs width) per step.
     """
-    check_arguments(train_lazy, locals())
     if len(start.weights) != 2 or start.output_size != 1:
         raise ValueError("start must be a two-layer ReLUNet with one output; lazy_start makes one")
     if keep is not None and not len(keep):

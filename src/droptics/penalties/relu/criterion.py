@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from tqdm import tqdm
 
-from droptics.arguments import check_arguments
+from droptics.arguments import check_arguments, checked
 from droptics.data import Sample
 from droptics.errors import NoClosedForm
 from droptics.losses import Loss, Squared
@@ -75,6 +75,7 @@ def _flat(masks: MaskLaw) -> list[MaskLaw]:
     return [part for law in masks.laws for part in _flat(law)] if isinstance(masks, Product) else [masks]
 
 
+@checked
 def relu_criterion(
     model: ReLUNet,
     sample: Sample,
@@ -94,7 +95,6 @@ def relu_criterion(
     result. For a network on a GPU the moments of the last layer are summed there once there are enough outcomes;
     everything else, gradients included, is computed on the CPU.
     """
-    check_arguments(relu_criterion, locals())
     plans = _plans(model, sample, masks, loss)
     with _within(plans, sample, method) as advance:
         values = [plan.examples(sample, method.memory, advance) for plan in plans]
