@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
-from tuned import RATES, Branching, Everything, data, perceptron, plain_fit, seeded
+from tuned import RATES, Branching, Everything, data, flipped, perceptron, plain_fit, seeded
 
 from droptics.evidence.engines import Dask, Processes, one_thread
 from droptics.losses import CrossEntropy
@@ -21,6 +21,7 @@ from droptics.rates.copies import Problem, same_bits, train_copies
 from droptics.rates.examples import Examples
 from droptics.rates.masking import SharedMasks
 from droptics.rates.randomness import key
+from droptics.rates.running import Runner
 
 FIT = Fit(epochs=3, batch_size=16, step_size=1e-2, looks=4)
 OPTIMIZERS = {
@@ -100,27 +101,63 @@ def test_what_diverges_in_the_tail_stays_infinite():
     assert record.rows()[0]["losses"] is None
 
 
-def test_alone_and_together_are_the_same_bits():
-    module, train, held = perceptron(), data(40, 1), data(30, 2)
-    options = {"fit": FIT, "scan": RATES, "split": "factorial", "progress": False}
-    together = tune_rates(module, train, held, population="together", **options)
+STAGES = ("scan", "design", "path", "guard")
+
+
+def all_stages(**options):
+    """A network that learns wrong labels by heart: dropout pays, most before its hidden units."""
+    layers = [nn.Dropout(0.5), nn.Linear(11, 64), nn.ReLU(), nn.Dropout(0.5), nn.Linear(64, 2)]
+    fit = Fit(epochs=20, batch_size=50, step_size=1e-2, stop="last", looks=1, tail=2)
+    given = {"fit": fit, "scan": (0.0, 0.4, 0.95), "split": "factorial", "progress": False} | options
+    found = tune_rates(seeded(nn.Sequential(*layers)), flipped(60, 1), flipped(3000, 2), **given)
+    assert tuple(dict.fromkeys(point.stage for point in found.points)) == STAGES
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return all_stages()
+
+
+def test_alone_and_together_are_the_same_bits(whole):
+    together, apart = (all_stages(population=choice) for choice in ("together", "apart"))
     assert together.cost.together
-    apart = tune_rates(module, train, held, population="apart", **options)
     assert not apart.cost.together
-    auto = tune_rates(module, train, held, **options)
-    assert numbers(apart) == numbers(auto)
-    if auto.cost.together:  # what rounds otherwise in a population ran apart
-        assert numbers(together) == numbers(auto)
-    assert auto.rates == apart.rates
+    assert numbers(apart) == numbers(whole)
+    if whole.cost.together:  # what rounds otherwise in a population ran apart
+        assert numbers(together) == numbers(whole)
+    assert whole.rates == apart.rates
 
 
 @pytest.mark.slow
-def test_processes_give_the_same_numbers():
-    options = {"fit": FIT, "scan": RATES, "split": "factorial", "progress": False}
-    local = tune_rates(perceptron(), data(40, 1), data(30, 2), **options)
-    elsewhere = tune_rates(perceptron(), data(40, 1), data(30, 2), engine=Processes(2), **options)
-    assert numbers(elsewhere) == numbers(local)
-    assert elsewhere.rates == local.rates
+def test_processes_give_the_same_numbers(whole):
+    elsewhere = all_stages(engine=Processes(2))
+    assert numbers(elsewhere) == numbers(whole)
+    assert elsewhere.rates == whole.rates
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_run_that_stopped_in_any_stage_goes_on(tmp_path, monkeypatch, whole, stage):
+    train, advance, at = Runner._train, copies._Population.advance, []
+
+    def noted(self, tasks, form, stage):
+        at.append(stage)
+        train(self, tasks, form, stage)
+
+    def stopped(self, batch, fit):
+        if at and at[-1] == stage and self.step == 9:
+            raise KeyboardInterrupt
+        advance(self, batch, fit)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Runner, "_train", noted)
+        patched.setattr(copies._Population, "advance", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            all_stages(store=tmp_path)
+    found = all_stages(store=tmp_path)
+    assert numbers(found) == numbers(whole)
+    assert found.rates == whole.rates
+    assert found.cost.resumed == (0, 3, 7, 11)[STAGES.index(stage)]
 
 
 def test_a_population_is_compared_with_its_copies_bit_by_bit(monkeypatch):
@@ -141,15 +178,12 @@ def test_a_population_is_compared_with_its_copies_bit_by_bit(monkeypatch):
         assert same_bits(given, settings, 0) is False
 
 
-def test_dask_gives_the_same_numbers():
+def test_dask_gives_the_same_numbers(whole):
     distributed = pytest.importorskip("distributed")
-    module, train, held = perceptron(), data(40, 1), data(30, 2)
-    options = {"fit": FIT, "scan": RATES[:2], "progress": False}
-    local = tune_rates(module, train, held, **options)
     settings = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(**settings) as cluster:
-        found = tune_rates(module, train, held, engine=Dask(cluster.scheduler_address), **options)
-    assert numbers(found) == numbers(local)
+        found = all_stages(engine=Dask(cluster.scheduler_address))
+    assert numbers(found) == numbers(whole)
 
 
 def test_what_vmap_refuses_runs_one_by_one():

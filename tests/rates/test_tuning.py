@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import nn
-from tuned import RATES, Pooled, data, perceptron, seeded
+from tuned import RATES, Pooled, data, flipped, perceptron, seeded
 
 from droptics import Sample, tune_rates
 from droptics.rates import Fit, Rates
@@ -27,13 +27,6 @@ def noisy(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 def wide() -> nn.Module:
     layers = [nn.Dropout(0.5), nn.Linear(31, 64), nn.ReLU(), nn.Dropout(0.5), nn.Linear(64, 1)]
     return seeded(nn.Sequential(*layers))
-
-
-def flipped(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The sign of the first of eleven inputs, wrong for every tenth example."""
-    generator = torch.Generator().manual_seed(seed)
-    inputs = torch.randn(count, 11, generator=generator)
-    return inputs, ((inputs[:, 0] > 0) ^ (torch.rand(count, generator=generator) < 0.1)).long()
 
 
 def test_dropout_that_pays_is_found():

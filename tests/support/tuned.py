@@ -29,6 +29,13 @@ def data(count: int, seed: int) -> tuple[Tensor, Tensor]:
     return inputs, (inputs[:, :3] + 0.5 * torch.randn(count, 3, generator=generator)).argmax(1)
 
 
+def flipped(count: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The sign of the first of eleven inputs, wrong for every tenth example."""
+    generator = torch.Generator().manual_seed(seed)
+    inputs = torch.randn(count, 11, generator=generator)
+    return inputs, ((inputs[:, 0] > 0) ^ (torch.rand(count, generator=generator) < 0.1)).long()
+
+
 def plain_fit(module: nn.Module, data: tuple[Tensor, Tensor], seed: int) -> None:
     """A loop as people write it."""
     search = torch.optim.SGD(module.parameters(), lr=0.1)
