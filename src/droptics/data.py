@@ -18,6 +18,7 @@ from torch import Tensor
 from droptics.annotations import is_dense, is_whole
 from droptics.arguments import Count, NonNegative, Positive, check_fields
 from droptics.checks import as_float_tensor, check_same_kind, check_size, check_squares, is_readable
+from droptics.linalg.gram import products, summands
 from droptics.linalg.scales import equilibrate
 
 D = TypeVar("D", bound="Data")
@@ -170,11 +171,12 @@ class Moments(Data):
         exact = sample.to(torch.float64)
         share = exact.shares[:, None]
         weighted = exact.inputs * share
-        xx = weighted.mT @ exact.inputs
-        yx = exact.targets.mT @ weighted
-        yy = (exact.targets * share).mT @ exact.targets
-        dtype = sample.dtype
-        return Moments(((xx + xx.mT) / 2).to(dtype), yx.to(dtype), ((yy + yy.mT) / 2).to(dtype), total)
+        xx = products(weighted, exact.inputs)
+        yx = products(exact.targets, weighted)
+        yy = products(exact.targets * share, exact.targets)
+        dtype, off = sample.dtype, torch.finfo(torch.float64).eps / 2 * summands(len(sample))
+        parts = ((xx + xx.mT) / 2).to(dtype), yx.to(dtype), ((yy + yy.mT) / 2).to(dtype)
+        return Moments(*parts, total, max(torch.finfo(dtype).eps, off))
 
     @staticmethod
     def merged(parts: Sequence[Moments]) -> Moments:

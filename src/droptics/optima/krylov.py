@@ -13,6 +13,7 @@ from droptics.arguments import Count, NonNegative, Seed, check_arguments
 from droptics.arrays import Array
 from droptics.checks import as_float_tensor
 from droptics.errors import CertificateError
+from droptics.linalg.gram import squares
 from droptics.linalg.krylov import Krylov, Operator, Ritz, upper_values
 from droptics.masks import MaskLaw
 from droptics.models import TwoLayerLinear
@@ -95,7 +96,7 @@ def optimum_of_map(
 def _dense(matrix: torch.Tensor, acting: Action, masks: MaskLaw) -> Optimum:
     dtype, matrix = matrix.dtype, matrix.detach()
     summed = matrix.is_floating_point() and matrix.element_size() > 1
-    energy = float(torch.linalg.vector_norm(matrix, dtype=torch.float64)) ** 2 if summed else math.nan
+    energy = squares(matrix) if summed else math.nan
     if not (matrix.ndim == 2 and math.isfinite(energy)):
         as_float_tensor(matrix, "matrix", 2)
         raise ValueError(f"matrix must have a finite squared norm, got {energy}; scale it down")

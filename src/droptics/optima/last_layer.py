@@ -19,7 +19,7 @@ from droptics.arguments import check_arguments
 from droptics.checks import check_size
 from droptics.data import Data, Sample
 from droptics.errors import NoClosedForm
-from droptics.linalg.gram import gram
+from droptics.linalg.gram import SHORT, gram, products, squares, summands, triangular
 from droptics.linalg.scales import equilibrate
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import LastLayer, ReLUNet
@@ -48,6 +48,7 @@ class HeadProblem:
         energy: E |y|^2, likewise.
         input_mean: Mean of the features, zero without a bias.
         target_mean: Mean of the targets, zero without a bias.
+        rounding: By how much a mean over the examples can be off, relative to their sizes.
     """
 
     quadratic: Tensor
@@ -55,13 +56,14 @@ class HeadProblem:
     energy: Tensor
     input_mean: Tensor
     target_mean: Tensor
+    rounding: float
 
     @staticmethod
     def of(features: Tensor, sample: Sample, masks: MaskLaw, bias: bool) -> HeadProblem:
         """The problem for features (n, units) of the examples of a sample; one pass over them, O(n units^2)."""
         h, (y, share) = features.detach().double(), _targets(sample)
         # as products with a vector: torch adds rows of a matrix ten times slower
-        h_mean, y_mean = (share @ h, share @ y) if bias else (torch.zeros_like(h[0]), torch.zeros_like(y[0]))
+        h_mean, y_mean = (products(share[:, None], part)[0] if bias else torch.zeros_like(part[0]) for part in (h, y))
         h, y, count = h - h_mean, y - y_mean, len(sample)
         if sample.weights is not None:
             root = (share * count).sqrt()[:, None]
@@ -73,7 +75,8 @@ class HeadProblem:
             h = torch.where(steady, 0.0, h)
             quadratic = gram(h) / count
         quadratic += masks.hadamard(quadratic + torch.outer(h_mean, h_mean)).detach()
-        return HeadProblem(quadratic, y.mT @ h / count, y.square().sum() / count, h_mean, y_mean)
+        energy, off = y.square().sum() / count, summands(count) * EPS / 2
+        return HeadProblem(quadratic, products(y, h) / count, energy, h_mean, y_mean, off)
 
     def solve(self) -> tuple[Tensor, Tensor]:
         """Best weights (outputs, units) and bias (outputs,); directions without energy get no weight. O(units^3)."""
@@ -85,12 +88,12 @@ class HeadProblem:
 
         By Cholesky where every unit in its own scale leaves no doubt about the rank, else by eigenvectors. Moments off
         by e change the value by at most e (|y| + |W|)^2, and a direction without energy that the targets still
-        correlate with may explain all that is left.
+        correlate with may explain all that is left. Means off by m raise the computed value by |m_y - W m_h|^2.
         """
         scaled, units = equilibrate(self.quadratic)
         linear = self.linear / units
         factor = _safe_factor(scaled)
-        level = 4 * sum(linear.shape) * EPS
+        level = 4 * sum(linear.shape) * EPS + 2 * len(scaled) * self.rounding
         unknown = 0.0
         if factor is not None:
             weight = torch.cholesky_solve(linear.mT, factor).mT
@@ -102,7 +105,8 @@ class HeadProblem:
         if factor is None and float((linear @ vectors[:, ~kept]).norm()) > level * reach:
             unknown = max(float(self.energy - (weight * linear).sum()), 0.0)
         weight = torch.where(scaled.diagonal() > 0, weight / units, 0.0)
-        return weight, level * reach**2 + unknown
+        means = self.rounding * float((weight.abs() @ self.input_mean.abs() + self.target_mean.abs()).norm())
+        return weight, level * reach**2 + means**2 + unknown
 
     def value(self, weight: Tensor, bias: Tensor | None) -> float:
         """The criterion of any head, O(outputs units^2)."""
@@ -204,11 +208,11 @@ def capacity_bound(sample: Sample, masks: MaskLaw, bias: bool) -> float:
     DropBlock: at lambda block / width with the k-support norm, k = block; other laws: the bound of two layers.
     """
     y, share = _targets(sample)
-    if bias:
-        y = y - share @ y
-    triangle = torch.linalg.qr(share.sqrt()[:, None] * y).R
+    mean = products(share[:, None], y)[0] if bias else torch.zeros_like(y[0])
+    triangle, _, _ = triangular(share.sqrt()[:, None] * (y - mean), y[:, :0])
     ones = Root.identity(triangle.shape[1], triangle), Root.identity(triangle.shape[0], triangle)
-    slack = 4 * sum(triangle.shape) * EPS * float(triangle.square().sum())
+    slack = (4 * sum(triangle.shape) + min(len(y), SHORT)) * EPS * squares(triangle)
+    slack += squares(summands(len(y)) * EPS / 2 * mean)
     white = White(*ones, triangle.mT, 0.0, slack)
     return two_layer_bound(white, masks)[0]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 
 from droptics.data import Data, Entries, Measurements, Moments, Sample
+from droptics.linalg.gram import triangular
 from droptics.losses import Squared
 from droptics.masks import MaskLaw
 from droptics.models import DeepLinear, LastLayer, LinearModel, Model
@@ -28,8 +29,8 @@ def objective(model: Model, data: Data, masks: MaskLaw) -> float:
             model, data = precise(model, data)
         if isinstance(model, DeepLinear) and isinstance(data, Sample) and len(data) > model.input_size:
             # few rows with the second moment of the inputs, which would lose digits if it were formed
-            rows = torch.linalg.qr(data.inputs * data.shares.sqrt()[:, None], mode="r").R * model.input_size**0.5
-            small = Sample(rows, rows.new_zeros(len(rows), model.output_size))
+            rows = triangular(data.inputs * data.shares.sqrt()[:, None], data.inputs[:, :0])[0]
+            small = Sample(rows * len(rows) ** 0.5, rows.new_zeros(len(rows), model.output_size))
             return float(risk(model, data)) + float(penalty(model, small, masks))
         return float(criterion_rule(model, data, masks, EXACT, SQUARED))  # of a model and data that are known to fit
 

@@ -24,7 +24,7 @@ from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
 from droptics.optima.stationary import alternate
 from droptics.spectra import Action, OneRate, action
-from droptics.spectra.coordinates import White, check_isotropic, numbers, whiten
+from droptics.spectra.coordinates import SAFE, White, check_isotropic, numbers, whiten
 from droptics.spectra.decomposition import kept_values, least_of, shrunk_svd
 from droptics.spectra.one_rate import TiedOneRate
 from droptics.spectra.roots import EPS
@@ -92,10 +92,13 @@ def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks
         energy = float(torch.trace(exact.yy))
         second = None if white.right.plain else exact.xx
         value = value_of_factors(model.U.double(), model.V.double(), exact.yx, second, energy, masks)
-    elif white.safe and masks.size <= WIDE:
-        value, energy = white.criterion(model.U.double(), model.V.double(), masks), white.energy
     else:
-        value, energy = objective(model, data, masks), white.energy
+        energy = white.energy
+        value = white.criterion(model.U.double(), model.V.double(), masks) if white.safe and masks.size <= WIDE else 0.0
+        if (
+            value <= SAFE * energy
+        ):  # what is left of the targets has lost its digits to them: on the examples themselves
+            value = objective(model, data, masks)
     bound, allowed = white.floor(least), rounding(data.dtype, data)
     return Optimum(model, value, bound, rank, acting.claim, energy, allowed, method, white.slack)
 

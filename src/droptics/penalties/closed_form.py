@@ -17,6 +17,7 @@ from torch import Tensor
 from droptics.arguments import checked_rules
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.estimates import Error
+from droptics.linalg.gram import products
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, Connections, Factorization, LastLayer, LinearModel, Model, TwoLayerLinear
 from droptics.penalties.rounding import deferred, input_scale, roundings
@@ -185,8 +186,8 @@ def _mean_products(rows: Tensor, columns: Tensor, data: Data | None) -> Tensor:
         case Moments():
             return rows.mT @ data.xx @ columns
         case Sample():
-            return (rows * data.shares[:, None]).mT @ columns
-    return rows.mT @ columns / rows.shape[-2]
+            return products(rows * data.shares[:, None], columns)
+    return products(rows, columns) / rows.shape[-2]
 
 
 def _mean_squares(features: Tensor, data: Data | None) -> Tensor:

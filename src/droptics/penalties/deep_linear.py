@@ -14,6 +14,7 @@ from droptics.checks import as_drop, check_size, wants_derivative
 from droptics.data import Data, Sample
 from droptics.errors import NoClosedForm
 from droptics.estimates import Error, Estimate
+from droptics.linalg.gram import products
 from droptics.losses import Loss, Squared
 from droptics.masks import MaskLaw, Product
 from droptics.masks.law import LARGEST
@@ -104,8 +105,8 @@ def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[Tensor,
 
 def _first_moment(model: DeepLinear, sample: Sample) -> Tensor:
     """Second moment of the first hidden layer."""
-    hidden = model.weights[0] @ (sample.inputs * sample.shares.sqrt()[:, None]).mT
-    return hidden @ hidden.mT
+    hidden = (sample.inputs * sample.shares.sqrt()[:, None]) @ model.weights[0].mT
+    return products(hidden, hidden)
 
 
 def _deep_rounding(model: DeepLinear, data: Data, laws: Sequence[MaskLaw]) -> Tensor:

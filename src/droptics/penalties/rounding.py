@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
+from droptics.linalg.gram import summands
 from droptics.losses import Loss, Squared
 from droptics.masks import Bernoulli, Gaussian, MaskLaw, Product
 from droptics.models import (
@@ -163,8 +164,7 @@ def typical_multipliers(model: Model, masks: MaskLaw) -> Tensor | None:
 def roundings(model: Model, data: Data) -> float:
     """The most roundings that a product goes through on its way to a mean loss, or more.
 
-    Sums inside matrix products count with all their terms; sums over observations are done in blocks by torch (in
-    cascades on a CPU, as a tree on a GPU), of at most the square root of their number.
+    Sums inside matrix products count with all their terms; sums over observations are done in blocks (`linalg.gram`).
     """
     match data:
         case Moments():
@@ -180,7 +180,7 @@ def roundings(model: Model, data: Data) -> float:
         case _:
             raise ValueError(f"data must be Sample, Moments, Entries or Measurements, got {type(data).__name__}")
     hidden = sum(model.layer_units) if isinstance(model, Layered) else model.units
-    return 16.0 + 2.0 * (inputs + hidden + outputs) + 2.0 * math.sqrt(count)
+    return 16.0 + 2.0 * (inputs + hidden + outputs) + summands(count)
 
 
 def loss_rounding(loss: Loss, outputs: Tensor | None, targets: Tensor | None) -> Tensor | float:

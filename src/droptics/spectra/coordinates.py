@@ -23,16 +23,18 @@ from torch import Tensor
 from droptics.checks import wants_derivative
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm
-from droptics.linalg.gram import gram
+from droptics.linalg.gram import SHORT, gram, products, squares, summands, triangular
 from droptics.linalg.scales import is_small, powers_of_two, scaled_eigen
 from droptics.masks import MaskLaw
 from droptics.spectra.roots import EPS, Root
 
 # Samples with this many examples per feature are read through their Gram matrix where that loses no digits that count:
-# no eigenvalue below SAFE after the features are in their own units. What is left of the targets is measured on the
-# examples themselves where it is a smaller share of them.
+# no eigenvalue below SAFE after the features are in their own units. A criterion that is a smaller share of the targets
+# is measured on the examples themselves.
 TALL = 4
 SAFE = 1e-3
+# Moments that are known better than this were summed in float64.
+SINGLE = 2.0**-40
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,7 @@ class White(Frame):
     @property
     def energy(self) -> float:
         """E |y|^2: what a network that answers zero has as its risk."""
-        return self.constant + float(torch.linalg.vector_norm(self.target)) ** 2
+        return self.constant + squares(self.target)
 
     def criterion(self, U: Tensor, V: Tensor, masks: MaskLaw) -> float:
         """Risk + penalty of factors of a map on these features: constant + ||T - U H^T||^2 + sum_ij Cbar_ij G_ij.
@@ -116,7 +118,7 @@ def frame(data: Data) -> Frame:
             return Frame(Root.identity(len(exact.yx), exact.yx), Root.of_moment(exact.xx, exact.rounding))
         case Sample():
             rows, targets, share = _rows(exact)
-            right = _tall_root(rows, share) or _split(_triangle(share**0.5 * rows), precision).root
+            right = _tall_root(rows, share) or _split(triangular(share**0.5 * rows, rows[:, :0])[0], precision).root
             return Frame(Root.identity(targets.shape[-1], rows), right)
     return whiten(data)
 
@@ -139,12 +141,12 @@ def whiten(data: Data) -> White:
 def _of_moments(data: Moments) -> White:
     right = Root.of_moment(data.xx.detach(), data.rounding)
     target = right.up_rows(data.yx.detach())
-    energies, squares = numbers(data.yy.detach().diagonal()), numbers(target) ** 2
+    energies, parts = numbers(data.yy.detach().diagonal()), numbers(target) ** 2
     # the same energies added in the same order as in the target, so that noiseless data give a constant near zero
-    residual = energies - squares.sum(1)
+    residual = energies - parts.sum(1)
     # a moment that is exactly diagonal has no rounding beside the diagonal
     off = data.rounding * len(data.xx) ** (0.5 if right.matrix.ndim == 1 else 1.0)
-    slack = _gram_slack(squares, right, float(energies.sum()), off)
+    slack = _gram_slack(parts, right, float(energies.sum()), off)
     # a feature that is exactly zero is known to be; every other direction without energy is one only up to rounding
     unsure = right.null is not None and right.null.shape[1] > len(data.xx) - torch.count_nonzero(data.xx.diagonal())
     if unsure:
@@ -164,7 +166,7 @@ def _unseen(data: Moments, root: Root, residual: Tensor, target: Tensor) -> floa
     that of the targets, is below rounding too. Moments of float64 are taken at their word: with E[x x^T] known to
     rounding, a direction without energy has no more correlation with y than `reach` allows.
     """
-    if data.rounding > EPS:
+    if data.rounding > SINGLE:
         return float(residual.sum())
     assert root.null is not None
     reach = (target / root.energies.sqrt()).square().sum(1).sqrt() + data.yy.detach().diagonal().clamp_min(0).sqrt()
@@ -172,7 +174,7 @@ def _unseen(data: Moments, root: Root, residual: Tensor, target: Tensor) -> floa
     return float(torch.where(seen, residual, 0.0).sum())
 
 
-def _gram_slack(squares: Any, root: Root, energy: float, off: float = 0.0) -> float:
+def _gram_slack(parts: Any, root: Root, energy: float, off: float = 0.0) -> float:
     """What rounding of second moments may do to the least value: in float64, and of the moments as they came.
 
     With W the least-squares map, every feature in its own units, G = W E[x x^T] W^T = T T^T holds the squared singular
@@ -180,11 +182,11 @@ def _gram_slack(squares: Any, root: Root, energy: float, off: float = 0.0) -> fl
     F = dyx - W dxx in its place. Entries off by `rounding` make |dxx| <= d rounding = off and |dyx| <= off |y|; every
     energy is above 8 off, so that the whole, with the change of tr E[y y^T], is below (8 / 7) off (|y| + |W|)^2.
 
-    `squares` are those of the entries of T, `energy` is tr E[y y^T].
+    `parts` are the squares of the entries of T, `energy` is tr E[y y^T].
     """
-    weights = squares if root.plain else squares / numbers(root.energies)
+    weights = parts if root.plain else parts / numbers(root.energies)
     size = float(weights.sum()) ** 0.5 + max(energy, 0.0) ** 0.5
-    return (4 * sum(squares.shape) * EPS + 8 / 7 * off) * size**2
+    return (4 * sum(parts.shape) * EPS + 8 / 7 * off) * size**2
 
 
 def _of_sample(data: Sample, precision: float) -> White:
@@ -197,12 +199,15 @@ def _of_sample(data: Sample, precision: float) -> White:
     rows, targets = rows.detach(), targets.detach()
     if right is not None:
         return _of_tall(rows, targets, share, right)
-    rows, targets = share**0.5 * rows, share**0.5 * targets
-    if len(rows) <= rows.shape[1]:
-        return _of_triangle(rows, targets, targets[:0], precision)
-    basis, triangle = torch.linalg.qr(rows)
-    loads = basis.mT @ targets
-    return _of_triangle(triangle, loads, targets - basis @ loads, precision)
+    triangle, loads, beyond = triangular(share**0.5 * rows, share**0.5 * targets)
+    inner, values, alive, kept, root = _split(triangle, precision)
+    basis = inner[:, kept]
+    target = loads.mT @ basis
+    constant = squares(loads - basis @ target.mT) + beyond
+    slack = squares(loads.mT @ inner[:, alive & ~kept])
+    # other networks may use these too, and of all directions rounding turns them the most
+    slack += _qr_slack(loads.mT @ inner[:, alive], constant, values[alive])
+    return White(Root.identity(len(target), target), root, target, constant, slack)
 
 
 def _rows(data: Sample) -> tuple[Tensor, Tensor, float]:
@@ -213,11 +218,6 @@ def _rows(data: Sample) -> tuple[Tensor, Tensor, float]:
         return data.inputs, data.targets, 1 / len(data)
     roots = data.shares.sqrt()[:, None]
     return roots * data.inputs, roots * data.targets, 1.0
-
-
-def _triangle(rows: Tensor) -> Tensor:
-    """No more rows than features, with the same second moment."""
-    return rows if len(rows) <= rows.shape[1] else torch.linalg.qr(rows).R
 
 
 class _Split(NamedTuple):
@@ -242,24 +242,12 @@ def _split(triangle: Tensor, precision: float) -> _Split:
     return _Split(inner, values, alive, kept, root)
 
 
-def _of_triangle(triangle: Tensor, loads: Tensor, beyond: Tensor, precision: float) -> White:
-    """From rows with the second moment of the inputs, the targets on them, and what of the targets is orthogonal."""
-    inner, values, alive, kept, right = _split(triangle, precision)
-    basis = inner[:, kept]
-    target = loads.mT @ basis
-    constant = float((loads - basis @ target.mT).square().sum() + beyond.square().sum())
-    slack = float((loads.mT @ inner[:, alive & ~kept]).square().sum())
-    # other networks may use these too, and of all directions rounding turns them the most
-    slack += _qr_slack(loads.mT @ inner[:, alive], constant, values[alive])
-    return White(Root.identity(len(target), target), right, target, constant, slack)
-
-
 def _qr_slack(target: Tensor, constant: float, roots: Tensor) -> float:
-    """What rounding of a QR factorization may do to the least value.
+    """What rounding of QR factorizations may do to the least value.
 
     It turns the direction of singular value s by at most e / s towards what the targets have beyond the inputs.
     """
-    level = 4 * sum(target.shape) * EPS
+    level = (4 * sum(target.shape) + SHORT) * EPS
     weights = float((target / roots).square().sum().sqrt())
     turned = (level / float(roots.min())) ** 2 if len(roots) else 0.0
     total = constant + float(target.square().sum())
@@ -275,12 +263,10 @@ def _tall_root(rows: Tensor, share: float) -> Root | None:
 
 
 def _of_tall(rows: Tensor, targets: Tensor, share: float, right: Root) -> White:
-    target = right.up_rows(targets.mT @ rows * share)
-    squares, energy = numbers(target) ** 2, float(torch.linalg.vector_norm(targets)) ** 2 * share
-    constant = energy - float(squares.sum())
-    if constant < SAFE * energy:
-        constant = float(torch.linalg.vector_norm(targets - rows @ right.up(target.mT))) ** 2 * share
-    slack = _gram_slack(squares, right, energy)
+    target, energy = right.up_rows(products(targets, rows) * share), squares(targets) * share
+    # second moments of these examples are off by what their sums were rounded
+    slack = _gram_slack(numbers(target) ** 2, right, energy, summands(len(rows)) * EPS / 2 * rows.shape[1])
+    constant = energy - squares(target)
     return White(Root.identity(target.shape[0], target), right, target, constant, slack, safe=True)
 
 
