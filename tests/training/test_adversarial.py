@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from droptics.attacks import Fgsm, Pgd, Threat, attack
+from droptics.attacks import Fgsm, Pgd, Reflected, Threat, attack
 from droptics.data import Sample
 from droptics.losses import CrossEntropy, Logistic
 from droptics.masks import Bernoulli
@@ -23,7 +23,7 @@ from droptics.training import (
     Recording,
     train,
 )
-from droptics.training.adversarial import _misled
+from droptics.training.adversarial import _attacked, _misled
 from droptics.training.draws import Stream
 from droptics.training.objectives import StepData
 
@@ -179,6 +179,34 @@ def test_a_model_that_misleads_single_steps_raises_the_alarm():
     said = _misled(bumpy, batch, threat, method)
     assert "100% of the batch are wrong under 10 steps" in said
     assert not _misled(lambda x, multipliers=None: 0.5 - x, batch, threat, method)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_one_step_is_one_pass_and_ends_where_it_leads(norm):
+    data, net, threat = classes(), network(), Threat(norm, 0.05, (0, 1))
+    objective, passes = Adversarial.fast(threat), []
+
+    def forward(points, multipliers=None):
+        passes.append(len(points))
+        return net.outputs(points)
+
+    batch = StepData(data.inputs, data.targets, generators=(torch.Generator().manual_seed(3),))
+    found = _attacked(forward, batch, threat, objective.method, batch.generators)
+    assert len(passes) == 1
+    start = threat.around(data.inputs).random(torch.Generator().manual_seed(3)).requires_grad_()
+    functional.cross_entropy(net.outputs(start), data.targets, reduction="sum").backward()
+    move = start.grad.sign() if norm == "linf" else start.grad / start.grad.norm(dim=1, keepdim=True)
+    ahead = start.detach() + 1.25 * 0.05 * move - data.inputs
+    short = (
+        ahead.clamp(-0.05, 0.05) if norm == "linf" else ahead * (0.05 / ahead.norm(dim=1, keepdim=True)).clamp_max(1)
+    )
+    torch.testing.assert_close(found, (data.inputs + short).clamp(0, 1), rtol=0, atol=1e-12)
+
+
+def test_a_reflected_loss_is_climbed_and_not_minimized():
+    objective = Adversarial.fast(Threat("linf", 0.1), Reflected(CrossEntropy()))
+    assert objective.method.loss == Reflected(CrossEntropy())
+    assert objective.loss == CrossEntropy()
 
 
 def test_train_warns_at_a_record(monkeypatch):

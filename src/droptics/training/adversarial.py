@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import Count, NonNegative, Positive, check_fields
-from droptics.attacks import Method, Pgd, Threat
-from droptics.attacks.losses import mistaken
+from droptics.attacks import Method, Pgd, Reflected, Threat
+from droptics.attacks.gradients import Function, differentiable
+from droptics.attacks.losses import check_problem, mistaken, value_and_slope
+from droptics.attacks.methods import step_sizes
 from droptics.attacks.search import search
 from droptics.data import average
 from droptics.losses import CrossEntropy, Loss
@@ -19,6 +21,7 @@ from droptics.training.objectives import Forward, Objective, StepData, mean_loss
 
 _WATCH = 10  # steps of the attack that judges an attack of one step
 _MISLED = 0.25  # share of the batch that it may fool beyond
+_SINGLE = Pgd(steps=1, start="random", stop="never")
 
 
 class CatastrophicOverfitting(UserWarning):
@@ -31,7 +34,8 @@ class Adversarial(Objective):
 
     With `consistency` c > 0 the loss of the clean inputs plus c times the mean divergence KL(p(x) || p(x')) of the
     predictions at the perturbed ones, as TRADES does (Zhang et al. 2019); the attack climbs the loss of its method.
-    An attack of one step is watched: at every record `CatastrophicOverfitting` is issued when ten steps fool a
+    An attack of one step from a random start ends where the step leads, for one pass forward and one back, and is not
+    compared with its start. It is watched: at every record `CatastrophicOverfitting` is issued when ten steps fool a
     quarter of the batch more than it does.
 
     Attributes:
@@ -51,10 +55,13 @@ class Adversarial(Objective):
 
     @staticmethod
     def fast(threat: Threat, loss: Loss | None = None) -> Adversarial:
-        """One step of 1.25 radii from a random start, the cheapest attack that trains (Wong et al. 2020)."""
+        """One step of 1.25 radii from a random start, the cheapest attack that trains (Wong et al. 2020).
+
+        A reflected loss is what the attack climbs; what is minimized is the loss itself (thesis-alg6).
+        """
         loss = CrossEntropy() if loss is None else loss
         method = Pgd(loss, steps=1, step=1.25 * threat.radius or 1.0, start="random", stop="never")
-        return Adversarial(threat, method, loss)
+        return Adversarial(threat, method, loss.loss if isinstance(loss, Reflected) else loss)
 
     def value(self, forward: Forward, batch: StepData) -> Tensor:
         """Mean loss at the perturbed inputs; the runs of a batch are attacked in turn and trained together."""
@@ -141,13 +148,36 @@ def _attacked(  # one run after the other: a search decides by itself who leaves
     if batch.runs is None:
         plain = partial(forward, multipliers=None)
         generator = generators[0] if generators else None
-        return search(plain, batch.inputs, batch.targets, threat, method, generator).inputs
+        return _perturbed(plain, batch.inputs, batch.targets, threat, method, generator)
     found = []
     for run in range(batch.runs):
         inputs, targets = (part if batch.shared else part[run] for part in (batch.inputs, batch.targets))
         one = partial(forward, multipliers=None, run=run)
-        found.append(search(one, inputs, targets, threat, method, generators[run]).inputs)
+        found.append(_perturbed(one, inputs, targets, threat, method, generators[run]))
     return torch.stack(found)
+
+
+def _perturbed(
+    forward: Function,
+    inputs: Tensor,
+    targets: Tensor,
+    threat: Threat,
+    method: Method,
+    generator: torch.Generator | None,
+) -> Tensor:
+    """What `search` finds; of a single step from a random start the last point, without a pass to judge it by."""
+    aims = (
+        getattr(getattr(method, "loss", None), "target", "greedy") != "greedy"
+    )  # at a class that is seen at the inputs
+    if aims or not isinstance(method, Pgd) or replace(method, loss=CrossEntropy(), step=None, seed=0) != _SINGLE:
+        return search(forward, inputs, targets, threat, method, generator).inputs
+    region, tape = threat.around(inputs.detach()), differentiable(forward)
+    points = region.random(torch.Generator(inputs.device).manual_seed(method.seed) if generator is None else generator)
+    outputs = tape.forward(points)
+    check_problem(method.loss, outputs, targets)
+    _, slope = value_and_slope(method.loss, outputs, targets, scaled=False)
+    (size,) = step_sizes(method.step, 1, threat.radius, "decaying")
+    return region.retract_(points + size * threat.steepest(tape.pull(slope), points))
 
 
 def _misled(forward: Forward, batch: StepData, threat: Threat, method: Method) -> str:
