@@ -400,9 +400,7 @@ THIRD = (
         "unmasked = torch.relu(wide @ weights.mT + offset.double())",
         "unmasked = torch.relu(wide @ weights.mT)",
     ),
-    defect(
-        "rates.splits", "a second difference without its factor", "bend = 2 * (right - left)", "bend = (right - left)"
-    ),
+    defect("rates.splits", "odds for a rate", "return odds / (1 + odds)", "return odds"),
     defect(
         "recommenders.selection",
         "ratings are centered where it was not asked",
@@ -550,7 +548,12 @@ FOURTH = (
         "(roots + strength * (index * roots - sums) > 0)",
         "(strength * (index * roots - sums) > 0)",
     ),
-    defect("predictions.sampling", "half the degrees of freedom", "2 * len(terms) / max(", "len(terms) / max("),
+    defect(
+        "predictions.sampling",
+        "what a control takes off counts once",
+        "terms = 2 * found.control * centered",
+        "terms = found.control * centered",
+    ),
     defect(
         "rates.copies",
         "a mean gives the newest look too much weight",
@@ -653,4 +656,5 @@ FOURTH = (
     ),
     defect("bounds.classical", "a tail without its two", "math.exp(-2 * ratio * ratio)", "math.exp(-ratio * ratio)"),
 )
+LISTS = {"deliberate": FIRST, "deliberate 2": SECOND, "deliberate 3": THIRD, "deliberate 4": FOURTH}
 DEFECTS = FIRST + SECOND + THIRD + FOURTH

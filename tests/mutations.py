@@ -37,7 +37,7 @@ import hypothesis
 import pytest
 import torch
 
-from deliberate import FIRST, FOURTH, SECOND, THIRD
+from deliberate import LISTS
 from mutants import (
     MODULES,
     ROOT,
@@ -309,10 +309,7 @@ class Room:
         for module in MODULES:
             places.setdefault(room(module), []).extend(mutants(module))
         return [
-            Room("deliberate", len(FIRST), FIRST),
-            Room("deliberate 2", len(SECOND), SECOND),
-            Room("deliberate 3", len(THIRD), THIRD),
-            Room("deliberate 4", len(FOURTH), FOURTH),
+            *(Room(name, len(found), [one for one in found if one.stands]) for name, found in LISTS.items()),
             *(
                 Room(name, len(found), random.Random(seed).sample(found, min(count, len(found))))
                 for name, found in sorted(places.items())
