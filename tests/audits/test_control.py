@@ -88,6 +88,14 @@ def test_the_budget_is_kept(budget):
     assert single.passes < 20
 
 
+def test_later_batches_spend_what_the_first_needs_for_finding_the_sites():
+    report = audit(made(), sentences(96), budget=40, batch_size=32, progress=False, rates=())
+    alone = audit(made(), sentences(32), budget=40, progress=False, rates=())
+    draws = [int(item.penalty.method.split()[-2]) for item in (report.sites[0], alone.sites[0])]
+    assert draws[0] > draws[1]
+    assert report.passes <= 41
+
+
 def test_draws_go_to_sites_that_they_resolve_and_then_to_the_widest():
     guesses = {"near": Guess(1.0, 0.1), "wide": Guess(1.0, 5.0), "quiet": Guess(1.0, 0.0)}
     costs = dict.fromkeys(guesses, 1.0)

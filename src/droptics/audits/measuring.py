@@ -178,16 +178,13 @@ def _controlled(batch: _Round, clean: float, weight: float) -> None:
         if site not in base.leaves and site not in runs.skips:  # draws for itself
             tally.sites.setdefault(site, Mean()).add(_drawn(runs, plan, only(site), clean + shift), weight)
     first = _total(batch, clean + shift, weight)
-    if tally.plan is None:
-        tally.plan, drawn = _decide(batch, rest, first)
-    else:
-        drawn = []
+    counts, drawn = _decide(batch, rest, first)
     if first:
-        for _ in range(tally.plan[TOTAL] - len(drawn)):
+        for _ in range(counts[TOTAL] - len(drawn)):
             drawn.append(remainder(runs, base, batch.laws, plan.generator)[0])
         batch.add(tally.total, drawn)
     for law in tracked(rest, "sites", "site"):
-        draws = [remainder(runs, base, [law], plan.generator)[0] for _ in range(tally.plan[law.name])]
+        draws = [remainder(runs, base, [law], plan.generator)[0] for _ in range(counts[law.name])]
         batch.add(tally.sites.setdefault(law.name, Mean()), draws)
     _curves(batch, rest)
 
@@ -275,7 +272,6 @@ def _decide(batch: _Round, laws: Sequence[Law], total: bool) -> tuple[dict[str, 
 def _curves(batch: _Round, laws: Sequence[Law]) -> None:
     """Other rates: as many draws as for the rate itself, or what the budget leaves."""
     runs, base, plan, tally = batch.runs, batch.base, batch.plan, batch.tally
-    assert tally.plan is not None
     laws = [law for law in laws if law.name in plan.curve]
     if tally.curve_draws is None:
         costs = sum(base.recording.share(law.name) for law in laws) * len(plan.rates)

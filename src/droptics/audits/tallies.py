@@ -115,7 +115,6 @@ class Tally:
         listed_total: What all sites add together, summed over all masks.
         axes: Where the examples are in the masks of each site, as the first batch showed.
         affine: Sites in whose masks the outputs are affine.
-        plan: Draws of each site, as decided on the first batch.
         curve_draws: Draws of each at other rates.
         spent: Passes times examples.
         examples: How many there were.
@@ -133,7 +132,6 @@ class Tally:
     listed_total: Mean = field(default_factory=Mean)
     axes: dict[str, int | None] | None = None
     affine: list[str] = field(default_factory=list)
-    plan: dict[str, int] | None = None
     curve_draws: int | None = None
     spent: float = 0.0
     examples: int = 0
@@ -153,7 +151,6 @@ class Tally:
             self.listed_total.merge(other.listed_total),
             self.axes,
             self.affine,
-            self.plan,
             self.curve_draws,
             self.spent + other.spent,
             self.examples + other.examples,
