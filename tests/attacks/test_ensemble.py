@@ -27,7 +27,7 @@ from droptics.attacks import (
 )
 from droptics.data import Sample
 from droptics.masks import Bernoulli, Gaussian, Product
-from droptics.models import ReLUNet
+from droptics.models import LastLayer, ReLUNet, TwoLayerLinear
 
 THREAT = Threat("linf", 0.03, (0, 1))
 SHORT = [Pgd(Margin(), steps=10), Apgd(steps=10), Fab(steps=5), Square(queries=20)]
@@ -124,7 +124,7 @@ def test_random_networks_are_attacked_in_the_mean():
     assert torch.equal(torch.random.get_rng_state(), before), "no global random number is used up"
     assert result.randomness is not None
     assert not result.randomness.exact
-    assert (result.randomness.masks, result.randomness.fresh) == (16, 64)
+    assert "the mean prediction over 16 masks, judged by 64 others." in str(result.randomness)
     assert any("random in eval mode" in warning for warning in result.warnings)
     fresh = Averaged.of(defence, draws=64, seed=2**21)
     wrong = fresh(result.inputs).argmax(1) != data.targets
@@ -189,8 +189,29 @@ def test_few_masks_are_summed_exactly():
     data = Sample(inputs, mean(inputs).argmax(1).detach())
     result = robust_accuracy(mean, data, Threat("l2", 0.1), [Pgd(Margin(), steps=10)])
     assert result.randomness is not None
-    assert result.randomness.exact
+    assert "the mean prediction over all 16 masks." in str(result.randomness)
     assert mean.again(100, 5) is mean
+
+
+@pytest.mark.parametrize("kind", [TwoLayerLinear, LastLayer])
+def test_a_score_that_is_linear_in_its_masks_has_its_mean_in_closed_form(kind):
+    generator = torch.Generator().manual_seed(0)
+    units, law = 11, Bernoulli(0.4, 11)  # 2048 masks: too many to be listed
+    module = nn.Sequential(nn.Linear(3, units), nn.Tanh(), nn.Linear(units, 1)).double()
+    parts = [torch.randn(*shape, generator=generator).double() for shape in ((1, units), (3, units))]
+    net = TwoLayerLinear(*parts) if kind is TwoLayerLinear else LastLayer.of(module)
+    inputs = torch.rand(20, 3, generator=generator).double()
+    mean = Averaged.of(net, law, draws=4)
+    assert mean.exact
+    with torch.no_grad():
+        brute = sum(chance * net.outputs(inputs, row) for row, chance in law.atoms())
+        torch.testing.assert_close(mean(inputs), brute.view(-1, 1), rtol=1e-11, atol=1e-12)
+        assert not torch.allclose(mean.passes(inputs).mean(0), brute.view(-1, 1)), "four draws are not the mean"
+    assert not Averaged.of(ReLUNet([torch.ones(11, 3).double(), torch.ones(1, 11).double()]), Bernoulli(0.4, 14)).exact
+    data = Sample(inputs, mean(inputs).detach().squeeze(1).sign())
+    result = robust_accuracy(mean, data, Threat("l2", 0.05), [Pgd(Margin(), steps=10)])
+    assert result.randomness is not None
+    assert "the mean prediction in closed form. A single random pass" in str(result).replace("\n", " ")
 
 
 def test_means_over_draws_do_not_depend_on_the_batch_and_follow_their_seed():

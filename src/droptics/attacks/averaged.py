@@ -1,8 +1,8 @@
 """A network that is random at test time, as the one function that its predictions follow: the mean over its masks.
 
 An attack on a single draw climbs noise. The mean of the softmax over masks is what many passes converge to; here it
-is a sum over all masks where they can be listed, and otherwise a mean over draws that are the same at every call and
-for every example, so that a gradient step is judged by the very function it climbed.
+is a closed form or a sum over all masks where there is one or they can be listed, and otherwise a mean over draws that
+are the same at every call and for every example, so that a gradient step is judged by the very function it climbed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from droptics.attacks.gradients import as_columns
 from droptics.checks import check_positive
 from droptics.masks import MaskLaw
-from droptics.models import Model
+from droptics.models import LastLayer, Model, TwoLayerLinear
 
 _MOST_ATOMS = 1024  # masks that are listed instead of drawn
 
@@ -29,11 +29,12 @@ class Averaged(nn.Module, abc.ABC):
 
     Attributes:
         chances: Probability of each mask the mean is over.
-        exact: Whether these are all masks.
+        exact: Whether the mean is exact: these are all masks, or it is in closed form.
+        closed: Whether the mean is in closed form and the masks are needed for single passes alone.
     """
 
     chances: Tensor
-    exact = False
+    exact = closed = False
 
     @staticmethod
     def of(model: Model | nn.Module, masks: MaskLaw | None = None, draws: int = 16, seed: int = 0) -> Averaged:
@@ -42,7 +43,8 @@ class Averaged(nn.Module, abc.ABC):
         Args:
             model: A droptics Model, or any module that is random in its forward pass.
             masks: The law of a Model's masks; a module brings its own.
-            draws: How many masks the mean is over, where they cannot be listed (more than 1024).
+            draws: How many masks the mean is over, where they cannot be listed (more than 1024) and the outputs are
+                not a single score that is linear in them (`TwoLayerLinear`, `LastLayer`).
             seed: Of the draws.
         """
         check_positive("draws", draws)
@@ -95,6 +97,15 @@ class _OverLaw(Averaged):
             self._multipliers = masks.multipliers(draws, torch.Generator().manual_seed(seed))
             chances = torch.full((draws,), 1 / draws)
         self.chances = chances.to(torch.float64)
+        # A score that is linear in multipliers of mean one has the score without them for its mean.
+        two_layers = isinstance(model, TwoLayerLinear) and model.output_size == 1
+        self.closed = two_layers or (isinstance(model, LastLayer) and model.head.out_features == 1)
+        self.exact = self.exact or self.closed
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.closed:
+            return as_columns(self._network.outputs(inputs), len(inputs))
+        return super().forward(inputs)
 
     @property
     def quiet(self) -> Model:

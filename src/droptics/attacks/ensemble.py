@@ -278,7 +278,8 @@ def _judge_again(
     state.found_by = torch.where(clean, -1, fooled)
     overstated = int((~others & ~clean).sum()) - int((state.found_by == _LEFT).sum())
     single = fresh.single_accuracy(state.inputs, data.targets)
-    return Randomness(len(model.chances), model.exact, len(fresh.chances), single, overstated / len(data))
+    masks = 0 if model.closed else len(model.chances)
+    return Randomness(masks, model.exact, len(fresh.chances), single, overstated / len(data))
 
 
 def _hidden(state: _Progress) -> bool:

@@ -45,9 +45,9 @@ class Randomness:
     """What the randomness of a network at test time does to the answer.
 
     Attributes:
-        masks: How many masks the attacked mean was over.
-        exact: Whether these were all masks.
-        fresh: How many other masks the accuracy was evaluated with.
+        masks: How many masks the attacked mean was over; 0 where it is in closed form.
+        exact: Whether the mean is exact: over all masks, or in closed form.
+        fresh: How many masks the accuracy was evaluated with, others where the mean is not exact.
         single: Accuracy of one random pass at the perturbed inputs, in the mean over the fresh masks.
         overstated: By how much the same attacks on the module as it is in eval mode, without a mean over masks, would
             have overstated the robust accuracy: the accuracy at their points less that at ours, by the fresh masks.
@@ -58,6 +58,16 @@ class Randomness:
     fresh: int
     single: float
     overstated: float
+
+    def __str__(self) -> str:
+        mean = f"mean prediction over {self.masks} masks, judged by {self.fresh} others"
+        if self.exact:
+            mean = f"mean prediction over all {self.masks} masks" if self.masks else "mean prediction in closed form"
+        return (
+            f"random at test time: the attacks climbed the {mean}. A single random pass gets {100 * self.single:.1f} % "
+            f"right at these points. The same attacks without the mean would have overstated the robust accuracy by "
+            f"{100 * self.overstated:.1f} points."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +182,8 @@ class Robustness:
             counts = (stage.attacked, stage.found, stage.gradients, stage.queries)
             table.add_row(stage.method, *map(str, counts), f"{stage.seconds:.1f}")
         console.print(table)
+        if self.randomness is not None:
+            console.print(str(self.randomness), highlight=False)
         for warning in self.warnings:
             console.print(f"warning: {warning}", highlight=False)
         return str(console.file.getvalue()).rstrip()  # type: ignore[attr-defined]
