@@ -11,7 +11,7 @@ from torch.nn import functional
 from droptics.errors import NoClosedForm
 from droptics.masks import Bernoulli, Product
 from droptics.models import LastLayer, ReLUNet
-from droptics.penalties import Enumerate, MonteCarlo, SecondOrder
+from droptics.penalties import Certified, Enumerate, MonteCarlo
 from droptics.predictions import modules, predictive
 from droptics.predictions.modules import read_module
 
@@ -222,7 +222,7 @@ def test_refusals():
     with pytest.raises(NoClosedForm, match="besides its head this module is random at 1"):
         predictive(wide, x)
     with pytest.raises(ValueError, match="for a module"):
-        predictive(module, x, None, SecondOrder())
+        predictive(module, x, None, Certified())
     with pytest.raises(ValueError, match="one per example"):
         predictive(seeded(nn.Sequential(nn.Linear(4, 2), nn.Flatten(0))), x)
     with pytest.raises(ValueError, match="inputs must be a tensor"):

@@ -31,10 +31,10 @@ from droptics.models import (
     TwoLayerLinear,
 )
 from droptics.penalties import (
+    Certified,
     ClosedForm,
     Enumerate,
     MonteCarlo,
-    SecondOrder,
     penalty,
     relu_criterion,
     sub_penalties,
@@ -372,7 +372,7 @@ def test_refusals_say_what_to_do():
         (lambda: predictive(model, inputs[0], law), ValueError, "inputs must be .examples, features"),
         (lambda: predictive(model, inputs.float(), law), ValueError, "convert them with inputs.to"),
         (lambda: predictive(model, inputs * math.nan, law), ValueError, "inputs must be finite"),
-        (lambda: predictive(model, inputs, law, SecondOrder()), ValueError, "method must be"),
+        (lambda: predictive(model, inputs, law, Certified()), ValueError, "method must be"),
         (lambda: predictive(model, inputs, law, Enumerate(limit=4)), ValueError, "more than the limit 4"),
         (lambda: predictive(model, inputs, GAUSSIAN(3), Enumerate()), NoFiniteSupport, "no finite list"),
         (lambda: predictive(deep, inputs, Block(0.5, 4, 4)), NoClosedForm, "one independent law per masked layer"),

@@ -1,6 +1,7 @@
 """How sure a masked model is: exact moments of its predictions, and what follows from them."""
 
 from droptics.predictions.affine import Affine
+from droptics.predictions.approximations import Closure
 from droptics.predictions.calibration import (
     Calibration,
     calibration,
@@ -17,6 +18,7 @@ __all__ = [
     "Affine",
     "Calibration",
     "Classes",
+    "Closure",
     "Density",
     "Predictive",
     "calibration",

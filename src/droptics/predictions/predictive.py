@@ -14,11 +14,20 @@ from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
 from droptics.masks import MaskLaw
 from droptics.models import DeepLinear, Factorization, LinearModel, Model, ReLUNet
-from droptics.penalties import ClosedForm, Enumerate, Method, MonteCarlo, is_linear_in_masks, unit_outputs
+from droptics.penalties import (
+    ClosedForm,
+    Enumerate,
+    Method,
+    MonteCarlo,
+    SecondOrder,
+    is_linear_in_masks,
+    unit_outputs,
+)
 from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.evaluation import check_masks
 from droptics.penalties.relu.criterion import relu_output_moments
 from droptics.predictions.affine import Affine
+from droptics.predictions.approximations import Closure, closure, first_order
 from droptics.predictions.controls import ATOMS_PER_SAMPLE
 from droptics.predictions.deep_linear import deep_covariance, deep_variance
 from droptics.predictions.mixtures import Conditional, MixtureMoments, Outcome, check_listable, conditional
@@ -28,6 +37,7 @@ from droptics.predictions.sampling import sampled_moments, sampled_outcomes
 
 # So many early masks are summed one by one, all examples at once; more by the walk of the exact criterion.
 DIRECT_OUTCOMES = 2**16
+METHODS = "ClosedForm(), Enumerate(), MonteCarlo() or SecondOrder()"
 
 
 @checked
@@ -35,7 +45,7 @@ def predictive(
     model: Model | nn.Module,
     inputs: Inputs,
     masks: MaskLaw | None = None,
-    method: Method = ClosedForm(),  # noqa: B008 - a frozen value
+    method: Method | Closure = ClosedForm(),  # noqa: B008 - a frozen value
 ) -> Predictive:
     """Moments of the outputs of every example when the units of the model are masked: what MC dropout converges to.
 
@@ -50,7 +60,8 @@ def predictive(
             what it is called with, a tensor or a tuple or dictionary of them, one row per example.
         masks: The law of the masks; None for a module, which brings its own.
         method: ClosedForm(), Enumerate() for any model with a short list of masks, or MonteCarlo(), which integrates
-            the last site and controls the others; it says so in `method`.
+            the last site and controls the others; it says so in `method`. SecondOrder() and, for ReLU networks,
+            Closure() are approximations that carry the interval of the masks that check them.
 
     Cost: ClosedForm one more product of matrices for independent units, outputs units^2 per example for any law,
     n depth^2 width^2 for deep linear networks, one evaluation per early mask for ReLU networks.
@@ -73,7 +84,7 @@ def predictive(
     return found
 
 
-def _of_model(model: Model, inputs: Inputs, masks: MaskLaw, method: Method) -> Predictive:
+def _of_model(model: Model, inputs: Inputs, masks: MaskLaw, method: Method | Closure) -> Predictive:
     checked = _checked(model, inputs, masks)
     match method:
         case ClosedForm():
@@ -84,10 +95,14 @@ def _of_model(model: Model, inputs: Inputs, masks: MaskLaw, method: Method) -> P
             return summed(problem, f"enumeration of {count} masks", count)
         case MonteCarlo():
             return _monte_carlo(model, checked, masks, method)
-    raise ValueError(f"method must be ClosedForm(), Enumerate() or MonteCarlo(), got {method!r}")
+        case SecondOrder():
+            return first_order(_sampled_problem(model, checked, masks), method.check)
+        case Closure():
+            return closure(model, checked, masks, method, _sampled_problem(model, checked, masks))
+    raise ValueError(f"method must be {METHODS}, got {method!r}")
 
 
-def _of_module(module: nn.Module, inputs: Inputs, masks: MaskLaw | None, method: Method) -> Predictive:
+def _of_module(module: nn.Module, inputs: Inputs, masks: MaskLaw | None, method: Method | Closure) -> Predictive:
     """Moments of a module under its own dropout: exact where nothing but the head is random, or a short list is."""
     if masks is not None:
         raise ValueError(
@@ -96,7 +111,7 @@ def _of_module(module: nn.Module, inputs: Inputs, masks: MaskLaw | None, method:
         )
     found = read_module(module, inputs)
     switched = found.certain and not found.drawing
-    if switched and not found.early and isinstance(method, (ClosedForm, Enumerate, MonteCarlo)):
+    if switched and not found.early and isinstance(method, (ClosedForm, Enumerate, MonteCarlo, SecondOrder)):
         return exact(found.plain(), _exact_words(found))
     problem = found.conditional()
     match method:
@@ -117,7 +132,13 @@ def _of_module(module: nn.Module, inputs: Inputs, masks: MaskLaw | None, method:
                     "MonteCarlo(), which integrates the head and samples the others"
                 )
             return summed(problem, _sum_words(found, count), count)
-    raise ValueError(f"method must be ClosedForm(), Enumerate() or MonteCarlo() for a module, got {method!r}")
+        case SecondOrder() if switched:
+            return first_order(problem, method.check)
+        case SecondOrder():
+            raise NoClosedForm(
+                "something in this module is random that cannot be masked from outside; use MonteCarlo()"
+            )
+    raise ValueError(f"method must be {METHODS} for a module, got {method!r}")
 
 
 def _sum_words(found: MaskedModule, count: int) -> str:
@@ -228,14 +249,17 @@ def _list_of(model: DeepLinear, inputs: Tensor, masks: MaskLaw) -> Callable[[], 
 
 
 def _monte_carlo(model: Model, inputs: Tensor, masks: MaskLaw, method: MonteCarlo) -> Predictive:
-    if model.batch_shape:
-        raise ValueError("MonteCarlo() takes one model at a time, got a batch of them; use ClosedForm() or a loop")
-    try:
-        problem = conditional(model, inputs, masks)
-    except NoClosedForm:  # a law that may correlate layers is drawn as a whole
-        problem = conditional.dispatch(Model)(model, inputs, masks)
     # a family linear in the mask is sampled as it is: its control would be the closed form itself
-    return drawn(problem, method, controlled=not is_linear_in_masks(model))
+    return drawn(_sampled_problem(model, inputs, masks), method, controlled=not is_linear_in_masks(model))
+
+
+def _sampled_problem(model: Model, inputs: Tensor, masks: MaskLaw) -> Conditional:
+    if model.batch_shape:
+        raise ValueError("masks are drawn for one model at a time, got a batch of them; use ClosedForm() or a loop")
+    try:
+        return conditional(model, inputs, masks)
+    except NoClosedForm:  # a law that may correlate layers is drawn as a whole
+        return conditional.dispatch(Model)(model, inputs, masks)
 
 
 def drawn(problem: Conditional, method: MonteCarlo, controlled: bool = True) -> Predictive:
