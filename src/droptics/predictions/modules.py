@@ -28,6 +28,8 @@ from droptics.predictions.mixtures import Conditional, first
 
 # Where attention takes its rate.
 PLAIN_ATTENTION, MULTI_HEAD = 4, 10
+# Layers of torch's own that draw.
+DRAWING = (nn.modules.dropout._DropoutNd, nn.RReLU, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
 # Examples on which a module is tried; one where there are no more than that.
 PROBED = 2
 Change = Callable[[Tensor], Tensor]
@@ -223,6 +225,9 @@ class MaskedModule:
 def read_module(module: nn.Module, inputs: Inputs) -> MaskedModule:
     """Find the sites of a module on these inputs, with a handful of runs; nothing of it is changed."""
     _tensors(inputs)  # refuses what holds no examples
+    found = _own_stack(module, inputs)
+    if found is not None:
+        return found
     with undisturbed(module, 0):
         return _read(module, inputs)
 
@@ -231,11 +236,6 @@ def _read(module: nn.Module, inputs: Inputs) -> MaskedModule:
     count = count_of(inputs)
     few = _taken(inputs, [0, 1] if count > PROBED else [0] if count == PROBED else [0, 0])
     before = dice(module)
-    if _is_own_stack(module):
-        plain = _run(module, inputs)
-        found = _only_head(module, inputs, plain)
-        if found is not None and dice(module) == before:
-            return found
     outputs, seen = _run(module, few)
     if len(outputs) != count_of(few):
         raise ValueError(
@@ -267,28 +267,37 @@ def _read(module: nn.Module, inputs: Inputs) -> MaskedModule:
     return replace(found, inputs=inputs, quiet=quiet, frozen=frozen)
 
 
-def _is_own_stack(module: nn.Module) -> bool:
-    """Whether torch's own layers make up the module, as they were made, and its only dropout stands before the last.
+def _own_stack(module: nn.Module, inputs: Inputs) -> MaskedModule | None:
+    """A stack of torch's own layers, as they were made, whose only dropout stands before the last; None for others.
 
-    Nothing in such a module can draw unseen, so that one run shows all that is random; other modules run twice.
+    Nothing in it can draw unseen and its parts are in sight, so that one run of what comes before tells all; modules
+    that others wrote are watched while they run, twice.
     """
-    parts = list(module.modules())
-    random = [
-        part for part in parts if isinstance(part, nn.modules.dropout._DropoutNd) or getattr(part, "dropout", False)
-    ]
+    parts = [part for _, part in module.named_modules(remove_duplicate=False)]  # a layer may stand in two places
     own = all(type(part).__module__.startswith("torch.nn.modules.") and "forward" not in vars(part) for part in parts)
     hooked = any(part._forward_hooks or part._forward_pre_hooks for part in parts)
-    return own and not hooked and not nn.modules.module._has_any_global_hook() and random == parts[-2:-1]
-
-
-def _only_head(module: nn.Module, inputs: Inputs, plain: tuple[Tensor, _Seen]) -> MaskedModule | None:
-    """The module read from its run on all inputs, where the site of a proved head is all that was met; else None."""
-    outputs, seen = plain
-    if len(seen.calls) != 1 or seen.drawing or len(outputs) != count_of(inputs) or not _is_head(seen, outputs):
+    if type(module) is not nn.Sequential or not own or hooked or nn.modules.module._has_any_global_hook():
         return None
-    name, rate, _, (_, units), _ = seen.calls[0]
-    found = MaskedModule(module, inputs, (ModuleSite(name, rate, (units,), 0),), True, (), True, plain)
-    return found if _proved(found) else None
+    names = list(module._modules)
+    random = [part for part in parts if isinstance(part, DRAWING) or getattr(part, "dropout", False)]
+    drop, head = (module[-2], module[-1]) if len(names) > 1 else (module, module)
+    if (
+        not isinstance(inputs, Tensor)
+        or type(drop) is not nn.Dropout
+        or type(head) is not nn.Linear
+        or random != [drop]
+    ):
+        return None
+    with _dropping(module):
+        features = inputs
+        for part in list(module)[:-2]:
+            features = part(features)
+    if features.ndim != 2 or len(features) != len(inputs) or drop.p == 0:
+        return None
+    outputs = head(features)
+    seen = _Seen([], [], (features, head.weight, head.bias, outputs))
+    site = ModuleSite(names[-2], drop.p, (features.shape[1],), 0)
+    return MaskedModule(module, inputs, (site,), True, (), True, (outputs, seen))
 
 
 class _Trunk:
