@@ -8,6 +8,7 @@ from droptics.evidence.claims import Claim
 from droptics.papers import runs
 from droptics.papers.droptics_own import checks, recommender_checks
 from droptics.papers.droptics_own.action_claims import CLAIMS as ACTIONS
+from droptics.papers.droptics_own.instrument_claims import CLAIMS as INSTRUMENTS
 from droptics.papers.helmbold2017 import negative_checks
 from droptics.papers.pal2020 import checks as structured
 from droptics.papers.pal2020 import optimum_checks
@@ -291,4 +292,5 @@ CLAIMS: tuple[Claim, ...] = (
         note="Observed in every instance tried; proved only for blocks of one unit.",
     ),
     *ACTIONS,
+    *INSTRUMENTS,
 )

@@ -1,0 +1,278 @@
+"""What the claims on instruments compare: parts of the library that no paper speaks of, against their definitions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import torch
+from scipy.stats import binom
+from torch import Tensor, nn
+
+from droptics.attacks import Fgsm, LinearExact, Threat, proportion, robust_accuracy, smallest_margins
+from droptics.coadaptation import evaluate, evenness, subnetwork_outputs
+from droptics.data import Moments, Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.landscapes import inspect, portrait
+from droptics.layers import ExplicitDropout
+from droptics.linalg import psd_inverse_root, psd_root
+from droptics.losses import CrossEntropy
+from droptics.masks import Bernoulli, Product
+from droptics.models import DeepLinear, ReLUNet, TwoLayerLinear
+from droptics.optima import optimum, optimum_of_map
+from droptics.papers.instances import coin_masks, moments, normal, sample, second_moment, tensor, uniform
+from droptics.penalties import MonteCarlo, criterion, penalty, risk
+from droptics.predictions import predictive
+from droptics.rates import two_level
+from droptics.rates.designs import Effect, effects
+from droptics.rates.splits import path
+from droptics.recommenders import DropoutCompletion, hold_out_users, ranking
+from droptics.training import DropoutRegressor
+
+
+def subnetworks(scale: float) -> list[Comparison]:
+    """Outputs and accuracies of sub-networks, kept units times 1.7, against networks without the other units."""
+    labels = torch.arange(60) % 3
+    data = Sample(normal(1, 60, 4), labels)
+    kept = (uniform(2, 7, 5) < 0.6).double()
+    net = ReLUNet([normal(3, 5, 4), normal(4, 3, 5)], [normal(5, 5), 2 * normal(6, 3)])
+    plain = TwoLayerLinear(normal(7, 3, 5), normal(8, 4, 5))
+    hidden = torch.relu(data.inputs @ net.weights[0].mT + net.biases[0]), data.inputs @ plain.V
+    tops = (net.weights[1], net.biases[1]), (plain.U, torch.zeros(3, dtype=torch.float64))
+    found = []
+    for model, features, (top, offset) in zip((net, plain), hidden, tops, strict=True):
+        outputs = torch.stack([features * mask * scale @ top.mT + offset for mask in kept])
+        name = type(model).__name__
+        found.append(
+            compare(subnetwork_outputs(model, data.inputs, kept, scale=1.7), "==", outputs, f"outputs, {name}")
+        )
+        right = (outputs.argmax(-1) == labels).double().mean(-1)
+        judged = evaluate(model, data, kept, scale=1.7)
+        found.append(compare(judged.accuracies, "==", right, f"accuracies, {name}"))
+        full = ((features @ top.mT + offset).argmax(-1) == labels).double().mean()
+        found.append(compare(judged.full, "==", full, f"full network, {name}"))
+    flow = tensor([3.0, 0.0, 4.0, 0.0])
+    return [*found, compare(evenness(flow), "==", 7 / (2 * 5), "evenness")]
+
+
+def linear_robustness(radius: float) -> list[Comparison]:
+    """Robust accuracy and margins of affine classifiers against all corners of the ball; the interval by its tails."""
+    weights, offset = normal(1, 3, 4), normal(2, 3)
+    data = Sample(normal(3, 50, 4), torch.arange(50) % 3)
+    steps = tensor(list(itertools.product((-1.0, 1.0), repeat=4)))
+    corners = data.inputs[:, None] + radius * steps
+    scores = corners @ weights.mT + offset
+    own = scores.gather(-1, data.targets[:, None, None].expand(-1, 16, 1))
+    others = scores.masked_fill(torch.arange(3) == data.targets[:, None, None], -torch.inf)
+    least = (own.squeeze(-1) - others.amax(-1)).amin(1)
+
+    def model(inputs: Tensor) -> Tensor:
+        return inputs @ weights.mT + offset
+
+    threat = Threat("linf", 0.2)
+    right = robust_accuracy(model, data, threat, [Fgsm(), LinearExact()], batch=16)
+    count = int((least > 0).sum())
+    low, high = (float(end) for end in (right.robust.lower, right.robust.upper))
+    share = proportion(3, 11, 0.9)
+    return [
+        compare(smallest_margins(model, data.inputs, data.targets, threat), "==", least, "smallest margins"),
+        compare(right.robust.value, "==", count / 50, "robust accuracy"),
+        compare((right.found_by == 2).double().sum(), "==", count, "examples that no stage fooled"),
+        compare(binom.sf(count - 1, 50, low), "==", 0.025, "tail at the lower end", precision=1e-7),
+        compare(binom.cdf(count, 50, high), "==", 0.025, "tail at the upper end", precision=1e-7),
+        compare(binom.cdf(3, 11, float(share.upper)), "==", 0.05, "tail at the upper end, 90 %", precision=1e-7),
+    ]
+
+
+def designed_effects(factor: float) -> list[Comparison]:
+    """Effects of an additive loss from a two-level design, their errors with noise of runs, and steps along them."""
+    signs = two_level(4)
+    slopes, level = normal(1, 4, 40), normal(2, 40)
+    noise = 0.3 * normal(3, 8)
+    losses = level + signs @ slopes + noise[:, None]
+    # the fourth column is the product of three, those of two are left
+    products = torch.stack([signs[:, i] * signs[:, j] for i, j in itertools.combinations(range(3), 2)])
+    spare = (products @ noise / 8).square().median()
+    found = []
+    for i, effect in enumerate(effects(signs, losses)):
+        own = slopes[i] + (signs[:, i] @ noise) / 8
+        found.append(compare(effect.value, "==", factor * own.mean(), f"effect {i}"))
+        found.append(compare(effect.error, "==", (own.var() / 40 + spare).sqrt(), f"error {i}"))
+    groups = {"a": Effect(0.4, 0.1), "b": Effect(-0.2, 0.05), "c": Effect(0.1, 0.2)}
+    moved = path(groups, {"one": "a", "two": "b", "three": "c"}, 0.3, [0.5, 1.0])
+    odds = [[math.log(rate / (1 - rate)) - math.log(0.3 / 0.7) for rate in point.values()] for point in moved]
+    found.append(compare(odds[1][0], "==", factor * -2 * odds[1][1], "log-odds move as the effects do"))
+    found.append(compare(odds[1], "==", [2 * shift for shift in odds[0]], "and as the step"))
+    return [*found, compare(odds[0][2], "==", 0.0, "what is within its error stays")]
+
+
+def held_out(position: int) -> list[Comparison]:
+    """Every rating of users held out stands in one part, none is without a known and a hidden one; metrics by hand."""
+    pairs = [(user, item) for user in range(30) for item in range(1 + user % 5)]
+    users, items = (np.array(column) for column in zip(*pairs, strict=True))
+    parts = hold_out_users((users, items, np.ones(len(pairs))), share=0.4, fold_in=0.9, seed=3)
+    held = set(parts.known.users.tolist())
+    together = sorted(pair for part in parts for pair in zip(part.users.tolist(), part.items.tolist(), strict=True))
+    scores, relevant = np.array([[5.0, 4.0, 3.0, 2.0, 1.0]]), np.array([[0, 1, 0, 1, 1]])
+    judged = ranking(scores, None, relevant, at=[2, 4])
+    gains = [1 / math.log2(position + rank) for rank in range(1, 5)]
+    return [
+        compare(float(together == sorted(pairs)), "==", 1.0, "every rating once"),
+        compare(float(held == set(parts.hidden.users.tolist())), "==", 1.0, "users with known and hidden ratings"),
+        compare(float(bool(held & set(parts.train.users.tolist()))), "==", 0.0, "users in training and held out"),
+        compare(float(len(held)), "==", 12.0, "users held out"),
+        compare(judged.users["ndcg@2"], "==", gains[1] / (gains[0] + gains[1]), "ndcg@2"),
+        compare(judged.users["ndcg@4"], "==", (gains[1] + gains[3]) / sum(gains[:3]), "ndcg@4"),
+    ]
+
+
+def standardized(scale: float) -> list[Comparison]:
+    """Targets in other units give predictions in these units: networks and completed ratings."""
+    data = sample(1, 24, 3, 1)
+    X, y = data.inputs.numpy(), data.targets.numpy()[:, 0]
+    found = []
+    fits = [
+        np.asarray(DropoutRegressor((4,), 0.1, 0.5, epochs=3, seed=1).fit(X, targets).predict(X))
+        for targets in (y, 8 * y + 5)
+    ]
+    found.append(compare(fits[1], "==", scale * fits[0] + 5, "a network", precision=1e-6))
+    users, items = np.arange(40) % 8, np.arange(40) // 8
+    values = normal(2, 40).numpy()
+    pairs = np.stack([users, items], 1)
+    filled = [
+        DropoutCompletion(2, 0.3, seed=1).fit((users, items, given)).predict(pairs)
+        for given in (values, 8 * values + 5)
+    ]
+    found.append(compare(filled[1], "==", scale * filled[0] + 5, "completed ratings", precision=1e-6))
+    return found
+
+
+def leading_values(power: float) -> list[Comparison]:
+    """The optimum from a Krylov basis against that of all singular values."""
+    left, right = (torch.linalg.qr(normal(seed, size, 40)).Q for seed, size in ((1, 500), (2, 450)))
+    values = torch.linspace(3.0, 0.1, 40, dtype=torch.float64)
+    found = []
+    for width, drop in ((3, 0.5), (12, 0.2)):
+        lam = drop / (1 - drop) / width
+        # the rank with the least value, and the values cut there
+        best = min(
+            float(values.square().sum() - values[:k].square().sum() + lam * values[:k].sum() ** 2 / (1 + lam * k))
+            for k in range(1, width + 1)
+        )
+        ours = optimum_of_map((left * values**power) @ right.mT, Bernoulli(drop, width))
+        found.append(compare(ours.objective, "==", best, f"width {width}", precision=1e-8))
+        found.append(compare(ours.bound, "<=", best, f"bound, width {width}"))
+    return found
+
+
+def drawn_landscape(shift: float) -> list[Comparison]:
+    """Critical points of two tied units: gradients of the mean over all masks vanish, minima have the least value."""
+    data = Moments.of_map(tensor([[1.5]]))
+    found = []
+    for drop in (0.3, 0.6):
+        drawn = portrait(data, Bernoulli(drop, 2), resolution=3, steps=1)
+
+        def mean_loss(weights: Tensor, drop: float = drop) -> Tensor:
+            parts = [
+                chance * (1.5 - (kept / (1 - drop) * weights.square()).sum()) ** 2
+                for kept, chance in coin_masks([drop] * 2)
+            ]
+            return torch.stack(parts).sum()
+
+        values: dict[str, list[float]] = {}
+        for kind, points in drawn.points.items():
+            for point in points:
+                place = (shift * tensor(point)).requires_grad_()
+                value = mean_loss(place)
+                (slope,) = torch.autograd.grad(value, place)
+                found.append(compare(slope, "==", 0.0, f"slope at a {kind}, drop {drop}"))
+                values.setdefault(kind, []).append(float(value))
+        lowest = min(min(part) for part in values.values())
+        found.append(compare(max(values["global minimum"]), "==", lowest, f"least value, drop {drop}"))
+        found.append(compare(float(len(values["global minimum"])), "==", 4.0, f"minima, drop {drop}"))
+        corner = float(drawn.values[0, 2]), mean_loss(torch.stack([drawn.axis[2], drawn.axis[0]]))
+        found.append(compare(corner[0], "==", corner[1], f"a value of the grid, drop {drop}"))
+    return found
+
+
+def root_slopes(order: float) -> list[Comparison]:
+    """Derivatives of the root and the inverse root of a second moment against differences."""
+    matrix, change = second_moment(1, 4) + torch.eye(4, dtype=torch.float64), normal(2, 4, 4)
+    change, step, found = change + change.mT, 1e-5, []
+    for name, root in (("root", psd_root), ("inverse root", psd_inverse_root)):
+        slope = torch.func.jvp(root, (matrix,), (change,))[1]
+        apart = (root(matrix + step * change) - root(matrix - step * change)) / (order * step)
+        found.append(compare(slope, "==", apart, name, precision=1e-7, scale=float(apart.abs().max())))
+    return found
+
+
+def sampled_intervals(count: float) -> list[Comparison]:
+    """The interval of a criterion is that of its penalty moved by the risk; sampled draws of a layer have its mean."""
+    model, data = TwoLayerLinear(normal(1, 2, 3), normal(2, 4, 3)), sample(3, 6, 4, 2)
+    law, method = Bernoulli(0.4, 3), MonteCarlo(64, seed=5)
+    whole, part, base = criterion(model, data, law, method), penalty(model, data, law, method), risk(model, data)
+    found = [
+        compare(getattr(whole, end), "==", getattr(part, end) + count * base, f"{end} end")
+        for end in ("lower", "upper")
+    ]
+    head = nn.Linear(3, 2, bias=False).double()
+    head.weight = nn.Parameter(2 * normal(4, 2, 3))
+    features, labels = normal(5, 1, 3), torch.zeros(20_000, dtype=torch.long)
+    layer = ExplicitDropout(0.3, head, CrossEntropy(), "sampled", masks=3)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        layer(features.expand(20_000, 3))
+        drawn = layer.penalties
+        outputs = torch.stack([features[0] * kept / 0.7 @ head.weight.mT for kept, _ in coin_masks([0.3] * 3)])
+        chances = tensor([chance for _, chance in coin_masks([0.3] * 3)])
+        losses = nn.functional.cross_entropy(outputs, labels[:8], reduction="none")
+        plain = nn.functional.cross_entropy(features @ head.weight.mT, labels[:1])
+    truth = float(chances @ losses - plain)
+    error = 5 * float(drawn.std()) / math.sqrt(len(drawn))
+    return [
+        *found,
+        compare((float(drawn.mean()) - count * truth) ** 2, "<=", error**2, "mean of draws, within 5 errors"),
+    ]
+
+
+def many_examples(scale: float) -> list[Comparison]:
+    """Moments over coins of inputs and units with offsets, and the criterion of a deep optimum on many examples."""
+    net = ReLUNet([normal(1, 3, 4), normal(2, 2, 3)], [normal(3, 3), normal(4, 2)])
+    inputs, rates = normal(5, 3, 4), [0.3, 0.0, 0.5, 0.2]
+    law = Product([Bernoulli(tensor(rates), 4), Bernoulli(0.25, 3)])
+    ours = predictive(net, inputs, law)
+    total, squares = torch.zeros(3, 2, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64)
+    for kept, chance in coin_masks([*rates, *[0.25] * 3]):
+        coins = kept[:4] / (1 - tensor(rates)), kept[4:] / 0.75
+        hidden = torch.relu((inputs * coins[0]) @ net.weights[0].mT + net.biases[0]) * coins[1]
+        outputs = hidden @ net.weights[1].mT + net.biases[1]
+        total, squares = total + chance * outputs, squares + chance * outputs.square()
+    found = [
+        compare(ours.mean.value, "==", scale * total, "mean"),
+        compare(ours.variance.value, "==", scale * (squares - total.square()), "variance"),
+    ]
+    data, widths, drop = sample(6, 30, 3, 2), (2, 3), 0.3
+    best = optimum(DeepLinear, data, Product([Bernoulli(drop, width) for width in widths]))
+    assert isinstance(best.model, DeepLinear)
+    value = 0.0
+    for kept, chance in coin_masks([drop] * 5):
+        first, second, third = best.model.weights
+        masked = third * (kept[2:] / (1 - drop)) @ (second * (kept[:2] / (1 - drop)) @ first)
+        value += chance * float((data.inputs @ masked.mT - data.targets).square().sum(1).mean())
+    return [*found, compare(best.objective, "==", scale * value, "criterion of the optimum", precision=1e-8)]
+
+
+def own_units(scale: float) -> list[Comparison]:
+    """What a point is does not depend on the units of inputs and targets."""
+    population, law = moments(1, 2, 3), Bernoulli(0.4, 2)
+    best = optimum(TwoLayerLinear, population, law).model
+    assert isinstance(best, TwoLayerLinear)
+    cut = TwoLayerLinear(best.U * tensor([1.0, 0.0]), best.V * tensor([1.0, 0.0]))
+    found = []
+    for name, model in (("optimum", best), ("origin", TwoLayerLinear(0 * best.U, 0 * best.V)), ("one unit", cut)):
+        kind, sizes = inspect(model, population, law).kind, tensor([1.0, 2.0**-9, 2.0**6])
+        moved = Moments(population.xx * sizes[:, None] * sizes, 2.0**7 * population.yx * sizes, 2.0**14 * population.yy)
+        other = TwoLayerLinear(scale * 2.0**7 * model.U, model.V / sizes[:, None])
+        found.append(compare(float(inspect(other, moved, law).kind == kind), "==", 1.0, f"{name}: {kind}"))
+    return found
