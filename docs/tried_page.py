@@ -47,8 +47,13 @@ MUTANTS = """
 that execute it, those of its own room before others and the quickest first, until one fails. Places are drawn by a seed
 from every room: an operator, a comparison, a constant or a condition is another one. "Not reached" are places that no
 check of the kind executes, or none that passes on this machine within the seconds of a mutant. The rows "deliberate"
-are mistakes of the kind that people make, written out in `tests/deliberate.py`, the second and the third list before
-anything was run on them; they meet all checks that execute them.
+are mistakes of the kind that people make, written out in `tests/deliberate.py`, all lists but the first before anything
+was run on them; they meet all checks that execute them. A check that takes many times as long as before has failed.
+"""
+AGAIN = """
+### Once more
+
+Lists of deliberate mistakes against later claims and tests; the last one is fresh.
 """
 SURVIVORS = """
 ### Survivors
@@ -61,24 +66,35 @@ def mutants_lines(record: Path) -> list[str]:
     """The record of mutants as Markdown, with the reasons of those that lived; nothing where there is none."""
     if not record.exists():
         return []
-    found = json.loads(record.read_text())
+    found = json.loads(record.read_text(encoding="utf-8"))
     read = record.with_name("survivors.json")
-    reasons = json.loads(read.read_text()) if read.exists() else {}
-    rows = [_noticed(name, part["fates"]) for name, part in found["rooms"].items()]
-    drawn = sum(row["tried"] for row in rows if not row["room"].startswith("deliberate"))
-    place, versions = found["hardware"], found["versions"]
-    where = f"{place['machine']}, Python {versions['python']}, torch {versions['torch']}"
-    end = (
-        f"{drawn} mutants drawn by seed {found['seed']}, {found['seconds']:g} s of tests and of claims each, "
-        f"{found['checks']['tests']} tests and {found['checks']['claims']} claims; {where}, commit {found['commit']}."
-    )
+    reasons = json.loads(read.read_text(encoding="utf-8")) if read.exists() else {}
     lived = [
         {"room": name, "place": mutant, "why": reasons.get(mutant, "not read yet")}
         for name, part in found["rooms"].items()
         for mutant, fate in part["fates"]["tests"].items()
         if fate != "noticed"
     ]
-    return [MUTANTS, *table(rows), "", f"{end} The record is `results/{record.name}`.", SURVIVORS, *table(lived)]
+    lines = [MUTANTS, *_shares(found), f"The record is `results/{record.name}`."]
+    again = record.with_name("mutations-again.json")
+    if again.exists():
+        lines += [AGAIN, *_shares(json.loads(again.read_text(encoding="utf-8")))]
+    return [*lines, SURVIVORS, *table(lived)]
+
+
+def _shares(found: Mapping[str, Any]) -> list[str]:
+    """The table of what was noticed in every room, with where and how it was tried."""
+    rows = [_noticed(name, part["fates"]) for name, part in found["rooms"].items()]
+    drawn = sum(row["tried"] for row in rows if not row["room"].startswith("deliberate"))
+    place, versions = found["hardware"], found["versions"]
+    where = f"{place['machine']}, Python {versions['python']}, torch {versions['torch']}"
+    many = f"{drawn} mutants drawn by seed {found['seed']}, {found['seconds']:g} s of tests and of claims each, "
+    return [
+        *table(rows),
+        "",
+        f"{many if drawn else ''}{found['checks']['tests']} tests and {found['checks']['claims']} claims; {where}, "
+        f"commit {found['commit']}.",
+    ]
 
 
 def _noticed(name: str, fates: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
