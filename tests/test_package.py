@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "src" / "droptics"
-SHIPPED = ("src", "tests", "examples", "benchmarks", "conda", "docs", "locks", "paper", "results")
+SHIPPED = ("src", "tests", "examples", "benchmarks", "conda", "docs", "locks", "paper", "results", ".github", ".ci")
 
 pytestmark = pytest.mark.slow
 
@@ -103,7 +103,14 @@ def test_tests_run_from_the_sdist(archives, tmp_path):
     with tarfile.open(archives[0]) as sdist:
         sdist.extractall(tmp_path, filter="data")
     (folder,) = tmp_path.iterdir()
-    chosen = ("masks/test_laws.py", "structure/test_floors.py", "support", "heads/test_projection.py", "benchmarks")
+    chosen = (
+        "masks/test_laws.py",
+        "structure/test_floors.py",
+        "support",
+        "heads/test_projection.py",
+        "benchmarks",
+        "docs/test_checklists.py",
+    )
     run(
         *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", "--shuffle", "1"),
         *(f"tests/{name}" for name in chosen),
