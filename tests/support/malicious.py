@@ -271,6 +271,18 @@ def zipped(path, name, attributes=0):
     return path
 
 
+def packed(path, kind):
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        archive.writestr("inside", bytes(range(256)) * 16)
+    return path
+
+
+def damaged(path):
+    """The same file with other bytes where its content begins."""
+    content = path.read_bytes()
+    return write(path, content[:50] + bytes(byte ^ 255 for byte in content[50:70]) + content[70:])
+
+
 def sparse_tar(path):
     """A member of a terabyte of holes."""
     member = tarfile.TarInfo("holes.bin")
@@ -380,6 +392,11 @@ def cases(folder):
         "zip that climbs": zipped(folder / "climb.zip", "../sprung"),
         "zip with a link": zipped(folder / "link.zip", "sprung", 0o120777),
         "zip of zeros": zip_bomb(folder / "zeros.zip", "zeros.bin", b"", BIG),
+        "tar with a damaged stream": damaged(tar(folder / "damaged.tar.xz", ("inside", {"size": 4000}), mode="w:xz")),
+        **{
+            f"zip with a damaged member, packed by {kind}": damaged(packed(folder / f"damaged{kind}.zip", kind))
+            for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+        },
     }
     for name, path in archives.items():
         found[f"archive: {name}"] = lambda path=path: unpack(path, inside, lambda _: True)

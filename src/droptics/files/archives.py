@@ -20,7 +20,10 @@ from typing import IO
 from droptics.files.limits import Bounded, allowance, check_regular, check_unpacked
 from droptics.files.writing import replacing
 
-_BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
+_BROKEN = (
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError),
+    *(EOFError, NotImplementedError, RuntimeError, OSError),
+)
 _PLAIN = re.compile(r"[\w.+= -]+(/[\w.+= -]+)*")
 
 
@@ -76,10 +79,8 @@ def unpack(archive: Path, folder: Path, wanted: Callable[[str], bool]) -> list[P
     file is written aside and renamed into place.
     """
     check_regular(archive)
-    if zipfile.is_zipfile(archive):
-        return _unpack_zip(archive, folder, wanted)
     try:
-        return _unpack_tar(archive, folder, wanted)
+        return (_unpack_zip if zipfile.is_zipfile(archive) else _unpack_tar)(archive, folder, wanted)
     except _BROKEN as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise  # of the folder, not of the archive

@@ -194,8 +194,8 @@ def is_script(path: Path) -> bool:
     """Whether a zip file is one of torch.jit.save: it holds the constants of its code."""
     if not zipfile.is_zipfile(path):
         return False
-    with zipfile.ZipFile(path) as archive:
-        return any(name.endswith("/constants.pkl") for name in archive.namelist())
+    with zip_members(path) as (_, members):
+        return any(name.endswith("/constants.pkl") for name in members)
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
