@@ -20,6 +20,7 @@ from torch.quasirandom import SobolEngine
 
 from droptics.checks import check_positive
 from droptics.estimates import Estimate
+from droptics.masks import MaskLaw
 from droptics.penalties import UnitOutputs
 from droptics.penalties.evaluation import CHUNK_ELEMENTS
 from droptics.predictions.affine import Affine
@@ -32,6 +33,8 @@ LARGEST_SHARE = 1 / 3
 # The trial: so many head masks on the examples whose logits the fewest units carry; a deviation that chance exceeds
 # once in 400 trials is refused.
 TRIAL_MASKS, TRIAL_EXAMPLES, TRIAL_CHANCE = 200, 4, 1 / 400
+# The masks of a trial are kept for the next one where they are no more numbers than this.
+KEPT_NUMBERS = 2**20
 # Gaussian points that err by less than the trial can see.
 TRIAL_POINTS = 256
 
@@ -138,7 +141,8 @@ def _objection(outputs: Affine, sums: _Sums, points: int) -> str | None:
         variances = few.variance().unsqueeze(-1).clamp_min(torch.finfo(few.center.dtype).tiny)
         if float((energies / variances).max()) > LARGEST_SHARE:
             return "one unit carries more than a third of the variance of a logit"
-        masks = outputs.law.multipliers(TRIAL_MASKS, torch.Generator().manual_seed(1))
+        wide = TRIAL_MASKS * outputs.law.size > KEPT_NUMBERS
+        masks = (_trial_masks.__wrapped__ if wide else _trial_masks)(outputs.law)
         drawn = torch.softmax(_logits(few, masks), -2)
         gaussian = sums.probabilities[:1, chosen]
         if points < TRIAL_POINTS:
@@ -153,6 +157,11 @@ def _objection(outputs: Affine, sums: _Sums, points: int) -> str | None:
         if bool((gap > limit * error + rounding).any()):
             return "a trial of head masks disagreed with Gaussian logits"
     return None
+
+
+@lru_cache(1)
+def _trial_masks(law: MaskLaw) -> Tensor:
+    return law.multipliers(TRIAL_MASKS, torch.Generator().manual_seed(1))
 
 
 def _least_gaussian(outputs: Affine) -> Tensor:

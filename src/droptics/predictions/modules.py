@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -219,7 +220,13 @@ class MaskedModule:
         assert seen.linear is not None
         source, weight, _, _ = seen.linear
         features = source.reshape(count, examples, -1)
-        return Affine(center, UnitOutputs(features, weight[None]), Bernoulli(self.sites[-1].rate, features.shape[-1]))
+        return Affine(center, UnitOutputs(features, weight[None]), _coins(self.sites[-1].rate, features.shape[-1]))
+
+
+@lru_cache(64)
+def _coins(rate: float, units: int) -> Bernoulli:
+    """One law for one rate and width, so that what was drawn from it serves the next call."""
+    return Bernoulli(rate, units)
 
 
 def read_module(module: nn.Module, inputs: Inputs) -> MaskedModule:
