@@ -142,7 +142,7 @@ def _objection(outputs: Affine, sums: _Sums, points: int) -> str | None:
         if float((energies / variances).max()) > LARGEST_SHARE:
             return "one unit carries more than a third of the variance of a logit"
         wide = TRIAL_MASKS * outputs.law.size > KEPT_NUMBERS
-        masks = (_trial_masks.__wrapped__ if wide else _trial_masks)(outputs.law)
+        masks = (_trial_masks.__wrapped__ if wide else _trial_masks)(outputs.law, few.center.dtype)
         drawn = torch.softmax(_logits(few, masks), -2)
         gaussian = sums.probabilities[:1, chosen]
         if points < TRIAL_POINTS:
@@ -160,8 +160,8 @@ def _objection(outputs: Affine, sums: _Sums, points: int) -> str | None:
 
 
 @lru_cache(1)
-def _trial_masks(law: MaskLaw) -> Tensor:
-    return law.multipliers(TRIAL_MASKS, torch.Generator().manual_seed(1))
+def _trial_masks(law: MaskLaw, dtype: torch.dtype) -> Tensor:
+    return law.multipliers(TRIAL_MASKS, torch.Generator().manual_seed(1)).to(dtype)
 
 
 def _least_gaussian(outputs: Affine) -> Tensor:
@@ -227,7 +227,8 @@ def _logits(outputs: Affine, masks: Tensor) -> Tensor:
     if head.shape[-3] == 1 and head.shape[-2] > len(moved):  # fewer masked features than weighted ones
         changes = (features.unsqueeze(-2) * moved) @ head.mT
         return outputs.center.unsqueeze(-1) + changes.mT
-    return outputs.center.unsqueeze(-1) + outputs.units.contributions @ moved.mT
+    rows = outputs.units.contributions  # one product for all examples
+    return outputs.center.unsqueeze(-1) + (rows.flatten(0, -2) @ moved.mT).unflatten(0, rows.shape[:-1])
 
 
 def _certain(outputs: Affine) -> _Sums:
@@ -245,10 +246,10 @@ def _averaged(logits: Callable[[Tensor], Tensor], points: Tensor, like: Tensor, 
         values = values - values.detach().amax(-2, keepdim=True)
         powers = values.exp()
         total = powers.sum(-2, keepdim=True)
-        share = weight / total
-        probabilities = probabilities + (powers * share).sum(-1)
-        inside = weight * total.log() - share * (powers * values).sum(-2, keepdim=True)
-        entropies = entropies + inside.sum((-2, -1))
+        given = powers * (weight / total)
+        probabilities = probabilities + given.sum(-1)
+        inside = torch.linalg.vecdot(given.flatten(-2), values.flatten(-2))  # E log p but for the logarithm of the sum
+        entropies = entropies + total.log().squeeze(-2) @ weight - inside
     return _Sums(probabilities, entropies)
 
 
