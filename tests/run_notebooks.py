@@ -22,7 +22,7 @@ def main() -> None:
         nbformat.validate(notebook)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
+                NotebookClient(notebook, timeout=1800, resources={"metadata": {"path": folder}}).execute()
             except CellExecutionError as error:
                 failed.append(path.name)
                 print(error)
