@@ -299,7 +299,7 @@ DEMO_PAPERS = ("mianjy2018", "pal2020")
 DEMO_CLAIMS = ("thesis-prop8", "mianjy2018-thm3.6", "pal2020-thm4.1", "pal2020-thm2.3")
 DEMO_FIGURES = (
     *("mianjy2018-fig1", "mianjy2018-fig2", "thesis-fig3-3", "thesis-fig5-1", "thesis-fig6-1"),
-    *("pal2020-fig1", "pal2020-fig5", "helmbold2017-fig1", "helmbold2017-fig2"),
+    *("pal2020-fig1", "pal2020-fig5", "helmbold2017-fig2"),
 )
 
 SECTIONS: dict[str, Callable[[Path], Section]] = {
