@@ -2,8 +2,9 @@
 
     python docs/versions.py docs/_build/html SITE
 
-SITE/0.1 then holds the pages of version 0.1.x, whatever else lies in SITE stays, and SITE/index.html lists all versions
-and leads to the newest. SITE can be served as it is by any host of files.
+SITE/0.1 then holds the pages of version 0.1.x, each with its version and a link to the others, whatever else lies in
+SITE stays, and SITE/index.html lists all versions and leads to the newest. SITE can be served as it is by any host of
+files.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ LIST = """<!doctype html>
 </html>
 """
 OTHERS = (
-    '<p>This is the documentation of version {version}. <a href="../versions.html">Other versions</a>.</p>\n</article>'
+    '<p>This is the documentation of version {version}. <a href="{up}versions.html">Other versions</a>.</p>\n</article>'
 )
 
 
@@ -42,9 +43,10 @@ def add(pages: Path, site: Path, version: str) -> None:
     short = ".".join(version.split(".")[:2])
     shutil.rmtree(site / short, ignore_errors=True)
     shutil.copytree(pages, site / short)
-    first = site / short / "index.html"
-    text = first.read_text(encoding="utf-8")
-    first.write_text(text.replace("</article>", OTHERS.format(version=version), 1), encoding="utf-8")
+    for page in (site / short).rglob("*.html"):
+        up = "../" * len(page.relative_to(site).parent.parts)
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace("</article>", OTHERS.format(version=version, up=up), 1), encoding="utf-8")
     found = sorted(
         (path.name for path in site.iterdir() if path.is_dir() and VERSION.fullmatch(path.name)),
         key=lambda name: [int(part) for part in name.split(".")],

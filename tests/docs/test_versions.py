@@ -20,7 +20,7 @@ def versions():
 def built(folder: Path, text: str) -> Path:
     (folder / "rooms").mkdir(parents=True)
     (folder / "index.html").write_text(f"<article>{text}</article>", encoding="utf-8")
-    (folder / "rooms" / "masks.html").write_text(text, encoding="utf-8")
+    (folder / "rooms" / "masks.html").write_text(f"<article>{text}</article>", encoding="utf-8")
     return folder
 
 
@@ -33,7 +33,8 @@ def test_versions_stand_side_by_side_and_the_newest_comes_first(versions, tmp_pa
     assert links == ["0.10/index.html", "0.9/index.html"]
     assert all((site / link).is_file() for link in links)
     assert "url=0.10/index.html" in (site / "index.html").read_text(encoding="utf-8")
-    assert (site / "0.9" / "rooms" / "masks.html").read_text(encoding="utf-8") == "mended"
-    first = (site / "0.9" / "index.html").read_text(encoding="utf-8")
-    assert "documentation of version 0.9.1" in first
-    assert '<a href="../versions.html">' in first
+    for page, list_of_all in (("index.html", "../versions.html"), ("rooms/masks.html", "../../versions.html")):
+        text = (site / "0.9" / page).read_text(encoding="utf-8")
+        assert "mended" in text
+        assert "documentation of version 0.9.1" in text
+        assert f'<a href="{list_of_all}">' in text
