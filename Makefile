@@ -19,7 +19,7 @@ OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,Nehalem)
 ROUNDING := ATEN_CPU_CAPABILITY=default OPENBLAS_CORETYPE=$(OTHER_CORE) MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=2
 
 .PHONY: demo test quick test-models test-rounding test-minimal test-newest coverage package lint types docs site bench kills mutate fuzz release-check site-check \
-	release-notes paper lock clean
+	conda release-notes paper lock clean
 
 demo: $(READY)
 	$(BIN)/droptics demo --out droptics-demo
@@ -115,6 +115,10 @@ site-check: .venv-site/.ready docs
 	.venv-site/bin/python tests/run_pages.py README.md docs/quickstart.md docs/recipes.md docs/names.md docs/coming/*.md
 	.venv-site/bin/cyclonedx-py environment .venv --pyproject pyproject.toml --mc-type library --of JSON -o docs/_build/droptics.cdx.json
 
+# the conda package, built and tested; CHANNELS replaces conda-forge, and packages that lie in dist-conda/ are used too
+conda: .venv-release/.ready
+	.venv-release/bin/python conda/build.py dist-conda $(CHANNELS)
+
 # the paper from its template, with the numbers on record
 paper: $(READY)
 	$(BIN)/python paper/write.py
@@ -185,5 +189,5 @@ lock:
 	$(LOCK) --group site -o locks/site.txt
 
 clean:
-	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* build dist dist-conda .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -rf benchmarks/measured droptics-demo droptics-out docs/_build docs/generated
