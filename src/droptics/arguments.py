@@ -329,7 +329,8 @@ def _is_sound(answer: Any) -> bool:
         # to look at what is on its way to a training step would make it wait for the device
         return (answer.is_cuda and answer.requires_grad) or is_finite(answer)
     if isinstance(answer, (tuple, list)):
-        return all(map(_is_sound, answer))
+        # a float beside a value is its error, infinite where no bound is known
+        return all(isinstance(part, float) or _is_sound(part) for part in answer)
     return not isinstance(answer, float) or math.isfinite(answer)
 
 
