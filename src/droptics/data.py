@@ -174,7 +174,7 @@ class Moments(Data):
         xx = products(weighted, exact.inputs)
         yx = products(exact.targets, weighted)
         yy = products(exact.targets * share, exact.targets)
-        dtype, off = sample.dtype, torch.finfo(torch.float64).eps / 2 * summands(len(sample))
+        dtype, off = sample.dtype, torch.finfo(torch.float64).eps / 2 * summands(len(sample), max(yx.shape))
         parts = ((xx + xx.mT) / 2).to(dtype), yx.to(dtype), ((yy + yy.mT) / 2).to(dtype)
         return Moments(*parts, total, max(torch.finfo(dtype).eps, off))
 

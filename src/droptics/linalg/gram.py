@@ -1,6 +1,6 @@
 """Sums over examples whose rounding does not grow with their number, as it does in products of BLAS or norms of torch.
 
-Blocks of rows are multiplied, and their products are added in pairs.
+Blocks of rows are multiplied, and torch adds their products in cascades.
 """
 
 from __future__ import annotations
@@ -20,23 +20,21 @@ PANELS = 8
 def products(left: Tensor, right: Tensor) -> Tensor:
     """left^T right for matrices (..., n, a) and (..., n, b); differentiable.
 
-    Blocks are as long as the narrower matrix is wide, so that they take no more memory than the rows. NumPy recognizes
-    a product with its own transpose and computes half of it.
+    Blocks are as long as the narrower matrix is wide, so that they take no more memory than the rows.
     """
-    count, size = left.shape[-2], max(BLOCK, min(left.shape[-1], right.shape[-1]))
+    count, size = left.shape[-2], _length(min(left.shape[-1], right.shape[-1]))
     if count <= size:
-        return left.mT @ right
+        return _product(left, right) if left is right else left.mT @ right
     whole = count // size * size
-    first, second = left[..., :whole, :].unflatten(-2, (-1, size)), right[..., :whole, :].unflatten(-2, (-1, size))
-    if left.device.type == "cpu" and left.ndim == right.ndim == 2 and not wants_derivative(left, right):
-        blocks = torch.from_numpy(np.matmul(as_array(first).transpose(0, 2, 1), as_array(second)))
-    else:
-        blocks = first.mT @ second
-    while blocks.shape[-3] > 1:
-        half = blocks.shape[-3] // 2
-        first, second, odd = blocks.split((half, half, blocks.shape[-3] % 2), -3)
-        blocks = torch.cat([first + second, odd], -3)
-    return blocks.squeeze(-3) + left[..., whole:, :].mT @ right[..., whole:, :]
+    blocks = _product(*(part[..., :whole, :].unflatten(-2, (-1, size)) for part in (left, right)))
+    return blocks.sum(-3) + _product(left[..., whole:, :], right[..., whole:, :])
+
+
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    """By NumPy where it can be: it recognizes a product with its own transpose and computes half of it."""
+    if left.device.type != "cpu" or wants_derivative(left, right):
+        return left.mT @ right
+    return torch.from_numpy(np.matmul(as_array(left).swapaxes(-1, -2), as_array(right)))
 
 
 def gram(rows: Tensor) -> Tensor:
@@ -82,6 +80,11 @@ def squares(values: Tensor) -> float:
     return float(torch.stack([part.double().square().sum() for part in values.split(PART)]).sum())
 
 
-def summands(count: int) -> float:
+def _length(width: int) -> int:
+    """Rows of a block for matrices so wide; short blocks of wide ones would be added for longer than multiplied."""
+    return max(BLOCK, width, min(4 * width, 4 * BLOCK))
+
+
+def summands(count: int, width: int = 1) -> float:
     """The most roundings of one of so many numbers in `products`, or in torch's four cascades of fourth roots."""
-    return min(count, BLOCK) + 4 * count**0.25
+    return min(count, _length(width)) + 4 * count**0.25

@@ -75,7 +75,7 @@ class HeadProblem:
             h = torch.where(steady, 0.0, h)
             quadratic = gram(h) / count
         quadratic += masks.hadamard(quadratic + torch.outer(h_mean, h_mean)).detach()
-        energy, off = y.square().sum() / count, summands(count) * EPS / 2
+        energy, off = y.square().sum() / count, summands(*h.shape) * EPS / 2
         return HeadProblem(quadratic, products(y, h) / count, energy, h_mean, y_mean, off)
 
     def solve(self) -> tuple[Tensor, Tensor]:

@@ -180,7 +180,7 @@ def roundings(model: Model, data: Data) -> float:
         case _:
             raise ValueError(f"data must be Sample, Moments, Entries or Measurements, got {type(data).__name__}")
     hidden = sum(model.layer_units) if isinstance(model, Layered) else model.units
-    return 16.0 + 2.0 * (inputs + hidden + outputs) + summands(count)
+    return 16.0 + 2.0 * (inputs + hidden + outputs) + summands(count, max(inputs, hidden))
 
 
 def loss_rounding(loss: Loss, outputs: Tensor | None, targets: Tensor | None) -> Tensor | float:

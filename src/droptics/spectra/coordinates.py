@@ -265,7 +265,8 @@ def _tall_root(rows: Tensor, share: float) -> Root | None:
 def _of_tall(rows: Tensor, targets: Tensor, share: float, right: Root) -> White:
     target, energy = right.up_rows(products(targets, rows) * share), squares(targets) * share
     # second moments of these examples are off by what their sums were rounded
-    slack = _gram_slack(numbers(target) ** 2, right, energy, summands(len(rows)) * EPS / 2 * rows.shape[1])
+    off = summands(*rows.shape) * EPS / 2 * rows.shape[1]
+    slack = _gram_slack(numbers(target) ** 2, right, energy, off)
     constant = energy - squares(target)
     return White(Root.identity(target.shape[0], target), right, target, constant, slack, safe=True)
 
