@@ -26,8 +26,8 @@ ENSEMBLE = """
 ## The ensemble beside AutoAttack
 
 `robust_accuracy` and torchattacks' `AutoAttack(version="standard")`, nothing chosen on either side. The latter takes 10
-steps where the published one takes 100, and the same 5,000 queries. Ours ran before and after it, and the slower run counts;
-the GPU was shared with other programs, which lengthens both.
+steps where the published one takes 100, and the same 5,000 queries. Ours ran before and after it, and the slower run
+counts; the GPU was shared with other programs, which lengthens both.
 """
 PIECES = """
 ## Single attacks at equal budgets
