@@ -7,12 +7,14 @@ or were trained here, as their rows say. `passes` compares with torch-uncertaint
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +29,8 @@ from droptics.predictions import controls, predictive
 from droptics.predictions.modules import read_module
 from droptics.predictions.sampling import sampled_moments
 from harness import Row, absent, clock, compare, merge, report
+
+RECORDS = Path(__file__).parent / "results"
 
 
 def seeded(module: nn.Module, gain: float = 1.0) -> nn.Module:
@@ -396,8 +400,38 @@ PARTS = {
 }
 
 
+def table() -> str:
+    """Everything recorded, a column for each kind of machine; where nothing is compared, what was found."""
+    files = {
+        "aarch64": RECORDS / "predictive.json",
+        "x86_64": RECORDS / "x86_64" / "predictive.json",
+        "GPU": RECORDS / "predictive_gpu.json",
+    }
+    found: dict[str, dict[str, dict]] = {}
+    for machine, file in files.items():
+        rows = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
+        for row in rows:
+            found.setdefault(row["workload"], {})[machine] = row
+    lines = [f"| workload | {' | '.join(files)} | what was found |", "| --- " * (len(files) + 2) + "|"]
+    for workload in sorted(found):
+        rows = found[workload]
+        cells = [_ratio(rows.get(machine)) for machine in files]
+        words = [f"{machine}: {row['agreement'] or row['note']}" for machine, row in rows.items()]
+        lines.append(f"| {' | '.join([workload, *cells, '; '.join(words)])} |")
+    return "\n".join(lines)
+
+
+def _ratio(row: dict | None) -> str:
+    if row is None:
+        return ""
+    return "measured" if row["ratio"] is None else f"{row['ratio']:.3g}x"
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    if "--table" in sys.argv:
+        print(table())
+        sys.exit()
     if "--gpu" in sys.argv:
         report("predictive_gpu", variance_head(), "cuda")
         sys.exit()

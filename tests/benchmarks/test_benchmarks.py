@@ -169,9 +169,10 @@ def test_the_page_on_rates_shows_what_is_recorded():
         assert f"| {' | '.join(row.values())} |" in page
 
 
-def test_the_page_holds_the_recorded_uci_table(monkeypatch):
+def test_the_page_on_predictions_holds_the_recorded_tables(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     page = (BENCHMARKS.parent / "docs" / "rooms" / "predictions.md").read_text(encoding="utf-8")
     assert importlib.import_module("uci_protocol").table() in page
-    for name in ("uci_protocol", "harness"):
+    assert importlib.import_module("bench_predictive").table() in page
+    for name in ("uci_protocol", "bench_predictive", "bench_step", "harness"):
         sys.modules.pop(name, None)
