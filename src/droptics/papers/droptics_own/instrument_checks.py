@@ -10,7 +10,22 @@ import torch
 from scipy.stats import binom
 from torch import Tensor, nn
 
-from droptics.attacks import Fgsm, LinearExact, Threat, proportion, robust_accuracy, smallest_margins
+from droptics.attacks import (
+    Apgd,
+    Bim,
+    Fab,
+    Fgsm,
+    LinearExact,
+    Margin,
+    Method,
+    Pgd,
+    Square,
+    Threat,
+    attack,
+    proportion,
+    robust_accuracy,
+    smallest_margins,
+)
 from droptics.coadaptation import evaluate, evenness, subnetwork_outputs
 from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
@@ -275,4 +290,37 @@ def own_units(scale: float) -> list[Comparison]:
         moved = Moments(population.xx * sizes[:, None] * sizes, 2.0**7 * population.yx * sizes, 2.0**14 * population.yy)
         other = TwoLayerLinear(scale * 2.0**7 * model.U, model.V / sizes[:, None])
         found.append(compare(float(inspect(other, moved, law).kind == kind), "==", 1.0, f"{name}: {kind}"))
+    return found
+
+
+def searches(reach: float) -> list[Comparison]:
+    """Every search on affine classifiers: it fools an example iff the smallest margin over the ball is negative."""
+    weights, offset = normal(11, 3, 4), normal(12, 3)
+    data = Sample(normal(13, 60, 4), torch.arange(60) % 3)
+
+    def model(inputs: Tensor) -> Tensor:
+        return inputs @ weights.mT + offset
+
+    methods: dict[str, Method] = {
+        "Pgd": Pgd(Margin(target="every"), steps=20),
+        "Bim": Bim(Margin(target="every"), steps=20),
+        "Apgd": Apgd(Margin(target="every"), steps=20),
+        "Fab": Fab(steps=20),
+        "Square": Square(queries=500),
+    }
+    scores = model(data.inputs)
+    own = scores.gather(1, data.targets[:, None])
+    apart = torch.linalg.vector_norm
+    found = []
+    for norm, dual, radius in (("linf", 1, 0.08), ("l2", 2, 0.25)):
+        rows = weights[data.targets][:, None] - weights
+        margins = (own - scores) - reach * radius * apart(rows, ord=dual, dim=-1)
+        least = margins.masked_fill(torch.arange(3) == data.targets[:, None], torch.inf).amin(1)
+        for name, method in methods.items():
+            if norm == "l2" and name in ("Bim", "Square"):  # one climbs by signs; corners are all that the other needs
+                continue
+            result = attack(model, data, Threat(norm, radius), method)
+            steps = apart(result.inputs - data.inputs, ord=torch.inf if norm == "linf" else 2, dim=-1)
+            found.append(compare(result.success.double(), "==", (least < 0).double(), f"{name} in {norm}"))
+            found.append(compare(steps, "<=", radius, f"{name} stays in {norm}"))
     return found

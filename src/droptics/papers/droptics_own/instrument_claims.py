@@ -115,4 +115,14 @@ CLAIMS: tuple[Claim, ...] = (
         objects=("landscapes.inspect",),
         note="Units are powers of two.",
     ),
+    Claim(
+        "droptics-searches",
+        "droptics, on thesis-eq6.3",
+        "On affine classifiers every search fools exactly the examples whose least margin over the ball is negative, "
+        "and stays in the ball.",
+        check=partial(checks.searches, 1.0),
+        control=partial(checks.searches, 1.5),
+        objects=("attacks.Pgd", "attacks.Apgd", "attacks.Fab", "attacks.Square", "attacks.attack"),
+        note="The smallest margin is z_y - z_c - radius ||w_y - w_c|| in the dual norm.",
+    ),
 )
