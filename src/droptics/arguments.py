@@ -296,7 +296,7 @@ def checked(function: Callable[P, T], rule: Callable[P, T] | None = None) -> Cal
             _refuse(name, named[name], checks[name])
         try:
             answer = compute(*given, **named)
-            if is_transformed() or _is_sound(answer):
+            if _is_sound(answer):
                 return answer
             problem = None
         except (NotFinite, OverflowError, *_FAILED) as failed:
@@ -321,17 +321,28 @@ def _by_name(function: Any) -> dict[str, Check]:
 
 
 def _is_sound(answer: Any) -> bool:
-    """Whether all numbers of an answer are finite; of a class with `judged`, those of the named fields."""
-    held = answer.__dict__ if hasattr(type(answer), "__dataclass_fields__") else None
-    if held is not None:
-        return all(_is_sound(held.get(name)) for name in getattr(answer, "judged", held))
+    """Whether all numbers of an answer are finite; of a class with `judged`, those of that field."""
+    judged = getattr(answer, "judged", None)
+    if judged is not None:
+        answer = answer.__dict__.get(judged)
     if isinstance(answer, Tensor):
         # to look at what is on its way to a training step would make it wait for the device
-        return (answer.is_cuda and answer.requires_grad) or is_finite(answer)
+        return (answer.is_cuda and answer.requires_grad) or _is_finite(answer)
     if isinstance(answer, (tuple, list)):
         # a float beside a value is its error, infinite where no bound is known
         return all(isinstance(part, float) or _is_sound(part) for part in answer)
+    if hasattr(type(answer), "__dataclass_fields__"):
+        return all(map(_is_sound, vars(answer).values()))
     return not isinstance(answer, float) or math.isfinite(answer)
+
+
+def _is_finite(value: Tensor) -> bool:
+    try:
+        return is_finite(value)
+    except RuntimeError:
+        if is_transformed():  # torch.func.vmap hides the numbers
+            return True
+        raise
 
 
 def _too_large(arguments: Mapping[str, Any]) -> NotFinite | None:

@@ -33,7 +33,7 @@ class Estimate:
             in place by then, nothing is known any more and the error is infinite.
     """
 
-    judged: ClassVar = ("value",)  # where no bound on the rounding is known the interval is the whole line
+    judged: ClassVar = "value"  # where no bound on the rounding is known the interval is the whole line
     value: Tensor
     lower: Tensor
     upper: Tensor
@@ -177,7 +177,7 @@ class Bound:
         needed: For each resource (examples, width, steps) the amount at which the bound would stop being vacuous.
     """
 
-    judged: ClassVar = ()  # an infinite bound says that it is vacuous
+    judged: ClassVar = ""  # an infinite bound says that it is vacuous
     value: float
     terms: Mapping[str, float]
     claim: str

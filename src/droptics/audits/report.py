@@ -131,7 +131,7 @@ class Report:
             pass by masks alone as one.
     """
 
-    judged: ClassVar = ()  # a loss that is not finite is a finding
+    judged: ClassVar = ""  # a loss that is not finite is a finding
     network: str
     examples: int
     loss: str
