@@ -567,7 +567,7 @@ def test_what_cannot_be_equalized_is_refused_untouched(bad, batch):
 
 
 def test_whoever_decides_a_rank_takes_the_units_out_first():
-    """psd_eigen and the roots cut at the largest eigenvalue: a file that calls them equilibrates, or has a reason."""
+    """Roots of features in different units have no digits for small ones: who calls them equilibrates, or says why."""
     # units of one layer have equal energies by construction; what papers print is checked as it is printed
     reasons = {"envelopes/deep_network.py", "linalg/roots.py", "linalg/__init__.py"}
     package = Path(linalg.__file__).parents[1]

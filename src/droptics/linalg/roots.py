@@ -9,13 +9,16 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from droptics.arguments import Square, check_arguments
+from droptics.checks import is_readable
+from droptics.linalg.jacobi import graded_eigen
+from droptics.linalg.scales import equilibrate
 
 
 def psd_root(matrix: Square) -> Tensor:
     """Symmetric root R of a positive semi-definite matrix, R R = matrix; singular matrices are fine.
 
     Eigenvalues below rounding level are set to zero; O(d^3). Leading dimensions are a batch. Differentiable once, also
-    where eigenvalues coincide; directions without energy are taken to stay so. The level is that of `psd_eigen`.
+    where eigenvalues coincide; directions without energy are taken to stay so. The rank is that of `psd_eigen`.
 
     Claim: none, a definition.
     """
@@ -37,17 +40,21 @@ def psd_inverse_root(matrix: Square) -> Tensor:
 def psd_eigen(matrix: Square) -> tuple[Tensor, Tensor]:
     """Eigenvalues (ascending, those at rounding level set to exactly zero) and eigenvectors of a PSD matrix.
 
-    The level is relative to the largest eigenvalue, which is what a decomposition can tell. A second moment whose
-    features are measured in different units has a rank that it cannot tell: `linalg.scales.equilibrate` takes the units
-    out first, as every caller in this library does.
+    How many are zero is decided after every feature is put into its own units, and small eigenvalues of features in
+    small units have the digits of large ones (`linalg.jacobi`); inside torch.func.vmap, where numbers cannot be looked
+    at, those below the rounding of the largest one keep none.
 
-    Cost: O(d^3). Claim: none, LAPACK's, with rounding cut off.
+    Cost: O(d^3), in Python where units differ by half the digits. Claim: none, LAPACK's, with rounding cut off.
     """
     check_arguments(psd_eigen, locals())
-    values, vectors = torch.linalg.eigh((matrix + matrix.mT) / 2)
-    size = matrix.shape[-1]
-    level = size * torch.finfo(matrix.dtype).eps * values.abs().amax(-1, keepdim=True)
-    return torch.where(values > level, values, torch.zeros_like(values)), vectors
+    matrix = (matrix + matrix.mT) / 2
+    values, vectors = torch.linalg.eigh(matrix)
+    size, eps = matrix.shape[-1], torch.finfo(matrix.dtype).eps
+    energies = torch.linalg.eigvalsh(equilibrate(matrix)[0])
+    alive = energies > size * eps * energies.amax(-1, keepdim=True)
+    if is_readable(matrix) and bool((alive & (values <= size * eps * values.amax(-1, keepdim=True))).any()):
+        values, vectors = graded_eigen(matrix)
+    return torch.where(alive & (values > 0), values, torch.zeros_like(values)), vectors
 
 
 class _Power(torch.autograd.Function):

@@ -34,7 +34,8 @@ def penalty(
     refused when it would take too long). Enumerate is exact for any model and loss with a short list of masks.
     SecondOrder is the curvature term for any twice differentiable loss, with its error measured by MonteCarlo, which
     works for all and returns an interval. Certified bounds the cross-entropy penalty of families linear in the mask
-    from both sides without sampling; of two classes it is exact, by ClosedForm too.
+    from both sides without sampling; of two classes it is exact, by ClosedForm too. All go through torch.func, but for
+    MonteCarlo under vmap: its draws decide which interval they carry. Batched models are answered with theirs instead.
 
     Cost: ClosedForm O(n units outputs) for uncorrelated units; Enumerate and MonteCarlo one evaluation per mask;
     SecondOrder a second derivative per unit, or a formula on the last layer.
