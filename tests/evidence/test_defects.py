@@ -105,7 +105,7 @@ def rewritten(function, old: str, new: str):
     tree = source.replace(old, new).replace("@property\n", "")
     scope = dict(function.__globals__)
     exec(compile(tree, inspect.getsourcefile(function), "exec"), scope)
-    return scope[function.__name__].__code__
+    return inspect.unwrap(scope[function.__name__]).__code__
 
 
 @pytest.mark.parametrize("name", DEFECTS)
