@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 from droptics.audits import audit
 
-CLASSES, WIDTH = 50_000, 32
+CLASSES, WIDTH = 50_000, 256
 what = sys.argv[1]
 
 class Network(nn.Module):

@@ -128,16 +128,19 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
         question = ask(module, first, loss)
         criterion, first = question.loss, question.batch(module, first)
         stream = (question.batch(module, batch) for batch in stream)
-        outputs, trace = _clean(module, first)
-        mean_loss(criterion, outputs, first.targets)  # what does not fit fails before anything is measured
+        seen = _clean(module, first)
+        mean_loss(criterion, seen[0], first.targets)  # what does not fit fails before anything is measured
+        # where no head is looked for, nobody holds the outputs, which may be a vocabulary
+        clean = seen if isinstance(criterion, Squared) or first.targets.ndim == 1 else None
+        del seen
         with unmoved(module), _counted(module) as calls:
             sites, findings = discover(module, first, criterion)
         state = _State(Tally(), squared=isinstance(criterion, Squared))
-        if isinstance(criterion, Squared) or first.targets.ndim == 1:
-            state.head = _head(module, first, trace, outputs)
-        if isinstance(criterion, Squared):
-            state.chain = find_chain(trace, first, outputs, [site.name for site in sites], criterion)
-        del outputs, trace  # as large as a vocabulary may be
+        if clean is not None:
+            state.head = _head(module, first, *clean)
+            if isinstance(criterion, Squared):
+                state.chain = find_chain(clean[1], first, clean[0], [site.name for site in sites], criterion)
+        del clean
         generator = torch.Generator(device).manual_seed(int(seed))
         plan = _plan(
             criterion, sites, state, rates, Spending(draws, float(budget), generator), quiet_parts(module, sites)
@@ -173,7 +176,7 @@ def _clean(module: nn.Module, batch: Batch) -> tuple[Tensor, Trace]:
         raise ValueError(f"the forward pass of {type(module).__name__} fails on this data: {problem}") from problem
 
 
-def _head(module: nn.Module, batch: Batch, trace: Trace, outputs: Tensor) -> Head | None:
+def _head(module: nn.Module, batch: Batch, outputs: Tensor, trace: Trace) -> Head | None:
     """The head, if the outputs follow its masks as those of a linear layer: one more pass, with its site alone on."""
     head = find_head(trace, outputs)
     if head is None:

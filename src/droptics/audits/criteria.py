@@ -50,13 +50,18 @@ class Labels(Loss):
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """One loss per label, zero where the label does not count: (n, positions)."""
-        scores = outputs.movedim(self.axis, 1) if self.axis != 1 else outputs
         if self.shift:
-            scores, targets = scores[:, :, :-1], targets[:, 1:]
+            outputs, targets = outputs.narrow(2 if self.axis == 1 else 1, 0, targets.shape[1] - 1), targets[:, 1:]
+        # classes last are rows of a matrix: transposed, they would be copied once more, and a vocabulary is large
+        rows = self.axis == -1
         losses = functional.cross_entropy(
-            scores, targets, ignore_index=IGNORED, reduction="none", label_smoothing=self.smoothing
+            outputs.flatten(0, -2) if rows else outputs,
+            targets.flatten() if rows else targets,
+            ignore_index=IGNORED,
+            reduction="none",
+            label_smoothing=self.smoothing,
         )
-        return losses.reshape(len(losses), -1)
+        return losses.reshape(len(targets), -1)
 
     def counted(self, targets: Tensor) -> Tensor:
         """How many labels of every example count."""

@@ -56,12 +56,12 @@ def discover(
     """Run the module in training and in evaluation mode under watch; its modes are left as the last run set them."""
     with unmoved(module):
         set_training(module, True)
-        _, training = _traced(module, batch)
+        training = _traced(module, batch)[1]  # nobody holds these outputs, which may be a vocabulary
         leaving = _leaving_out(module, training)
         if leaving:  # sites of layers that were left out by chance are sites too
             for name in leaving:
                 module.get_submodule(name).training = False
-            _, training = _traced(module, batch)
+            training = _traced(module, batch)[1]
         set_training(module, False)
     outputs, evaluation = _traced(module, batch)
     active = {call.site for call in evaluation.calls if call.applied}
