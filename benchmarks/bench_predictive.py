@@ -28,7 +28,7 @@ from droptics.penalties import MonteCarlo
 from droptics.predictions import controls, predictive
 from droptics.predictions.modules import read_module
 from droptics.predictions.sampling import sampled_moments
-from harness import Row, absent, clock, compare, merge, report
+from harness import Row, clock, compare, merge, report
 
 RECORDS = Path(__file__).parent / "results"
 
@@ -152,7 +152,7 @@ def against_passes() -> list[Row]:
     try:
         from torch_uncertainty.methods import mc_dropout  # noqa: PLC0415 - optional, and slow to load
     except ImportError:
-        return [absent(label, "torch-uncertainty")]
+        return [Row(label, None, None, None, "", "not measured: pip install 'torch-uncertainty[cpu]'")]
     net, images = trained_lenet()
     exact = predictive(net, images).variance.value.detach()
     truth = head_masks(net, images)

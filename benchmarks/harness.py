@@ -35,6 +35,7 @@ PACKAGES = (
     "cvxpy",
     "foolbox",
     "torchattacks",
+    "torch-uncertainty",
     "adversarial-robustness-toolbox",
     "implicit",
     "cmfrec",
