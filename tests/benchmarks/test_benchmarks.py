@@ -163,10 +163,12 @@ def test_what_is_timed_once_is_run_once(table, monkeypatch, repeats, ours, their
 def test_the_page_on_rates_shows_what_is_recorded():
     """Run `python benchmarks/bench_rates.py --table` with DROPTICS_RECORD=1 after measuring again."""
     page = (BENCHMARKS.parent / "docs" / "rates.md").read_text(encoding="utf-8")
-    rows = json.loads((BENCHMARKS / "results" / "rates.json").read_text())["rows"]
-    assert rows
-    for row in rows:
+    table = json.loads((BENCHMARKS / "results" / "rates.json").read_text())
+    assert table["rows"]
+    for row in table["rows"]:
         assert f"| {' | '.join(row.values())} |" in page
+    for sentence in table["sentences"]:
+        assert sentence in " ".join(page.split())
 
 
 def test_the_page_on_predictions_holds_the_recorded_tables(monkeypatch):
