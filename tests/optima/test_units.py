@@ -445,3 +445,17 @@ def test_an_objective_below_the_bound_is_no_certificate():
     # the size of what was added, not that of the objective, says what rounding is
     assert not Certificate(1e-12, 0.0, "c").certified
     assert Certificate(1e-12, 0.0, "c", scale=1.0).certified
+
+
+@pytest.mark.parametrize("power", [-46, -47, -48])
+def test_a_direction_that_a_decomposition_cannot_see_is_not_taken_for_none(power):
+    """The targets are the difference of two inputs, 2^power of their size: weights of 2^-power reach them exactly."""
+    inputs, step = normal(6, 1), normal(6, 1, seed=1).sign()
+    inputs = torch.cat([inputs, inputs + 2.0**power * step], 1)
+    difference = inputs[:, 1:] - inputs[:, :1]
+    data, masks = Sample(inputs, difference / difference.abs().max()), Bernoulli(2.0**-20, 2)
+    found = optimum(TwoLayerLinear, data, masks)
+    # no error, and the penalty of two units that share the map
+    reached = float(data.targets.square().mean()) * float(masks.relative_variance[0]) / 2
+    assert found.bound <= reached
+    assert not found.certified or found.objective <= reached * (1 + 1e-6)

@@ -1,7 +1,4 @@
-"""Sums over examples whose rounding does not grow with their number, as it does in products of BLAS or norms of torch.
-
-Blocks of rows are multiplied, and torch adds their products in cascades.
-"""
+"""Sums over examples, in blocks: their rounding does not grow with the number, as in products of BLAS or norms."""
 
 from __future__ import annotations
 
@@ -11,10 +8,9 @@ from torch import Tensor
 
 from droptics.checks import as_array, wants_derivative
 
-# Rows whose products are added one after the other, rows of a triangle, and numbers that torch adds in cascades.
-BLOCK, SHORT, PART = 128, 16, 1 << 16
-# Panels of columns on a GPU: eight of them need nine sixteenths of the operations.
-PANELS = 8
+# Rows whose products are added one after the other, rows of a triangle, numbers that torch adds in cascades, and panels
+# of columns on a GPU: eight of them need nine sixteenths of the operations.
+BLOCK, SHORT, PART, PANELS = 128, 16, 1 << 16, 8
 
 
 def products(left: Tensor, right: Tensor) -> Tensor:

@@ -30,11 +30,8 @@ from droptics.spectra.roots import EPS, Root
 
 # Samples with this many examples per feature are read through their Gram matrix where that loses no digits that count:
 # no eigenvalue below SAFE after the features are in their own units. A criterion that is a smaller share of the targets
-# is measured on the examples themselves.
-TALL = 4
-SAFE = 1e-3
-# Moments that are known better than this were summed in float64.
-SINGLE = 2.0**-40
+# is measured on the examples themselves. Moments that are known better than SINGLE were summed in float64.
+TALL, SAFE, SINGLE = 4, 1e-3, 2.0**-40
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +201,8 @@ def _of_sample(data: Sample, precision: float) -> White:
     basis = inner[:, kept]
     target = loads.mT @ basis
     constant = squares(loads - basis @ target.mT) + beyond
-    slack = squares(loads.mT @ inner[:, alive & ~kept])
+    unseen = bool((values[~alive] > 2 * len(values) ** 0.5 * EPS).any())  # more than rounding of the data
+    slack = squares(loads.mT @ inner[:, alive & ~kept]) + unseen * constant
     # other networks may use these too, and of all directions rounding turns them the most
     slack += _qr_slack(loads.mT @ inner[:, alive], constant, values[alive])
     return White(Root.identity(len(target), target), root, target, constant, slack)
@@ -264,11 +262,9 @@ def _tall_root(rows: Tensor, share: float) -> Root | None:
 
 def _of_tall(rows: Tensor, targets: Tensor, share: float, right: Root) -> White:
     target, energy = right.up_rows(products(targets, rows) * share), squares(targets) * share
-    # second moments of these examples are off by what their sums were rounded
-    off = summands(*rows.shape) * EPS / 2 * rows.shape[1]
+    off = summands(*rows.shape) * EPS / 2 * rows.shape[1]  # of the second moments, by rounding of their sums
     slack = _gram_slack(numbers(target) ** 2, right, energy, off)
-    constant = energy - squares(target)
-    return White(Root.identity(target.shape[0], target), right, target, constant, slack, safe=True)
+    return White(Root.identity(len(target), target), right, target, energy - squares(target), slack, safe=True)
 
 
 def _of_entries(data: Entries) -> White:
