@@ -178,9 +178,9 @@ def main() -> None:
     numbers: dict[str, float] = {}
     torch.manual_seed(0)
     cases: list[tuple[str, nn.Module, Data, int, tuple[int, ...]]] = [
-        ("bert-12", Transformer(12, 32, causal=False), sentences, 3000, (1024, 64)),
-        ("gpt-4", Transformer(4, 32, causal=True), sentences, 1500, (64,)),
-        ("cnn", cnn(), images, 1000, (64,)),
+        ("bert-12", Transformer(12, 32, causal=False), sentences, 1200, (64, 1024)),
+        ("gpt-4", Transformer(4, 32, causal=True), sentences, 600, (64,)),
+        ("cnn", cnn(), images, 600, (64,)),
     ]
     workers = int(os.environ.get("WORKERS", "2"))
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
