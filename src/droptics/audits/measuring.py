@@ -62,11 +62,6 @@ class Plan:
     total: bool = True
     quiet: Sequence[str] = ()
 
-    @property
-    def plain_draws(self) -> int:
-        """Draws where a batch has one number only."""
-        return PLAIN_DRAWS if self.draws is None else self.draws
-
 
 def measure(module: nn.Module, batch: Batch, outputs: Tensor, plan: Plan, tally: Tally, passes: float) -> None:
     """Add one batch; `outputs` are those without any dropout, `passes` what they took. Leaves training mode behind."""
@@ -108,7 +103,7 @@ def _plain(runs: Runs, plan: Plan, tally: Tally, clean: float, weight: float) ->
 
 def _drawn(runs: Runs, plan: Plan, switch: Switch, clean: float) -> list[float]:
     losses = []
-    for _ in range(plan.plain_draws):
+    for _ in range(plan.draws or PLAIN_DRAWS):
         result, _ = watched(
             runs.module, lambda: run(runs.module, runs.batch), switch, layers=plan.layers, skips=runs.skips
         )
@@ -275,7 +270,7 @@ def _curves(batch: _Round, laws: Sequence[Law]) -> None:
     laws = [law for law in laws if law.name in plan.curve]
     if tally.curve_draws is None:
         costs = sum(base.recording.share(law.name) for law in laws) * len(plan.rates)
-        room = math.floor(batch.left / costs) if plan.draws is None and costs > 0 else plan.plain_draws
+        room = math.floor(batch.left / costs) if plan.draws is None and costs > 0 else plan.draws or PLAIN_DRAWS
         single = any(len(base.sums) == 1 or base.axes[law.name] is None for law in laws)
         tally.curve_draws = plan.draws or (0 if room < (PLAIN_DRAWS if single else 1) else min(room, PLAIN_DRAWS))
     for law in tracked(laws if tally.curve_draws else (), "other rates", "site"):
