@@ -150,7 +150,7 @@ def test_files_that_are_not_weights(tmp_path):
     with pytest.raises(ValueError, match=r"objects\.npz: array 'U' holds .* objects and records are refused"):
         read_model(tmp_path / "objects.npz")
     save_file({"W1": normal(2, 4), "W2": normal(3, 2)}, tmp_path / "deep.safetensors")
-    with pytest.raises(ValueError, match=r"must hold the arrays U and V; it has \['W1', 'W2'\]"):
+    with pytest.raises(ValueError, match=r"must hold the arrays U and V and no others; it has \['W1', 'W2'\]"):
         read_model(tmp_path / "deep.safetensors", connect=True)
     with pytest.raises(ValueError, match="weights of Connections cannot be written"):
         write_model(Connections(normal(3, 2), normal(4, 2)), tmp_path / "out.safetensors")
