@@ -52,9 +52,8 @@ class NotFinite(ValueError):
 def is_finite(value: Tensor) -> bool:
     """Whether there is neither NaN nor infinity."""
     # one pass over what is sound; a sum hides neither
-    if value.numel() == 1:
-        return math.isfinite(value.item())
-    return math.isfinite(value.detach().sum().item()) or bool(torch.isfinite(value.detach()).all())
+    total = value if value.numel() == 1 else value.detach().sum()
+    return math.isfinite(total.item()) or bool(torch.isfinite(value.detach()).all())
 
 
 def check_finite(value: Tensor, name: str) -> None:

@@ -97,8 +97,7 @@ def attack_command(
     from droptics.cli.tables import show
     from droptics.files import check_target
 
-    places = {"--out": (out, ".safetensors"), "--html": (html, ""), "--checkpoint": (checkpoint, "")}
-    for name, (place, suffix) in places.items():
+    for place, name, suffix in ((out, "--out", ".safetensors"), (html, "--html", ""), (checkpoint, "--checkpoint", "")):
         if place is not None:
             check_target(place, suffix, name)
     if not standard and (html is not None or checkpoint is not None):

@@ -35,10 +35,7 @@ def read_arrays(path: Path) -> dict[str, Tensor]:
 
 
 def read_named(path: Path, *wanted: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Tensor]:
-    """The wanted arrays of a file, each under any of its names and given under the first, and optional ones.
-
-    Any other array is refused by name: weights that are passed over without a word make a wrong answer.
-    """
+    """The wanted arrays, each under any of its names and given under the first, and optional ones; no others."""
     arrays = read_arrays(path)
     found = {name: names[0] for names in wanted for name in [key for key in names if key in arrays][:1]}
     if absent := [names for names in wanted if names[0] not in found.values()]:

@@ -138,9 +138,8 @@ def check_triple(model: Model, data: Data, masks: MaskLaw) -> None:
 
 def check_masks(model: Model, masks: MaskLaw) -> None:
     """Refuse a mask law that does not cover the units of the model."""
-    units = model.units
-    if masks.size != units:
-        check_size("masks", masks.size, units, f"{type(model).__name__} has {units} maskable units")
+    if masks.size != model.units:
+        check_size("masks", masks.size, model.units, f"{type(model).__name__} has {model.units} maskable units")
 
 
 def check_shapes(model: Model, data: Data) -> None:
