@@ -8,13 +8,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from droptics.arguments import Examples, NonNegative, Power, check_arguments
+from droptics.arguments import Examples, NonNegative, Power, checked
 from droptics.data import Sample
 from droptics.estimates import Bound
 from droptics.models import Model
 from droptics.norms import path_norm, weight_matrices
 
 
+@checked
 def surveyed(
     model: Model | Sequence[Tensor],
     data: Sample | None = None,
@@ -37,7 +38,6 @@ def surveyed(
     for the path norm, else 1). `vacuous` compares with a loss of at most 1; `needed` says how many examples would
     bring the expression to 1. Terms multiply to the value. Cost: one SVD per layer, and a pass over the inputs.
     """
-    check_arguments(surveyed, locals())
     layers = [layer.detach() for layer in weight_matrices(model)]
     if len(layers) < 2:
         raise ValueError(f"model must have at least one hidden layer, got {len(layers)} weight matrix")
