@@ -481,6 +481,10 @@ def test_surveyed_expressions_by_hand():
         assert found[name].value == pytest.approx(value, rel=1e-12)
         assert math.prod(found[name].terms.values()) == pytest.approx(value, rel=1e-12)
         assert found[name].needed["examples"] == pytest.approx(n * value**2, rel=1e-12)
+    outer = np.abs(np.einsum("oj,ji,ie->ojie", weights[2], weights[1], weights[0]))
+    fourth = (2 * d**0.75) ** k * (outer**4).sum() ** 0.25 * math.sqrt(math.log(3) / n)
+    found = bounds.surveyed([torch.tensor(w) for w in weights], examples=n, power=4)
+    assert found["path norm"].value == pytest.approx(fourth, rel=1e-12)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4))

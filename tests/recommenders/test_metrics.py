@@ -100,6 +100,7 @@ def test_users_are_held_out_whole():
     assert not np.array_equal(hold_out_users(table, 0.2, 0.75, seed=2).known.users, split.known.users)
     single = hold_out_users(([0, 1, 1], [0, 0, 1], [1.0, 1.0, 1.0]), 0.9)
     assert set(single.train.users) == {0}
+    assert [len(part) for part in single] == [1, 1, 1]  # a share of 0.8 of two ratings rounds to both of them
     for bad, message in (({"share": 0.0}, "share"), ({"fold_in": 1.0}, "fold_in")):
         with pytest.raises(ValueError, match=message):
             hold_out_users(table, **bad)
