@@ -11,6 +11,7 @@ from tuned import RATES, Pooled, data, flipped, perceptron, seeded
 
 from droptics import Sample, tune_rates
 from droptics.rates import Fit, Rates
+from droptics.rates.places import set_rates
 from droptics.rates.running import Runner, Trained
 
 FIT = Fit(epochs=3, batch_size=16, step_size=1e-2, looks=4)
@@ -193,8 +194,21 @@ def test_rates_of_functional_calls_are_set_where_they_are_known():
     found = tune_rates(module, data(40, 1), data(30, 2), **QUICK)
     assert set(found.rates) == {"dropout", "dropout1d"}
     assert module.dropout_rate == 0.35
-    assert found.apply(module) == ["dropout1d"]
-    assert module.dropout_rate == found.best
+    for best in (0.2, 0.6):  # 0.2 is also the rate of the call that has no attribute
+        module.dropout_rate = 0.35
+        found = replace(found, rates=dict.fromkeys(found.rates, best))
+        assert found.apply(module) == ["dropout1d"]
+        assert module.dropout_rate == best
+
+
+def test_calls_that_share_a_rate_get_the_first():
+    module = nn.Linear(2, 2)
+    module.drop = 0.3
+    assert set_rates(module, {"one": 0.1, "two": 0.1}, {"one": 0.3, "two": 0.3}) == []
+    module.drop = 0.3
+    assert set_rates(module, {"one": 0.1, "two": 0.2}, {"one": 0.3, "two": 0.3}) == ["two"]
+    assert module.drop == 0.1
+    assert set_rates(module, {"other.one": 0.1}, {"other.one": 0.1}) == ["other.one"]
 
 
 def test_masks_written_by_hand_are_named_and_left_alone():

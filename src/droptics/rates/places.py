@@ -70,28 +70,34 @@ def set_rates(module: nn.Module, rates: Mapping[str, float], before: Mapping[str
     """Set the rates for good; returns the names of the places where it is not known how.
 
     Dropout, attention and recurrent layers hold their rate themselves. A functional call gets it from somewhere: from
-    the one attribute of its module that is called something with "drop" and holds the rate seen before.
+    the one attribute of its module that is called something with "drop" and holds the rate seen before. Of two calls
+    that share it and want different rates, the second is named.
     """
     parts = dict(module.named_modules())
-    return [name for name, rate in rates.items() if not _set(parts, name, rate, before.get(name))]
+    # all places are found before one is set: a new rate may be the old one of another call
+    found = {name: _place(parts, name, before.get(name)) for name in rates}
+    unset: list[str] = []
+    taken: dict[tuple[nn.Module, str], float] = {}
+    for name, place in found.items():
+        if place is None or taken.setdefault(place, rates[name]) != rates[name]:
+            unset.append(name)
+        else:
+            setattr(*place, rates[name])
+    return unset
 
 
-def _set(parts: Mapping[str, nn.Module], name: str, rate: float, before: float | None) -> bool:
+def _place(parts: Mapping[str, nn.Module], name: str, before: float | None) -> tuple[nn.Module, str] | None:
+    """The module that holds the rate of a site, and the name it has there."""
     if isinstance(parts.get(name), nn.modules.dropout._DropoutNd):
-        parts[name].p = rate  # type: ignore[assignment]
-        return True
+        return parts[name], "p"
     owner = parts.get(name.rpartition(".")[0])
     if isinstance(owner, nn.modules.dropout._DropoutNd):
-        owner.p = rate
-    elif isinstance(owner, (nn.MultiheadAttention, nn.RNNBase)):
-        owner.dropout = rate
-    else:
-        fits = [
-            key
-            for key, value in vars(owner).items()
-            if isinstance(value, float) and value == before and ("drop" in key or key in ("p", "rate"))
-        ]
-        if owner is None or len(fits) != 1:
-            return False
-        setattr(owner, fits[0], rate)
-    return True
+        return owner, "p"
+    if isinstance(owner, (nn.MultiheadAttention, nn.RNNBase)):
+        return owner, "dropout"
+    fits = [
+        key
+        for key, value in (vars(owner) if owner is not None else {}).items()
+        if isinstance(value, float) and value == before and ("drop" in key or key in ("p", "rate"))
+    ]
+    return (owner, fits[0]) if owner is not None and len(fits) == 1 else None
