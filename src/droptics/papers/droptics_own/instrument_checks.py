@@ -202,7 +202,7 @@ def drawn_landscape(shift: float) -> list[Comparison]:
                 value = mean_loss(place)
                 (slope,) = torch.autograd.grad(value, place)
                 found.append(compare(slope, "==", 0.0, f"slope at a {kind}, drop {drop}"))
-                values.setdefault(kind, []).append(float(value))
+                values.setdefault(kind, []).append(float(value.detach()))
         lowest = min(min(part) for part in values.values())
         found.append(compare(max(values["global minimum"]), "==", lowest, f"least value, drop {drop}"))
         found.append(compare(float(len(values["global minimum"])), "==", 4.0, f"minima, drop {drop}"))
