@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
+
 import torch
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.checks import as_array, wants_derivative
 
 # Rows whose products are added one after the other, rows of a triangle, numbers that torch adds in cascades, and panels
@@ -19,18 +21,25 @@ def products(left: Tensor, right: Tensor) -> Tensor:
     Blocks are as long as the narrower matrix is wide, so that they take no more memory than the rows.
     """
     count, size = left.shape[-2], _length(min(left.shape[-1], right.shape[-1]))
+    if left.device.type == "cpu" and not wants_derivative(left, right):
+        return torch.from_numpy(_added(as_array(left), as_array(right), size))
     if count <= size:
-        return _product(left, right) if left is right else left.mT @ right
-    whole = count // size * size
-    blocks = _product(*(part[..., :whole, :].unflatten(-2, (-1, size)) for part in (left, right)))
-    return blocks.sum(-3) + _product(left[..., whole:, :], right[..., whole:, :])
-
-
-def _product(left: Tensor, right: Tensor) -> Tensor:
-    """By NumPy where it can be: it recognizes a product with its own transpose and computes half of it."""
-    if left.device.type != "cpu" or wants_derivative(left, right):
         return left.mT @ right
-    return torch.from_numpy(np.matmul(as_array(left).swapaxes(-1, -2), as_array(right)))
+    whole = count // size * size
+    first, second = (part[..., :whole, :].unflatten(-2, (-1, size)) for part in (left, right))
+    return (first.mT @ second).sum(-3) + left[..., whole:, :].mT @ right[..., whole:, :]
+
+
+def _added(left: Array, right: Array, size: int) -> Array:
+    """By NumPy, which recognizes a product with its own transpose and computes half of it."""
+    count = left.shape[-2]
+    whole = count // size * size if count > size else 0
+    rest: Array = left[..., whole:, :].swapaxes(-1, -2) @ right[..., whole:, :]
+    if not whole:
+        return rest
+    first, second = (part[..., :whole, :].reshape(*part.shape[:-2], -1, size, part.shape[-1]) for part in (left, right))
+    blocks = first.swapaxes(-1, -2) @ second
+    return rest + (blocks[..., 0, :, :] if whole == size else torch.from_numpy(blocks).sum(-3).numpy())
 
 
 def gram(rows: Tensor) -> Tensor:
@@ -73,7 +82,8 @@ def squares(values: Tensor) -> float:
     values = values.detach().flatten()
     if values.device.type != "cpu":
         return float(torch.linalg.vector_norm(values, dtype=torch.float64)) ** 2
-    return float(torch.stack([part.double().square().sum() for part in values.split(PART)]).sum())
+    parts = [values] if len(values) <= PART else values.split(PART)
+    return math.fsum(part.double().square().sum().item() for part in parts)
 
 
 def _length(width: int) -> int:
