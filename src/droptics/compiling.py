@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import numba
 
@@ -19,8 +20,21 @@ def njit(**options: Any) -> Callable[[Loop], Loop]:
     def compiled(function: Loop) -> Loop:
         try:
             kept: Loop = numba.njit(cache=True, **options)(function)
+            _name_apart(kept)
         except RuntimeError:
             kept = numba.njit(**options)(function)
         return kept
 
     return compiled
+
+
+def _name_apart(loop: Any) -> None:
+    """Give every compiled form of a loop a file of its own.
+
+    numba numbers them by an index that it reads and writes without a lock: two processes that compile a loop for two
+    precisions at once write both to one file, and a third runs the wrong one on its memory.
+    """
+    file: Any = getattr(getattr(loop, "_cache", None), "_cache_file", None)
+    if hasattr(file, "_data_name"):
+        numbered = file._data_name
+        file._data_name = lambda number: f"{uuid4().hex[:16]}-{numbered(number)}"
