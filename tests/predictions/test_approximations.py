@@ -39,6 +39,38 @@ def test_rectified_normal_numbers_against_a_grid(correlation, means):
     close(found[0, 0, 0], (weights * first.square()).sum() - center[0, 0] ** 2, 1e-5, scale=deviations[0] ** 2)
 
 
+@pytest.mark.parametrize("kind", ["full", "diagonal"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_closure_does_not_depend_on_units(kind, dtype):
+    """Powers of two change no digit: every step is homogeneous, and inputs without noise stand at zero variance."""
+    inputs, law = (
+        normal(1, 4, INPUTS).to(dtype),
+        Product([Bernoulli(0.0, INPUTS), Bernoulli(0.5, 3), Bernoulli(0.3, 2)]),
+    )
+    net = relu_network()
+    weights = [part.to(dtype) for part in net.weights]
+    answers = []
+    for unit in (1.0, 2.0**-40, 2.0**30):
+        biases = [unit * part.to(dtype) for part in net.biases]
+        found = predictive(ReLUNet(weights, biases), unit * inputs, law, Closure(kind, check=None))
+        answers.append((found.mean.value / unit, found.variance.value / unit**2))
+    for mean, variance in answers[1:]:
+        assert torch.equal(mean, answers[0][0])
+        assert torch.equal(variance, answers[0][1])
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_rectified_moments_have_derivatives_where_nothing_moves(full):
+    mean = torch.tensor([[1.5, -0.7, 0.2]], dtype=torch.float64, requires_grad=True)
+    variance = torch.tensor([[0.0, 0.5, 1e-12]], dtype=torch.float64)
+    parts = rectified(mean, torch.diag_embed(variance) if full else variance)
+    (slope,) = torch.autograd.grad(parts[0].sum() + parts[1].sum(), mean)
+    assert torch.isfinite(slope).all()
+    own = torch.diagonal(parts[1], dim1=-2, dim2=-1) if full else parts[1]
+    assert own[0, 0] == 0
+    close(own[0, 2], variance[0, 2], 1e-14)  # always on: the variance to rounding, not to that of the squared mean
+
+
 def test_a_network_that_never_switches_is_carried_exactly():
     """Biases hold every unit on, forty deviations from its kink: what masks do is then linear, layer by layer."""
     weights = [normal(6, INPUTS), normal(5, 6, seed=1), normal(2, 5, seed=2)]
@@ -128,7 +160,7 @@ def test_a_check_gives_its_interval_and_says_how_far_off(method):
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="kind must be one of"):
+    with pytest.raises(ValueError, match="kind must be 'diagonal' or 'full'"):
         Closure("half")
     model = DeepLinear([normal(3, 4), normal(2, 3)])
     with pytest.raises(NoClosedForm, match="one ReLUNet"):

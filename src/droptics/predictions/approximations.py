@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -26,8 +27,8 @@ from droptics.predictions.mixtures import Conditional
 from droptics.predictions.results import Predictive
 from droptics.predictions.sampling import sampled_moments
 
-KINDS = ("diagonal", "full")
 NODES = 24
+FAR = 40.0
 _CHECK = MonteCarlo(samples=24)
 
 
@@ -42,13 +43,11 @@ class Closure:
             answer then claims no coverage.
     """
 
-    kind: str = "full"
+    kind: Literal["diagonal", "full"] = "full"
     check: MonteCarlo | None = _CHECK
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
 
 
 def first_order(problem: Conditional, check: MonteCarlo | None) -> Predictive:
@@ -89,16 +88,24 @@ def rectified(mean: Tensor, spread: Tensor) -> tuple[Tensor, Tensor]:
     """
     full = spread.ndim > mean.ndim
     variance = torch.diagonal(spread, dim1=-2, dim2=-1) if full else spread
-    deviation = variance.clamp_min(0).sqrt().clamp_min(torch.finfo(mean.dtype).tiny ** 0.25)
-    ratio = mean / deviation
-    above = torch.special.ndtr(ratio)
+    moves = variance > 0
+    deviation = torch.where(moves, variance, 1.0).sqrt()
+    # beyond FAR deviations a unit is on or off to rounding, as one that does not move is
+    ratio = torch.where(moves, mean / deviation, FAR * mean.sign()).clamp(-FAR, FAR)
+    deviation = torch.where(moves, deviation, 0.0)
+    above, below = torch.special.ndtr(ratio), torch.special.ndtr(-ratio)
     density = torch.exp(-ratio.square() / 2) / math.sqrt(2 * math.pi)
     center = mean * above + deviation * density
-    own = (mean.square() + deviation.square()) * above + mean * deviation * density - center.square()
+    # in deviations, so that a unit that is always on keeps its variance to rounding
+    own = above + ratio.square() * above * below + ratio * density * (below - above) - density.square()
+    own = deviation.square() * own.clamp_min(0)
     if not full:
-        return center, own.clamp_min(0)
+        return center, own
     scale = deviation.unsqueeze(-1) * deviation.unsqueeze(-2)
-    angle = torch.asin((spread / scale).clamp(-1, 1))
+    alone = torch.eye(mean.shape[-1], device=mean.device).bool()
+    # the arc sine has no derivative at one, where the diagonal is
+    most = 1 - torch.finfo(mean.dtype).eps
+    angle = torch.asin((spread / torch.where((scale > 0) & ~alone, scale, torch.inf)).clamp(-most, most))
     left, right = ratio.unsqueeze(-1), ratio.unsqueeze(-2)
     total = torch.sin(angle) * above.unsqueeze(-1) * above.unsqueeze(-2)
     for node, weight in zip(*np.polynomial.legendre.leggauss(NODES), strict=True):
@@ -107,7 +114,7 @@ def rectified(mean: Tensor, spread: Tensor) -> tuple[Tensor, Tensor]:
         power = (left.square() - 2 * left * right * sine + right.square()) / (2 * cosine)
         kernel = (torch.sin(angle) - sine) * torch.exp(-power)
         total = total + angle * (weight / 2) * kernel / (2 * math.pi)
-    return center, torch.where(torch.eye(mean.shape[-1]).to(mean) > 0, own.clamp_min(0).unsqueeze(-1), scale * total)
+    return center, torch.where(alone, own.unsqueeze(-1), scale * total)
 
 
 def _checked(mean: Tensor, variance: Tensor, how: str, check: tuple[Conditional, MonteCarlo | None]) -> Predictive:
