@@ -85,20 +85,20 @@ def predictive(
 
 
 def _of_model(model: Model, inputs: Inputs, masks: MaskLaw, method: Method | Closure) -> Predictive:
-    checked = _checked(model, inputs, masks)
+    examples = _examples(model, inputs, masks)
     match method:
         case ClosedForm():
-            return moments_rule(model, checked, masks, method)
+            return moments_rule(model, examples, masks, method)
         case Enumerate():
             count = check_listable(masks, method.limit)
-            problem = conditional.dispatch(Model)(model, checked, masks)
+            problem = conditional.dispatch(Model)(model, examples, masks)
             return summed(problem, f"enumeration of {count} masks", count)
         case MonteCarlo():
-            return _monte_carlo(model, checked, masks, method)
+            return _monte_carlo(model, examples, masks, method)
         case SecondOrder():
-            return first_order(_sampled_problem(model, checked, masks), method.check)
+            return first_order(_sampled_problem(model, examples, masks), method.check)
         case Closure():
-            return closure(model, checked, masks, method, _sampled_problem(model, checked, masks))
+            return closure(model, examples, masks, method, _sampled_problem(model, examples, masks))
     raise ValueError(f"method must be {METHODS}, got {method!r}")
 
 
@@ -151,23 +151,23 @@ def _exact_words(found: MaskedModule) -> str:
     return "closed form: nothing is random"
 
 
-def _checked(model: Model, inputs: Inputs, masks: MaskLaw) -> Tensor:
+def _examples(model: Model, inputs: Inputs, masks: MaskLaw) -> Tensor:
     check_masks(model, masks)
     if isinstance(model, Factorization) and isinstance(inputs, Tensor) and not inputs.is_floating_point():
         if inputs.ndim != 2 or inputs.shape[1] != 2:
             raise ValueError(f"inputs must be pairs (row, column), (n, 2), got shape {tuple(inputs.shape)}")
         return inputs
-    checked = as_float_tensor(inputs, "inputs")
-    if checked.ndim < 2 or len(checked) == 0:
-        raise ValueError(f"inputs must be (examples, features...), got shape {tuple(checked.shape)}")
+    examples = as_float_tensor(inputs, "inputs")
+    if examples.ndim < 2 or len(examples) == 0:
+        raise ValueError(f"inputs must be (examples, features...), got shape {tuple(examples.shape)}")
     if isinstance(model, (LinearModel, ReLUNet)):
-        check_size("inputs (columns)", checked.shape[-1], model.input_size, "the features that the model takes")
-    if checked.dtype != model.dtype or checked.device != model.device:
+        check_size("inputs (columns)", examples.shape[-1], model.input_size, "the features that the model takes")
+    if examples.dtype != model.dtype or examples.device != model.device:
         raise ValueError(
-            f"inputs are {checked.dtype} on {checked.device} but the model is {model.dtype} on {model.device}; "
+            f"inputs are {examples.dtype} on {examples.device} but the model is {model.dtype} on {model.device}; "
             "convert them with inputs.to(model.device, model.dtype)"
         )
-    return checked
+    return examples
 
 
 @singledispatch
