@@ -166,9 +166,8 @@ def _perturbed(
     generator: torch.Generator | None,
 ) -> Tensor:
     """What `search` finds; of a single step from a random start the last point, without a pass to judge it by."""
-    aims = (
-        getattr(getattr(method, "loss", None), "target", "greedy") != "greedy"
-    )  # at a class that is seen at the inputs
+    # at a class that is seen at the inputs
+    aims = getattr(getattr(method, "loss", None), "target", "greedy") != "greedy"
     if aims or not isinstance(method, Pgd) or replace(method, loss=CrossEntropy(), step=None, seed=0) != _SINGLE:
         return search(forward, inputs, targets, threat, method, generator).inputs
     region, tape = threat.around(inputs.detach()), differentiable(forward)
