@@ -95,9 +95,8 @@ def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks
     else:
         energy = white.energy
         value = white.criterion(model.U.double(), model.V.double(), masks) if white.safe and masks.size <= WIDE else 0.0
-        if (
-            value <= SAFE * energy
-        ):  # what is left of the targets has lost its digits to them: on the examples themselves
+        # what is left of the targets has lost its digits to them: it is taken on the examples themselves
+        if value <= SAFE * energy:
             value = objective(model, data, masks)
     bound, allowed = white.floor(least), rounding(data.dtype, data)
     return Optimum(model, value, bound, rank, acting.claim, energy, allowed, method, white.slack)
