@@ -281,8 +281,9 @@ def checked(function: Callable[P, T], rule: Callable[P, T] | None = None) -> Cal
     """The function with its arguments checked where they enter and its answer where it leaves.
 
     Numbers that are finite one by one may have squares and products that are not. Whatever comes of them, NaN,
-    infinity or a decomposition that fails, is one ValueError that names the argument with the largest numbers. Answers
-    on a GPU are not looked at: every question would wait for the device. `rule` computes in place of the function.
+    infinity or a decomposition that fails, is one ValueError that names the argument with the largest numbers. An
+    answer on a GPU is looked at, too, unless it has a graph, since a training step should not wait for the device, or
+    is being captured. `rule` computes in place of the function.
     """
     compute, names = function if rule is None else rule, tuple(signature(function).parameters)
 
@@ -326,7 +327,8 @@ def _is_sound(answer: Any) -> bool:
     if judged is not None:
         answer = answer.__dict__.get(judged)
     if isinstance(answer, Tensor):
-        return answer.is_cuda or _is_finite(answer)
+        on_its_way = answer.is_cuda and (answer.requires_grad or torch.cuda.is_current_stream_capturing())
+        return on_its_way or _is_finite(answer)
     if isinstance(answer, (tuple, list)):
         # a float beside a value is its error, infinite where no bound is known
         return all(isinstance(part, float) or _is_sound(part) for part in answer)

@@ -58,6 +58,41 @@ def test_penalty(model, data, law, method):
     agree(dx.penalty(model, data, law, method).value, dx.penalty(on_gpu(model), data.to("cuda"), law, method).value)
 
 
+def huge(size: float = 1e200) -> dx.TwoLayerLinear:
+    return dx.TwoLayerLinear(size * normal(3, 5).cuda(), size * normal(4, 5).cuda())
+
+
+HUGE = {
+    "penalty": dx.penalty,
+    "enumerated": lambda *case: dx.penalty(*case, dx.Enumerate()),
+    "sampled": lambda *case: dx.penalty(*case, dx.MonteCarlo(10)),
+    "criterion": dx.criterion,
+    "risk": lambda model, data, _: dx.risk(model, data),
+    "envelope": dx.envelope,
+    "imbalance": dx.imbalance,
+    "certify": dx.certify,
+}
+
+
+@pytest.mark.parametrize("ask", HUGE.values(), ids=HUGE.keys())
+def test_numbers_too_large_for_an_answer_are_refused_there_too(ask):
+    with pytest.raises(ValueError, match=r"^model (holds numbers up to|and data are too large)"):
+        ask(huge(), sample().to("cuda"), dx.Bernoulli(0.3, 5))
+
+
+def test_neither_a_training_step_nor_a_captured_graph_waits_for_a_look_at_its_answer():
+    model, data = huge(1.0), sample().to("cuda")
+    trained = dx.TwoLayerLinear(*(tensor.requires_grad_() for tensor in huge().tensors))
+    assert not dx.risk(trained, data).isfinite()  # and no error
+    dx.risk(model, data)  # what is done once is not captured
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = dx.risk(model, data)
+    graph.replay()
+    agree(dx.risk(dx.TwoLayerLinear(*(tensor.cpu() for tensor in model.tensors)), sample()), captured)
+
+
 def test_monte_carlo_interval_holds_the_exact_value():
     _, model, data = next(linear_pairs())
     law = dx.Bernoulli(0.3, model.units)

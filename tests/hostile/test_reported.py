@@ -9,6 +9,7 @@ import torch
 from cases import normal
 
 from droptics import Bernoulli, Block, Dropout, Sample, Threat, TwoLayerLinear, train
+from droptics.arguments import Floats, checked
 from droptics.attacks import attack
 from droptics.bounds import adversarial, rademacher, squared, uniform
 from droptics.equalization import balance
@@ -100,3 +101,23 @@ def test_a_model_that_is_no_dataclass_is_told_what_it_needs():
     for wrong in (Other(), object()):
         with pytest.raises((ValueError, TypeError), match="model"):
             train(wrong, data(), Dropout(Bernoulli(0.5, 5)), steps=1, step_size=0.1, seed=0)
+
+
+class There(torch.Tensor):
+    """A tensor that says it lies on a GPU."""
+
+    is_cuda = True
+
+
+def test_an_answer_on_a_gpu_is_looked_at_unless_it_is_on_its_way_into_a_step_or_a_graph(monkeypatch):
+    ask = checked(plain_product)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    with pytest.raises(ValueError, match=r"^weight holds numbers up to 1e"):
+        ask(torch.full((2,), 1e200, dtype=torch.float64))
+    assert ask(torch.full((2,), 1e200, dtype=torch.float64, requires_grad=True)).isinf().all()
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    assert ask(torch.full((2,), 1e200, dtype=torch.float64)).isinf().all()
+
+
+def plain_product(weight: Floats) -> torch.Tensor:
+    return (weight * weight).as_subclass(There)
