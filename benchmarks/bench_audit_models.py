@@ -2,7 +2,8 @@
 
 Resolved is a site whose half width is at most 20 % of its penalty or 1 % of the sum of all. The variance of one draw
 with the gradient control is set against that of the plain difference of the same draw. The networks are trained until
-they do their task, on a GPU where there is one. So many audits run side by side as `WORKERS` in the environment says.
+they do their task; training and audits run on a GPU where there is one. So many audits run side by side as `WORKERS` in
+the environment says.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from harness import write
 
 WORDS, LENGTH, RATE = 200, 16, 0.1
 NEGATIONS = 10  # words that turn the meaning of the next one
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TRUTHS = 4  # audits with many draws that are averaged to know the penalties
 Data = Callable[[int, int], tuple[Tensor, Tensor]]
 
@@ -97,14 +99,13 @@ def images(count: int, seed: int) -> tuple[Tensor, Tensor]:
 
 def trained(network: nn.Module, data: Data, steps: int) -> nn.Module:
     """Adam with a warm start and a rate that falls to zero: layers in this number do not train without."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    network.to(device).train()
+    network.to(DEVICE).train()
     optimizer = torch.optim.AdamW(network.parameters(), 5e-4)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1.0, (step + 1) / 150) * (1 - step / steps)
     )
     for step in range(steps):
-        x, y = (part.to(device) for part in data(64, 10_000 + step))
+        x, y = (part.to(DEVICE) for part in data(64, 10_000 + step))
         optimizer.zero_grad()
         functional.cross_entropy(network(x), y).backward()
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -115,7 +116,8 @@ def trained(network: nn.Module, data: Data, steps: int) -> nn.Module:
 
 def audited(network: nn.Module, held: tuple[Tensor, Tensor], seed: int, draws: int | None) -> Report:
     torch.set_num_threads(1)
-    return audit(network, held, draws=draws, rates=(), progress=False, seed=seed)
+    x, y = (part.to(DEVICE) for part in held)
+    return audit(network.to(DEVICE), (x, y), draws=draws, rates=(), progress=False, seed=seed)
 
 
 def resolved(report: Report) -> tuple[int, int]:
