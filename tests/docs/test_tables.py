@@ -69,3 +69,25 @@ def test_tables_call_what_is_there(page):
 )
 def test_a_planted_fault_is_found(text, found):
     assert faults(text) == found
+
+
+def test_the_glossary_names_what_is_there():
+    """Names of ours, parameters of the theorems, and what every mask law has."""
+    glossary = (ROOT / "docs" / "notation.md").read_text(encoding="utf-8").split("## Letter by letter")[1]
+    taken = {
+        name
+        for room in (droptics.bounds.adversarial, droptics.bounds.lazy)
+        for name in inspect.signature(room).parameters
+    }
+    known = taken | {"drop / (1 - drop)", "1 - drop", "1 - confidence"} | set(dir(droptics.MaskLaw))
+    rows = [line.split("|")[4] for line in glossary.splitlines() if line.startswith("| ")][2:]
+    named = {span for cell in rows for span in SPAN.findall(cell)} - known
+    assert len(rows) > 30
+    assert [name for name in sorted(named) if not found(name)] == []
+
+
+def found(name):
+    value = droptics
+    for part in name.split("."):
+        value = getattr(value, part, getattr(value, "__dataclass_fields__", {}).get(part))
+    return value is not None
