@@ -22,7 +22,6 @@ import itertools
 import json
 import os
 import random
-import resource
 import signal
 import sys
 import tempfile
@@ -70,6 +69,8 @@ def told(text: str) -> None:
 
 def _start(work: Callable[[], int]) -> int:
     """Begin `work` in a child process and return its id; the child ends with the status of the work."""
+    import resource  # not everywhere, and pytest imports this file to look for doctests
+
     child = os.fork()
     if child == 0:
         status = 99

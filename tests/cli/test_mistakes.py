@@ -16,7 +16,7 @@ import typer
 from commands import droptics
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_tensors
-from systems import linux
+from systems import linux, posix
 
 from droptics.cli.app import app
 from droptics.cli.errors import flush
@@ -105,7 +105,7 @@ def folder(tmp_path_factory):
 AUDIT = ("--data", "data.npz")
 OPTIMUM = ("optimum", "--data", "data.npz", "--drop", 0.5, "--width")
 MISTAKES = [
-    ((*OPTIMUM, 4, "--out", "/dev/full"), "No space left"),
+    pytest.param((*OPTIMUM, 4, "--out", "/dev/full"), "No space left", marks=linux),
     ((*OPTIMUM, 4, "--out", "a_folder"), "must end in .safetensors"),
     ((*OPTIMUM, 4, "--out", "a_file/x.safetensors"), "a_file is a file"),
     ((*OPTIMUM, 4, "--model", "half.npz"), ""),
@@ -291,6 +291,7 @@ def test_outputs_that_cannot_be_written(folder):
 
 
 @pytest.mark.slow
+@posix
 @pytest.mark.parametrize("seconds", [1.5, 4.0])
 def test_ctrl_c_is_answered_in_one_line(folder, seconds):
     running = _command("reproduce", "--all", "--out", folder / "out", cwd=folder)

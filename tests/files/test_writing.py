@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from systems import posix
+from systems import linux, posix
 
 from droptics.files import check_folder, check_target, replacing, write_text
 from droptics.files.arrays import read_safetensors, write_arrays, write_tensors
@@ -36,7 +36,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert path.stat().st_mode == plain.stat().st_mode, "readable by whom the user's settings allow"
 
 
-@posix
+@linux
 def test_what_is_no_regular_file_is_written_through(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -17,6 +17,7 @@ from hostile.calls import Hostile, call, hints_of, hostile, parameters, scaled, 
 
 OURS = (NoClosedForm, NoFiniteSupport, CertificateError, Diverged)
 SECONDS = 10
+ALARM = getattr(signal, "SIGALRM", None)
 
 
 class Verdict(NamedTuple):
@@ -89,7 +90,7 @@ def _word(function: Callable[..., Any], arguments: dict[str, Any], key: str, val
 
 
 class deadline:
-    """TimeoutError after so many seconds, in the main thread."""
+    """TimeoutError after so many seconds, in the main thread; no end where the system has no alarm."""
 
     def __init__(self, seconds: int) -> None:
         self.seconds = seconds
@@ -98,9 +99,11 @@ class deadline:
         def stop(*_: object) -> None:
             raise TimeoutError(f"over {self.seconds} s")
 
-        self.before = signal.signal(signal.SIGALRM, stop)
-        signal.alarm(self.seconds)
+        if ALARM:
+            self.before = signal.signal(ALARM, stop)
+            signal.alarm(self.seconds)
 
     def __exit__(self, *_: object) -> None:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, self.before)
+        if ALARM:
+            signal.alarm(0)
+            signal.signal(ALARM, self.before)

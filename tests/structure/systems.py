@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # what Windows lacks, or gives to administrators only
-POSIX = {"SIGKILL", "SIGSTOP", "killpg", "mkfifo", "setrlimit", "umask", "symlink_to", "fork", "preexec_fn"}
+POSIX = {"SIGKILL", "SIGSTOP", "SIGALRM", "killpg", "mkfifo", "setrlimit", "umask", "symlink_to", "fork", "preexec_fn"}
+POSIX |= {"send_signal"}  # an interrupt cannot be sent there
 MODULES = {"resource", "fcntl", "pty", "pwd", "termios"}
 FILES = ("/proc/", "/dev/")
+LINUX = ("/proc/", "/dev/full")  # macOS lacks these as well
 MARKS = {"posix", "linux", "skipif"}
 
 
@@ -21,15 +23,25 @@ def unmarked(text: str) -> Iterator[str]:
         elif isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             marks = {name for mark in node.decorator_list for name in _names(mark)}
             needs = set() if MARKS & marks else _needs(node)
+            needs |= _files(node, LINUX) if MARKS & marks == {"posix"} else set()
             yield from [f"{node.name}: {', '.join(sorted(needs))}"] if needs else []
 
 
 def _needs(function: ast.FunctionDef) -> set[str]:
-    found = POSIX & set(_names(function))
-    texts = [
-        node.value for node in ast.walk(function) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-    return found | {name for name in FILES for text in texts if text.startswith(name)}
+    return (POSIX & set(_names(function))) | _files(function, FILES)
+
+
+def _files(tree: ast.AST, wanted: tuple[str, ...]) -> set[str]:
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return {name for name in wanted for text in texts if text.startswith(name)}
+
+
+def cases(text: str) -> Iterator[str]:
+    """Rows of the tables at the head of a test file that name a file of one system and carry no mark."""
+    for table in ast.parse(text).body:
+        if isinstance(table, ast.Assign) and isinstance(table.value, ast.List):
+            rows = [row for row in table.value.elts if not MARKS & set(_names(row))]
+            yield from (f"{ast.unparse(row)[:60]}" for row in rows if _files(row, FILES))
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
@@ -43,6 +55,6 @@ def _names(tree: ast.AST) -> Iterator[str]:
 
 
 def readers(folder: Path) -> list[str]:
-    """Every such place in the tests of a folder and their helpers."""
-    files = [*folder.rglob("test_*.py"), *(folder / "support").glob("*.py")]
-    return [f"{file.name}: {found}" for file in sorted(files) for found in unmarked(file.read_text(encoding="utf-8"))]
+    """Every such place in the files of a folder: pytest imports all of them, to look for doctests."""
+    texts = {file: file.read_text(encoding="utf-8") for file in sorted(folder.rglob("*.py"))}
+    return [f"{file.name}: {found}" for file in texts for found in (*unmarked(texts[file]), *cases(texts[file]))]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from structure.systems import readers, unmarked
+from structure.systems import cases, readers, unmarked
 
 TESTS = Path(__file__).parents[1]
 LIBRARY = sorted((TESTS.parent / "src").rglob("*.py"))
@@ -25,8 +25,12 @@ def test_the_library_imports_nothing_of_one_system():
         ("def test_a():\n    os.kill(1, signal.SIGKILL)", ["test_a: SIGKILL"]),
         ("def test_a():\n    open('/proc/self/status')", ["test_a: /proc/"]),
         ("@posix\ndef test_a():\n    os.kill(1, signal.SIGKILL)", []),
+        ("@posix\ndef test_a():\n    open('/dev/full')", ["test_a: /dev/full"]),
+        ("@linux\ndef test_a():\n    open('/dev/full')", []),
         ("def helper():\n    os.fork()", []),
+        ("CASES = [('--out', '/dev/full')]", ["('--out', '/dev/full')"]),
+        ("CASES = [pytest.param('/dev/full', marks=linux)]", []),
     ],
 )
 def test_a_planted_need_is_found(text, found):
-    assert list(unmarked(text)) == found
+    assert [*unmarked(text), *cases(text)] == found

@@ -1,9 +1,12 @@
 """Marks for tests of what only some systems have."""
 
-import os
+import signal
 import sys
 
 import pytest
 
-posix = pytest.mark.skipif(os.name == "nt", reason="needs signals, limits, links, pipes or modes of POSIX")
-linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a device or a file that Linux has")
+BARE = not hasattr(signal, "SIGKILL")  # Windows, or `pytest -p bare_system`
+LINUX = sys.platform.startswith("linux") and not BARE
+
+posix = pytest.mark.skipif(BARE, reason="needs signals, limits, links, pipes or modes of POSIX")
+linux = pytest.mark.skipif(not LINUX, reason="needs a device or a file that Linux has")
