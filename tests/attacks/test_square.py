@@ -61,10 +61,11 @@ def test_squares_shrink_as_the_queries_go():
     net, data = classifier()
     region = Threat("linf", 0.1).around(data.inputs)
     search = SquareSearch(differentiable(net), region, data.targets, Square(queries=10_000), torch.Generator())
-    sides = [search._side(number)[0] for number in (1, 20, 100, 500, 1500, 3000, 9000)]
-    assert sides == sorted(sides, reverse=True)
-    assert sides[0] == round((0.8 * 49) ** 0.5)
-    assert sides[-1] == 1
+    search.shape = (1, 224, 224)  # of the published schedule: the share is halved nine times in 10,000 queries
+    ends = [10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000, 10_000]
+    for halvings, (begin, end) in enumerate(pairwise([0, *ends])):
+        side = round((0.8 / 2**halvings) ** 0.5 * 224)
+        assert {search._side(number) for number in (begin + 1, end)} == {(side, side)}
 
 
 @pytest.mark.parametrize("norm", ["l2", "l1"])
@@ -74,7 +75,8 @@ def test_a_changed_square_spends_what_its_windows_held(norm):
     search = SquareSearch(differentiable(net), region, data.targets, Square(), torch.Generator().manual_seed(0))
     start = search._first_move(len(data)).view_as(data.inputs)
     for share in (1.0, 0.7):  # what was not spent before is spent, too
-        move = search._changed(region, data.inputs + share * start, 1).flatten(1)
+        draw = search._draws(len(data))
+        move = search._changed(region, data.inputs + share * start, (3, 3), draw).flatten(1)
         assert torch.linalg.vector_norm(move, ord=int(norm[1]), dim=1).tolist() == pytest.approx(
             [RADII[norm]] * len(data)
         )
@@ -88,9 +90,9 @@ def correct_ones():
 
 def test_impatience_spends_as_much_on_half_of_the_batch_and_ends():
     net, known = correct_ones()
-    idle = attack(net, known, Threat("linf", 0.0), Square(queries=2000, patience=40))
+    idle = attack(net, known, Threat("linf", 0.0), Square(queries=3000, patience=40, restarts=3))
     sizes = [len(known)]
-    while len(sizes) < 4:
+    while len(sizes) < 6:
         sizes.append((sizes[-1] + 1) // 2)
     # nothing moves at radius zero
     assert idle.queries == sum(size * 40 * 2**halvings for halvings, size in enumerate(sizes))
@@ -112,9 +114,9 @@ def test_those_who_go_on_are_nearest_and_nobody_loses_what_was_found():
     asked = []
     inner = SquareSearch._store
 
-    def store(self, rows, points, value, fooled):
-        asked.append((set(rows.tolist()), value.clone(), fooled.clone(), rows.clone()))
-        inner(self, rows, points, value, fooled)
+    def store(self, now):
+        asked.append((set(now.rows.tolist()), now.value.clone(), now.fooled.clone(), now.rows.clone()))
+        inner(self, now)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SquareSearch, "_store", store)
@@ -132,15 +134,39 @@ def test_those_who_go_on_are_nearest_and_nobody_loses_what_was_found():
             assert float(value[stay].min()) >= float(value[~stay].max())
 
 
-def test_a_recorded_pass_says_what_the_pass_says_or_is_not_used():
+@pytest.mark.parametrize("norm", RADII)
+def test_a_recorded_look_does_what_its_queries_do_or_is_not_used(norm):
     net, data = classifier()
-    search = SquareSearch(differentiable(net), Threat("linf", 0.1).around(data.inputs), data.targets, Square(), None)
-    ask = search._recorded(data.inputs)
-    assert ask != search.tape.scores
-    for points in (data.inputs.flip(0), data.inputs):
-        assert torch.equal(ask(points), net(points))
+    region = Threat(norm, RADII[norm] / 4, (0, 1)).around(data.inputs)
+    search = SquareSearch(differentiable(net), region, data.targets, Square(), torch.Generator().manual_seed(0))
+    rows, look = torch.arange(len(data)), range(10, 20)
+    draws = search._draws(3, len(look), len(data))
+    one, other = search._seekers(rows), search._seekers(rows)
+    replay = search._recorded(one, look, draws[0])
+    for draw in draws[1:]:
+        replay(draw)
+        search._ask(other, look, draw)
+        assert bool((one.current != region.inputs).any())
+        assert all(torch.equal(*parts) for parts in zip(one.state, other.state, strict=True))
     search.tape = differentiable(Noisy(net).eval())
-    assert search._recorded(data.inputs) == search.tape.scores
+    before = [part.clone() for part in one.state]
+    assert search._recorded(one, look, draws[0]) is None
+    assert all(torch.equal(*parts) for parts in zip(one.state, before, strict=True))
+
+
+def test_squares_lie_anywhere_inside():
+    net, data = classifier()
+    region = Threat("l2", 1.0).around(data.inputs)
+    search = SquareSearch(differentiable(net), region, data.targets, Square(), torch.Generator())
+    _, height, width = search.shape
+    draw = torch.rand(2000, 2, generator=torch.Generator().manual_seed(0))
+    draw[:2] = torch.tensor([[0.0, 0.0], [1.0, 1.0]])  # a product with a number just below one may round to it
+    pixels = search._pixels((3, 5), draw)[:, 0]
+    rows, columns = pixels // width, pixels % width
+    corners = {(int(row.min()), int(column.min())) for row, column in zip(rows, columns, strict=True)}
+    assert corners == {(top, left) for top in range(height - 2) for left in range(width - 4)}
+    assert bool((rows.amax(1) - rows.amin(1) == 2).all())
+    assert bool((columns.amax(1) - columns.amin(1) == 4).all())
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 3), (5, 7), (2, 2)])

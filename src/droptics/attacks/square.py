@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
@@ -23,11 +24,33 @@ from droptics.gpu.graphs import captured
 from droptics.progress import tracked
 
 # The share of pixels in a square is halved after each of these numbers of queries, out of 10,000.
-_HALVED = (10, 50, 200, 1000, 2000, 4000, 6000, 8000)
+_HALVED = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)
 _LOOK = 10  # queries between two looks at which examples are left
-_HALVINGS = 3  # of the batch, before a run with patience ends
-_SETTLED = 50  # queries after which the same examples are likely to stay for many more
+_HALVINGS = 5  # of the batch, before a run with patience ends
+_CROWDED = 0.875  # on a GPU fooled examples leave when the share of the others falls below this
 _ORDER = {"linf": math.inf, "l2": 2.0, "l1": 1.0}
+
+
+@dataclass(eq=False)
+class Seekers:
+    """The examples that are searched for: which they are, their best points, and how well these do."""
+
+    rows: Tensor
+    targets: Tensor
+    region: Region
+    current: Tensor
+    value: Tensor
+    fooled: Tensor
+
+    @property
+    def state(self) -> tuple[Tensor, ...]:
+        """What queries write over."""
+        return self.current, self.value, self.fooled
+
+    def select(self, keep: Tensor) -> Seekers:
+        """Some of them."""
+        parts = (part.index_select(0, keep) for part in self.state)
+        return Seekers(self.rows[keep], self.targets[keep], self.region.select(keep), *parts)
 
 
 class SquareSearch:
@@ -51,6 +74,8 @@ class SquareSearch:
         self.value = region.inputs.new_full((len(targets),), -torch.inf)
         self.counts: list[int] = []
         self.queries = 0
+        self._squares: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
+        self._records = region.inputs.is_cuda
 
     def run(self) -> Trail:
         """All restarts on the examples that are not fooled yet."""
@@ -62,75 +87,100 @@ class SquareSearch:
             rows = (~self.fooled).nonzero().squeeze(1)
             if len(rows):
                 self._search(rows)
+            if self.method.patience is not None and self.counts[-1] == len(self.targets) - len(rows):
+                break
         nobody = torch.zeros_like(self.fooled)
         return Trail(self.best, self.fooled, nobody, torch.tensor([*self.counts, 0]), clean, self.queries)
 
     def _search(self, rows: Tensor) -> None:
-        region, targets = self.region.select(rows), self.targets[rows]
-        value = torch.full_like(self.value[rows], -torch.inf)
-        fooled = torch.zeros_like(value, dtype=torch.bool)
-        current = region.inputs
-        ask: Callable[[Tensor], Tensor] = self.tape.scores
-        idle, halvings = 0, 0
+        now = self._seekers(rows)
+        left, idle, halvings = len(rows), 0, 0
         patience = math.inf if self.method.patience is None else self.method.patience
-        for number in tracked(range(self.method.queries), "square", "query"):
-            move = self._changed(region, current, number) if number else self._first_move(len(rows))
-            points = self._reached(region, move)
-            outputs = ask(points)
-            self.queries += len(rows)
-            found, _ = values(self.method.loss, outputs, targets)
-            wrong = beaten(outputs, targets)
-            better = ~fooled & (wrong | (found > value))
-            value = torch.where(better, found, value)
-            current = torch.where(better.view((-1,) + (1,) * (current.ndim - 1)), points, current)
-            fooled = fooled | wrong
+        seen: object = None  # the side of the squares in the last look at these examples
+        replay: Callable[[Tensor], None] | None = None
+        looks = [range(begin, begin + _LOOK) for begin in range(0, self.method.queries, _LOOK)]
+        looks[-1] = range(looks[-1].start, self.method.queries)
+        for look in tracked(looks, "square", "query", self.method.queries, len):
+            draws = self._draws(len(look), len(now.rows))
+            sides = [self._side(number) for number in look]
+            if sides != seen:
+                replay = None
+            elif replay is None and self._records:
+                replay = self._recorded(now, look, draws)
+            if replay is None:
+                self._ask(now, look, draws)
+            else:
+                replay(draws)
+            seen = sides
+            self.queries += len(look) * len(now.rows)
             # Asking who is left stalls a GPU; those who are fooled meanwhile keep the point that fooled them.
-            if number % _LOOK == _LOOK - 1 or number == self.method.queries - 1:
-                keep = (~fooled).nonzero().squeeze(1)
-                self.counts.append(self.counts[-1] + len(rows) - len(keep))
-                idle = idle + _LOOK if len(keep) == len(rows) else 0
-                if idle >= patience:
-                    if halvings == _HALVINGS:
-                        break
-                    # As many passes for half of the examples, those that are nearest to being fooled.
-                    keep = value.argsort(descending=True, stable=True)[: (len(rows) + 1) // 2]
-                    idle, halvings, patience = 0, halvings + 1, 2 * patience
-                if len(keep) < len(rows):
-                    self._store(rows, current, value, fooled)
-                    rows, targets, region = rows[keep], targets[keep], region.select(keep)
-                    current, value, fooled = current.index_select(0, keep), value[keep], fooled[keep]
-                    ask = self.tape.scores
-                elif points.is_cuda and idle == _SETTLED:
-                    ask = self._recorded(points)
-                if len(keep) == 0:
-                    return
-        self._store(rows, current, value, fooled)
+            keep = (~now.fooled).nonzero().squeeze(1)
+            self.counts.append(self.counts[-1] + left - len(keep))
+            idle, left = idle + len(look) if len(keep) == left else 0, len(keep)
+            if idle >= patience:
+                if halvings == _HALVINGS:
+                    break
+                # As many passes for half of the examples, those that are nearest to being fooled.
+                nearest = now.value[keep].argsort(descending=True, stable=True)
+                keep = keep[nearest[: (left + 1) // 2]]
+                idle, halvings, patience, left = 0, halvings + 1, 2 * patience, len(keep)
+            if len(keep) < (_CROWDED if self._records else 1) * len(now.rows):
+                self._store(now)
+                now, seen = now.select(keep), None
+            if left == 0:
+                return
+        self._store(now)
 
-    def _recorded(self, points: Tensor) -> Callable[[Tensor], Tensor]:
-        """The outputs for batches of this shape in one launch, where a recording repeats what the pass itself says."""
-        place, said = points.clone(), self.tape.scores(points)
-        outputs = torch.zeros_like(said)
-        replay = captured(lambda: outputs.copy_(self.tape.scores(place)), points.device, rehearsals=0)
-        replay()
-        if not torch.allclose(outputs, said, rtol=0, atol=100 * torch.finfo(said.dtype).eps * float(said.abs().max())):
-            return self.tape.scores
+    def _seekers(self, rows: Tensor) -> Seekers:
+        region = self.region.select(rows)
+        value = torch.full_like(self.value[rows], -torch.inf)
+        start = region.inputs.clone(memory_format=torch.contiguous_format)
+        return Seekers(rows, self.targets[rows], region, start, value, torch.zeros_like(value, dtype=torch.bool))
 
-        def ask(points: Tensor) -> Tensor:
-            place.copy_(points)
-            replay()
-            return outputs
+    def _ask(self, now: Seekers, look: range, draws: Tensor) -> tuple[Tensor, Tensor]:
+        """Some queries in a row, the state written over; returns the last points and their outputs."""
+        for number, draw in zip(look, draws, strict=True):
+            side = self._side(number)
+            move = self._changed(now.region, now.current, side, draw) if number else self._first_move(len(now.rows))
+            points = now.region.retract_(now.region.inputs + move.view_as(now.current))
+            outputs = self.tape.scores(points)
+            found, _ = values(self.method.loss, outputs, now.targets)
+            wrong = beaten(outputs, now.targets)
+            better = ~now.fooled & (wrong | (found > now.value))
+            torch.where(better, found, now.value, out=now.value)
+            torch.where(better.view((-1,) + (1,) * (points.ndim - 1)), points, now.current, out=now.current)
+            now.fooled |= wrong
+        return points, outputs
 
-        return ask
+    def _recorded(self, now: Seekers, look: range, draws: Tensor) -> Callable[[Tensor], None] | None:
+        """A look in one launch, where a recording repeats what the passes themselves say."""
+        place, points, outputs = draws.clone(), now.current.clone(), self.tape.scores(now.current)
 
-    def _store(self, rows: Tensor, points: Tensor, value: Tensor, fooled: Tensor) -> None:
-        better = (fooled | (value > self.value[rows])).nonzero().squeeze(1)
-        self.best.index_copy_(0, rows[better], points.index_select(0, better))
-        self.value[rows[better]] = value[better]
-        self.fooled[rows] |= fooled
+        def ask() -> None:
+            last = self._ask(now, look, place)
+            points.copy_(last[0])
+            outputs.copy_(last[1])
 
-    def _reached(self, region: Region, move: Tensor) -> Tensor:
-        points = region.inputs + move.view_as(region.inputs)
-        return region.retract_(points)
+        launch = captured(ask, draws.device, rehearsals=0)
+        before = [part.clone() for part in now.state]
+        launch()
+        said = self.tape.scores(points)
+        slack = 100 * torch.finfo(said.dtype).eps * float(said.abs().max())
+        self._records = torch.allclose(outputs, said, rtol=0, atol=slack)
+        for part, old in zip(now.state, before, strict=True):
+            part.copy_(old)
+
+        def replay(draws: Tensor) -> None:
+            place.copy_(draws)
+            launch()
+
+        return replay if self._records else None
+
+    def _store(self, now: Seekers) -> None:
+        better = (now.fooled | (now.value > self.value[now.rows])).nonzero().squeeze(1)
+        self.best.index_copy_(0, now.rows[better], now.current.index_select(0, better))
+        self.value[now.rows[better]] = now.value[better]
+        self.fooled[now.rows] |= now.fooled
 
     def _side(self, number: int) -> tuple[int, int]:
         """Height and width of the square at this query."""
@@ -143,67 +193,73 @@ class SquareSearch:
             side += 1
         return min(side, height), min(side, width)
 
-    def _signs(self, *size: int) -> Tensor:
-        draws = torch.rand(size, generator=self.generator, device=self.region.inputs.device)
-        return torch.where(draws < 0.5, -1.0, 1.0).to(self.region.inputs.dtype)
+    def _draws(self, *size: int) -> Tensor:
+        """Uniform numbers (queries, examples, 5 + channels): where two squares lie, how a bump does, and its signs."""
+        return torch.rand((*size, 5 + self.shape[0]), generator=self.generator, device=self.region.inputs.device)
 
     def _first_move(self, count: int) -> Tensor:
         """linf: stripes; l2 and l1: a grid of bumps of random sign."""
         channels, height, width = self.shape
-        if self.norm == "linf":
-            return self.radius * self._signs(count, channels, 1, width).expand(-1, -1, height, -1)
         move = self.region.inputs.new_zeros(count, channels, height, width)
+
+        def signs(*size: int) -> Tensor:
+            return _signs(torch.rand(size, generator=self.generator, device=move.device)).to(move.dtype)
+
+        if self.norm == "linf":
+            return self.radius * signs(count, channels, 1, width).expand_as(move)
         tall, broad = max(height // 5, 1), max(width // 5, 1)
         hill = bump(tall, broad, move.dtype).to(move.device)
         for top in range(0, height - tall + 1, tall):
             for left in range(0, width - broad + 1, broad):
-                move[..., top : top + tall, left : left + broad] = hill * self._signs(count, channels, 1, 1)
-        return self._scaled(move)
-
-    def _scaled(self, move: Tensor) -> Tensor:
-        """The move, stretched to the radius."""
+                move[..., top : top + tall, left : left + broad] = hill * signs(count, channels, 1, 1)
         length = torch.linalg.vector_norm(move.flatten(1), ord=_ORDER[self.norm], dim=1)
         return move * (self.radius / length.clamp_min(torch.finfo(move.dtype).tiny)).view(-1, 1, 1, 1)
 
-    def _windows(self, count: int, tall: int, broad: int) -> Tensor:
-        """A mask (count, 1, height, width) of one square each, anywhere."""
-        _, height, width = self.shape
-        device = self.region.inputs.device
-        top = torch.randint(height - tall + 1, (count, 1, 1), generator=self.generator, device=device)
-        left = torch.randint(width - broad + 1, (count, 1, 1), generator=self.generator, device=device)
-        down, across = torch.arange(height, device=device)[:, None], torch.arange(width, device=device)
-        return ((down >= top) & (down < top + tall) & (across >= left) & (across < left + broad))[:, None]
+    def _square(self, side: tuple[int, int]) -> tuple[Tensor, Tensor]:
+        """The pixels of a square in the upper left corner, and a bump that stands and one that lies there."""
+        if side not in self._squares:
+            inputs, (tall, broad) = self.region.inputs, side
+            pixels = torch.arange(tall)[:, None] * self.shape[2] + torch.arange(broad)
+            bumps = torch.stack([bump(tall, broad, inputs.dtype), bump(broad, tall, inputs.dtype).mT])
+            self._squares[side] = pixels.flatten().to(inputs.device), bumps.flatten(1).to(inputs.device)
+        return self._squares[side]
 
-    def _changed(self, region: Region, current: Tensor, number: int) -> Tensor:
-        """The move of the current points with one square changed."""
-        count, channels = len(current), self.shape[0]
-        move = (current - region.inputs).reshape(count, *self.shape)
-        tall, broad = self._side(number)
-        window = self._windows(count, tall, broad)
+    def _pixels(self, side: tuple[int, int], draw: Tensor) -> Tensor:
+        """The pixels (n, channels, in a square) of one square each, anywhere."""
+        channels, height, width = self.shape
+        room = height - side[0], width - side[1]
+        top, left = ((draw[:, i] * (room[i] + 1)).long().clamp_max(room[i]) for i in (0, 1))
+        pixels = (top * width + left)[:, None, None] + self._square(side)[0]
+        return pixels.expand(-1, channels, -1)
+
+    def _changed(self, region: Region, current: Tensor, side: tuple[int, int], draw: Tensor) -> Tensor:
+        """The move of the current points (n, channels, pixels) with one square changed."""
+        move = (current - region.inputs).reshape(len(current), self.shape[0], -1)
+        square = self._pixels(side, draw)
+        signs = _signs(draw[:, 5:, None]).to(move.dtype)
         if self.norm == "linf":
-            return torch.where(window, 2 * self.radius * self._signs(count, channels, 1, 1), 0.0) + move
-        other = self._windows(count, tall, broad) & ~window
+            return move.scatter_add(2, square, (2 * self.radius * signs).expand_as(square))
         order = _ORDER[self.norm]
+        lost = torch.zeros_like(move, dtype=torch.bool).scatter_(2, square, True)
+        lost.scatter_(2, self._pixels(side, draw[:, 2:]), True)
         size = move.abs() ** order
-        budget = self.radius**order
-        spare = (budget - size.sum((1, 2, 3), keepdim=True)).clamp_min(0.0) / channels
-        paid = (size * (window | other)).sum((2, 3), keepdim=True) + spare
-        inside = move.masked_select(window.expand_as(move)).view(count, channels, tall, broad)
-        old = inside / _length(inside, order)
-        if float(torch.rand((), generator=self.generator, device=current.device)) < 0.5:
-            hill = bump(tall, broad, move.dtype)
-        else:
-            hill = bump(broad, tall, move.dtype).mT
-        fresh = hill.to(move.device) * self._signs(count, channels, 1, 1) + old
+        spare = (self.radius**order - size.sum((1, 2), keepdim=True)).clamp_min(0.0) / self.shape[0]
+        paid = (size * lost).sum(2, keepdim=True) + spare
+        inside = move.gather(2, square)
+        hill = self._square(side)[1].index_select(0, (draw[:, 4] < 0.5).long())[:, None]
+        fresh = hill * signs + inside / _length(inside, order)
         fresh = fresh / _length(fresh, order) * paid ** (1 / order)
-        move = move.masked_fill(other, 0.0)
-        return move.masked_scatter(window.expand_as(move), fresh)
+        return move.masked_fill(lost, 0.0).scatter(2, square, fresh)
+
+
+def _signs(draws: Tensor) -> Tensor:
+    return torch.where(draws < 0.5, -1.0, 1.0)
 
 
 def _length(move: Tensor, order: float) -> Tensor:
     """Norm of every channel, never zero."""
-    length = torch.linalg.vector_norm(move.flatten(2), ord=order, dim=2)
-    return length.clamp_min(torch.finfo(move.dtype).tiny)[..., None, None]
+    length = torch.linalg.vector_norm(move, ord=order, dim=2, keepdim=True)
+    return length.clamp_min(torch.finfo(move.dtype).tiny)
 
 
 @lru_cache(64)  # the same few shapes all along, and a query of a small network takes less time than one
