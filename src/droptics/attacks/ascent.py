@@ -46,21 +46,6 @@ class Trail:
     clean: Tensor | None = None
     queries: int = 0
 
-    @property
-    def rates(self) -> list[float]:
-        """Share of examples that are wrong at the iterate that would be returned, one number per step."""
-        return rates_of(self.tally.tolist(), len(self.inputs))
-
-    @property
-    def gradients(self) -> int:
-        """How many input gradients were computed, summed over the examples."""
-        return int(self.tally[-1])
-
-
-def rates_of(tally: list[float], count: int) -> list[float]:
-    """The shares that a tally over this many examples says."""
-    return [number / count for number in tally[:-1]]
-
 
 @dataclass(eq=False)
 class Climbers:

@@ -11,7 +11,6 @@ from scipy.special import betaincinv
 from torch import Tensor
 
 from droptics.arguments import Count, Probability, Whole, check_arguments
-from droptics.attacks.ascent import Trail, rates_of
 from droptics.attacks.gradients import Differentiable, Function, PlainMlp, differentiable
 from droptics.attacks.losses import check_problem, label_range, mistaken, unfinite, values
 from droptics.attacks.methods import Fab, LinearExact, Method
@@ -110,23 +109,34 @@ def attack(
         CertificateError: If a method returned a point that is not reachable.
     """
     check_arguments(attack, locals())
+    return verified(model, data, threat, method, batch, generator)
+
+
+def verified(  # parameters: those of `attack`, and what its caller knows of the model already
+    model: Model | Function,
+    data: Sample,
+    threat: Threat,
+    method: Method,
+    batch: int,
+    generator: torch.Generator | None,
+    *,
+    steady: bool = False,
+) -> Attack:
+    """`attack` of arguments that were checked; a steady model is known to repeat itself."""
     ends = check_data(data, threat)
     inputs, targets = data.inputs.detach(), data.targets
-    trails: list[Trail] = []
     with evaluating(model), torch.inference_mode(False):
         tape = differentiable(model, faithful=textbook(method))
         searched = model if isinstance(method, LinearExact) else tape
-        scores = tape.scores
-        unsteady = _changes(tape, inputs[: min(64, batch)])
+        unsteady = _changes(tape, inputs[: 0 if steady else min(64, batch)])
         if generator is None and getattr(method, "seed", None) is not None:
             generator = torch.Generator(inputs.device).manual_seed(method.seed)  # type: ignore[union-attr]
-        for begin in tracked(range(0, len(data), batch), "attack", "batch"):
-            part = slice(begin, begin + batch)
-            trails.append(search(searched, inputs[part], targets[part], threat, method, generator, ends))
-        trail = joined(trails)
+        begins = tracked(range(0, len(data), batch), "attack", "batch")
+        parts = ((inputs[begin : begin + batch], targets[begin : begin + batch]) for begin in begins)
+        trail = joined([search(searched, *part, threat, method, generator, ends) for part in parts])
         points = trail.inputs
-        clean = _in_batches(scores, inputs, batch) if trail.clean is None else trail.clean
-        outputs = _in_batches(scores, points, batch)
+        clean = _in_batches(tape.scores, inputs, batch) if trail.clean is None else trail.clean
+        outputs = _in_batches(tape.scores, points, batch)
     loss = _loss_of(method, clean)
     check_problem(loss, clean, targets, ends)
     distances = threat.distance(points, inputs)
@@ -141,12 +151,14 @@ def attack(
         trail.fooled & held & (margin > rounding),
         right,
         trail.stuck & right & held,
+        success,
     )
     # All questions at once: on a GPU each answer waits for everything that was asked before.
     tally = trail.tally.to(inputs.device, torch.int64, non_blocking=True)
     unsteady, *asked = torch.cat([unsteady, torch.stack(seen).sum(1), tally]).tolist()
-    rates = rates_of(asked[len(seen) :], len(data))
-    doubts = _verdict(unsteady, asked[: len(seen)], rates, len(data), threat)
+    last = [asked[len(seen) - 1]] if textbook(method) else []  # such a search does not look at its last point
+    rates = [number / len(data) for number in (*asked[len(seen) : -1], *last)]
+    doubts = _verdict(unsteady, asked[: len(seen) - 1], rates, len(data), threat)
     for doubt in doubts:
         python_warnings.warn(doubt, WeakAttackWarning, stacklevel=2)
     return Attack(
@@ -246,7 +258,7 @@ def _in_batches(scores: Function, inputs: Tensor, batch: int) -> Tensor:
 
 def _changes(tape: Differentiable, inputs: Tensor) -> Tensor:
     """How many outputs differ between two evaluations of the same inputs by more than rounding."""
-    if isinstance(tape, PlainMlp):
+    if isinstance(tape, PlainMlp) or len(inputs) == 0:
         return torch.zeros(1, dtype=torch.int64, device=inputs.device)
     first, second = tape.scores(inputs).detach(), tape.scores(inputs).detach()
     tolerance = 100 * torch.finfo(first.dtype).eps * first.abs().amax().nan_to_num()

