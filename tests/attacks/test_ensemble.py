@@ -65,22 +65,24 @@ def test_examples_wrong_from_the_start_are_counted_apart():
     assert torch.equal(result.inputs[:7], data.inputs[:7])
 
 
-def test_a_run_that_broke_off_goes_on_to_the_same_result(tmp_path, monkeypatch):
+@pytest.mark.parametrize("end", [2, 5])  # in the first attack, which finds who is wrong as it is, and in the second
+def test_a_run_that_broke_off_goes_on_to_the_same_result(tmp_path, monkeypatch, end):
     net, data = classifier()
+    data = Sample(data.inputs, torch.where(torch.arange(60) % 9 == 0, (data.targets + 1) % 5, data.targets))
     whole = robust_accuracy(net, data, THREAT, SHORT, batch=25)
     path = tmp_path / "state.safetensors"
-    calls, real = [], ensemble.attack
+    calls, real = [], ensemble.verified
 
     def fails_late(*arguments, **options):
         calls.append(1)
-        if len(calls) == 5:
+        if len(calls) == end:
             raise KeyboardInterrupt
         return real(*arguments, **options)
 
-    monkeypatch.setattr(ensemble, "attack", fails_late)
+    monkeypatch.setattr(ensemble, "verified", fails_late)
     with pytest.raises(KeyboardInterrupt):
         robust_accuracy(net, data, THREAT, SHORT, batch=25, checkpoint=path)
-    monkeypatch.setattr(ensemble, "attack", real)
+    monkeypatch.setattr(ensemble, "verified", real)
     resumed = robust_accuracy(net, data, THREAT, SHORT, batch=25, checkpoint=path)
     assert torch.equal(resumed.inputs, whole.inputs)
     assert torch.equal(resumed.found_by, whole.found_by)
@@ -96,6 +98,29 @@ def test_a_run_that_broke_off_goes_on_to_the_same_result(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="another model"):
         robust_accuracy(lambda inputs: -net(inputs), data, THREAT, SHORT, batch=25, checkpoint=path)
     assert [item.name for item in tmp_path.iterdir()] == ["state.safetensors"]
+
+
+def test_the_default_spends_more_on_those_that_came_nearest(monkeypatch):
+    net, data = classifier()
+    asked, inner = [], ensemble._attacked
+
+    def attacked(model, some, threat, method, index):
+        result = inner(model, some, threat, method, index)
+        asked.append((method, some, result))
+        return result
+
+    monkeypatch.setattr(ensemble, "_attacked", attacked)
+    monkeypatch.setattr(ensemble, "standard_attacks", lambda outputs: [Pgd(steps=3), Fab(steps=2), Square(queries=5)])
+    robust_accuracy(net, data, Threat("linf", 0.01, (0, 1)))
+    (_, everyone, first), (_, some, second), (longer, few, _), (_, rest, _) = asked
+    assert longer == Apgd(Dlr("every"), steps=50, restarts=2, start="random")
+    assert len(everyone) == 60
+    assert len(some) > len(few) == -(-int((~second.success).sum()) // 8)
+    assert len(rest) >= int((~second.success).sum()) - len(few)
+    places = [int((data.inputs == one).flatten(1).all(1).nonzero()) for one in some.inputs]
+    margins = torch.minimum(first.margins[places], second.margins)[~second.success]
+    chosen = torch.cat([(some.inputs[~second.success] == one).flatten(1).all(1)[None] for one in few.inputs]).any(0)
+    assert float(margins[chosen].max()) <= float(margins[~chosen].min())
 
 
 def test_hidden_gradients_are_named_and_broken():
