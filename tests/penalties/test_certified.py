@@ -28,7 +28,7 @@ from droptics.penalties import (
     has_closed_form,
     penalty,
 )
-from droptics.penalties.factors import excess
+from droptics.penalties.factors import excess, factors
 
 ENTROPY = CrossEntropy()
 
@@ -97,6 +97,26 @@ def test_conditioning_narrows_the_interval() -> None:
     ]
     assert widths == sorted(widths, reverse=True)
     assert widths[1] < 0.5 * widths[0]
+
+
+def test_two_moments_more_narrow_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, data, law = head(10, 60, 0.1), labeled(60, 10), Bernoulli(0.5, 60)
+    four = penalty(model, data, law, Certified(), ENTROPY)
+    monkeypatch.setattr("droptics.penalties.certified.FEW", 0)
+    two = penalty(model, data, law, Certified(), ENTROPY)
+    assert two.lower <= four.lower <= four.upper <= two.upper
+    assert float(four.upper - four.lower) < 0.5 * float(two.upper - two.lower)
+    sampled = penalty(model, data, law, MonteCarlo(4000, seed=1), ENTROPY)
+    assert four.lower <= sampled.upper
+    assert sampled.lower <= four.upper
+
+
+@pytest.mark.parametrize("law", [Bernoulli(torch.tensor([0.1, 0.5, 0.9]).double(), 3), LAWS["list"], Gaussian(0.5, 3)])
+def test_cumulants_of_tuples_are_those_of_the_sums(law: MaskLaw) -> None:
+    (part,) = factors(law, normal(2, 4, law.size))
+    tuples = torch.combinations(torch.arange(4), 3, with_replacement=True)
+    directions = nn.functional.one_hot(tuples, 4).sum(-2).double()
+    close(part.tuple_cumulant(tuples), part.along(directions).cumulant(), 1e-13)
 
 
 def test_second_order_is_both_ends_when_the_noise_is_small() -> None:

@@ -20,6 +20,8 @@ from droptics.penalties.unit_outputs import unit_outputs
 
 # Masks of a law that is written out.
 LISTED = 4096
+# Elements of the largest intermediate tensor: a few of them stay in the cache of a core.
+ROOM = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +77,9 @@ class Coins:
         wide = torch.logaddexp(log_drop + falls, torch.log1p(-drop) + stays)
         return torch.where(far, wide, small).sum(-1)
 
-    def overflows(self) -> Tensor:
-        """Whether `pair_cumulant` would multiply numbers that are too `large`, (...)."""
-        return (self.strength.clamp_min(1) * self.values.abs().amax(-2)).amax(-1) > large(self.values)
+    def overflows(self, order: int = 2) -> Tensor:
+        """Whether moments of this order would multiply numbers that are too `large`, (...)."""
+        return (self.strength.clamp_min(1) * self.values.abs().amax(-2)).amax(-1) > 2 / order * large(self.values)
 
     def pair_cumulant(self, left: Tensor, right: Tensor) -> Tensor:
         """Log E exp(d_k + d_l) for pairs k = left, l = right, (..., pairs)."""
@@ -90,6 +92,20 @@ class Coins:
         total = falls_left[..., left, :] * falls[..., right, :]
         total = total + stays_left[..., left, :] * stays[..., right, :] + (mean[..., left, :] + mean[..., right, :])
         return torch.log1p(total).sum(-1)
+
+    def tuple_cumulant(self, tuples: Tensor) -> Tensor:
+        """Log E exp(d_k + d_l + ...) for every row (k, l, ...), (..., rows); not to the last digit where it is tiny."""
+        drop, strength = self.drop.unsqueeze(-2), self.strength.unsqueeze(-2)
+        wild = self.overflows(tuples.shape[-1])[..., None, None]
+        values = torch.where(wild, torch.zeros_like(self.values), self.values)
+        falls, stays = torch.exp(-values), torch.exp(strength * values)
+
+        def product(sides: Tensor, rows: Tensor) -> Tensor:
+            return math.prod((sides[..., column, :] for column in rows.mT[1:]), start=sides[..., rows[:, 0], :])
+
+        pieces = tuples.split(max(1, ROOM // max(1, values[..., 0, :].numel())))
+        sums = [drop * product(falls, rows) + (1 - drop) * product(stays, rows) for rows in pieces]
+        return torch.cat([part.log().sum(-1) for part in sums], -1)
 
     def characteristic(self, times: Tensor) -> Tensor:
         """E exp(i t d) of the only output at every time t, (..., times)."""
@@ -130,11 +146,16 @@ class Normals:
     def cumulant(self) -> Tensor:
         return 0.5 * (self.values.square() * self.variance).sum(-1)
 
-    def overflows(self) -> Tensor:
-        return self.reach > large(self.values)
+    def overflows(self, order: int = 2) -> Tensor:
+        return self.reach > 4 / order**2 * large(self.values)
 
     def pair_cumulant(self, left: Tensor, right: Tensor) -> Tensor:
         return 0.5 * ((self.values[..., left, :] + self.values[..., right, :]).square() * self.variance).sum(-1)
+
+    def tuple_cumulant(self, tuples: Tensor) -> Tensor:
+        together = (self.values * self.variance) @ self.values.mT
+        pairs = together[..., tuples.unsqueeze(-1), tuples.unsqueeze(-2)]
+        return 0.5 * pairs.sum((-2, -1))
 
     def characteristic(self, times: Tensor) -> Tensor:
         spread = (self.values.square() * self.variance).sum(-1)
@@ -171,11 +192,15 @@ class Listed:
     def cumulant(self) -> Tensor:
         return torch.logsumexp(self.moves + self._logs(), -1)
 
-    def overflows(self) -> Tensor:
-        return self.reach > large(self.moves)
+    def overflows(self, order: int = 2) -> Tensor:
+        return self.reach > 2 / order * large(self.moves)
 
     def pair_cumulant(self, left: Tensor, right: Tensor) -> Tensor:
         return torch.logsumexp(self.moves[..., left, :] + self.moves[..., right, :] + self._logs(), -1)
+
+    def tuple_cumulant(self, tuples: Tensor) -> Tensor:
+        pieces = tuples.split(max(1, ROOM // max(1, self.moves[..., 0, :].numel())))
+        return torch.cat([torch.logsumexp(self.moves[..., rows, :].sum(-2) + self._logs(), -1) for rows in pieces], -1)
 
     def characteristic(self, times: Tensor) -> Tensor:
         angles = times.unsqueeze(-1) * self.moves
