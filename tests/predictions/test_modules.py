@@ -67,7 +67,7 @@ def test_a_stack_of_torchs_own_layers_is_not_watched(monkeypatch):
     module, x = head_only(), inputs(5, 2, 4)
     runs = []
     monkeypatch.setattr(
-        modules, "_run", lambda *args, run=modules._run, **options: runs.append(1) or run(*args, **options)
+        modules, "run", lambda *args, run=modules.run, **options: runs.append(1) or run(*args, **options)
     )
     found = predictive(module, x)
     assert len(runs) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,13 +20,14 @@ _ONE_AT_A_TIME = threading.RLock()
 
 
 @contextmanager
-def undisturbed(module: nn.Module, seed: int) -> Iterator[None]:
+def undisturbed(module: nn.Module, seed: int) -> Iterator[Callable[[], tuple[object, ...]]]:
     """Restore the modes of all sub-modules, buffers and every random generator afterwards; draws start from `seed`.
 
     Other threads that audit wait until this one is done; an interrupt leaves no mode, hook or random state behind.
+    Yields where the generators stand that layers draw from, to be asked: the same again where none was used since.
     """
     with _ONE_AT_A_TIME:
-        state = _State.of(module)
+        state, restored = _State.of(module), False
         try:
             try:
                 random.seed(int(seed))
@@ -34,11 +35,13 @@ def undisturbed(module: nn.Module, seed: int) -> Iterator[None]:
                 torch.default_generator.manual_seed(int(seed))  # torch.manual_seed would also seed devices not put back
                 for index in state.devices:
                     torch.cuda.default_generators[index].manual_seed(int(seed))
-                yield
+                yield lambda: _dice(state.devices)
             finally:
                 state.restore()
+                restored = True
         finally:
-            state.restore()  # where an interrupt stopped the first
+            if not restored:  # an interrupt stopped the first
+                state.restore()
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,8 @@ class _State:
     def of(module: nn.Module) -> _State:
         parts, tensors = list(module.modules()), [*module.parameters(), *module.buffers()]
         devices = sorted({tensor.device.index or 0 for tensor in tensors if tensor.device.type == "cuda"})
-        generators = (
-            random.getstate(),
-            np.random.get_state(),  # noqa: NPY002 - the caller's state is put back
-            torch.get_rng_state(),
-            [torch.cuda.get_rng_state(index) for index in devices],
-        )
         buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
-        return _State(parts, [part.training for part in parts], buffers, devices, generators)
+        return _State(parts, [part.training for part in parts], buffers, devices, _generators(devices))
 
     def restore(self) -> None:
         thread = threading.get_ident()
@@ -78,9 +75,13 @@ class _State:
         _put_back(self.buffers)
 
 
-def dice(module: nn.Module) -> tuple[object, ...]:
-    """Where the generators that layers draw from stand, to be compared: equal before and after where none was used."""
-    python, (_, keys, position, *_), tensors, cuda = _State.of(module).generators
+def _generators(devices: list[int]) -> tuple[Any, Any, Tensor, list[Tensor]]:
+    arrays = np.random.get_state()  # noqa: NPY002 - the caller's state is put back
+    return random.getstate(), arrays, torch.get_rng_state(), [torch.cuda.get_rng_state(index) for index in devices]
+
+
+def _dice(devices: list[int]) -> tuple[object, ...]:
+    python, (_, keys, position, *_), tensors, cuda = _generators(devices)
     return python, keys.tobytes(), position, *(state.numpy().tobytes() for state in (tensors, *cuda))
 
 

@@ -31,8 +31,9 @@ from droptics.predictions.approximations import Closure, closure, first_order
 from droptics.predictions.controls import ATOMS_PER_SAMPLE
 from droptics.predictions.deep_linear import deep_covariance, deep_variance
 from droptics.predictions.mixtures import Conditional, MixtureMoments, Outcome, check_listable, conditional
-from droptics.predictions.modules import Inputs, MaskedModule, read_module
+from droptics.predictions.modules import MaskedModule, read_module
 from droptics.predictions.results import Predictive
+from droptics.predictions.running import Inputs
 from droptics.predictions.sampling import sampled_moments, sampled_outcomes
 
 # So many early masks are summed one by one, all examples at once; more by the walk of the exact criterion.

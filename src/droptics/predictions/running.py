@@ -1,0 +1,253 @@
+"""One pass of a torch module with given masks at its dropout sites; all else as it is, and put back afterwards.
+
+Attention and recurrent layers are written out for that. What cannot be masked from outside (alpha dropout, packed
+sequences) draws for itself where it is asked to.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from droptics.models.modes import training_without_statistics
+from droptics.models.unfused import attention, multi_head, recurrent
+from droptics.models.watching import ALPHA, LINEAR, PLAIN, RECURRENT, DropoutCalls, Places
+
+# Where attention takes its rate.
+PLAIN_ATTENTION, MULTI_HEAD = 4, 10
+# Layers of torch's own that draw.
+DRAWING = (nn.modules.dropout._DropoutNd, nn.RReLU, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
+Change = Callable[[Tensor], Tensor]
+Inputs = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
+
+
+@dataclass
+class Seen:
+    """What one run did: the calls of each site, the functions that draw for themselves, and the last linear layer."""
+
+    calls: list[tuple[str, float, str, tuple[int, ...], Tensor]] = field(default_factory=list)
+    drawing: list[str] = field(default_factory=list)
+    linear: tuple[Tensor, Tensor, Tensor | None, Tensor] | None = None
+
+
+class _Masked(DropoutCalls):
+    """Runs a module with given multipliers at its sites; sites without any pass their input on.
+
+    Functions named in `own` draw for themselves, all others that could are switched off.
+    """
+
+    def __init__(self, places: Places, multipliers: Mapping[str, Change], own: Collection[str]) -> None:
+        super().__init__()
+        self.places, self.multipliers, self.own, self.seen = places, multipliers, own, Seen()
+
+    def _other(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        result = func(*args, **options)
+        if func in LINEAR:
+            bias = args[2] if len(args) > 2 else options.get("bias")
+            self.seen.linear = (args[0], args[1], bias, result)
+        return result
+
+    def _plain(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        source: Tensor = args[0] if args else options["input"]
+        rate = float(args[1] if len(args) > 1 else options.get("p", 0.5))
+        training = bool(args[2] if len(args) > 2 else options.get("training", func not in ALPHA))
+        name = self.places.name(PLAIN[func].replace(" ", "_"))
+        if rate == 0 or not training:
+            return source
+        if func in ALPHA:
+            return func(source, rate, self._draws(name))
+        return self._site(name, rate, PLAIN[func], lambda: func(source, rate, True))(source)
+
+    def _attention(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        rate = float(args[PLAIN_ATTENTION] if len(args) > PLAIN_ATTENTION else options.get("dropout_p", 0.0))
+        name = self.places.name("attention_dropout")
+        if rate == 0:
+            return func(*args, **options)
+        return attention(*args, **options, masking=self._site(name, rate, "attention dropout"))
+
+    def _multi_head(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        rate = float(args[MULTI_HEAD] if len(args) > MULTI_HEAD else options["dropout_p"])
+        name = self.places.name("attention_dropout")
+        if rate == 0 or not options.get("training", True):
+            return func(*args, **options)
+        return multi_head(self._site(name, rate, "attention dropout"))(*args, **options)
+
+    def _recurrent(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        values = list(args)
+        start = next(i for i, value in enumerate(values) if isinstance(value, bool))
+        rate, training = float(values[start + 2]), bool(values[start + 3])
+        name = self.places.name(RECURRENT[func].replace(" ", "_"))
+        if rate == 0 or not training or int(values[start + 1]) == 1:
+            return func(*values, **options)
+        if isinstance(values[1], Tensor) and not values[1].is_floating_point():  # lengths of packed sequences
+            values[start + 3] = self._draws(name)
+            return func(*values, **options)
+        return recurrent(func, [*values, *options.values()], self._site(name, rate, RECURRENT[func]))
+
+    def _site(self, name: str, rate: float, kind: str, draw: Callable[[], Tensor] | None = None) -> Change:
+        """What a site does to the tensor that it masks; layers stacked in one function are a site each."""
+        numbers = itertools.count(1)
+
+        def change(source: Tensor) -> Tensor:
+            number = next(numbers)
+            own = name if number == 1 else f"{name}#{number}"
+            given = self.multipliers.get(own)
+            if given is not None:
+                result = source * given(source)
+            elif own in self.own:
+                result = nn.functional.dropout(source, rate, True) if draw is None else draw()
+            else:
+                result = source.clone()  # a tensor of its own, so that what follows a site can be told apart
+            self.seen.calls.append((own, rate, kind, tuple(source.shape), result))
+            return result
+
+        return change
+
+    def _draws(self, name: str) -> bool:
+        """Whether a function that cannot be masked from outside draws for itself now."""
+        self.seen.drawing.append(name)
+        return name in self.own
+
+
+class Trunk:
+    """Parts of a module whose call ended before anything random was met, each with what it returned."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.names = {part: name for name, part in module.named_modules() if name}
+        self.returned: dict[nn.Module, list[Tensor | None]] = {}
+        self.seen = Seen()
+
+    def hook(self, part: nn.Module, _: Any, result: Any) -> None:
+        """Remember the result of a part, or that it came too late."""
+        early = not self.seen.calls and not self.seen.drawing
+        self.returned.setdefault(part, []).append(result if early and isinstance(result, Tensor) else None)
+
+    def parts(self, examples: int) -> tuple[tuple[nn.Module, Tensor], ...]:
+        """The outermost ones that ran once and returned one row per example."""
+        found: dict[str, tuple[nn.Module, Tensor]] = {}
+        for part, name in self.names.items():  # parents come before their children
+            results = self.returned.get(part, [])
+            result = results[0] if len(results) == 1 else None
+            inside = any(name.startswith(f"{outer}.") for outer in found)
+            if result is not None and not inside and result.ndim > 0 and len(result) == examples:
+                found[name] = (part, result)
+        return tuple(found.values())
+
+
+def as_made(part: nn.Module) -> bool:
+    """Whether a part is a layer of torch's own that nobody changed: its code is known before it runs."""
+    changed = "forward" in vars(part) or part._forward_hooks or part._forward_pre_hooks
+    return type(part).__module__.startswith("torch.nn.modules.") and not changed
+
+
+@contextmanager
+def dropping(module: nn.Module) -> Iterator[None]:
+    """Training mode for dropout alone, statistics as in evaluation; modes and buffers are put back."""
+    parts = list(module.modules())
+    flags = [part.training for part in parts]
+    own = [part for part in parts if part._buffers and not hasattr(part, "running_mean")]
+    held = [buffer for part in own for buffer in part._buffers.values() if buffer is not None]
+    values = [buffer.detach().clone() for buffer in held]
+    training_without_statistics(module)
+    try:
+        yield
+    finally:
+        for part, flag in zip(parts, flags, strict=True):
+            if part.training != flag:
+                part.training = flag
+        with torch.no_grad():
+            for buffer, value in zip(held, values, strict=True):
+                if not torch.equal(buffer, value):
+                    buffer.copy_(value)
+
+
+def run(
+    module: nn.Module,
+    inputs: Inputs,
+    multipliers: Mapping[str, Change] | None = None,
+    own: Collection[str] = (),
+    frozen: Sequence[tuple[nn.Module, Any]] = (),
+    watch: Trunk | None = None,
+) -> tuple[Tensor, Seen]:
+    """One pass; hooks, modes and replaced parts are put back, also after an exception."""
+    places = Places(module)
+    with ExitStack() as stack:
+        stack.enter_context(dropping(module))
+        mode = _Masked(places, multipliers or {}, own)
+        parts = [part for part in places.names if not isinstance(part, torch.jit.ScriptModule)]
+        for part in [part for part in parts if not _nameless(part)]:
+            stack.callback(part.register_forward_pre_hook(places.enter).remove)
+            stack.callback(part.register_forward_hook(places.leave, always_call=True).remove)
+        if watch is not None:
+            watch.seen = mode.seen
+            for part in parts:
+                stack.callback(part.register_forward_hook(watch.hook).remove)
+        for part, value in frozen:
+            part.forward = _returning(value)
+            stack.callback(delattr, part, "forward")
+        stack.enter_context(mode)
+        if isinstance(inputs, Tensor):
+            result = module(inputs)
+        elif isinstance(inputs, Mapping):
+            result = module(**inputs)
+        else:
+            result = module(*inputs)
+    return _tensor(result), mode.seen
+
+
+def _nameless(part: nn.Module) -> bool:
+    """Whether nothing in a part can be called after it: a layer of torch's own, without parts, that never drops."""
+    drops = isinstance(part, DRAWING) or "dropout" in vars(part)
+    return not part._modules and not drops and as_made(part)
+
+
+def _returning(value: Any) -> Callable[..., Any]:
+    return lambda *_, **__: value
+
+
+def _tensor(result: Any) -> Tensor:
+    if isinstance(result, Mapping):
+        result = next(iter(result.values())) if "logits" not in result else result["logits"]
+    result = getattr(result, "logits", result)
+    if isinstance(result, (tuple, list)) and result:
+        result = result[0]
+    if not isinstance(result, Tensor) or result.ndim == 0:
+        raise ValueError(f"the module must return a tensor with one row per example, got {type(result).__name__}")
+    return result
+
+
+def _each(inputs: Inputs, change: Change) -> Inputs:
+    if isinstance(inputs, Tensor):
+        return change(inputs)
+    if isinstance(inputs, Mapping):
+        return {name: change(value) for name, value in inputs.items()}
+    return tuple(change(value) for value in inputs)
+
+
+def repeated(inputs: Inputs, count: int) -> Inputs:
+    """All examples so many times, one block after the other."""
+    return _each(inputs, lambda value: value.expand(count, *value.shape).reshape(-1, *value.shape[1:]))
+
+
+def taken(inputs: Inputs, rows: list[int]) -> Inputs:
+    """Some of the examples."""
+    return _each(inputs, lambda value: value[rows])
+
+
+def count_of(inputs: Inputs) -> int:
+    """Number of examples."""
+    return len(tensors_of(inputs)[0])
+
+
+def tensors_of(inputs: Inputs) -> list[Tensor]:
+    """The tensors that hold the examples, row by row; refused where there are none."""
+    found = [inputs] if isinstance(inputs, Tensor) else list(inputs.values() if isinstance(inputs, Mapping) else inputs)
+    if not found or not all(isinstance(value, Tensor) and value.ndim > 0 and len(value) > 0 for value in found):
+        raise ValueError("inputs must be a tensor (examples, ...), or a tuple or dictionary of such tensors")
+    return found
