@@ -1,5 +1,6 @@
 """Any torch module: moments under its own dropout against enumeration, and against many plain passes."""
 
+import gc
 import math
 
 import pytest
@@ -63,12 +64,18 @@ class OwnClass(nn.Sequential):
     """What others wrote, of which nothing is known before it runs."""
 
 
-def test_a_stack_of_torchs_own_layers_is_not_watched(monkeypatch):
-    module, x = head_only(), inputs(5, 2, 4)
-    runs = []
+@pytest.fixture
+def runs(monkeypatch):
+    """One entry for every watched run."""
+    seen = []
     monkeypatch.setattr(
-        modules, "run", lambda *args, run=modules.run, **options: runs.append(1) or run(*args, **options)
+        modules, "run", lambda *args, run=modules.run, **options: seen.append(1) or run(*args, **options)
     )
+    return seen
+
+
+def test_a_stack_of_torchs_own_layers_is_not_watched(runs):
+    module, x = head_only(), inputs(5, 2, 4)
     found = predictive(module, x)
     assert len(runs) == 0
     twice = predictive(OwnClass(*module), x)
@@ -76,6 +83,123 @@ def test_a_stack_of_torchs_own_layers_is_not_watched(monkeypatch):
     assert found.variance.method == twice.variance.method
     close(found.mean.value, twice.mean.value, 1e-14)
     close(found.covariance.value, twice.covariance.value, 1e-14)
+
+
+QUIET, ROLLED = True, torch.Generator()
+
+
+class Net(nn.Module):
+    """A head that drops, with noise of a generator of its own that several switches turn on."""
+
+    calm = True
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.drop, self.head = nn.Linear(4, 9), nn.Dropout(0.4), nn.Linear(9, 2)
+        self.noise = 0.0
+
+    def forward(self, x):
+        hidden = torch.tanh(self.body(x))
+        if self.noise or not self.calm or not QUIET:
+            hidden = hidden + noise(hidden)
+        return self.head(self.drop(hidden))
+
+
+def turned_round(self, x):
+    """The same names in other code."""
+    hidden = torch.tanh(self.body(x))
+    if not (self.noise or not self.calm or not QUIET):
+        hidden = hidden + noise(hidden)
+    return self.head(self.drop(hidden))
+
+
+def noise(hidden):
+    return torch.rand(hidden.shape, generator=ROLLED, dtype=hidden.dtype)
+
+
+def test_a_module_that_gave_the_same_twice_runs_once_from_then_on(runs):
+    module = seeded(Net())
+    for count, wanted in ((7, 2), (7, 3), (5, 4)):
+        x = inputs(count, 4)
+        found = predictive(module, x)
+        assert len(runs) == wanted
+        expected = predictive(LastLayer.of(module.eval()), x, Bernoulli(module.drop.p, 9))
+        close(found.mean.value, expected.mean.value, 1e-13)
+        close(found.covariance.value, expected.covariance.value, 1e-13)
+        with torch.no_grad():  # other weights and another rate are no other module
+            module.head.weight.mul_(1.5)
+        module.drop.p = 0.7
+
+
+@pytest.mark.parametrize("way", ["attribute", "class", "global", "hook", "all hooks", "forward", "part"])
+def test_a_module_that_changed_runs_twice_again(way, monkeypatch):
+    module, x = seeded(Net()), inputs(5, 4)
+    assert read_module(module, x).certain
+    assert read_module(module, x).certain
+    handle = None
+    if way == "attribute":
+        module.noise = 1.0
+    elif way == "class":
+        monkeypatch.setattr(Net, "calm", False)
+    elif way == "global":
+        monkeypatch.setitem(globals(), "QUIET", False)
+    elif way == "hook":
+        module.body.register_forward_hook(lambda _, __, result: result + noise(result))
+    elif way == "all hooks":
+        handle = nn.modules.module.register_module_forward_hook(
+            lambda part, _, result: result + noise(result) if part is module.body else result
+        )
+    elif way == "forward":
+        monkeypatch.setattr(Net, "forward", turned_round)
+    else:
+        module.body = nn.Sequential(module.body, Noisy())
+    found = read_module(module, x)
+    if handle is not None:
+        handle.remove()
+    assert not found.certain
+
+
+class Noisy(nn.Module):
+    def forward(self, x):
+        return x + noise(x)
+
+
+def closed(held):
+    return lambda: held
+
+
+@pytest.mark.parametrize("kept", [[0], torch.Generator(), {"noise": 0}, closed(0), "hook", "forward"])
+def test_a_module_that_keeps_what_may_change_unseen_always_runs_twice(kept, runs):
+    module = seeded(Net())
+    if kept == "hook":
+        module.body.register_forward_hook(lambda _, __, result: result * 2)
+    elif kept == "forward":
+        module.body.forward = torch.nn.Linear.forward.__get__(module.body)
+    else:
+        module.kept = kept
+    for wanted in (2, 4):
+        predictive(module, inputs(5, 4))
+        assert len(runs) == wanted
+
+
+def test_a_site_that_appears_later_is_found():
+    module, x = seeded(Net()), inputs(5, 4)
+    read_module(module, x)
+    module.body = nn.Sequential(module.body, nn.Dropout(0.5)).double()
+    assert [site.name for site in read_module(module, x).sites] == ["body.1", "drop"]
+    module.body = module.body[0]
+    assert [site.name for site in read_module(module, x).sites] == ["drop"]
+    module.drop.p = 0.0
+    assert read_module(module, x).sites == ()
+
+
+def test_what_is_known_of_a_module_does_not_keep_it():
+    module = seeded(Net())
+    read_module(module, inputs(5, 4))
+    before = len(modules._REPEATED)
+    del module
+    gc.collect()
+    assert len(modules._REPEATED) < before
 
 
 @pytest.mark.parametrize("way", ["hook", "instance"])

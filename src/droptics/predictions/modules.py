@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -35,11 +37,15 @@ from droptics.predictions.running import (
     taken,
     tensors_of,
 )
+from droptics.predictions.structures import structure
 
 # Examples on which a module is tried; one where there are no more than that.
 PROBED = 2
 # Says where all generators stand.
 Dice = Callable[[], tuple[object, ...]]
+# Modules that gave the same twice, their heads alone random, with what they were made of: until that changes one run
+# tells all.
+_REPEATED: WeakKeyDictionary[nn.Module, tuple[Any, ...]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +160,26 @@ def read_module(module: nn.Module, inputs: Inputs) -> MaskedModule:
     if found is not None:
         return found
     with undisturbed(module, 0) as dice:
-        return _read(module, inputs, dice)
+        made = structure(module)
+        if made is not None and _REPEATED.get(module) == made:
+            found = _read_once(module, inputs, dice)
+        if found is None:
+            found = _read(module, inputs, dice)
+        _REPEATED.pop(module, None)
+        if made is not None and found.certain and found.head and not found.early and not found.drawing:
+            _REPEATED[module] = made
+        return found
+
+
+def _read_once(module: nn.Module, inputs: Inputs, dice: Dice) -> MaskedModule | None:
+    """The one run of a module of which only the head is random, where it still is; else None."""
+    before = dice()
+    outputs, seen = run(module, inputs)
+    if len(seen.calls) != 1 or seen.drawing or not _is_head(seen, outputs) or len(outputs) != count_of(inputs):
+        return None
+    name, rate, _, shape, _ = seen.calls[0]
+    found = MaskedModule(module, inputs, (ModuleSite(name, rate, shape[1:], 0),), True, (), True, (outputs, seen))
+    return found if _proved(found) and dice() == before else None
 
 
 def _read(module: nn.Module, inputs: Inputs, dice: Dice) -> MaskedModule:
