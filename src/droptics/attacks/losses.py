@@ -41,7 +41,6 @@ class Margin(Loss):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        _check_target(self.target, self.candidates)
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return -margins(outputs, targets)
@@ -76,7 +75,6 @@ class Reflected(Loss):
                 f"loss must be a function of the margin (CrossEntropy, Logistic or Margin) to be reflected, "
                 f"got {type(self.loss).__name__}"
             )
-        _check_target(self.target, self.candidates)
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         if isinstance(self.loss, Margin):
@@ -97,10 +95,10 @@ class Dlr(Loss):
     """
 
     target: Target = "greedy"
-    candidates: int = 9
+    candidates: Count = 9
 
     def __post_init__(self) -> None:
-        _check_target(self.target, self.candidates)
+        check_fields(self)
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return -margins(outputs, targets) / _spread(outputs, aimed=False)
@@ -113,13 +111,6 @@ def _spread(outputs: Tensor, aimed: bool) -> Tensor:
     third = top[..., min(2, classes - 1)]
     low = (third + top[..., min(3, classes - 1)]) / 2 if aimed else third
     return (top[..., 0] - low).clamp_min(torch.finfo(outputs.dtype).tiny)
-
-
-def _check_target(target: str, candidates: int) -> None:
-    if target not in ("nearest", "greedy", "every"):
-        raise ValueError(f"target must be 'nearest', 'greedy' or 'every', got {target!r}")
-    if isinstance(candidates, bool) or not isinstance(candidates, int) or candidates < 1:
-        raise ValueError(f"candidates must be a positive whole number, got {candidates!r}")
 
 
 def margins(outputs: Rows, targets: ClassNumbers) -> Tensor:
