@@ -8,7 +8,19 @@ from attacked import affine_scorer, classifier
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from droptics.attacks import Apgd, CrossEntropy, Dlr, LinearExact, Logistic, Margin, Pgd, Reflected, Threat, attack
+from droptics.attacks import (
+    Apgd,
+    CrossEntropy,
+    Dlr,
+    LinearExact,
+    Logistic,
+    Margin,
+    Pgd,
+    Reflected,
+    Threat,
+    attack,
+    robust_accuracy,
+)
 from droptics.attacks.apgd import AdaptiveAscent, RecordedAscent, check_points, sparse_direction
 from droptics.attacks.gradients import differentiable
 from droptics.attacks.losses import aimed
@@ -53,6 +65,35 @@ def test_every_loss_and_norm_stays_inside_and_finds_what_pgd_finds(norm, loss):
     plain = attack(net, data, threat, Pgd(CrossEntropy(), steps=10))
     assert int(found.success.sum()) >= int(plain.success.sum()) - 2
     assert list(found.rates) == sorted(found.rates)
+
+
+@pytest.mark.parametrize("norm", RADII)
+def test_it_starts_where_it_is_told_to(norm, monkeypatch):
+    net, data = classifier()
+    threat = Threat(norm, RADII[norm], (0, 1))
+    best = attack(net, data, threat, Apgd(steps=60)).inputs
+    wrong = net(best).argmax(1) != data.targets
+    assert 0 < int(wrong.sum()) < len(data)
+    again = attack(net, data, threat, Apgd(steps=1, start=best))
+    torch.testing.assert_close(again.inputs[wrong], best[wrong], rtol=0, atol=1e-13)  # what is wrong there is kept
+    far = Apgd(steps=5, start=best.flip(0).float())  # far outside the region
+    whole = attack(net, data, threat, far)
+    assert not torch.equal(whole.inputs, attack(net, data, threat, Apgd(steps=5)).inputs)
+    assert bool((whole.radius <= RADII[norm] * (1 + 1e-9)).all())
+    monkeypatch.setattr("droptics.attacks.search._BLOCK", 1)
+    assert torch.equal(whole.inputs, attack(net, data, threat, far).inputs)
+    torch.testing.assert_close(whole.inputs, attack(net, data, threat, far, batch=7).inputs)
+
+
+def test_starts_that_fit_nothing_are_named():
+    net, data = classifier()
+    threat = Threat("linf", 0.02, (0, 1))
+    with pytest.raises(ValueError, match=r"start must hold one point for each of the inputs, of shape \(60, "):
+        attack(net, data, threat, Apgd(start=data.inputs[:5]))
+    with pytest.raises(ValueError, match="start must be finite"):
+        Apgd(start=torch.tensor([0.5, torch.nan]))
+    with pytest.raises(ValueError, match="methods must not start at given points"):
+        robust_accuracy(net, data, threat, [Apgd(start=data.inputs)])
 
 
 def test_a_seed_gives_the_same_points_and_random_starts_differ():

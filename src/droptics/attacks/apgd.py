@@ -19,7 +19,7 @@ from torch import Tensor
 from droptics.attacks.ascent import Trail, chooses, linearized_order, stuck
 from droptics.attacks.gradients import Differentiable
 from droptics.attacks.losses import aimed, beaten, check_problem, mistaken
-from droptics.attacks.methods import Apgd
+from droptics.attacks.methods import Apgd, Method
 from droptics.attacks.threat import Region
 from droptics.gpu.graphs import captured
 from droptics.progress import tracked
@@ -90,6 +90,13 @@ class Climb:
                 mine.copy_(new)
 
 
+def for_some(method: Method, begin: int, end: int) -> Method:
+    """The method for some of the examples: with their starts alone, where starts are given."""
+    if isinstance(method, Apgd) and isinstance(method.start, Tensor):
+        return replace(method, start=method.start[begin:end])
+    return method
+
+
 class AdaptiveAscent:
     """One `Apgd` over a batch; the state is the best point so far of every example."""
 
@@ -104,6 +111,9 @@ class AdaptiveAscent:
     ) -> None:
         self.tape, self.region, self.targets, self.method = tape, region, targets, method
         self.generator, self.ends = generator, ends
+        if isinstance(method.start, Tensor) and method.start.shape != region.inputs.shape:
+            shapes = f"{tuple(region.inputs.shape)}, got {tuple(method.start.shape)}"
+            raise ValueError(f"start must hold one point for each of the inputs, of shape {shapes}")
         self.best = region.inputs.clone(memory_format=torch.contiguous_format)
         self.value = region.inputs.new_full((len(targets),), -torch.inf)
         self.fooled = torch.zeros(len(targets), dtype=torch.bool, device=targets.device)
@@ -127,7 +137,7 @@ class AdaptiveAscent:
         for restart in range(method.restarts):
             for column in columns if len(columns) > 1 else [restart]:
                 aim = None if aims is None else aims[:, column % aims.shape[1]]
-                self._climb(aim, random=restart > 0 or method.start == "random")
+                self._climb(aim, random=restart > 0)
         tally = torch.tensor([*self.counts, self.gradients])
         return Trail(self.best, self.fooled, self.stuck & ~self.fooled, tally, clean)
 
@@ -169,6 +179,8 @@ class AdaptiveAscent:
     def _end(self, now: Climb, region: Region, start: Tensor) -> None:
         """Keep the best points of those that were never fooled."""
         held = ~now.fooled
+        if isinstance(self.method.start, Tensor):
+            start = region.inputs  # a given point may be as good as can be
         self.stuck[now.rows] = held & stuck(region.threat, now.best_points, start)
         better = (held & (now.best_value > self.value[now.rows])).nonzero().squeeze(1)
         self.value[now.rows[better]] = now.best_value[better]
@@ -176,7 +188,11 @@ class AdaptiveAscent:
 
     def _begin(self, rows: Tensor, aim: Tensor | None, random: bool) -> tuple[Climb, Region]:
         region = self.region if len(rows) == len(self.targets) else self.region.select(rows)
-        points = region.random(self.generator) if random else region.inputs.clone()
+        start = "random" if random else self.method.start
+        if isinstance(start, Tensor):
+            points = region.retract(start[rows].to(region.inputs))
+        else:
+            points = region.random(self.generator) if start == "random" else region.inputs.clone()
         targets, aim = self.targets[rows], None if aim is None else aim[rows]
         outputs = self.tape.forward(points)
         value, slope = aimed(self.method.loss, outputs, targets, aim)

@@ -11,6 +11,7 @@ from scipy.special import betaincinv
 from torch import Tensor
 
 from droptics.arguments import Count, Probability, Whole, check_arguments
+from droptics.attacks.apgd import for_some
 from droptics.attacks.gradients import Differentiable, Function, PlainMlp, differentiable
 from droptics.attacks.losses import check_problem, label_range, mistaken, unfinite, values
 from droptics.attacks.methods import Fab, LinearExact, Method
@@ -132,8 +133,10 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
         if generator is None and getattr(method, "seed", None) is not None:
             generator = torch.Generator(inputs.device).manual_seed(method.seed)  # type: ignore[union-attr]
         begins = tracked(range(0, len(data), batch), "attack", "batch")
-        parts = ((inputs[begin : begin + batch], targets[begin : begin + batch]) for begin in begins)
-        trail = joined([search(searched, *part, threat, method, generator, ends) for part in parts])
+        parts = ((slice(begin, begin + batch), for_some(method, begin, begin + batch)) for begin in begins)
+        trail = joined(
+            [search(searched, inputs[some], targets[some], threat, by, generator, ends) for some, by in parts]
+        )
         points = trail.inputs
         clean = _in_batches(tape.scores, inputs, batch) if trail.clean is None else trail.clean
         outputs = _in_batches(tape.scores, points, batch)

@@ -106,6 +106,8 @@ def robust_accuracy(
         chosen = [Pgd(Margin(), stop="never"), Pgd(Margin("every"), stop="never"), *chosen[-1:]]
     if not chosen:
         raise ValueError("methods must name at least one attack")
+    if any(isinstance(getattr(method, "start", None), Tensor) for method in chosen):
+        raise ValueError("methods must not start at given points: each is tried on the examples that are left to it")
     state = _Progress.begin(attacked, data)
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None:

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from torch import Tensor
+
 from droptics.arguments import Count, Finite, Positive, Probability, Seed, check_fields
 from droptics.attacks.losses import Margin
+from droptics.checks import check_finite
 from droptics.losses import CrossEntropy, Loss
 
 
@@ -99,14 +102,6 @@ class Pgd:
     def __post_init__(self) -> None:
         check_fields(self)
         _check_step(self.step)
-        for name, allowed in (
-            ("start", ("input", "random")),
-            ("gradient", ("steepest", "raw")),
-            ("projection", ("clip", "exact")),
-            ("stop", ("fooled", "never")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
         if self.gradient == "raw" and self.step is None:
             raise ValueError("step must be given for raw gradients, whose length depends on the loss")
 
@@ -135,20 +130,21 @@ class Apgd:
             aims as it says; "every" spends a run on each wrong class.
         steps: Steps per run.
         restarts: Runs per example and target.
-        start: "input" or "random": where the first run starts; later ones start at random.
+        start: Where the first run starts: "input", "random", or at given points, one for each example, which are pulled
+            into the region; later runs start at random.
         seed: Of the random starts, when no generator is passed.
     """
 
     loss: Loss = field(default_factory=CrossEntropy)
     steps: Count = 100
     restarts: Count = 1
-    start: Literal["input", "random"] = "input"
+    start: Literal["input", "random"] | Tensor = "input"
     seed: Seed = 0
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.start not in ("input", "random"):
-            raise ValueError(f"start must be 'input' or 'random', got {self.start!r}")
+        if isinstance(self.start, Tensor):
+            check_finite(self.start, "start")
 
 
 @dataclass(frozen=True)

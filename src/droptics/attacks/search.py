@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import ClassNumbers, Points, checked
-from droptics.attacks.apgd import AdaptiveAscent, RecordedAscent
+from droptics.attacks.apgd import AdaptiveAscent, RecordedAscent, for_some
 from droptics.attacks.ascent import Ascent, Trail, chooses, linearized_order, stuck
 from droptics.attacks.closed_form import linear_attack
 from droptics.attacks.device import DeviceAscent
@@ -136,16 +136,16 @@ def _in_blocks(
     if region.inputs.device.type != "cpu" or not tape.separable or count <= rows:
         return _searcher(tape, region, targets, method, generator, ends).run()
     size = -(-count // -(-count // rows))  # blocks of about equal size
-    starts = range(0, count, size)
-    parts = [(region.slice(begin, begin + size), targets[begin : begin + size]) for begin in starts]
-    return joined([_searcher(tape, part, labels, method, generator, ends).run() for part, labels in parts])
+    ends_of = ((begin, begin + size) for begin in range(0, count, size))
+    parts = [(region.slice(a, b), targets[a:b], for_some(method, a, b)) for a, b in ends_of]
+    return joined([_searcher(tape, *part, generator, ends).run() for part in parts])
 
 
 def _searcher(
     tape: Differentiable,
     region: Region,
     targets: Tensor,
-    method: Pgd | Apgd | Fab | Square,
+    method: Method,
     generator: torch.Generator,
     ends: tuple[float, float] | None,
 ) -> Ascent | AdaptiveAscent | BoundarySearch | SquareSearch:
@@ -157,6 +157,7 @@ def _searcher(
             return BoundarySearch(tape, region, targets, method, generator, ends)
         case Square():
             return SquareSearch(tape, region, targets, method, generator, ends)
+    assert isinstance(method, Pgd)
     climb = Ascent if region.inputs.device.type == "cpu" else DeviceAscent
     return climb(tape, region, targets, method, generator, ends)
 
