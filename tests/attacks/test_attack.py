@@ -571,9 +571,10 @@ def test_warns_when_gradients_vanish() -> None:
     def stepwise(x: torch.Tensor) -> torch.Tensor:
         return base((x * 8).round() / 8)  # rounding hides the gradient
 
-    with pytest.warns(WeakAttackWarning, match="gradients vanish"):
+    with pytest.warns(WeakAttackWarning, match="gradients vanish") as seen:
         result = attack(stepwise, data, Threat("l2", 0.3, UNIT), Pgd(steps=5))
     assert "vanish" in result.warnings[0]
+    assert seen[0].filename == __file__, "the line of the caller"
     base[-1].weight.data *= 4000
     base[-1].bias.data *= 4000
     with pytest.warns(WeakAttackWarning, match="gradients vanish"):

@@ -163,7 +163,7 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
     rates = [number / len(data) for number in (*asked[len(seen) : -1], *last)]
     doubts = _verdict(unsteady, asked[: len(seen) - 1], rates, len(data), threat)
     for doubt in doubts:
-        python_warnings.warn(doubt, WeakAttackWarning, stacklevel=2)
+        python_warnings.warn(doubt, WeakAttackWarning, stacklevel=3)  # of `attack`'s caller
     return Attack(
         inputs=points,
         success=success,
