@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import math
-
+import numpy as np
 import torch
 from torch import Tensor
 
 from droptics.arrays import Array
 from droptics.checks import as_array, wants_derivative
 
-# Rows whose products are added one after the other, rows of a triangle, numbers that torch adds in cascades, and panels
-# of columns on a GPU: eight of them need nine sixteenths of the operations.
-BLOCK, SHORT, PART, PANELS = 128, 16, 1 << 16, 8
+# Rows whose products are added one after the other, rows of a triangle, and panels of columns on a GPU: eight of them
+# need nine sixteenths of the operations. Up to the size SMALL a product takes longer to call than to compute.
+BLOCK, SHORT, PANELS, SMALL = 512, 16, 8, 64
 
 
 def products(left: Tensor, right: Tensor) -> Tensor:
     """left^T right for matrices (..., n, a) and (..., n, b); differentiable.
 
-    Blocks are as long as the narrower matrix is wide, so that they take no more memory than the rows.
+    Blocks are at least as long as the narrower matrix is wide, so that they take no more memory than the rows.
     """
     count, size = left.shape[-2], _length(min(left.shape[-1], right.shape[-1]))
-    if left.device.type == "cpu" and not wants_derivative(left, right):
-        return torch.from_numpy(_added(as_array(left), as_array(right), size))
+    large = count > size or max(left.shape[-1], right.shape[-1]) > SMALL
+    if large and left.device.type == "cpu" and not wants_derivative(left, right):
+        return torch.from_numpy(_added(left.numpy(), right.numpy(), size))
     if count <= size:
         return left.mT @ right
     whole = count // size * size
@@ -31,15 +31,13 @@ def products(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _added(left: Array, right: Array, size: int) -> Array:
-    """By NumPy, which recognizes a product with its own transpose and computes half of it."""
-    count = left.shape[-2]
-    whole = count // size * size if count > size else 0
-    rest: Array = left[..., whole:, :].swapaxes(-1, -2) @ right[..., whole:, :]
-    if not whole:
-        return rest
-    first, second = (part[..., :whole, :].reshape(*part.shape[:-2], -1, size, part.shape[-1]) for part in (left, right))
-    blocks = first.swapaxes(-1, -2) @ second
-    return rest + (blocks[..., 0, :, :] if whole == size else torch.from_numpy(blocks).sum(-3).numpy())
+    """By halves, in NumPy, which recognizes a product with its own transpose and computes half of it."""
+    if (count := left.shape[-2]) <= size:
+        return left.swapaxes(-1, -2) @ right
+    half = -(-count // (2 * size)) * size
+    total = _added(left[..., :half, :], right[..., :half, :], size)
+    total += _added(left[..., half:, :], right[..., half:, :], size)
+    return total
 
 
 def gram(rows: Tensor) -> Tensor:
@@ -79,16 +77,15 @@ def triangular(rows: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, float]:
 
 def squares(values: Tensor) -> float:
     """The sum of the squares of all numbers in float64, without gradient; GPUs add in trees by themselves."""
-    values = values.detach().flatten()
-    if values.device.type != "cpu":
+    values = values.detach()
+    if values.device.type != "cpu" or values.numel() <= BLOCK:
         return float(torch.linalg.vector_norm(values, dtype=torch.float64)) ** 2
-    parts = [values] if len(values) <= PART else values.split(PART)
-    return math.fsum(part.double().square().sum().item() for part in parts)
+    return float(np.square(as_array(values), dtype=np.float64).ravel("K").sum())  # added by halves
 
 
 def _length(width: int) -> int:
-    """Rows of a block for matrices so wide; short blocks of wide ones would be added for longer than multiplied."""
-    return max(BLOCK, width, min(4 * width, 4 * BLOCK))
+    """Rows of a block for matrices so wide."""
+    return max(BLOCK, width)
 
 
 def summands(count: int, width: int = 1) -> float:
