@@ -286,15 +286,17 @@ def checked(function: Callable[P, T], rule: Callable[P, T] | None = None) -> Cal
     is being captured. `rule` computes in place of the function.
     """
     compute, names = function if rule is None else rule, tuple(signature(function).parameters)
+    sound: set[tuple[type, ...]] = set()  # types of which every instance is what the signature asks for
 
     @wraps(function)
     def call(*given: P.args, **named: P.kwargs) -> T:
-        checks = _by_name(function)
-        for name, value in zip(names, given, strict=False):
-            if not isinstance(value, checks[name].kinds):
-                _refuse(name, value, checks[name])
-        for name in checks.keys() & named.keys() if named else ():
-            _refuse(name, named[name], checks[name])
+        if named or (types := tuple(map(type, given))) not in sound:
+            arguments = dict(zip(names, given, strict=False)) | named
+            checks = {name: check for name, check in _checks(function) if name in arguments}
+            for name, check in checks.items():
+                _refuse(name, arguments[name], check)
+            if not named and all(isinstance(arguments[name], check.kinds) for name, check in checks.items()):
+                sound.add(types)
         try:
             answer = compute(*given, **named)
             if _is_sound(answer):
@@ -312,13 +314,6 @@ def checked(function: Callable[P, T], rule: Callable[P, T] | None = None) -> Cal
         return answer
 
     return call
-
-
-@cache
-def _by_name(function: Any) -> dict[str, Check]:
-    """The checks of all parameters; what may be anything is an object."""
-    anything = Check("anything", lambda _: True, kinds=(object,))
-    return dict.fromkeys(signature(function).parameters, anything) | dict(_checks(function))
 
 
 def _is_sound(answer: Any) -> bool:
