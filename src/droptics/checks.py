@@ -109,10 +109,10 @@ def as_drop(drop: float | Tensor, name: str = "drop") -> Tensor:
     A tensor keeps its graph and device, so results are differentiable with respect to the rate.
     """
     if isinstance(drop, (int, float, np.floating, np.integer)) and not isinstance(drop, bool):
-        value, fits = torch.tensor(float(drop), dtype=torch.float64), 0 <= drop < 1
+        value, fits = torch.scalar_tensor(float(drop), dtype=torch.float64), 0 <= drop < 1
     else:
         value = as_float_tensor(drop, name).double()
-        fits = value.numel() > 0 and bool(((value >= 0) & (value < 1)).all())
+        fits = value.numel() > 0 and (not is_readable(value) or bool(((value >= 0) & (value < 1)).all()))
     if not fits:
         shown = value.tolist() if value.numel() < 5 else f"values in [{float(value.min())}, {float(value.max())}]"
         raise ValueError(

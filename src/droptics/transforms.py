@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 Function = Callable[..., Tensor]
+T = TypeVar("T")
+
+
+def tensors_of(thing: Any) -> list[Tensor]:
+    """All tensors in a model, data, a law, or a tuple of them."""
+    if isinstance(thing, Tensor):
+        return [thing]
+    parts = thing if isinstance(thing, tuple) else vars(thing).values() if is_dataclass(thing) else ()
+    return [tensor for part in parts for tensor in tensors_of(part)]
+
+
+def with_tensors(thing: T, tensors: Iterator[Tensor]) -> T:
+    """The same thing with other tensors, which come in the order of `tensors_of` and need no second check."""
+    if isinstance(thing, Tensor):
+        return next(tensors)  # type: ignore[return-value]
+    if isinstance(thing, tuple):
+        return tuple(with_tensors(part, tensors) for part in thing)  # type: ignore[return-value]
+    if not is_dataclass(thing):
+        return thing
+    other: T = object.__new__(type(thing))
+    vars(other).update({name: with_tensors(part, tensors) for name, part in vars(thing).items()})
+    return other
 
 
 def opaque(function: Function, *tensors: Tensor) -> Tensor:
@@ -19,6 +42,11 @@ def opaque(function: Function, *tensors: Tensor) -> Tensor:
     """
     result: Tensor = _Opaque.apply(function, *tensors)  # type: ignore[no-untyped-call]
     return result
+
+
+def opaque_of(function: Function, *things: Any) -> Tensor:
+    """The same for a function of models, data or laws that hold the tensors."""
+    return opaque(lambda *tensors: function(*with_tensors(things, iter(tensors))), *tensors_of(things))
 
 
 class _Looped(torch.autograd.Function):
@@ -74,9 +102,12 @@ class _Gradient(_Looped):
     @staticmethod
     def forward(function: Function, upstream: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
         with torch.enable_grad():
-            free = [tensor.detach().requires_grad_() for tensor in tensors]
+            free = [tensor.detach().requires_grad_(tensor.is_floating_point()) for tensor in tensors]
             value = function(*free)
-        return torch.autograd.grad(value, free, upstream, materialize_grads=True)
+        varying = [tensor for tensor in free if tensor.requires_grad]
+        slopes = iter(torch.autograd.grad(value, varying, upstream, materialize_grads=True))
+        # whole numbers have no slope; torch wants a tensor in its place
+        return tuple(next(slopes) if tensor.requires_grad else upstream.new_zeros(tensor.shape) for tensor in free)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from droptics.arguments import check_arguments, checked
-from droptics.checks import is_readable
 from droptics.data import Data, Sample
 from droptics.estimates import Estimate
 from droptics.losses import CrossEntropy, Logistic, Loss, Squared
@@ -13,8 +12,9 @@ from droptics.penalties.entropy import certified_penalty
 from droptics.penalties.enumeration import enumerated
 from droptics.penalties.evaluation import check_masks, check_triple
 from droptics.penalties.factors import has_factors
+from droptics.penalties.members import random_masks
 from droptics.penalties.methods import Certified, ClosedForm, Enumerate, Method, MonteCarlo, SecondOrder
-from droptics.penalties.rules import covered_rule, criterion_rule, penalty_rule, sampling_rule, with_risk
+from droptics.penalties.rules import covered_rule, criterion_rule, penalty_rule, with_risk
 from droptics.penalties.second_order import second_order
 from droptics.penalties.unit_outputs import is_linear_in_masks
 
@@ -34,8 +34,8 @@ def penalty(
     refused when it would take too long). Enumerate is exact for any model and loss with a short list of masks.
     SecondOrder is the curvature term for any twice differentiable loss, with its error measured by MonteCarlo, which
     works for all and returns an interval. Certified bounds the cross-entropy penalty of families linear in the mask
-    from both sides without sampling; of two classes it is exact, by ClosedForm too. All go through torch.func, but for
-    MonteCarlo under vmap: its draws decide which interval they carry. Batched models are answered with theirs instead.
+    from both sides without sampling; of two classes it is exact, by ClosedForm too. All go through torch.func; under
+    vmap MonteCarlo, whose draws decide which interval they carry, has the same masks for one member after the other.
 
     Cost: ClosedForm O(n units outputs) for uncorrelated units; Enumerate and MonteCarlo one evaluation per mask;
     SecondOrder a second derivative per unit, or a formula on the last layer.
@@ -61,12 +61,12 @@ def _answer(model: Model, data: Data, masks: MaskLaw, method: Method, loss: Loss
         case Enumerate():
             return enumerated(model, data, masks, method, loss)
         case MonteCarlo():
-            return _monte_carlo(model, data, masks, method, loss)
+            return random_masks(model, data, masks, method, loss)
         case SecondOrder():
             approximation = second_order(model, data, masks, loss)
             if method.check is None:
                 return approximation.unchecked()
-            return approximation.checked(_monte_carlo(model, data, masks, method.check, loss))
+            return approximation.checked(random_masks(model, data, masks, method.check, loss))
         case Certified():
             return certified_penalty(model, data, masks, method, loss)
     raise ValueError(
@@ -119,12 +119,3 @@ def has_closed_form(model: Model, masks: MaskLaw, loss: Loss = Squared()) -> boo
     check_arguments(has_closed_form, locals())
     check_masks(model, masks)
     return covered_rule(model, masks, loss)
-
-
-def _monte_carlo(model: Model, data: Data, masks: MaskLaw, method: MonteCarlo, loss: Loss) -> Estimate:
-    if not all(is_readable(part) for part in model.tensors):
-        raise ValueError(
-            "MonteCarlo() looks at its draws, which torch.func.vmap hides; use ClosedForm() or Enumerate() there, or "
-            "give the models as one with leading batch dimensions"
-        )
-    return sampling_rule(model, data, masks, method, loss)

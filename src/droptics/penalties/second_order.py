@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import checked
+from droptics.checks import is_readable
 from droptics.data import Data, Sample, average
 from droptics.estimates import Estimate
 from droptics.losses import Loss
@@ -39,7 +40,7 @@ class Approximation:
     def checked(self, reference: Estimate) -> Estimate:
         """The value with the Monte Carlo interval of the true penalty beside it; the method text states the error."""
         method = f"second order ({self.how})"
-        if self.value.numel() == 1:
+        if self.value.numel() == 1 and is_readable(reference.value):
             value, truth = float(self.value.detach()), float(reference.value.detach())
             half = float(reference.upper - reference.lower) / 2
             share = "" if truth == 0 else f" = {(value - truth) / abs(truth):+.1%}"

@@ -7,6 +7,7 @@ from functools import singledispatch
 import torch
 from torch import Tensor
 
+from droptics.checks import is_readable
 from droptics.masks import Block, MaskLaw
 from droptics.spectra.actions import Action
 from droptics.spectra.any_law import AnyLaw
@@ -45,6 +46,8 @@ def rates(strengths: Tensor, common: float | None = None) -> UnequalRates:
 
 
 def shared_rate(strengths: Tensor) -> float | None:
-    """The number that all entries are, up to rounding; None when they differ."""
+    """The number that all entries are, up to rounding; None when they differ, or torch.func.vmap hides them."""
+    if not is_readable(strengths):
+        return None
     low, high = (float(end) for end in torch.aminmax(strengths.detach()))
     return high if high - low <= 1e-12 * high else None

@@ -17,7 +17,7 @@ from droptics.penalties.relu.criterion import relu_cost, relu_excess, relu_summa
 from droptics.penalties.relu.sampling import sampled_relu, separable
 from droptics.penalties.rounding import deferred, excess_scale, in_double, risk_rounding, typical_multipliers
 from droptics.penalties.rules import covered_rule, criterion_rule, penalty_rule, sampling_rule
-from droptics.transforms import opaque
+from droptics.transforms import opaque_of
 
 
 @penalty_rule.register
@@ -72,19 +72,14 @@ def _parts(
     """`relu_excess`, which reads numbers, also where torch.func has hidden them."""
     if not is_transformed():
         return relu_excess(model, sample, masks, method, loss)
-    layers, steps = len(model.weights), 0.0
+    steps = 0.0
 
-    def parts(inputs: Tensor, targets: Tensor, *weights: Tensor) -> Tensor:
+    def parts(network: ReLUNet, known: Sample) -> Tensor:
         nonlocal steps
-        network = ReLUNet(list(weights[:layers]), list(weights[layers:]))
-        *both, steps = relu_excess(network, Sample(inputs, targets), masks, method, loss)
+        *both, steps = relu_excess(network, known, masks, method, loss)
         return torch.stack(both)
 
-    if sample.targets.is_floating_point():
-        both = opaque(parts, sample.inputs, sample.targets, *model.weights, *model.biases)
-    else:
-        labels = sample.targets
-        both = opaque(lambda x, *w: parts(x, labels, *w), sample.inputs, *model.weights, *model.biases)
+    both = opaque_of(parts, model, sample)
     return both[0], both[1], steps
 
 
