@@ -243,7 +243,7 @@ def _averaged(logits: Callable[[Tensor], Tensor], points: Tensor, like: Tensor, 
     probabilities, entropies = torch.zeros_like(like), torch.zeros_like(like[..., 0])
     for some, weight in zip(points.split(step), shares.to(like).split(step), strict=True):
         values = logits(some)
-        values = values - values.detach().amax(-2, keepdim=True)
+        values -= values.detach().amax(-2, keepdim=True)  # no one else holds them
         powers = values.exp()
         total = powers.sum(-2, keepdim=True)
         given = powers * (weight / total)
