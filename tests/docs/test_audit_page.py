@@ -6,18 +6,25 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROWS = {"encoder of 12 layers": "bert-12", "causal decoder of 4 layers": "gpt-4", "convolutional": "cnn"}
+ROWS = {
+    "encoder of 12 layers": "bert-12_1024",
+    "the same, few examples": "bert-12_64",
+    "causal decoder of 4 layers": "gpt-4_64",
+    "convolutional": "cnn_64",
+}
 
 
 @pytest.mark.parametrize("label", ROWS)
 def test_the_table_of_deep_networks_is_the_record(label: str) -> None:
     record = json.loads((ROOT / "benchmarks" / "results" / "x86_64" / "audit_models.json").read_text())
-    known = {key.removeprefix(f"{ROWS[label]}_"): value for key, value in record.items() if key.startswith(ROWS[label])}
+    prefix = f"{ROWS[label]}_"
+    known = {key.removeprefix(prefix): value for key, value in record.items() if key.startswith(prefix)}
     page = (ROOT / "docs" / "audit.md").read_text()
     (line,) = [line for line in page.splitlines() if line.startswith(f"| {label} |")]
     cells = [cell.strip() for cell in line.strip("|").split("|")][1:]
     assert cells == [
         f"{known['sites']:.0f}",
+        f"{known['examples']:,.0f}",
         f"{known['passes']:.0f}",
         f"{known['resolved_median']:g} ({known['resolved_least']:g})",
         f"{known['excluding_zero_median']:g}",
