@@ -220,12 +220,13 @@ class Cluster:
         d = diagonals[0] * scale + counts * diagonals[1] + diagonals[2]
         x = solution.astype(np.float64)
         r -= d * x
-        value += float((d * x * x).sum())
+        # Arrays over the items are what the client's memory is spent on: products are summed without being kept.
+        value += float(np.einsum("jk,jk,jk->", d, x, x))
         scale += d
         weight = np.divide(1.0, scale, out=np.zeros_like(d), where=scale > 0)
-        del scale  # arrays over the items are what the client's memory is spent on
+        del scale
         p = weight * r
-        rho = (p * r).sum(1)
+        rho = np.einsum("jk,jk->j", p, r)
         settled = rho * (table.counts * np.finfo(solution.dtype).eps) ** 2
         active = np.ones(len(x), bool)
         for _ in range(steps or 4 * strengths.columns):
@@ -233,22 +234,23 @@ class Cluster:
             p[:] = direction  # the step taken is along the rounded direction: use it everywhere
             (q,) = self._products(_apply_items, users, self._share(direction), strengths)
             q += d * p
-            curvature, slope = (p * q).sum(1), (p * r).sum(1)
+            curvature, slope = np.einsum("jk,jk->j", p, q), np.einsum("jk,jk->j", p, r)
             active &= (curvature > 0) & (rho > settled)
             if not active.any():
                 break
             step = np.divide(slope, curvature, out=np.zeros_like(slope), where=active)
             value -= float((step * slope).sum())
             x += step[:, None] * p
-            r -= step[:, None] * q
-            fresh = (weight * r * r).sum(1)
+            q *= step[:, None]
+            r -= q
+            fresh = np.einsum("jk,jk,jk->j", weight, r, r)
             turn = np.divide(fresh, rho, out=np.zeros_like(rho), where=active)
             p *= turn[:, None]
             p += weight * r
             p[~active] = 0
             rho = fresh
         solution[:] = np.where(counts > 0, x, 0.0)
-        return value + own, value - float((d * x * x).sum())
+        return value + own, value - float(np.einsum("jk,jk,jk->", d, x, x))
 
     def _products(self, pass_over: Any, users: Held, argument: Any, strengths: Strengths) -> Any:
         assert users.table is not None
