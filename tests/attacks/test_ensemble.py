@@ -141,6 +141,19 @@ def test_a_wrong_normalization_is_named():
     assert any("normalization" in warning for warning in result.warnings)
 
 
+def test_outputs_that_are_no_numbers_are_named():
+    net, data = classifier()
+
+    class Overflowing(nn.Module):
+        def forward(self, inputs):
+            return net(inputs) / (inputs.flatten(1).amax(1) <= 1.0)[:, None]
+
+    threat = Threat("linf", 0.05)
+    result = robust_accuracy(Overflowing(), data, threat, SHORT[:1])
+    assert any("because the model returns NaN or infinity there" in warning for warning in result.warnings)
+    assert not robust_accuracy(net, data, threat, SHORT[:1]).warnings
+
+
 def test_random_networks_are_attacked_in_the_mean():
     net, data = classifier()
     before = torch.random.get_rng_state()

@@ -143,13 +143,14 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
     loss = _loss_of(method, clean)
     check_problem(loss, clean, targets, ends)
     distances = threat.distance(points, inputs)
-    wrong = mistaken(torch.stack((outputs, clean)), targets)
+    both = torch.stack((outputs, clean))
+    wrong, odd = mistaken(both, targets), unfinite(both)
     success = wrong[0]
     held, right = ~wrong
     losses, margin = values(loss, outputs, targets)
     rounding = 100 * torch.finfo(outputs.dtype).eps * outputs.abs().amax(-1)
     seen = (
-        unfinite(clean),
+        *odd,
         ~Region(threat, inputs).contains(points, distances),
         trail.fooled & held & (margin > rounding),
         right,
@@ -270,12 +271,14 @@ def _changes(tape: Differentiable, inputs: Tensor) -> Tensor:
 
 def _verdict(unsteady: int, counts: list[int], rates: list[float], total: int, threat: Threat) -> list[str]:
     """Raise if the result is not sound; reasons to think that the attack is weaker than it looks."""
-    odd, outside, lost, attacked, blocked = counts
+    blown, odd, outside, lost, attacked, blocked = counts
     if odd:
         raise ValueError("model returns NaN or infinity on the unperturbed inputs; there is nothing to attack")
     if outside:
         raise CertificateError(f"{outside} perturbed inputs lie outside the threat or are not finite")
     doubts = []
+    if blown:
+        doubts.append(f"{blown} perturbed inputs count as fooled because the model returns NaN or infinity there")
     if unsteady:
         doubts.append(
             "the model is not deterministic in eval mode: two evaluations of the same inputs differ, so success is a "
