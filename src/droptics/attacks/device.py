@@ -19,7 +19,7 @@ from droptics.attacks.losses import Margin, Reflected, values
 from droptics.gpu.graphs import captured
 from droptics.losses import CrossEntropy, Logistic
 
-_STRETCH = 5  # steps between two looks at how many examples are left
+_STRETCH = 5  # steps in which it is looked twice at how many examples are left
 _MANY = 2**22  # numbers in a batch from which looking pays where a step is recorded
 _PRUDENCE = 2  # by how much the time that is saved must exceed that of preparing a smaller step
 _SORTED = 4096  # examples from which their order decides how long the last blocks take
@@ -119,7 +119,8 @@ class DeviceAscent(Ascent):
     def _looks(self, now: Climbers, taken: int) -> bool:
         """Whether it is worth to ask who is left after this many steps."""
         pays = now.points.numel() >= _MANY or not self._capturable(now.points)
-        return self.leaves and taken % _STRETCH == 1 and pays  # after the first step, those who were wrong before
+        # After the first step those leave who were wrong before, after the third most of an undefended network's.
+        return self.leaves and taken % _STRETCH in (1, 3) and pays
 
     def _step_of(
         self, now: Climbers, sizes: Tensor, number: Tensor, counts: Tensor, kind: int | None
