@@ -107,15 +107,12 @@ def figure_lines(figure: Figure, folder: Path, results: Path) -> list[str]:
     else:
         needs = f" It needs {', '.join(figure.needs)}." if figure.needs else ""
         lines += ["", f"**Not run at paper scale yet.** {escape(figure.takes.get('paper', ''))}{needs}"]
-    small = folder.parent / "images" / "gallery" / f"{figure.id}.png"
     picture = results / "figure.png"
-    if picture.exists() or small.exists():
+    if picture.exists():
         target = folder / "pictures" / f"{figure.id}.png"
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(picture if picture.exists() else small, target)
+        shutil.copyfile(picture, target)
         lines += ["", f"![{escape(figure.title)}](pictures/{figure.id}.png)"]
-        if not picture.exists():
-            lines += ["", "*The picture is of smoke scale: a few seconds, to show the form and not the numbers.*"]
     lines += investigated(figure.id, results.parent / "investigations.json")
     return [*lines, "", "```text", f"droptics reproduce {figure.id} --scale paper", "```"]
 
