@@ -47,6 +47,7 @@ GENERATED = (
 
 def built(folder):
     """A strict build from a copy of the sources, so that the working tree stays as it is."""
+    pytest.importorskip("sphinx", reason="pages are built by Sphinx, which comes with the extra docs")
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("_build", "generated"))
     for name in ("benchmarks", "examples", "results"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.tmp"))

@@ -9,6 +9,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 
 from typeset import to_tex, typeset
 
+pytest.importorskip("docutils", reason="formulas are typeset by docutils, which comes with the extra docs")
+
 
 @pytest.mark.parametrize(
     ("text", "tex"),

@@ -150,10 +150,10 @@ def dask_cluster(**workers: dict):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # distributed warns about ports and event loops
         specification = {
-            name: {"cls": distributed.Nanny, "options": {"nthreads": 1, "dashboard_address": None, "name": name} | more}
+            name: {"cls": distributed.Nanny, "options": {"nthreads": 1, "dashboard_address": ":0", "name": name} | more}
             for name, more in workers.items()
         }
-        scheduler = {"cls": distributed.Scheduler, "options": {"dashboard_address": None, "port": 0}}
+        scheduler = {"cls": distributed.Scheduler, "options": {"dashboard_address": ":0", "port": 0}}
         with (
             distributed.SpecCluster(workers=specification, scheduler=scheduler, silence_logs=50) as cluster,
             distributed.Client(cluster, set_as_default=False) as client,
@@ -186,7 +186,7 @@ def test_a_cluster_without_a_gpu_skips_gpu_cells(tmp_path):
     distributed = pytest.importorskip("distributed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster:
             artifact = reproduce([toys.figure(gpu=True)], "smoke", tmp_path, Dask(cluster.scheduler_address))[0]
     assert artifact.outcome == "skipped"
     assert "no worker of the cluster offers the resource GPU" in artifact.skipped

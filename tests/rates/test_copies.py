@@ -180,7 +180,7 @@ def test_a_population_is_compared_with_its_copies_bit_by_bit(monkeypatch):
 
 def test_dask_gives_the_same_numbers(whole):
     distributed = pytest.importorskip("distributed")
-    settings = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    settings = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(**settings) as cluster:
         found = all_stages(engine=Dask(cluster.scheduler_address))
     assert numbers(found) == numbers(whole)
