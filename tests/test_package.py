@@ -139,3 +139,12 @@ def test_installed_commands_answer(installed, tmp_path):
     for name in ("demo", "penalty", "optimum", "audit", "verify"):
         assert name in text
     run(sys.executable, command, "penalty", "--help", folder=tmp_path, PYTHONPATH=str(installed))
+
+
+def test_nothing_leans_on_one_system():
+    """Files, worker processes and models once more, in a process that has lost what Windows lacks."""
+    chosen = ("files", "evidence/test_engines.py", "hostile/test_state.py")
+    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "bare_system", "-m", "not slow")
+    paths = os.pathsep.join(str(ROOT / name) for name in ("src", "tests/support"))
+    said = run(sys.executable, *command, *(f"tests/{name}" for name in chosen), folder=ROOT, PYTHONPATH=paths)
+    assert "needs signals" in said, "what needs POSIX is left out, with the reason"
