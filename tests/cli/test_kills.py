@@ -9,6 +9,7 @@ from systems import posix
 import kills
 from kills import JOBS, Job, campaign, prepare, results, start
 
+pytestmark = posix
 WRITES = "import os, pathlib, time; pathlib.Path('out').mkdir(exist_ok=True); time.sleep(0.3); "
 
 
@@ -21,7 +22,6 @@ WRITES = "import os, pathlib, time; pathlib.Path('out').mkdir(exist_ok=True); ti
         ("open('out/a', 'wb').write(b'same')", ""),
     ],
 )
-@posix
 def test_the_instrument_sees_what_is_wrong(monkeypatch, tmp_path, does, wrong):
     """Results that differ, partial files and second runs that fail are faults; the same bytes are none."""
     monkeypatch.setitem(kills.JOBS, "toy", Job(("-c", WRITES + does)))

@@ -11,7 +11,18 @@ NAMES = {
     signal: ("SIGALRM", "SIGKILL", "SIGPROF", "SIGSTOP", "SIGUSR1", "alarm", "pause", "setitimer"),
 }
 # these ask for the system by its name and not for what it has
-LIBRARIES = ("cvxpy", "distributed", "matplotlib.pyplot", "numba", "pandas", "pooch", "pyarrow", "selenium", "torch")
+LIBRARIES = (
+    "cvxpy",
+    "distributed",
+    "filelock",
+    "matplotlib.pyplot",
+    "numba",
+    "pandas",
+    "pooch",
+    "pyarrow",
+    "selenium",
+    "torch",
+)
 
 
 def take_away() -> None:
