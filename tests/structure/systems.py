@@ -17,14 +17,22 @@ MARKS = {"posix", "linux", "skipif"}
 
 def unmarked(text: str) -> Iterator[str]:
     """Test functions that need more than they say, and imports that fail where a module is missing."""
-    for node in ast.parse(text).body:
+    tree = ast.parse(text)
+    shared = {name for node in tree.body if isinstance(node, ast.Assign) for name in _marking(node)}
+    for node in tree.body:
         if isinstance(node, ast.Import) and (missing := MODULES & {alias.name for alias in node.names}):
             yield f"import {missing.pop()}"
         elif isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            marks = {name for mark in node.decorator_list for name in _names(mark)}
+            marks = shared | {name for mark in node.decorator_list for name in _names(mark)}
             needs = set() if MARKS & marks else _needs(node)
             needs |= _files(node, LINUX) if MARKS & marks == {"posix"} else set()
             yield from [f"{node.name}: {', '.join(sorted(needs))}"] if needs else []
+
+
+def _marking(node: ast.Assign) -> Iterator[str]:
+    """Names in the marks of a whole file."""
+    if any(isinstance(target, ast.Name) and target.id == "pytestmark" for target in node.targets):
+        yield from _names(node.value)
 
 
 def _needs(function: ast.FunctionDef) -> set[str]:

@@ -27,6 +27,7 @@ def test_the_library_imports_nothing_of_one_system():
         ("@posix\ndef test_a():\n    os.kill(1, signal.SIGKILL)", []),
         ("@posix\ndef test_a():\n    open('/dev/full')", ["test_a: /dev/full"]),
         ("@linux\ndef test_a():\n    open('/dev/full')", []),
+        ("pytestmark = posix\ndef test_a():\n    os.kill(1, signal.SIGKILL)", []),
         ("def helper():\n    os.fork()", []),
         ("CASES = [('--out', '/dev/full')]", ["('--out', '/dev/full')"]),
         ("CASES = [pytest.param('/dev/full', marks=linux)]", []),
