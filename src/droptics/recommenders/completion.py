@@ -252,8 +252,5 @@ class Completion(RatingModel):
 
 def _second_moment(factors: Array) -> Array:
     """Mean of u u^T over rows, in float64 block by block."""
-    total = np.zeros((factors.shape[1],) * 2)
-    for at in range(0, len(factors), 4096):
-        block = factors[at : at + 4096].astype(np.float64)
-        total += block.T @ block
-    return np.asarray(total / len(factors))
+    blocks = (factors[at : at + 4096].astype(np.float64) for at in range(0, len(factors), 4096))
+    return np.asarray(sum(block.T @ block for block in blocks) / len(factors))
