@@ -211,58 +211,38 @@ class Cluster:
     def _solve_items(
         self, table: Side, users: Held, solution: Array, strengths: Strengths, weights: Array, steps: int
     ) -> tuple[float, float]:
-        """Conjugate gradients for all items at once, as in `least_squares`; steps = 0 goes on until they settle."""
+        """Conjugate gradients for all items at once, as in `least_squares`; steps = 0 goes on until they settle.
+
+        Their vectors lie with a worker, as the products do: only the solution comes here.
+        """
         sums = self._sum([self.client.submit(_squares, part) for part in users.parts])
         diagonals, own = parts_of((sums[0], sums[1]), strengths, weights, len(solution))
-        counts = table.counts[:, None]
         start = self._share(solution)
-        r, scale, value = self._products(_start_items, users, start, strengths)
-        d = diagonals[0] * scale + counts * diagonals[1] + diagonals[2]
-        x = solution.astype(np.float64)
-        r -= d * x
-        # Arrays over the items are what the client's memory is spent on: products are summed without being kept.
-        value += float(np.einsum("jk,jk,jk->", d, x, x))
-        scale += d
-        weight = np.divide(1.0, scale, out=np.zeros_like(d), where=scale > 0)
-        del scale
-        p = weight * r
-        rho = np.einsum("jk,jk->j", p, r)
-        settled = rho * (table.counts * np.finfo(solution.dtype).eps) ** 2
-        active = np.ones(len(x), bool)
+        passed = self._products(_start_items, users, start, strengths)
+        state = self.client.submit(_descent, passed, start, table.counts, diagonals, pure=False)
         for _ in range(steps or 4 * strengths.columns):
-            direction = p.astype(solution.dtype)
-            p[:] = direction  # the step taken is along the rounded direction: use it everywhere
-            (q,) = self._products(_apply_items, users, self._share(direction), strengths)
-            q += d * p
-            curvature, slope = np.einsum("jk,jk->j", p, q), np.einsum("jk,jk->j", p, r)
-            active &= (curvature > 0) & (rho > settled)
-            if not active.any():
+            direction = self.client.submit(_direction, state, pure=False)
+            passed = self._products(_apply_items, users, direction, strengths)
+            state = self.client.submit(_descended, state, direction, passed, pure=False)
+            if not self.client.submit(_moves, state, pure=False).result():
                 break
-            step = np.divide(slope, curvature, out=np.zeros_like(slope), where=active)
-            value -= float((step * slope).sum())
-            x += step[:, None] * p
-            q *= step[:, None]
-            r -= q
-            fresh = np.einsum("jk,jk,jk->j", weight, r, r)
-            turn = np.divide(fresh, rho, out=np.zeros_like(rho), where=active)
-            p *= turn[:, None]
-            p += weight * r
-            p[~active] = 0
-            rho = fresh
-        solution[:] = np.where(counts > 0, x, 0.0)
-        return value + own, value - float(np.einsum("jk,jk,jk->", d, x, x))
+        solution[:], value, penalty = self.client.submit(_reached_items, state, pure=False).result()
+        return value + own, value - penalty
 
     def _products(self, pass_over: Any, users: Held, argument: Any, strengths: Strengths) -> Any:
         assert users.table is not None
         parts = zip(users.table.blocks, users.parts, strict=True)
-        return self._sum([self.client.submit(pass_over, *part, argument, strengths, pure=False) for part in parts])
+        return self._tree([self.client.submit(pass_over, *part, argument, strengths, pure=False) for part in parts])
 
-    def _sum(self, futures: list[Any]) -> Any:
-        """The sum of tuples of arrays that lie with the workers, two by two."""
+    def _tree(self, futures: list[Any]) -> Any:
+        """The sum of tuples of arrays that lie with the workers, two by two; it lies with one of them."""
         while len(futures) > 1:
             pairs = [futures[at : at + 2] for at in range(0, len(futures), 2)]
             futures = [self.client.submit(_add, *pair, pure=False) if len(pair) > 1 else pair[0] for pair in pairs]
-        return _writable(futures[0].result())
+        return futures[0]
+
+    def _sum(self, futures: list[Any]) -> Any:
+        return _writable(self._tree(futures).result())
 
     def _share(self, data: Any) -> Any:
         """Data for the workers. As a task, not scattered: it is made again when its worker is lost."""
@@ -360,6 +340,67 @@ def _apply_items(block: Block, solved: Any, directions: Array, strengths: Streng
     (starts, columns, _), (directions,) = _writable(block), _writable((directions,))
     apply_columns(starts, columns, regressors, directions, into)
     return (into,)
+
+
+@dataclass(frozen=True, eq=False)
+class _Descent:
+    """Conjugate gradients for the rows of x, none of which was written to since: a lost one is made again.
+
+    r is the residual, d the penalty, `weight` the preconditioner, p the next direction.
+    """
+
+    x: Array
+    r: Array
+    d: Array
+    weight: Array
+    p: Array
+    rho: Array
+    settled: Array
+    active: Array
+    value: float
+    dtype: Any
+
+
+def _descent(passed: tuple[Array, Array, float], solution: Array, counts: Array, diagonals: Array) -> _Descent:
+    """Where the steps begin, from what `_start_items` gave."""
+    rest, scale, value = passed
+    d = diagonals[0] * scale + counts[:, None] * diagonals[1] + diagonals[2]
+    x = solution.astype(np.float64)
+    r = rest - d * x
+    weight = np.divide(1.0, scale + d, out=np.zeros_like(d), where=scale + d > 0)
+    p = weight * r
+    rho = (p * r).sum(1)
+    settled = rho * (counts * np.finfo(solution.dtype).eps) ** 2
+    x[counts == 0] = 0.0
+    return _Descent(x, r, d, weight, p, rho, settled, counts > 0, float(value + (d * x * x).sum()), solution.dtype)
+
+
+def _direction(state: _Descent) -> Array:
+    return state.p.astype(state.dtype)
+
+
+def _descended(state: _Descent, direction: Array, passed: tuple[Array]) -> _Descent:
+    """One step along the rounded direction, given its product with the row systems of the ratings."""
+    p = direction.astype(np.float64)
+    q = passed[0] + state.d * p
+    curvature, slope = (p * q).sum(1), (p * state.r).sum(1)
+    active = state.active & (curvature > 0) & (state.rho > state.settled)
+    step = np.divide(slope, curvature, out=np.zeros_like(slope), where=active)
+    x, r = state.x + step[:, None] * p, state.r - step[:, None] * q
+    fresh = (state.weight * r * r).sum(1)
+    turn = np.divide(fresh, state.rho, out=np.zeros_like(fresh), where=active)
+    p = np.where(active[:, None], turn[:, None] * p + state.weight * r, 0.0)
+    value = state.value - float((step * slope).sum())
+    return replace(state, x=x, r=r, p=p, rho=fresh, active=active, value=value)
+
+
+def _moves(state: _Descent) -> bool:
+    return bool(state.active.any())
+
+
+def _reached_items(state: _Descent) -> tuple[Array, float, float]:
+    """The solution, the penalized sum of squares, and the penalty in it."""
+    return state.x.astype(state.dtype), state.value, float((state.d * state.x**2).sum())
 
 
 def _add(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
