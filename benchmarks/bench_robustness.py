@@ -6,7 +6,7 @@ and against linf perturbations (seed 0). The clock is CPU time, on a GPU wall ti
     python benchmarks/bench_robustness.py ensemble [NETWORK ...]  # ours and AutoAttack, COUNT images once each
     python benchmarks/bench_robustness.py pieces [NETWORK ...]    # APGD, FAB, Square at equal budgets, five seeds
     python benchmarks/bench_robustness.py pgd [NETWORK ...]       # PGD, 40 equal steps
-    python benchmarks/bench_robustness.py order [NETWORK ...]     # l1: from the weakest attack to the strongest
+    python benchmarks/bench_robustness.py order [NETWORK ...]     # l1: each attack alone, five seeds
     python benchmarks/bench_robustness.py losses [NETWORK ...]    # PGD by what it climbs, five seeds
     python benchmarks/bench_robustness.py train [NETWORK ...]     # train and keep, nothing else
 
@@ -235,7 +235,7 @@ def pgd(name: str, net: nn.Module, data: Sample, threat: Threat, device: str) ->
 
 
 def order(name: str, net: nn.Module, data: Sample, threat: Threat, device: str) -> list[Row]:
-    """Robust accuracy of each attack on the l1 ball; the published order is Square, FAB, APGD-CE, APGD-T."""
+    """Robust accuracy of each attack on the l1 ball; published is that adaptive ascent finds more than plain."""
     methods = {
         "PGD, 100 steps": Pgd(steps=100),
         "Square, 5000 queries": Square(),

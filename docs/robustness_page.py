@@ -39,8 +39,8 @@ less theirs, in standard errors of such a difference; negative where ours finds 
 ORDER = """
 ## l1
 
-Mean and standard deviation over five seeds, the attacks from the weakest to the strongest as published (Croce and Hein
-2021): plain PGD, Square and FAB, APGD on cross-entropy, APGD on the targeted ratio.
+Mean and standard deviation over five seeds. Published (Croce and Hein 2021) is that ascent with adaptive sparse steps
+finds more than plain ascent at the same budget.
 """
 LOSSES = """
 ## By the loss that is climbed
