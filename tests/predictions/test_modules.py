@@ -275,7 +275,7 @@ class Functional(nn.Module):
 def test_every_way_of_writing_dropout_converges_to_plain_passes(hand):
     """Against 20 000 plain passes: differences within six standard errors of both, for 18 numbers each."""
     module, x = seeded(Functional(hand)), inputs(6, 3, 4)
-    found = predictive(module, x, method=MonteCarlo(3000, seed=4))
+    found = predictive(module, x, method=MonteCarlo(300 if hand else 3000, seed=4))
     torch.manual_seed(3)
     with torch.no_grad():
         module.train()
@@ -401,6 +401,55 @@ def test_recurrent_and_weighted_attention_are_masked_from_outside():
     spread = ((passes - passes.mean(0)) ** 2).std(0) / math.sqrt(20_000)
     sampled = (found.variance.upper - found.variance.lower) / 2 / 2.58
     assert bool(((found.variance.value - passes.var(0)).abs() <= 6 * (spread**2 + sampled**2).sqrt()).all())
+
+
+class Shared(nn.Module):
+    """Masks that are not one row per example: of weights or positions, tokens before examples, behind a batch norm."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way, self.head = way, nn.Linear(3, 2)
+        self.positions = nn.Parameter(torch.zeros(1, 2, 3))
+        self.norm = nn.BatchNorm1d(3, affine=False, track_running_stats=False)
+
+    def forward(self, x, drop=functional.dropout):  # (examples, 2, 3)
+        if self.way == "weights":
+            return functional.linear(x.tanh().mean(1), drop(self.head.weight, 0.3, True), self.head.bias)
+        if self.way == "positions":
+            return self.head((x + drop(self.positions, 0.3, True)).tanh().mean(1))
+        if self.way == "tokens first":
+            rows = drop(x.transpose(0, 1).reshape(-1, 3), 0.3, True)
+            return self.head(rows.reshape(2, len(x), 3).tanh().mean(0))
+        return self.head(self.norm(drop(x.mean(1), 0.3, True)).tanh())
+
+
+@pytest.mark.parametrize("examples", [2, 3])
+@pytest.mark.parametrize("way", ["weights", "positions", "tokens first", "batch"])
+def test_masks_that_examples_share_are_drawn_by_torch_itself(way, examples):
+    """Against the sum over all masks; one draw at 99.9999 % for 24 numbers: fixed seed, one try."""
+    rows = [0, 1, 0][:examples]
+    module, x = seeded(Shared(way)), inputs(2, 2, 3)[rows]
+    apart = way == "tokens first"  # examples do not meet there, so that two of them are enough to list
+    coins = {"tokens first": 12, "batch": 3 * examples}.get(way, 6)
+    total, second = 0.0, 0.0
+    for z, p in Bernoulli(0.3, coins).atoms():
+        value = module(x[:2] if apart else x, lambda source, _, __, z=z: source * z.reshape(source.shape))
+        total, second = total + p * value, second + p * value.square()
+    if apart:
+        total, second = total[rows], second[rows]
+    found = predictive(module, x, method=MonteCarlo(400, seed=2, confidence=0.999999))
+    covers(found.mean, total)
+    covers(found.variance, second - total.square())
+    assert read_module(module, x).drawing == ("dropout",)
+
+
+def test_a_scripted_module_is_read():
+    module = seeded(nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Dropout(0.3), nn.Linear(6, 2)))
+    x = inputs(5, 4)
+    exact = predictive(module, x)
+    found = predictive(torch.jit.script(module), x, method=MonteCarlo(800, seed=1, confidence=0.999999))
+    covers(found.mean, exact.mean.value)
+    covers(found.variance, exact.variance.value)
 
 
 def test_a_private_generator_is_noticed():

@@ -22,6 +22,7 @@ from droptics.masks import Bernoulli
 from droptics.models.modes import undisturbed
 from droptics.models.watching import CHANNELWISE, written
 from droptics.penalties import UnitOutputs
+from droptics.penalties.evaluation import CHUNK_ELEMENTS
 from droptics.predictions.affine import Affine
 from droptics.predictions.mixtures import Conditional, first
 from droptics.predictions.running import (
@@ -39,7 +40,7 @@ from droptics.predictions.running import (
 )
 from droptics.predictions.structures import structure
 
-# Examples on which a module is tried; one where there are no more than that.
+# Examples on which a module is tried, one more where there are no more than that: another number than all.
 PROBED = 2
 # Says where all generators stand.
 Dice = Callable[[], tuple[object, ...]]
@@ -109,6 +110,7 @@ class MaskedModule:
         size = count_of(self.inputs) * (sum(site.units for site in self.sites) + own)
         if self.certain and not self.drawing:
             return Conditional(laws, self.outputs, size, quiet=self.plain())
+        size = CHUNK_ELEMENTS  # one mask a pass: what draws for itself may draw once for all rows
         seeds = itertools.count(1)
 
         def fixed(multipliers: Tensor) -> Affine:
@@ -184,7 +186,7 @@ def _read_once(module: nn.Module, inputs: Inputs, dice: Dice) -> MaskedModule | 
 
 def _read(module: nn.Module, inputs: Inputs, dice: Dice) -> MaskedModule:
     count = count_of(inputs)
-    few = taken(inputs, [0, 1] if count > PROBED else [0] if count == PROBED else [0, 0])
+    few = taken(inputs, [0, 1] if count > PROBED else [0, 1, 0] if count == PROBED else [0, 0])
     before = dice()
     outputs, seen = run(module, few)
     if len(outputs) != count_of(few):
@@ -214,7 +216,24 @@ def _read(module: nn.Module, inputs: Inputs, dice: Dice) -> MaskedModule:
     found = MaskedModule(module, few, tuple(sites), head, tuple(drawing), certain, (outputs, seen))
     if head and not (_proved(found) or _confirmed(found)):
         found = replace(found, head=False)
-    return replace(found, inputs=inputs, quiet=quiet, frozen=frozen)
+    whole = replace(found, inputs=inputs, quiet=quiet, frozen=frozen)
+    if found.early and not _is_apart(found):
+        every = dict.fromkeys([name for name, *_ in seen.calls] + drawing)
+        return replace(whole, sites=(), head=False, drawing=tuple(every))
+    return whole
+
+
+def _is_apart(found: MaskedModule) -> bool:
+    """Whether masks of the second example leave the first one's outputs alone: rows are where they are taken to be."""
+    generator = torch.Generator().manual_seed(0)
+    changes = {}
+    for site in found.sites:
+        multipliers = torch.ones(count_of(found.inputs), site.units, dtype=torch.float64)
+        multipliers[1] = torch.rand(site.units, dtype=torch.float64, generator=generator)
+        changes[site.name] = _spreading(site, multipliers)
+    with undisturbed(found.module, 0):  # what is drawn by hand is drawn as in the run without masks
+        outputs, _ = run(found.module, found.inputs, changes)
+    return _alike(outputs[:1], found.quiet[0])
 
 
 def _own_stack(module: nn.Module, inputs: Inputs) -> MaskedModule | None:

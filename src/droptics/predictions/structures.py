@@ -25,8 +25,8 @@ CODE = (BuiltinFunctionType, CodeType, property)
 def structure(module: nn.Module) -> tuple[Any, ...] | None:
     """Classes, code and the fixed values that it names, part by part; None where something may change unseen.
 
-    That is a hook, a `forward` of one instance, or an attribute, class attribute or global that is no fixed value: a
-    generator, a list, a configuration. What functions read that the code calls is not followed. Cost: no pass.
+    That is a hook, a `forward` of one instance, a script, or an attribute, class attribute or global that is no fixed
+    value: a generator, a list, a configuration. What functions read that the code calls is not followed. Cost: no pass.
     """
     if nn.modules.module._has_any_global_hook():
         return None
@@ -35,6 +35,8 @@ def structure(module: nn.Module) -> tuple[Any, ...] | None:
         if as_made(part):
             found.append(type(part))
             continue
+        if isinstance(part, torch.jit.ScriptModule):
+            return None
         forward = inspect.unwrap(type(part).forward)
         own = {name: value for name, value in vars(part).items() if name not in COMMON}
         if part._forward_hooks or part._forward_pre_hooks or "forward" in own or not isinstance(forward, FunctionType):
