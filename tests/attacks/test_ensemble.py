@@ -115,7 +115,7 @@ def test_the_default_spends_more_on_those_that_came_nearest(monkeypatch):
     (_, everyone, first), (_, some, second), (longer, few, _), (_, rest, _) = asked
     assert longer == Apgd(Dlr("every"), steps=50, restarts=2, start="random")
     assert len(everyone) == 60
-    assert len(some) > len(few) == -(-int((~second.success).sum()) // 8)
+    assert len(some) > len(few) == -(-int((~second.success).sum()) // 16)
     assert len(rest) >= int((~second.success).sum()) - len(few)
     places = [int((data.inputs == one).flatten(1).all(1).nonzero()) for one in some.inputs]
     margins = torch.minimum(first.margins[places], second.margins)[~second.success]

@@ -98,6 +98,16 @@ def test_impatience_spends_as_much_on_half_of_the_batch_and_ends():
     assert idle.queries == sum(size * 40 * 2**halvings for halvings, size in enumerate(sizes))
 
 
+def test_a_patient_run_that_found_much_is_repeated():
+    net, known = correct_ones()
+    threat = Threat("linf", 0.03, (0, 1))
+    once, twice = (attack(net, known, threat, Square(queries=40, patience=40, restarts=runs)) for runs in (1, 2))
+    rare = attack(net, known, Threat("linf", 0.0), Square(queries=40, patience=40, restarts=2))
+    assert 0 < int(once.success.sum()) < len(known)
+    assert once.queries < twice.queries <= once.queries + 40 * int((~once.success).sum())
+    assert rare.queries == 40 * len(known)
+
+
 def test_patience_as_long_as_the_search_changes_nothing():
     net, known = correct_ones()
     threat = Threat("linf", 0.08, (0, 1))

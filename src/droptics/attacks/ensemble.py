@@ -33,8 +33,8 @@ from droptics.models.modules import evaluating
 _FRESH = 4  # times as many masks for the evaluation as for the attack
 _OTHER_MASKS, _LAST_MASKS = 2**20, 2**21  # where the seeds of the masks begin that judge a point, and the result
 _SQUARE = Square(patience=100, restarts=4)
-# Gradients are cheap where they are few: an eighth of what is left, the nearest to being fooled, is tried for longer.
-_LONGER, _NEAREST = Apgd(Dlr("every"), steps=50, restarts=2, start="random"), 8
+# Gradients are cheap where they are few: a sixteenth of what is left, the nearest to being fooled, is tried for longer.
+_LONGER, _NEAREST = Apgd(Dlr("every"), steps=50, restarts=2, start="random"), 16
 _FEW = 0.02  # share that a search without gradients may find by luck
 _MANY = 0.1  # share of the examples from which an observation is worth a warning
 
@@ -44,7 +44,7 @@ def standard_attacks(outputs: Count) -> list[Method]:
 
     One step and sixteen, which fool most examples of an undefended model; margins of the nearest class, steps that
     adapt, the nine likeliest wrong classes in turn by the difference of logits ratio, the nearest boundary, and a
-    search without gradients that turns to the nearest examples when it finds nothing and begins anew when it did.
+    search without gradients that turns to the nearest examples when it finds nothing, and begins anew when it did.
 
     Cost: nothing is computed. Claim: none, a choice of methods.
     """
@@ -84,7 +84,7 @@ def robust_accuracy(
         data: Examples with class labels, or with targets -1 and +1 for a scorer.
         threat: Norm, radius and box.
         methods: The attacks, in this order; by default `standard_attacks`, and before the last of them more gradients
-            for the eighth of the examples left whose margins came nearest to zero.
+            for the sixteenth of the examples left whose margins came nearest to zero.
         batch: Examples per batch.
         checkpoint: A .safetensors file that holds what was found after every batch; a run that finds one of the same
             model, data, threat and methods goes on where it ended.

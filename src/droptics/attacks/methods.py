@@ -184,7 +184,7 @@ class Square:
         loss: What to raise; only its values are used.
         queries: Forward passes per example.
         first: Share of the pixels that the first square covers.
-        restarts: Runs per example; with patience a run that fooled nobody is the last.
+        restarts: Runs per example; with patience a run that fooled less than a hundredth is the last.
         seed: Of the squares, when no generator is passed.
         patience: After this many queries in a row that fooled nobody, only the half of the batch with the largest
             loss goes on, with twice the patience; a run ends where it would be halved a sixth time. None never.

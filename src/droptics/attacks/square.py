@@ -27,6 +27,7 @@ from droptics.progress import tracked
 _HALVED = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)
 _LOOK = 10  # queries between two looks at which examples are left
 _HALVINGS = 5  # of the batch, before a run with patience ends
+_RARE = 0.01  # share of the examples that a run must have fooled to be repeated by a search with patience
 _CROWDED = 0.875  # on a GPU fooled examples leave when the share of the others falls below this
 _ORDER = {"linf": math.inf, "l2": 2.0, "l1": 1.0}
 
@@ -87,7 +88,8 @@ class SquareSearch:
             rows = (~self.fooled).nonzero().squeeze(1)
             if len(rows):
                 self._search(rows)
-            if self.method.patience is not None and self.counts[-1] == len(self.targets) - len(rows):
+            found = self.counts[-1] - (len(self.targets) - len(rows))
+            if self.method.patience is not None and found <= _RARE * len(rows):
                 break
         nobody = torch.zeros_like(self.fooled)
         return Trail(self.best, self.fooled, nobody, torch.tensor([*self.counts, 0]), clean, self.queries)
