@@ -6,7 +6,6 @@ import io
 import math
 import os
 import pickle
-import pickletools
 import struct
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from droptics.datasets.files import Remote, data_folder, download, locate, missi
 from droptics.files.archives import unpack
 from droptics.files.arrays import read_npz
 from droptics.files.limits import allowance, check_regular, opened
+from droptics.files.pickles import check_pickle
 
 Folder = str | os.PathLike[str]
 Bytes = NDArray[np.uint8]
@@ -160,10 +160,7 @@ def _read_cifar_binary(path: Path) -> tuple[Bytes, Bytes]:
 def _read_cifar_python(path: Path) -> tuple[Bytes, Bytes]:
     content = check_regular(path).read_bytes()
     try:
-        if any(
-            "PUT" in code.name and int(slot or 0) > (place or 0) for code, slot, place in pickletools.genops(content)
-        ):
-            raise ValueError("it asks for more memory than it has entries")
+        check_pickle(content, {}, "its pickle")
         batch = _ArraysOnly(io.BytesIO(content), encoding="bytes").load()
         pixels, listed = batch[b"data"], batch[b"labels"]
         if type(pixels) is not np.ndarray or type(listed) is not list or not all(type(one) is int for one in listed):

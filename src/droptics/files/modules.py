@@ -14,7 +14,7 @@ import logging
 import math
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,12 @@ from torch.export.pt2_archive import PT2ArchiveWriter
 from droptics.files.archives import zip_members
 from droptics.files.arrays import read_tensors
 from droptics.files.graphs import check_operator, plain_graph
+from droptics.files.pickles import check_pickle
 
 _FOLDERS = {"weights": "weight_", "constants": "tensor_"}
 _IGNORED = (".data/version", ".data/serialization_id", "byteorder", "archive_format", "archive_version")
 _UNUSED = ("data/sample_inputs/model.pt",)  # a pickle that nothing here needs
+_UNREAD = (".debug_pkl", "/traced_inputs.pkl")  # where lines of a script stood once, and what it was traced with
 _LOG = logging.getLogger("torch.export")
 
 
@@ -148,13 +150,17 @@ def _payload(content: bytes, least: int, where: str) -> bytes:
 def read_script(path: Path, device: str = "cpu") -> nn.Module:
     """The module of a file written by torch.jit.save, whose programs may use nothing but operators of torch.
 
-    Classes from outside the archive and operators that name a file are refused. torch loads a copy of what was judged,
-    so that it cannot read the archive another way.
+    Classes from outside the archive, operators that name a file and storages larger than their member are refused.
+    torch loads a copy of what was judged, so that it cannot read the archive another way.
     """
     copy = io.BytesIO()
     with zip_members(path) as (archive, members), zipfile.ZipFile(copy, "w") as judged:
         for name, info in members.items():
+            if name.lower().endswith(_UNREAD):
+                continue
             content = archive.read(info)
+            if name.lower().endswith(".pkl"):
+                check_pickle(content, _storages(name, members), f"{path}: {name}")
             if name.lower().endswith(".py"):  # torch does not mind the case
                 _check_script(content, f"{path}: {name}")
             elif (
@@ -170,6 +176,14 @@ def read_script(path: Path, device: str = "cpu") -> nn.Module:
     except Exception as error:
         raise ValueError(f"{path} cannot be loaded as TorchScript: {_first_line(error)}") from error
     return module
+
+
+def _storages(name: str, members: Mapping[str, zipfile.ZipInfo]) -> dict[str, int]:
+    """Bytes of the storages that a pickle may name: `folder/data.pkl` those of `folder/data/`."""
+    folder = name.rpartition(".")[0] + "/"
+    return {
+        member.removeprefix(folder): info.file_size for member, info in members.items() if member.startswith(folder)
+    }
 
 
 def _check_script(code: bytes, where: str) -> None:
@@ -202,7 +216,7 @@ def read_state(path: Path) -> dict[str, Tensor]:
     """A state dict: names and tensors of a .safetensors file, or of a torch.save file read without its classes.
 
     A dict with a `state_dict` inside, as trainers write it, gives that one. Refused are files older than torch 1.6
-    (they are bare pickles), packed members, anything but tensors, and tensors with more entries than places.
+    (they are bare pickles), packed members, anything but tensors, and tensors with more entries than places or bytes.
     """
     if path.suffix == ".safetensors":
         return read_tensors(path)
@@ -211,8 +225,10 @@ def read_state(path: Path) -> dict[str, Tensor]:
             f"{path} is not a file of torch.save (since torch 1.6), which loads without running code; save the state "
             "dict again"
         )
-    with zip_members(path, stored=True):
-        pass
+    with zip_members(path, stored=True) as (archive, members):
+        for name in members:
+            if name.endswith("/data.pkl"):
+                check_pickle(archive.read(name), _storages(name, members), f"{path}: {name}")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # each fault of the format has its own error
