@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 
 import numpy as np
 import pytest
@@ -63,6 +64,12 @@ class Scalar(Forward):
 """
 
 
+def array_header(shape: str) -> bytes:
+    """The start of a .npy file that says a shape, whatever it is."""
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("mistakes")
@@ -78,6 +85,10 @@ def folder(tmp_path_factory):
     save_file({"0.weight": generator.integers(-3, 3, (2, 3))}, place / "whole.safetensors")
     small = torch.ones(20, 3, dtype=torch.float8_e4m3fn)
     save_tensors({"inputs": small, "targets": torch.ones(20, 2)}, place / "small.safetensors")
+    save_tensors({"0.weight": torch.ones(2, 3).to(torch.float8_e8m0fnu)}, place / "eight.safetensors")
+    for name, shape in (("set", "{20, 3}"), ("vast", f"({2**62}, 0)"), ("list", "[20, 3]")):
+        with zipfile.ZipFile(place / f"{name}.npz", "w") as archive:
+            archive.writestr("inputs.npy", array_header(shape) + bytes(0 if name == "vast" else 480))
     save_tensors({"layer.weight": torch.ones(2, 3) * 1j, "layer.bias": torch.ones(2)}, place / "complex.safetensors")
     np.savez(place / "huge.npz", inputs=1e200 * generator.normal(size=(20, 3)), targets=np.ones((20, 2)))
     shutil.copy(place / "data.npz", place / "LARGE.NPZ")
@@ -112,6 +123,10 @@ MISTAKES = [
     ((*OPTIMUM, 1_000_000_000), "at most"),
     (("optimum", "--data", "small.safetensors", "--drop", 0.5, "--width", 2), "inputs must be floating point"),
     (("optimum", "--data", "huge.npz", "--drop", 0.5, "--width", 2), "inputs must be so small that torch.float64"),
+    *(
+        (("optimum", "--data", f"{name}.npz", "--drop", 0.5, "--width", 2), f"{name}.npz: array 'inputs' has the shape")
+        for name in ("set", "vast", "list")
+    ),
     (("complete", "corrupt.csv.gz"), "cannot be read"),
     (("complete", "cut.csv.gz"), "cannot be read"),
     (("complete", "field.csv"), "line 2: field larger"),
@@ -130,6 +145,7 @@ MISTAKES = [
     (("attack", "net.safetensors", "--data", "labels.npz", "--device", "meta"), "--device meta"),
     (("attack", "net.safetensors", "--data", "labels.npz", "--out", "x.pt"), "must end in"),
     (("attack", "whole.safetensors", "--data", "labels.npz"), "0.weight is torch.int64"),
+    (("attack", "eight.safetensors", "--data", "labels.npz"), "0.weight is torch.float8_e8m0fnu"),
     (("audit", "nets:Needs", *AUDIT), "nets:Needs raised TypeError"),
     (("audit", "nets:leaves", *AUDIT), "nets:leaves raised SystemExit: 3 (nets.py, line 23"),
     (("audit", "nets:Leaving", *AUDIT), "SystemExit: 5 (nets.py, line 30, in forward"),

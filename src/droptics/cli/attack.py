@@ -201,8 +201,11 @@ def _layers(state: dict[str, Tensor], path: Path) -> nn.Module:
 
     names = sorted((name for name in state if name.endswith("weight")), key=order)
     known = {*names, *(name[: -len("weight")] + "bias" for name in names)}
-    if bad := [name for name in known & set(state) if not state[name].is_floating_point()]:
-        raise ValueError(f"{path}: {bad[0]} is {state[bad[0]].dtype}; weights must be floating-point numbers")
+    wide = {name for name, value in state.items() if value.is_floating_point() and value.element_size() > 1}
+    if bad := sorted(known & state.keys() - wide):
+        raise ValueError(
+            f"{path}: {bad[0]} is {state[bad[0]].dtype}; weights must be floating-point numbers of 16 bits or more"
+        )
     if not names or set(state) - known or any(state[name].ndim != 2 for name in names):
         raise ValueError(
             f"{path} is not a state dict of linear layers (it has {sorted(state)[:6]}); save the whole model with "

@@ -77,16 +77,17 @@ def _read_npy(stream: IO[bytes], size: int, name: str) -> Array:
 def _described(header: bytes, name: str) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
     try:
         literal = ast.literal_eval(header.decode("latin1").strip())
-        kind, shape, columns_first = literal["descr"], tuple(literal["shape"]), bool(literal["fortran_order"])
+        kind, shape, columns_first = literal["descr"], literal["shape"], literal["fortran_order"]
         dtype = np.dtype(kind) if isinstance(kind, str) else None
     except (SyntaxError, ValueError, TypeError, KeyError, MemoryError, RecursionError) as error:
         raise ValueError(f"{name} has a header that cannot be read: {error}") from error
     if dtype is None or dtype.kind not in KINDS:
         raise ValueError(f"{name} holds {kind!r}, not numbers or text; objects and records are refused")
-    fits = len(shape) <= _DIMENSIONS and all(type(side) is int and side >= 0 for side in shape)
-    if not fits or dtype.itemsize == 0:
+    fits = type(shape) is tuple and len(shape) <= _DIMENSIONS and all(type(side) is int and side >= 0 for side in shape)
+    # sides beside a 0 count, too, for NumPy
+    if not fits or not 0 < math.prod(max(side, 1) for side in shape) * dtype.itemsize < 2**63:
         raise ValueError(f"{name} has the shape {str(shape)[:80]} of {dtype}, which no array has")
-    return dtype, shape, columns_first
+    return dtype, shape, columns_first is True
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
