@@ -172,7 +172,7 @@ def test_networks_on_a_gpu(inputs: int) -> None:
         model = ReLUNet(free, [bias.to(device) for bias in biases])
         value = criterion(model, Sample(data.inputs.to(device), data.targets.to(device)), masks).value
         assert value.device.type == device
-        found.append([value, *torch.autograd.grad(value, free)])
+        found.append([value.detach(), *torch.autograd.grad(value, free)])
     for wanted, there in zip(*found, strict=True):
         close(there.cpu(), wanted, 1e-12, float(wanted.abs().max()))
 
