@@ -41,23 +41,18 @@ def test_every_public_name_has_a_valid_call(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", JUDGED)
-def test_hostile_arguments_are_answered_clearly(name: str) -> None:
-    """A seeded sample; the slow test below tries them all."""
-    every = list(attempts(name, PUBLIC[name]))
-    chosen = random.Random(0).sample(every, min(8, len(every)))
+def test_hostile_arguments_are_answered_clearly(name: str, request: pytest.FixtureRequest) -> None:
+    """All of them; a seeded sample where the slow tests are left out."""
+    chosen = list(attempts(name, PUBLIC[name]))
+    if "not slow" in request.config.option.markexpr:
+        chosen = random.Random(0).sample(chosen, min(8, len(chosen)))
     verdicts = [judged(name, PUBLIC[name], key, value) for key, value in chosen]
     assert [str(verdict) for verdict in verdicts if verdict.word not in ("clear", "fine")] == []
 
 
 @pytest.mark.slow
-def test_every_hostile_argument_is_answered_clearly(tmp_path, monkeypatch) -> None:
-    found = []
-    for number, name in enumerate(JUDGED):  # a file that one wrote under a hostile name is none that another reads
-        (tmp_path / str(number)).mkdir()
-        monkeypatch.chdir(tmp_path / str(number))
-        found += [judged(name, PUBLIC[name], *pair) for pair in attempts(name, PUBLIC[name])]
-    assert [str(verdict) for verdict in found if verdict.word not in ("clear", "fine")] == []
-    assert len(found) > 8000
+def test_there_are_thousands_of_hostile_calls() -> None:
+    assert sum(1 for name in JUDGED for _ in attempts(name, PUBLIC[name])) > 8000
 
 
 def test_seeds_of_any_integer_type_are_seeds() -> None:
