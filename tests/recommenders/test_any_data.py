@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -37,18 +39,25 @@ def test_an_offset_changes_nothing_but_the_mean(table, offset):
 LONG = {"sweeps": 300, "tolerance": 0.0, "dtype": "float64"}
 
 
-@pytest.mark.parametrize("factor", [2.0**-40, 2.0**40, 1e-30, 1e30])
-@pytest.mark.parametrize(
-    "make",
-    [
+@pytest.fixture(
+    scope="module",
+    params=[
         lambda unit: DropoutCompletion(5),
         lambda unit: RidgeCompletion(5, 0.05 * unit, **LONG),
         lambda unit: RidgeCompletion(5, 6 * unit, False, **LONG),
     ],
+    ids=["dropout", "weighted", "plain"],
 )
-def test_the_unit_of_the_ratings_is_the_unit_of_the_predictions(table, factor, make):
+def fitted(request, table):
+    """How a model is made for ratings of a unit, and the one of the ratings as they are."""
+    return request.param, request.param(1.0).fit(table)
+
+
+@pytest.mark.parametrize("factor", [2.0**-40, 2.0**40, 1e-30, 1e30])
+def test_the_unit_of_the_ratings_is_the_unit_of_the_predictions(table, factor, fitted):
     users, items, values = table
-    here, there = make(1.0).fit(table), make(factor).fit((users, items, values * factor))
+    make, here = fitted[0], copy.deepcopy(fitted[1])
+    there = make(factor).fit((users, items, values * factor))
     expected = here.predict(users, items)
     assert np.allclose(there.predict(users, items) / factor, expected, rtol=0, atol=1e-3)
     assert there.history_[-1].rmse / factor == pytest.approx(here.history_[-1].rmse, rel=1e-3)
