@@ -149,7 +149,7 @@ def test_leaving_a_user_out_is_a_refit(diagonal, graded):
     pairs = sample_pairs(model._rows, 40, seed=3)
     for user in range(len(x)):
         weights = without(x, user, gamma, diagonal)
-        assert np.allclose(found[user], x[user] - x[user] @ weights, rtol=1e-9, atol=1e-11)
+        assert np.allclose(found[user], x[user] - x[user] @ weights, rtol=1e-12, atol=1e-12)
         mine = pairs[1][pairs[0] == user]
         for place in mine:
             item = np.flatnonzero(x[user])[place]
@@ -164,8 +164,42 @@ def test_leaving_a_user_out_is_a_refit(diagonal, graded):
     (loo,) = leave_one_out(model._precision, gamma, [diagonal], model._rows, pairs)
     assert loo.pairs == count
     assert loo.gain.value == pytest.approx(np.mean(gains), rel=1e-12)
-    assert loo.squared.value == pytest.approx(np.mean(squares), rel=1e-9)
-    assert loo.squared.error == pytest.approx(np.std(squares, ddof=1) / np.sqrt(len(squares)), rel=1e-9)
+    assert loo.squared.value == pytest.approx(np.mean(squares), rel=1e-12)
+    assert loo.squared.error == pytest.approx(np.std(squares, ddof=1) / np.sqrt(len(squares)), rel=1e-12)
+
+
+@pytest.mark.parametrize("graded", [False, True])
+def test_a_refit_without_a_user_is_a_downdate_of_her_items(graded):
+    """Her counts leave the regularizers, too: x' C_(-u) = w' C_S., (I - C_SS M)' w = x_S, M = xx' + rho diag(x^2)."""
+    drop, ridge = 0.4, 1.5
+    model, x, _ = fitted(drop, ridge, graded=graded, users=80)
+    assert ((x != 0).sum(0) > 1).all()  # every item outlives a user
+    inverse = model._precision.rows(np.arange(x.shape[1]))
+    for user in range(6):
+        mine = np.flatnonzero(x[user])
+        own = x[user, mine]
+        lost = np.outer(own, own) + drop / (1 - drop) * np.diag(own**2)
+        found = np.linalg.solve((np.eye(len(mine)) - inverse[np.ix_(mine, mine)] @ lost).T, own) @ inverse[mine]
+        others = np.delete(x, user, 0)
+        rows, columns = np.nonzero(others)
+        refit = DropoutAutoencoder(drop, ridge, feedback="graded", **OPTIONS)
+        refit.fit((rows, columns, others[rows, columns]))
+        expected = refit._precision.times(x[user][None, refit.item_ids_])[0][np.argsort(refit.item_ids_)]
+        assert np.allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_one_decomposition_serves_all_rates_of_a_ray():
+    """ridge = rho kappa: C = S^-1 Q diag(1 / (s + rho)) Q' S^-1, where S^2 = D + kappa, S^-1 G S^-1 = Q diag(s) Q'."""
+    kappa = 2.5
+    for drop in (0.1, 0.4, 0.8):
+        rho = drop / (1 - drop)
+        model, x, _ = fitted(drop, rho * kappa)
+        gram = x.T @ x
+        root = np.sqrt(np.diag(gram) + kappa)
+        values, vectors = np.linalg.eigh(gram / np.outer(root, root))
+        scaled = vectors / root[:, None]
+        expected = scaled / (values + rho) @ scaled.T
+        assert np.allclose(model._precision.rows(np.arange(len(gram))), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("choose", ["loo", "squared"])

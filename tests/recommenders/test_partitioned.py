@@ -73,6 +73,15 @@ def test_workers_that_read_give_the_model_of_one_machine(client, ratings, tmp_pa
     assert len(there.recommend(3, 4, exclude_seen=False).items) == 4
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_number_of_workers_changes_nothing(ratings, tmp_path, workers):
+    folder = write(tmp_path / "ratings", ratings, 5)
+    options = {"n_workers": workers, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as made:
+        there = DropoutCompletion(4, 0.5, engine=made, **OPTIONS).fit(folder)
+    same(there, DropoutCompletion(4, 0.5, **OPTIONS).fit(folder))
+
+
 def test_ratings_that_are_here_are_sent_once(client, ratings):
     here = DropoutCompletion(4, 0.5, **OPTIONS).fit(ratings)
     there = DropoutCompletion(4, 0.5, engine=client.scheduler.address, **OPTIONS).fit(ratings)
