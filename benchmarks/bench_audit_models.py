@@ -8,6 +8,7 @@ the environment says.
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import statistics
@@ -24,7 +25,7 @@ from droptics.audits.batches import Batch
 from droptics.audits.control import remainder
 from droptics.audits.runs import Law, Runs
 from droptics.losses import CrossEntropy
-from harness import write
+from harness import RESULTS, write
 
 WORDS, LENGTH, RATE = 200, 16, 0.1
 NEGATIONS = 10  # words that turn the meaning of the next one
@@ -176,8 +177,11 @@ def measured(
 
 
 def main() -> None:
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    seeds, only = int(sys.argv[1]) if len(sys.argv) > 1 else 20, sys.argv[2:]
+    known = RESULTS / "audit_models.json"
     numbers: dict[str, float] = {}
+    if only and known.exists():  # rows of the other networks stay
+        numbers |= {key: value for key, value in json.loads(known.read_text()).items() if isinstance(value, float)}
     torch.manual_seed(0)
     cases: list[tuple[str, nn.Module, Data, int, tuple[int, ...]]] = [
         ("bert-12", Transformer(12, 32, causal=False), sentences, 1200, (64, 1024)),
@@ -187,6 +191,8 @@ def main() -> None:
     workers = int(os.environ.get("WORKERS", "2"))
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         for name, network, data, steps, sizes in cases:
+            if only and name not in only:
+                continue
             trained(network, data, steps)
             for size in sizes:
                 row = measured(network, data(size, 1), seeds, pool)
