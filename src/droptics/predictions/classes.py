@@ -18,7 +18,7 @@ from scipy.special import stdtrit
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from droptics.checks import check_positive
+from droptics.checks import check_positive, wants_derivative
 from droptics.estimates import Estimate
 from droptics.masks import MaskLaw
 from droptics.penalties import UnitOutputs
@@ -243,12 +243,12 @@ def _averaged(logits: Callable[[Tensor], Tensor], points: Tensor, like: Tensor, 
     probabilities, entropies = torch.zeros_like(like), torch.zeros_like(like[..., 0])
     for some, weight in zip(points.split(step), shares.to(like).split(step), strict=True):
         values = logits(some)
-        values -= values.detach().amax(-2, keepdim=True)  # no one else holds them
+        values -= values.detach().amax(-2, keepdim=True)  # in place: fresh memory costs more than arithmetic here
         powers = values.exp()
         total = powers.sum(-2, keepdim=True)
-        given = powers * (weight / total)
+        given = powers * (weight / total) if wants_derivative(powers) else powers.mul_(weight / total)
         probabilities = probabilities + given.sum(-1)
-        inside = torch.linalg.vecdot(given.flatten(-2), values.flatten(-2))  # E log p but for the logarithm of the sum
+        inside = values.mul_(given).sum((-2, -1))  # E log p but for the logarithm of the sum
         entropies = entropies + total.log().squeeze(-2) @ weight - inside
     return _Sums(probabilities, entropies)
 
