@@ -271,7 +271,7 @@ def mlp(rate: float) -> nn.Module:
 
 def two_hidden() -> list[Row]:
     return [
-        gain_row(f"MLP 8-50-50-1, inputs and hidden {rate}, T = 128", mlp(rate), normal(50, 8), 128, 20_000, 10)
+        gain_row(f"MLP 8-50-50-1, inputs and hidden {rate}, T = 128", mlp(rate), normal(50, 8), 128, 20_000, 80)
         for rate in (0.05, 0.2, 0.5)
     ]
 
