@@ -31,7 +31,7 @@ from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Produc
 from droptics.models import Connections, DeepLinear, Model, ReLUNet, TwoLayerLinear
 from droptics.optima import certify, optimum, optimum_of_map
 from droptics.penalties import ClosedForm, Enumerate, MonteCarlo, best_method, has_closed_form, penalty
-from droptics.recommenders import DropoutCompletion, diagnose
+from droptics.recommenders import DropoutCompletion, UnboundedPredictions, diagnose
 
 SINGLE, DOUBLE = torch.float32, torch.float64
 DEEP = Product([Bernoulli(0.2, 3), Bernoulli(0.3, 3)])
@@ -426,6 +426,25 @@ def test_a_fit_that_nothing_bounds_is_not_silent(width):
         DropoutCompletion(width, 0.5, penalty="empirical", sweeps=100, tolerance=0.0, dtype="float64").fit(
             (places // 40, places % 40, values)
         )
+
+
+@pytest.mark.parametrize("kind", ["empirical", "expected"])
+@pytest.mark.parametrize("seed", [2, 9, 10])
+def test_a_fit_says_when_the_predictions_for_one_user_leave_the_ratings(seed, kind):
+    """Of these fits all pairs together stay within the ratings; only some users and items do not, by up to 90 sd."""
+    random = np.random.default_rng(seed)
+    places, values = random.choice(100 * 40, 400, replace=False), random.normal(size=400) + 3
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = DropoutCompletion(12, 0.3, penalty=kind, sweeps=20, tolerance=0.0, dtype="float64").fit(
+            (places // 40, places % 40, values)
+        )
+    squares = (model.user_factors_ @ model.item_factors_.T) ** 2
+    reach = np.abs(values - values.mean()).max()
+    assert squares.mean() < np.ptp(values) ** 2
+    unbounded = bool(max(squares.mean(0).max(), squares.mean(1).max()) > reach**2)
+    assert unbounded == (kind == "empirical")
+    assert [UnboundedPredictions] * unbounded == [one.category for one in said]
 
 
 @pytest.mark.parametrize("question", [penalty, induced, envelope])

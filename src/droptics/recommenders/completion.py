@@ -159,17 +159,19 @@ class Completion(RatingModel):
         return left, right
 
     def _say_unbounded(self, factors: tuple[Array, Array], data: Observations | Partitions) -> None:
-        """Warn when the root mean square of <u_i, v_j> over all pairs exceeds the ratings' range.
+        """Warn when the root mean square of <u_i, v_j> over the pairs of one user, or of one item, exceeds all ratings.
 
         Dropout on the observed entries alone, and no dropout, leave rows with few ratings free on other items.
         """
-        left, right = (_second_moment(side[:, : self.strengths_.width]) for side in factors)
-        spread = data.scale * math.sqrt(max(float((left * right).sum()), 0.0))
-        # without centering the factors carry the level of the ratings, too
-        if spread > max(data.high - data.low, data.high - data.mean, data.mean - data.low):
+        left, right = (side[:, : self.strengths_.width] for side in factors)
+        spread = data.scale * math.sqrt(
+            max(_largest(left, _second_moment(right)), _largest(right, _second_moment(left)))
+        )
+        reach = max(data.high - data.mean, data.mean - data.low)
+        if spread > reach:
             warnings.warn(
-                f"predictions of pairs that were not rated have a root mean square of {spread:.3g} about mean and "
-                f"biases, where all ratings lie within {data.high - data.low:.3g}: the penalty does not bound them; "
+                f"predictions for one user, or of one item, have a root mean square of {spread:.3g} about mean and "
+                f"biases, where no rating is further than {reach:.3g} from the mean: the penalty does not bound them; "
                 'use penalty="expected", a share of it, or a larger drop',
                 UnboundedPredictions,
                 stacklevel=4,
@@ -254,3 +256,9 @@ def _second_moment(factors: Array) -> Array:
     """Mean of u u^T over rows, in float64 block by block."""
     blocks = (factors[at : at + 4096].astype(np.float64) for at in range(0, len(factors), 4096))
     return np.asarray(sum(block.T @ block for block in blocks) / len(factors))
+
+
+def _largest(factors: Array, moment: Array) -> float:
+    """The largest u^T M u over rows."""
+    blocks = (factors[at : at + _CHUNK].astype(np.float64) for at in range(0, len(factors), _CHUNK))
+    return max((float(np.einsum("nk,nk->n", block @ moment, block).max()) for block in blocks), default=0.0)
