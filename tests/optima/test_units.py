@@ -447,15 +447,36 @@ def test_an_objective_below_the_bound_is_no_certificate():
     assert Certificate(1e-12, 0.0, "c", scale=1.0).certified
 
 
-@pytest.mark.parametrize("power", [-46, -47, -48])
-def test_a_direction_that_a_decomposition_cannot_see_is_not_taken_for_none(power):
+@pytest.mark.parametrize("power", range(-51, -19, 3))
+@pytest.mark.parametrize("kind", ["sample", "moments", "deep moments", "head", "blocks of a head"])
+def test_a_direction_that_a_decomposition_cannot_see_is_not_taken_for_none(kind, power):
     """The targets are the difference of two inputs, 2^power of their size: weights of 2^-power reach them exactly."""
     inputs, step = normal(6, 1), normal(6, 1, seed=1).sign()
     inputs = torch.cat([inputs, inputs + 2.0**power * step], 1)
     difference = inputs[:, 1:] - inputs[:, :1]
-    data, masks = Sample(inputs, difference / difference.abs().max()), Bernoulli(2.0**-20, 2)
-    found = optimum(TwoLayerLinear, data, masks)
-    # no error, and the penalty of two units that share the map
-    reached = float(data.targets.square().mean()) * float(masks.relative_variance[0]) / 2
-    assert found.bound <= reached
-    assert not found.certified or found.objective <= reached * (1 + 1e-6)
+    data = Sample(inputs, difference / difference.abs().max())
+    rate = 2.0**-20 if kind == "sample" else 0.0
+    law = Block(rate, 2, 2) if "blocks" in kind else Bernoulli(rate, 2)
+    family = LastLayer if "head" in kind else DeepLinear if "deep" in kind else TwoLayerLinear
+    found = optimum(family, Moments.of_sample(data) if "moments" in kind else data, law)
+    # no error, and the penalty of two units that share the map; a head without masks has none
+    reached = float(data.targets.square().mean()) * rate / (1 - rate) / 2
+    assert found.bound <= reached + 1e-14
+    assert not found.certified or found.objective <= reached * (1 + 1e-6) + 1e-9
+
+
+@pytest.mark.parametrize("scale", [1.0, -8.0, 2.0**-30])
+def test_inputs_that_repeat_others_are_known_to(scale):
+    """Exact multiples add no direction, and the optimum stays certified; a rounded sum may add one."""
+    inputs, targets = normal(30, 3), normal(30, 2, seed=1)
+    twice = torch.cat([inputs, scale * inputs[:, 1:2], 0 * inputs[:, :1]], 1)
+    masks = Bernoulli(0.3, 3)
+    apart, found = (optimum(TwoLayerLinear, Sample(x, targets), masks) for x in (inputs, twice))
+    assert apart.certified
+    assert found.certified
+    close(found.objective, apart.objective, 1e-12)
+    assert not optimum(
+        TwoLayerLinear, Sample(torch.cat([inputs, inputs.sum(1, True) / 3], 1), targets), masks
+    ).certified
+    few = optimum(TwoLayerLinear, Sample(normal(2, 5).repeat(3, 1), normal(6, 2)), masks)
+    assert few.certified

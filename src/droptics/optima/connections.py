@@ -97,12 +97,12 @@ def convex_bound(moments: Moments, below: float, strength: float) -> float:
     return total + below - moments.rounding * reach**2
 
 
-def _without_masks(data: Data, width: int) -> tuple[float, Tensor]:
-    """The least risk of maps of rank at most `width`, a bound for every law, and the map (reduced-rank regression)."""
+def _without_masks(data: Data, width: int) -> tuple[float, Tensor, float]:
+    """The least risk of maps of rank at most `width`, a bound for every law; the map, and what rounding took off it."""
     white = whiten(data)
     left, values, right = torch.linalg.svd(white.target, full_matrices=False)
     solution = (left[:, :width] * values[:width]) @ white.right.up(right[:width].mT).mT
-    return white.floor(float(values[width:].square().sum())), solution
+    return white.floor(float(values[width:].square().sum())), solution, white.slack
 
 
 @optimum_rule.register(Connections)
@@ -121,12 +121,12 @@ def connections_optimum(family: type[Connections], data: Data, masks: MaskLaw) -
         )
     width, strength = masks.size // inputs, action(masks).one_rate
     total = float(torch.trace(moments.yy))
-    bound, solution = _without_masks(data, width)
+    bound, solution, slack = _without_masks(data, width)
     if strength > 0:
         solution, below = connections_solution(target, correlation, strength / width, min(target.shape))
         if int(torch.linalg.matrix_rank(solution)) > width:
             solution, _ = connections_solution(target, correlation, strength / width, width)
-        bound = max(bound, convex_bound(moments, below, strength / width))
+        bound, slack = max(bound, convex_bound(moments, below, strength / width)), 0.0
     else:
         solution = solution * torch.where(inverse > 0, 1 / torch.where(inverse > 0, inverse, 1.0), 0.0)
     left, values, right = torch.linalg.svd(solution, full_matrices=False)
@@ -139,13 +139,14 @@ def connections_optimum(family: type[Connections], data: Data, masks: MaskLaw) -
     )
     model = family(U.to(data.dtype), V.to(data.dtype))
     value = objective(model, data, masks)
-    return Optimum(model, value, bound, rank, CLAIM, total, rounding(data.dtype, data), "proximal gradient")
+    level = rounding(data.dtype, data)
+    return Optimum(model, value, bound, rank, CLAIM, total, level, "proximal gradient", slack)
 
 
 @certify_bound.register
 def _(model: Connections, data: Data, masks: MaskLaw) -> tuple[float, str]:
     """The convex bound; unequal rates count like the smallest, correlated laws like none."""
-    bound, _ = _without_masks(data, model.width)
+    bound, *_ = _without_masks(data, model.width)
     least = action(masks).least_rate
     if least > 0:
         moments, target, correlation, _ = _scaled(data)

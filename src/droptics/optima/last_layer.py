@@ -87,8 +87,9 @@ class HeadProblem:
         """The product linear quadratic^+, and what rounding may take off the least value.
 
         By Cholesky where every unit in its own scale leaves no doubt about the rank, else by eigenvectors. Moments off
-        by e change the value by at most e (|y| + |W|)^2, and a direction without energy that the targets still
-        correlate with may explain all that is left. Means off by m raise the computed value by |m_y - W m_h|^2.
+        by e change the value by at most e (|y| + |W|)^2, and a direction whose energy is below rounding may explain
+        all that is left, unless it is a unit that is exactly zero. Means off by m raise the computed value by
+        |m_y - W m_h|^2.
         """
         scaled, units = equilibrate(self.quadratic)
         linear = self.linear / units
@@ -102,7 +103,7 @@ class HeadProblem:
             kept = values > 8 * len(values) * EPS
             weight = (linear @ vectors[:, kept] / values[kept]) @ vectors[:, kept].mT
         reach = float(weight.norm() + self.energy.sqrt())
-        if factor is None and float((linear @ vectors[:, ~kept]).norm()) > level * reach:
+        if factor is None and int((~kept).sum()) > int((scaled.diagonal() == 0).sum()):
             unknown = max(float(self.energy - (weight * linear).sum()), 0.0)
         weight = torch.where(scaled.diagonal() > 0, weight / units, 0.0)
         means = self.rounding * float((weight.abs() @ self.input_mean.abs() + self.target_mean.abs()).norm())
