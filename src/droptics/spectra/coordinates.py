@@ -13,6 +13,7 @@ grows by at most one per unit of a squared singular value.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -190,7 +191,7 @@ def _of_sample(data: Sample, precision: float) -> White:
     unseen = int(alive.sum()) < len(values) and int(alive.sum()) < min(distinct(rows), distinct(rows.mT))
     slack = squares(loads.mT @ inner[:, alive & ~kept]) + unseen * constant
     # other networks may use these too, and of all directions rounding turns them the most
-    slack += _qr_slack(loads.mT @ inner[:, alive], constant, values[alive])
+    slack += _qr_slack(loads.mT @ inner[:, alive], constant, values[alive], len(rows))
     return White(Root.identity(len(target), target), root, target, constant, slack)
 
 
@@ -235,12 +236,15 @@ def distinct(columns: Tensor) -> int:
     return torch.unique(alive / (signs * powers_of_two(alive.abs().amax(0))), dim=1).shape[1]
 
 
-def _qr_slack(target: Tensor, constant: float, roots: Tensor) -> float:
-    """What rounding of QR factorizations may do to the least value.
+def _qr_slack(target: Tensor, constant: float, roots: Tensor, count: int) -> float:
+    """What rounding of QR factorizations of so many rows may do to the least value.
 
-    It turns the direction of singular value s by at most e / s towards what the targets have beyond the inputs.
+    It turns the direction of singular value s by at most e / s towards what the targets have beyond the inputs. One
+    factorization of m x n numbers is that of a matrix off by a small multiple of sqrt(m n) u in norm (Connolly and
+    Higham 2023), and m < 8 n in `triangular`: 16 n u is more than 5 times that. Every four times as many rows are one
+    factorization more.
     """
-    level = (4 * sum(target.shape) + SHORT) * EPS
+    level = (8 * sum(target.shape) + SHORT) * EPS * (1 + math.log2(max(count / max(target.shape[1], 1), 1)) / 2)
     weights = float((target / roots).square().sum().sqrt())
     turned = (level / float(roots.min())) ** 2 if len(roots) else 0.0
     total = constant + float(target.square().sum())
