@@ -1,13 +1,19 @@
-"""A Dask cluster by the address of its scheduler: a client, or one clear error within seconds."""
+"""Where work runs: the cores of this process, or a Dask cluster by the address of its scheduler."""
 
 from __future__ import annotations
 
+import os
 import socket
 from typing import Any
 from urllib.parse import urlsplit
 
 SECONDS = 5.0
 """How long to wait for an answer."""
+
+
+def cores() -> int:
+    """Cores that this process may use, fewer than the machine has in a container or under a batch system."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def connect(address: str) -> Any:

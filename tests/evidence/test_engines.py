@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from droptics.cli.reproduce import reproduce_command
 from droptics.cli.verify import verify_command
+from droptics.clusters import cores
 from droptics.evidence.engines import Dask, Local, Processes, Task, _Pool, engine
 from droptics.evidence.figures import Cell, Figure, reproduce, unavailable
 from droptics.papers import missing
@@ -30,7 +31,7 @@ def test_engines_have_names():
     for name, count in (("processes", None), ("processes:3", 3)):
         found = engine(name)
         assert isinstance(found, Processes)
-        assert found.workers == (os.cpu_count() if count is None else count)
+        assert found.workers == (cores() if count is None else count)
     assert isinstance(engine("dask://host:8786"), Dask)
     for name in ("dask://", "processes:", "processes:two", "slurm"):
         with pytest.raises(ValueError, match="engine must be local, processes, processes:N or dask://host:port"):
@@ -104,3 +105,12 @@ def test_failed_comparisons_are_printed_and_pages_written(tmp_path, monkeypatch)
     verified = run(verify_command, "mianjy2018-thm3.6", "--pages", str(tmp_path / "pages"))
     assert verified.exit_code == 0
     assert list((tmp_path / "pages").iterdir())
+
+
+def test_workers_are_as_many_as_the_cores_of_this_process(monkeypatch):
+    """In a container, or under a batch system, not as many as the machine has."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 5, 8}, raising=False)
+    assert Processes().workers == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert Processes().workers == 64

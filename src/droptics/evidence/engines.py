@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 import multiprocessing
-import os
 import time
 import uuid
 from collections import deque
@@ -24,7 +23,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from droptics.arguments import check_arguments, check_fields
 from droptics.checks import check_positive
-from droptics.clusters import connect
+from droptics.clusters import connect, cores
 from droptics.evidence.provenance import here
 
 Row = Mapping[str, Any]
@@ -99,7 +98,7 @@ class Local(Engine):
 class Processes(Engine):
     """Cells in `workers` processes of this machine (as many as cores by default); GPU cells one at a time."""
 
-    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    workers: int = field(default_factory=cores)
 
     def __post_init__(self) -> None:
         check_positive("workers", self.workers)

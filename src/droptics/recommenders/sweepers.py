@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from droptics.arrays import Array
+from droptics.clusters import cores
 from droptics.recommenders.alternation import Strengths, Sweeper
 from droptics.recommenders.device import Device
 from droptics.recommenders.partitioned import Cluster
@@ -31,8 +31,7 @@ class Threads:
     """The compiled kernels on threads of this process; they hold no interpreter lock."""
 
     def __init__(self, count: int | None = None) -> None:
-        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self.count = available if count is None else count
+        self.count = cores() if count is None else count
         if self.count < 1:
             raise ValueError(f"threads must be a positive whole number, got {count!r}")
 
