@@ -135,6 +135,8 @@ MISTAKES = [
     (("complete", "broken.json"), "is not JSON"),
     (("complete", "ambiguous.csv"), "several columns that may hold the user"),
     (("complete", "unnamed.csv"), "no column called user"),
+    pytest.param(("complete", "/dev/null"), "/dev/null is not a regular file", marks=posix),
+    (("complete", "a_folder"), "a_folder is a folder"),
     (("complete", "r.csv", "--device", "meta"), "--device meta"),
     (("complete", "r.csv", "--out", "~nobody-of-this-name/x"), "home folder"),
     (("reproduce", "mianjy2018-fig1", "--out", "~nobody-of-this-name"), "home folder"),

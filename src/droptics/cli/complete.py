@@ -166,6 +166,7 @@ def complete_command(
 
 def _load(ratings: str, columns: str | None, folder: Path | None, download: bool) -> Any:
     from droptics.datasets import DatasetMissing, Ratings, jester, movielens, read_chunks
+    from droptics.files.limits import check_regular
     from droptics.recommenders.ratings import triple
 
     if not Path(ratings).is_file():
@@ -178,6 +179,8 @@ def _load(ratings: str, columns: str | None, folder: Path | None, download: bool
             raise ValueError(
                 str(error).replace("folder=...", "--folder").replace("pass download=True", "say --download")
             ) from error
+        if Path(ratings).exists():
+            check_regular(Path(ratings))
         raise ValueError(f"ratings: no file {ratings}, and no set of that name (ml-100k, ml-1m, ml-10m, jester)")
     if columns is None:
         return Ratings(*triple(ratings))
