@@ -19,7 +19,8 @@ def cores() -> int:
 def connect(address: str) -> Any:
     """A client of the scheduler at an address such as tcp://host:8786 (or host:8786).
 
-    The port is tried before Dask is asked, which would go on trying in the background and complain when Python ends.
+    The port is tried before Dask is asked, which would go on trying in the background and complain when Python ends,
+    and would wait forever for somebody who takes the call and says nothing: a scheduler speaks first.
     """
     try:
         from distributed import Client  # noqa: PLC0415 - an optional dependency
@@ -37,7 +38,9 @@ def connect(address: str) -> Any:
         if not host or not port or parts.scheme not in ("tcp", "tls", "ws", "wss", "ucx"):
             raise ValueError(f"engine: {address!r} is not an address; write tcp://host:port")
         try:
-            socket.create_connection((host, port), timeout=SECONDS).close()
+            with socket.create_connection((host, port), timeout=SECONDS) as line:
+                if parts.scheme == "tcp":
+                    line.recv(1)
         except (OSError, UnicodeError) as error:
             raise ValueError(f"engine: no Dask scheduler answers at {address} ({error}); check the address") from error
     made: Any = Client

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import typer
 from systems import posix
 from typer.testing import CliRunner
 
+from droptics import clusters
 from droptics.cli.reproduce import reproduce_command
 from droptics.cli.verify import verify_command
 from droptics.clusters import cores
@@ -42,6 +44,15 @@ def test_dask_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ValueError, match=r"pip install 'droptics\[dask\]'"):
         list(engine("dask://localhost:1").run([Task("a", toys.square_cell, {"number": 1}, False)]))
+
+
+def test_whoever_takes_the_call_and_says_nothing_is_no_scheduler(monkeypatch):
+    pytest.importorskip("distributed", reason="dask is optional")
+    monkeypatch.setattr(clusters, "SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = "tcp://{}:{}".format(*silent.getsockname())
+        with pytest.raises(ValueError, match=f"no Dask scheduler answers at {address}"):
+            clusters.connect(address)
 
 
 @pytest.mark.slow
