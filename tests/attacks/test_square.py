@@ -186,6 +186,7 @@ def test_bumps_have_two_signs_and_norm_one(shape):
     assert float(hill.norm()) == pytest.approx(1.0)
     if hill.numel() > 1:
         assert float(hill.min()) < 0 < float(hill.max())
+        assert float(hill.clamp_min(0).norm()) == pytest.approx(float(hill.clamp_max(0).norm()))
 
 
 @pytest.mark.parametrize("bad", [{"queries": 0}, {"restarts": 0}, {"first": 1.5}, {"patience": 0}])

@@ -211,8 +211,8 @@ class SquareSearch:
             return self.radius * signs(count, channels, 1, width).expand_as(move)
         tall, broad = max(height // 5, 1), max(width // 5, 1)
         hill = bump(tall, broad, move.dtype).to(move.device)
-        for top in range(0, height - tall + 1, tall):
-            for left in range(0, width - broad + 1, broad):
+        for top in range(height % tall // 2, height - tall + 1, tall):
+            for left in range(width % broad // 2, width - broad + 1, broad):
                 move[..., top : top + tall, left : left + broad] = hill * signs(count, channels, 1, 1)
         length = torch.linalg.vector_norm(move.flatten(1), ord=_ORDER[self.norm], dim=1)
         return move * (self.radius / length.clamp_min(torch.finfo(move.dtype).tiny)).view(-1, 1, 1, 1)
@@ -277,9 +277,9 @@ def bump(tall: int, broad: int, dtype: torch.dtype) -> Tensor:
 
 
 def _hill(tall: int, broad: int, dtype: torch.dtype) -> Tensor:
-    """Sums of 1 / (k + 1)^2 over growing rectangles about the middle."""
+    """Sums of 1 / (k + 1)^2 over growing rectangles about the middle, of Euclidean norm one."""
     hill = torch.zeros(tall, broad, dtype=dtype)
     down, across = tall // 2, broad // 2
     for k in range(max(tall // 2, broad // 2) + 1):
         hill[max(down - k, 0) : down + k + 1, max(across - k, 0) : across + k + 1] += 1 / (k + 1) ** 2
-    return hill
+    return hill / hill.norm().clamp_min(torch.finfo(dtype).tiny)
