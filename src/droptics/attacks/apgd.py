@@ -29,7 +29,7 @@ _MOMENTUM = 0.25  # share of the last move in the next one
 _RISES = 0.75  # share of the steps in which the loss has to rise for the step size to stay
 _FIRST_SHARE = 0.2  # of the coordinates that the first l1 step moves
 # Steps that must be left for a step to be recorded, and how many steps recording takes as long as.
-_WORTH_RECORDING, _RECORDING = 8, 4
+_WORTH_RECORDING, _RECORDING = 10, 4
 _L1_EVERY = 0.04  # share of the steps between two looks at the l1 step
 
 
