@@ -28,7 +28,9 @@ ENSEMBLE = """
 `robust_accuracy` and torchattacks' `AutoAttack(version="standard")`, nothing chosen on either side. The latter takes 10
 steps where the published one takes 100, and the same 5,000 queries. Ours ran before and after it, and the slower run
 counts; the GPU was shared with other programs, which lengthens both. On the GPU the l2 rows of the small plain networks
-and of the hardened perceptron for MNIST are older: `Square` ended there after 300 queries without success.
+and the rows of the hardened ResNet-18 are of an earlier ensemble, as the attacks in their last column say. Where no
+image is left the host's time counts: on a GPU of its own AutoAttack was through several times as fast, and ours was not
+measured there as it is now.
 """
 PIECES = """
 ## Single attacks at equal budgets
