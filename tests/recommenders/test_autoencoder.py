@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, UnknownIds, precision
+from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, UnknownIds
 from droptics.recommenders.left_out import leave_one_out, sample_pairs
 
 MEMBERS = ["zero", "free", 0.0, 0.3, 0.95]
@@ -362,10 +362,7 @@ def test_single_precision_agrees():
     ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"))],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_device_factorizes_as_the_machine_does(device, dtype, monkeypatch):
-    """Three blocks of items, the last one incomplete, each with corners."""
-    monkeypatch.setattr(precision, "_PIVOT", 16)
-    monkeypatch.setattr(precision, "_CORNER", 6)
+def test_a_device_factorizes_as_the_machine_does(device, dtype):
     triple, x = table(200, 40, seed=3)
     here, there = (DropoutAutoencoder(0.4, 5.0, dtype=dtype, device=where) for where in (None, device))
     here.fit(triple), there.partial_fit(triple)

@@ -12,15 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
-from torch import Tensor
 
 from droptics.arrays import Array
 from droptics.compiling import njit
 from droptics.recommenders.ratings import Compressed
 
 _TILE = 64
-_LARGE = 8192  # items from which on blocks are used: 0.87 of a product's rate on one aarch64 core (LAPACK 0.93 there)
-_PIVOT, _CORNER = 512, 256  # items eliminated at a time, and of a square at the diagonal of which half is wanted
 
 
 class Precision:
@@ -65,28 +62,23 @@ class Precision:
 
     def factorize(self, gamma: NDArray[np.float64]) -> None:
         """Set C for these regularizers, from a Cholesky factorization."""
+        _mirror(self.array, self.diagonal + gamma)
         double = self.array.dtype == np.float64
-        blocks = self.device is not None or len(self) > _LARGE
-        _mirror(self.array, self.diagonal + gamma, -1 if blocks else 1)
-        if self._invert_by_blocks() if blocks else self._invert_at_once(double):
+        failed = self._factorize_there() if self.device else self._factorize_here(double)
+        if failed:
             raise ArithmeticError(
                 f"the Gram matrix is singular to {self.array.dtype}: use a larger ridge or drop"
                 + ("" if double else ', or dtype="float64"')
             )
 
-    def _invert_by_blocks(self) -> bool:
-        here = torch.from_numpy(self.array.T)
-        there = here.to(self.device or "cpu")
-        flags: Any = torch.backends.mkldnn
-        before, flags.enabled = flags.enabled, False  # it copies what a product is added to: twice the time on aarch64
-        try:
-            failed = invert_lower(there)
-        finally:
-            flags.enabled = before
-        here.copy_(there)
-        return failed
+    def _factorize_there(self) -> bool:
+        """Only the triangle that LAPACK would set is written back: the other one holds G."""
+        factor, failed = torch.linalg.cholesky_ex(torch.from_numpy(self.array.T).to(self.device))
+        if not int(failed):
+            _take_upper(self.array, torch.cholesky_inverse(factor).cpu().numpy())
+        return bool(int(failed))
 
-    def _invert_at_once(self, double: bool) -> bool:
+    def _factorize_here(self, double: bool) -> bool:
         factor, inverse = (lapack.dpotrf, lapack.dpotri) if double else (lapack.spotrf, lapack.spotri)
         found, failed = factor(self.array, lower=0, clean=0, overwrite_a=1)
         if not failed:
@@ -130,50 +122,21 @@ def _add_outer(starts: Any, columns: Any, values: Any, sign: Any, array: Any, di
 
 
 @njit(nogil=True)
-def _mirror(array: Any, diagonal: Any, sign: int) -> None:
-    """Copy what lies below the diagonal above it, tile by tile, and set the diagonal, all times `sign`."""
+def _mirror(array: Any, diagonal: Any) -> None:
+    """Copy what lies below the diagonal above it, tile by tile, and set the diagonal."""
     size = len(diagonal)
     for left in range(0, size, _TILE):
         for top in range(left, size, _TILE):
             for j in range(left, min(left + _TILE, size)):
                 for i in range(max(top, j + 1), min(top + _TILE, size)):
-                    array[j, i] = sign * array[i, j]
+                    array[j, i] = array[i, j]
     for j in range(size):
-        array[j, j] = sign * diagonal[j]
+        array[j, j] = diagonal[j]
 
 
-def invert_lower(square: Tensor) -> bool:
-    """Put A^-1 where the lower triangle of `square` holds -A, A positive definite; True where A is not, numerically.
-
-    The blocks are eliminated one after the other (Gauss and Jordan). With the pivot -L L^T of the present ones and the
-    rows R of all others below or beside it, W = R L^-T: the others gain W W^T, R becomes W L^-1, and the pivot its
-    inverse. What lies above the diagonal is kept. Cost size^3 operations, nearly all of them products of large blocks,
-    and memory for 3 x 512 rows beside the array.
-    """
-    size = len(square)
-    for left in range(0, size, _PIVOT):
-        right = min(left + _PIVOT, size)
-        pivot = square[left:right, left:right]
-        factor, failed = torch.linalg.cholesky_ex(-pivot)
-        if int(failed):
-            return True
-        rows = torch.cat([square[left:right, :left].T, square[right:, left:right]])
-        rows = torch.linalg.solve_triangular(factor.T, rows, upper=True, left=False)
-        before, after = rows[:left], rows[left:]
-        _add_lower(square[:left, :left], before)
-        square[right:, :left].addmm_(after, before.T)
-        _add_lower(square[right:, right:], after)
-        rows = torch.linalg.solve_triangular(factor, rows, upper=False, left=False)
-        square[left:right, :left] = rows[:left].T
-        square[right:, left:right] = rows[left:]
-        pivot.copy_(pivot.triu(1) + torch.cholesky_inverse(factor).tril_())
-    return False
-
-
-def _add_lower(square: Tensor, rows: Tensor) -> None:
-    """Add rows rows^T to the lower triangle."""
-    for top in range(0, len(rows), _CORNER):
-        mine = rows[top : top + _CORNER]
-        corner = slice(top, top + len(mine))
-        square[corner, :top].addmm_(mine, rows[:top].T)
-        square[corner, corner] += (mine @ mine.T).tril_()
+@njit(nogil=True)
+def _take_upper(array: Any, full: Any) -> None:
+    """Copy the diagonal and what lies above it, column by column."""
+    for j in range(array.shape[1]):
+        for i in range(j + 1):
+            array[i, j] = full[j, i]
