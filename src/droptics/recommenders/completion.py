@@ -159,19 +159,21 @@ class Completion(RatingModel):
         return left, right
 
     def _say_unbounded(self, factors: tuple[Array, Array], data: Observations | Partitions) -> None:
-        """Warn when the root mean square of <u_i, v_j> over the pairs of one user, or of one item, exceeds all ratings.
+        """Warn when the root mean square of <u_i, v_j> over one user's or one item's pairs exceeds twice the range.
 
-        Dropout on the observed entries alone, and no dropout, leave rows with few ratings free on other items.
+        Dropout on the observed entries alone, and no dropout, leave rows with few ratings free on other items. A rating
+        lies within the range about the mean, and a bias takes off no more than the range. Over all pairs, where few
+        biases are as large, the range itself is the limit.
         """
         left, right = (side[:, : self.strengths_.width] for side in factors)
-        spread = data.scale * math.sqrt(
-            max(_largest(left, _second_moment(right)), _largest(right, _second_moment(left)))
-        )
-        reach = max(data.high - data.mean, data.mean - data.low)
-        if spread > reach:
+        users, items = _second_moment(left), _second_moment(right)
+        # without centering the factors carry the level of the ratings, too
+        reach = max(data.high - data.low, data.high - data.mean, data.mean - data.low)
+        largest = max(_largest(left, items), _largest(right, users))
+        if data.scale**2 * max(largest, 4 * float((users * items).sum())) > (2 * reach) ** 2:
             warnings.warn(
-                f"predictions for one user, or of one item, have a root mean square of {spread:.3g} about mean and "
-                f"biases, where no rating is further than {reach:.3g} from the mean: the penalty does not bound them; "
+                f"predictions for one user, or of one item, lie {data.scale * math.sqrt(largest):.3g} from mean and "
+                f"biases, where all ratings lie within {reach:.3g}: the penalty does not bound them; "
                 'use penalty="expected", a share of it, or a larger drop',
                 UnboundedPredictions,
                 stacklevel=4,
