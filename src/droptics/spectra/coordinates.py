@@ -31,8 +31,8 @@ from droptics.spectra.roots import EPS, Root
 
 # Samples with this many examples per feature are read through their Gram matrix where that loses no digits that count:
 # no eigenvalue below SAFE after the features are in their own units. A criterion that is a smaller share of the targets
-# is measured on the examples themselves.
-TALL, SAFE = 4, 1e-3
+# is measured on the examples themselves. Moments that are known better than SINGLE were summed in float64.
+TALL, SAFE, SINGLE = 4, 1e-3, 2.0**-40
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,16 +145,31 @@ def _of_moments(data: Moments) -> White:
     # a moment that is exactly diagonal has no rounding beside the diagonal
     off = data.rounding * len(data.xx) ** (0.5 if right.matrix.ndim == 1 else 1.0)
     slack = _gram_slack(parts, right, float(energies.sum()), off)
-    # A feature that is exactly zero is known to be. Every other direction without energy is one up to rounding, and
-    # so is its correlation with the targets: it may be all that they have beyond the others.
-    if right.null is not None and right.null.shape[1] > len(data.xx) - torch.count_nonzero(data.xx.diagonal()):
-        slack = 2 * slack + float(residual.clip(0).sum())
+    # a feature that is exactly zero is known to be; every other direction without energy is one only up to rounding
+    unsure = right.null is not None and right.null.shape[1] > len(data.xx) - torch.count_nonzero(data.xx.diagonal())
+    if unsure:
+        slack = 2 * slack + _unseen(data, right, torch.as_tensor(residual).clamp_min(0), target)
     return White(Root.identity(len(target), target), right, target, float(residual.sum()), slack)
 
 
 def numbers(values: Tensor) -> Any:
     """An array of NumPy on the CPU, where small calls are cheaper in it; the tensor itself elsewhere."""
     return values.numpy() if values.device.type == "cpu" else values
+
+
+def _unseen(data: Moments, root: Root, residual: Tensor, target: Tensor) -> float:
+    """What a network may gain on directions whose energy is below the rounding of the moments.
+
+    Such a direction may be all that the targets have beyond the others: its own correlation with them, its size times
+    that of the targets, is below rounding too. Moments of float64 are taken at their word: with E[x x^T] known to
+    rounding, a direction without energy has no more correlation with y than `reach` allows.
+    """
+    if data.rounding > SINGLE:
+        return float(residual.sum())
+    assert root.null is not None
+    reach = (target / root.energies.sqrt()).square().sum(1).sqrt() + data.yy.detach().diagonal().clamp_min(0).sqrt()
+    seen = (data.yx.detach() @ root.null).abs().amax(1) > 2 * len(data.xx) ** 0.5 * data.rounding * reach
+    return float(torch.where(seen, residual, 0.0).sum())
 
 
 def _gram_slack(parts: Any, root: Root, energy: float, off: float = 0.0) -> float:
