@@ -62,6 +62,20 @@ def test_a_law_of_as_few_values_as_the_rule_has_nodes_is_met(scale: float) -> No
     assert ends(three, chances)[0] == pytest.approx(truth(three, chances), rel=1e-9)
 
 
+@pytest.mark.parametrize("nodes", [(0.5, 3.0), (0.02, 0.1), (2.0, 40.0)])
+def test_any_nodes_give_bounds_that_touch_there(monkeypatch: pytest.MonkeyPatch, nodes: tuple[float, float]) -> None:
+    """Laws of nearly one value walk along the polynomials: with a wrong slope at a node they would cross."""
+    fixed = [torch.tensor([node], dtype=torch.float64) for node in nodes]
+    monkeypatch.setattr("droptics.penalties.moment_bounds._nodes", lambda *_: fixed)
+    for x in torch.logspace(-3, 2, 200, dtype=torch.float64).tolist() + [node * (1 + 1e-3) for node in nodes]:
+        values = [x * (1 - 1e-4), x * (1 + 1e-4)]
+        exact = truth(values, [0.5, 0.5])
+        lower, upper, below, above = ends(values, [0.5, 0.5])
+        assert below <= exact <= above
+        if any(abs(x / node - 1) < 2e-3 for node in nodes):
+            assert upper - lower < 1e-4 * exact
+
+
 def test_rounding_covers_moments_that_are_off() -> None:
     values, chances = [0.1, 0.8, 3.0, 7.0], [0.4, 0.3, 0.2, 0.1]
     found, exact = moments(values, chances), truth(values, chances)
