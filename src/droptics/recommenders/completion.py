@@ -6,7 +6,7 @@ import abc
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -256,11 +256,15 @@ class Completion(RatingModel):
 
 def _second_moment(factors: Array) -> Array:
     """Mean of u u^T over rows, in float64 block by block."""
-    blocks = (factors[at : at + 4096].astype(np.float64) for at in range(0, len(factors), 4096))
-    return np.asarray(sum(block.T @ block for block in blocks) / len(factors))
+    return np.asarray(sum(block.T @ block for block in _in_float64(factors)) / len(factors))
 
 
 def _largest(factors: Array, moment: Array) -> float:
     """The largest u^T M u over rows."""
-    blocks = (factors[at : at + _CHUNK].astype(np.float64) for at in range(0, len(factors), _CHUNK))
-    return max((float(np.einsum("nk,nk->n", block @ moment, block).max()) for block in blocks), default=0.0)
+    rows = (float(np.einsum("nk,nk->n", block @ moment, block).max()) for block in _in_float64(factors))
+    return max(rows, default=0.0)
+
+
+def _in_float64(factors: Array) -> Iterator[Array]:
+    """Some rows at a time: a copy of all would be the largest array of a client."""
+    return (factors[at : at + 4096].astype(np.float64) for at in range(0, len(factors), 4096))
