@@ -143,6 +143,9 @@ MISTAKES = [
     (("complete", "r.csv", "--out", "a_folder"), "is a folder"),
     (("complete", "r.csv", "--engine", "tcp://127.0.0.1:9"), "no Dask scheduler answers"),
     (("complete", "r.csv", "--engine", "nonsense"), "not an address"),
+    (("complete", "r.csv", "--engine", "ucx://127.0.0.1:9"), "not an address"),
+    (("complete", "r.csv", "--engine", "inproc://127.0.0.1/1/2"), "not an address"),
+    (("complete", "r.csv", "--engine", "tls://127.0.0.1:9"), "asks for certificates"),
     (("attack", "net.safetensors", "--data", "labels.npz", "--step", "1e300"), ""),
     (("attack", "net.safetensors", "--data", "labels.npz", "--device", "meta"), "--device meta"),
     (("attack", "net.safetensors", "--data", "labels.npz", "--out", "x.pt"), "must end in"),
@@ -211,6 +214,18 @@ def test_no_argument_is_empty(tmp_path, command, option):
         assert done.returncode == 2
         assert f"{option} is empty" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@posix
+@pytest.mark.parametrize("arguments", [("verify", "--list"), ("complete", "r.csv"), ("demo", "--out", "there")])
+def test_a_current_folder_that_is_gone_is_named(tmp_path, arguments):
+    """Torch cannot be imported there, so this needs a process of its own."""
+    (tmp_path / "gone").mkdir()
+    leave = "import os, sys; os.rmdir(os.getcwd()); from droptics.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", leave, *arguments], cwd=tmp_path / "gone", capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (2, "droptics: the current folder is gone; change to one that exists\n")
 
 
 def test_debug_shows_where(folder):
