@@ -23,28 +23,29 @@ def connect(address: str) -> Any:
     and would wait forever for somebody who takes the call and says nothing: a scheduler speaks first.
     """
     try:
-        from distributed import Client  # noqa: PLC0415 - an optional dependency
+        import distributed  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
         raise ValueError(
             "engine: a cluster needs the extra droptics[dask]; install it with `pip install 'droptics[dask]'`"
         ) from error
+    dask: Any = distributed
     full = address if "://" in address else f"tcp://{address}"
     try:
         parts = urlsplit(full)
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise ValueError(f"engine: {address!r} is not an address; write tcp://host:port") from error
-    if parts.scheme != "inproc":
-        if not host or not port or parts.scheme not in ("tcp", "tls", "ws", "wss", "ucx"):
-            raise ValueError(f"engine: {address!r} is not an address; write tcp://host:port")
-        try:
-            with socket.create_connection((host, port), timeout=SECONDS) as line:
-                if parts.scheme == "tcp":
-                    line.recv(1)
-        except (OSError, UnicodeError) as error:
-            raise ValueError(f"engine: no Dask scheduler answers at {address} ({error}); check the address") from error
-    made: Any = Client
+    if not host or not port or parts.scheme not in ("tcp", "tls", "ws", "wss"):
+        raise ValueError(f"engine: {address!r} is not an address; write tcp://host:port")
+    if parts.scheme == "tls" and dask.Security().get_connection_args("client")["ssl_context"] is None:
+        raise ValueError(f"engine: {address} asks for certificates; name them in Dask's distributed.comm.tls")
     try:
-        return made(full, timeout=SECONDS, set_as_default=False)
+        with socket.create_connection((host, port), timeout=SECONDS) as line:
+            if parts.scheme == "tcp":
+                line.recv(1)
+    except (OSError, UnicodeError) as error:
+        raise ValueError(f"engine: no Dask scheduler answers at {address} ({error}); check the address") from error
+    try:
+        return dask.Client(full, timeout=SECONDS, set_as_default=False)
     except OSError as error:
         raise ValueError(f"engine: what answers at {address} is no Dask scheduler; check the address") from error
