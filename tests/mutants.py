@@ -46,6 +46,8 @@ COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,),
 }
+# functions of which swapped arguments give the same, or nothing at all
+UNSWAPPED = {"max", "min", "maximum", "minimum", "hypot", "isinstance", "issubclass"}
 
 
 def room(module: str) -> str:
@@ -129,6 +131,8 @@ def _places(
     for part, value in ast.iter_fields(node):
         if part in ("annotation", "returns", "decorator_list", "type_params"):
             continue
+        if isinstance(node, ast.keyword) and node.arg == "strict":  # lengths that are equal
+            continue
         inner = within or (isinstance(node, ast.FunctionDef) and part == "body")
         for index, child in enumerate(value) if isinstance(value, list) else [(-1, value)]:
             if isinstance(child, ast.AST) and not isinstance(child, (ast.Raise, ast.JoinedStr, ast.ImportFrom)):
@@ -156,6 +160,15 @@ def _variants(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.Constant(value + 1 if isinstance(value, int) else 2 * value + (value == 0))
         case ast.Constant(bool() as value):
             yield ast.Constant(not value)
+        case ast.Call(
+            function, [ast.Name() | ast.Attribute() as one, ast.Name() | ast.Attribute() as other, *rest], named
+        ):
+            if ast.unparse(function).split(".")[-1] not in UNSWAPPED and ast.dump(one) != ast.dump(other):
+                yield ast.Call(function, [other, one, *rest], named)
+        case ast.Return(value) if value is not None and not isinstance(value, ast.Constant):
+            yield ast.Return(ast.Constant(None))
+        case ast.Expr(ast.Call()):
+            yield ast.Pass()
 
 
 def mutants(module: str) -> Iterator[Mutant]:
@@ -163,7 +176,8 @@ def mutants(module: str) -> Iterator[Mutant]:
     for node, path, lines in _places(ast.parse(SOURCES[module])):
         for number, variant in enumerate(_variants(node)):
             place = f"{getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)}"
-            yield Mutant(module, path, number, lines, f"{place}: {ast.unparse(node)}  ->  {ast.unparse(variant)}")
+            old = "return ..." if isinstance(node, ast.Return) else ast.unparse(node)
+            yield Mutant(module, path, number, lines, f"{place}: {old}  ->  {ast.unparse(variant)}")
 
 
 class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -193,7 +207,7 @@ def live_functions() -> dict[str, list[FunctionType]]:
 
 def live_loops() -> list[Dispatcher]:
     """The compiled functions."""
-    return [value for value in gc.get_objects() if isinstance(value, Dispatcher)]
+    return [value for value in gc.get_objects() if issubclass(type(value), Dispatcher)]  # asking a lazy object warns
 
 
 def swap(module: str, functions: list[FunctionType], tree: ast.Module, lines: range | None = None) -> bool:

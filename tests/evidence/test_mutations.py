@@ -1,0 +1,103 @@
+"""Mutants are what they say, and the instrument that tries them sees who notices."""
+
+import ast
+import importlib
+import time
+
+import pytest
+import torch
+from systems import posix
+
+import mutants
+import mutations
+from mutations import Limits, Run, Runner, Suite, reach
+
+SOURCE = """
+LIMIT = 3
+
+@marked(7)
+def area(width: int = 2) -> float:
+    \"\"\"Doc.\"\"\"
+    if width < 1 and LIMIT:
+        raise ValueError("a message", 1 + 1)
+    print(width)
+    return scaled(width, LIMIT) - max(width, LIMIT)
+"""
+WEIGHTS = [torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0]])]
+
+
+def test_mutants_are_single_changes_of_what_is_computed(monkeypatch):
+    """Operators, comparisons, constants, calls, arguments and results; no message, type, decorator or docstring."""
+    monkeypatch.setitem(mutants.SOURCES, "toy", SOURCE)
+    found = list(mutants.mutants("toy"))
+    assert [mutant.name.partition(": ")[2] for mutant in found] == [
+        "3  ->  4",
+        "2  ->  3",
+        "width < 1 and LIMIT  ->  width < 1 or LIMIT",
+        "width < 1  ->  width <= 1",
+        "width < 1  ->  width >= 1",
+        "1  ->  2",
+        "print(width)  ->  pass",
+        "return ...  ->  return None",
+        "scaled(width, LIMIT) - max(width, LIMIT)  ->  scaled(width, LIMIT) + max(width, LIMIT)",
+        "scaled(width, LIMIT) - max(width, LIMIT)  ->  scaled(width, LIMIT)",
+        "scaled(width, LIMIT) - max(width, LIMIT)  ->  max(width, LIMIT)",
+        "scaled(width, LIMIT)  ->  scaled(LIMIT, width)",
+    ]
+    assert [mutant.lines for mutant in found[:3]] == [None, None, range(7, 8)]
+    whole = ast.unparse(ast.parse(SOURCE))
+    assert len({ast.unparse(mutant.tree()) for mutant in found} - {whole}) == len(found)
+
+
+class Toy(Suite):
+    """Checks of `droptics.norms`; one fails whatever happens."""
+
+    name = "tests"
+
+    def __init__(self):
+        self.checks = {
+            "right": lambda norms: float(norms.path_norm(WEIGHTS)) == pytest.approx(45**0.5),
+            "ends": lambda norms: norms.weight_matrices(WEIGHTS) != 0,
+            "wrong": lambda norms: float(norms.path_norm(WEIGHTS)) == 1.0,
+            "hangs": lambda _: time.sleep(60) is None,
+        }
+        self.names = list(self.checks)
+
+    def passes(self, name):
+        return bool(self.checks[name](importlib.import_module("droptics.norms")))
+
+    def again(self, names, begin):
+        return all((begin(name), self.passes(name))[1] for name in names)
+
+
+@pytest.fixture
+def suite(monkeypatch):
+    """The checks, on a house of one module, with limits of real time that are short."""
+    importlib.import_module("droptics.norms")
+    functions = {"droptics.norms": mutants.live_functions()["droptics.norms"]}
+    monkeypatch.setattr(mutations, "live_functions", lambda: functions)
+    monkeypatch.setattr(mutations, "live_loops", list)
+    monkeypatch.setattr(mutations, "loop_sites", dict)
+    return Toy()
+
+
+@posix
+def test_who_notices(suite, tmp_path):
+    """A check that executes the line, fails with the change and passes without it; what fails anyway is no notice."""
+    runs = reach([suite], Limits(2, 0.5, 0.0, float("inf")), tmp_path / "reach")
+    assert {run.name for run in runs["tests"]} == {"right", "ends"}
+    before = (tmp_path / "reach").read_text()
+    assert reach([suite], Limits(2, 0.5, 0.0, float("inf")), tmp_path / "reach") == runs
+    assert (tmp_path / "reach").read_text() == before  # nothing was run once more
+    everywhere = {"droptics.norms": set().union(*(run.lines["droptics.norms"] for run in runs["tests"]))}
+    runner = Runner([suite], {"tests": [Run("wrong", 0.0, everywhere), *runs["tests"]]}, 20.0)
+    fates = {
+        "layer @ flow  ->  layer * flow": "lived 2 of 2",  # a chain of one row and one column
+        "1.0 / power  ->  1.0 * power": "noticed by right",
+        "2.0  ->  4.0": "noticed by right",  # a default value, which only a new import changes
+        "k - ordered.shape[-1]  ->  k": "not reached",
+    }
+    for name, fate in fates.items():
+        (mutant,) = [mutant for mutant in mutants.mutants("droptics.norms") if mutant.name.endswith(f": {name}")]
+        assert runner.fate(mutant, "tests", tmp_path / "fate") == 0
+        assert (tmp_path / "fate").read_text() == fate, name
