@@ -44,11 +44,13 @@ MUTANTS = """
 ## Deliberate defects
 
 `make mutate` breaks one place of the library and runs the tests, and apart from them the claims of `droptics verify`,
-that execute it, those of its own room before others and the quickest first, until one fails. Places are drawn by a seed
-from every room: an operator, a comparison, a constant or a condition is another one. "Not reached" are places that no
-check of the kind executes, or none that passes on this machine within the seconds of a mutant. The rows "deliberate"
-are mistakes of the kind that people make, written out in `tests/deliberate.py`, all lists but the first before anything
-was run on them; they meet all checks that execute them. A check that takes many times as long as before has failed.
+that execute it, those of its own room before others and the quickest first, until one notices: it fails, or takes
+many times as long as before, with the change, and passes without it. Places are drawn by a seed, as many from every
+room: an operator, a comparison, a constant or a condition is another one, a call is dropped, two arguments change
+places, nothing is returned. Messages, types and docstrings stay as they are. "Not reached" are places that no fast
+test, or no claim, executes in the process of the tests; programs of the GPU are left to the tests on one. The rows
+"deliberate" are mistakes of the kind that people make, written out in `tests/deliberate.py`, all lists but the first
+before anything was run on them; they meet all checks that execute them.
 """
 AGAIN = """
 ### Once more
@@ -73,7 +75,7 @@ def mutants_lines(record: Path) -> list[str]:
         {"room": name, "place": mutant, "why": reasons.get(mutant, "not read yet")}
         for name, part in found["rooms"].items()
         for mutant, fate in part["fates"]["tests"].items()
-        if fate != "noticed"
+        if not fate.startswith("noticed")
     ]
     lines = [MUTANTS, *_shares(found), f"The record is `results/{record.name}`."]
     again = record.with_name("mutations-again.json")
@@ -84,23 +86,23 @@ def mutants_lines(record: Path) -> list[str]:
 
 def _shares(found: Mapping[str, Any]) -> list[str]:
     """The table of what was noticed in every room, with where and how it was tried."""
-    rows = [_noticed(name, part["fates"]) for name, part in found["rooms"].items()]
-    drawn = sum(row["tried"] for row in rows if not row["room"].startswith("deliberate"))
-    place, versions = found["hardware"], found["versions"]
-    where = f"{place['machine']}, Python {versions['python']}, torch {versions['torch']}"
-    many = f"{drawn} mutants drawn by seed {found['seed']}, {found['seconds']:g} s of tests and of claims each, "
-    return [
-        *table(rows),
-        "",
-        f"{many if drawn else ''}{found['checks']['tests']} tests and {found['checks']['claims']} claims; {where}, "
-        f"commit {found['commit']}.",
+    rooms = {name: part["fates"] for name, part in found["rooms"].items()}
+    drawn = [part for name, part in rooms.items() if not name.startswith("deliberate")]
+    if drawn:
+        rooms["all rooms"] = {suite: {k: v for part in drawn for k, v in part[suite].items()} for suite in drawn[0]}
+    many = f"{len(rooms['all rooms']['tests']):,} mutants drawn by seed {found['seed']}; " if drawn else ""
+    where = [
+        f"{run['hardware']['machine']}, Python {run['versions']['python']}, torch {run['versions']['torch']}, "
+        f"commit {run['commit']}: {run['checks']['tests']:,} tests and {run['checks']['claims']:,} claims"
+        for run in [*found.get("earlier", ()), found]
     ]
+    return [*table(_noticed(name, part) for name, part in rooms.items()), "", f"{many}{'; '.join(where)}."]
 
 
 def _noticed(name: str, fates: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """How many mutants of a room each kind of check noticed."""
     tests, claims = fates["tests"], fates["claims"]
-    either = sum("noticed" in (tests[mutant], claims.get(mutant)) for mutant in tests)
+    either = sum(f"{tests[mutant]} {claims.get(mutant)}".count("noticed") > 0 for mutant in tests)
     return {
         "room": name,
         "tried": len(tests),
@@ -110,7 +112,7 @@ def _noticed(name: str, fates: Mapping[str, Mapping[str, str]]) -> dict[str, Any
 
 
 def _share(fates: Mapping[str, str]) -> str:
-    counts = [sum(fate == kind for fate in fates.values()) for kind in ("noticed", "not reached")]
+    counts = [sum(fate.startswith(kind) for fate in fates.values()) for kind in ("noticed", "not reached")]
     return f"{counts[0] / max(len(fates), 1):.0%}" + (f" ({counts[1]} not reached)" if counts[1] else "")
 
 
