@@ -79,7 +79,7 @@ class Completion(RatingModel):
         finally:
             close()
         self._keep(factors, history, data, strengths)
-        self._say_unbounded(factors, data)
+        self._say_unbounded(data)
         return self
 
     def _minimize(
@@ -140,11 +140,12 @@ class Completion(RatingModel):
         self._data: Observations | None = here  # keeps files on disk alive as long as they are needed
 
     def _set_sides(self, left: Array, right: Array) -> None:
-        """Factors and biases of both sides, from fitted arrays in units of `scale_`."""
+        """Factors and biases of both sides, from fitted arrays in units of `scale_`, whose memory the factors keep."""
         width, root = self.strengths_.width, math.sqrt(self.scale_)
-        (self.user_factors_, self.user_biases_), (self.item_factors_, self.item_biases_) = (
-            (root * side[:, :width], self.scale_ * side[:, width]) for side in (left, right)
-        )
+        self.user_biases_, self.item_biases_ = (self.scale_ * side[:, width] for side in (left, right))
+        left *= root
+        right *= root
+        self.user_factors_, self.item_factors_ = left[:, :width], right[:, :width]
 
     def _sides(self, users: int, items: int) -> tuple[Array, Array]:
         """What `_set_sides` took, with zero rows up to these sizes."""
@@ -158,21 +159,20 @@ class Completion(RatingModel):
             side[: len(biases), width] = biases / self.scale_
         return left, right
 
-    def _say_unbounded(self, factors: tuple[Array, Array], data: Observations | Partitions) -> None:
+    def _say_unbounded(self, data: Observations | Partitions) -> None:
         """Warn when the root mean square of <u_i, v_j> over one user's or one item's pairs exceeds twice the range.
 
         Dropout on the observed entries alone, and no dropout, leave rows with few ratings free on other items. A rating
         lies within the range about the mean, and a bias takes off no more than the range. Over all pairs, where few
         biases are as large, the range itself is the limit.
         """
-        left, right = (side[:, : self.strengths_.width] for side in factors)
-        users, items = _second_moment(left), _second_moment(right)
+        users, items = _second_moment(self.user_factors_), _second_moment(self.item_factors_)
         # without centering the factors carry the level of the ratings, too
         reach = max(data.high - data.low, data.high - data.mean, data.mean - data.low)
-        largest = max(_largest(left, items), _largest(right, users))
-        if data.scale**2 * max(largest, 4 * float((users * items).sum())) > (2 * reach) ** 2:
+        largest = max(_largest(self.user_factors_, items), _largest(self.item_factors_, users))
+        if max(largest, 4 * float((users * items).sum())) > (2 * reach) ** 2:
             warnings.warn(
-                f"predictions for one user, or of one item, lie {data.scale * math.sqrt(largest):.3g} from mean and "
+                f"predictions for one user, or of one item, lie {math.sqrt(largest):.3g} from mean and "
                 f"biases, where all ratings lie within {reach:.3g}: the penalty does not bound them; "
                 'use penalty="expected", a share of it, or a larger drop',
                 UnboundedPredictions,
