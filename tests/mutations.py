@@ -39,6 +39,7 @@ import torch
 
 from deliberate import LISTS
 from mutants import (
+    LATE,
     MODULES,
     ROOT,
     SOURCES,
@@ -57,9 +58,11 @@ from mutants import (
 
 # these run no code of the library in their own process
 ELSEWHERE = ("benchmarks", "docs", "structure", "third_party")
-OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "--assert=plain", "--tb=no"]
-OPTIONS += ["-m", "not slow", "-o", "addopts=--import-mode=importlib", "--rootdir", str(ROOT)]
+OPTIONS = [f"-pno:{name}" for name in ("cacheprovider", "xdist", "cov", "faulthandler", "benchmark")]
+OPTIONS += ["-q", "--assert=plain", "--tb=no", "-m", "not slow", "-o", "addopts=--import-mode=importlib"]
+OPTIONS += ["--rootdir", str(ROOT)]
 PORTION = 40  # checks that one process runs
+LONGEST = 20.0  # seconds of the longest check
 MEMORY = 8 * 2**30  # bytes that a mutant may ask for
 LOUD = os.dup(2)
 
@@ -179,7 +182,8 @@ def tell_lines() -> dict[str, set[int]]:
     for module, functions in live_functions().items():
         if functions:
             seen[module] = set()
-            if not swap(module, [one for one in functions if id(one) not in compiled], marked(SOURCES[module])):
+            plain = [one for one in functions if id(one) not in compiled and f"{module}:{one.__name__}" not in LATE]
+            if not swap(module, plain, marked(SOURCES[module])):
                 told(f"not all lines of {module} can be recorded")
             functions[0].__globals__["_mark_"] = seen[module].add
     return seen
@@ -203,7 +207,7 @@ def record(suites: list[Suite], done: set[tuple[str, str]], limits: Limits, path
         while waiting and len(running) < limits.processes and time.monotonic() < limits.half:
             suite, names = waiting.pop(0)
             own = path.with_name(f"{path.name}.{next(numbers)}")
-            job = (suite, names, limits.seconds, seen, own)
+            job = (suite, names, seen, own)
             running[_start(lambda job=job: write_lines(*job))] = suite, names, own  # type: ignore[misc]
         suite, names, own = running.pop(os.wait()[0])
         found = own.read_text() if own.exists() else ""
@@ -217,13 +221,13 @@ def record(suites: list[Suite], done: set[tuple[str, str]], limits: Limits, path
     return 0
 
 
-def write_lines(suite: Suite, names: Sequence[str], longest: float, seen: dict[str, set[int]], path: Path) -> int:
+def write_lines(suite: Suite, names: Sequence[str], seen: dict[str, set[int]], path: Path) -> int:
     """Run checks and write down their seconds and the lines that they execute; one that takes too long ends it."""
     for name in names:
         for lines in seen.values():
             lines.clear()
         start = time.process_time()
-        _limit(longest)
+        _limit(LONGEST)
         passed = suite.passes(name)
         _limit(0)
         seconds = round(time.process_time() - start, 3) if passed else None

@@ -78,16 +78,17 @@ def suite(monkeypatch):
     monkeypatch.setattr(mutations, "live_functions", lambda: functions)
     monkeypatch.setattr(mutations, "live_loops", list)
     monkeypatch.setattr(mutations, "loop_sites", dict)
+    monkeypatch.setattr(mutations, "LONGEST", 0.5)
     return Toy()
 
 
 @posix
 def test_who_notices(suite, tmp_path):
     """A check that executes the line, fails with the change and passes without it; what fails anyway is no notice."""
-    runs = reach([suite], Limits(2, 0.5, 0.0, float("inf")), tmp_path / "reach")
+    runs = reach([suite], Limits(2, 20.0, 0.0, float("inf")), tmp_path / "reach")
     assert {run.name for run in runs["tests"]} == {"right", "ends"}
     before = (tmp_path / "reach").read_text()
-    assert reach([suite], Limits(2, 0.5, 0.0, float("inf")), tmp_path / "reach") == runs
+    assert reach([suite], Limits(2, 20.0, 0.0, float("inf")), tmp_path / "reach") == runs
     assert (tmp_path / "reach").read_text() == before  # nothing was run once more
     everywhere = {"droptics.norms": set().union(*(run.lines["droptics.norms"] for run in runs["tests"]))}
     runner = Runner([suite], {"tests": [Run("wrong", 0.0, everywhere), *runs["tests"]]}, 20.0)
