@@ -35,17 +35,23 @@ def connect(address: str) -> Any:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise ValueError(f"engine: {address!r} is not an address; write tcp://host:port") from error
-    if not host or not port or parts.scheme not in ("tcp", "tls", "ws", "wss"):
-        raise ValueError(f"engine: {address!r} is not an address; write tcp://host:port")
-    if parts.scheme == "tls" and dask.Security().get_connection_args("client")["ssl_context"] is None:
-        raise ValueError(f"engine: {address} asks for certificates; name them in Dask's distributed.comm.tls")
-    try:
-        with socket.create_connection((host, port), timeout=SECONDS) as line:
-            if parts.scheme == "tcp":
-                line.recv(1)
-    except (OSError, UnicodeError) as error:
-        raise ValueError(f"engine: no Dask scheduler answers at {address} ({error}); check the address") from error
+    if parts.scheme != "inproc" or not parts.path.startswith(f"/{os.getpid()}/"):  # of a scheduler in this very process
+        _call(address, parts.scheme, host, port, dask)
     try:
         return dask.Client(full, timeout=SECONDS, set_as_default=False)
     except OSError as error:
         raise ValueError(f"engine: what answers at {address} is no Dask scheduler; check the address") from error
+
+
+def _call(address: str, scheme: str, host: str | None, port: int | None, dask: Any) -> None:
+    """Whether somebody answers there."""
+    if not host or not port or scheme not in ("tcp", "tls", "ws", "wss"):
+        raise ValueError(f"engine: {address!r} is not an address; write tcp://host:port")
+    if scheme == "tls" and dask.Security().get_connection_args("client")["ssl_context"] is None:
+        raise ValueError(f"engine: {address} asks for certificates; name them in Dask's distributed.comm.tls")
+    try:
+        with socket.create_connection((host, port), timeout=SECONDS) as line:
+            if scheme == "tcp":
+                line.recv(1)
+    except (OSError, UnicodeError) as error:
+        raise ValueError(f"engine: no Dask scheduler answers at {address} ({error}); check the address") from error

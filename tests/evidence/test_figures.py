@@ -186,7 +186,7 @@ def test_a_cluster_without_a_gpu_skips_gpu_cells(tmp_path):
     distributed = pytest.importorskip("distributed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with distributed.LocalCluster(n_workers=1, processes=False, protocol="tcp", dashboard_address=":0") as cluster:
+        with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster:
             artifact = reproduce([toys.figure(gpu=True)], "smoke", tmp_path, Dask(cluster.scheduler_address))[0]
     assert artifact.outcome == "skipped"
     assert "no worker of the cluster offers the resource GPU" in artifact.skipped
