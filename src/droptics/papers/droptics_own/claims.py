@@ -9,6 +9,7 @@ from droptics.papers import runs
 from droptics.papers.droptics_own import checks, recommender_checks
 from droptics.papers.droptics_own.action_claims import CLAIMS as ACTIONS
 from droptics.papers.droptics_own.instrument_claims import CLAIMS as INSTRUMENTS
+from droptics.papers.droptics_own.room_claims import CLAIMS as ROOMS
 from droptics.papers.helmbold2017 import negative_checks
 from droptics.papers.pal2020 import checks as structured
 from droptics.papers.pal2020 import optimum_checks
@@ -293,4 +294,5 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     *ACTIONS,
     *INSTRUMENTS,
+    *ROOMS,
 )

@@ -1,0 +1,269 @@
+"""What the claims on predictions compare: means, variances and scores against sums over all masks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import torch
+from scipy.stats import norm
+from torch import Tensor, nn
+
+from droptics.evidence.claims import Comparison, compare
+from droptics.masks import Bernoulli, Block, Gaussian, MaskLaw, Product
+from droptics.models import ReLUNet, TwoLayerLinear
+from droptics.papers.droptics_own.audit_checks import every_coin, every_mask, places, stack
+from droptics.papers.instances import normal, tensor
+from droptics.penalties import Enumerate, MonteCarlo, SecondOrder
+from droptics.predictions import (
+    Closure,
+    Predictive,
+    calibration,
+    conformal_factor,
+    expected_calibration_error,
+    fit_noise,
+    predictive,
+)
+from droptics.predictions.approximations import rectified
+from droptics.predictions.strata import Strata, allocate, count_chances, draw_counted
+
+
+def moments_of(outputs: Tensor, chances: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean, variance and covariance of listed outputs (masks, examples, outputs)."""
+    mean = torch.tensordot(chances, outputs, dims=1)
+    moved = outputs - mean
+    joint = torch.einsum("m,mni,mnj->nij", chances, moved, moved)
+    return mean, joint.diagonal(dim1=-2, dim2=-1), joint
+
+
+def network_masks(net: ReLUNet, inputs: Tensor, rates: list[list[float]]) -> tuple[Tensor, Tensor]:
+    """Outputs of a ReLU network under all masks of its layers' inputs, and their probabilities."""
+    kept, chances = every_coin([rate for layer in rates for rate in layer])
+    hidden = inputs
+    for number, part in enumerate(kept.split([len(layer) for layer in rates], -1)):
+        hidden = torch.relu(hidden) if number else hidden
+        hidden = hidden * (part / (1 - tensor(rates[number])))[:, None, :]
+        hidden = hidden @ net.weights[number].mT + net.biases[number]
+    return hidden, chances
+
+
+def network(seed: int, *sizes: int) -> ReLUNet:
+    """A ReLU network with offsets."""
+    pairs = list(itertools.pairwise(sizes))
+    weights = [normal(seed + i, after, before) for i, (before, after) in enumerate(pairs)]
+    return ReLUNet(weights, [normal(seed + 20 + i, after) for i, (_, after) in enumerate(pairs)])
+
+
+def module_moments(scale: float) -> list[Comparison]:
+    """Moments of torch modules under their own dropout: head alone, listed early masks, sampled, first order."""
+    inputs, found = normal(1, 4, 3), []
+    head, deep = stack((3, 5, 2), (0.3,), nn.Tanh), stack((3, 4, 3, 2), (0.1, 0.3, 0.2), nn.ReLU, seed=3)
+    with torch.no_grad():
+        for name, module in (("head", head), ("listed", deep)):
+            truth = moments_of(*every_mask(module, inputs, places(module)))
+            ours = predictive(module, inputs)
+            found.append(compare(ours.mean.value, "==", truth[0], f"mean, {name}"))
+            found.append(compare(ours.variance.value, "==", scale * truth[1], f"variance, {name}"))
+            found.append(compare(ours.covariance.value, "==", scale * truth[2], f"covariance, {name}"))
+            found.append(compare(ours.std, "==", (scale * truth[1]).sqrt(), f"deviation, {name}"))
+            outputs, chances = every_mask(module, inputs, places(module))
+            told = ours.classes()
+            shares = outputs.softmax(-1)
+            mixed = torch.tensordot(chances, shares, dims=1)
+            entropy = -(mixed * mixed.log()).sum(-1)
+            inside = -torch.tensordot(chances, (shares * shares.log()).sum(-1), dims=1)
+            found.append(compare(told.probabilities.value, "==", mixed, f"class probabilities, {name}"))
+            found.append(compare(told.entropy.value, "==", entropy, f"entropy, {name}"))
+            found.append(compare(told.mutual_information.value, "==", entropy - inside, f"information, {name}"))
+        wide = stack((3, 7, 3, 2), (0.1, 0.3, 0.2), nn.ReLU, seed=4)
+        truth = moments_of(*every_mask(wide, inputs, places(wide)))
+        found += sampled(predictive(wide, inputs, method=MonteCarlo(200, seed=2)), truth, scale, "module")
+    first = predictive(deep, inputs, method=SecondOrder(check=None))
+    with torch.no_grad():
+        # slopes in the early masks by differences, the last mask exactly
+        plain = deep.eval()(inputs)
+        last = moments_of(*every_mask(deep, inputs, {6: 0.2}))[1]
+        early = torch.zeros_like(last)
+        for place, rate, size in ((0, 0.1, 3), (3, 0.3, 4)):
+            for unit in range(size):
+                moved = torch.ones(size, dtype=torch.float64)
+                moved[unit] += 1e-6
+                slope = (_with(deep, inputs, place, moved) - plain) / 1e-6
+                early = early + rate / (1 - rate) * slope.square()
+    found.append(compare(first.variance.value, "==", scale * (last + early), "first order", precision=1e-5))
+    return found
+
+
+def _with(module: nn.Sequential, inputs: Tensor, place: int, multipliers: Tensor) -> Tensor:
+    for number, layer in enumerate(module):
+        inputs = inputs * multipliers if number == place else inputs if isinstance(layer, nn.Dropout) else layer(inputs)
+    return inputs
+
+
+def sampled(ours: Predictive, truth: tuple[Tensor, Tensor, Tensor], scale: float, name: str) -> list[Comparison]:
+    """Drawn moments: the truth within 2.6 of the half widths of their 95 % intervals, five standard errors."""
+    found = []
+    for part, wanted in ((ours.mean, truth[0]), (ours.variance, scale * truth[1])):
+        middle, half = (part.upper + part.lower) / 2, (part.upper - part.lower) / 2
+        found.append(compare((wanted - middle).abs(), "<=", 2.6 * half, f"sampled, {name}"))
+    return found
+
+
+def network_moments(scale: float) -> list[Comparison]:
+    """Sampled moments of ReLU networks with every kind of control, and the normal closure, against all masks."""
+    found, inputs = [], normal(5, 3, 3)
+    # few drops are stratified; small sites are listed; wide ones have main effects
+    cases = {
+        "stratified": ([0.02, 0.05, 0.03], [0.3] * 4, [0.2] * 3),
+        "listed": ([0.3, 0.2, 0.4], [0.3] * 4, [0.2] * 3),
+        "inputs without masks": ([0.0, 0.0, 0.0], [0.5, 0.2, 0.0, 0.4], [0.4] * 3),
+    }
+    net = network(6, 3, 4, 3, 2)
+    for name, rates in cases.items():
+        law = Product([Bernoulli(tensor(layer), len(layer)) for layer in rates])
+        truth = moments_of(*network_masks(net, inputs, [list(layer) for layer in rates]))
+        for samples in (600,) if name == "stratified" else (24, 600):
+            ours = predictive(net, inputs, law, MonteCarlo(samples, seed=3))
+            found += sampled(ours, truth, scale, f"{name}, {samples} masks")
+        listed = predictive(net, inputs, law, Enumerate())
+        found.append(compare(listed.variance.value, "==", scale * truth[1], f"listed, {name}"))
+    return found
+
+
+def closures(scale: float) -> list[Comparison]:
+    """Moments of max(u, 0) for normal u by quadrature, and the closure as the recursion that they make."""
+    mean, root = tensor([[0.3, -0.7, 1.2]]), normal(1, 3, 3)
+    spread = root @ root.mT
+    center, joint = rectified(mean, spread[None])
+    grid = torch.linspace(-9, 9, 1801, dtype=torch.float64)
+    weight = torch.exp(-grid.square() / 2)
+    weight = weight / weight.sum()
+    found = []
+    for i in range(3):
+        own = torch.relu(mean[0, i] + spread[i, i].sqrt() * grid)
+        found.append(compare(center[0, i], "==", scale * (weight @ own), f"mean {i}", precision=1e-5))
+        for j in range(i):
+            lower = torch.linalg.cholesky(spread[[i, j]][:, [i, j]])
+            left = torch.relu(mean[0, i] + lower[0, 0] * grid)
+            right = torch.relu(mean[0, j] + lower[1, 0] * grid[:, None] + lower[1, 1] * grid)
+            value = (weight * left) @ (right @ weight) - (weight @ left) * (weight @ (right @ weight))
+            found.append(compare(joint[0, i, j], "==", scale * value, f"covariance {i}{j}", precision=1e-5))
+        second = weight @ own.square() - (weight @ own) ** 2
+        found.append(compare(joint[0, i, i], "==", scale * second, f"variance {i}", precision=1e-5))
+    net, inputs, rates = network(3, 3, 4, 2), normal(4, 2, 3), (0.2, 0.4)
+    law = Product([Bernoulli(0.2, 3), Bernoulli(0.4, 4)])
+    ours = predictive(net, inputs, law, Closure("full", check=None))
+    lone = predictive(net, inputs, law, Closure("diagonal", check=None))
+    for n, point in enumerate(inputs):
+        first = net.weights[0] * point
+        below = rates[0] / (1 - rates[0]) * first @ first.mT
+        center, inner = rectified((net.weights[0] @ point + net.biases[0])[None], below[None])
+        added = inner[0] + rates[1] / (1 - rates[1]) * torch.diag(inner[0].diagonal() + center[0].square())
+        wanted = (net.weights[1] @ added @ net.weights[1].mT).diagonal()
+        found.append(compare(ours.variance.value[n], "==", scale * wanted, f"closure, point {n}"))
+        found.append(compare(ours.mean.value[n], "==", net.weights[1] @ center[0] + net.biases[1], "its mean"))
+        own = net.weights[1].square() @ added.diagonal()
+        found.append(compare(lone.variance.value[n], "==", scale * own, f"diagonal closure, point {n}"))
+    return found
+
+
+def strata(scale: float) -> list[Comparison]:
+    """Chances of none, one or more drops, weighed means, and how often each unit falls within a stratum."""
+    drop = tensor([0.1, 0.05, 0.2])
+    kept, chances = every_coin(drop.tolist())
+    fallen = (1 - kept).sum(-1)
+    groups = [fallen == 0, fallen == 1, fallen > 1]
+    told = count_chances(drop)
+    found = [compare(told, "==", [scale * float(chances[group].sum()) for group in groups], "chances")]
+    plan = allocate(told, 6000, 0.5)
+    sizes = [6000 * (0.5 * chance + 0.5 / 3) for chance in told]
+    found.append(compare(plan.sizes, "==", sizes, "masks of every stratum", precision=2 / 3000))
+    drawn = draw_counted(drop, plan, torch.Generator().manual_seed(1))
+    found.append(
+        compare(
+            ((1 - drawn).sum(-1).clamp_max(2)),
+            "==",
+            torch.arange(3).repeat_interleave(torch.tensor(plan.sizes)),
+            "drops",
+        )
+    )
+    for group, part in zip(groups[1:], drawn.split(plan.sizes)[1:], strict=True):
+        wanted = chances[group] @ (1 - kept[group]) / chances[group].sum()
+        error = 5 * (0.25 / len(part)) ** 0.5
+        found.append(compare((1 - part).mean(0), "==", wanted, "units that fall", precision=error))
+    values = normal(2, 12, 2)
+    small = Strata((0.5, 0.3, 0.2), (5, 3, 4))
+    parts = values.split((5, 3, 4))
+    weighed = sum(c * part.mean(0) for c, part in zip(small.chances, parts, strict=True))
+    spread = sum(c * c * part.var(0) / len(part) for c, part in zip(small.chances, parts, strict=True))
+    found.append(compare(small.mean(values), "==", scale * weighed, "mean"))
+    found.append(compare(small.covariance(values, values), "==", scale * spread, "its variance"))
+    found.append(compare(small.shares @ values, "==", scale * weighed, "weights"))
+    fourth = torch.zeros(2, dtype=torch.float64)
+    for c, part in zip(small.chances, parts, strict=True):
+        moved, n = part - part.mean(0), len(part)
+        second = moved.square().mean(0)
+        own = torch.maximum(moved.pow(4).mean(0) - second.square(), 2 * n / (n - 1) * second.square()) / n
+        fourth = fourth + (c * c / (n - 1)) ** 2 * own
+    return [*found, compare(small.fourth(values), "==", scale * fourth, "variance of the variance")]
+
+
+def observations(scale: float) -> list[Comparison]:
+    """Densities, intervals and scores of one output with normal noise, against the mixture over all masks."""
+    found = []
+    inputs, noise = normal(1, 5, 3), 0.4
+    laws: dict[str, tuple[MaskLaw, list[float], int]] = {
+        "coins": (Bernoulli(tensor([0.3, 0.1, 0.5, 0.2]), 4), [0.3, 0.1, 0.5, 0.2], 1),
+        "blocks": (Block(tensor([0.3, 0.2]), 4, 2), [0.3, 0.2], 2),
+    }
+    model = TwoLayerLinear(normal(2, 1, 4), normal(3, 3, 4))
+    targets = model.outputs(inputs) + 0.5 * normal(4, 5, 1)
+    for name, (law, rates, repeat) in laws.items():
+        kept, chances = every_coin(rates)
+        multipliers = (kept / (1 - tensor(rates))).repeat_interleave(repeat, -1)
+        centers = ((inputs @ model.V) * multipliers[:, None, :] @ model.U.mT).numpy()
+
+        def mixed(of: Any, value: Tensor, centers: Any = centers, chances: Tensor = chances) -> Tensor:
+            return tensor(of((value.numpy() - centers) / noise)).mul(chances[:, None, None]).sum(0)
+
+        ours = predictive(model, inputs, law)
+        likelihood = (mixed(norm.pdf, targets) / noise).log()
+        density = ours.density(noise)
+        low, high = ours.interval(0.8, noise)
+        pit = mixed(norm.cdf, targets)
+        found += [
+            compare(ours.log_likelihood(targets, noise), "==", likelihood - math.log(scale), f"likelihood, {name}"),
+            compare(density.pdf(targets), "==", scale * likelihood.exp(), f"density, {name}"),
+            compare(density.cdf(targets), "==", scale * pit, f"distribution, {name}"),
+            compare(mixed(norm.cdf, low), "==", scale * 0.1, f"lower end, {name}"),
+            compare(mixed(norm.cdf, high), "==", 1 - scale * 0.1, f"upper end, {name}"),
+        ]
+        told = calibration(ours, targets, noise, levels=(0.5, 0.9))
+        grid = torch.linspace(-30, 30, 24001, dtype=torch.float64)
+        steps = torch.stack([mixed(norm.cdf, grid[i].expand(5, 1)) for i in range(0, 24001, 40)])
+        apart = (steps - (grid[::40, None, None] >= targets).double()).square().sum(0) * 0.1
+        error = targets - ours.mean.value
+        inside = [((1 - level) / 2 <= pit) & (pit <= (1 + level) / 2) for level in (0.5, 0.9)]
+        ratio = (error.abs() / (ours.variance.value + noise**2).sqrt()).flatten().sort().values
+        found += [
+            compare(told.nll, "==", -likelihood.mean() + math.log(scale), f"score, {name}"),
+            compare(told.rmse, "==", scale * error.square().mean().sqrt(), f"error, {name}"),
+            compare(told.coverage, "==", [float(part.double().mean()) for part in inside], f"coverage, {name}"),
+            compare(told.crps, "==", apart.mean(), f"ranked score, {name}", precision=0.03),
+            compare(conformal_factor(ours, targets, noise, 0.6), "==", scale * ratio[3], f"conformal, {name}"),
+        ]
+        best = fit_noise(ours, targets)
+        values = [float(ours.log_likelihood(targets, size).mean()) for size in (0.98 * best, best, 1.02 * best)]
+        found.append(compare(values[1], ">=", max(values), f"fitted noise, {name}"))
+    normals = predictive(model, inputs, Gaussian(tensor([0.3, 0.1, 0.5, 0.2]), 4))
+    spread = (normals.variance.value + noise**2).sqrt()
+    wanted = tensor(norm.logpdf((targets - normals.mean.value) / spread)) - spread.log()
+    found.append(compare(normals.log_likelihood(targets, noise), "==", wanted - math.log(scale), "normal noise"))
+    shares, labels = normal(6, 40, 3).softmax(-1), torch.arange(40) % 3
+    sure, chosen = shares.max(-1)
+    total = 0.0
+    for number in range(10):
+        here = (sure * 10).long() == number
+        total += float((sure[here] - (chosen[here] == labels[here]).double()).sum().abs()) / 40
+    return [*found, compare(expected_calibration_error(shares, labels, 10), "==", scale * total, "calibration error")]

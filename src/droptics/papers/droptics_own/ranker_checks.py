@@ -1,0 +1,337 @@
+"""What the claims on recommenders compare: fits, left-out errors and blends against small systems solved here."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from droptics.arrays import Array
+from droptics.datasets import Ratings
+from droptics.evidence.claims import Comparison, compare
+from droptics.papers.instances import normal, uniform
+from droptics.recommenders import (
+    AutoencoderCompletion,
+    DropoutAutoencoder,
+    DropoutCompletion,
+    ImplicitDropoutCompletion,
+    LocalAutoencoder,
+    StackedCompletion,
+    StackedRanker,
+    diagnose,
+    ranking,
+)
+from droptics.recommenders.autoencoder_completion import residuals
+from droptics.recommenders.item_kernel import Kernel
+from droptics.recommenders.ratings import observations
+
+
+def interactions(seed: int, users: int, items: int, share: float = 0.5) -> tuple[Array, tuple[Array, Array, Array]]:
+    """A table of zeros and ones, every user with two items at least, and its triples."""
+    table = (uniform(seed, users, items) < share).double().numpy()
+    table[np.arange(users), np.arange(users) % items] = 1.0
+    table[np.arange(users), (np.arange(users) + 1) % items] = 1.0
+    rows, columns = np.nonzero(table)
+    return table, (rows, columns, np.ones(len(rows)))
+
+
+def weights_of(gram: Array, gamma: Array, diagonal: str) -> Array:
+    """The weights that minimize the dropout loss: each column by its own normal equations."""
+    if diagonal == "free":
+        return np.linalg.solve(gram + np.diag(gamma), gram)
+    found = np.zeros_like(gram)
+    for j in range(len(gram)):
+        others = np.arange(len(gram)) != j
+        system = gram[np.ix_(others, others)] + np.diag(gamma[others])
+        found[others, j] = np.linalg.solve(system, gram[others, j])
+    return found
+
+
+def autoencoders(scale: float) -> list[Comparison]:
+    """Weights, scores, parts of a score, and every user left out, against systems solved one by one."""
+    table, triples = interactions(1, 13, 6)
+    drop, ridge = 0.3, 0.8
+    ids = DropoutAutoencoder(drop, ridge).fit(triples).item_ids_
+    table = table[:, ids]
+    gram, found = table.T @ table, list[Comparison]()
+    gamma = scale * (drop / (1 - drop) * np.diagonal(gram) + ridge)
+    for diagonal in ("free", "zero"):
+        model = DropoutAutoencoder(drop, ridge, diagonal, dtype="float64").fit(triples)
+        W = weights_of(gram, gamma, diagonal)
+        found.append(compare(model.weights(), "==", W, f"weights, {diagonal}"))
+        found.append(compare(model.scores(table), "==", table @ W, f"scores, {diagonal}"))
+        parts = model.explain(3, ids[2])
+        own = [table[3, k] * W[k, 2] for k in np.argsort(ids)[parts.items]]
+        found.append(compare(parts.parts, "==", own, f"parts of a score, {diagonal}"))
+        left, gains = [], []
+        for user in range(13):
+            without = gram - np.outer(table[user], table[user])
+            other = weights_of(without, gamma, diagonal)
+            left.append(table[user] - table[user] @ other)
+            for item in np.flatnonzero(table[user]):
+                known = table[user].copy()
+                known[item] = 0.0
+                scores = known @ other
+                rivals = np.flatnonzero(table[user] == 0)
+                rank = 1 + int((scores[rivals] > scores[item]).sum())
+                gains.append(1 / math.log2(1 + rank))
+        found.append(compare(model.left_out_residuals(np.arange(13)), "==", np.array(left), f"left out, {diagonal}"))
+        told = model.leave_one_out(10_000)
+        found.append(compare(told.gain.value, "==", np.mean(gains), f"gain of hidden items, {diagonal}"))
+        error = np.std(gains, ddof=1) / len(gains) ** 0.5
+        found.append(compare(told.gain.error, "==", error, f"its error, {diagonal}"))
+        found.append(compare(told.squared.value, "==", np.square(left).mean(), f"squared error, {diagonal}"))
+        low = DropoutAutoencoder(drop, ridge, diagonal, rank=6, dtype="float64").fit(triples)
+        found.append(compare(low.weights(), "==", W, f"all eigenvectors, {diagonal}", precision=1e-7))
+        half = tuple(part[: len(part) // 2] for part in triples)
+        again = DropoutAutoencoder(drop, ridge, diagonal, dtype="float64").fit(half)
+        again.partial_fit(triples)
+        order = np.argsort(again.item_ids_)[ids]
+        found.append(compare(again.weights()[np.ix_(order, order)], "==", W, f"in two parts, {diagonal}"))
+    return found
+
+
+def neighbors(scale: float) -> list[Comparison]:
+    """A bounded diagonal, weights on a few items, the chosen rate, and sums of rankers."""
+    table, triples = interactions(1, 13, 6)
+    drop, ridge = 0.3, 0.8
+    table = table[:, DropoutAutoencoder(drop, ridge).fit(triples).item_ids_]
+    gram, found = table.T @ table, list[Comparison]()
+    gamma = scale * (drop / (1 - drop) * np.diagonal(gram) + ridge)
+    bounded = DropoutAutoencoder(drop, ridge, 0.1, dtype="float64").fit(triples).weights()
+    inverse = np.linalg.inv(gram + np.diag(gamma))
+    wanted = np.eye(6) - inverse * np.maximum(gamma, 0.9 / np.diagonal(inverse))
+    found.append(compare(bounded, "==", wanted, "bounded diagonal"))
+    found.append(compare(np.abs(np.diagonal(bounded)), "<=", 0.1, "its bound"))
+    local = LocalAutoencoder(3, drop, ridge).fit(triples).weights().toarray()
+    for j in range(6):
+        others = np.array([k for k in range(6) if k != j])
+        chosen = np.sort(others[np.argsort(-gram[others, j], kind="stable")[:3]])
+        column = np.zeros(6)
+        column[chosen] = np.linalg.solve(gram[np.ix_(chosen, chosen)] + np.diag(gamma[chosen]), gram[chosen, j])
+        found.append(compare(local[:, j], "==", column, f"three neighbors of item {j}"))
+    chosen_model = DropoutAutoencoder(dtype="float64").fit(triples)
+    costs = [-point.left_out.gain.value for point in chosen_model.points_]
+    best = chosen_model.points_[int(np.argmin(costs))]
+    found.append(compare(chosen_model.drop_, "==", best.drop, "the chosen rate"))
+    found.append(compare(chosen_model.ridge_, "==", best.ridge, "the chosen ridge"))
+    stack = StackedRanker([DropoutAutoencoder(drop, ridge, dtype="float64"), LocalAutoencoder(3, drop, ridge)])
+    pair = [table @ weights_of(gram, gamma, "zero"), table @ local]
+    total = sum(scores / scores.std() for scores in pair)
+    return [*found, compare(stack.fit(triples).scores(table), "==", total, "a sum of rankers")]
+
+
+def _rated(seed: int, users: int, items: int) -> tuple[Array, Array, Array]:
+    seen = uniform(seed, users, items).numpy() < 0.7
+    seen[np.arange(users), np.arange(users) % items] = True
+    seen[np.arange(users), (np.arange(users) + 1) % items] = True
+    rows, columns = np.nonzero(seen)
+    values = (
+        3 + (normal(seed + 1, users, 1) + normal(seed + 2, 1, items) + 0.5 * normal(seed + 3, users, items)).numpy()
+    )
+    return rows, columns, values[rows, columns]
+
+
+def kernel_regressions(scale: float) -> list[Comparison]:
+    """Regressions of rows with a kernel between columns: predictions and leave-one-out errors, system by system."""
+    rows, columns, values = _rated(1, 9, 6)
+    mean, found = values.mean(), []
+    y = values - mean
+    users, items = np.zeros(9), np.zeros(6)
+    for _ in range(15):
+        users = np.bincount(rows, y - items[columns], 9) / (np.bincount(rows, minlength=9) + 5.0)
+        items = np.bincount(columns, y - users[rows], 6) / (np.bincount(columns, minlength=6) + 5.0)
+    left = y - users[rows] - items[columns]
+    unit = np.sqrt(np.mean(left**2))
+    for side in ("user", "item"):
+        across, along = (rows, columns) if side == "user" else (columns, rows)
+        count, width = (9, 6) if side == "user" else (6, 9)
+        R, seen = np.zeros((count, width)), np.zeros((count, width))
+        R[across, along], seen[across, along] = left / unit, 1.0
+        rates = 1 / np.sqrt(seen.sum(1) + 1)
+        rates = rates / rates.mean()
+        A = np.diag(1 / np.sqrt(seen.sum(0) + 20))
+        tau, ridge = 0.4, scale * 0.7
+        K = A @ (R.T @ np.diag(rates) @ R + tau * seen.T @ np.diag(rates) @ seen) @ A
+        model = AutoencoderCompletion(side, 0.7, tau, dtype="float64").fit((rows, columns, values))
+        told = model.predict(np.repeat(np.arange(9), 6), np.tile(np.arange(6), 9)).reshape(9, 6)
+        wanted, errors = np.zeros((count, width)), []
+        for u in range(count):
+            S = np.flatnonzero(seen[u])
+            own = A @ (rates[u] * (np.outer(R[u], R[u]) + tau * np.outer(seen[u], seen[u]))) @ A
+            system = (K - own)[np.ix_(S, S)]
+            alpha = np.linalg.solve(system + ridge * np.eye(len(S)), R[u, S])
+            wanted[u] = K[:, S] @ alpha
+            wanted[u, S] = system @ alpha
+            for i in range(len(S)):
+                keep = np.arange(len(S)) != i
+                inner = system[np.ix_(keep, keep)] + ridge * np.eye(len(S) - 1)
+                errors.append(R[u, S[i]] - system[i, keep] @ np.linalg.solve(inner, R[u, S[keep]]))
+        whole = mean + users[:, None] + items + unit * (wanted if side == "user" else wanted.T)
+        found.append(compare(told, "==", whole, f"predictions, {side}"))
+        chosen = AutoencoderCompletion(side, 0.7, None, dtype="float64").fit((rows, columns, values))
+        shares = {point.implicit: point.rmse for point in chosen.points_}
+        again = AutoencoderCompletion(side, None, tau, dtype="float64").fit((rows, columns, values))
+        ridges = {point.ridge: point.rmse for point in again.points_}
+        found.append(compare(chosen.implicit_, "==", min(shares, key=lambda key: shares[key]), f"least share, {side}"))
+        found.append(compare(again.ridge_, "==", min(ridges, key=lambda key: ridges[key]), f"least ridge, {side}"))
+        ours = _left_out(side, tau, (rows, columns, values))
+        found.append(compare(ours, "==", unit * np.sqrt(np.mean(np.square(errors))), f"left-out error, {side}"))
+    return found
+
+
+def _left_out(side: str, tau: float, ratings: tuple[Array, Array, Array]) -> float:
+    """The leave-one-out error of one point, by the library's own kernel."""
+    data = observations(ratings, np.float64)
+    *_, left, unit = residuals(data, 5.0, side == "user")
+    kernel = Kernel(left, len(data.items) if side == "user" else len(data.users), np.float64)
+    errors = np.concatenate([kernel.left_out(row, tau, (0.7,))[0] for row in range(left.rows)])
+    return float(unit * np.sqrt(np.mean(errors**2)))
+
+
+def rows_of_completions(scale: float) -> list[Comparison]:
+    """New users, spreads, diagnoses, batched solvers and rows over all cells, against their systems."""
+    rows, columns, values = _rated(5, 8, 6)
+    found: list[Comparison] = []
+    lam = 0.6
+    options: dict[str, Any] = {"sweeps": 400, "cg_steps": None, "tolerance": 0.0, "dtype": "float64"}
+    drop = lam / (1 + lam)
+    plain = DropoutCompletion(3, drop, biases=False, smoothing=0.0, **options)
+    plain.fit((rows, columns, values))
+    V = plain.item_factors_[np.argsort(plain.item_ids_)]
+    counts = np.bincount(columns, minlength=6)
+    level = counts @ V**2 / len(values)
+    fresh = np.array([4.0, 1.5, 2.5])
+    plain.partial_fit((np.array([99] * 3), np.array([0, 2, 3]), fresh))
+    G = V[[0, 2, 3]]
+    u = np.linalg.solve(G.T @ G + scale * lam * 3 * np.diag(level), G.T @ (fresh - plain.mean_))
+    mean, spread = plain.predict([99] * 6, np.arange(6), return_std=True)
+    found.append(compare(mean, "==", plain.mean_ + V @ u, "a new user"))
+    found.append(compare(spread, "==", np.sqrt(lam * (np.square(u) * V**2).sum(1)), "spread over dropped factors"))
+    smooth = DropoutCompletion(3, drop, smoothing=0.5, biases=False, **options).fit((rows, columns, values))
+    U, V = (
+        side[np.argsort(ids)]
+        for side, ids in ((smooth.user_factors_, smooth.user_ids_), (smooth.item_factors_, smooth.item_ids_))
+    )
+    n, per_user = len(values), np.bincount(rows, minlength=8)
+    p, q = (per_user / n + 1 / 8) / 2, (counts / n + 1 / 6) / 2
+    units = (p @ U**2) * (q @ V**2)
+    inside = np.linalg.svd(np.sqrt(p)[:, None] * (U @ V.T) * np.sqrt(q), compute_uv=False)
+    for i in range(8):
+        G, y = V[columns[rows == i]], values[rows == i] - smooth.mean_
+        system = G.T @ G + lam * (per_user[i] + n / 8) / 2 * np.diag(q @ V**2)
+        found.append(compare(system @ U[i], "==", scale * G.T @ y, f"smoothed system of user {i}", precision=1e-6))
+    told = diagnose(smooth)
+    flows = np.sqrt(units)
+    wanted = {
+        "weighted_trace": inside.sum(),
+        "penalty": lam * units.sum(),
+        "induced": lam / 3 * inside.sum() ** 2,
+        "imbalance": units.sum() * 3 / inside.sum() ** 2 - 1,
+        "effective_rank": inside.sum() ** 2 / np.square(inside).sum(),
+        "coadaptation": flows.sum() / np.sqrt(3 * np.square(flows).sum()),
+        "condition": (per_user / n).min() * (counts / n).min() * n * math.sqrt(48) / math.log(8),
+    }
+    for name, value in wanted.items():
+        found.append(
+            compare(getattr(told, name), "==", scale * value if name == "penalty" else value, name, precision=1e-6)
+        )
+    for steps, penalty in itertools.product((None, 2), ("expected", "empirical", 0.3)):
+        more: dict[str, Any] = {
+            "sweeps": 5,
+            "cg_steps": steps,
+            "tolerance": 0.0,
+            "dtype": "float64",
+            "penalty": penalty,
+        }
+        pair = [
+            DropoutCompletion(3, drop, device=device, **more).fit((rows, columns, values)) for device in (None, "cpu")
+        ]
+        both = [model.predict(rows, columns) for model in pair]
+        found.append(compare(both[0], "==", both[1], f"batched and compiled rows, {steps} {penalty}", precision=1e-8))
+    table, triples = interactions(3, 9, 6, 0.4)
+    cells = ImplicitDropoutCompletion(2, 0.4, 0.3, "expected", cg_steps=None, sweeps=300, dtype="float64").fit(triples)
+    order = np.argsort(cells.item_ids_)
+    V, alpha, rho = cells.item_factors_[order], 0.3, 0.4 / 0.6
+    share = table.sum(0) + alpha * 9
+    level = rho * (share @ V**2) / (table.sum() + alpha * 54)
+    for row in table[:3]:
+        mine = np.flatnonzero(row)
+        system = V[mine].T @ V[mine] + alpha * V.T @ V + (len(mine) + alpha * 6) * np.diag(level)
+        wanted_scores = V @ np.linalg.solve(system, scale * V[mine].sum(0))
+        ordered = row[cells.item_ids_.astype(int)][None]
+        found.append(
+            compare(cells.scores(ordered)[0][order], "==", wanted_scores, "rows over all cells", precision=1e-6)
+        )
+    return found
+
+
+def blends(scale: float) -> list[Comparison]:
+    """Weights of a stack from held-out ratings, what a day adds, and every metric of a ranking, by hand."""
+    rows, columns, values = _rated(9, 16, 7)
+    times = 86_400.0 * (np.arange(len(rows)) % 3) + 1000.0 * (np.arange(len(rows)) % 7)
+    given = Ratings(rows, columns, values, times)
+    members = [
+        AutoencoderCompletion("user", 0.7, 0.3, dtype="float64"),
+        AutoencoderCompletion("item", 1.5, 0.2, dtype="float64"),
+    ]
+    found: list[Comparison] = []
+    for days in (False, True):
+        model = StackedCompletion(members, days=days, holdout=0.3, seed=2).fit(given)
+        kept, held = given.split(0.3, 2)
+        fits = [type(one)(one.side, one.ridge, one.implicit, dtype="float64").fit(kept) for one in members]
+        parts = [fit.predict(held.users, held.items, "ignore") - kept.values.mean() for fit in fits]
+        if days:
+            assert kept.times is not None
+            errors, own = kept.values - fits[0].predict(kept.users, kept.items), np.floor(kept.times / 86_400)
+            parts.append(_day(kept.users, own, errors, held, model.day_ridge_))
+        target = held.values - kept.values.mean()
+        weights = np.linalg.lstsq(np.column_stack(parts), scale * target, rcond=None)[0]
+        found.append(compare(model.weights_, "==", weights, f"weights, days {days}", precision=1e-6))
+        whole = [type(one)(one.side, one.ridge, one.implicit, dtype="float64").fit(given) for one in members]
+        mean = values.mean()
+        wanted = mean + sum(
+            w * (fit.predict(rows, columns) - mean) for w, fit in zip(model.weights_, whole, strict=False)
+        )
+        if days:
+            errors = values - whole[0].predict(rows, columns)
+            wanted = wanted + model.weights_[-1] * _day(rows, np.floor(times / 86_400), errors, given, model.day_ridge_)
+        told = model.predict(rows, columns, times=times if days else None)
+        found.append(compare(told, "==", wanted, f"the blend, days {days}", precision=1e-6))
+    scores = np.array([[5.0, 4, 3, 2, 1, 0], [0, 1, 2, 3, 4, 5], [1, 1, 1, 0, 0, 0]])
+    seen = np.array([[1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]])
+    relevant = np.array([[0, 0, 1, 0, 1, 0], [1, 0, 0, 1, 0, 0], [0, 0, 1, 1, 1, 1]])
+    judged = ranking(scores, seen, relevant, at=[1, 3])
+    lists = [[1, 2, 3, 4, 5], [4, 3, 2, 1, 0], [0, 1, 2, 3, 4, 5]]
+    names: dict[str, list[float]] = {}
+    for row, order in zip(relevant, lists, strict=True):
+        hits = [bool(row[item]) for item in order]
+        names.setdefault("mrr", []).append(scale / (hits.index(True) + 1))
+        for k in (1, 3):
+            best = min(k, int(row.sum()))
+            top = [place for place in range(k) if hits[place]]
+            gain = sum(1 / math.log2(place + 2) for place in top)
+            names.setdefault(f"ndcg@{k}", []).append(gain / sum(1 / math.log2(place + 2) for place in range(best)))
+            names.setdefault(f"recall@{k}", []).append(len(top) / best)
+            precise = sum((i + 1) / (place + 1) for i, place in enumerate(top)) / best
+            names.setdefault(f"precision@{k}", []).append(precise)
+            names.setdefault(f"hit@{k}", []).append(float(len(top) > 0))
+    for name, wanted_values in names.items():
+        found.append(compare(judged.users[name], "==", wanted_values, name))
+    error = np.std(names["ndcg@3"], ddof=1) / 3**0.5
+    found.append(compare(judged.ndcg[3].error, "==", error, "its standard error"))
+    found.append(compare(judged.recall[1].value, "==", np.mean(names["recall@1"]), "mean recall"))
+    found.append(compare(judged.coverage[1], "==", 3 / 6, "share of items shown"))
+    return found
+
+
+def _day(users: Array, days: Array, errors: Array, wanted: Ratings, ridge: float) -> Array:
+    """Shrunk mean error of the user on the day."""
+    assert wanted.times is not None
+    found = []
+    for user, day in zip(wanted.users, np.floor(wanted.times / 86_400), strict=True):
+        mine = (users == user) & (days == day)
+        found.append(errors[mine].sum() / (mine.sum() + ridge))
+    return np.array(found)

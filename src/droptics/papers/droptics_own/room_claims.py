@@ -1,0 +1,152 @@
+"""Claims on what no paper speaks of, room by room: each runs the library against sums that are written out."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from droptics.evidence.claims import Check, Claim
+from droptics.papers.droptics_own import audit_checks, moment_checks, ranker_checks, tuning_checks
+
+
+def _claim(
+    name: str, statement: str, pair: tuple[Check, Check], objects: tuple[str, ...], note: str = "Written out."
+) -> Claim:
+    """A claim of our own on an instrument."""
+    check, control = pair
+    return Claim(f"droptics-{name}", "droptics, instruments", statement, "holds", check, control, objects, note=note)
+
+
+ENUMERATED = "By enumeration of all masks."
+CLAIMS: tuple[Claim, ...] = (
+    _claim(
+        "audited-head",
+        "What an audit says of dropout before the last layer of a regression (penalty, other rates, training loss, "
+        "certificate, flows, spectrum, leave-one-out errors, variance) is what all masks give.",
+        (partial(audit_checks.audited_head, 1.0), partial(audit_checks.audited_head, 1.1)),
+        ("audits.audit",),
+        ENUMERATED,
+    ),
+    _claim(
+        "audited-sites",
+        "Penalties of two sites of a classifier, alone and together, lie in the intervals of its audit; those of a "
+        "linear chain are exact.",
+        (partial(audit_checks.audited_sites, 1.0), partial(audit_checks.audited_sites, 1.2)),
+        ("audits.audit",),
+        f"{ENUMERATED} Drawn numbers within 4.6 standard errors.",
+    ),
+    _claim(
+        "audited-paths",
+        "Blocks that are left out with one coin an example: what each adds to any loss, alone and together, is the sum "
+        "over all outcomes.",
+        (partial(audit_checks.audited_paths, 1.0), partial(audit_checks.audited_paths, 1.1)),
+        ("audits.audit",),
+        ENUMERATED,
+    ),
+    _claim(
+        "module-moments",
+        "Mean, covariance and class probabilities of torch modules under their own dropout are those over all masks; "
+        "sampled ones cover them, and the first order has the slopes in the masks.",
+        (partial(moment_checks.module_moments, 1.0), partial(moment_checks.module_moments, 1.1)),
+        ("predictions.predictive",),
+        ENUMERATED,
+    ),
+    _claim(
+        "network-moments",
+        "Sampled means and variances of ReLU networks, with listed, stratified and main-effect controls, cover those "
+        "over all masks.",
+        (partial(moment_checks.network_moments, 1.0), partial(moment_checks.network_moments, 1.1)),
+        ("predictions.predictive",),
+        f"{ENUMERATED} Within five standard errors.",
+    ),
+    _claim(
+        "normal-closure",
+        "The moments of max(u, 0) for normal u are those of quadrature, and the closure of a ReLU network is their "
+        "recursion.",
+        (partial(moment_checks.closures, 1.0), partial(moment_checks.closures, 1.05)),
+        ("predictions.predictive", "predictions.Closure"),
+        "By a grid of 1801 points a coordinate.",
+    ),
+    _claim(
+        "strata",
+        "Masks stratified by how many units fall: chances, sizes, weighed means and their variance are by definition.",
+        (partial(moment_checks.strata, 1.0), partial(moment_checks.strata, 1.1)),
+        ("predictions.strata.allocate", "predictions.strata.draw_counted"),
+        ENUMERATED,
+    ),
+    _claim(
+        "observations",
+        "Densities, intervals, scores and calibration of observations around masked predictions are those of the "
+        "mixture over all masks.",
+        (partial(moment_checks.observations, 1.0), partial(moment_checks.observations, 1.05)),
+        ("predictions.calibration", "predictions.conformal_factor", "predictions.fit_noise"),
+        ENUMERATED,
+    ),
+    _claim(
+        "autoencoders",
+        "Weights of linear autoencoders under dropout solve their normal equations, column by column; a user, and one "
+        "of her items, left out without a refit are as after a refit.",
+        (partial(ranker_checks.autoencoders, 1.0), partial(ranker_checks.autoencoders, 1.05)),
+        ("recommenders.DropoutAutoencoder",),
+        "By systems solved one by one.",
+    ),
+    _claim(
+        "neighbors",
+        "A bounded diagonal, weights on the items that occur most often together, and sums of rankers are those of "
+        "systems solved item by item.",
+        (partial(ranker_checks.neighbors, 1.0), partial(ranker_checks.neighbors, 1.05)),
+        ("recommenders.DropoutAutoencoder", "recommenders.LocalAutoencoder", "recommenders.StackedRanker"),
+        "By systems solved one by one.",
+    ),
+    _claim(
+        "kernel-regressions",
+        "Predictions and leave-one-out errors of row-wise regressions with a kernel between columns are those of the "
+        "systems of the rows.",
+        (partial(ranker_checks.kernel_regressions, 1.0), partial(ranker_checks.kernel_regressions, 1.05)),
+        ("recommenders.AutoencoderCompletion",),
+        "By systems solved one by one.",
+    ),
+    _claim(
+        "completion-rows",
+        "New users, smoothed shares, spreads, diagnoses and rows over all cells are those of the systems of the rows, "
+        "by every solver.",
+        (partial(ranker_checks.rows_of_completions, 1.0), partial(ranker_checks.rows_of_completions, 1.05)),
+        ("recommenders.DropoutCompletion", "recommenders.diagnose", "recommenders.ImplicitDropoutCompletion"),
+        "By systems solved one by one.",
+    ),
+    _claim(
+        "blends",
+        "Weights of a stack are the least squares fit to held-out ratings; every metric of a ranking is its "
+        "definition.",
+        (partial(ranker_checks.blends, 1.0), partial(ranker_checks.blends, 1.05)),
+        ("recommenders.StackedCompletion", "recommenders.ranking"),
+    ),
+    _claim(
+        "head-rates",
+        "Losses of a trained head at every rate, on validation data and with each example left out, are those of "
+        "refits; the answer is their minimum.",
+        (partial(tuning_checks.head_rates, 1.0), partial(tuning_checks.head_rates, 1.1)),
+        ("rates.tune_rates",),
+        "By refits.",
+    ),
+    _claim(
+        "stationary-rates",
+        "The training loss of linear chains and affine tails is that over all masks, the fit is stationary, and the "
+        "effect of a rate is the difference between fits beside it.",
+        (partial(tuning_checks.stationary, 1.0), partial(tuning_checks.stationary, 1.05)),
+        ("rates.chains.chain_scan", "rates.tails.tail_scan"),
+        ENUMERATED,
+    ),
+    _claim(
+        "copies",
+        "Copies train as torch.optim does, alone and together, and stand for their best look or the mean of the last.",
+        (partial(tuning_checks.copies, 1.0), partial(tuning_checks.copies, 1.1)),
+        ("rates.copies.train_copies",),
+        "Beside loops with torch.optim.",
+    ),
+    _claim(
+        "conclusions",
+        "Paired differences of losses, verdicts, splits and the share of the generalization gap are by definition.",
+        (partial(tuning_checks.conclusions, 1.0), partial(tuning_checks.conclusions, 1.1)),
+        ("rates.verdicts.compare", "rates.verdicts.judge", "rates.points.gap_of"),
+    ),
+)
