@@ -20,28 +20,48 @@ _ONE_AT_A_TIME = threading.RLock()
 
 
 @contextmanager
-def undisturbed(module: nn.Module, seed: int) -> Iterator[Callable[[], tuple[object, ...]]]:
+def undisturbed(module: nn.Module, seed: int) -> Iterator[Callable[[], bool]]:
     """Restore the modes of all sub-modules, buffers and every random generator afterwards; draws start from `seed`.
 
     Other threads that audit wait until this one is done; an interrupt leaves no mode, hook or random state behind.
-    Yields where the generators stand that layers draw from, to be asked: the same again where none was used since.
+    Yields whether a number was drawn from these generators, to be asked; each question starts them from `seed` again.
     """
     with _ONE_AT_A_TIME:
         state, restored = _State.of(module), False
+
+        def drawn() -> bool:
+            now = _numbers(state.devices)
+            reseed(int(seed), state.devices)
+            first = _numbers(state.devices)
+            reseed(int(seed), state.devices)
+            return now != first
+
         try:
             try:
-                random.seed(int(seed))
-                np.random.seed(int(seed) % 2**32)  # noqa: NPY002 - layers that others wrote draw from it
-                torch.default_generator.manual_seed(int(seed))  # torch.manual_seed would also seed devices not put back
-                for index in state.devices:
-                    torch.cuda.default_generators[index].manual_seed(int(seed))
-                yield lambda: _dice(state.devices)
+                reseed(int(seed), state.devices)
+                yield drawn
             finally:
                 state.restore()
                 restored = True
         finally:
             if not restored:  # an interrupt stopped the first
                 state.restore()
+
+
+def reseed(seed: int, devices: list[int]) -> None:
+    """Start the generators that the whole process shares; callers put their states back (`undisturbed`)."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 - layers that others wrote draw from it
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed would also seed devices not put back
+    for index in devices:
+        torch.cuda.default_generators[index].manual_seed(seed)
+
+
+def _numbers(devices: list[int]) -> tuple[object, ...]:
+    """The numbers that come next, or where generators stand: NumPy takes longer to say that than to draw."""
+    states = [torch.get_rng_state(), *(torch.cuda.get_rng_state(index) for index in devices)]
+    arrays = float(np.random.random_sample())  # noqa: NPY002
+    return random.random(), arrays, *(state.numpy().tobytes() for state in states)
 
 
 @dataclass(frozen=True)
@@ -59,13 +79,16 @@ class _State:
         parts, tensors = list(module.modules()), [*module.parameters(), *module.buffers()]
         devices = sorted({tensor.device.index or 0 for tensor in tensors if tensor.device.type == "cuda"})
         buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
-        return _State(parts, [part.training for part in parts], buffers, devices, _generators(devices))
+        cuda = [torch.cuda.get_rng_state(index) for index in devices]
+        arrays = np.random.get_state()  # noqa: NPY002 - the caller's state is put back
+        generators = random.getstate(), arrays, torch.get_rng_state(), cuda
+        return _State(parts, [part.training for part in parts], buffers, devices, generators)
 
     def restore(self) -> None:
         thread = threading.get_ident()
         unhook(self.parts, lambda hook: hook.thread == thread)
         for part, flag in zip(self.parts, self.flags, strict=True):
-            part.training = flag
+            _set_mode(part, flag)
         python, arrays, tensors, cuda = self.generators
         random.setstate(python)
         np.random.set_state(arrays)  # noqa: NPY002
@@ -73,16 +96,6 @@ class _State:
         for index, state in zip(self.devices, cuda, strict=True):
             torch.cuda.set_rng_state(state, index)
         _put_back(self.buffers)
-
-
-def _generators(devices: list[int]) -> tuple[Any, Any, Tensor, list[Tensor]]:
-    arrays = np.random.get_state()  # noqa: NPY002 - the caller's state is put back
-    return random.getstate(), arrays, torch.get_rng_state(), [torch.cuda.get_rng_state(index) for index in devices]
-
-
-def _dice(devices: list[int]) -> tuple[object, ...]:
-    python, (_, keys, position, *_), tensors, cuda = _generators(devices)
-    return python, keys.tobytes(), position, *(state.numpy().tobytes() for state in (tensors, *cuda))
 
 
 @contextmanager
@@ -108,9 +121,14 @@ def training_without_statistics(module: nn.Module, quiet: Iterable[str] = ()) ->
     So do parts that are named as `quiet`, but not what they contain.
     """
     for part in module.modules():
-        part.training = not hasattr(part, "running_mean")
+        _set_mode(part, not hasattr(part, "running_mean"))
     for name in quiet:
         module.get_submodule(name).training = False
+
+
+def _set_mode(part: nn.Module, training: bool) -> None:
+    if part.training != training:  # a module looks for parameters in all that is set
+        part.training = training
 
 
 def set_training(module: nn.Module, training: bool) -> None:

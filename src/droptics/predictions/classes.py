@@ -81,8 +81,8 @@ def classes_of(outcomes: Callable[[], Iterator[Outcome]], points: int, samples: 
     parts = [(weights, sums), *((chances, rule(outputs)) for chances, outputs in others)]
     every = torch.cat([chances for chances, _ in parts]).to(first.center)
     given = torch.cat([sums.probabilities for _, sums in parts])
-    probabilities = torch.tensordot(every, given, dims=1)
-    inside = torch.tensordot(every, torch.cat([sums.entropies for _, sums in parts]), dims=1)
+    probabilities = (every @ given.flatten(1)).reshape(given.shape[1:])
+    inside = every @ torch.cat([sums.entropies for _, sums in parts])
     entropy = _entropy(probabilities)
     cost = len(weights) if samples is None else samples
     if exact and samples is None:

@@ -18,14 +18,14 @@ from torch.func import functional_call, vmap
 from droptics.audits.batches import Batch, output_of, run
 from droptics.audits.criteria import LossFunction, mean_loss
 from droptics.files.arrays import read_safetensors, write_tensors
-from droptics.models.modes import set_training, undisturbed
+from droptics.models.modes import reseed, set_training, undisturbed
 from droptics.models.modules import hooked
 from droptics.models.watching import Places
 from droptics.rates.examples import Examples, example_losses, take
 from droptics.rates.fits import Fit, FitFunction, Tensors
 from droptics.rates.masking import SharedMasks
 from droptics.rates.places import set_rates
-from droptics.rates.randomness import key, reseed
+from droptics.rates.randomness import key
 
 FORMAT = "droptics rates 1"
 EVALUATED = 512  # examples at a time without gradients

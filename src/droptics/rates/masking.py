@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from droptics.models.modes import reseed
 from droptics.models.watching import ALPHA, ELEMENTWISE, PLAIN, RECURRENT, DropoutCalls, Places
-from droptics.rates.randomness import key, reseed, uniforms
+from droptics.rates.randomness import key, uniforms
 
 # saturation of the SELU, to which alpha dropout sets what falls
 _SATURATION = 1.7580993408473766
