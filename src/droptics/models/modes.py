@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,26 +20,18 @@ _ONE_AT_A_TIME = threading.RLock()
 
 
 @contextmanager
-def undisturbed(module: nn.Module, seed: int) -> Iterator[Callable[[], bool]]:
+def undisturbed(module: nn.Module, seed: int) -> Iterator[list[int]]:
     """Restore the modes of all sub-modules, buffers and every random generator afterwards; draws start from `seed`.
 
     Other threads that audit wait until this one is done; an interrupt leaves no mode, hook or random state behind.
-    Yields whether a number was drawn from these generators, to be asked; each question starts them from `seed` again.
+    Yields the GPUs of the module, whose generators are among these.
     """
     with _ONE_AT_A_TIME:
         state, restored = _State.of(module), False
-
-        def drawn() -> bool:
-            now = _numbers(state.devices)
-            reseed(int(seed), state.devices)
-            first = _numbers(state.devices)
-            reseed(int(seed), state.devices)
-            return now != first
-
         try:
             try:
                 reseed(int(seed), state.devices)
-                yield drawn
+                yield state.devices
             finally:
                 state.restore()
                 restored = True
@@ -55,13 +47,6 @@ def reseed(seed: int, devices: list[int]) -> None:
     torch.default_generator.manual_seed(seed)  # torch.manual_seed would also seed devices not put back
     for index in devices:
         torch.cuda.default_generators[index].manual_seed(seed)
-
-
-def _numbers(devices: list[int]) -> tuple[object, ...]:
-    """The numbers that come next, or where generators stand: NumPy takes longer to say that than to draw."""
-    states = [torch.get_rng_state(), *(torch.cuda.get_rng_state(index) for index in devices)]
-    arrays = float(np.random.random_sample())  # noqa: NPY002
-    return random.random(), arrays, *(state.numpy().tobytes() for state in states)
 
 
 @dataclass(frozen=True)
@@ -88,7 +73,7 @@ class _State:
         thread = threading.get_ident()
         unhook(self.parts, lambda hook: hook.thread == thread)
         for part, flag in zip(self.parts, self.flags, strict=True):
-            _set_mode(part, flag)
+            part.training = flag
         python, arrays, tensors, cuda = self.generators
         random.setstate(python)
         np.random.set_state(arrays)  # noqa: NPY002
@@ -121,14 +106,9 @@ def training_without_statistics(module: nn.Module, quiet: Iterable[str] = ()) ->
     So do parts that are named as `quiet`, but not what they contain.
     """
     for part in module.modules():
-        _set_mode(part, not hasattr(part, "running_mean"))
+        part.training = not hasattr(part, "running_mean")
     for name in quiet:
         module.get_submodule(name).training = False
-
-
-def _set_mode(part: nn.Module, training: bool) -> None:
-    if part.training != training:  # a module looks for parameters in all that is set
-        part.training = training
 
 
 def set_training(module: nn.Module, training: bool) -> None:

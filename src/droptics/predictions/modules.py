@@ -32,6 +32,7 @@ from droptics.predictions.running import (
     Trunk,
     as_made,
     count_of,
+    drawn,
     dropping,
     repeated,
     run,
@@ -42,8 +43,6 @@ from droptics.predictions.structures import structure
 
 # Examples on which a module is tried, one more where there are no more than that: another number than all.
 PROBED = 2
-# Says whether a number was drawn since it was last asked.
-Drawn = Callable[[], bool]
 # Modules that gave the same twice, their heads alone random, with what they were made of: until that changes one run
 # tells all.
 _REPEATED: WeakKeyDictionary[nn.Module, tuple[Any, ...]] = WeakKeyDictionary()
@@ -161,32 +160,32 @@ def read_module(module: nn.Module, inputs: Inputs) -> MaskedModule:
     found = _own_stack(module, inputs)
     if found is not None:
         return found
-    with undisturbed(module, 0) as drawn:
+    with undisturbed(module, 0) as devices:
         made = structure(module)
         if made is not None and _REPEATED.get(module) == made:
-            found = _read_once(module, inputs, drawn)
+            found = _read_once(module, inputs, devices)
         if found is None:
-            found = _read(module, inputs, drawn)
+            found = _read(module, inputs, devices)
         _REPEATED.pop(module, None)
         if made is not None and found.certain and found.head and not found.early and not found.drawing:
             _REPEATED[module] = made
         return found
 
 
-def _read_once(module: nn.Module, inputs: Inputs, drawn: Drawn) -> MaskedModule | None:
+def _read_once(module: nn.Module, inputs: Inputs, devices: list[int]) -> MaskedModule | None:
     """The one run of a module of which only the head is random, where it still is; else None."""
     outputs, seen = run(module, inputs)
     if len(seen.calls) != 1 or seen.drawing or not _is_head(seen, outputs) or len(outputs) != count_of(inputs):
         return None
     name, rate, _, shape, _ = seen.calls[0]
     found = MaskedModule(module, inputs, (ModuleSite(name, rate, shape[1:], 0),), True, (), True, (outputs, seen))
-    return found if _proved(found) and not drawn() else None
+    return found if _proved(found) and not drawn(devices) else None
 
 
-def _read(module: nn.Module, inputs: Inputs, drawn: Drawn) -> MaskedModule:
+def _read(module: nn.Module, inputs: Inputs, devices: list[int]) -> MaskedModule:
     count = count_of(inputs)
     few = taken(inputs, [0, 1] if count > PROBED else [0, 1, 0] if count == PROBED else [0, 0])
-    drawn()  # from the start again
+    drawn(devices)  # from the start again
     outputs, seen = run(module, few)
     if len(outputs) != count_of(few):
         raise ValueError(
@@ -195,7 +194,7 @@ def _read(module: nn.Module, inputs: Inputs, drawn: Drawn) -> MaskedModule:
     head = _is_head(seen, outputs)
     trunk = Trunk(module) if len(seen.calls) > int(head) else None
     quiet = run(module, inputs, watch=trunk)
-    certain = _alike(outputs, quiet[0]) and not drawn()
+    certain = _alike(outputs, quiet[0]) and not drawn(devices)
     if not certain:  # numbers may be drawn and not used, and rows may depend on their neighbors
         with undisturbed(module, 1):
             certain = torch.equal(quiet[0], run(module, inputs)[0])

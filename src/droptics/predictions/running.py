@@ -7,15 +7,17 @@ sequences) draws for itself where it is asked to.
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from droptics.models.modes import training_without_statistics
+from droptics.models.modes import reseed, training_without_statistics
 from droptics.models.unfused import attention, multi_head, recurrent
 from droptics.models.watching import ALPHA, LINEAR, PLAIN, RECURRENT, DropoutCalls, Places
 
@@ -147,6 +149,24 @@ def as_made(part: nn.Module) -> bool:
     code = getattr(type(part).forward, "__globals__", {})  # a class of torch's may have been given another
     own = str(code.get("__name__")).startswith("torch.nn.modules.")
     return own and not part._forward_hooks and not part._forward_pre_hooks
+
+
+def drawn(devices: list[int], seed: int = 0) -> bool:
+    """Whether a number was drawn since all generators started from `seed`; they start there again.
+
+    Seen by the numbers that come next: NumPy takes longer to say where it stands than to draw.
+    """
+    now = _numbers(devices)
+    reseed(seed, devices)
+    first = _numbers(devices)
+    reseed(seed, devices)
+    return now != first
+
+
+def _numbers(devices: list[int]) -> tuple[object, ...]:
+    states = [torch.get_rng_state(), *(torch.cuda.get_rng_state(index) for index in devices)]
+    arrays = float(np.random.random_sample())  # noqa: NPY002 - layers that others wrote draw from it
+    return random.random(), arrays, *(state.numpy().tobytes() for state in states)
 
 
 @contextmanager
