@@ -149,7 +149,8 @@ def test_float32_moments_are_accumulated_in_float64_and_convert_to_it():
         exact = moments.to(torch.float64)
         assert exact.dtype == torch.float64
         assert exact.rounding == moments.rounding == torch.finfo(torch.float32).eps
-        assert Moments.merged([exact, exact]).rounding == exact.rounding
+        # a weighted mean rounds a little more, and forgets nothing
+        assert exact.rounding < Moments.merged([exact, exact]).rounding <= exact.rounding + 2.0**-50
 
 
 def test_second_moments_are_judged_in_the_units_of_their_features():

@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from droptics.annotations import is_dense, is_whole
-from droptics.arguments import Count, NonNegative, Positive, check_fields
+from droptics.arguments import Count, NonNegative, Positive, Whole, check_fields
 from droptics.checks import as_float_tensor, check_same_kind, check_size, check_squares, is_readable
 from droptics.linalg.gram import products, summands
+from droptics.linalg.ranks import proved_rank, seems_singular, shared_dependencies
 from droptics.linalg.scales import equilibrate
 
 D = TypeVar("D", bound="Data")
@@ -119,7 +120,13 @@ class Moments(Data):
     up and the result does not depend on how the data were cut, up to rounding.
 
     Every number is rounded relative to its own features, |error_ij| <= rounding sqrt(xx_ii xx_jj): `rounding` is that
-    of the dtype, or of a coarser one in which the numbers came (conversion to float64 does not forget it).
+    of the dtype, or of a coarser one in which the numbers came (conversion to float64 does not forget it). An answer
+    holds for all data whose second moments may have been rounded to these: where a direction of the inputs has so
+    little energy that rounding hides it, no optimum is certified, unless `rank` says that there is no such direction.
+
+    `rank` is a number that the rank of E x x^T is known not to exceed, None where nothing is known. `of_sample` and
+    `of_batches` prove it on the examples, without rounding: of features that repeat others, one-hot columns beside an
+    intercept, examples fewer than features.
     """
 
     xx: Tensor
@@ -127,9 +134,10 @@ class Moments(Data):
     yy: Tensor
     weight: Positive = 1.0
     rounding: NonNegative = 0.0
+    rank: Whole | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self, "weight", "rounding")
+        check_fields(self, "weight", "rounding", "rank")
         xx, yx, yy = (as_float_tensor(getattr(self, name), name, 2) for name in ("xx", "yx", "yy"))
         check_same_kind({"xx": xx, "yx": yx, "yy": yy})
         check_size("xx (columns)", xx.shape[1], xx.shape[0], "second moments are square")
@@ -176,41 +184,36 @@ class Moments(Data):
         yy = products(exact.targets * share, exact.targets)
         dtype, off = sample.dtype, torch.finfo(torch.float64).eps / 2 * summands(len(sample), max(yx.shape))
         parts = ((xx + xx.mT) / 2).to(dtype), yx.to(dtype), ((yy + yy.mT) / 2).to(dtype)
-        return Moments(*parts, total, max(torch.finfo(dtype).eps, off))
+        rank = proved_rank(exact.inputs, exact.weights) if is_readable(xx) and seems_singular(xx) else None
+        return Moments(*parts, total, max(torch.finfo(dtype).eps, off), rank)
 
     @staticmethod
     def merged(parts: Sequence[Moments]) -> Moments:
-        """Second moments of all parts together, each counted by its weight."""
+        """Second moments of all parts together, each counted by its weight; in pairs, so that little is rounded."""
         if not parts:
             raise ValueError("parts must hold at least one Moments, got none")
-        total = parts[0]
-        for part in parts[1:]:
-            if part.yx.shape != total.yx.shape:
-                raise ValueError(
-                    f"parts must agree in shape, got yx of {tuple(part.yx.shape)} and {tuple(total.yx.shape)}"
-                )
-            weight = total.weight + part.weight
-            share = part.weight / weight
-            total = Moments(
-                torch.lerp(total.xx, part.xx, share),
-                torch.lerp(total.yx, part.yx, share),
-                torch.lerp(total.yy, part.yy, share),
-                weight,
-                max(total.rounding, part.rounding),
-            )
-        return total
+        while len(parts) > 1:
+            last = parts[len(parts) // 2 * 2 :]
+            parts = [*map(_joined, parts[:-1:2], parts[1::2]), *last]
+        return parts[0]
 
     @staticmethod
     def of_batches(batches: Iterable[Sample | tuple[Tensor, Tensor]]) -> Moments:
         """Stream second moments over batches (samples or pairs of inputs and targets), accumulated in float64."""
-        total: Moments | None = None
-        for batch in batches:
-            sample = batch if isinstance(batch, Sample) else Sample(*batch)
-            part = Moments.of_sample(sample.to(torch.float64))
-            total = part if total is None else Moments.merged([total, part])
-        if total is None:
+        parts: list[Moments] = []
+        held: list[Tensor] | None = None
+        for count, batch in enumerate(batches):
+            sample = (batch if isinstance(batch, Sample) else Sample(*batch)).to(torch.float64)
+            parts.append(Moments.of_sample(sample))
+            held = shared_dependencies(held, sample.inputs, sample.weights)
+            # in pairs, pairs of pairs, ...: as many parts stay as the number of batches has binary ones
+            for _ in range((count ^ (count + 1)).bit_length() - 1):
+                parts[-2:] = [_joined(*parts[-2:])]
+        if held is None:
             raise ValueError("batches must yield at least one batch, got none")
-        return total
+        total = Moments.merged(parts[::-1])
+        known = len(total.xx) - len(held)
+        return replace(total, rank=known if total.rank is None else min(known, total.rank)) if held else total
 
     def as_sample(self) -> Sample:
         """Finitely many examples with exactly these second moments (inputs + outputs of them, signs immaterial).
@@ -235,8 +238,29 @@ class Moments(Data):
         return self.xx
 
 
+class _Values(Data):
+    """Observations of one number each."""
+
+    values: Tensor
+
+    @property
+    def targets(self) -> Tensor:
+        """Values as one output column (n, 1)."""
+        return self.values[:, None]
+
+    @property
+    def weights(self) -> None:
+        """Every observation counts the same."""
+
+    def _reference(self) -> Tensor:
+        return self.values
+
+    def __len__(self) -> int:
+        return self.values.shape[0]
+
+
 @dataclass(frozen=True, eq=False)
-class Entries(Data):
+class Entries(_Values):
     """Observed entries of a matrix: value values[t] at (rows[t], columns[t]) of a matrix of the given shape."""
 
     rows: Tensor
@@ -265,24 +289,9 @@ class Entries(Data):
         """Index pairs (n, 2)."""
         return torch.stack([self.rows, self.columns], dim=1)
 
-    @property
-    def targets(self) -> Tensor:
-        """Values as one output column (n, 1)."""
-        return self.values[:, None]
-
-    @property
-    def weights(self) -> None:
-        """Every observation counts the same."""
-
-    def _reference(self) -> Tensor:
-        return self.values
-
-    def __len__(self) -> int:
-        return self.values.shape[0]
-
 
 @dataclass(frozen=True, eq=False)
-class Measurements(Data):
+class Measurements(_Values):
     """Linear measurements of a matrix: values[t] = <M, matrices[t]>; matrices (n, rows, columns)."""
 
     matrices: Tensor
@@ -303,20 +312,17 @@ class Measurements(Data):
         """The measurement matrices."""
         return self.matrices
 
-    @property
-    def targets(self) -> Tensor:
-        """Values as one output column (n, 1)."""
-        return self.values[:, None]
 
-    @property
-    def weights(self) -> None:
-        """Every measurement counts the same."""
-
-    def _reference(self) -> Tensor:
-        return self.matrices
-
-    def __len__(self) -> int:
-        return self.values.shape[0]
+def _joined(first: Moments, second: Moments) -> Moments:
+    """Second moments of two parts together; a weighted mean rounds five times, by half a unit of the last place."""
+    if first.yx.shape != second.yx.shape:
+        raise ValueError(f"parts must agree in shape, got yx of {tuple(second.yx.shape)} and {tuple(first.yx.shape)}")
+    weight = first.weight + second.weight
+    pairs = (first.xx, second.xx), (first.yx, second.yx), (first.yy, second.yy)
+    xx, yx, yy = (torch.lerp(*pair, second.weight / weight) for pair in pairs)
+    rounding = max(first.rounding, second.rounding) + 3 * torch.finfo(first.dtype).eps
+    ranks = None if first.rank is None or second.rank is None else min(first.rank + second.rank, len(first.xx))
+    return Moments(xx, yx, yy, weight, rounding, ranks)
 
 
 def _holds(wide: torch.dtype, narrow: torch.dtype) -> bool:

@@ -1,6 +1,7 @@
 """Optima where a small slip would go unnoticed: empty and rank-one solutions, scales, certificates, refusals."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -223,11 +224,15 @@ def test_an_optimum_says_why_it_is_not_certified():
     assert "below the bound" in Optimum(model, 1.0, 1.1, 1, "c").reason
 
 
-def test_float32_moments_with_a_repeated_input_say_so():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_moments_with_a_repeated_input_say_so_where_nobody_knows_it(dtype):
     inputs = normal(50, 3)
     inputs = torch.cat([inputs, inputs[:, :1]], 1)
     sample = Sample(inputs, inputs @ normal(4, 2) + normal(50, 2))
-    found = optimum(TwoLayerLinear, Moments.of_sample(sample.to(torch.float32)), Bernoulli(0.5, 3))
+    moments = Moments.of_sample(sample.to(dtype))
+    assert moments.rank == 3
+    assert optimum(TwoLayerLinear, moments, Bernoulli(0.5, 3)).certified
+    found = optimum(TwoLayerLinear, replace(moments, rank=None), Bernoulli(0.5, 3))
     assert not found.certified
     assert "rounding of the data" in found.reason
     assert found.reason in repr(found)

@@ -450,7 +450,7 @@ def test_an_objective_below_the_bound_is_no_certificate():
 
 
 @pytest.mark.parametrize("power", range(-51, -19, 3))
-@pytest.mark.parametrize("kind", ["sample", "head", "blocks of a head"])
+@pytest.mark.parametrize("kind", ["sample", "moments", "deep moments", "head", "blocks of a head"])
 def test_a_direction_that_a_decomposition_cannot_see_is_not_taken_for_none(kind, power):
     """The targets are the difference of two inputs, 2^power of their size: weights of 2^-power reach them exactly."""
     inputs, step = normal(6, 1), normal(6, 1, seed=1).sign()
@@ -459,7 +459,8 @@ def test_a_direction_that_a_decomposition_cannot_see_is_not_taken_for_none(kind,
     data = Sample(inputs, difference / difference.abs().max())
     rate = 2.0**-20 if kind == "sample" else 0.0
     law = Block(rate, 2, 2) if "blocks" in kind else Bernoulli(rate, 2)
-    found = optimum(LastLayer if "head" in kind else TwoLayerLinear, data, law)
+    family = LastLayer if "head" in kind else DeepLinear if "deep" in kind else TwoLayerLinear
+    found = optimum(family, Moments.of_sample(data) if "moments" in kind else data, law)
     # no error, and the penalty of two units that share the map; a head without masks has none
     reached = float(data.targets.square().mean()) * rate / (1 - rate) / 2
     assert found.bound <= reached + 1e-14

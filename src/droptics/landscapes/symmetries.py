@@ -65,7 +65,7 @@ def in_own_units(model: Model, data: Data) -> tuple[Model, Moments]:
         alive = (into > 0) & (out > 0)
         factors = powers_of_two(torch.where(alive, out, 1.0).sqrt() / torch.where(alive, into, 1.0).sqrt())
         layers[i], layers[i + 1] = layers[i] * factors[:, None], layers[i + 1] / factors
-    scaled = Moments(xx, moments.yx / units / size, moments.yy / size**2, rounding=moments.rounding)
+    scaled = Moments(xx, moments.yx / units / size, moments.yy / size**2, 1.0, moments.rounding, moments.rank)
     if isinstance(model, DeepLinear):
         return DeepLinear(layers, model.mask_inputs), scaled
     return TwoLayerLinear(layers[1], layers[0].mT), scaled

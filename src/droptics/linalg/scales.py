@@ -42,6 +42,12 @@ def equilibrate(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return matrix / units.unsqueeze(-1) / units.unsqueeze(-2), units
 
 
+def equilibrated(matrix: Array) -> tuple[Array, Array]:
+    """`equilibrate` of one matrix of numbers in NumPy, whose small calls are several times cheaper."""
+    units = _powers(np.sqrt(np.maximum(matrix.diagonal(), 0)))
+    return matrix / units[:, None] / units, units
+
+
 def is_small(matrix: Tensor) -> bool:
     """Whether this is one matrix of numbers on the CPU that NumPy decomposes in less than a call of torch takes."""
     return (
@@ -65,8 +71,6 @@ def scaled_eigen(moment: Tensor) -> tuple[Any, Any, Any]:
     if moment.device.type != "cpu" or len(moment) > SMALL:
         scaled, units = equilibrate(moment.detach())
         return *torch.linalg.eigh(scaled), units
-    matrix = as_array(moment)
-    sizes = _powers(np.sqrt(np.maximum(matrix.diagonal(), 0)))
-    small = matrix / sizes[:, None] / sizes
+    small, sizes = equilibrated(as_array(moment))
     values, vectors, failed = lapack.dsyevd(small, lower=1)  # what numpy.linalg.eigh calls, at a third of its time
     return (*np.linalg.eigh(small), sizes) if failed else (values, vectors, sizes)

@@ -86,7 +86,7 @@ class Optimum(_Bounded):
         if self.gap <= self.slack + self._level:
             return (
                 f"rounding of the data leaves {self.slack:.2g} of the bound open; give them as float64 or as a Sample, "
-                "or drop inputs that others repeat"
+                "drop inputs that others repeat, or give `Moments` the rank that you know of"
             )
         if self.method != "closed form":
             return f"found by a search ({self.method}), and nothing may attain the bound"

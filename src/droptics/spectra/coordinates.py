@@ -25,14 +25,15 @@ from droptics.checks import wants_derivative
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm
 from droptics.linalg.gram import SHORT, gram, products, squares, summands, triangular
+from droptics.linalg.ranks import proved_rank
 from droptics.linalg.scales import is_small, powers_of_two, scaled_eigen
 from droptics.masks import MaskLaw
 from droptics.spectra.roots import EPS, Root
 
 # Samples with this many examples per feature are read through their Gram matrix where that loses no digits that count:
 # no eigenvalue below SAFE after the features are in their own units. A criterion that is a smaller share of the targets
-# is measured on the examples themselves. Moments that are known better than SINGLE were summed in float64.
-TALL, SAFE, SINGLE = 4, 1e-3, 2.0**-40
+# is measured on the examples themselves.
+TALL, SAFE = 4, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,31 +146,17 @@ def _of_moments(data: Moments) -> White:
     # a moment that is exactly diagonal has no rounding beside the diagonal
     off = data.rounding * len(data.xx) ** (0.5 if right.matrix.ndim == 1 else 1.0)
     slack = _gram_slack(parts, right, float(energies.sum()), off)
-    # a feature that is exactly zero is known to be; every other direction without energy is one only up to rounding
-    unsure = right.null is not None and right.null.shape[1] > len(data.xx) - torch.count_nonzero(data.xx.diagonal())
-    if unsure:
-        slack = 2 * slack + _unseen(data, right, torch.as_tensor(residual).clamp_min(0), target)
+    # A direction without energy is one up to rounding only, and so is its correlation with the targets: unless it is
+    # known that the features have no more directions, it may be all that the targets have beyond the others.
+    if right.singular:
+        known = min(int(torch.count_nonzero(data.xx.diagonal())), len(data.xx) if data.rank is None else data.rank)
+        slack = 2 * slack + (len(right.energies) < known) * float(residual.clip(0).sum())
     return White(Root.identity(len(target), target), right, target, float(residual.sum()), slack)
 
 
 def numbers(values: Tensor) -> Any:
     """An array of NumPy on the CPU, where small calls are cheaper in it; the tensor itself elsewhere."""
     return values.numpy() if values.device.type == "cpu" else values
-
-
-def _unseen(data: Moments, root: Root, residual: Tensor, target: Tensor) -> float:
-    """What a network may gain on directions whose energy is below the rounding of the moments.
-
-    Such a direction may be all that the targets have beyond the others: its own correlation with them, its size times
-    that of the targets, is below rounding too. Moments of float64 are taken at their word: with E[x x^T] known to
-    rounding, a direction without energy has no more correlation with y than `reach` allows.
-    """
-    if data.rounding > SINGLE:
-        return float(residual.sum())
-    assert root.null is not None
-    reach = (target / root.energies.sqrt()).square().sum(1).sqrt() + data.yy.detach().diagonal().clamp_min(0).sqrt()
-    seen = (data.yx.detach() @ root.null).abs().amax(1) > 2 * len(data.xx) ** 0.5 * data.rounding * reach
-    return float(torch.where(seen, residual, 0.0).sum())
 
 
 def _gram_slack(parts: Any, root: Root, energy: float, off: float = 0.0) -> float:
@@ -203,7 +190,7 @@ def _of_sample(data: Sample, precision: float) -> White:
     target = loads.mT @ basis
     constant = squares(loads - basis @ target.mT) + beyond
     # a direction that is not proved to be absent may be all that the targets have beyond the others
-    unseen = int(alive.sum()) < len(values) and int(alive.sum()) < min(distinct(rows), distinct(rows.mT))
+    unseen = int(alive.sum()) < len(values) and int(alive.sum()) < proved_rank(data.inputs, data.weights)
     slack = squares(loads.mT @ inner[:, alive & ~kept]) + unseen * constant
     # other networks may use these too, and of all directions rounding turns them the most
     slack += _qr_slack(loads.mT @ inner[:, alive], constant, values[alive], len(rows))
@@ -240,15 +227,6 @@ def _split(triangle: Tensor, precision: float) -> _Split:
     roots, directions = values[kept], outer[kept].mT
     root = Root(units[:, None] * directions * roots, directions / roots / units[:, None], roots.detach().square())
     return _Split(inner, values, alive, kept, root)
-
-
-def distinct(columns: Tensor) -> int:
-    """How many columns are neither zero nor another one times a power of two, up to sign: their rank is no larger."""
-    alive = columns[:, (columns != 0).any(0)]
-    if not alive.numel():
-        return 0
-    signs = alive.gather(0, (alive != 0).int().argmax(0, keepdim=True)).sign()
-    return torch.unique(alive / (signs * powers_of_two(alive.abs().amax(0))), dim=1).shape[1]
 
 
 def _qr_slack(target: Tensor, constant: float, roots: Tensor, count: int) -> float:

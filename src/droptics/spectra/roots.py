@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,21 +24,19 @@ class Root:
         matrix: R.
         inverse: R^+T.
         energies: Eigenvalues behind the columns once every feature is in its own units: how well each is known.
-        null: Directions (features, dead) without energy, None where there are none to look at.
         plain: Marks the identity, which costs nothing to apply.
     """
 
     matrix: Tensor
     inverse: Tensor
     energies: Tensor
-    null: Tensor | None = None
     plain: bool = False
 
     @staticmethod
     def identity(size: int, like: Tensor) -> Root:
         """The identity on so many features, of the dtype and device of a tensor."""
         ones = like.new_ones(size)
-        return Root(ones, ones, ones, None, True)
+        return Root(ones, ones, ones, True)
 
     @staticmethod
     def diagonal(values: Tensor) -> Root:
@@ -46,8 +44,7 @@ class Root:
         roots = values.clamp_min(0).sqrt()
         alive = roots > 0
         inverse = torch.where(alive, 1 / torch.where(alive, roots, 1.0), 0.0)
-        null = None if bool(alive.all()) else torch.eye(len(values), dtype=roots.dtype, device=roots.device)[:, ~alive]
-        return Root(roots, inverse, torch.ones_like(roots), null)
+        return Root(roots, inverse, torch.ones_like(roots))
 
     @staticmethod
     def of_moment(moment: Tensor, rounding: float = EPS) -> Root:
@@ -73,9 +70,8 @@ class Root:
                 return Root.of_eigen(values, vectors, units)
         values, vectors, units = (torch.as_tensor(part) for part in (values, vectors, units))
         kept = values.detach() > level
-        null = vectors[:, ~kept].detach() / units[:, None]
         seen = torch.where(diagonal[:, None] > 0, vectors[:, kept], 0.0)
-        return replace(Root.of_eigen(values[kept], seen, units), null=null)
+        return Root.of_eigen(values[kept], seen, units)
 
     @staticmethod
     def of_eigen(values: Any, vectors: Any, units: Any) -> Root:
