@@ -118,7 +118,10 @@ def test_gradients_of_a_few_rows_are_those_of_all() -> None:
         torch.testing.assert_close(tape.pull(slopes[rows], rows), whole[rows])
 
 
-@given(st.lists(st.lists(st.sampled_from([-1.0, 0.0, 1.0, math.nan]), min_size=3, max_size=3), min_size=1, max_size=8))
+ODD = [math.nan, math.inf, -math.inf]
+
+
+@given(st.lists(st.lists(st.sampled_from([-1.0, 0.0, 1.0, *ODD]), min_size=3, max_size=3), min_size=1, max_size=8))
 @settings(deadline=None, max_examples=50)
 def test_beaten_is_mistaken_except_for_ties(rows: list[list[float]]) -> None:
     outputs = torch.tensor(rows)
@@ -127,7 +130,16 @@ def test_beaten_is_mistaken_except_for_ties(rows: list[list[float]]) -> None:
         sure, judged = beaten(outputs, targets), mistaken(outputs, targets)
         assert bool((judged | ~sure).all())
         tied = (outputs == outputs[:, label, None]).sum(1) > 1
-        assert torch.equal(sure[~tied], judged[~tied])
+        odd = ~outputs.isfinite().all(1)
+        assert torch.equal(sure[~tied | odd], judged[~tied | odd])
+        assert bool(sure[odd].all())
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_score_that_is_not_finite_predicts_nothing(odd: float) -> None:
+    outputs = torch.tensor([[odd], [2.0], [-2.0]])
+    for label in (-1.0, 1.0):
+        assert beaten(outputs, torch.full((3,), label)).tolist() == [True, label < 0, label > 0]
 
 
 @pytest.mark.parametrize("odd", [math.inf, -math.inf, math.nan, 3e38])

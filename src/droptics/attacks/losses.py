@@ -179,7 +179,7 @@ def mistaken(outputs: Tensor, targets: Tensor) -> Tensor:
     Outputs that are not finite predict nothing and count as wrong.
     """
     if outputs.shape[-1] == 1:
-        return ~(outputs.squeeze(-1) * targets.reshape(-1) > 0)
+        return ~(outputs.squeeze(-1) * targets.reshape(-1) > 0) | unfinite(outputs)
     return (outputs.argmax(-1) != targets) | unfinite(outputs)
 
 
@@ -189,13 +189,13 @@ def unfinite(outputs: Tensor) -> Tensor:
 
 
 def beaten(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Which predictions are wrong beyond doubt: some output above that of the right class, or one that is no number.
+    """Which predictions are wrong beyond doubt: some output above that of the right class, or one that is not finite.
 
-    Cheaper than `mistaken`, and differs from it only where two outputs are equal, which an argmax decides by position.
+    Differs from `mistaken` only where two outputs are equal, which an argmax decides by position.
     """
     if outputs.shape[-1] == 1:
         return mistaken(outputs, targets)
-    return ~(outputs.gather(-1, targets.unsqueeze(-1)) >= outputs.amax(-1, keepdim=True)).squeeze(-1)
+    return (outputs.gather(-1, targets.unsqueeze(-1)).squeeze(-1) < outputs.amax(-1)) | unfinite(outputs)
 
 
 def value_and_slope(

@@ -32,7 +32,7 @@ def compiled() -> tuple[Any, Any, Any]:
 
 
 def _judged(  # type: ignore[no-untyped-def]
-    outputs, is_target, is_aim, value, fooled,
+    outputs, is_target, is_aim, value, fooled, classes,
     LOSS: tl.constexpr, AIMED: tl.constexpr, LEAVES: tl.constexpr, SLACK: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
     """Which points are better than any before, the slope of the loss there, and what is known of them from now on.
@@ -43,10 +43,9 @@ def _judged(  # type: ignore[no-untyped-def]
     """
     top = tl.max(outputs, 1)
     right = tl.sum(tl.where(is_target, outputs, 0.0), 1)
-    # An output that is no number is a mistake; a maximum does not see it.
-    odd = tl.sum(((outputs >= 0) | (outputs < 0)).to(tl.int32), 1) < BC
-    scale = tl.max(tl.where(outputs > float("-inf"), tl.abs(outputs), 0.0), 1)
-    wrong = (top - right > SLACK * scale) | odd | ((top == float("inf")) & (right < top))
+    finite = tl.abs(outputs) < float("inf")
+    scale = tl.max(tl.where(finite, tl.abs(outputs), 0.0), 1)
+    wrong = (top - right > SLACK * scale) | (tl.sum(finite.to(tl.int32), 1) < classes)
     others = tl.where(is_target, float("-inf"), outputs)
     rival = tl.max(others, 1)
     if LOSS == 0:
@@ -126,7 +125,9 @@ def _judge(  # type: ignore[no-untyped-def]
         is_aim = c[None, :] == tl.load(aims_at + row, mask=real, other=0)[:, None]
     value = tl.load(value_at + row, mask=real, other=0.0)
     fooled = tl.load(fooled_at + row, mask=real, other=0).to(tl.int32)
-    better, slope, value, fooled, _ = _judged(outputs, is_target, is_aim, value, fooled, LOSS, AIMED, LEAVES, 0.0, BC)
+    better, slope, value, fooled, _ = _judged(
+        outputs, is_target, is_aim, value, fooled, classes, LOSS, AIMED, LEAVES, 0.0, BC
+    )
     tl.store(slopes_at + place, slope, mask=inside)
     tl.store(value_at + row, value, mask=real)
     tl.store(fooled_at + row, fooled.to(tl.uint8), mask=real)
@@ -220,7 +221,7 @@ def _climb(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915 - one kern
         outputs = tl.dot(tl.where(active, hidden, 0.0), tl.trans(second), input_precision="ieee")
         outputs = tl.where(in_c[None, :], outputs + second_bias[None, :], float("-inf"))
         better, slope, value, fooled, fresh = _judged(
-            outputs, is_target, is_aim, value, fooled, LOSS, AIMED, LEAVES, SLACK, BC
+            outputs, is_target, is_aim, value, fooled, classes, LOSS, AIMED, LEAVES, SLACK, BC
         )
         better = better & real
         tl.atomic_add(counts_at + number, tl.sum(fresh, 0).to(tl.int64))
