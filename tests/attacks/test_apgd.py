@@ -151,9 +151,10 @@ def test_bad_options_are_named(bad):
 @pytest.mark.parametrize("loss", [CrossEntropy(), Margin("every"), Dlr("every")])
 @pytest.mark.parametrize("norm", RADII)
 @pytest.mark.parametrize("steps", [6, 40])  # too few to record a step, and enough to leave on the way
-def test_the_search_without_questions_finds_the_same(norm, loss, steps):
+@pytest.mark.parametrize("start", ["input", "random"])
+def test_the_search_without_questions_finds_the_same(norm, loss, steps, start):
     net, data = classifier()
-    method = Apgd(loss, steps=steps, restarts=2, start="random")
+    method = Apgd(loss, steps=steps, restarts=2, start=start)
     region = Threat(norm, 0.25 * RADII[norm], (0, 1)).around(data.inputs)
     here, there = (
         kind(differentiable(net), region, data.targets, method, torch.Generator().manual_seed(5)).run()

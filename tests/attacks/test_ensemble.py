@@ -123,6 +123,19 @@ def test_the_default_spends_more_on_those_that_came_nearest(monkeypatch):
     assert float(margins[chosen].max()) <= float(margins[~chosen].min())
 
 
+def test_an_undefended_network_costs_few_passes():
+    """Two to see whether it repeats itself, one as it is, one a step ahead, and one to verify."""
+    net, data = classifier()
+    asked = []
+    seen = nn.Sequential(nn.Identity(), net)
+    seen[0].register_forward_hook(lambda module, given, found: asked.append(len(found)))
+    result = robust_accuracy(seen, data, Threat("linf", 0.5, (0, 1)))
+    assert float(result.robust) == 0
+    assert result.stages[0].found == len(data)
+    assert result.gradients == len(data)
+    assert asked == [len(data)] * 5
+
+
 def test_hidden_gradients_are_named_and_broken():
     net, data = classifier()
     defence, threat = Quantized(net), Threat("linf", 0.1, (0, 1))

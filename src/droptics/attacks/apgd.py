@@ -120,6 +120,7 @@ class AdaptiveAscent:
         self.stuck = self.fooled.clone()
         self.counts: list[int] = []
         self.gradients = 0
+        self.known: Tensor | None = None  # outputs of the pass that the tape remembers, as long as it does
         self.checks = check_points(method.steps, region.threat.norm)
 
     def run(self) -> Trail:
@@ -127,6 +128,7 @@ class AdaptiveAscent:
         method, loss = self.method, self.method.loss
         clean = self.tape.forward(self.region.inputs)
         check_problem(loss, clean, self.targets, self.ends)
+        self.known = clean
         self.fooled |= mistaken(clean, self.targets)
         self.counts.append(int(self.fooled.sum()))
         aims, columns = None, [0]
@@ -192,11 +194,15 @@ class AdaptiveAscent:
         if isinstance(start, Tensor):
             points = region.retract(start[rows].to(region.inputs))
         else:
-            points = region.random(self.generator) if start == "random" else region.inputs.clone()
+            points = region.random(self.generator) if start == "random" else region.inputs
         targets, aim = self.targets[rows], None if aim is None else aim[rows]
-        outputs = self.tape.forward(points)
+        known, self.known = self.known, None
+        if known is not None and points is region.inputs:  # where that pass was
+            outputs, those = known[rows], rows
+        else:
+            outputs, those = self.tape.forward(points), None
         value, slope = aimed(self.method.loss, outputs, targets, aim)
-        gradient = self.tape.pull(slope)
+        gradient = self.tape.pull(slope, those)
         self.gradients += len(rows)
         nobody = torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
         long = region.threat.radius * (1.0 if region.threat.norm == "l1" else 2.0)
@@ -259,8 +265,8 @@ class AdaptiveAscent:
 class RecordedAscent(AdaptiveAscent):
     """The same search where questions to the device are dear: a step asks none, is recorded once and then replayed.
 
-    Who is left is asked at the check points alone. Until then fooled examples climb on, and keep the point that fooled
-    them.
+    It is recorded as soon as a step has fooled few: most examples of an undefended network are gone by then. From there
+    on it is asked at the check points alone who is left; fooled examples climb on, and keep the point that fooled them.
     """
 
     def _climb(self, aim: Tensor | None, *, random: bool) -> None:
@@ -274,26 +280,27 @@ class RecordedAscent(AdaptiveAscent):
         caught = self.best.index_select(0, rows)
         replay: Callable[[], object] | None = None
         for number in tracked(range(steps), "apgd", "step"):
-            if replay is None:
-                step = partial(self._blind_step, now, region, caught, (tally, place))
-                step(number)
-                if number > 0 and steps - number > _WORTH_RECORDING:  # the first step has no momentum
-                    replay = captured(partial(step, number), rows.device, rehearsals=0)
-            else:
-                replay()
+            step = partial(self._blind_step, now, region, caught, (tally, place), number)
+            (step if replay is None else replay)()
             self.gradients += len(now.rows)
-            if number + 1 in self.checks:
+            checked = number + 1 in self.checks
+            if checked:
                 changed = replace(now)
                 self._adapt(changed, region, self.checks[number + 1])
                 now.overwrite(changed)
-                keep = (~now.fooled).nonzero().squeeze(1)
-                if len(keep) == 0:
-                    break
-                if (len(now.rows) - len(keep)) * (steps - number) > _RECORDING * len(now.rows):
-                    self._store(now, caught)
-                    now, region = now.select(keep), region.select(keep)
-                    start, caught = start.index_select(0, keep), caught.index_select(0, keep)
-                    replay = None
+            if replay is not None and not checked:
+                continue
+            keep = (~now.fooled).nonzero().squeeze(1)
+            if len(keep) == 0:
+                break
+            saved = (1 - len(keep) / len(now.rows)) * (steps - number)
+            if saved > _RECORDING or (replay is None and len(keep) < _CROWDED * len(now.rows)):
+                self._store(now, caught)
+                now, region = now.select(keep), region.select(keep)
+                start, caught = start.index_select(0, keep), caught.index_select(0, keep)
+                replay = None
+            elif replay is None and number > 0 and steps - number > _WORTH_RECORDING:  # the first has no momentum
+                replay = captured(step, rows.device, rehearsals=0)
         self._store(now, caught)
         self._end(now, region, start)
         self.counts += (self.counts[-1] + tally[: number + 1].cumsum(0)).tolist()
