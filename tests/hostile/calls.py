@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 import numpy as np
 import torch
 from cases import entries, measurements, normal, sample, small_network
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from torch import Tensor, nn
 
 import droptics
@@ -416,10 +416,10 @@ def call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
             positional.append(arguments.pop(key))
     result = function(*positional, **arguments)
     # by the rule of scikit-learn an estimator looks at its parameters when it is fitted
-    return result.fit(*examples(result)) if isinstance(result, BaseEstimator) else result
+    return result.fit(*examples(result)) if hasattr(result, "get_params") else result
 
 
-def examples(estimator: BaseEstimator) -> tuple[Any, ...]:
+def examples(estimator: Any) -> tuple[Any, ...]:
     """What such an estimator is fitted to."""
     if type(estimator).__module__.startswith("droptics.recommenders"):
         return (ratings(),)

@@ -19,7 +19,7 @@ from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Produc
 from droptics.models import Connections, DeepLinear, Model, ReLUNet, TwoLayerLinear
 from droptics.papers.instances import coin_masks, normal, sample, simplex, tensor
 from droptics.penalties import penalty, risk
-from droptics.recommenders import DropoutCompletion, RidgeCompletion
+from droptics.recommenders import Completion, DropoutCompletion, RidgeCompletion
 from droptics.training import Dropout, train
 from droptics.training.lazy import lazy_start, train_lazy
 from droptics.training.settings import EngineName
@@ -116,7 +116,7 @@ def weighted_ridge(scale: float) -> list[Comparison]:
     return [compare(torch.from_numpy(_completed(ridge.fit((rows, columns, values)))), "==", X, "maps", precision=1e-5)]
 
 
-def _completed(model: DropoutCompletion | RidgeCompletion) -> np.ndarray:
+def _completed(model: Completion) -> np.ndarray:
     """The fitted matrix in the order of the ids, without the mean."""
     left, right = model.user_factors_[np.argsort(model.user_ids_)], model.item_factors_[np.argsort(model.item_ids_)]
     return np.asarray(left @ right.T)

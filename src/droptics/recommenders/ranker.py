@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from droptics.arguments import Count, check_arguments
 from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.recommenders.answers import Recommendations, UnknownIds
+from droptics.recommenders.estimator import Estimator
 from droptics.recommenders.ids import Lookup
 from droptics.recommenders.interactions import as_matrix, compressed, taken
 from droptics.recommenders.metrics import HeldOutUsers, Ranking, ranking
@@ -25,7 +24,7 @@ from droptics.recommenders.ratings import Compressed, Source, triple
 _BLOCK = 512
 
 
-class Ranker(BaseEstimator, abc.ABC):  # type: ignore[misc]
+class Ranker(Estimator, abc.ABC):
     """Interactions, scores of any rows, recommendations for known and for new users.
 
     Subclasses set `_users`, `_items` (lookups), `_rows` (interactions) and `_popularity` when they fit, and say how a
@@ -148,11 +147,6 @@ class Ranker(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_popularity")
-
-    def _fitted(self) -> Any:
-        if not hasattr(self, "_popularity"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
-        return self
 
 
 def against_popularity(ranker: Ranker, split: HeldOutUsers, at: Sequence[Count] = (5, 10, 20, 40)) -> dict[str, Any]:

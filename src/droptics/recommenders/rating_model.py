@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.recommenders.answers import Errors, Recommendations, UnknownIds
+from droptics.recommenders.estimator import Estimator
 from droptics.recommenders.ids import Lookup, pair_columns
 from droptics.recommenders.ratings import Source, triple
 
 
-class RatingModel(BaseEstimator, abc.ABC):  # type: ignore[misc]
+class RatingModel(Estimator, abc.ABC):
     """A predictor of ratings. Subclasses set `_users`, `_items` and `range_` when they fit, and predict numbers."""
 
     _users: Lookup
@@ -52,11 +51,6 @@ class RatingModel(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "range_")
-
-    def _fitted(self) -> Any:
-        if not hasattr(self, "range_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
-        return self
 
     def predict(self, rows: Any, columns: Any = None, unknown: str = "warn") -> NDArray[np.float64]:
         """Predicted ratings of (user, item) pairs: two vectors of ids, or one array of two columns.

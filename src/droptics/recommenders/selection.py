@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
 
 from droptics.arguments import Count, DropRate, Probability, Seed, check_fields, check_parameters
 from droptics.datasets import Ratings
@@ -17,6 +16,7 @@ from droptics.progress import tracked
 from droptics.recommenders.answers import Errors
 from droptics.recommenders.completion import Completion
 from droptics.recommenders.dropout_completion import DropoutCompletion, default_drop
+from droptics.recommenders.estimator import Estimator, clone
 from droptics.recommenders.ids import pair_columns
 from droptics.recommenders.ratings import Source, observations, triple
 
@@ -39,7 +39,7 @@ class PathPoint:
         check_fields(self)
 
 
-class DropoutCompletionCV(BaseEstimator):  # type: ignore[misc]
+class DropoutCompletionCV(Estimator):
     """Dropout matrix completion with rate and width chosen by the error on a held-out split.
 
     For every width the rates are tried from strong to weak, each fit starting where the last one ended. The best pair

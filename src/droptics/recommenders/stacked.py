@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from droptics.arguments import Finite, Probability, Seed, check_parameters
 from droptics.arrays import Array
@@ -15,6 +14,7 @@ from droptics.datasets import Ratings
 from droptics.recommenders.autoencoder import DropoutAutoencoder
 from droptics.recommenders.autoencoder_completion import AutoencoderCompletion
 from droptics.recommenders.dropout_completion import DropoutCompletion
+from droptics.recommenders.estimator import clone
 from droptics.recommenders.ids import pair_columns
 from droptics.recommenders.implicit import ImplicitDropoutCompletion
 from droptics.recommenders.interactions import as_matrix
