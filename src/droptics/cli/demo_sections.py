@@ -248,7 +248,7 @@ def recommendations(out: Path) -> Section:
         curves_of(ranked, list(shares["personal"]), found, ("length of the list", "share of hidden items found")),
         curves_of(solved, rates, curves, ("drop probability", "test RMSE")),
     ]
-    return Section("Which items would they like?", rows, shown, command="droptics complete ratings.csv")
+    return Section("Which items would they like?", rows, shown, command="droptics complete ratings.csv --rank")
 
 
 def robustness(out: Path) -> Section:
