@@ -5,7 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from droptics.evidence.claims import Check, Claim
-from droptics.papers.droptics_own import audit_checks, moment_checks, ranker_checks, tuning_checks
+from droptics.papers.droptics_own import (
+    audit_checks,
+    moment_checks,
+    ranker_checks,
+    small_room_checks,
+    step_checks,
+    tuning_checks,
+)
 
 
 def _claim(
@@ -148,5 +155,106 @@ CLAIMS: tuple[Claim, ...] = (
         "Paired differences of losses, verdicts, splits and the share of the generalization gap are by definition.",
         (partial(tuning_checks.conclusions, 1.0), partial(tuning_checks.conclusions, 1.1)),
         ("rates.verdicts.compare", "rates.verdicts.judge", "rates.points.gap_of"),
+    ),
+    _claim(
+        "schedules",
+        "Step sizes over time, of training and of attacks, are their formulas.",
+        (partial(step_checks.schedules, 1.0), partial(step_checks.schedules, 1.1)),
+        ("training.Inverse", "training.Cosine", "training.Staircase", "training.log_steps"),
+    ),
+    _claim(
+        "random-numbers",
+        "Counted random numbers are Philox 4x32-10; masks, choices and fresh examples have the rates, weights "
+        "and second moments that they should.",
+        (partial(step_checks.random_numbers, 1.0), partial(step_checks.random_numbers, 1.1)),
+        ("training.philox.bits", "training.random_numbers.Counted"),
+        "The published test vector; frequencies within five standard errors.",
+    ),
+    _claim(
+        "engines",
+        "Every engine takes the step of the masked loss, tied and untied; exact gradients are those of the "
+        "mean over all masks; records are their definitions.",
+        (partial(step_checks.engine_steps, 1.0), partial(step_checks.engine_steps, 1.1)),
+        ("training.train", "training.Recording"),
+        ENUMERATED,
+    ),
+    _claim(
+        "hardened",
+        "Adversarial and free training step along the gradient at attacked inputs; a classifier predicts the "
+        "mean over all masks.",
+        (partial(step_checks.hardened, 1.0), partial(step_checks.hardened, 1.1)),
+        ("training.Adversarial", "training.Free", "training.DropoutClassifier"),
+        "By automatic differentiation.",
+    ),
+    _claim(
+        "threats",
+        "Projections onto balls within boxes are nearest points, and steps to a boundary the shortest.",
+        (partial(step_checks.threats, 1.0), partial(step_checks.threats, 0.95)),
+        ("attacks.Threat",),
+    ),
+    _claim(
+        "averaged",
+        "Mean predictions over masks are sums over all masks; curves over radii of affine classifiers are "
+        "those of their smallest margins.",
+        (partial(step_checks.averaged, 1.0), partial(step_checks.averaged, 1.1)),
+        ("attacks.Averaged", "attacks.robustness_curve"),
+        ENUMERATED,
+    ),
+    _claim(
+        "head-penalties",
+        "Penalties of a last layer under coins, blocks, lists and normal noise, for three losses and weighed "
+        "examples, by every method.",
+        (partial(small_room_checks.penalties_of_heads, 1.0), partial(small_room_checks.penalties_of_heads, 1.1)),
+        ("penalties.penalty", "penalties.risk"),
+        ENUMERATED,
+    ),
+    _claim(
+        "network-penalties",
+        "Penalties of ReLU networks with unequal rates and weighed examples, drawn, exact and to second order.",
+        (partial(small_room_checks.penalties_of_networks, 1.0), partial(small_room_checks.penalties_of_networks, 1.1)),
+        ("penalties.penalty", "penalties.criterion"),
+        ENUMERATED,
+    ),
+    _claim(
+        "loss-derivatives",
+        "Hessians, curvatures and largest slopes of the losses are those of automatic differentiation.",
+        (partial(small_room_checks.derivatives_of_losses, 1.0), partial(small_room_checks.derivatives_of_losses, 1.1)),
+        ("losses.CrossEntropy", "losses.Logistic", "losses.Squared"),
+        "By automatic differentiation.",
+    ),
+    _claim(
+        "dropped-layers",
+        "Rates that dropped blocks realize follow from how many blocks cover each place; explicit penalties "
+        "are means over the labels that count.",
+        (partial(small_room_checks.dropped_layers, 1.0), partial(small_room_checks.dropped_layers, 1.1)),
+        ("layers.DropBlock", "layers.explicit_penalty", "layers.explicit_consistency"),
+        "By counting.",
+    ),
+    _claim(
+        "units-of-networks",
+        "Flows and what follows from them, sub-networks by width and exported modules are their definitions.",
+        (partial(small_room_checks.units_of_networks, 1.0), partial(small_room_checks.units_of_networks, 1.1)),
+        ("coadaptation.flows", "coadaptation.smallest", "coadaptation.export"),
+    ),
+    _claim(
+        "attack-losses",
+        "Losses of attacks and their slopes in the outputs are their definitions.",
+        (partial(step_checks.attack_losses, 1.0), partial(step_checks.attack_losses, 1.1)),
+        ("attacks.Dlr", "attacks.losses.value_and_slope"),
+        "By automatic differentiation.",
+    ),
+    _claim(
+        "data-penalties",
+        "Penalties of factorizations and of two layers on entries, measurements and moments are sums over all masks.",
+        (partial(small_room_checks.penalties_of_data, 1.0), partial(small_room_checks.penalties_of_data, 1.1)),
+        ("penalties.penalty", "data.Entries", "data.Measurements"),
+        ENUMERATED,
+    ),
+    _claim(
+        "saddles",
+        "Balance, imbalance, gaps by order and escapes from saddles are their definitions.",
+        (partial(small_room_checks.saddles, 1.0), partial(small_room_checks.saddles, 1.1)),
+        ("equalization.balance", "equalization.imbalance", "equalization.order_gaps", "landscapes.escape"),
+        "Written out.",
     ),
 )

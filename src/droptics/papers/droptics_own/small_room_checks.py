@@ -1,0 +1,431 @@
+"""What the claims on smaller rooms compare: penalties under every law, losses, layers, flows, saddles, data."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from droptics.coadaptation import (
+    accuracy_by_width,
+    alpha,
+    coadaptation,
+    draw,
+    evaluate,
+    export,
+    flows,
+    importance,
+    smallest,
+    split,
+)
+from droptics.data import Entries, Measurements, Moments, Sample
+from droptics.equalization import balance, imbalance, order_gaps
+from droptics.evidence.claims import Comparison, compare
+from droptics.landscapes import escape
+from droptics.layers import DropBlock, ExplicitDropout, explicit_consistency, explicit_penalty, realized_rates
+from droptics.linalg.jacobi import graded_eigen
+from droptics.losses import CrossEntropy, Logistic, Loss, Squared
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
+from droptics.models import DeepLinear, Factorization, LastLayer, TwoLayerLinear
+from droptics.papers.droptics_own.audit_checks import every_coin
+from droptics.papers.droptics_own.moment_checks import network, network_masks
+from droptics.papers.instances import moments, normal, sample, simplex, tensor
+from droptics.penalties import Certified, ClosedForm, Enumerate, MonteCarlo, SecondOrder, criterion, penalty, risk
+
+
+def linear_head(seed: int, units: int, outputs: int) -> nn.Linear:
+    """A linear layer with given weights."""
+    layer = nn.Linear(units, outputs).double().requires_grad_(False)
+    layer.weight.copy_(normal(seed, outputs, units))
+    layer.bias.copy_(normal(seed + 1, outputs))
+    return layer
+
+
+def laws() -> dict[str, tuple[MaskLaw, Tensor, Tensor]]:
+    """Laws of four units with their multipliers and probabilities, from the definitions."""
+    rates = [0.3, 0.1, 0.5, 0.2]
+    coins, chances = every_coin(rates)
+    pairs, shares = every_coin([0.4, 0.2])
+    listed, weights = tensor([[1.0, 0, 2, 1], [0, 1, 1, 3], [2, 1, 0, 1], [1, 1, 1, 0]]), simplex(1, 4)
+    mean = weights @ listed
+    return {
+        "coins": (Bernoulli(tensor(rates), 4), coins / (1 - tensor(rates)), chances),
+        "blocks": (Block(tensor([0.4, 0.2]), 4, 2), (pairs / tensor([0.6, 0.8])).repeat_interleave(2, -1), shares),
+        "listed": (Discrete(listed, weights), listed / mean, weights),
+    }
+
+
+def penalties_of_heads(scale: float) -> list[Comparison]:
+    """Penalties of a last layer under coins, blocks, lists and normal noise, for three losses, by every method."""
+    found: list[Comparison] = []
+    features = normal(1, 6, 4)
+    shares = simplex(2, 6)
+    cases: dict[str, tuple[Loss, Tensor, nn.Linear]] = {
+        "squared": (Squared(), normal(3, 6, 3), linear_head(4, 4, 3)),
+        "cross-entropy": (CrossEntropy(), torch.arange(6) % 3, linear_head(4, 4, 3)),
+        "logistic": (Logistic(), torch.where(torch.arange(6) % 2 > 0, 1.0, -1.0).double(), linear_head(6, 4, 1)),
+    }
+    for (name, (loss, targets, head)), (law_name, (law, multipliers, chances)) in itertools.product(
+        cases.items(), laws().items()
+    ):
+        label = f"{name}, {law_name}"
+        data, model = Sample(features, targets, shares), LastLayer.of(head)
+        outputs = head(features * multipliers[:, None, :])
+        per_mask = torch.stack([_losses(name, part, targets) for part in outputs]) @ shares
+        plain = _losses(name, head(features), targets) @ shares
+        truth = scale * (chances @ per_mask - plain)
+        found.append(compare(risk(model, data, loss), "==", plain, f"risk, {label}"))
+        found.append(compare(penalty(model, data, law, Enumerate(), loss).value, "==", truth, f"listed, {label}"))
+        drawn = penalty(model, data, law, MonteCarlo(800, seed=3), loss)
+        half = (drawn.upper - drawn.lower) / 2
+        # half widths of 99 % are 2.58 standard errors
+        found.append(compare((drawn.value - truth).abs(), "<=", 2 * half, f"drawn, {label}"))
+        if drawn.guaranteed is not None:
+            found.append(compare(drawn.guaranteed[0], "<=", truth, f"guaranteed from below, {label}"))
+            found.append(compare(drawn.guaranteed[1], ">=", truth, f"guaranteed from above, {label}"))
+        second = penalty(model, data, law, SecondOrder(check=None), loss).value
+        found.append(
+            compare(
+                second,
+                "==",
+                scale * _second_order(name, head, data, multipliers, chances),
+                f"second order, {label}",
+                precision=1e-7,
+            )
+        )
+        if name != "cross-entropy":
+            found.append(
+                compare(
+                    penalty(model, data, law, ClosedForm(), loss).value, "==", truth, f"closed, {label}", precision=1e-8
+                )
+            )
+        else:
+            for condition in (0, 4):
+                kept = penalty(model, data, law, Certified(condition), loss)
+                found.append(compare(kept.lower, "<=", truth, f"lower bound {condition}, {label}"))
+                found.append(compare(kept.upper, ">=", truth, f"upper bound {condition}, {label}"))
+                if law_name == "coins" and condition == 4:
+                    found.append(compare(kept.value, "==", truth, f"all units written out, {label}", precision=1e-8))
+    grid = torch.linspace(-10, 10, 4001, dtype=torch.float64)
+    weight = torch.exp(-grid.square() / 2)
+    weight = weight / weight.sum()
+    variance = tensor([0.3, 0.1, 0.5, 0.2])
+    loss, targets, head = cases["logistic"]
+    spread = ((features * head.weight[0]).square() @ variance).sqrt()
+    margins = targets[:, None] * (head(features) + spread[:, None] * grid)
+    truth = (
+        scale * (functional.softplus(-margins) @ weight - functional.softplus(-targets * head(features)[:, 0])) @ shares
+    )
+    ours = penalty(LastLayer.of(head), Sample(features, targets, shares), Gaussian(variance, 4), ClosedForm(), loss)
+    return [*found, compare(ours.value, "==", truth, "logistic, normal noise", precision=1e-7)]
+
+
+def _losses(name: str, outputs: Tensor, targets: Tensor) -> Tensor:
+    if name == "squared":
+        return (outputs - targets).square().sum(-1)
+    if name == "logistic":
+        return functional.softplus(-outputs[..., 0] * targets.reshape(-1))
+    return functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def _second_order(name: str, head: nn.Linear, data: Sample, multipliers: Tensor, chances: Tensor) -> Tensor:
+    """Half the Hessian of the mean loss in the multipliers, at one, against their covariance."""
+    moved = multipliers - 1
+    covariance = (chances[:, None] * moved).mT @ moved
+    assert data.weights is not None
+    shares = data.weights / data.weights.sum()
+
+    def mean(z: Tensor) -> Tensor:
+        return _losses(name, head(data.inputs * z), data.targets) @ shares
+
+    hessian = torch.autograd.functional.hessian(mean, torch.ones(4, dtype=torch.float64))
+    return 0.5 * (hessian * covariance).sum()
+
+
+def penalties_of_networks(scale: float) -> list[Comparison]:
+    """Penalties of ReLU networks: drawn with the last mask integrated, exact, to second order."""
+    net, found = network(3, 3, 3, 4, 2), []
+    rates = [[0.2, 0.1, 0.3], [0.4, 0.0, 0.2], [0.3, 0.5, 0.1, 0.2]]
+    data = Sample(normal(4, 5, 3), normal(5, 5, 2), simplex(6, 5))
+    law = Product([Bernoulli(tensor(part), len(part)) for part in rates])
+    outputs, chances = network_masks(net, data.inputs, rates)
+    assert data.weights is not None
+    shares = data.weights / data.weights.sum()
+    error = (outputs - data.targets).square().sum(-1) @ shares
+    plain = (net.outputs(data.inputs) - data.targets).square().sum(-1) @ shares
+    truth = scale * (chances @ error - plain)
+    drawn = penalty(net, data, law, MonteCarlo(600, seed=2))
+    found.append(compare((drawn.value - truth).abs(), "<=", (drawn.upper - drawn.lower), "drawn"))
+    if drawn.guaranteed is not None:
+        found.append(compare(drawn.guaranteed[1], ">=", truth, "guaranteed"))
+    found.append(compare(penalty(net, data, law).value, "==", truth, "exact"))
+    found.append(compare(criterion(net, data, law).value, "==", plain + truth, "criterion"))
+    slopes = penalty(net, data, law, SecondOrder(check=None)).value
+
+    def mean(z: Tensor) -> Tensor:
+        hidden = data.inputs
+        for number, part in enumerate(z.split([3, 3, 4])):
+            hidden = torch.relu(hidden) if number else hidden
+            hidden = (hidden * part) @ net.weights[number].mT + net.biases[number]
+        return (hidden - data.targets).square().sum(-1) @ shares
+
+    hessian = torch.autograd.functional.hessian(mean, torch.ones(10, dtype=torch.float64))
+    odds = tensor([rate / (1 - rate) for part in rates for rate in part])
+    found.append(compare(slopes, "==", scale * 0.5 * (hessian.diagonal() * odds).sum(), "second order"))
+    return found
+
+
+def penalties_of_data(scale: float) -> list[Comparison]:
+    """Penalties on entries, measurements and moments, and moments of batches."""
+    found: list[Comparison] = []
+    factor, rows = Factorization(normal(7, 4, 3), normal(8, 5, 3)), torch.tensor([0, 1, 3, 3, 2])
+    columns, values = torch.tensor([1, 4, 0, 2, 2]), normal(9, 5)
+    entries = Entries(rows, columns, values, (4, 5))
+    law3 = Bernoulli(tensor([0.3, 0.5, 0.1]), 3)
+    coins, own = every_coin([0.3, 0.5, 0.1])
+    multipliers = coins / (1 - tensor([0.3, 0.5, 0.1]))
+    parts = factor.U[rows] * factor.V[columns]
+    losses = ((multipliers @ parts.mT) - values).square().mean(-1)
+    base = (parts.sum(1) - values).square().mean()
+    found.append(compare(risk(factor, entries), "==", base, "risk of entries"))
+    found.append(
+        compare(penalty(factor, entries, law3).value, "==", scale * (own @ losses - base), "penalty of entries")
+    )
+    A = normal(10, 6, 4, 5)
+    seen = normal(11, 6)
+    given = Measurements(A, seen)
+    images = torch.einsum("nij,ik,jk->nk", A, factor.U, factor.V)
+    losses = ((multipliers @ images.mT) - seen).square().mean(-1)
+    base = (images.sum(1) - seen).square().mean()
+    found.append(compare(risk(factor, given), "==", base, "risk of measurements"))
+    found.append(compare(penalty(factor, given, law3).value, "==", scale * (own @ losses - base), "of measurements"))
+    population = moments(12, 2, 3)
+    model = TwoLayerLinear(normal(13, 2, 4), normal(14, 3, 4))
+    wide = SlidingBlock(0.3, 4, 2)
+    (masks, mass), *_ = [(torch.cat(a), torch.cat(b)) for a, b in [zip(*wide.atom_batches(4096), strict=True)]]
+    total = 0.0
+    for z, chance in zip(masks, mass, strict=True):
+        W = model.U * z @ model.V.mT
+        total += float(chance) * float(
+            population.yy.trace() - 2 * (W * population.yx).sum() + ((W @ population.xx) * W).sum()
+        )
+    W = model.matrix()
+    base = population.yy.trace() - 2 * (W * population.yx).sum() + ((W @ population.xx) * W).sum()
+    drawn = penalty(model, population, wide, MonteCarlo(2000, seed=1))
+    found.append(
+        compare(
+            (drawn.value - scale * (total - base)).abs(), "<=", 2 * (drawn.upper - drawn.lower) / 2, "drawn, on moments"
+        )
+    )
+    found.append(compare(penalty(model, population, wide).value, "==", scale * (total - base), "sliding blocks"))
+    batches = [sample(15, 4, 3, 2), sample(18, 7, 3, 2)]
+    joined = Moments.of_batches(batches)
+    X, Y = (torch.cat([getattr(part, name) for part in batches]) for name in ("inputs", "targets"))
+    found.append(compare(joined.xx, "==", scale * X.mT @ X / 11, "moments of batches"))
+    found.append(compare(joined.yx, "==", scale * Y.mT @ X / 11, "cross moments"))
+    rows_of = joined.as_sample()
+    found.append(
+        compare(rows_of.targets.mT @ rows_of.inputs / len(rows_of.inputs), "==", joined.yx, "a sample of moments")
+    )
+    return found
+
+
+def derivatives_of_losses(scale: float) -> list[Comparison]:
+    """Losses, their Hessians and curvatures along directions, and the largest slopes."""
+    found = []
+    outputs, directions = normal(1, 5, 3), normal(2, 3, 4)
+    cases: dict[str, tuple[Loss, Tensor, Tensor]] = {
+        "squared": (Squared(), outputs, normal(3, 5, 3)),
+        "cross-entropy": (CrossEntropy(), outputs, torch.arange(5) % 3),
+        "logistic": (Logistic(), outputs[:, :1], torch.where(torch.arange(5) % 2 > 0, 1.0, -1.0).double()),
+    }
+    for name, (loss, points, targets) in cases.items():
+        found.append(compare(loss(points, targets), "==", scale * _losses(name, points, targets), name))
+        along = directions[: points.shape[1]]
+        rows, hessians = [], []
+        for point, target in zip(points, targets, strict=True):
+            hessian = torch.autograd.functional.hessian(
+                lambda z, target=target, name=name: _losses(name, z[None], target[None]).sum(), point
+            )
+            hessians.append(hessian)
+            rows.append(((hessian @ along) * along).sum(0))
+        found.append(compare(loss.hessian(points, targets), "==", scale * torch.stack(hessians), f"Hessian, {name}"))
+        found.append(
+            compare(Loss.hessian(loss, points, targets), "==", torch.stack(hessians), f"by derivatives, {name}")
+        )
+        found.append(compare(loss.curvatures(points, targets, along), "==", torch.stack(rows), f"curvatures, {name}"))
+    # softmax of far outputs moves by two, a logit by one, when every output moves by one
+    far = tensor([[50.0, -50.0, -50.0]])
+    labels = torch.tensor([1])
+    rise = CrossEntropy()(far + tensor([1.0, -1.0, 1.0]), labels) - CrossEntropy()(far, labels)
+    found.append(compare(CrossEntropy().slope, "==", scale * rise, "largest slope of cross-entropy"))
+    apart = Logistic()(tensor([[-51.0]]), tensor([1.0])) - Logistic()(tensor([[-50.0]]), tensor([1.0]))
+    found.append(compare(Logistic().slope, "==", apart, "largest slope of the logistic loss"))
+    return found
+
+
+def dropped_layers(scale: float) -> list[Comparison]:
+    """Rates that blocks realize, by counting the blocks over each place; sums of explicit penalties over labels."""
+    found = []
+    size, drop, block = 5, 0.2, 3
+    row = realized_rates((size,), (drop,), (block,))[0]
+    starts = {
+        "torchvision": range(size - block + 1),
+        "timm": range(-(block // 2), size - block // 2),
+        "dropblock": range(-(block // 2), size - block // 2),
+    }
+    for name, sides in starts.items():
+        inside = drop * size**2 / (block**2 * (size - block + 1) ** 2)
+        gamma = drop / block**2 if name == "dropblock" else inside
+        kept = [
+            (1 - gamma) ** sum(a <= i < a + block and b <= j < b + block for a in sides for b in sides)
+            for i in range(size)
+            for j in range(size)
+        ]
+        found.append(compare(getattr(row, name), "==", scale * (1 - np.mean(kept)), name))
+    found.append(compare(row.matched, "==", scale * drop, "matched"))
+    layer = DropBlock(0.3, 2, spatial=1, edges="centered")
+    gamma = layer.seed_rate((4,))
+    covers = [sum(a <= i < a + 2 for a in range(-1, 3)) for i in range(4)]
+    found.append(
+        compare(1 - np.mean([(1 - gamma) ** n for n in covers]), "==", scale * 0.3, "seeds of centered blocks")
+    )
+    head = linear_head(1, 4, 3)
+    features, labels = normal(2, 2, 5, 4), torch.tensor([[0, 1, -100, 2, 1], [2, -100, -100, 0, 1]])
+    for form in ("second-order", "bound", "sampled"):
+        explicit = ExplicitDropout(0.3, head, CrossEntropy(), form)
+        module = nn.Sequential(explicit, head)
+        module(features)
+        counted = (labels != -100).double()
+        wanted = (explicit.penalties * counted).sum() / counted.sum()
+        found.append(compare(explicit_penalty(module), "==", scale * explicit.penalties.mean(), f"mean, {form}"))
+        found.append(compare(explicit_penalty(module, labels), "==", scale * wanted, f"labels, {form}"))
+        later = torch.cat([counted[:, 1:], torch.zeros(2, 1, dtype=torch.float64)], 1)
+        moved = (explicit.penalties * later).sum() / later.sum()
+        found.append(compare(explicit_penalty(module, labels, shifted=True), "==", moved, f"next tokens, {form}"))
+        flat = features.reshape(-1, 4)
+        coins, chances = every_coin([0.3] * 4)
+        outputs = head(flat * (coins / 0.7)[:, None, :])
+        truth = (chances @ outputs.logsumexp(-1) - head(flat).logsumexp(-1)).reshape(2, 5)
+        if form == "bound":
+            found.append(compare(explicit.penalties, ">=", truth, "an upper bound"))
+        checked = explicit.check(features)
+        found.append(compare(checked.lower, "<=", scale * truth.mean(), f"checked from below, {form}"))
+        found.append(compare(checked.upper, ">=", scale * truth.mean(), f"checked from above, {form}"))
+        if form == "sampled":
+            logs = explicit.logs
+            assert logs is not None
+            pairs = [
+                functional.kl_div(logs[:, b], logs[:, a], reduction="none", log_target=True).sum(-1)
+                for a, b in itertools.permutations(range(logs.shape[1]), 2)
+            ]
+            apart = torch.stack(pairs).mean(0).mean()
+            found.append(compare(explicit_consistency(module), "==", scale * apart, "divergence between masks"))
+    return found
+
+
+def units_of_networks(scale: float) -> list[Comparison]:
+    """Flows, shares, sub-networks by width, exported modules, saddles, balance and gaps by order."""
+    found: list[Comparison] = []
+    net = network(1, 3, 6, 3)
+    data = Sample(normal(2, 60, 3), torch.arange(60) % 3)
+    hidden = torch.relu(data.inputs @ net.weights[0].mT + net.biases[0])
+    psi = net.weights[1].norm(dim=0) * hidden.square().mean(0).sqrt()
+    told = split(net, data)
+    even = psi.sum() / (6**0.5 * psi.norm())
+    found += [
+        compare(flows(net, data), "==", scale * psi, "flows"),
+        compare(importance(net, data), "==", scale * psi / psi.sum(), "shares"),
+        compare(alpha(net, data), "==", psi.sum(), "their sum"),
+        compare(coadaptation(net, data), "==", even, "evenness"),
+        compare(told.effective_width, "==", 6 * even**2, "effective width"),
+        compare(told.regularizer, "==", psi.square().sum(), "regularizer"),
+    ]
+    order = psi.argsort(descending=True)
+    curve = []
+    for width in range(7):
+        factor = float(psi.sum() / psi[order[:width]].sum()) if width else 1.0
+        mask = torch.zeros(6, dtype=torch.float64)
+        mask[order[:width]] = factor
+        outputs = (hidden * mask) @ net.weights[1].mT + net.biases[1]
+        curve.append(float((outputs.argmax(1) == data.targets).double().mean()))
+    found.append(compare(accuracy_by_width(net, data), "==", curve, "accuracy by width"))
+    least = next(width for width in range(7) if curve[width] >= curve[6] - 0.2)
+    few = smallest(net, data, 0.2, draws=0)
+    found.append(compare(few.width, "==", least, "smallest"))
+    found.append(compare(few.accuracy, "==", curve[least], "its accuracy"))
+    kept = tensor([1.0, 0, 1, 1, 0, 1]) > 0
+    small = export(net, data, kept, scale=1.5)
+    wanted = (hidden * kept * 1.5) @ net.weights[1].mT + net.biases[1]
+    with torch.no_grad():
+        found.append(compare(small(data.inputs), "==", wanted, "exported"))
+    plain = TwoLayerLinear(normal(3, 3, 6), normal(4, 3, 6))
+    with torch.no_grad():
+        image = export(plain, data, kept, scale=1.5)(data.inputs)
+    found.append(compare(image, "==", (data.inputs @ plain.V * kept * 1.5) @ plain.U.mT, "exported linear"))
+    drawn = draw(Bernoulli(0.3, 6), 4000, torch.Generator().manual_seed(1))
+    found.append(compare(drawn.double().mean(0), "==", 0.7 / scale, "units kept", precision=5 * (0.21 / 4000) ** 0.5))
+    judged = evaluate(net, data, drawn[:50])
+    found.append(compare(judged.gap, "==", judged.full - judged.accuracies.mean(), "gap"))
+    found.append(compare(judged.quantiles((0.25,)), "==", judged.accuracies.quantile(0.25), "quantile"))
+    found.append(compare(judged.widths, "==", drawn[:50].sum(1), "widths"))
+    return found
+
+
+def saddles(scale: float) -> list[Comparison]:
+    """Balanced networks, gaps by order, escapes from saddles, and eigenvectors of very different units."""
+    found: list[Comparison] = []
+    population, law = moments(5, 2, 3), Bernoulli(0.4, 4)
+    model = TwoLayerLinear(normal(6, 2, 4), normal(7, 3, 4))
+    level = balance(model, population)
+    sizes = level.U.norm(dim=0), ((level.V.mT @ population.xx) * level.V.mT).sum(1).sqrt()
+    found.append(compare(sizes[0], "==", sizes[1], "balanced"))
+    found.append(compare(level.matrix(), "==", model.matrix(), "the same map"))
+    root = torch.linalg.cholesky(population.xx)
+    nuclear = torch.linalg.svdvals(model.matrix() @ root).sum()
+    energies = model.U.square().sum(0) * ((model.V.mT @ population.xx) * model.V.mT).sum(1)
+    ratio = energies.sum() / (nuclear**2 / 4)
+    found.append(compare(imbalance(model, population, law), "==", scale * (ratio - 1), "imbalance"))
+    deep = DeepLinear([normal(8, 2, 3), normal(9, 3, 2), normal(10, 2, 3)])
+    rates, widths = (0.3, 0.5), (2, 3)
+    joint = Product([Bernoulli(rate, width) for rate, width in zip(rates, widths, strict=True)])
+    gaps = order_gaps(deep, population, joint)
+    odds = [rate / (1 - rate) for rate in rates]
+    size = torch.linalg.svdvals(deep.matrix() @ root).sum() ** 2
+    shares = [odds[0] / 2 + odds[1] / 3, odds[0] * odds[1] / 6]
+    first, second, third = deep.weights
+    inner = ((first @ population.xx) * first).sum(1)
+    middle = second @ first
+    one = odds[0] * ((third @ second).square().sum(0) * inner).sum()
+    one = one + odds[1] * (third.square().sum(0) * ((middle @ population.xx) * middle).sum(1)).sum()
+    two = odds[0] * odds[1] * (third.square().sum(0) * (second.square() @ inner)).sum()
+    wanted = torch.stack([one / (shares[0] * size), two / (shares[1] * size)]) - 1
+    found.append(compare(gaps, "==", scale * wanted, "gaps by order"))
+    flat = Moments.of_map(tensor([[2.0, 0.0], [0.0, 1.0]]))
+    origin = TwoLayerLinear(torch.zeros(2, 2).double(), torch.zeros(2, 2).double())
+    way = escape(origin, flat, Bernoulli(0.3, 2))
+
+    def value(flat_weights: Tensor) -> Tensor:
+        U, V = flat_weights[:4].reshape(2, 2), flat_weights[4:].reshape(2, 2)
+        W = U @ V.mT
+        return (W - tensor([[2.0, 0.0], [0.0, 1.0]])).square().sum() + 0.3 / 0.7 * (
+            U.square().sum(0) * V.square().sum(0)
+        ).sum()
+
+    hessian = torch.autograd.functional.hessian(value, torch.zeros(8, dtype=torch.float64))
+    found.append(compare(way.curvature, "==", scale * torch.linalg.eigvalsh(hessian)[0], "least curvature"))
+    along = torch.cat([part.flatten() for part in way.direction])
+    found.append(compare((hessian @ along) @ along, "==", way.curvature * along.square().sum(), "its direction"))
+    found.append(compare(way.objective, "<", float(value(torch.zeros(8).double())), "lower"))
+    reached = value(torch.cat([part.flatten() for part in way.model.tensors]))
+    found.append(compare(way.objective, "==", reached, "where it leads"))
+    units = torch.tensor([1.0, 1e-6, 1e5], dtype=torch.float64)
+    base = moments(11, 3, 3).xx
+    values, vectors = graded_eigen(base * units[:, None] * units)
+    again = (vectors * values) @ vectors.mT
+    found.append(compare(again / units[:, None] / units, "==", scale * base, "eigenvectors of different units"))
+    found.append(compare(vectors.mT @ vectors, "==", torch.eye(3), "orthonormal"))
+    return found

@@ -1,0 +1,398 @@
+"""What the claims on training and threats compare: single steps, draws and projections against their definitions."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from droptics.attacks import (
+    Apgd,
+    Averaged,
+    CrossEntropy,
+    Dlr,
+    Fgsm,
+    Logistic,
+    Margin,
+    Pgd,
+    Reflected,
+    Threat,
+    attack,
+    robustness_curve,
+)
+from droptics.attacks.losses import value_and_slope
+from droptics.attacks.methods import Decay, step_sizes
+from droptics.data import Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.masks import Bernoulli, Block, Gaussian, Product
+from droptics.models import Autoencoder, DeepLinear, Model, ReLUNet, TwoLayerLinear
+from droptics.papers.droptics_own.audit_checks import every_coin
+from droptics.papers.droptics_own.moment_checks import network, network_masks
+from droptics.papers.instances import moments, normal, tensor, uniform
+from droptics.training import (
+    Adversarial,
+    Cosine,
+    Dropout,
+    DropoutClassifier,
+    Free,
+    Inverse,
+    Penalized,
+    Recording,
+    Staircase,
+    log_steps,
+    train,
+    with_previous,
+)
+from droptics.training.draws import _Population
+from droptics.training.philox import bits, normals, uniforms
+from droptics.training.random_numbers import CHOICES, INPUTS, MASKS, Counted, Sequential
+from droptics.training.settings import EngineName
+
+
+def schedules(scale: float) -> list[Comparison]:
+    """Step sizes over time, recorded steps, and attacks' steps, by their formulas."""
+    steps = range(0, 30, 3)
+    inverse, cosine, stairs = Inverse(4.0), Cosine(20), Staircase(6, 0.3)
+    return [
+        compare([inverse(t) for t in steps], "==", [scale / (1 + t / 4) for t in steps], "inverse"),
+        compare(
+            [cosine(t) for t in steps], "==", [(1 + math.cos(math.pi * min(t, 20) / 20)) / 2 for t in steps], "cosine"
+        ),
+        compare([stairs(t) for t in steps], "==", [scale * 0.3 ** (t // 6) for t in steps], "stairs"),
+        compare(with_previous([0, 5, 6]), "==", [0, 4, 5, 6], "steps and those before"),
+        compare(log_steps(1000, 4), "==", [0, 1, 10, 100, 1000], "logarithmic steps"),
+        compare([Decay(0.5, 0.2, 3)(t) for t in range(7)], "==", [0.5 * 0.2 ** (t // 3) for t in range(7)], "decay"),
+        compare(step_sizes(None, 5, 0.3, "fixed"), "==", [scale * 0.06] * 5, "fixed steps"),
+        compare(step_sizes(None, 3, 0.3, "decaying"), "==", [0.3, 0.03, 0.003], "decaying steps"),
+    ]
+
+
+def random_numbers(scale: float) -> list[Comparison]:
+    """Counted random numbers: the published test vector, and means, variances and rates of what is drawn."""
+    zero = torch.tensor([0])
+    words = [int(word) for word in bits(zero, 0, 0, 1, 1)]
+    published = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    found = [compare([word / 2**32 for word in words], "==", [scale * word / 2**32 for word in published], "Philox")]
+    seeds = torch.tensor([3, 2**40 + 7])
+    for kind in (torch.float32, torch.float64):
+        drawn = uniforms(seeds, 1, 5, 2, 3, kind)
+        alone = uniforms(seeds[1:], 1, 6, 1, 3, kind)
+        found.append(compare(drawn[1, 1], "==", alone[0, 0], "a number depends on run, stream and step alone"))
+        many = uniforms(seeds, 2, 0, 100, 200, kind).double()
+        # 40,000 numbers: five standard errors
+        found.append(compare(many.mean(), "==", 0.5, "mean of uniforms", precision=5 * (1 / 12 / 40000) ** 0.5))
+        found.append(compare(many.var(), "==", scale / 12, "their variance", precision=5 * (1 / 180 / 40000) ** 0.5))
+        bell = normals(seeds, 3, 0, 100, 200, kind).double()
+        found.append(compare(bell.mean(), "==", 0.0, "mean of normals", precision=5 / 200))
+        found.append(compare(bell.var(), "==", scale, "their variance", precision=5 * (2 / 40000) ** 0.5))
+        found.append(
+            compare(bell.pow(4).mean(), "==", 3 * scale, "their fourth moment", precision=5 * (96 / 40000) ** 0.5 / 3)
+        )
+    cpu = torch.device("cpu")
+    laws = {
+        "coins": (Bernoulli(tensor([0.2, 0.5, 0.7]), 3), tensor([0.2, 0.5, 0.7])),
+        "blocks": (Block(tensor([0.3, 0.6]), 4, 2), tensor([0.3, 0.3, 0.6, 0.6])),
+    }
+    weights = tensor([0.1, 0.2, 0.7])
+    for numbers in (Counted([1, 2], cpu), Sequential([1, 2], cpu)):
+        name = type(numbers).__name__
+        for kind_of, (law, drop) in laws.items():
+            one = [law, law]
+            kept = numbers.masks(one, 0, 50, 200, True, torch.float64).reshape(-1, len(drop))
+            plain = numbers.masks(one, 50, 50, 200, False, torch.float64).reshape(-1, len(drop))
+            error = 5 * (1 / 20000) ** 0.5
+            found.append(compare(kept.mean(0), "==", 1.0, f"{kind_of}, {name}", precision=error * 2))
+            found.append(
+                compare(plain.mean(0), "==", (1 - drop) / scale, f"unscaled {kind_of}, {name}", precision=error)
+            )
+            found.append(compare(kept.amax(0), "==", 1 / (1 - drop), f"multipliers of {kind_of}, {name}"))
+        chosen = numbers.choice(0, 50, 200, 3, weights).flatten()
+        share = torch.stack([(chosen == i).double().mean() for i in range(3)])
+        found.append(compare(share, "==", weights, f"choice by weight, {name}", precision=5 * (0.25 / 20000) ** 0.5))
+        chosen = numbers.choice(0, 50, 200, 3, None).flatten()
+        share = torch.stack([(chosen == i).double().mean() for i in range(3)])
+        found.append(compare(share, "==", 1 / 3, f"choice, {name}", precision=5 * (0.25 / 20000) ** 0.5))
+    assert len({CHOICES, INPUTS, MASKS}) == 3
+    data = moments(3, 2, 3)
+    inputs, targets = _Population(data).draw(Sequential([5], cpu), 0, 100, 400)
+    x, y = inputs.reshape(-1, 3), targets.reshape(-1, 2)
+    # 40,000 normal examples: the error of a product is at most sqrt(2 a b) / 200
+    level = 5 * 2**0.5 / 200
+    sizes = [part.diagonal().sqrt() for part in (data.xx, data.yy)]
+    found.append(
+        compare(
+            x.mT @ x / 40000 / sizes[0][:, None] / sizes[0],
+            "==",
+            scale * data.xx / sizes[0][:, None] / sizes[0],
+            "inputs",
+            precision=level,
+        )
+    )
+    found.append(
+        compare(
+            y.mT @ x / 40000 / sizes[1][:, None] / sizes[0],
+            "==",
+            data.yx / sizes[1][:, None] / sizes[0],
+            "both",
+            precision=level,
+        )
+    )
+    found.append(
+        compare(
+            y.mT @ y / 40000 / sizes[1][:, None] / sizes[1],
+            "==",
+            data.yy / sizes[1][:, None] / sizes[1],
+            "targets",
+            precision=level,
+        )
+    )
+    return found
+
+
+def engine_steps(scale: float) -> list[Comparison]:
+    """Steps under given masks by every engine, tied and untied; exact gradients; what is recorded along the way."""
+    found = []
+    x, y, law = normal(1, 1, 3), normal(2, 1, 3), Bernoulli(0.4, 4)
+    data = Sample(x, y)
+    engines: tuple[EngineName, ...] = ("kernel", "products", "torch")
+    starts: dict[str, Model] = {
+        "tied": Autoencoder(normal(3, 3, 4)),
+        "untied": TwoLayerLinear(normal(4, 3, 4), normal(5, 3, 4)),
+    }
+    for name, start in starts.items():
+        for engine in engines:
+            run = train(start, data, Dropout(law), steps=3, step_size=0.02, batch_size=1, keep=range(4), engine=engine)
+            for before, after in zip(run.iterates[:-1], run.iterates[1:], strict=True):
+                assert before.multipliers is not None
+                z = before.multipliers.reshape(-1)
+                leaves = [part.detach().clone().requires_grad_() for part in before.model.tensors]
+                U, V = leaves[0], leaves[-1]
+                loss = (((x @ V) * z) @ U.mT - y).square().sum()
+                slopes = torch.autograd.grad(loss, leaves)
+                for old, new, slope in zip(leaves, after.model.tensors, slopes, strict=True):
+                    wanted = old.detach() - scale * 0.02 * slope
+                    found.append(compare(new, "==", wanted, f"{name}, {engine}", precision=1e-9))
+    rates = ([0.3, 0.1, 0.2], [0.4, 0.2], [0.5, 0.3])
+    deep = DeepLinear([normal(6, 2, 3), normal(7, 2, 2), normal(8, 1, 2)], mask_inputs=True)
+    whole = Sample(normal(9, 7, 3), normal(10, 7, 1))
+    joint = Product([Bernoulli(tensor(part), len(part)) for part in rates])
+    run = train(deep, whole, Penalized(joint), steps=1, step_size=0.01, keep=(0, 1), record=Recording(at=(0, 1)))
+    leaves = [weight.detach().clone().requires_grad_() for weight in deep.weights]
+    kept, chances = every_coin([rate for part in rates for rate in part])
+    hidden = whole.inputs
+    for weight, part, own in zip(leaves, kept.split([3, 2, 2], -1), rates, strict=True):
+        hidden = (hidden * (part / (1 - tensor(own)))[:, None, :]) @ weight.mT
+    objective = chances @ (hidden - whole.targets).square().sum(-1).mean(-1)
+    slopes = torch.autograd.grad(objective, leaves)
+    assert isinstance(run.model, DeepLinear)
+    for old, new, slope in zip(leaves, run.model.weights, slopes, strict=True):
+        found.append(compare(new, "==", old.detach() - scale * 0.01 * slope, "exact gradient of a deep network"))
+    found.append(compare(run.history["objective"][0], "==", scale * objective, "recorded objective"))
+    model, population = TwoLayerLinear(normal(11, 2, 3), normal(12, 3, 3)), moments(13, 2, 3)
+    names = ("importance_variance", "importance_spread", "singular_values", "distance")
+    told = train(
+        model,
+        population,
+        Penalized(Bernoulli(0.3, 3)),
+        steps=1,
+        step_size=1e-3,
+        record=Recording(names, at=(0, 1), reference=normal(14, 2, 3)),
+    ).history
+    scores = (model.U.square().sum(0) * ((model.V.mT @ population.xx) * model.V.mT).sum(1)).sqrt()
+    W = model.U @ model.V.mT
+    found += [
+        compare(told["importance_variance"][0], "==", scale * scores.var(correction=0), "variance of the scores"),
+        compare(told["importance_spread"][0], "==", scores.std(correction=0) / scores.mean(), "their spread"),
+        compare(told["singular_values"][0], "==", torch.linalg.svdvals(W), "singular values"),
+        compare(told["distance"][0], "==", (W - normal(14, 2, 3)).norm(), "distance"),
+    ]
+    return found
+
+
+def hardened(scale: float) -> list[Comparison]:
+    """Adversarial steps: the loss at attacked inputs, divergence, free replays, probabilities of a classifier."""
+    found = []
+    net = network(1, 3, 4, 3)
+    data = Sample(uniform(2, 8, 3), torch.arange(8) % 3)
+    threat, size = Threat("linf", 0.1), 0.05
+
+    def moved(weights: list[Tensor], inputs: Tensor) -> Tensor:
+        hidden = torch.relu(inputs @ weights[0].mT + weights[2])
+        return hidden @ weights[1].mT + weights[3]
+
+    def slopes_of(weights: list[Tensor], inputs: Tensor) -> Tensor:
+        leaf = inputs.detach().clone().requires_grad_()
+        loss = functional.cross_entropy(moved([part.detach() for part in weights], leaf), data.targets)
+        return torch.autograd.grad(loss, leaf)[0]
+
+    def fresh() -> list[Tensor]:
+        return [part.detach().clone().requires_grad_() for part in (*net.weights, *net.biases)]
+
+    for consistency in (0.0, 2.0):
+        weights = fresh()
+        points = data.inputs + scale * 0.1 * slopes_of(weights, data.inputs).sign()
+        outputs, clean = moved(weights, points), moved(weights, data.inputs)
+        loss = functional.cross_entropy(outputs, data.targets)
+        if consistency:
+            p, q = clean.softmax(1), outputs.softmax(1)
+            apart = (p * (p / q).log()).sum(1).mean()
+            loss = functional.cross_entropy(clean, data.targets) + consistency * apart
+        slopes = torch.autograd.grad(loss, weights)
+        objective = Adversarial(threat, Fgsm(), consistency=consistency)
+        run = train(net, data, objective, steps=1, step_size=size, batch_size=None)
+        assert isinstance(run.model, ReLUNet)
+        for new, old, slope in zip((*run.model.weights, *run.model.biases), weights, slopes, strict=True):
+            found.append(compare(new, "==", old.detach() - size * slope, f"one step, consistency {consistency}"))
+    weights, moves = fresh(), torch.zeros_like(data.inputs)
+    for _ in range(3):
+        leaves = [part.detach().requires_grad_() for part in weights]
+        step = moves.clone().requires_grad_()
+        loss = functional.cross_entropy(moved(leaves, data.inputs + step), data.targets)
+        *downs, climb = torch.autograd.grad(loss, [*leaves, step])
+        weights = [part.detach() - size * slope for part, slope in zip(leaves, downs, strict=True)]
+        moves = (moves + scale * 0.04 * climb.sign()).clamp(-0.1, 0.1)
+    run = train(net, data, Free(threat, 3, 0.04), steps=1, step_size=size, batch_size=None)
+    assert isinstance(run.model, ReLUNet)
+    for new, old in zip((*run.model.weights, *run.model.biases), weights, strict=True):
+        found.append(compare(new, "==", old, "three replays"))
+    X, labels = 3 * normal(5, 12, 2).numpy() + 1, torch.arange(12).numpy() % 3
+    fitted = DropoutClassifier((3,), 0.3, epochs=2, seed=1).fit(X, labels)
+    inputs = torch.from_numpy((X - X.mean(0)) / X.std(0))
+    outputs, chances = network_masks(fitted.network_, inputs, [[0.3] * 2, [0.3] * 3])
+    shares = torch.tensordot(chances, outputs.softmax(-1), dims=1)
+    found.append(compare(fitted.predict_proba(X), "==", scale * shares, "class probabilities", precision=1e-7))
+    return found
+
+
+def threats(scale: float) -> list[Comparison]:
+    """Projections onto balls within boxes against the conditions of a nearest point, steps to a boundary."""
+    inputs, points = uniform(1, 40, 4), uniform(1, 40, 4) + 0.8 * normal(2, 40, 4)
+    found, radius = [], 0.5
+    for norm, order in (("l2", 2.0), ("l1", 1.0), ("linf", math.inf)):
+        for box in (None, (0.0, 1.0)):
+            threat = Threat(norm, radius, box)
+            near = threat.project(points, inputs)
+            moves = near - inputs
+            sizes = torch.linalg.vector_norm(moves, ord=order, dim=1)
+            found.append(compare(sizes, "<=", scale * radius, f"{norm} ball, box {box}"))
+            if box is not None:
+                found.append(compare(near, ">=", 0.0, "box"))
+                found.append(compare(near, "<=", 1.0, "box"))
+            # nearest: <points - near, other - near> <= 0 for every reachable other
+            others = threat.around(inputs).random(torch.Generator().manual_seed(3))
+            found.append(compare(((points - near) * (others - near)).sum(1), "<=", 0.0, f"nearest, {norm} {box}"))
+            slope = normal(4, 40, 4)
+            far = threat.around(inputs).support(slope)
+            gain = ((far - inputs) * slope).sum(1)
+            found.append(compare(gain, ">=", ((others - inputs) * slope).sum(1), f"support, {norm} {box}"))
+            if box is None:
+                dual = {2.0: 2.0, 1.0: math.inf, math.inf: 1.0}[order]
+                wanted = radius * torch.linalg.vector_norm(slope, ord=dual, dim=1)
+                found.append(compare(gain, "==", scale * wanted, f"dual norm, {norm}"))
+                found.append(
+                    compare((threat.steepest(slope) * slope).sum(1), "==", wanted / radius, f"steepest, {norm}")
+                )
+            away = torch.linalg.vector_norm(others - inputs, ord=order, dim=1)
+            if norm != "linf" and box is None:
+                # distances of uniform points have the law (r / R)^4: mean 4 / 5, variance 2 / 75
+                found.append(
+                    compare(
+                        away.mean() / radius, "==", 0.8, f"random points, {norm}", precision=5 * (2 / 75 / 40) ** 0.5
+                    )
+                )
+            rise = 0.2 * slope.abs().sum(1)
+            step = Threat(norm, 9.0).around(inputs).advance(inputs, slope, rise)
+            found.append(compare((step * slope).sum(1), "==", scale * rise, f"a step to a boundary, {norm}"))
+            length = torch.linalg.vector_norm(step, ord=order, dim=1)
+            dual = {2.0: 2.0, 1.0: math.inf, math.inf: 1.0}[order]
+            shortest = rise / torch.linalg.vector_norm(slope, ord=dual, dim=1)
+            found.append(compare(length, "==", shortest, f"the shortest one, {norm}"))
+    return found
+
+
+def attack_losses(scale: float) -> list[Comparison]:
+    """Losses of attacks and their slopes in the outputs."""
+    found: list[Comparison] = []
+    found.append(compare(Threat.parse("linf:8/255").radius, "==", 8 / 255, "a radius in words"))
+    outputs, labels = 3 * normal(5, 12, 5), torch.arange(12) % 5
+    right = outputs.gather(1, labels[:, None]).squeeze(1)
+    wrong = outputs.masked_fill(functional.one_hot(labels, 5).bool(), -math.inf).amax(1)
+    ordered = outputs.sort(1, descending=True).values
+    ratio = -(right - wrong) / (ordered[:, 0] - ordered[:, 2])
+    losses = {
+        "cross-entropy": (CrossEntropy(), functional.cross_entropy(outputs, labels, reduction="none")),
+        "margin": (Margin(), wrong - right),
+        "reflected": (Reflected(CrossEntropy()), -functional.softplus(right - wrong)),
+        "ratio": (Dlr(), ratio),
+    }
+    for name, (loss, wanted) in losses.items():
+        value, slope = value_and_slope(loss, outputs, labels)
+        found.append(compare(value, "==", scale * wanted, name))
+        leaf = outputs.clone().requires_grad_()
+        top = leaf.masked_fill(functional.one_hot(labels, 5).bool(), -math.inf).amax(1)
+        own = leaf.gather(1, labels[:, None]).squeeze(1)
+        high = leaf.sort(1, descending=True).values
+        again = {
+            "cross-entropy": functional.cross_entropy(leaf, labels, reduction="sum"),
+            "margin": (top - own).sum(),
+            "reflected": -functional.softplus(own - top).sum(),
+            "ratio": (-(own - top) / (high[:, 0] - high[:, 2])).sum(),
+        }[name]
+        (wanted_slope,) = torch.autograd.grad(again, leaf)
+        found.append(compare(slope, "==", wanted_slope, f"slope, {name}"))
+    signs = torch.where(labels % 2 > 0, 1.0, -1.0).double()[:, None]
+    value, slope = value_and_slope(Logistic(), outputs[:, :1], signs)
+    margin = (outputs[:, :1] * signs).squeeze(1)
+    found.append(compare(value, "==", scale * functional.softplus(-margin), "logistic"))
+    found.append(compare(slope, "==", -signs * torch.sigmoid(-margin)[:, None], "slope, logistic"))
+    aims = (labels + 2) % 5
+    value, slope = value_and_slope(Dlr("every"), outputs, labels, aims)
+    low = (ordered[:, 2] + ordered[:, 3]) / 2
+    found.append(
+        compare(value, "==", (outputs.gather(1, aims[:, None]).squeeze(1) - right) / (ordered[:, 0] - low), "aimed")
+    )
+    return found
+
+
+def averaged(scale: float) -> list[Comparison]:
+    """Mean predictions over masks, single passes, ascents of one step with given starts, and curves over radii."""
+    net, inputs, found = network(3, 3, 4, 3), normal(4, 6, 3), []
+    law = Product([Bernoulli(0.3, 3), Bernoulli(0.2, 4)])
+    outputs, chances = network_masks(net, inputs, [[0.3] * 3, [0.2] * 4])
+    labels = torch.arange(6) % 3
+    mean = Averaged.of(net, law)
+    shares = torch.tensordot(chances, outputs.softmax(-1), dims=1)
+    found.append(compare(mean(inputs).exp(), "==", scale * shares, "mean probabilities"))
+    right = chances @ (outputs.argmax(-1) == labels).double().mean(1)
+    found.append(compare(mean.single_accuracy(inputs, labels), "==", scale * right, "a single pass"))
+    linear = TwoLayerLinear(normal(5, 1, 4), normal(6, 3, 4))
+    noisy = Averaged.of(linear, Gaussian(tensor([0.5] * 4), 4), draws=4)
+    found.append(compare(noisy(inputs), "==", scale * linear.outputs(inputs), "a linear score"))
+    weights, offset = normal(7, 3, 4), normal(8, 3)
+
+    def model(points: Tensor) -> Tensor:
+        return points @ weights.mT + offset
+
+    data = Sample(normal(9, 50, 4), torch.arange(50) % 3)
+    scores = model(data.inputs)
+    own = scores.gather(1, data.targets[:, None])
+    rows = weights[data.targets][:, None] - weights
+    for norm, dual in (("linf", 1), ("l2", 2), ("l1", math.inf)):
+        reach = torch.linalg.vector_norm(rows, ord=dual, dim=-1)
+        radii = [0.05, 0.2, 0.4]
+        curve = robustness_curve(model, data, Threat(norm, 1.0), Apgd(Margin(target="every"), steps=30), radii)
+        for radius, told in zip(radii, curve, strict=True):
+            least = (
+                (own - scores - scale * radius * reach)
+                .masked_fill(torch.arange(3) == data.targets[:, None], math.inf)
+                .amin(1)
+            )
+            found.append(compare(told, "==", (least < 0).double().mean(), f"curve, {norm} {radius}"))
+    step = attack(model, data, Threat("l2", 0.3), Pgd(CrossEntropy(), steps=1, step=0.1, stop="never"))
+    leaf = data.inputs.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(functional.cross_entropy(model(leaf), data.targets, reduction="sum"), leaf)
+    wanted = data.inputs + scale * 0.1 * slope / slope.norm(dim=1, keepdim=True)
+    found.append(compare(step.inputs, "==", wanted, "one step"))
+    return found
