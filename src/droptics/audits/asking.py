@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from droptics.audits.batches import Batch, accepted, adapted, output_of, own_loss
 from droptics.audits.criteria import Labels, LossFunction, MeanSquared, OwnLoss, as_loss, fitted, guess_loss, mean_loss
 from droptics.losses import CrossEntropy, Squared
 from droptics.models.modes import set_training
+from droptics.predictions.running import COMPILED
 
-COMPILED = "OptimizedModule"
 AGREES = 1e-4  # relative; two losses of the same float32 outputs differ by far less, shifted labels by far more
 
 
@@ -107,11 +105,3 @@ def uncompiled(module: nn.Module) -> nn.Module:
     """The module that `torch.compile` wrapped: its operators can be watched."""
     inner = getattr(module, "_orig_mod", None)
     return inner if type(module).__name__ == COMPILED and isinstance(inner, nn.Module) else module
-
-
-def eager(module: nn.Module) -> AbstractContextManager[Any]:
-    """For a while nothing that `torch.compile` made of parts of the module is used: operators are seen one by one."""
-    parts = list(module.modules())
-    if any(part._compiled_call_impl is not None or type(part).__name__ == COMPILED for part in parts):
-        return torch.compiler.set_stance("force_eager")  # loads the compiler, so only where there is one
-    return nullcontext()

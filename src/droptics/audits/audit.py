@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from droptics.arguments import Count, DropRate, Positive, Probability, Seed, checked
-from droptics.audits.asking import ask, eager, uncompiled
+from droptics.audits.asking import ask, uncompiled
 from droptics.audits.batches import Batch, batches, count_batches, run
 from droptics.audits.criteria import LossFunction, mean_loss, parts
 from droptics.audits.discovery import LAYER_DROP, AuditedSite, discover, quiet_parts
@@ -32,6 +32,7 @@ from droptics.losses import Loss, Squared
 from droptics.models.modes import set_training, undisturbed, unmoved
 from droptics.models.modules import hooked
 from droptics.models.watching import Trace, all_off, only, watched
+from droptics.predictions.running import eager
 
 RATES = (0.1, 0.3, 0.5, 0.7)
 TREE = "all outcomes of all sites"

@@ -105,7 +105,8 @@ def _probabilities(value: Tensor, error: Tensor | None, text: str, cost: int) ->
 
 def _unproved(value: Tensor, text: str, cost: int) -> Estimate:
     """An approximation whose interval is a point that claims no coverage."""
-    return Estimate(value, value.detach(), value.detach(), text, cost, confidence=0.0)
+    fixed = value.detach()
+    return Estimate(value, fixed, fixed, text, cost, confidence=0.0)
 
 
 def _rule(outputs: Affine, points: int, samples: int | None) -> tuple[_Rule, _Sums, str, bool]:

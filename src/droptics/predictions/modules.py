@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from droptics.errors import NoClosedForm
 from droptics.masks import Bernoulli
 from droptics.models.modes import undisturbed
 from droptics.models.watching import CHANNELWISE, written
@@ -27,6 +28,7 @@ from droptics.predictions.affine import Affine
 from droptics.predictions.mixtures import Conditional, first
 from droptics.predictions.running import (
     DRAWING,
+    Change,
     Inputs,
     Seen,
     Trunk,
@@ -102,15 +104,15 @@ class MaskedModule:
         """The sites before the one that is integrated."""
         return self.sites[:-1] if self.head else self.sites
 
-    def conditional(self) -> Conditional:
-        """The module as outputs given the masks of its early sites."""
+    def conditional(self, seed: int = 0) -> Conditional:
+        """The module as outputs given the masks of its early sites; what draws for itself starts from a seed."""
         laws = tuple(Bernoulli(site.rate, site.units) for site in self.early)
         own = sum(value[0].numel() for value in tensors_of(self.inputs))
         size = count_of(self.inputs) * (sum(site.units for site in self.sites) + own)
         if self.certain and not self.drawing:
             return Conditional(laws, self.outputs, size, quiet=self.plain())
         size = CHUNK_ELEMENTS  # one mask a pass: what draws for itself may draw once for all rows
-        seeds = itertools.count(1)
+        seeds = itertools.count(1 + (seed << 20))
 
         def fixed(multipliers: Tensor) -> Affine:
             with undisturbed(self.module, 0):
@@ -118,7 +120,7 @@ class MaskedModule:
 
         def fresh(multipliers: Tensor) -> Affine:
             with undisturbed(self.module, next(seeds)):
-                return self.outputs(multipliers, self.drawing)
+                return self.outputs(multipliers, live=True)
 
         return Conditional(laws, fixed, size, fresh)
 
@@ -126,16 +128,35 @@ class MaskedModule:
         """Outputs with every early multiplier at one, no leading dimension: the run that read the module."""
         return first(self._affine(*self.quiet, 1))
 
-    def outputs(self, multipliers: Tensor, own: Collection[str] = ()) -> Affine:
-        """Outputs under early multipliers (m, 1 or examples, units), with m as leading dimension."""
+    def outputs(self, multipliers: Tensor, live: bool = False) -> Affine:
+        """Outputs under early multipliers (m, 1 or examples, units), with m as leading dimension.
+
+        With `live`, what has no multipliers draws for itself. Refused (Unsteady) where the module does not drop what it
+        dropped in the run that read it.
+        """
         count, examples = len(multipliers), count_of(self.inputs)
         parts = multipliers.split([site.units for site in self.early], -1) if self.early else ()
-        changes = {
+        changes: dict[str, Change | None] = {
             site.name: _spreading(site, part.expand(count, examples, -1).flatten(0, 1))
             for site, part in zip(self.early, parts, strict=True)
         }
+        if self.head:
+            changes[self.sites[-1].name] = None
         frozen = [(part, repeated(value, count)) for part, value in self.frozen]
-        return self._affine(*run(self.module, repeated(self.inputs, count), changes, own, frozen), count)
+        outputs, seen = run(self.module, repeated(self.inputs, count), changes, live, frozen)
+        self._check(outputs, seen, live)
+        return self._affine(outputs, seen, count)
+
+    def _check(self, outputs: Tensor, seen: Seen, live: bool) -> None:
+        """Refuse a run whose sites are others than those that were read; what draws for itself may also skip them."""
+        known = {name: (name, rate, kind) for name, rate, kind in _names_of(self.quiet[1])}
+        named = {site.name for site in self.sites}
+        calls = [call for call in _names_of(seen) if call[0] in named]
+        steady = all(known[name] == (name, rate, kind) for name, rate, kind in calls)
+        if self.sites and not live:
+            steady = steady and [name for name, *_ in _names_of(seen)] == list(known)
+        if not steady or (self.head and not (_is_head(seen, outputs) and seen.calls[-1][0] == self.sites[-1].name)):
+            raise Unsteady("this module drops other units when it is run again; use MonteCarlo()")
 
     def _affine(self, outputs: Tensor, seen: Seen, count: int) -> Affine:
         examples = len(outputs) // count
@@ -146,6 +167,14 @@ class MaskedModule:
         source, weight, _, _ = seen.linear
         features = source.reshape(count, examples, -1)
         return Affine(center, UnitOutputs(features, weight[None]), _coins(self.sites[-1].rate, features.shape[-1]))
+
+    def left_alone(self) -> MaskedModule:
+        """The same with nothing masked from outside: whole passes, drawn by the module itself."""
+        return replace(self, sites=(), head=False, drawing=("dropout",), frozen=())
+
+
+class Unsteady(NoClosedForm):
+    """A module that does not drop in one run what it dropped in another: what was read of it does not hold."""
 
 
 @lru_cache(64)
@@ -160,32 +189,43 @@ def read_module(module: nn.Module, inputs: Inputs) -> MaskedModule:
     found = _own_stack(module, inputs)
     if found is not None:
         return found
-    with undisturbed(module, 0) as devices:
-        made = structure(module)
-        if made is not None and _REPEATED.get(module) == made:
-            found = _read_once(module, inputs, devices)
-        if found is None:
-            found = _read(module, inputs, devices)
-        _REPEATED.pop(module, None)
-        if made is not None and found.certain and found.head and not found.early and not found.drawing:
-            _REPEATED[module] = made
-        return found
+    made = structure(module)
+    if made is not None and _REPEATED.get(module) == made:
+        found = _read_once(module, inputs)
+    if found is None:
+        with undisturbed(module, 0) as devices:
+            found = _read(module, inputs, devices, followed=made is not None)
+    _REPEATED.pop(module, None)
+    if made is not None and found.certain and found.head and not found.early and not found.drawing:
+        _REPEATED[module] = made
+    return found
 
 
-def _read_once(module: nn.Module, inputs: Inputs, devices: list[int]) -> MaskedModule | None:
-    """The one run of a module of which only the head is random, where it still is; else None."""
+def _read_once(module: nn.Module, inputs: Inputs) -> MaskedModule | None:
+    """The one run of a module of which only the head is random, where it still is; else None.
+
+    All that it can reach was looked at, and of all generators only torch's are among that.
+    """
+    own = dict.fromkeys(parameter.device for parameter in module.parameters())
+    devices = [place.index or 0 for place in own if place.type == "cuda"]
+    kept = [torch.default_generator, *(torch.cuda.default_generators[index] for index in devices)]
+    before = [generator.get_state() for generator in kept]
     outputs, seen = run(module, inputs)
+    for generator, state in zip(kept, before, strict=True):
+        if not torch.equal(generator.get_state(), state):
+            generator.set_state(state)
+            return None
     if len(seen.calls) != 1 or seen.drawing or not _is_head(seen, outputs) or len(outputs) != count_of(inputs):
         return None
     name, rate, _, shape, _ = seen.calls[0]
     found = MaskedModule(module, inputs, (ModuleSite(name, rate, shape[1:], 0),), True, (), True, (outputs, seen))
-    return found if _proved(found) and not drawn(devices) else None
+    return found if _proved(found) else None
 
 
-def _read(module: nn.Module, inputs: Inputs, devices: list[int]) -> MaskedModule:
+def _read(module: nn.Module, inputs: Inputs, devices: list[int], followed: bool) -> MaskedModule:
+    """What two runs show, one on few examples; a third where the code may do what these cannot show."""
     count = count_of(inputs)
     few = taken(inputs, [0, 1] if count > PROBED else [0, 1, 0] if count == PROBED else [0, 0])
-    drawn(devices)  # from the start again
     outputs, seen = run(module, few)
     if len(outputs) != count_of(few):
         raise ValueError(
@@ -194,10 +234,15 @@ def _read(module: nn.Module, inputs: Inputs, devices: list[int]) -> MaskedModule
     head = _is_head(seen, outputs)
     trunk = Trunk(module) if len(seen.calls) > int(head) else None
     quiet = run(module, inputs, watch=trunk)
-    certain = _alike(outputs, quiet[0]) and not drawn(devices)
-    if not certain:  # numbers may be drawn and not used, and rows may depend on their neighbors
-        with undisturbed(module, 1):
-            certain = torch.equal(quiet[0], run(module, inputs)[0])
+    certain = not drawn(devices)
+    if certain and not (followed and _alike(outputs, quiet[0])):  # rows may depend on their neighbors, or be noisy
+        again = run(module, inputs)
+        certain = _alike(again[0], quiet[0])
+        seen.told |= _names_of(again[1]) != _names_of(quiet[1])
+    every = list(dict.fromkeys([name for name, *_ in seen.calls] + seen.drawing))
+    alone = MaskedModule(module, inputs, (), False, tuple(every), certain, quiet)
+    if seen.told or quiet[1].told or _names_of(seen) != _names_of(quiet[1]):
+        return alone
     sites: list[ModuleSite] = []
     drawing = list(dict.fromkeys(seen.drawing))
     for (name, rate, kind, shape, _), (*_, wide, _) in zip(seen.calls, quiet[1].calls, strict=True):
@@ -215,24 +260,32 @@ def _read(module: nn.Module, inputs: Inputs, devices: list[int]) -> MaskedModule
     found = MaskedModule(module, few, tuple(sites), head, tuple(drawing), certain, (outputs, seen))
     if head and not (_proved(found) or _confirmed(found)):
         found = replace(found, head=False)
-    whole = replace(found, inputs=inputs, quiet=quiet, frozen=frozen)
     if found.early and not _is_apart(found):
-        every = dict.fromkeys([name for name, *_ in seen.calls] + drawing)
-        return replace(whole, sites=(), head=False, drawing=tuple(every))
-    return whole
+        return alone
+    return replace(found, inputs=inputs, quiet=quiet, frozen=frozen)
+
+
+def _names_of(seen: Seen) -> list[tuple[str, float, str]]:
+    return [(name, rate, kind) for name, rate, kind, *_ in seen.calls]
 
 
 def _is_apart(found: MaskedModule) -> bool:
-    """Whether masks of the second example leave the first one's outputs alone: rows are where they are taken to be."""
+    """Whether masks of the second example leave the others' outputs alone, also where all stand there twice.
+
+    Rows are where they are taken to be then, and do not depend on their number or on how many there are.
+    """
     generator = torch.Generator().manual_seed(0)
-    changes = {}
+    changes: dict[str, Change | None] = {}
+    count = count_of(found.inputs)
     for site in found.sites:
-        multipliers = torch.ones(count_of(found.inputs), site.units, dtype=torch.float64)
+        multipliers = torch.ones(2 * count, site.units, dtype=torch.float64)
         multipliers[1] = torch.rand(site.units, dtype=torch.float64, generator=generator)
         changes[site.name] = _spreading(site, multipliers)
     with undisturbed(found.module, 0):  # what is drawn by hand is drawn as in the run without masks
-        outputs, _ = run(found.module, found.inputs, changes)
-    return _alike(outputs[:1], found.quiet[0])
+        outputs, seen = run(found.module, repeated(found.inputs, 2), changes)
+    others = [0, *range(count, 2 * count)]
+    alike = len(outputs) == 2 * count and _alike(outputs[others], torch.cat([found.quiet[0][:1], found.quiet[0]]))
+    return alike and _names_of(seen) == _names_of(found.quiet[1])
 
 
 def _own_stack(module: nn.Module, inputs: Inputs) -> MaskedModule | None:

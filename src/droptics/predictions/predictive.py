@@ -31,7 +31,7 @@ from droptics.predictions.approximations import Closure, closure, first_order
 from droptics.predictions.controls import ATOMS_PER_SAMPLE
 from droptics.predictions.deep_linear import deep_covariance, deep_variance
 from droptics.predictions.mixtures import Conditional, MixtureMoments, Outcome, check_listable, conditional
-from droptics.predictions.modules import MaskedModule, read_module
+from droptics.predictions.modules import MaskedModule, Unsteady, read_module
 from droptics.predictions.results import Predictive
 from droptics.predictions.running import Inputs
 from droptics.predictions.sampling import sampled_moments, sampled_outcomes
@@ -111,10 +111,17 @@ def _of_module(module: nn.Module, inputs: Inputs, masks: MaskLaw | None, method:
             "LastLayer.of(module) or Site.of(module, name, inputs)"
         )
     found = read_module(module, inputs)
+    try:
+        return _of_masked(found, method)
+    except Unsteady:
+        return _of_masked(found.left_alone(), method)
+
+
+def _of_masked(found: MaskedModule, method: Method | Closure) -> Predictive:
     switched = found.certain and not found.drawing
     if switched and not found.early and isinstance(method, (ClosedForm, Enumerate, MonteCarlo, SecondOrder)):
         return exact(found.plain(), _exact_words(found))
-    problem = found.conditional()
+    problem = found.conditional(method.seed if isinstance(method, MonteCarlo) else 0)
     match method:
         case MonteCarlo():
             listed = problem.law.support_count if found.early else None

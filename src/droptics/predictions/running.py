@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,36 +23,48 @@ from droptics.models.watching import ALPHA, LINEAR, PLAIN, RECURRENT, DropoutCal
 
 # Where attention takes its rate.
 PLAIN_ATTENTION, MULTI_HEAD = 4, 10
+COMPILED = "OptimizedModule"  # what `torch.compile` makes of a module
 # Layers of torch's own that draw.
 DRAWING = (nn.modules.dropout._DropoutNd, nn.RReLU, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
+# Functions that tell Python a number of a tensor.
+TELLING = frozenset(getattr(Tensor, name) for name in ("item", "tolist", "numpy", "equal", "allclose", "is_nonzero"))
+TELLING |= {Tensor.__bool__, Tensor.__int__, Tensor.__float__, Tensor.__complex__, Tensor.__index__}
+TELLING |= {Tensor.__array__, Tensor.__contains__, torch.equal, torch.allclose, torch.is_nonzero}
 Change = Callable[[Tensor], Tensor]
 Inputs = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 
 
 @dataclass
 class Seen:
-    """What one run did: the calls of each site, the functions that draw for themselves, and the last linear layer."""
+    """What one run did: the calls of each site, the functions that draw for themselves, and the last linear layer.
+
+    Attributes:
+        told: Whether Python was told a value that masks decide, so that the code may take another way under others.
+    """
 
     calls: list[tuple[str, float, str, tuple[int, ...], Tensor]] = field(default_factory=list)
     drawing: list[str] = field(default_factory=list)
     linear: tuple[Tensor, Tensor, Tensor | None, Tensor] | None = None
+    told: bool = False
 
 
 class _Masked(DropoutCalls):
-    """Runs a module with given multipliers at its sites; sites without any pass their input on.
+    """Runs a module with given multipliers at its sites; None passes the input on.
 
-    Functions named in `own` draw for themselves, all others that could are switched off.
+    What has no multipliers draws for itself where it is `live`, and is switched off else.
     """
 
-    def __init__(self, places: Places, multipliers: Mapping[str, Change], own: Collection[str]) -> None:
+    def __init__(self, places: Places, multipliers: Mapping[str, Change | None], live: bool) -> None:
         super().__init__()
-        self.places, self.multipliers, self.own, self.seen = places, multipliers, own, Seen()
+        self.places, self.multipliers, self.live, self.seen = places, multipliers, live, Seen()
 
     def _other(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         result = func(*args, **options)
         if func in LINEAR:
             bias = args[2] if len(args) > 2 else options.get("bias")
             self.seen.linear = (args[0], args[1], bias, result)
+        elif func in TELLING and (self.seen.calls or self.seen.drawing):
+            self.seen.told = True
         return result
 
     def _plain(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -62,9 +74,10 @@ class _Masked(DropoutCalls):
         name = self.places.name(PLAIN[func].replace(" ", "_"))
         if rate == 0 or not training:
             return source
+        inplace = bool(args[3] if len(args) > 3 else options.get("inplace", False))
         if func in ALPHA:
-            return func(source, rate, self._draws(name))
-        return self._site(name, rate, PLAIN[func], lambda: func(source, rate, True))(source)
+            return func(source, rate, self._draws(name), inplace)
+        return self._site(name, rate, PLAIN[func], lambda: func(source, rate, True), inplace)(source)
 
     def _attention(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         rate = float(args[PLAIN_ATTENTION] if len(args) > PLAIN_ATTENTION else options.get("dropout_p", 0.0))
@@ -92,7 +105,9 @@ class _Masked(DropoutCalls):
             return func(*values, **options)
         return recurrent(func, [*values, *options.values()], self._site(name, rate, RECURRENT[func]))
 
-    def _site(self, name: str, rate: float, kind: str, draw: Callable[[], Tensor] | None = None) -> Change:
+    def _site(
+        self, name: str, rate: float, kind: str, draw: Callable[[], Tensor] | None = None, inplace: bool = False
+    ) -> Change:
         """What a site does to the tensor that it masks; layers stacked in one function are a site each."""
         numbers = itertools.count(1)
 
@@ -100,12 +115,13 @@ class _Masked(DropoutCalls):
             number = next(numbers)
             own = name if number == 1 else f"{name}#{number}"
             given = self.multipliers.get(own)
+            result = source if inplace else source.clone()  # of its own, so that what follows a site can be told apart
             if given is not None:
-                result = source * given(source)
-            elif own in self.own:
+                result = source.mul_(given(source)) if inplace else source * given(source)
+            elif self.live and own not in self.multipliers:
                 result = nn.functional.dropout(source, rate, True) if draw is None else draw()
-            else:
-                result = source.clone()  # a tensor of its own, so that what follows a site can be told apart
+                if inplace:
+                    result = source.copy_(result)
             self.seen.calls.append((own, rate, kind, tuple(source.shape), result))
             return result
 
@@ -114,7 +130,7 @@ class _Masked(DropoutCalls):
     def _draws(self, name: str) -> bool:
         """Whether a function that cannot be masked from outside draws for itself now."""
         self.seen.drawing.append(name)
-        return name in self.own
+        return self.live
 
 
 class Trunk:
@@ -122,6 +138,7 @@ class Trunk:
 
     def __init__(self, module: nn.Module) -> None:
         self.names = {part: name for name, part in module.named_modules() if name}
+        self.before = {part: dict(vars(part)) for part in module.modules()}
         self.returned: dict[nn.Module, list[Tensor | None]] = {}
         self.seen = Seen()
 
@@ -137,9 +154,15 @@ class Trunk:
             results = self.returned.get(part, [])
             result = results[0] if len(results) == 1 else None
             inside = any(name.startswith(f"{outer}.") for outer in found)
-            if result is not None and not inside and result.ndim > 0 and len(result) == examples:
+            fits = result is not None and result.ndim > 0 and len(result) == examples
+            if result is not None and fits and not inside and all(map(self._kept, part.modules())):
                 found[name] = (part, result)
         return tuple(found.values())
+
+    def _kept(self, part: nn.Module) -> bool:
+        """Whether the run left nothing in a part that others may read there."""
+        now, before = vars(part), self.before[part]
+        return now.keys() == before.keys() and all(now[name] is before[name] for name in now if name != "training")
 
 
 def as_made(part: nn.Module) -> bool:
@@ -174,7 +197,7 @@ def dropping(module: nn.Module) -> Iterator[None]:
     """Training mode for dropout alone, statistics as in evaluation; modes and buffers are put back."""
     parts = list(module.modules())
     flags = [part.training for part in parts]
-    own = [part for part in parts if part._buffers and not hasattr(part, "running_mean")]
+    own = [part for part in parts if part._buffers and not (hasattr(part, "running_mean") and as_made(part))]
     held = [buffer for part in own for buffer in part._buffers.values() if buffer is not None]
     values = [buffer.detach().clone() for buffer in held]
     training_without_statistics(module)
@@ -190,11 +213,18 @@ def dropping(module: nn.Module) -> Iterator[None]:
                     buffer.copy_(value)
 
 
+def eager(module: nn.Module) -> AbstractContextManager[Any]:
+    """For a while nothing that `torch.compile` made of parts of the module is used: operators are seen one by one."""
+    if any(part._compiled_call_impl is not None or type(part).__name__ == COMPILED for part in module.modules()):
+        return torch.compiler.set_stance("force_eager")  # loads the compiler, so only where there is one
+    return nullcontext()
+
+
 def run(
     module: nn.Module,
     inputs: Inputs,
-    multipliers: Mapping[str, Change] | None = None,
-    own: Collection[str] = (),
+    multipliers: Mapping[str, Change | None] | None = None,
+    live: bool = False,
     frozen: Sequence[tuple[nn.Module, Any]] = (),
     watch: Trunk | None = None,
 ) -> tuple[Tensor, Seen]:
@@ -202,7 +232,8 @@ def run(
     places = Places(module)
     with ExitStack() as stack:
         stack.enter_context(dropping(module))
-        mode = _Masked(places, multipliers or {}, own)
+        stack.enter_context(eager(module))
+        mode = _Masked(places, multipliers or {}, live)
         parts = [part for part in places.names if not isinstance(part, torch.jit.ScriptModule)]
         for part in [part for part in parts if not _nameless(part)]:
             stack.callback(part.register_forward_pre_hook(places.enter).remove)

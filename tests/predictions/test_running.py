@@ -1,0 +1,181 @@
+"""Modules that drop in odd ways: moments against the sum over all masks, or what was read is taken back."""
+
+import random
+
+import pytest
+import torch
+from compare import close, covers
+from torch import nn
+from torch.nn import functional
+
+from droptics.masks import Bernoulli
+from droptics.penalties import MonteCarlo
+from droptics.predictions import predictive
+from droptics.predictions.modules import Unsteady, read_module
+
+RATE = 0.3
+
+
+def inputs(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def seeded(module):
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(0.6 * torch.randn(parameter.shape, generator=generator))
+    return module.double()
+
+
+class Keeping(nn.Module):
+    """A part that leaves what it computed for others to read."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        self.kept = self.layer(x)
+        return torch.tanh(self.kept)
+
+
+class Odd(nn.Module):
+    """One site of three units, met in a way that its name says; `drop` is what the site calls."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way, self.body, self.head = way, Keeping(), nn.Linear(3, 2)
+
+    def forward(self, x, drop=functional.dropout):
+        hidden = self.body(x)
+        if self.way == "in place":
+            drop(hidden, RATE, True, True)
+            return self.head(torch.tanh(hidden))
+        if self.way == "in place and added":
+            return self.head(torch.tanh(hidden + drop(hidden, RATE, True, True)))
+        if self.way == "kept":
+            return self.head(torch.tanh(drop(hidden, RATE, True, False)) + self.body.kept)
+        if self.way == "by place":
+            places = torch.arange(len(x), dtype=x.dtype)[:, None]
+            return self.head(torch.tanh(drop(hidden + places, RATE, True, False)))
+        if self.way == "by count":
+            return self.head(torch.tanh(len(x) * drop(hidden, RATE, True, False)))
+        dropped = drop(hidden, RATE, True, False)
+        if self.way == "scaled":
+            return self.head(torch.tanh(dropped / (0.1 + float(dropped.detach().abs().max()))))
+        return self.head(dropped) if dropped.sum() > 0 else self.head(torch.tanh(dropped))
+
+
+def summed(module, x):
+    """Mean and variance over all masks of two examples."""
+    total, second = 0.0, 0.0
+    for z, p in Bernoulli(RATE, 6).atoms():
+
+        def drop(source, _, __, inplace, z=z):
+            multipliers = z.reshape(source.shape)
+            return source.mul_(multipliers) if inplace else source * multipliers
+
+        with torch.no_grad():
+            value = module(x, drop)
+        total, second = total + p * value, second + p * value.square()
+    return total, second - total.square()
+
+
+@pytest.mark.parametrize("way", ["in place", "in place and added", "kept"])
+def test_masks_written_in_place_and_values_left_in_parts_are_followed(way):
+    module, x = seeded(Odd(way)), inputs(2, 4)
+    found = predictive(module, x)
+    mean, variance = summed(module, x)
+    close(found.mean.value, mean, 1e-12)
+    close(found.variance.value, variance, 1e-12)
+
+
+@pytest.mark.parametrize("way", ["by place", "by count", "scaled", "branch"])
+def test_modules_whose_rows_are_not_apart_draw_for_themselves(way):
+    """Against the sum over all masks; one draw at 99.9999 % for eight numbers: fixed seed, one try."""
+    module, x = seeded(Odd(way)), inputs(2, 4)
+    found = predictive(module, x, method=MonteCarlo(400, seed=2, confidence=0.999999))
+    mean, variance = summed(module, x)
+    covers(found.mean, mean)
+    covers(found.variance, variance)
+    assert read_module(module, x).sites == ()
+    other = predictive(module, x, method=MonteCarlo(400, seed=3))
+    assert not torch.equal(other.mean.value, found.mean.value)
+
+
+class Skipping(nn.Module):
+    """A site that is met in every second pass, before another of the same name."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, x):
+        if random.random() < 0.5:
+            x = functional.dropout(x, 0.5, self.training)
+        return self.head(torch.tanh(functional.dropout(x, RATE, self.training)))
+
+
+def test_sites_that_are_skipped_at_random_keep_their_rates():
+    """Against the sum over all masks with and without the first site."""
+    module, x = seeded(Skipping()), inputs(3, 3)
+    values = []
+    for first, p in Bernoulli(0.5, 3).atoms():
+        for second, q in Bernoulli(RATE, 3).atoms():
+            values += [(p * q / 2, torch.tanh(x * first * second)), (p * q / 2, torch.tanh(x * second))]
+    outputs = [(p, module.head(hidden).detach()) for p, hidden in values]
+    mean = sum(p * value for p, value in outputs)
+    found = predictive(module, x, method=MonteCarlo(600, seed=1, confidence=0.999999))
+    covers(found.mean, mean)
+    covers(found.variance, sum(p * value.square() for p, value in outputs) - mean.square())
+
+
+def test_a_rate_that_changed_since_the_module_was_read_is_noticed():
+    module = seeded(nn.Sequential(nn.Dropout(0.3), nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1)))
+    found = read_module(module, inputs(5, 4))
+    ones = torch.ones(1, 1, 4, dtype=torch.float64)
+    found.outputs(ones)
+    module[0].p = 0.6
+    with pytest.raises(Unsteady):
+        found.outputs(ones)
+
+
+class LateNoise(nn.Module):
+    """Noise of a generator that nobody sees, which spares the first two examples."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop, self.head, self.own = nn.Dropout(0.3), nn.Linear(3, 2), torch.Generator()
+
+    def forward(self, x):
+        noise = torch.rand(x.shape, generator=self.own, dtype=x.dtype)
+        noise[:2] = 0
+        return self.head(self.drop(x + noise))
+
+
+def test_noise_of_some_examples_is_noticed():
+    assert not read_module(seeded(LateNoise()), inputs(5, 3)).certain
+
+
+class Unused(nn.Module):
+    """A number is drawn and may decide something in another pass."""
+
+    def __init__(self, share):
+        super().__init__()
+        self.share, self.drop, self.head = share, nn.Dropout(0.3), nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.head(self.drop(x)) * (1 + (torch.rand(()) < self.share))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01])
+def test_a_module_that_draws_is_never_certain(share):
+    assert not read_module(seeded(Unused(share)), inputs(5, 3)).certain
+
+
+@pytest.mark.slow
+def test_a_compiled_module_is_read():
+    module, x = seeded(Odd("kept")), inputs(5, 4)
+    compiled = torch.compile(module, backend="eager")
+    close(predictive(compiled, x).variance.value, predictive(module, x).variance.value, 1e-12)
