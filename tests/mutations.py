@@ -153,26 +153,20 @@ class Claims(Suite):
 
 @dataclass(frozen=True)
 class Run:
-    """What one check did without any change: its seconds, and the lines that it executed by module."""
+    """What one check did without any change: its seconds, and by module the lines that it executed, one bit each."""
 
     name: str
     seconds: float
-    lines: dict[str, set[int]]
+    lines: dict[str, int]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Mutants at a time, seconds of the checks of each, when it began and when no more are started."""
+    """Mutants at a time, and when no more unchanged checks and no more mutants are started."""
 
     processes: int
-    seconds: float
-    start: float
+    recorded: float
     end: float
-
-    @property
-    def half(self) -> float:
-        """When the first half of the time is over, which is all that the unchanged checks get."""
-        return (self.start + self.end) / 2
 
 
 def tell_lines() -> dict[str, set[int]]:
@@ -203,8 +197,8 @@ def record(suites: list[Suite], done: set[tuple[str, str]], limits: Limits, path
         waiting += random.Random(0).sample(parts, len(parts))  # where time is short, some of every room
     numbers = itertools.count()
     running: dict[int, tuple[Suite, list[str], Path]] = {}
-    while running or (waiting and time.monotonic() < limits.half):
-        while waiting and len(running) < limits.processes and time.monotonic() < limits.half:
+    while running or (waiting and time.monotonic() < limits.recorded):
+        while waiting and len(running) < limits.processes and time.monotonic() < limits.recorded:
             suite, names = waiting.pop(0)
             own = path.with_name(f"{path.name}.{next(numbers)}")
             job = (suite, names, seen, own)
@@ -254,9 +248,13 @@ def reach(suites: list[Suite], limits: Limits, path: Path) -> dict[str, list[Run
             if seconds is None:
                 print(f"left out, because unchanged it fails or takes too long: {name}", flush=True)
             else:
-                runs[kind].append(Run(name, seconds, {module: set(part) for module, part in lines.items()}))
+                runs[kind].append(Run(name, seconds, {module: _bits(part) for module, part in lines.items()}))
     print(f"left out for want of time: { ({kind: len(names) for kind, names in known.items()}) }", flush=True)
     return {name: sorted(found, key=lambda run: run.seconds) for name, found in runs.items()}
+
+
+def _bits(lines: Iterable[int]) -> int:
+    return sum(1 << line for line in set(lines))
 
 
 def _recorded(path: Path) -> Iterator[tuple[str, str, float | None, dict[str, list[int]]]]:
@@ -283,15 +281,11 @@ class Runner:
 
     def reaching(self, mutant: Mutant | Defect, suite: str) -> list[Run]:
         """Checks that execute the changed statement: those of its own room first, the quickest first."""
-        sites = self.compiled(mutant) or {mutant.module: None if mutant.lines is None else set(mutant.lines)}
+        sites = self.compiled(mutant) or {mutant.module: mutant.lines}
+        bits = {module: -1 if lines is None else _bits(lines) for module, lines in sites.items()}
         home = f"tests/{room(mutant.module)}/" if mutant.module.count(".") > 1 else "tests/test_"
         reached = (
-            run
-            for run in self.runs[suite]
-            if any(
-                run.lines.get(module, set()) if lines is None else run.lines.get(module, set()) & lines
-                for module, lines in sites.items()
-            )
+            run for run in self.runs[suite] if any(run.lines.get(module, 0) & part for module, part in bits.items())
         )
         return sorted(reached, key=lambda run: not run.name.startswith(home))
 
@@ -463,7 +457,7 @@ class Plugin:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         options, start = self.options, time.monotonic()
-        limits = Limits(options.processes, options.seconds, start, start + options.budget)
+        limits = Limits(options.processes, start + min(options.record, options.budget / 2), start + options.budget)
         for name in MODULES:
             with contextlib.suppress(ImportError):  # what needs a library that is not here
                 importlib.import_module(name)
@@ -471,7 +465,7 @@ class Plugin:
         runs = reach(suites, limits, options.reach)
         self.passing = {name: len(found) for name, found in runs.items()}
         print(f"{self.passing} pass without any change, {time.monotonic() - start:.0f} s", flush=True)
-        runner = Runner(suites, runs, limits.seconds)
+        runner = Runner(suites, runs, options.seconds)
         check(self.rooms, runner, limits, self.save)
         return True
 
@@ -499,6 +493,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="longest time of the tests, or claims, of a mutant")
     parser.add_argument("--processes", type=int, default=1, help="mutants at a time")
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no more are started")
+    parser.add_argument("--record", type=float, default=float("inf"), help="seconds of unchanged checks, half at most")
     parser.add_argument("--warnings", action="store_true", help="let warnings pass (libraries of other versions)")
     parser.add_argument("--report", type=Path, help="JSON file of what was found; what it holds is not tried again")
     parser.add_argument("--reach", type=Path, default=ROOT / ".reach", help="file of the lines that checks execute")
