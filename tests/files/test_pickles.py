@@ -111,3 +111,8 @@ def test_a_pickle_may_not_be_longer_than_what_is_remembered_of_it(monkeypatch):
     monkeypatch.setattr(pickles, "_MOST", 1000)
     with pytest.raises(ValueError, match="millions"):
         check_pickle(pickle.dumps(list(range(1000))), {}, "here")
+
+
+def test_long_pickles_may_unfold_to_more_than_short_ones(monkeypatch):
+    monkeypatch.setattr(pickles, "_FREE", 10)
+    check_pickle(pickle.dumps(list(range(2_000))), {}, "here")

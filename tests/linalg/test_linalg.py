@@ -31,6 +31,7 @@ from droptics.linalg import (
     shrink,
     shrink_unequal,
 )
+from droptics.linalg.gram import BLOCK, products
 from droptics.linalg.krylov import Krylov, Operator, upper_values
 from droptics.linalg.leading import leading_eigen
 from droptics.linalg.scales import powers_of_two
@@ -587,3 +588,14 @@ def test_powers_of_two_of_numbers_of_any_shape(dtype):
         assert found.shape == values.shape
         assert bool(((values < found) & (found <= 2 * values)).all())
         assert torch.equal(torch.frexp(found).mantissa, torch.full_like(found, 0.5))
+
+
+@pytest.mark.parametrize("count", [BLOCK, BLOCK + 1, 3 * BLOCK + 7])
+def test_products_of_many_examples_have_derivatives(count):
+    """Blocks of rows and what is left of them, value and slope, against the product at once."""
+    left, right = normal(2, count, 3).requires_grad_(), normal(2, count, 4)
+    wanted = left.mT @ right
+    found = products(left, right)
+    close(found, wanted, relative=1e-12, scale=float(count))
+    slopes = [torch.autograd.grad(value.square().sum(), left)[0] for value in (found, wanted)]
+    close(*slopes, relative=1e-12, scale=float(count))
