@@ -28,6 +28,7 @@ from droptics.evidence import provenance
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Dask, Engine, Local, Processes, engine
 from droptics.evidence.figures import SCALES, Expectation, reproduce, unavailable
+from droptics.evidence.rows import plain_value
 from droptics.evidence.standing import span, standing_page, standings
 from droptics.papers import PAPERS, figures, missing
 from droptics.papers import reproduce as reproduce_by_id
@@ -440,3 +441,10 @@ def test_the_command_refuses_nonsense(tmp_path):
         result = run_command(*arguments)
         assert isinstance(result.exception, ValueError)
         assert message in str(result.exception)
+
+
+def test_rows_hold_plain_values():
+    """Numbers of libraries, also within lists, become those of Python; what is no value of a row is refused."""
+    assert plain_value((1, torch.tensor(2.5), [None, "text"])) == [1, 2.5, [None, "text"]]
+    with pytest.raises(ValueError, match="got dict"):
+        plain_value({})

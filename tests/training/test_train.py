@@ -757,3 +757,9 @@ def test_a_run_killed_by_the_system_resumes(tmp_path):
     assert_same_model(resumed.model, undisturbed.model)
     for series in undisturbed.history:
         assert torch.equal(resumed.history[series], undisturbed.history[series]), series
+
+
+def test_seconds_are_those_of_the_run():
+    start = time.perf_counter()
+    run = train(two_layer(), sample(), Plain(), steps=2, step_size=0.01)
+    assert 0 < run.seconds <= time.perf_counter() - start
