@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,10 @@ Lists of deliberate mistakes against later claims and tests; the last one is fre
 SURVIVORS = """
 ### Survivors
 
-What no test noticed, and why as far as it was read.
+What no fast test noticed, and why, as it was read: **equivalent** changes give the same answer, **speed** changes only
+how long it takes, **rounding** moves an answer within what rounding may do, **words** are titles, files and hints that
+no test compares, **elsewhere** is what slow tests, subprocesses or a GPU execute, **choice** is a number of a rule of
+thumb that could as well be another, and a **hole** is a test that was missing.
 """
 
 
@@ -70,10 +74,11 @@ def mutants_lines(record: Path) -> list[str]:
         return []
     found = json.loads(record.read_text(encoding="utf-8"))
     read = record.with_name("survivors.json")
-    reasons = json.loads(read.read_text(encoding="utf-8")) if read.exists() else {}
+    kinds: dict[str, dict[str, str]] = json.loads(read.read_text(encoding="utf-8")) if read.exists() else {}
+    reasons = {mutant: {"kind": kind, "why": why} for kind, part in kinds.items() for mutant, why in part.items()}
     lived = [
-        {"room": name, "place": mutant, "why": reasons.get(mutant, "not read yet")}
-        for name, part in found["rooms"].items()
+        {"place": mutant, **reasons.get(mutant, {"kind": "not read yet", "why": ""})}
+        for part in found["rooms"].values()
         for mutant, fate in part["fates"]["tests"].items()
         if not fate.startswith("noticed")
     ]
@@ -81,7 +86,9 @@ def mutants_lines(record: Path) -> list[str]:
     again = record.with_name("mutations-again.json")
     if again.exists():
         lines += [AGAIN, *_shares(json.loads(again.read_text(encoding="utf-8")))]
-    return [*lines, SURVIVORS, *table(lived)]
+    counts = Counter(row["kind"] for row in lived)
+    told = f"{len(lived)} survivors: {', '.join(f'{kind} {count}' for kind, count in counts.most_common())}."
+    return [*lines, SURVIVORS, told, "", *table(lived)]
 
 
 def _shares(found: Mapping[str, Any]) -> list[str]:
