@@ -534,6 +534,9 @@ def test_lazy_requirements_at_image_size(margin, steps, width):
     there = bounds.lazy(margin=margin, steps=math.ceil(sharper.needed["steps"]), inputs=784, drop=0.0)
     assert there.value == pytest.approx(1, rel=1e-4)
     assert not there.vacuous
+    before = bounds.lazy(margin=margin, steps=math.floor(0.9 * sharper.needed["steps"]), inputs=784, drop=0.0)
+    assert 1 < before.value < 1.2
+    assert before.vacuous
 
 
 @given(st.floats(0.01, 0.5), st.integers(2, 10**8), st.integers(1, 10**5), st.floats(0.01, math.log(2)))

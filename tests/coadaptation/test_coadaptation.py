@@ -301,6 +301,13 @@ def test_subnetworks_of_relu_and_linear_networks_with_binary_and_one_hot_targets
     assert torch.equal(by_label.accuracies, by_row.accuracies)
 
 
+def test_drawn_units_are_those_that_stay():
+    law = Bernoulli(torch.tensor([0.0, 0.2, 0.9], dtype=torch.float64), 3)
+    kept = coadaptation.draw(law, 10_000, torch.Generator().manual_seed(0)).double().mean(0)
+    assert kept[0] == 1
+    assert (kept - (1 - law.drop)).abs().max() < 5 * 0.5 / 10_000**0.5  # five standard errors of a coin at most
+
+
 def test_chunks_do_not_change_the_answer(monkeypatch):
     model, data = LastLayer.of(classifier()), labeled()
     kept = coadaptation.draw(Bernoulli(0.3, 12), 9, torch.Generator().manual_seed(1))

@@ -169,6 +169,10 @@ def test_cifar_faults(tmp_path):
     (tmp_path / "test_batch").write_bytes(pickle.dumps(batch, protocol=2))  # as it is published
     with pytest.raises(ValueError, match="for 2 labels"):
         datasets.cifar10(tmp_path, split="test")
+    for parts in ({b"labels": ["0", "1"]}, {b"labels": (0, 1)}, {b"data": [[0]]}):
+        (tmp_path / "test_batch").write_bytes(pickle.dumps(batch | parts, protocol=2))
+        with pytest.raises(ValueError, match="an array of pixels and a list of labels"):
+            datasets.cifar10(tmp_path, split="test")
 
 
 MOVIES = [(1, 10, 5.0), (2, 10, 3.5), (2, 20, 1.0)]
