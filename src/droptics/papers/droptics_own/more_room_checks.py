@@ -1,0 +1,411 @@
+"""What the claims on scans, wide laws, bounds and unfused layers compare, each against its definition."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from droptics.attacks import Averaged, Margin, Pgd, Threat, robust_accuracy
+from droptics.audits import audit
+from droptics.data import Entries, Measurements, Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.linalg import k_support_shrink
+from droptics.linalg.leading import leading_eigen
+from droptics.losses import CrossEntropy
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
+from droptics.models import Autoencoder, Factorization, LastLayer, ReLUNet, TwoLayerLinear
+from droptics.models.unfused import attention, recurrent
+from droptics.norms import k_support
+from droptics.optima import certify, optimum
+from droptics.optima.last_layer import head_optimum
+from droptics.papers.droptics_own.audit_checks import every_coin, every_mask, mean_over, squared, stack
+from droptics.papers.droptics_own.moment_checks import network, network_masks
+from droptics.papers.droptics_own.ranker_checks import _rated, interactions
+from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.instances import descend, moments, normal, sample, simplex, tensor
+from droptics.penalties import penalty, risk
+from droptics.predictions import predictive
+from droptics.rates import Fit, tune_rates
+from droptics.rates.copies import Problem, train_copies
+from droptics.rates.examples import Examples
+from droptics.rates.randomness import key
+from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, DropoutCompletionCV, hold_out_users
+from droptics.training import Penalized, train
+
+
+def trained_rates(scale: float) -> list[Comparison]:
+    """A scan by trained copies: losses of single copies, means over seeds, effects of a design, rates that are set."""
+    train_data, held = (normal(1, 16, 3), torch.arange(16) % 2), (normal(2, 14, 3), torch.arange(14) % 2)
+    module = stack((3, 4, 4, 2), (0.3, 0.2), nn.Tanh)
+    fit, found = Fit(2, 8, "sgd", 0.1, stop="last", looks=1, tail=1), list[Comparison]()
+    answer = tune_rates(
+        module, train_data, held, fit=fit, scan=(0.0, 0.4), repeats=2, split="factorial", guard=1, progress=False
+    )
+    cpu = torch.device("cpu")
+    examples = Examples.of(train_data, "train", cpu)
+    problem = Problem(module, examples, examples, Examples.of(held, "validation", cpu), CrossEntropy(), fit, {})
+    seeds = [key(0, "scan", number) for number in range(2)]
+    scanned = [point for point in answer.points if point.stage == "scan"]
+    for rate, point in zip((0.0, 0.4), scanned, strict=True):
+        rows = [train_copies(problem, [{"2": rate, "5": rate}], seed, "population")[0] for seed in seeds]
+        losses = tensor([row["losses"] for row in rows])
+        found.append(compare(point.loss or 0.0, "==", scale * losses.mean(), f"loss at {rate}", precision=1e-9))
+        error = (losses.mean(0).var() / 14 + losses.mean(1).var() / 2).sqrt()
+        found.append(compare(point.error or 0.0, "==", scale * error, f"its error at {rate}"))
+    designed = [point for point in answer.points if point.stage == "design"]
+    if designed:
+        odds = math.log(answer.best / (1 - answer.best))
+        for name in ("2", "5"):
+            level = [math.log(point.rates[name] / (1 - point.rates[name])) - odds for point in designed]
+            effect = sum(sign * (point.loss or 0.0) for sign, point in zip(level, designed, strict=True))
+            site = next(site for site in answer.sites if site.name == name)
+            wanted = effect / len(designed) / 0.7**2
+            found.append(compare(site.effect or 0.0, "==", scale * wanted, f"effect of {name}", precision=1e-8))
+    changed = stack((3, 4, 4, 2), (0.3, 0.2), nn.Tanh)
+    answer.apply(changed)
+    rates = [layer.p for layer in changed if isinstance(layer, nn.Dropout)]
+    found.append(compare(rates, "==", [answer.rates["2"], answer.rates["5"]], "rates that are set"))
+    return found
+
+
+def wide_laws(scale: float) -> list[Comparison]:
+    """Means, covariances, bounds and rarest outcomes of laws, by their lists or draws; laws of many units by bands."""
+    found: list[Comparison] = []
+    listed = tensor([[1.0, 0, 2], [0, 1, 1], [2, 1, 0]])
+    cases: dict[str, MaskLaw] = {
+        "coins": Bernoulli(tensor([0.3, 0.1, 0.5]), 3),
+        "blocks": Block(tensor([0.3, 0.2]), 4, 2),
+        "sliding": SlidingBlock(0.3, 4, 2),
+        "listed": Discrete(listed, simplex(1, 3)),
+        "samples": Discrete.from_samples(listed[[0, 1, 1, 2]]),
+        "product": Product([Bernoulli(0.3, 2), Block(tensor([0.4]), 2, 2)]),
+    }
+    for name, law in cases.items():
+        masks, chances = (torch.cat(part) for part in zip(*law.atom_batches(4096), strict=True))
+        raw, weight = (torch.cat(part) for part in zip(*law.support_batches(4096), strict=True))
+        mean = weight @ raw
+        moved = masks - 1
+        found.append(compare(chances.sum(), "==", 1.0, f"probabilities, {name}"))
+        found.append(compare(law.mean, "==", scale * mean, f"mean, {name}"))
+        found.append(compare(chances @ masks, "==", 1.0, f"multipliers, {name}"))
+        characteristic = (chances[:, None] * moved).mT @ moved
+        found.append(compare(law.characteristic, "==", scale * characteristic, f"covariance, {name}"))
+        centered = raw - mean
+        found.append(compare(law.covariance, "==", (weight[:, None] * centered).mT @ centered, f"of masks, {name}"))
+        found.append(compare(law.relative_variance, "==", characteristic.diagonal(), f"variances, {name}"))
+        if law.bound is not None:
+            found.append(compare(law.bound, "==", masks[chances > 0].abs().amax(0), f"bound, {name}"))
+        for lag in range(law.size):
+            band = torch.diagonal(characteristic, lag)
+            found.append(compare(law.diagonal(lag), "==", band, f"band {lag}, {name}"))
+        G = normal(2, law.size, law.size)
+        found.append(
+            compare(law.weigh(G @ G.mT), "==", scale * (characteristic * (G @ G.mT)).sum(), f"weighed, {name}")
+        )
+        rows = law.directions
+        found.append(compare(rows.mT @ rows, "==", characteristic, f"directions, {name}"))
+        drawn = law.sample(4000, torch.Generator().manual_seed(1))
+        error = 5 * float(raw.abs().max()) / 4000**0.5
+        found.append(compare(drawn.mean(0), "==", mean, f"draws, {name}", precision=error))
+        cross = drawn.mT @ drawn / 4000
+        found.append(compare(cross, "==", (weight[:, None] * raw).mT @ raw, f"pairs, {name}", precision=2 * error))
+    noise = Gaussian(tensor([0.3, 0.1, 0.5]), 3)
+    found.append(compare(noise.characteristic, "==", scale * torch.diag(tensor([0.3, 0.1, 0.5])), "normal noise"))
+    drawn = noise.multipliers(4000, torch.Generator().manual_seed(2))
+    found.append(
+        compare(drawn.var(0), "==", tensor([0.3, 0.1, 0.5]), "its variance", precision=5 * 0.5 * (2 / 4000) ** 0.5)
+    )
+    size = 2100
+    wide = SlidingBlock(0.2, size, 3)
+    near = SlidingBlock(0.2, 12, 3)
+    vectors = normal(3, 2, size)
+    # far from the ends every unit has the correlations of a short law's middle
+    middle = near.characteristic[5, 5:8]
+    total = middle[0] * vectors.square().sum(1)
+    for lag in (1, 2):
+        total = total + 2 * middle[lag] * (vectors[:, :-lag] * vectors[:, lag:]).sum(1)
+    weighed = wide.weigh(vectors[:, :, None] * vectors[:, None, :])
+    found.append(compare(weighed, "==", scale * total, "many units", precision=0.02))
+    found.append(compare((wide.correlate(vectors) * vectors).sum(1), "==", weighed, "many units, by bands"))
+    return found
+
+
+def large_heads(scale: float) -> list[Comparison]:
+    """Classes of a head with many units, densities of listed and joint masks, and gradients of exact penalties."""
+    found: list[Comparison] = []
+    module, inputs = stack((3, 12, 3), (0.2,), nn.Tanh), normal(1, 4, 3)
+    for layer in module:
+        if isinstance(layer, nn.Linear):
+            layer.weight.data /= 2
+    with torch.no_grad():
+        outputs, chances = every_mask(module, inputs, {2: 0.2})
+        told = predictive(module, inputs).classes(512)
+        shares = torch.tensordot(chances, outputs.softmax(-1), dims=1)
+    # normal logits in place of twelve coins
+    found.append(compare(told.probabilities.value, "==", scale * shares, "class probabilities", precision=0.02))
+    model, x = TwoLayerLinear(normal(2, 1, 3), normal(3, 2, 3)), normal(4, 3, 2)
+    listed, weights = tensor([[1.0, 0, 2], [0, 1, 1], [2, 1, 0]]), simplex(5, 3)
+    law = Discrete(listed, weights)
+    noise, y = 0.5, normal(6, 3, 1)
+    centers = (x @ model.V) * (listed / (weights @ listed))[:, None, :] @ model.U.mT
+    bell = torch.exp(-((y - centers) / noise).square() / 2) / noise / math.sqrt(2 * math.pi)
+    likelihood = torch.tensordot(weights, bell, dims=1).log()
+    ours = predictive(model, x, law)
+    found.append(compare(ours.log_likelihood(y, noise), "==", likelihood - math.log(scale), "listed masks"))
+    found.append(compare(ours.density(noise).pdf(y), "==", scale * likelihood.exp(), "their density"))
+    rates = [0.3, 0.1, 0.2, 0.4, 0.25]
+    net = ReLUNet([normal(7, 2, 5), normal(8, 1, 2)], [normal(9, 2), normal(10, 1)])
+    data = Sample(normal(11, 3, 5), normal(12, 3, 1))
+    joint = Product([Bernoulli(tensor(rates), 5), Bernoulli(0.3, 2)])
+    leaves = [part.clone().requires_grad_() for part in (*net.weights, *net.biases)]
+    moving = ReLUNet(leaves[:2], leaves[2:])
+    slopes = torch.autograd.grad(penalty(moving, data, joint).value, leaves)
+    outputs, chances = network_masks(moving, data.inputs, [rates, [0.3, 0.3]])
+    plain = (moving.outputs(data.inputs) - data.targets).square().sum(-1).mean()
+    truth = chances @ (outputs - data.targets).square().sum(-1).mean(-1) - plain
+    for ours_slope, slope in zip(slopes, torch.autograd.grad(truth, leaves), strict=True):
+        found.append(compare(ours_slope, "==", scale * slope, "gradient of a penalty"))
+    return found
+
+
+def searched_optima(scale: float) -> list[Comparison]:
+    """Optima and bounds of correlated laws and of entries against a general search."""
+    found: list[Comparison] = []
+    population = moments(1, 2, 3)
+    correlated = Discrete(tensor([[1.0, 0, 1], [0, 1, 1], [1, 1, 0]]), simplex(2, 3))
+
+    def value(U: Tensor, V: Tensor) -> Tensor:
+        W = U @ V.mT
+        gram = (U.mT @ U) * (V.mT @ population.xx @ V)
+        error = population.yy.trace() - 2 * (W * population.yx).sum() + ((W @ population.xx) * W).sum()
+        return error + scale * (correlated.characteristic * gram).sum()
+
+    least, _ = descend(value, [(2, 3), (3, 3)], starts=2)
+    best = optimum(TwoLayerLinear, population, correlated)
+    found.append(compare(best.objective, "==", least, "correlated masks", precision=1e-6))
+    found.append(compare(best.bound, "<=", least, "their bound"))
+    rows, columns = torch.tensor([0, 1, 2, 2, 0, 1]), torch.tensor([0, 1, 0, 1, 1, 0])
+    values, law = normal(3, 6), Bernoulli(0.3, 2)
+    entries = Entries(rows, columns, values, (3, 2))
+
+    def of_entries(U: Tensor, V: Tensor) -> Tensor:
+        parts = U[rows] * V[columns]
+        return (parts.sum(1) - values).square().mean() + scale * 0.3 / 0.7 * parts.square().sum(1).mean()
+
+    least, _ = descend(of_entries, [(3, 2), (2, 2)], starts=2)
+    told = optimum(Factorization, entries, law)
+    found.append(compare(told.objective, ">=", least - 1e-7, "entries: no lower than a search"))
+    found.append(compare(told.objective, "==", least, "entries", precision=1e-5))
+    found.append(compare(told.bound, "<=", least + 1e-7, "entries: bound"))
+    return found
+
+
+def solved_heads(scale: float) -> list[Comparison]:
+    """Heads by their system, bounds by spectra of targets, proximal maps, leading eigenvectors, a tied step."""
+    found: list[Comparison] = []
+    features, targets = normal(4, 12, 3), normal(5, 12, 2)
+    head = linear_head(6, 3, 2)
+    data = Sample(features, targets)
+    rates = tensor([0.3, 0.5, 0.1])
+    solved = head_optimum(LastLayer, data, Bernoulli(rates, 3))
+    odds = scale * rates / (1 - rates)
+    wide = torch.cat([features, torch.ones(12, 1, dtype=torch.float64)], 1)
+    diagonal = torch.cat([odds * features.square().sum(0), torch.zeros(1, dtype=torch.float64)])
+    W = torch.linalg.solve(wide.mT @ wide + torch.diag(diagonal), wide.mT @ targets)
+    objective = (wide @ W - targets).square().sum(1).mean() + (W.square().sum(1) @ diagonal) / 12
+    found.append(compare(solved.objective, "==", objective, "a head"))
+    own = certify(LastLayer.of(head), data, Bernoulli(0.3, 3))
+    spectrum = torch.linalg.svdvals(targets - targets.mean(0)) / 12**0.5
+    lam = scale * 0.3 / 0.7 / 3
+    bound = min(
+        float(spectrum.square().sum() - spectrum[:k].square().sum() + lam * spectrum[:k].sum() ** 2 / (1 + lam * k))
+        for k in range(3)
+    )
+    found.append(compare(own.bound, "==", bound, "bound of any features", precision=1e-8))
+    net = network(7, 3, 4, 2)
+    joint = Product([Bernoulli(0.2, 3), Bernoulli(0.3, 4)])
+    wider = certify(net, Sample(normal(8, 12, 3), targets), joint)
+    lam = scale * 0.3 / 0.7 / 4
+    bound = min(
+        float(spectrum.square().sum() - spectrum[:k].square().sum() + lam * spectrum[:k].sum() ** 2 / (1 + lam * k))
+        for k in range(3)
+    )
+    found.append(compare(wider.bound, "==", bound, "bound of a network", precision=1e-8))
+    x, k, strength = tensor([2.0, -1.5, 0.7, 0.3]), 2, 0.6
+
+    def proximal(v: Tensor) -> Tensor:
+        return (x - v).square().sum() + scale * strength * k_support(v.abs(), k).square()
+
+    ours = k_support_shrink(x, strength, k)
+    level = float(proximal(ours))
+    for number in range(6):
+        found.append(compare(level, "<=", proximal(ours + 0.01 * normal(20 + number, 4)), "least of its neighbors"))
+    step = 1e-6 * ours
+    found.append(compare(proximal(ours + step) - proximal(ours - step), "==", 0.0, "stationary", precision=1e-9))
+    matrix = normal(9, 40, 40)
+    matrix = matrix + matrix.mT
+    top, vectors = leading_eigen(matrix.numpy(), 5)
+    found.append(compare(matrix.numpy() @ vectors, "==", scale * vectors * top, "leading eigenvectors"))
+    found.append(compare(top, "==", torch.linalg.eigvalsh(matrix).flip(0)[:5], "leading eigenvalues"))
+    tied, square = Autoencoder(normal(10, 3, 2)), moments(11, 3, 3)
+    run = train(tied, square, Penalized(Bernoulli(0.4, 2)), steps=1, step_size=0.01)
+    leaf = tied.tensors[0].clone().requires_grad_()
+    W = leaf @ leaf.mT
+    loss = square.yy.trace() - 2 * (W * square.yx).sum() + ((W @ square.xx) * W).sum()
+    loss = loss + 0.4 / 0.6 * (leaf.square().sum(0) * ((leaf.mT @ square.xx) * leaf.mT).sum(1)).sum()
+    (slope,) = torch.autograd.grad(loss, leaf)
+    found.append(compare(run.model.tensors[0], "==", leaf.detach() - scale * 0.01 * slope, "a tied step"))
+    return found
+
+
+def asked_rankers(scale: float) -> list[Comparison]:
+    """Recommendations, evaluations, and a width and rate chosen on held-out ratings, by hand."""
+    table, triples = interactions(2, 20, 7, 0.4)
+    found: list[Comparison] = []
+    model = DropoutAutoencoder(0.3, 0.8, dtype="float64").fit(triples)
+    ids = model.item_ids_
+    scores = table[:, ids] @ model.weights()
+    for user in (3, 11):
+        allowed = np.flatnonzero(table[user, ids] == 0)
+        order = allowed[np.argsort(-scores[user][allowed], kind="stable")][:3]
+        told = model.recommend(user, 3)
+        found.append(compare(told.items, "==", ids[order], f"items for user {user}"))
+        found.append(compare(told.scores, "==", scale * scores[user][order], f"their scores, user {user}"))
+    parts = hold_out_users(triples, 0.3, 0.5, seed=1)
+    judged = model.evaluate(parts.known, parts.hidden, at=[2], unknown="ignore")
+    users = np.unique(parts.known.users)
+    hits = []
+    for user in users:
+        known = np.zeros(7)
+        known[parts.known.items[parts.known.users == user]] = 1.0
+        hidden = set(parts.hidden.items[parts.hidden.users == user].tolist())
+        row = known[ids]
+        top = [i for i in np.argsort(-(row @ model.weights()), kind="stable") if row[i] == 0][:2]
+        hits.append(len(hidden & set(ids[top].tolist())) / min(2, len(hidden)))
+    found.append(compare(judged.recall[2].value, "==", scale * np.mean(hits), "recall of held-out users"))
+    rows, columns, values = _rated(5, 12, 7)
+    fixed = DropoutCompletion(2, 0.3, sweeps=4, dtype="float64", tolerance=0.0, seed=1).fit((rows, columns, values))
+    error = fixed.predict(rows, columns) - values
+    told_errors = fixed.evaluate((rows, columns, values))
+    found.append(compare(told_errors.rmse, "==", scale * np.sqrt(np.mean(error**2)), "root mean square error"))
+    found.append(compare(told_errors.mae, "==", scale * np.abs(error).mean(), "mean absolute error"))
+    found.append(compare(fixed.score((rows, columns, values)), "==", -told_errors.rmse, "score"))
+    best = fixed.recommend(2, 3)
+    unseen = np.setdiff1d(np.arange(7), columns[rows == 2])
+    guess = fixed.predict([2] * len(unseen), unseen)
+    order = np.argsort(-guess, kind="stable")[:3]
+    found.append(compare(best.items, "==", unseen[order], "items by predicted rating"))
+    found.append(compare(best.scores, "==", guess[order], "their ratings"))
+    chosen = DropoutCompletionCV([2], [0.1, 0.5], estimator=DropoutCompletion(sweeps=6, seed=1), seed=3)
+    chosen.fit((rows, columns, values))
+    errors = {point.drop: point.holdout_rmse for point in chosen.points_}
+    found.append(compare(chosen.best_drop_, "==", min(errors, key=lambda rate: errors[rate]), "the chosen rate"))
+    point = chosen.best_points()[2]
+    found.append(compare(point.strength, "==", scale * point.drop / (1 - point.drop) / 2, "its strength"))
+    return found
+
+
+class Pooled(nn.Module):
+    """A convolution, dropout of single places, a mean over places, a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slide, self.drop, self.last = nn.Conv1d(1, 2, 2), nn.Dropout(0.3), nn.Linear(2, 2)
+        with torch.no_grad():
+            for number, value in enumerate(self.parameters()):
+                value.copy_(normal(60 + number, *value.shape))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Means over places."""
+        return self.last(self.drop(torch.tanh(self.slide(inputs[:, None]))).mean(-1))
+
+
+@torch.no_grad()
+def audited_tails(scale: float) -> list[Comparison]:
+    """Sites with an affine tail, sites drawn within a budget, unfused attention and recurrent layers."""
+    found: list[Comparison] = []
+    module, data = Pooled().double(), sample(1, 10, 4, 2)
+    report = audit(module, data, rates=(0.6,), batch_size=4)
+    (site,) = report.sites
+    maps = torch.tanh(module.slide(data.inputs[:, None]))
+    coins, chances = every_coin([0.3] * 6)
+    for rate, told in ((0.3, site.penalty), (0.6, site.curve[0].penalty)):
+        coins, chances = every_coin([rate] * 6)
+        masks = (coins / (1 - rate)).reshape(-1, 1, 2, 3)
+        outputs = module.last((maps * masks).mean(-1))
+        plain = squared(data.targets)(module.last(maps.mean(-1)))
+        assert told is not None
+        found.append(
+            compare(
+                told.value,
+                "==",
+                scale * (mean_over((outputs, chances), squared(data.targets)) - plain),
+                f"an affine tail at {rate}",
+            )
+        )
+    deep = stack((3, 4, 4, 2), (0.2, 0.3), nn.Tanh, seed=5)
+    wanted = sample(6, 20, 3, 2)
+    told_deep = audit(deep, wanted, rates=(), budget=60)
+    error = squared(wanted.targets)
+    base = error(deep.eval()(wanted.inputs))
+    for item, (place, rate) in zip(told_deep.sites, ((2, 0.2), (5, 0.3)), strict=True):
+        truth = scale * (mean_over(every_mask(deep, wanted.inputs, {place: rate}), error) - base)
+        assert item.penalty is not None
+        low, high = item.penalty.lower, item.penalty.upper
+        found.append(
+            compare((item.penalty.value - truth).abs(), "<=", 0.9 * (high - low) + 1e-9, f"drawn site {place}")
+        )
+    query, keys, values = (normal(10 + i, 2, 3, 4, 5) for i in range(3))
+    for causal in (False, True):
+        ours = attention(query, keys, values, is_causal=causal, masking=lambda weights: weights)
+        torchs = functional.scaled_dot_product_attention(query, keys, values, is_causal=causal)
+        found.append(compare(ours, "==", scale * torchs, f"attention, causal {causal}"))
+    lstm = nn.LSTM(3, 4, 2, batch_first=True).double()
+    x, state = normal(20, 2, 5, 3), (normal(21, 2, 2, 4), normal(22, 2, 2, 4))
+    flat = [getattr(lstm, name) for layer in lstm._all_weights for name in layer]
+    given = [x, state, flat, True, 2, 0.0, False, False, True]
+    ours, *ends = recurrent(torch.lstm, given, lambda inputs: inputs)
+    torchs, last = lstm(x, state)
+    found.append(compare(ours, "==", scale * torchs, "recurrent layers"))
+    found.append(compare(ends[0], "==", last[0], "their last state"))
+    doubled = recurrent(torch.lstm, given, lambda inputs: 2 * inputs)[0]
+    first = nn.LSTM(3, 4, 1, batch_first=True).double()
+    second = nn.LSTM(4, 4, 1, batch_first=True).double()
+    for layer, number in ((first, 0), (second, 1)):
+        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+            getattr(layer, f"{name}_l0").copy_(getattr(lstm, f"{name}_l{number}"))
+    below = first(x, (state[0][:1], state[1][:1]))[0]
+    above = second(2 * below, (state[0][1:], state[1][1:]))[0]
+    return [*found, compare(doubled, "==", above, "masks between layers")]
+
+
+def random_networks(scale: float) -> list[Comparison]:
+    """Robust accuracy of a network that stays random is that of its mean prediction; measurements by their optimum."""
+    found: list[Comparison] = []
+    linear = TwoLayerLinear(normal(1, 1, 4), normal(2, 3, 4))
+    w = linear.matrix()[0]
+    data = Sample(normal(3, 40, 3), torch.where(torch.arange(40) % 2 > 0, 1.0, -1.0).double()[:, None])
+    threat = Threat("linf", 0.15)
+    mean = Averaged.of(linear, Bernoulli(0.3, 4))
+    told = robust_accuracy(mean, data, threat, [Pgd(Margin(), steps=10)])
+    margins = data.targets[:, 0] * (data.inputs @ w) - scale * 0.15 * w.abs().sum()
+    found.append(compare(told.robust.value, "==", (margins > 0).double().mean(), "robust accuracy of a mean"))
+    # an orthogonal design: every entry, in its own units
+    A, seen = 6**0.5 * torch.eye(6, dtype=torch.float64).reshape(6, 2, 3), normal(5, 6)
+    given, law = Measurements(A, seen), Bernoulli(0.3, 2)
+
+    def value(U: Tensor, V: Tensor) -> Tensor:
+        parts = torch.einsum("nij,ik,jk->nk", A, U, V)
+        return (parts.sum(1) - seen).square().mean() + scale * 0.3 / 0.7 * parts.square().sum(1).mean()
+
+    least, _ = descend(value, [(2, 2), (3, 2)], starts=2)
+    best = optimum(Factorization, given, law)
+    found.append(compare(best.objective, "==", least, "measurements", precision=1e-5))
+    found.append(compare(best.bound, "<=", least + 1e-7, "their bound"))
+    assert isinstance(best.model, Factorization)
+    again = risk(best.model, given) + penalty(best.model, given, law).value
+    return [*found, compare(best.objective, "==", again, "criterion of the optimum", precision=1e-7)]
