@@ -169,6 +169,31 @@ def test_the_search_without_questions_finds_the_same(norm, loss, steps, start):
     assert int(there.tally[-1]) >= int(here.tally[-1])
 
 
+@pytest.mark.parametrize("kind", [AdaptiveAscent, RecordedAscent])
+def test_batches_of_sizes_that_recur_find_the_same(kind, monkeypatch):
+    """As on a GPU: fooled examples fill the batch up to whole blocks, one, or four and more."""
+    monkeypatch.setattr("droptics.attacks.apgd._BLOCK", 8)
+    net, data = classifier()
+    targets = torch.where(torch.arange(60) % 9 == 0, (data.targets + 1) % 5, data.targets)
+    region = Threat("linf", 0.25 * RADII["linf"], (0, 1)).around(data.inputs)
+    found, sizes = [], set()
+    for fills in (False, True):
+        tape = differentiable(net)
+        climb = kind(tape, region, targets, Apgd(steps=30), torch.Generator())
+        climb.fills = fills
+        forward = tape.forward
+        tape.forward = lambda points, forward=forward: sizes.add(len(points)) or forward(points)
+        sizes.clear()
+        found.append(climb.run())
+    here, there = found
+    assert sizes <= {8, 32, 40, 48, 60}
+    assert len(sizes) > 1
+    assert 0 < int((~here.fooled).sum()) <= 32
+    assert torch.equal(here.fooled, there.fooled)
+    torch.testing.assert_close(here.inputs, there.inputs, atol=1e-10, rtol=0)
+    assert here.tally[:-1].tolist()[-1] == there.tally[:-1].tolist()[-1]
+
+
 class Questions(TorchDispatchMode):
     """Operations for whose answer a GPU would have to be waited for."""
 
