@@ -149,17 +149,11 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
     held, right = ~wrong
     losses, margin = values(loss, outputs, targets)
     rounding = 100 * torch.finfo(outputs.dtype).eps * outputs.abs().amax(-1)
-    seen = (
-        *odd,
-        ~Region(threat, inputs).contains(points, distances),
-        trail.fooled & held & (margin > rounding),
-        right,
-        trail.stuck & right & held,
-        success,
-    )
+    outside, lost = ~Region(threat, inputs).contains(points, distances), trail.fooled & held & (margin > rounding)
+    seen = (*odd, outside, lost, right, trail.stuck & right & held, success)
     # All questions at once: on a GPU each answer waits for everything that was asked before.
     tally = trail.tally.to(inputs.device, torch.int64, non_blocking=True)
-    unsteady, *asked = torch.cat([unsteady, torch.stack(seen).sum(1), tally]).tolist()
+    asked = torch.cat([torch.stack(seen).sum(1), tally]).tolist()
     last = [asked[len(seen) - 1]] if textbook(method) else []  # such a search does not look at its last point
     rates = [number / len(data) for number in (*asked[len(seen) : -1], *last)]
     doubts = _verdict(unsteady, asked[: len(seen) - 1], rates, len(data), threat)
@@ -260,16 +254,16 @@ def _in_batches(scores: Function, inputs: Tensor, batch: int) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def _changes(tape: Differentiable, inputs: Tensor) -> Tensor:
-    """How many outputs differ between two evaluations of the same inputs by more than rounding."""
+def _changes(tape: Differentiable, inputs: Tensor) -> bool:
+    """Whether outputs differ between two evaluations of the same inputs by more than rounding."""
     if isinstance(tape, PlainMlp) or len(inputs) == 0:
-        return torch.zeros(1, dtype=torch.int64, device=inputs.device)
+        return False
     first, second = tape.scores(inputs).detach(), tape.scores(inputs).detach()
     tolerance = 100 * torch.finfo(first.dtype).eps * first.abs().amax().nan_to_num()
-    return (~((first - second).abs() <= tolerance)).sum().view(1)
+    return not bool(((first - second).abs() <= tolerance).all())
 
 
-def _verdict(unsteady: int, counts: list[int], rates: list[float], total: int, threat: Threat) -> list[str]:
+def _verdict(unsteady: bool, counts: list[int], rates: list[float], total: int, threat: Threat) -> list[str]:
     """Raise if the result is not sound; reasons to think that the attack is weaker than it looks."""
     blown, odd, outside, lost, attacked, blocked = counts
     if odd:
