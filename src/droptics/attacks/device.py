@@ -52,11 +52,6 @@ class DeviceAscent(Ascent):
 
     def _climb_at_once(self, tape: PlainMlp, now: Climbers, outputs: Tensor | None, kind: int) -> None:
         """All steps in one launch; a block of examples ends when all of them are fooled."""
-        layers = [
-            part.contiguous()
-            for weight, bias in zip(tape.weights, tape.biases, strict=True)
-            for part in (weight, weight.new_zeros(len(weight)) if bias is None else bias)
-        ]
         order = None
         if self.leaves and outputs is not None and len(now.rows) >= _SORTED:
             # Examples of similar margin are fooled at about the same step; the longest blocks begin first.
@@ -64,12 +59,10 @@ class DeviceAscent(Ascent):
         before = now.fooled.sum() if now.whole and self.counts else len(self.best) - len(now.rows)
         now.best = self._best_of(now)
         now.points = now.points.clone(memory_format=torch.contiguous_format)
-        counts, gradients = launches.climb(now, layers, self.sizes, kind, self.leaves, order)
+        counts, gradients = launches.climb(now, tape, self.sizes, kind, self.leaves, order)
         sums = counts.cumsum(0)
         self.counts.append(sums if isinstance(before, int) and before == 0 else sums + before)
-        self.gradients = (
-            gradients if isinstance(self.gradients, int) and self.gradients == 0 else self.gradients + gradients
-        )
+        self.gradients = self.gradients + gradients
         self._store(now)
         self._note_stuck(now)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from droptics.attacks.ascent import Climbers
+from droptics.attacks.gradients import PlainMlp
 from droptics.attacks.triton_ascent import compiled
 from droptics.gpu.triton import missing
 
@@ -19,22 +20,10 @@ CROSS_ENTROPY, MARGIN, REFLECTED = range(3)
 STRETCHES = (6, 12, 20)  # steps after which blocks of many examples are filled anew
 
 
-@dataclass(frozen=True)
-class Shape:
-    """How the work is cut: examples and coordinates of a tile, warps of a program, stages of its pipeline."""
-
-    rows: int
-    columns: int
-    warps: int
-    stages: int = 3
-
-
-# By how much of the largest output the products of the kernel and those of torch may differ.
-SLACK = {"tf32x3": 4e-6, "tf32": 1e-3}
-# The fastest found on an H200, by precision: few examples want short programs, many want few reads of the layer.
-FEW = {"tf32x3": Shape(16, 128, 8, 2), "tf32": Shape(16, 64, 4)}
-MANY = {"tf32x3": Shape(32, 64, 4, 2), "tf32": Shape(64, 32, 4)}
-SMALL = Shape(16, 32, 4)  # for chips with less memory beside their processors
+SLACK = 2e-5  # by how much of the largest output the products of the kernel and those of torch may differ
+# Examples and coordinates of a tile, warps of a program, stages of its pipeline: the fastest found on an H200 for few
+# examples and for many, and what fits chips with less memory beside their processors.
+FEW, MANY, SMALL = (16, 128, 8, 3), (16, 128, 8, 2), (16, 32, 4, 3)
 ONE_WAVE, LARGE = 2048, 160 * 1024
 
 
@@ -43,9 +32,9 @@ def runs_on(device: torch.device) -> bool:
     return device.type == "cuda" and not missing() and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
-def _shape(count: int, precision: str, device: torch.device) -> Shape:
+def _shape(count: int, device: torch.device) -> tuple[int, int, int, int]:
     """How the work is cut for this many examples."""
-    shape = (FEW if count <= ONE_WAVE else MANY)[precision]
+    shape = FEW if count <= ONE_WAVE else MANY
     if device.type == "cuda":
         memory = getattr(torch.cuda.get_device_properties(device), "shared_memory_per_block_optin", 0)
         shape = shape if memory >= LARGE else SMALL
@@ -59,7 +48,7 @@ def fits(weights: Sequence[Tensor]) -> bool:
 
 def climb(
     now: Climbers,
-    layers: Sequence[Tensor],
+    tape: PlainMlp,
     sizes: Sequence[float],
     kind: int,
     leaves: bool,
@@ -67,13 +56,13 @@ def climb(
 ) -> tuple[Tensor, Tensor]:
     """Take all steps in place.
 
-    Products with the first layer round no more than float32 does, or as torch does where it is allowed tf32.
+    Products are of numbers rounded to 17 bits, whatever torch is allowed: they say which way to step, and who is done.
 
     Args:
         now: The examples in a ball of linf or l2, with or without a box. Points and best points (n, ...), contiguous,
             values (n,) and who is fooled (n,) are written over; `aim` is the wrong class of each to aim at, None for
             the most likely one, or none (cross-entropy).
-        layers: Weights and biases of the first layer and of the second, contiguous.
+        tape: The perceptron.
         sizes: Of the steps.
         kind: CROSS_ENTROPY, MARGIN or REFLECTED.
         leaves: Whether a fooled example is done.
@@ -85,31 +74,31 @@ def climb(
     """
     assert now.best is not None
     points, best, value, fooled, region, aims = now.points, now.best, now.value, now.fooled, now.region, now.aim
-    precision = "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "tf32x3"
-    threat, count, device = region.threat, len(points), points.device
-    width, classes = len(layers[0]), len(layers[2])
-    shape = _shape(count, precision, device)
-    low, high = threat.box or (0.0, 0.0)
+    threat, count, features, device = region.threat, len(points), points[0].numel(), points.device
+    width, classes = (len(weight) for weight in tape.weights)
+    pairs = ((w, w.new_zeros(len(w)) if b is None else b) for w, b in zip(tape.weights, tape.biases, strict=True))
+    layers = [part.contiguous() for pair in pairs for part in pair]
+    rows, columns, warps, stages = _shape(count, device)
+    hidden, outputs, stride = _padded(width), _padded(classes), -(-features // columns) * columns
+    half = torch.bfloat16 if device.type == "cuda" else torch.float32  # the interpreter, on the CPU, knows no bfloat16
+    halves = torch.empty((2, hidden, stride), dtype=half, device=device)
+    head = torch.empty((outputs + 1) * hidden + outputs, device=device)
+    pack, launch = compiled()[:2]
+    pack[(hidden,)](*layers, halves, head, features, stride, width, classes, BH=hidden, BC=outputs, BLOCK=1024)
+    low, high = threat.box or (-torch.inf, torch.inf)
     targets, flags = now.targets.long(), fooled.view(torch.uint8)
-    inputs, aims_or_any = region.inputs.contiguous(), targets if aims is None else aims.contiguous()
+    inputs, aims = region.inputs.contiguous(), None if aims is None else aims.contiguous()
     counts = torch.zeros(len(sizes) + 2, dtype=torch.int64, device=device)
     there = _there(tuple(sizes), device)
-    stretches = [(0, len(sizes))]
-    if order is not None and leaves:
-        ends = [end for end in STRETCHES if end < len(sizes)]
-        stretches = list(zip([0, *ends], [*ends, len(sizes)], strict=True))
-    for begin, end in stretches:
+    ends = [end for end in STRETCHES if end < len(sizes)] if order is not None and leaves else []
+    for begin, end in pairwise([0, *ends, len(sizes)]):
         if begin:
             order = flags.argsort()
-        compiled()[0][(-(-count // shape.rows),)](
-            points, best, inputs, targets if order is None else order, targets, aims_or_any, value, flags,
-            there[begin:], counts[begin:], counts[-1:],
-            *layers,
-            count, points[0].numel(), width, classes, end - begin, threat.radius, low, high,
-            LOSS=kind, AIMED=aims is not None, L2=threat.norm == "l2", BOXED=threat.box is not None, LEAVES=leaves,
-            SORTED=order is not None, PRECISION=precision, SLACK=SLACK[precision],
-            BM=shape.rows, BK=shape.columns, BH=_padded(width), BC=_padded(classes),
-            num_warps=shape.warps, num_stages=shape.stages,
+        launch[(-(-count // rows),)](
+            points, best, inputs, order, targets, aims, value, flags, there[begin:], counts[begin:], counts[-1:],
+            halves, head, count, features, stride, classes, end - begin, threat.radius, low, high,
+            LOSS=kind, L2=threat.norm == "l2", LEAVES=leaves, SLACK=SLACK, BM=rows, BK=columns, BH=hidden, BC=outputs,
+            num_warps=warps, num_stages=stages,
         )  # fmt: skip
     return counts[:-1], counts[-1]
 
@@ -146,7 +135,7 @@ class Stepper:
         slopes = torch.empty_like(outputs, memory_format=torch.contiguous_format)
         padded = 1 << (classes - 1).bit_length()
         rows = max(1, 512 // padded)
-        compiled()[1][(-(-count // rows),)](
+        compiled()[2][(-(-count // rows),)](
             outputs.contiguous(), self._targets, self._aims, self._value, self._fooled, self._better, slopes,
             self._counts, self._number, count, classes, **self._options, BM=rows, BC=padded, num_warps=2,
         )  # fmt: skip
@@ -155,12 +144,12 @@ class Stepper:
     def move(self, gradients: Tensor) -> None:
         """Keep the points that were better and go one step along the gradients, or back into the region."""
         features = self._points[0].numel()
-        low, high = self._threat.box or (0.0, 0.0)
+        low, high = self._threat.box or (-torch.inf, torch.inf)
         block = min(4096, 1 << (features - 1).bit_length())
-        compiled()[2][(len(self._points),)](
+        compiled()[3][(len(self._points),)](
             self._points, self._best, self._inputs, gradients.contiguous(), self._better, self._sizes, self._number,
             features, self._threat.radius, low, high,
-            L2=self._threat.norm == "l2", BOXED=self._threat.box is not None, BLOCK=block,
+            L2=self._threat.norm == "l2", BLOCK=block,
             num_warps=max(1, block // 256),
         )  # fmt: skip
 

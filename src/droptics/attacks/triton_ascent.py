@@ -2,6 +2,7 @@
 
 A program of `_climb` takes a block of examples through every step. Per step it reads the first layer once: a tile of it
 gives the gradient of some coordinates, which move at once, and the same tile their share of the next hidden layer.
+`_pack` prepares the layers: each number of the first as two of half the digits, whose products are the fastest.
 `_judge` and `_move` are what surrounds the passes of any other network. Their twin in plain torch is `Ascent`, which
 they are tested against.
 """
@@ -17,14 +18,16 @@ tl: Any = None
 
 
 @cache
-def compiled() -> tuple[Any, Any, Any]:
-    """The compiled `_climb`, `_judge` and `_move`."""
-    global _judged, _lengths, _stepped  # compiled functions call compiled ones only
+def compiled() -> tuple[Any, Any, Any, Any]:
+    """The compiled `_pack`, `_climb`, `_judge` and `_move`."""
+    global _judged, _lengths, _stepped, _halves, _product  # compiled functions call compiled ones only
     triton = load_triton(globals(), "the search in one launch")
     _judged, _lengths, _stepped = triton.jit(_judged), triton.jit(_lengths), triton.jit(_stepped)
+    _halves, _product = triton.jit(_halves), triton.jit(_product)
     # numbers that change from launch to launch must not be compiled in, nor where a stretch begins
-    numbers, places = ["count", "steps", "width", "classes"], ["sizes_at", "counts_at", "pulled_at"]
+    numbers, places = ["count", "steps", "classes"], ["sizes_at", "counts_at", "pulled_at"]
     return (
+        triton.jit(_pack, do_not_specialize=["width", "classes"]),
         triton.jit(_climb, do_not_specialize=numbers, do_not_specialize_on_alignment=places),
         triton.jit(_judge, do_not_specialize=["count"]),
         triton.jit(_move),
@@ -91,20 +94,15 @@ def _lengths(squares, away, along, size, radius):  # type: ignore[no-untyped-def
 
 
 def _stepped(  # type: ignore[no-untyped-def]
-    x, x0, g, scale, pulled, radius, low, high, L2: tl.constexpr, BOXED: tl.constexpr
+    x, x0, g, scale, pulled, radius, low, high, L2: tl.constexpr
 ):  # fmt: skip
     """The point one step further, inside ball and box."""
     if L2:
         x = x0 + (x - x0 + g * scale) * pulled
-        if BOXED:
-            x = tl.minimum(tl.maximum(x, low), high)
     else:
         x += scale * ((g > 0).to(tl.float32) - (g < 0).to(tl.float32))
-        lower, upper = x0 - radius, x0 + radius
-        if BOXED:
-            lower, upper = tl.maximum(lower, low), tl.minimum(upper, high)
-        x = tl.minimum(tl.maximum(x, lower), upper)
-    return x
+        x = tl.minimum(tl.maximum(x, x0 - radius), x0 + radius)
+    return tl.minimum(tl.maximum(x, low), high)
 
 
 def _judge(  # type: ignore[no-untyped-def]
@@ -138,7 +136,7 @@ def _judge(  # type: ignore[no-untyped-def]
 
 def _move(  # type: ignore[no-untyped-def]
     points_at, best_at, inputs_at, gradients_at, better_at, sizes_at, number_at, features, radius, low, high,
-    L2: tl.constexpr, BOXED: tl.constexpr, BLOCK: tl.constexpr,
+    L2: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Move one example, and remember where it stood if that was better than any point before."""
     row = tl.program_id(0).to(tl.int64)
@@ -169,111 +167,133 @@ def _move(  # type: ignore[no-untyped-def]
         x = tl.load(points_at + start + at + k, mask=inside, other=0.0)
         x0 = tl.load(inputs_at + start + at + k, mask=inside, other=0.0)
         tl.store(best_at + start + at + k, x, mask=inside & better)
-        x = _stepped(x, x0, g, scale, pulled, radius, low, high, L2, BOXED)
+        x = _stepped(x, x0, g, scale, pulled, radius, low, high, L2)
         tl.store(points_at + start + at + k, x, mask=inside)
+
+
+def _halves(x, KIND: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Two numbers of half the digits that add up to each: of bfloat16, 2^-17 of it is lost."""
+    high = x.to(KIND)
+    return high, (x - high.to(tl.float32)).to(KIND)
+
+
+def _product(a_high, a_low, b_high, b_low) -> Any:  # type: ignore[no-untyped-def]
+    """That of two matrices in halves; the product of the lower ones is below rounding."""
+    return tl.dot(a_high, b_high) + (tl.dot(a_low, b_high) + tl.dot(a_high, b_low))
+
+
+def _pack(  # type: ignore[no-untyped-def]
+    first_at, first_bias_at, second_at, second_bias_at, layer_at, head_at, features, stride, width, classes,
+    BH: tl.constexpr, BC: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One hidden unit: its weights in two halves, its bias and its column of the second layer, padded with zeros."""
+    h = tl.program_id(0)
+    k, c = tl.arange(0, BLOCK), tl.arange(0, BC)
+    there, in_c = h < width, c < classes
+    for at in tl.range(0, stride, BLOCK):
+        d = at + k
+        w = tl.load(first_at + h * features + d, mask=there & (d < features), other=0.0)
+        high, low = _halves(w, layer_at.dtype.element_ty)
+        tl.store(layer_at + h * stride + d, high, mask=d < stride)
+        tl.store(layer_at + (BH + h) * stride + d, low, mask=d < stride)
+    tl.store(head_at + h, tl.load(first_bias_at + h, mask=there, other=0.0))
+    if h == 0:
+        tl.store(head_at + BH + c, tl.load(second_bias_at + c, mask=in_c, other=float("-inf")))  # of no class
+    tl.store(head_at + BH + BC + c * BH + h, tl.load(second_at + c * width + h, mask=there & in_c, other=0.0))
 
 
 # parameters: Triton takes no structs, see gpu/triton.py
 def _climb(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915 - one kernel
     points_at, best_at, inputs_at, order_at, targets_at, aims_at, value_at, fooled_at, sizes_at, counts_at, pulled_at,
-    first_at, first_bias_at, second_at, second_bias_at,
-    count, features, width, classes, steps, radius, low, high,
-    LOSS: tl.constexpr, AIMED: tl.constexpr, L2: tl.constexpr, BOXED: tl.constexpr, LEAVES: tl.constexpr,
-    SORTED: tl.constexpr, PRECISION: tl.constexpr, SLACK: tl.constexpr,
+    layer_at, head_at, count, features, stride, classes, steps, radius, low, high,
+    LOSS: tl.constexpr, L2: tl.constexpr, LEAVES: tl.constexpr, SLACK: tl.constexpr,
     BM: tl.constexpr, BK: tl.constexpr, BH: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
     """One block of examples: judge where they stand, remember what is better, move, until no step is left."""
+    KIND: tl.constexpr = layer_at.dtype.element_ty
+    AIMED: tl.constexpr = aims_at is not None
     place = tl.program_id(0) * BM + tl.arange(0, BM)
     real = place < count
     row = place.to(tl.int64)
-    if SORTED:
+    if order_at is not None:
         row = tl.load(order_at + place, mask=real, other=0)
     k, h, c = tl.arange(0, BK), tl.arange(0, BH), tl.arange(0, BC)
-    in_h, in_c = h < width, c < classes
-    start = row[:, None] * features
-    target = tl.load(targets_at + row, mask=real, other=0)
-    is_target = c[None, :] == target[:, None]
-    value = tl.load(value_at + row, mask=real, other=0.0)
-    fooled = tl.load(fooled_at + row, mask=real, other=1).to(tl.int32)
-    first_bias = tl.load(first_bias_at + h, mask=in_h, other=0.0)
-    second_bias = tl.load(second_bias_at + c, mask=in_c, other=0.0)
-    second = tl.load(second_at + c[:, None] * width + h[None, :], mask=in_c[:, None] & in_h[None, :], other=0.0)
+    start = row[:, None] * features + k[None, :]
+    is_target = c[None, :] == tl.load(targets_at + row, mask=real, other=0)[:, None]
     is_aim = is_target
     if AIMED:
         is_aim = c[None, :] == tl.load(aims_at + row, mask=real, other=0)[:, None]
+    value = tl.load(value_at + row, mask=real, other=0.0)
+    fooled = tl.load(fooled_at + row, mask=real, other=1).to(tl.int32)
+    first_bias, second_bias = tl.load(head_at + h), tl.load(head_at + BH + c)
+    s_high, s_low = _halves(tl.load(head_at + BH + BC + c[:, None] * BH + h[None, :]), KIND)
+    high_at = layer_at + h[:, None] * stride + k[None, :]
+    low_at = high_at + BH * stride
     going = steps >= 0
     if LEAVES:
         going = tl.sum(fooled, 0) < BM
     acc = tl.zeros([BM, BH], tl.float32)
     if going:
-        for at in tl.range(0, features, BK):
-            d = at + k
-            inside = real[:, None] & (d < features)[None, :]
-            x = tl.load(points_at + start + d[None, :], mask=inside, other=0.0)
-            w = tl.load(
-                first_at + h[:, None] * features + d[None, :], mask=in_h[:, None] & (d < features)[None, :], other=0.0
-            )
-            acc = tl.dot(x, tl.trans(w), acc, input_precision=PRECISION)
+        for at in tl.range(0, stride, BK):
+            inside = real[:, None] & (at + k < features)[None, :]
+            x_high, x_low = _halves(tl.load(points_at + start + at, mask=inside, other=0.0), KIND)
+            w_high, w_low = tl.load(high_at + at), tl.load(low_at + at)
+            acc += _product(x_high, x_low, tl.trans(w_high), tl.trans(w_low))
     number = 0
     while going:
         hidden = acc + first_bias[None, :]
         active = hidden > 0
-        outputs = tl.dot(tl.where(active, hidden, 0.0), tl.trans(second), input_precision="ieee")
-        outputs = tl.where(in_c[None, :], outputs + second_bias[None, :], float("-inf"))
+        h_high, h_low = _halves(tl.where(active, hidden, 0.0), KIND)
+        outputs = _product(h_high, h_low, tl.trans(s_high), tl.trans(s_low))
         better, slope, value, fooled, fresh = _judged(
-            outputs, is_target, is_aim, value, fooled, classes, LOSS, AIMED, LEAVES, SLACK, BC
-        )
+            outputs + second_bias[None, :], is_target, is_aim, value, fooled, classes,
+            LOSS, AIMED, LEAVES, SLACK, BC,
+        )  # fmt: skip
         better = better & real
         tl.atomic_add(counts_at + number, tl.sum(fresh, 0).to(tl.int64))
         going = number < steps
         if LEAVES:
             going = going & (tl.sum(fooled, 0) < BM)
         tl.atomic_add(pulled_at, tl.where(going, tl.sum(real.to(tl.int64), 0), 0))
-        back = tl.where(active, tl.dot(slope, second, input_precision="ieee"), 0.0)
+        slope_high, slope_low = _halves(slope, KIND)
+        back = tl.where(active, _product(slope_high, slope_low, s_high, s_low), 0.0)
+        back_high, back_low = _halves(back, KIND)
         size = tl.load(sizes_at + number, mask=going, other=0.0)
         scale, pulled = size, 1.0
         if L2:
             squares = tl.zeros([BM], tl.float64)
             away, along = tl.zeros([BM], tl.float32), tl.zeros([BM], tl.float32)
             if going:
-                for at in tl.range(0, features, BK):
-                    d = at + k
-                    inside = real[:, None] & (d < features)[None, :]
-                    w = tl.load(
-                        first_at + h[:, None] * features + d[None, :],
-                        mask=in_h[:, None] & (d < features)[None, :], other=0.0,
-                    )  # fmt: skip
-                    g = tl.dot(back, w, input_precision=PRECISION)
-                    x = tl.load(points_at + start + d[None, :], mask=inside, other=0.0)
-                    m = x - tl.load(inputs_at + start + d[None, :], mask=inside, other=0.0)
+                for at in tl.range(0, stride, BK):
+                    inside = real[:, None] & (at + k < features)[None, :]
+                    m = tl.load(points_at + start + at, mask=inside, other=0.0)
+                    m -= tl.load(inputs_at + start + at, mask=inside, other=0.0)
+                    g = _product(back_high, back_low, tl.load(high_at + at), tl.load(low_at + at))
                     squares += tl.sum(g.to(tl.float64) * g.to(tl.float64), 1)
                     away += tl.sum(m * m, 1)
                     along += tl.sum(m * g, 1)
             scale, pulled = _lengths(squares, away, along, size, radius)  # type: ignore[no-untyped-call]
             scale, pulled = scale[:, None], pulled[:, None]
-        acc = tl.zeros([BM, BH], tl.float32)
+        acc, rest = tl.zeros([BM, BH], tl.float32), tl.zeros([BM, BH], tl.float32)
         if going:
-            for at in tl.range(0, features, BK):
-                d = at + k
-                inside = real[:, None] & (d < features)[None, :]
-                w = tl.load(
-                    first_at + h[:, None] * features + d[None, :],
-                    mask=in_h[:, None] & (d < features)[None, :], other=0.0,
-                )  # fmt: skip
-                g = tl.dot(back, w, input_precision=PRECISION)
-                x = tl.load(points_at + start + d[None, :], mask=inside, other=0.0)
-                x0 = tl.load(inputs_at + start + d[None, :], mask=inside, other=0.0)
-                tl.store(best_at + start + d[None, :], x, mask=inside & better[:, None])
-                x = _stepped(x, x0, g, scale, pulled, radius, low, high, L2, BOXED)
-                x = tl.where(inside, x, 0.0)
-                tl.store(points_at + start + d[None, :], x, mask=inside)
-                acc = tl.dot(x, tl.trans(w), acc, input_precision=PRECISION)
+            for at in tl.range(0, stride, BK):
+                inside = real[:, None] & (at + k < features)[None, :]
+                x = tl.load(points_at + start + at, mask=inside, other=0.0)
+                x0 = tl.load(inputs_at + start + at, mask=inside, other=0.0)
+                w_high, w_low = tl.load(high_at + at), tl.load(low_at + at)
+                g = _product(back_high, back_low, w_high, w_low)
+                tl.store(best_at + start + at, x, mask=inside & better[:, None])
+                x = tl.where(inside, _stepped(x, x0, g, scale, pulled, radius, low, high, L2), 0.0)
+                tl.store(points_at + start + at, x, mask=inside)
+                x_high, x_low = _halves(x, KIND)
+                acc = tl.dot(x_high, tl.trans(w_high), acc)
+                rest = tl.dot(x_low, tl.trans(w_high), rest)  # two sums do not wait for each other
+                rest = tl.dot(x_high, tl.trans(w_low), rest)
+            acc += rest
         else:
-            for at in tl.range(0, features, BK):
-                d = at + k
-                inside = better[:, None] & (d < features)[None, :]
-                x = tl.load(points_at + start + d[None, :], mask=inside, other=0.0)
-                tl.store(best_at + start + d[None, :], x, mask=inside)
+            for at in tl.range(0, stride, BK):
+                inside = better[:, None] & (at + k < features)[None, :]
+                tl.store(best_at + start + at, tl.load(points_at + start + at, mask=inside, other=0.0), mask=inside)
         number += 1
         tl.debug_barrier()  # what one thread stored another reads in the next step
     tl.store(value_at + row, value, mask=real)
