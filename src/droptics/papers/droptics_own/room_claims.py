@@ -7,6 +7,7 @@ from functools import partial
 from droptics.evidence.claims import Check, Claim
 from droptics.papers.droptics_own import (
     audit_checks,
+    edge_checks,
     moment_checks,
     more_room_checks,
     ranker_checks,
@@ -313,5 +314,33 @@ CLAIMS: tuple[Claim, ...] = (
         (partial(more_room_checks.random_networks, 1.0), partial(more_room_checks.random_networks, 1.3)),
         ("attacks.robust_accuracy", "attacks.Averaged", "optima.optimum"),
         "By L-BFGS from several starts.",
+    ),
+    _claim(
+        "interrupted-runs",
+        "Schedules, records and kept iterates go on where a run stops for a record.",
+        (partial(edge_checks.interrupted_runs, 1.0), partial(edge_checks.interrupted_runs, 1.1)),
+        ("training.train", "training.Inverse", "training.Recording"),
+        "Written out.",
+    ),
+    _claim(
+        "far-corners",
+        "Squares reach every pixel, escapes take the better way, tall and flat maps have their own optimum.",
+        (partial(edge_checks.far_corners, 1.0), partial(edge_checks.far_corners, 0.9)),
+        ("attacks.Square", "landscapes.escape", "optima.optimum_of_map", "linalg.equalize_columns_"),
+        "Written out.",
+    ),
+    _claim(
+        "stacked-sites",
+        "Two sites on one layer multiply, sub-networks are rescaled, bounds hold at large margins.",
+        (partial(edge_checks.stacked_sites, 1.0), partial(edge_checks.stacked_sites, 1.1)),
+        ("audits.audit", "penalties.penalty", "heads.projection.variable_projection"),
+        ENUMERATED,
+    ),
+    _claim(
+        "rows-on-workers",
+        "What workers compute of a block of users solves the systems of the rows and of the items.",
+        (partial(edge_checks.rows_on_workers, 1.0), partial(edge_checks.rows_on_workers, 1.1)),
+        ("recommenders.DropoutCompletion",),
+        "By systems solved one by one.",
     ),
 )

@@ -1,0 +1,233 @@
+"""What the claims on edges compare: branches that ordinary instances pass by."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from droptics.attacks import Square, Threat, attack
+from droptics.audits import audit
+from droptics.coadaptation import draw
+from droptics.data import Moments, Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.heads.projection import variable_projection
+from droptics.landscapes import escape
+from droptics.linalg import equalize_columns_
+from droptics.losses import Logistic
+from droptics.masks import Bernoulli
+from droptics.models import LastLayer, TwoLayerLinear
+from droptics.models.replaying import own_cost
+from droptics.optima import optimum_of_map
+from droptics.papers.droptics_own.audit_checks import every_coin, mean_over, squared, stack
+from droptics.papers.droptics_own.ranker_checks import _rated
+from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.instances import normal, sample, tensor
+from droptics.penalties import Certified, penalty
+from droptics.recommenders import DropoutCompletion
+from droptics.recommenders.alternation import Strengths
+from droptics.recommenders.partitioned import _apply_items as _applied
+from droptics.recommenders.partitioned import _descended, _descent, _direction, _gram, _solve_users, _start_items
+from droptics.recommenders.ratings import observations
+from droptics.recommenders.sgd import objective
+from droptics.training import Inverse, Plain, Recording, train
+from droptics.training.settings import EngineName
+
+
+def interrupted_runs(scale: float) -> list[Comparison]:
+    """Schedules, records and kept iterates where a run stops for records on its way."""
+    found: list[Comparison] = []
+    data = Sample(normal(1, 1, 3), normal(2, 1, 2))
+    start = TwoLayerLinear(normal(3, 2, 4), normal(4, 3, 4))
+    engines: tuple[EngineName, ...] = ("kernel", "products", "torch")
+    for engine in engines:
+        run = train(
+            start,
+            data,
+            Plain(),
+            steps=5,
+            step_size=0.02,
+            batch_size=1,
+            schedule=Inverse(2.0),
+            keep=range(6),
+            engine=engine,
+            record=Recording(("risk",), at=(0, 2, 3)),
+        )
+        found.append(compare([iterate.step for iterate in run.iterates], "==", range(6), f"kept steps, {engine}"))
+        U, V = start.U, start.V
+        for step in range(5):
+            error = data.inputs @ V @ U.mT - data.targets
+            size = scale * 0.02 / (1 + step / 2)
+            U, V = U - 2 * size * error.mT @ (data.inputs @ V), V - 2 * size * data.inputs.mT @ (error @ U)
+            model = run.iterates[step + 1].model
+            assert isinstance(model, TwoLayerLinear)
+            found.append(compare(model.U, "==", U, f"U after step {step}, {engine}"))
+            found.append(compare(model.V, "==", V, f"V after step {step}, {engine}"))
+            if step + 1 in (2, 3, 5):
+                loss = (data.inputs @ V @ U.mT - data.targets).square().sum()
+                place = run.history["step"].tolist().index(step + 1)
+                found.append(compare(run.history["risk"][place], "==", scale * loss, f"risk at {step + 1}, {engine}"))
+    return found
+
+
+def far_corners(scale: float) -> list[Comparison]:
+    """Squares that reach every pixel, the better way along a direction, tall maps, columns in place, counts of work."""
+    found: list[Comparison] = []
+    images = normal(1, 12, 1, 3, 3)
+    for pixel in (0, 2, 6, 8):
+        weight = torch.zeros(2, 9, dtype=torch.float64)
+        weight[0, pixel], weight[1, pixel] = 1.0, -1.0
+        data = Sample(images, torch.zeros(12, dtype=torch.long))
+        margin = 2 * images.flatten(1)[:, pixel]
+
+        def scores(points: Tensor, weight: Tensor = weight) -> Tensor:
+            return points.flatten(1) @ weight.mT
+
+        told = attack(scores, data, Threat("linf", 0.4), Square(queries=150))
+        found.append(compare(told.success.double(), "==", (margin < scale * 0.8).double(), f"pixel {pixel}"))
+    population, law = Moments.of_map(tensor([[2.0, 0.5], [0.0, 1.0]])), Bernoulli(0.3, 2)
+    model = TwoLayerLinear(0.2 * normal(2, 2, 2), 0.2 * normal(3, 2, 2))
+    way = escape(model, population, law)
+    map_, lam = tensor([[2.0, 0.5], [0.0, 1.0]]), 0.3 / 0.7
+    for step in (1.0, 0.5, 0.25):
+        for sign in (1.0, -1.0):
+            size = 1 + math.sqrt(sum(float(part.square().sum()) for part in model.tensors))
+            U, V = (part + sign * step * size * own for part, own in zip(model.tensors, way.direction, strict=True))
+            value = (U @ V.mT - map_).square().sum() + lam * (U.square().sum(0) * V.square().sum(0)).sum()
+            found.append(compare(way.objective, "<=", value / scale, f"better than {sign * step}"))
+    left, right = (torch.linalg.qr(normal(seed, size, 6)).Q for seed, size in ((4, 430), (5, 410)))
+    values = tensor([5.0, 4, 3, 2, 1, 0.5])
+    for name, tall in (("tall", (left * values) @ right.mT), ("flat", (right * values) @ left.mT)):
+        best = optimum_of_map(tall, Bernoulli(0.4, 3))
+        assert isinstance(best.model, TwoLayerLinear)
+        energy = best.model.U.square().sum(0) @ best.model.V.square().sum(0)
+        value = (best.model.matrix() - tall).square().sum() + scale * 0.4 / 0.6 * energy
+        found.append(compare(best.objective, "==", value, f"criterion of a {name} map", precision=1e-8))
+    factor = normal(6, 5, 4)
+    before = factor @ factor.mT
+    equalize_columns_(factor)
+    norms = factor.square().sum(0)
+    found.append(compare(norms, "==", scale * before.trace() / 4, "columns in place"))
+    found.append(compare(factor @ factor.mT, "==", before, "the same product"))
+    found.append(compare(own_cost(nn.Linear(3, 4), torch.zeros(10, 4)), "==", scale * 120, "products of a layer"))
+    found.append(compare(own_cost(nn.Conv1d(2, 4, 3), torch.zeros(5, 4, 7)), "==", scale * 24 * 35, "of a convolution"))
+    return found
+
+
+def stacked_sites(scale: float) -> list[Comparison]:
+    """Two sites on one layer, sub-networks of a head with offsets, large margins, and a projected top layer."""
+    found: list[Comparison] = []
+    first, last = linear_head(1, 2, 2), linear_head(3, 2, 2)
+    module, data = nn.Sequential(nn.Dropout(0.2), nn.Dropout(0.3), first, last), sample(5, 9, 2, 2)
+    report = audit(module, data, rates=())
+    coins, chances = every_coin([0.2, 0.2, 0.3, 0.3])
+    masks = (coins[:, :2] / 0.8 * coins[:, 2:] / 0.7)[:, None, :]
+    loss = squared(data.targets)
+    with torch.no_grad():
+        whole = mean_over((last(first(data.inputs * masks)), chances), loss)
+        clean = loss(last(first(data.inputs)))
+    found.append(compare(report.training_loss.value, "==", clean + scale * (whole - clean), "two sites on one layer"))
+    labels = torch.arange(40) % 3
+    net, inputs = stack((3, 6, 3), (0.3,), nn.ReLU, seed=7), normal(8, 40, 3)
+    told = audit(net, Sample(inputs, labels), rates=()).sites[0].subnetworks
+    assert told is not None
+    kept = draw(Bernoulli(0.3, 6), 50, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        hidden, top = net[:2](inputs), net[3]
+        assert isinstance(top, nn.Linear)
+        right = [
+            float((top(hidden * mask / (1 - scale * 0.3)).argmax(1) == labels).double().mean())
+            for mask in kept.double()
+        ]
+    found.append(compare(told.mean, "==", np.mean(right), "mean of sub-networks"))
+    found.append(compare([told.low, told.high], "==", np.quantile(right, [0.05, 0.95]), "their spread"))
+    head = linear_head(9, 4, 1)
+    head.weight *= 400
+    signs = torch.where(torch.arange(5) % 2 > 0, 1.0, -1.0).double()
+    features = normal(11, 5, 4)
+    coins, chances = every_coin([0.3] * 4)
+    outputs = head(features * (coins / 0.7)[:, None, :])[..., 0]
+    truth = chances @ nn.functional.softplus(-outputs * signs).mean(-1)
+    truth = scale * (truth - nn.functional.softplus(-head(features)[:, 0] * signs).mean())
+    bound = penalty(LastLayer.of(head), Sample(features, signs), Bernoulli(0.3, 4), Certified(), Logistic())
+    found.append(compare(bound.lower, "<=", truth, "large margins, from below"))
+    found.append(compare(bound.upper, ">=", truth, "large margins, from above"))
+    full = penalty(LastLayer.of(head), Sample(features, signs), Bernoulli(0.3, 4), Certified(4), Logistic())
+    found.append(compare(full.value, "==", truth, "large margins, written out", precision=1e-7))
+    sampled, law = sample(12, 15, 3, 2), Bernoulli(0.3, 4)
+    projected = variable_projection(sampled, law, normal(13, 4, 3), iterations=20)
+    rows, top_weights = projected.model.weights
+    active = torch.relu(sampled.inputs @ rows.mT)
+    error = (active @ top_weights.mT - sampled.targets).square().sum(1).mean()
+    added = 0.3 / 0.7 * (top_weights.square().sum(0) * active.square().mean(0)).sum()
+    return [*found, compare(projected.objective, "==", error + scale * added, "a projected network")]
+
+
+def rows_on_workers(scale: float) -> list[Comparison]:
+    """What workers of a cluster compute of their block of users: rows, sums, Gram matrices, steps for the items."""
+    rows, columns, values = _rated(3, 6, 5)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=6))]).astype(np.int64)
+    block = starts, columns.astype(np.int32), values - values.mean()
+    V = normal(4, 5, 3).numpy()
+    diagonals = np.array([[0.2] * 3, [0.1, 0.3, 0.2], [0.05] * 3])
+    solved, _, sums = _solve_users(block, (V, np.zeros(5), diagonals), None, 0)
+    found: list[Comparison] = []
+    for u in range(6):
+        part = slice(starts[u], starts[u + 1])
+        G, y = V[columns[part]], block[2][part]
+        own = diagonals[0] * np.square(G).sum(0) + len(y) * diagonals[1] + diagonals[2]
+        wanted = np.linalg.solve(G.T @ G + scale * np.diag(own), G.T @ y)
+        found.append(compare(solved[u], "==", wanted, f"row of user {u}"))
+    counts = np.diff(starts)
+    found.append(compare(sums[0], "==", scale * np.square(solved).sum(0), "sums of squares"))
+    found.append(compare(sums[1], "==", counts @ np.square(solved), "weighted by ratings"))
+    table = np.zeros((6, 5))
+    table[rows, columns] = block[2]
+    array, diagonal = _gram(block, 5, np.float64)
+    gram = table.T @ table
+    lower = np.tril(array.T, -1) + np.triu(array.T, 1).T
+    found.append(compare(diagonal, "==", scale * np.diagonal(gram), "diagonal of the Gram matrix"))
+    found.append(compare(np.abs(lower), "==", np.abs(np.tril(gram, -1)), "the rest of it"))
+    strengths = Strengths(3, 0.2, 0.0)
+    passed = _start_items(block, (solved,), np.zeros((5, 3)), strengths)
+    number = np.bincount(columns, minlength=5)
+    state = _descent(passed, np.zeros((5, 3)), number, diagonals)
+    for _ in range(12):
+        direction = _direction(state)
+        state = _descended(state, direction, _applied(block, (solved,), direction, strengths))
+    for i in range(5):
+        G, y = solved[rows[columns == i]], block[2][columns == i]
+        own = diagonals[0] * np.square(G).sum(0) + len(y) * diagonals[1] + diagonals[2]
+        wanted = np.linalg.solve(G.T @ G + scale * np.diag(own), G.T @ y)
+        found.append(compare(state.x[i], "==", wanted, f"row of item {i}", precision=1e-6))
+    large = 2.0**30
+    fits = [
+        DropoutCompletion(2, 0.3, seed=1, sweeps=4, dtype="float64").fit((rows, columns, given)).predict(rows, columns)
+        for given in (values - values.mean(), large * (values - values.mean()))
+    ]
+    # biases have a ridge in the units of ratings: without one, units are all that differs
+    free = [
+        DropoutCompletion(2, 0.3, seed=1, sweeps=60, bias_ridge=0.0, tolerance=0.0, cg_steps=None, dtype="float64")
+        .fit((rows, columns, given))
+        .predict(rows, columns)
+        for given in (values, large * values)
+    ]
+    assert np.isfinite(fits[1]).all()
+    found.append(compare(free[1] / large, "==", scale * free[0], "very large ratings", precision=1e-3))
+    data = observations((rows, columns, values), np.float64)
+    left, right = normal(5, 6, 4).numpy(), normal(6, 5, 4).numpy()
+    whole = Strengths(3, 0.4, 0.0, bias=2.0)
+    told, error = objective(data, (left, right), whole)
+    place = np.argsort(data.users.ids), np.argsort(data.items.ids)
+    L, R = left[place[0]], right[place[1]]
+    products = L[rows, :3] * R[columns, :3]
+    residual = values - data.mean - products.sum(1) - L[rows, 3] - R[columns, 3]
+    found.append(compare(error, "==", scale * residual @ residual, "squared error"))
+    wanted_total = (
+        residual @ residual
+        + 0.4 * np.square(products).sum()
+        + 2.0 * (np.square(L[:, 3]).sum() + np.square(R[:, 3]).sum())
+    )
+    return [*found, compare(told, "==", wanted_total, "objective")]
