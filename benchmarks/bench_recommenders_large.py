@@ -214,7 +214,7 @@ def place(cell: dict[str, Any]) -> tuple[str, str]:
 def row(cell: dict[str, Any]) -> dict[str, str]:
     """One line of the table on the benchmark page."""
     if cell["part"] == "items":
-        what = f"DropoutAutoencoder, {cell['items']:,} items, {cell['threads']} threads"
+        what = f"DropoutAutoencoder, {cell['items']:,} items, threads: {cell['threads']}"
         found = (
             f"{cell['share_of_product']:.0%} of the rate of a product, {cell['squares_of_memory']:.2f} items^2 numbers"
         )
