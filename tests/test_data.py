@@ -205,3 +205,14 @@ def test_a_conversion_is_checked_where_numbers_may_not_fit(kind):
             sample.to(torch.float16)
     else:
         assert torch.equal(sample.to(torch.float64).inputs, sample.inputs.double())
+
+
+def test_streamed_moments_go_through_vmap():
+    """Numbers that cannot be looked at prove no rank; of repeated features too."""
+    inputs, targets = normal(2, 6, 2), normal(6, 1)
+    inputs = torch.cat([inputs, inputs[..., :1]], -1)
+
+    def streamed(x):
+        return Moments.of_batches([Sample(x[:3], targets[:3]), Sample(x[3:], targets[3:])]).xx
+
+    close(torch.func.vmap(streamed)(inputs), torch.stack([streamed(x) for x in inputs]), 1e-15)

@@ -8,7 +8,7 @@ import torch
 from scipy.linalg import lapack, solve_triangular
 from torch import Tensor
 
-from droptics.checks import as_array
+from droptics.checks import as_array, is_readable
 from droptics.linalg.gram import gram
 from droptics.linalg.scales import equilibrated, powers_of_two
 
@@ -32,7 +32,12 @@ def proved_rank(rows: Tensor, weights: Tensor | None = None) -> int:
 
 
 def shared_dependencies(known: list[Tensor] | None, rows: Tensor, weights: Tensor | None) -> list[Tensor]:
-    """The known vectors of earlier rows that vanish on these, too; without earlier ones those of these."""
+    """The known vectors of earlier rows that vanish on these, too; without earlier ones those of these.
+
+    None where torch.func.vmap hides the numbers.
+    """
+    if not is_readable(rows):
+        return []
     rows = _counted(rows, weights)
     return list(dependencies(rows).mT) if known is None else [vector for vector in known if vanishes(rows, vector)]
 
