@@ -72,8 +72,8 @@ class ModuleSite:
         return math.prod(self.shape)
 
     def spread(self, multipliers: Tensor, like: Tensor) -> Tensor:
-        """Multipliers (rows, units) in the shape of the tensor that they mask."""
-        moved = multipliers.to(like).reshape(len(multipliers), *self.shape).movedim(0, self.axis)
+        """Multipliers (..., units), all but the units rows, in the shape of the tensor that they mask."""
+        moved = multipliers.reshape(-1, *self.shape).movedim(0, self.axis)
         return moved if moved.ndim == like.ndim else moved.flatten(0, 1)
 
 
@@ -137,8 +137,7 @@ class MaskedModule:
         count, examples = len(multipliers), count_of(self.inputs)
         parts = multipliers.split([site.units for site in self.early], -1) if self.early else ()
         changes: dict[str, Change | None] = {
-            site.name: _spreading(site, part.expand(count, examples, -1).flatten(0, 1))
-            for site, part in zip(self.early, parts, strict=True)
+            site.name: _spreading(site, part, (count, examples)) for site, part in zip(self.early, parts, strict=True)
         }
         if self.head:
             changes[self.sites[-1].name] = None
@@ -363,8 +362,10 @@ def _confirmed(found: MaskedModule) -> bool:
     return bool(((masked.reshape(predicted.shape) - predicted).abs() <= rounding * scale).all())
 
 
-def _spreading(site: ModuleSite, multipliers: Tensor) -> Callable[[Tensor], Tensor]:
-    return lambda source: site.spread(multipliers, source)
+def _spreading(site: ModuleSite, multipliers: Tensor, rows: tuple[int, ...] = ()) -> Callable[[Tensor], Tensor]:
+    """Multipliers (rows, units) at a site, repeated for `rows` where these are more; converted before that."""
+    wide = (*(rows or multipliers.shape[:-1]), multipliers.shape[-1])
+    return lambda source: site.spread(multipliers.to(source).expand(wide), source)
 
 
 def _axis(narrow: tuple[int, ...], wide: tuple[int, ...], few: int, many: int) -> tuple[int, int] | None:

@@ -115,13 +115,13 @@ class _Masked(DropoutCalls):
             number = next(numbers)
             own = name if number == 1 else f"{name}#{number}"
             given = self.multipliers.get(own)
-            result = source if inplace else source.clone()  # of its own, so that what follows a site can be told apart
             if given is not None:
                 result = source.mul_(given(source)) if inplace else source * given(source)
             elif self.live and own not in self.multipliers:
                 result = nn.functional.dropout(source, rate, True) if draw is None else draw()
-                if inplace:
-                    result = source.copy_(result)
+                result = source.copy_(result) if inplace else result
+            else:
+                result = source if inplace else source.clone()  # its own: what follows a site can be told apart
             self.seen.calls.append((own, rate, kind, tuple(source.shape), result))
             return result
 
