@@ -10,9 +10,9 @@ from droptics.predictions.modules import read_module
 from droptics.predictions.strata import Strata
 
 
-def problem():
+def problem(rate=0.2):
     torch.manual_seed(0)
-    layers = [nn.Dropout(0.2), nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.4), nn.Linear(4, 5), nn.Tanh()]
+    layers = [nn.Dropout(rate), nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.4), nn.Linear(4, 5), nn.Tanh()]
     module = nn.Sequential(*layers, nn.Dropout(0.3), nn.Linear(5, 2)).double()
     return read_module(module, torch.randn(3, 3).double()).conditional()
 
@@ -43,10 +43,11 @@ def test_main_effects_are_differences_of_one_unit():
     assert float(effects.slopes[..., 3:].abs().max()) == 0.0
 
 
+@pytest.mark.parametrize("rate", [0.2, 0.02])
 @pytest.mark.parametrize("plan", [Plan((), (), True), Plan((), (0,), False), Plan((0,), (), False)], ids=str)
-def test_controls_have_mean_zero_and_the_variance_they_state(plan):
-    """Over all masks of both early sites, which are listed."""
-    found = problem()
+def test_controls_have_mean_zero_and_the_variance_they_state(plan, rate):
+    """Over all masks of both early sites, which are listed; at the small rate one is too rare for the control."""
+    found = problem(rate)
     (control,) = build(found, plan, found.plain())
     masks, chances = (torch.cat(part) for part in zip(*found.law.atom_batches(4096), strict=True))
     atoms = torch.cat([part for part, _ in found.early[0].atom_batches(4096)])
@@ -56,3 +57,8 @@ def test_controls_have_mean_zero_and_the_variance_they_state(plan):
         mean = torch.tensordot(chances, values, dims=1)
         close(mean, torch.zeros_like(mean), 1e-14, scale=float(values.abs().max()))
     close(torch.tensordot(chances, control.control(draws).square(), dims=1), control.variance(), 1e-12)
+    if plan.listed:
+        untouched = (control.moved == 0).all(-1).all(-1)
+        left = untouched & (control.probabilities < 0.5)  # all but the mask without drops
+        assert bool(left.any()) is (rate < 0.1)
+        assert float(control.probabilities[left].sum()) < 2.0**-10

@@ -24,6 +24,8 @@ from droptics.predictions.strata import FEWEST_MASKS, Strata, allocate, count_ch
 # A site of so many masks per drawn mask is listed; of so few units per drawn mask, its main effects are computed.
 ATOMS_PER_SAMPLE = 2
 MAIN_EFFECT_SHARE = 0.125
+# Atoms that together are less likely than this are not evaluated: there the control stays where it is without masks.
+UNLIKELY = 2.0**-10
 # One backward pass per output, about three plain ones, has to stay below the cost of the masks.
 GRADIENT_SHARE = 0.125
 # A site of which so few units are expected to fall is stratified by their number.
@@ -47,7 +49,9 @@ class Draws:
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Outputs under every mask of one site, the other sites at their mean; minus the outputs without masks.
+    """Outputs under the masks of one site, the other sites at their mean; minus the outputs without masks.
+
+    Zero for masks that are hardly met: whatever a function of the mask is, its mean and variance are sums over all.
 
     Attributes:
         site: Number of the site.
@@ -204,20 +208,30 @@ def build(problem: Conditional, plan: Plan, plain: Affine) -> list[Atoms | Slope
         quiet = plain.variance()
         for number in plan.listed:
             atoms, probabilities = _all_atoms(problem.early[number])
-            centers, noises = [], []
-            for some in atoms.split(problem.room):
+            moved = plain.center.new_zeros(2, len(atoms), *plain.center.shape)
+            # a control by all masks of the only site leaves nothing to be sampled
+            listed = torch.arange(len(atoms)) if len(sizes) == 1 else _likely(probabilities)
+            for places in listed.split(problem.room):
+                some = atoms[places]
                 full = torch.ones(len(some), 1, sum(sizes), dtype=torch.float64)
                 full[:, 0, starts[number] : starts[number] + sizes[number]] = some
                 outputs = problem.given(full)
-                centers.append(outputs.center - plain.center)
-                noises.append(outputs.variance() - quiet)
-            found.append(Atoms(number, probabilities, torch.cat(centers), torch.cat(noises)))
+                moved[0, places] = outputs.center - plain.center
+                moved[1, places] = outputs.variance() - quiet
+            found.append(Atoms(number, probabilities, moved[0], moved[1]))
         for number in plan.effects:
             found.append(_main_effects(problem, number, starts[number], sum(sizes)))
     if plan.gradient:
         others = [i for i in range(len(sizes)) if i not in plan.listed and i not in plan.effects]
         found.append(_gradient(problem, [(starts[i], sizes[i]) for i in others], plain))
     return found
+
+
+def _likely(probabilities: Tensor) -> Tensor:
+    """Places of the likeliest atoms, all but `UNLIKELY` of the whole."""
+    order = probabilities.argsort(descending=True)
+    before = probabilities[order].cumsum(0) - probabilities[order]
+    return order[before < 1 - UNLIKELY]
 
 
 def _main_effects(problem: Conditional, number: int, start: int, units: int) -> Slopes:
