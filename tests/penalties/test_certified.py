@@ -90,13 +90,13 @@ def test_all_coins_written_out_is_exact(name: str) -> None:
 
 
 def test_conditioning_narrows_the_interval() -> None:
-    model, data, law = head(4, 10, 1.0), labeled(10, 4), Bernoulli(0.5, 10)
+    model, data, law = head(8, 12, 1.0), labeled(12, 8, 2), Bernoulli(0.5, 12)
     widths = [
         float(found.upper - found.lower)
-        for found in (penalty(model, data, law, Certified(count), ENTROPY) for count in (0, 3, 6, 10))
+        for found in (penalty(model, data, law, Certified(count), ENTROPY) for count in (0, 6, 12))
     ]
     assert widths == sorted(widths, reverse=True)
-    assert widths[1] < 0.5 * widths[0]
+    assert widths[2] < 1e-9
 
 
 def test_two_moments_more_narrow_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,9 +145,12 @@ def test_families_linear_in_the_mask_and_batches() -> None:
     found = penalty(many, data, Bernoulli(0.3, 5), Certified(2), ENTROPY)
     assert found.value.shape == (2,)
     for i in range(2):
-        one = penalty(TwoLayerLinear(many.U[i], many.V[i]), data, Bernoulli(0.3, 5), Certified(2), ENTROPY)
-        close(found.lower[i], one.lower, 1e-13)
-        close(found.upper[i], one.upper, 1e-13)
+        alone = TwoLayerLinear(many.U[i], many.V[i])
+        one = penalty(alone, data, Bernoulli(0.3, 5), Certified(2), ENTROPY)
+        assert found.lower[i] <= truth(alone, data, Bernoulli(0.3, 5)) <= found.upper[i]
+        # integrals have as many nodes as the members of a batch ask for together
+        close(found.lower[i], one.lower, 0.01)
+        close(found.upper[i], one.upper, 0.01)
 
 
 def test_single_precision_keeps_the_bounds() -> None:

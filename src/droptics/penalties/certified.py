@@ -9,14 +9,15 @@ independent units. Then
 above by Jensen; below because log(1 + x) / x is convex, under the law reweighted by x = X - 1. To leading order both
 are the second-order penalty. For few classes two moments more narrow them (`moment_bounds`).
 
-Heavy tails of X spoil moments, and leave margins: with the classes ordered by their mean outputs,
+Heavy tails of X spoil moments, and leave sums over few classes: up to twelve of them, the two or three that lead are
+taken exactly with every other one (`several`). Beyond, with the classes ordered by their mean outputs,
 
     sum_k v_k P(o_k - o_1 - log v_k)  <=  E log X  <=  sum_k P(o_k - q_k . o - H(q_k)),     k = 2, 3, ...
 
 where P is the logistic penalty of one margin, known exactly, v_k = pi_k / (1 - pi_1), and q_k the softmax among the
 classes before k, with entropy H: below by concavity of the logarithm, above because log sum exp is at least q . o + H
-for every q. All are equal without noise. The narrowest bounds of those computed are used for every example; margins are
-left out where moments say enough.
+for every q. All are equal without noise. The narrowest bounds of those computed are used for every example; what costs
+more is left out where the interval is narrow.
 
 Bounds of the outcomes of some coins, averaged, are bounds again: they close in on the truth as more coins are written
 out.
@@ -40,13 +41,18 @@ from droptics.masks import MaskLaw
 from droptics.penalties.factors import ROOM, Coins, Factor, Moves, factors, large
 from droptics.penalties.fourier import margin_penalties
 from droptics.penalties.moment_bounds import gauss_above, radau_below
+from droptics.penalties.several import several_bounds
 
 T = TypeVar("T")
 # Error of the integrals of single margins that is accepted, and the most nodes that are spent on it.
 TOLERANCE, NODES = 1e-12, 256
-# Classes up to which third and fourth moments are summed, 1365 products of four; margins are asked where moments leave
-# more than this share of the upper bound open.
-FEW, NARROW = 12, 0.01
+# Classes up to which third and fourth moments are summed, 1365 products of four, and triples taken; more is asked where
+# more than this share of the upper bound is open, and four moments of every outcome, which cost most, from the last on.
+FEW, NARROW, OPEN = 12, 0.02, 0.1
+# Error of an integral of several margins that is accepted, in shares of the upper bound.
+ACCEPTED = 1e-3
+# Exponents at which the chance that one class overtakes another is bounded, to rank the classes.
+CHERNOFF = (0.01, 0.03, 0.1, 0.2, 0.4, 0.8)
 
 
 class Bounds(NamedTuple):
@@ -121,12 +127,17 @@ def _conditioned(outputs: Tensor, parts: Sequence[Factor], condition: int) -> Bo
     scale = 1 + outputs.abs().amax(-1) + 2 * sum(part.reach for part in parts)
     units = sum(part.count for part in parts)
     rounding = ((units + outputs.shape[-1] + 32) * torch.finfo(outputs.dtype).eps * scale).detach()
+    with torch.no_grad():
+        likely = _likely(outputs, parts)
+    order = likely.argsort(-1, descending=True)
+    whole = Outcomes.one(outputs, [part.unsqueezed() for part in parts], rounding)
     if coins is None or condition == 0:
-        return _bounds(outputs, parts, rounding)
-    chances = outputs.softmax(-1).unsqueeze(-1)
-    centered = coins.values - (chances * coins.values).sum(-2, keepdim=True)
-    importance = coins.strength * (chances * centered.square()).sum(-2)
-    chosen = importance.detach().topk(min(condition, importance.shape[-1]), -1).indices
+        return _of_outcomes(whole, order)
+    with torch.no_grad():
+        weights = likely.softmax(-1).unsqueeze(-1)
+        centered = coins.values - (weights * coins.values).sum(-2, keepdim=True)
+        importance = coins.strength * (weights * centered.square()).sum(-2)
+    chosen = importance.topk(min(condition, importance.shape[-1]), -1).indices
     columns = chosen.unsqueeze(-2).expand(*coins.values.shape[:-1], -1)
     rates = coins.drop.expand(importance.shape).gather(-1, chosen)
     rest = Coins(coins.values.scatter(-1, columns, 0.0), coins.drop).unsqueezed()
@@ -135,17 +146,94 @@ def _conditioned(outputs: Tensor, parts: Sequence[Factor], condition: int) -> Bo
     chance = torch.where(fallen, rates.unsqueeze(-2), 1 - rates.unsqueeze(-2)).prod(-1)
     away = torch.where(fallen, -torch.ones_like(rates).unsqueeze(-2), (rates / (1 - rates)).unsqueeze(-2))
     shift = away @ coins.values.gather(-1, columns).mT
+    means = outputs.unsqueeze(-2) + shift
+    clean = torch.logsumexp(means, -1) - torch.logsumexp(outputs, -1).unsqueeze(-1)
+    clean = clean - (shift * outputs.softmax(-1).unsqueeze(-2)).sum(-1)
     remaining = [rest, *(part.unsqueezed() for part in others)]
-    room = max(1, ROOM // max(1, coins.values.numel() * outputs.shape[-1]))
-    slices = [
-        _bounds(outputs.unsqueeze(-2) + part, remaining, rounding.unsqueeze(-1)) for part in shift.split(room, -2)
-    ]
-    inner = Bounds(*(torch.cat(pieces, -1) for pieces in zip(*slices, strict=True)))
-    first = torch.logsumexp(outputs.unsqueeze(-2) + shift, -1) - torch.logsumexp(outputs, -1).unsqueeze(-1)
-    first = first - (shift * chances.mT).sum(-1)
-    lower, upper = ((chance * (first + part)).sum(-1) for part in (inner.lower, inner.upper))
-    below, above = ((chance * part).sum(-1) + 2 * rounding for part in (inner.slack_below, inner.slack_above))
-    return Bounds(lower, upper, below.detach(), above.detach())
+    written = Outcomes(means, remaining, rounding, chance, clean)
+    found = _of_outcomes(written, order)
+    if _is_narrow(found, rounding):
+        return found
+    # among the outcomes leading classes differ; three of them say more of the whole
+    found = _narrower(found, _of_outcomes(whole, order))
+    if not _is_narrow(found, rounding):
+        found = _narrower(found, _by_several(whole, order, 3, found))
+    if outputs.shape[-1] > FEW or _is_narrow(found, rounding, OPEN):
+        return found
+    return _narrower(found, written.each(partial(_by_moments, four=True)))
+
+
+class Outcomes(NamedTuple):
+    """Mean outputs (..., outcomes, classes) that move by `parts`, their chances and their own parts of the penalty."""
+
+    means: Tensor
+    parts: Sequence[Factor]
+    rounding: Tensor
+    chance: Tensor
+    clean: Tensor
+
+    @staticmethod
+    def one(outputs: Tensor, parts: Sequence[Factor], rounding: Tensor) -> Outcomes:
+        """Nothing written out."""
+        nothing = torch.zeros_like(outputs[..., :1])
+        return Outcomes(outputs.unsqueeze(-2), parts, rounding, nothing + 1, nothing)
+
+    def average(self, bounds: Bounds) -> Bounds:
+        """Averaged bounds are bounds again."""
+        lower, upper = ((self.chance * (self.clean + part)).sum(-1) for part in (bounds.lower, bounds.upper))
+        slacks = (bounds.slack_below, bounds.slack_above)
+        below, above = ((self.chance * part).sum(-1) + 2 * self.rounding for part in slacks)
+        return Bounds(lower, upper, below.detach(), above.detach())
+
+    def each(self, bounds: Callable[[Tensor, Sequence[Factor], Tensor], Bounds | None]) -> Bounds | None:
+        """The average of bounds that are asked for some outcomes at a time."""
+        size = self.means[..., 0, :].numel() * sum(part.count for part in self.parts) * self.means.shape[-1]
+        pieces = self.means.split(max(1, ROOM // max(1, size)), -2)
+        found = [bounds(piece, self.parts, self.rounding.unsqueeze(-1)) for piece in pieces]
+        known = [part for part in found if part is not None]
+        if len(known) < len(found):
+            return None
+        return self.average(Bounds(*(torch.cat(ends, -1) for ends in zip(*known, strict=True))))
+
+
+def _of_outcomes(outcomes: Outcomes, order: Tensor) -> Bounds:
+    """What costs most is asked last, and only where the interval is not narrow yet."""
+    few, one = outcomes.means.shape[-1] <= FEW, outcomes.means.shape[-2] == 1
+    # many outcomes have one law: integrals of several margins cost less than four moments of each
+    found = outcomes.each(partial(_by_moments, four=few and (one or is_transformed())))
+    assert found is not None
+    if _is_narrow(found, outcomes.rounding):
+        return found
+    return _narrower(found, _by_several(outcomes, order, 2, found))
+
+
+def _is_narrow(found: Bounds, rounding: Tensor, share: float = NARROW) -> bool:
+    """Whether nothing more is asked; always where numbers are hidden, on which that would depend."""
+    return is_transformed() or bool((found.upper - found.lower <= share * found.upper + 8 * rounding).all())
+
+
+def _by_several(outcomes: Outcomes, order: Tensor, leading: int, known: Bounds) -> Bounds | None:
+    """Bounds by the leading classes with every other one; None where that would take too long."""
+    classes = outcomes.means.shape[-1]
+    if not 3 <= classes <= FEW:
+        return outcomes.each(_margins)
+    tolerance = ACCEPTED * float(known.upper.detach().min())
+    ends = several_bounds(outcomes.means, outcomes.parts, order, min(leading, classes - 1), tolerance)
+    if ends is None:
+        return None
+    lower, upper, below, above = ends
+    nothing = torch.zeros_like(below)
+    return outcomes.average(Bounds(lower - below, upper + above, nothing, nothing))
+
+
+def _likely(outputs: Tensor, parts: Sequence[Factor]) -> Tensor:
+    """min_t log E exp(t (o_k - o_1)) over the class of largest mean output: how likely another class overtakes it."""
+    eye = torch.eye(outputs.shape[-1], dtype=outputs.dtype, device=outputs.device)
+    over = eye - eye[outputs.argmax(-1)].unsqueeze(-2)
+    directions = (outputs.new_tensor(CHERNOFF)[:, None, None] * over.unsqueeze(-3)).flatten(-3, -2)
+    moved = sum(part.along(directions).cumulant() for part in parts)
+    found = (directions @ outputs.unsqueeze(-1)).squeeze(-1) + moved
+    return found.unflatten(-1, (len(CHERNOFF), -1)).amin(-2).clamp_max(0)
 
 
 def _joined(parts: Sequence[Coins]) -> Coins | None:
@@ -154,7 +242,7 @@ def _joined(parts: Sequence[Coins]) -> Coins | None:
     return Coins(torch.cat([part.values for part in parts], -1), torch.cat([part.drop for part in parts], -1))
 
 
-def _bounds(outputs: Tensor, parts: Sequence[Factor], rounding: Tensor) -> Bounds:
+def _by_moments(outputs: Tensor, parts: Sequence[Factor], rounding: Tensor, four: bool) -> Bounds:
     logs = torch.log_softmax(outputs, -1)
     chances = logs.exp()
     moved = [part.centered(chances) for part in parts]
@@ -182,14 +270,7 @@ def _bounds(outputs: Tensor, parts: Sequence[Factor], rounding: Tensor) -> Bound
         most = second + 4 * rounding * (1 + 2 * first + second)
         sure = torch.where(wild, nothing, _below(least, most, least > 0))
     found = Bounds(lower, upper, (lower.detach() - sure).clamp_min(0) + rounding, rounding.expand(upper.shape))
-    if outputs.shape[-1] <= FEW:
-        found = _narrower(found, _by_four_moments(logs, moved, (first, second), rounding))
-    if is_transformed():  # what is asked next depends on numbers, which may be hidden
-        return found
-    width = found.upper + found.slack_above - found.lower + found.slack_below
-    if bool((width <= NARROW * found.upper).all()):
-        return found
-    return _narrower(found, _margins(outputs, parts, rounding))
+    return _narrower(found, _by_four_moments(logs, moved, (first, second), rounding)) if four else found
 
 
 def _by_four_moments(logs: Tensor, moved: Sequence[Factor], two: tuple[Tensor, Tensor], rounding: Tensor) -> Bounds:

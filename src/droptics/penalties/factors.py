@@ -115,6 +115,29 @@ class Coins:
         falls, stays = torch.polar(ones, -angles), torch.polar(ones, self.strength.unsqueeze(-2) * angles)
         return (drop * falls + (1 - drop) * stays).prod(-1)
 
+    def nodes(self, times: Tensor, places: Tensor, tilt: float) -> tuple[Tensor, Tensor]:
+        """E exp(sum_k (tilt - i t_k) d_k), (..., nodes), over its value at t = 0, whose logarithm is the second tensor.
+
+        Node n is at t_k = times[places[k, n]], for all outputs k.
+        """
+        tilted = tilt * self.values.sum(-2)
+        falls = self.drop.clamp_min(torch.finfo(tilted.dtype).tiny).log() - tilted
+        stays = torch.log1p(-self.drop) + self.strength * tilted
+        both = torch.logaddexp(falls, stays)
+        angles = times.unsqueeze(-1) * self.values.unsqueeze(-2)
+        ones = torch.ones_like(angles)
+        sides = torch.polar(ones, angles), torch.polar(ones, -self.strength * angles)
+        chances = torch.exp(falls - both).unsqueeze(-2), torch.exp(stays - both).unsqueeze(-2)
+
+        def product(piece: Tensor) -> Tensor:
+            down, up = (
+                math.prod((side[..., k, rows, :] for k, rows in enumerate(piece)), start=chance)
+                for side, chance in zip(sides, chances, strict=True)
+            )
+            return (down + up).prod(-1)
+
+        return torch.cat([product(piece) for piece in places.split(_share(self.values), -1)], -1), both.sum(-1)
+
 
 @dataclass(frozen=True, eq=False)
 class Normals:
@@ -161,6 +184,12 @@ class Normals:
         spread = (self.values.square() * self.variance).sum(-1)
         return torch.exp(-0.5 * times.square() * spread).to(torch.promote_types(spread.dtype, torch.complex64))
 
+    def nodes(self, times: Tensor, places: Tensor, tilt: float) -> tuple[Tensor, Tensor]:
+        together = (self.values * self.variance) @ self.values.mT
+        at = times[places].mT
+        real, imaginary = -0.5 * ((at @ together) * at).sum(-1), -tilt * (at @ together).sum(-1)
+        return torch.polar(real.exp(), imaginary), 0.5 * tilt**2 * together.sum((-2, -1))
+
 
 @dataclass(frozen=True, eq=False)
 class Listed:
@@ -205,6 +234,20 @@ class Listed:
     def characteristic(self, times: Tensor) -> Tensor:
         angles = times.unsqueeze(-1) * self.moves
         return (self.probabilities * torch.polar(torch.ones_like(angles), angles)).sum(-1)
+
+    def nodes(self, times: Tensor, places: Tensor, tilt: float) -> tuple[Tensor, Tensor]:
+        logs = tilt * self.moves.sum(-2) + self._logs()
+        scale = torch.logsumexp(logs, -1)
+        angles = times.unsqueeze(-1) * self.moves.unsqueeze(-2)
+        turned, chances = (
+            torch.polar(torch.ones_like(angles), -angles),
+            torch.exp(logs - scale.unsqueeze(-1)).unsqueeze(-2),
+        )
+        found = [
+            math.prod((turned[..., k, rows, :] for k, rows in enumerate(piece)), start=chances).sum(-1)
+            for piece in places.split(_share(self.moves), -1)
+        ]
+        return torch.cat(found, -1), scale
 
     def _logs(self) -> Tensor:
         return self.probabilities.clamp_min(torch.finfo(self.probabilities.dtype).tiny).log()
@@ -257,6 +300,11 @@ def has_factors(law: MaskLaw) -> bool:
     count = law.support_count
     known = factors.dispatch(type(law)) is not factors.dispatch(MaskLaw)
     return known or (count is not None and count <= LISTED)
+
+
+def _share(values: Tensor) -> int:
+    """How many nodes are worked at a time."""
+    return max(1, ROOM // max(1, values[..., 0, :].numel()))
 
 
 def large(values: Tensor) -> float:

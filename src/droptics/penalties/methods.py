@@ -69,8 +69,8 @@ class SecondOrder:
 class Certified:
     """Proved lower and upper bounds of the cross-entropy penalty, for outputs linear in the mask; nothing is sampled.
 
-    `condition` units that matter most to an example are written out, at 2^condition times the cost, which narrows the
-    interval; at most 16.
+    `condition` units that matter most to an example are written out, at up to 2^condition times the cost, which narrows
+    the interval; at most 16.
     """
 
     condition: Whole = 0
