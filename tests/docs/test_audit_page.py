@@ -31,3 +31,25 @@ def test_the_table_of_deep_networks_is_the_record(label: str) -> None:
         f"{100 * known['coverage']:.3g} %",
         f"{known['variance_reduction_median']:.0f}",
     ]
+
+
+def test_the_table_of_certified_widths_is_the_record() -> None:
+    record = json.loads((ROOT / "benchmarks" / "results" / "x86_64" / "certified.json").read_text())
+    names = {
+        "perceptron, CIFAR-10": "cifar10",
+        "perceptron, MNIST": "mnist",
+        "perceptron, Fashion-MNIST": "fashion_mnist",
+        "convolutional, CIFAR-10": "cifar10_cnn",
+    }
+    page = (ROOT / "docs" / "rooms" / "penalties.md").read_text()
+    seen = set()
+    for line in page.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0] in names:
+            key = f"{names[cells[0]]}_{cells[1].replace(',', '')}_{cells[2]}"
+            none, eight = (record[f"{key}_{units}_width"] for units in (0, 8))
+            assert cells[3:] == [f"{100 * none:.3g} %", f"{100 * eight:.2g} %"]
+            assert none <= 0.25
+            assert eight <= 0.1
+            seen.add(key)
+    assert seen == {key.removesuffix("_0_width") for key in record if key.endswith("_0_width")}
