@@ -1,4 +1,4 @@
-"""What all tests share: an order that can be drawn anew, so that no test leans on the one before it."""
+"""What all tests share: drawn examples that are the same everywhere, an order that can be drawn anew."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A change is judged by the examples that judged the one before it; `--hypothesis-profile=default` draws others.
+settings.register_profile("same everywhere", derandomize=True)
+settings.load_profile("same everywhere")
 
 # Rooms whose tests compare texts, files, names and refusals and no number that a processor rounds: another instruction
 # set cannot change their outcome, so `make test-rounding` leaves them out.
