@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import torch
@@ -15,16 +16,18 @@ from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.heads.projection import variable_projection
 from droptics.landscapes import escape
+from droptics.layers import DropBlock
 from droptics.linalg import equalize_columns_
 from droptics.losses import Logistic
 from droptics.masks import Bernoulli
 from droptics.models import LastLayer, TwoLayerLinear
 from droptics.models.replaying import own_cost
-from droptics.optima import optimum_of_map
+from droptics.norms import path_norm
+from droptics.optima import certify, optimum_of_map
 from droptics.papers.droptics_own.audit_checks import every_coin, mean_over, squared, stack
 from droptics.papers.droptics_own.ranker_checks import _rated
 from droptics.papers.droptics_own.small_room_checks import linear_head
-from droptics.papers.instances import normal, sample, tensor
+from droptics.papers.instances import moments, normal, sample, tensor
 from droptics.penalties import Certified, penalty
 from droptics.recommenders import DropoutCompletion
 from droptics.recommenders.alternation import Strengths
@@ -231,3 +234,60 @@ def rows_on_workers(scale: float) -> list[Comparison]:
         + 2.0 * (np.square(L[:, 3]).sum() + np.square(R[:, 3]).sum())
     )
     return [*found, compare(told, "==", wanted_total, "objective")]
+
+
+def second_looks(scale: float) -> list[Comparison]:
+    """Repeated ratings, what an attack says of clean inputs, norms of factors, narrow networks, blocks that are cut."""
+    found: list[Comparison] = []
+    rows, columns, values = _rated(7, 6, 5)
+    twice = np.append(rows, rows[:3]), np.append(columns, columns[:3]), np.append(values, values[:3] + scale)
+    once = values.copy()
+    once[:3] += 0.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fits = [
+            DropoutCompletion(2, 0.3, seed=1, sweeps=3, dtype="float64").fit(given).predict(rows, columns)
+            for given in (twice, (rows, columns, once))
+        ]
+    found.append(compare(fits[0], "==", fits[1], "repeated ratings", precision=1e-7))
+    weights, offset = normal(1, 3, 4), normal(2, 3)
+    data = Sample(normal(3, 30, 4), torch.arange(30) % 3)
+
+    def model(points: Tensor) -> Tensor:
+        return points @ weights.mT + offset
+
+    told = attack(model, data, Threat("linf", 0.3), Square(queries=20))
+    right = (model(data.inputs).argmax(1) == data.targets).double()
+    wrong = (model(told.inputs).argmax(1) != data.targets).double()
+    outputs = model(told.inputs)
+    own = outputs.gather(1, data.targets[:, None]).squeeze(1)
+    others = outputs.masked_fill(nn.functional.one_hot(data.targets, 3).bool(), -torch.inf).amax(1)
+    found += [
+        compare(told.clean_correct.double(), "==", right, "right before the attack"),
+        compare(told.success.double(), "==", wrong, "wrong after it"),
+        compare(told.margins, "==", scale * (own - others), "margins after it"),
+        compare(told.clean_accuracy(), "==", right.mean(), "clean accuracy"),
+        compare(told.robust_accuracy(), "==", 1 - wrong.mean(), "robust accuracy"),
+        compare(told.radius, "==", (told.inputs - data.inputs).abs().amax(1), "distances"),
+    ]
+    two = TwoLayerLinear(normal(4, 2, 3), normal(5, 4, 3))
+    paths = sum(two.U[o, k] ** 2 * two.V[i, k] ** 2 for o in range(2) for k in range(3) for i in range(4))
+    found.append(compare(path_norm(two) ** 2, "==", scale * paths, "paths through factors"))
+    population, law = moments(6, 3, 3), Bernoulli(0.3, 1)
+    narrow = certify(TwoLayerLinear(normal(7, 3, 1), normal(8, 3, 1)), population, law)
+    inverse = torch.linalg.inv(population.xx)
+    target = population.yx @ torch.linalg.inv(torch.linalg.cholesky(population.xx)).mT
+    spectrum = torch.linalg.svdvals(target)
+    rest = (population.yy - population.yx @ inverse @ population.yx.mT).trace()
+    lam = scale * 0.3 / 0.7
+    bound = rest + spectrum[1:].square().sum() + spectrum[0] ** 2 * lam / (1 + lam)
+    found.append(compare(narrow.bound, "==", bound, "a network of one unit", precision=1e-8))
+    layer = DropBlock(0.3, 4, spatial=1, edges="centered")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        drawn = layer(torch.ones(20_000, 1, 3, dtype=torch.float64))
+    # blocks longer than the map are cut to it
+    found.append(
+        compare((drawn == 0).double().mean(), "==", scale * 0.3, "a block longer than the map", precision=0.017)
+    )
+    return [*found, compare(drawn.mean(0).flatten(), "==", 1.0, "its multipliers", precision=0.04)]

@@ -236,7 +236,7 @@ CLAIMS: tuple[Claim, ...] = (
         "units-of-networks",
         "Flows and what follows from them, sub-networks by width and exported modules are their definitions.",
         (partial(small_room_checks.units_of_networks, 1.0), partial(small_room_checks.units_of_networks, 1.1)),
-        ("coadaptation.flows", "coadaptation.smallest", "coadaptation.export"),
+        ("coadaptation.flows", "coadaptation.smallest"),
     ),
     _claim(
         "attack-losses",
@@ -342,5 +342,11 @@ CLAIMS: tuple[Claim, ...] = (
         (partial(edge_checks.rows_on_workers, 1.0), partial(edge_checks.rows_on_workers, 1.1)),
         ("recommenders.DropoutCompletion",),
         "By systems solved one by one.",
+    ),
+    _claim(
+        "second-looks",
+        "Repeated ratings are averaged, attacks say who was right before, norms read factors, widths cut spectra.",
+        (partial(edge_checks.second_looks, 1.0), partial(edge_checks.second_looks, 1.1)),
+        ("attacks.attack", "norms.path_norm", "optima.certify", "layers.DropBlock"),
     ),
 )
