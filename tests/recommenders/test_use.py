@@ -320,6 +320,21 @@ def test_warm_start_continues(planted):
     assert len(cold.fit(extended).user_ids_) == len(np.unique(planted.users)) + 1
 
 
+def test_fitted_factors_are_not_copied(planted, monkeypatch):
+    """The users' are the largest array of a cluster's client."""
+    taken = []
+    kept = DropoutCompletion._set_sides
+
+    def watched(model, left, right):
+        taken.extend([left, right])
+        kept(model, left, right)
+
+    monkeypatch.setattr(DropoutCompletion, "_set_sides", watched)
+    model = DropoutCompletion(3, sweeps=1).fit(planted)
+    for found, side in zip((model.user_factors_, model.item_factors_), taken, strict=True):
+        assert np.shares_memory(found, side)
+
+
 def test_scikit_learn_manners(planted):
     model = DropoutCompletion(7, 0.3, penalty=0.2, clip=(1, 5))
     copy = clone(model)
