@@ -61,6 +61,7 @@ NETWORKS = [
 NETWORKS += ["cifar-resnet18-plain", "cifar-resnet18-hardened"]
 ORDERS = {"linf": "Linf", "l2": "L2"}
 SEEDS = range(5)
+BRIEF = 5  # seconds; where theirs takes less, both are repeated and the second time counts
 THOROUGH: list[Method] = [
     Pgd(Margin()), Apgd(CrossEntropy(), start="random"), Pgd(Margin("every")), Apgd(Dlr("every"), start="random"),
     Fab(candidates=9), Square(),
@@ -137,21 +138,23 @@ def ensemble(name: str, net: nn.Module, data: Sample, threat: Threat, device: st
     if device == "cuda":  # kernels are compiled and libraries loaded before the clock starts
         robust_accuracy(net, few, threat)
         survivors(net, data.inputs, data)
-    ours = []  # before and after theirs, the slower counts: on a machine that others use, too, times drift
-    begin = clock(device)
-    result = robust_accuracy(net, data, threat, batch=len(data))
-    ours.append(clock(device) - begin)
-    begin = clock(device)
-    points = AutoAttack(net, norm=ORDERS[threat.norm], eps=threat.radius, seed=0, n_classes=10)(
-        data.inputs, data.targets
-    )
-    theirs = clock(device) - begin
-    begin = clock(device)
-    robust_accuracy(net, data, threat, batch=len(data))
-    ours.append(clock(device) - begin)
+    ours, theirs = [], []
+    # In turns: on a machine that others use, too, times drift. Libraries prepare once for every size of a batch.
+    for turn in range(2):
+        begin = clock(device)
+        result = robust_accuracy(net, data, threat, batch=len(data))
+        ours.append(clock(device) - begin)
+        if turn == 0 or theirs[0] < BRIEF:
+            begin = clock(device)
+            points = AutoAttack(net, norm=ORDERS[threat.norm], eps=threat.radius, seed=0, n_classes=10)(
+                data.inputs, data.targets
+            )
+            theirs.append(clock(device) - begin)
+    mine, other = (ours[1], theirs[1]) if len(theirs) > 1 else (max(ours), theirs[0])
     said = f"clean {float(result.clean):.3f}, robust {float(result.robust):.3f} and {survivors(net, points, data):.3f}"
     found = "; ".join(f"{stage.method} {stage.found} in {stage.seconds:.2f} s" for stage in result.stages)
-    return [Row(name, max(ours), theirs, theirs / max(ours), said, f"found by {found}")]
+    first = f"; the first time {ours[0]:.3f} and {theirs[0]:.3f} s" if len(theirs) > 1 else ""
+    return [Row(name, mine, other, other / mine, said, f"found by {found}{first}")]
 
 
 def thorough(name: str, net: nn.Module, data: Sample, threat: Threat, device: str) -> list[Row]:
