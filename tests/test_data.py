@@ -85,6 +85,7 @@ def test_conversion_keeps_indices_whole():
         (lambda: Sample("data", normal(3, 2)), "inputs must be a tensor"),
         (lambda: Moments(torch.eye(2), torch.ones(1, 3), torch.eye(1)), "yx .columns. has size 3"),
         (lambda: Moments(-torch.eye(2), torch.ones(1, 2), torch.eye(1)), "xx must be positive semi-definite"),
+        (lambda: Moments(torch.eye(2), torch.ones(1, 2), -torch.eye(1)), "yy must be positive semi-definite"),
         (lambda: Moments(torch.tensor([[1.0, 2], [0, 1]]), torch.ones(1, 2), torch.eye(1)), "xx must be symmetric"),
         (lambda: Moments(torch.eye(2), torch.ones(1, 2).double(), torch.eye(1)), "yx is torch.float64"),
         (lambda: Moments(torch.eye(2), 5 * torch.ones(1, 2), torch.eye(1)).as_sample(), "not the moments of any data"),

@@ -135,6 +135,7 @@ def test_drop_connect_has_the_penalty_of_dropout_on_the_last_weights(per_example
 def test_drop_connect_shares_and_saves_the_parameters_of_a_linear_layer() -> None:
     linear = nn.Linear(4, 3)
     layer = DropConnect.of(linear, 0.3)
+    assert layer.per_example is DropConnect(6, 4).per_example is False
     assert layer.weight is linear.weight
     assert layer.p == 0.3
     fresh = DropConnect(4, 3, 0.3)
