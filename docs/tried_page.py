@@ -44,14 +44,17 @@ in the same folder and compares with a run that nobody disturbed: the same bytes
 MUTANTS = """
 ## Deliberate defects
 
-`make mutate` breaks one place of the library and runs the tests, and apart from them the claims of `droptics verify`,
-that execute it, those of its own room before others and the quickest first, until one notices: it fails, or takes
-many times as long as before, with the change, and passes without it. Places are drawn by a seed, as many from every
-room: an operator, a comparison, a constant or a condition is another one, a call is dropped, two arguments change
-places, nothing is returned. Messages, types and docstrings stay as they are. "Not reached" are places that no fast
-test, or no claim, executes in the process of the tests; programs of the GPU are left to the tests on one. The rows
-"deliberate" are mistakes of the kind that people make, written out in `tests/deliberate.py`, all lists but the first
-before anything was run on them; they meet all checks that execute them.
+`make mutate` breaks one place of the library and runs the fast tests, and apart from them the claims of `droptics
+verify`, that execute it, those of its own room before others and the quickest first, until one notices: it fails, or
+takes many times as long as before, with the change, and passes without it. Places are drawn by a seed, as many from
+every room: an operator, a comparison, a constant or a condition is another one, a call is dropped, two arguments
+change places, nothing is returned. Messages, types and docstrings stay as they are, and programs of the GPU are left
+to the tests on one. A mutant meets some seconds of tests and of claims. "Not reached" are places that no fast test,
+or no claim, executes in its own process.
+"""
+DELIBERATE = """
+The rows "deliberate" are mistakes of the kind that people make, written out in `tests/deliberate.py`, all lists but the
+first before anything was run on them; they meet all checks that execute them.
 """
 AGAIN = """
 ### Once more
@@ -61,10 +64,13 @@ Lists of deliberate mistakes against later claims and tests; the last one is fre
 SURVIVORS = """
 ### Survivors
 
-What no fast test noticed, and why, as it was read: **equivalent** changes give the same answer, **speed** changes only
-how long it takes, **rounding** moves an answer within what rounding may do, **words** are titles, files and hints that
-no test compares, **elsewhere** is what slow tests, subprocesses or a GPU execute, **choice** is a number of a rule of
-thumb that could as well be another, and a **hole** is a test that was missing.
+What neither a fast test nor a claim noticed, and why, as it was read: **equivalent** changes give the same answer,
+**speed** changes only how long it takes, **rounding** moves an allowance for rounding, **words** are titles, bars and
+hints that no test compares, **elsewhere** is what slow tests, other processes or a GPU execute, **choice** is a
+number of a rule of thumb, a picture or a generator that could as well be another, **printed** is a number of a paper
+that stands in one place, **guard** is a refusal that something behind it makes as well, **unfinished** met only the
+tests that fit into its seconds, **dead** code has no use yet, and a **hole** is a test that is missing, or was until
+it was found here.
 """
 
 
@@ -79,10 +85,11 @@ def mutants_lines(record: Path) -> list[str]:
     lived = [
         {"place": mutant, **reasons.get(mutant, {"kind": "not read yet", "why": ""})}
         for part in found["rooms"].values()
-        for mutant, fate in part["fates"]["tests"].items()
-        if not fate.startswith("noticed")
+        for mutant in part["fates"]["tests"]
+        if not _either(part["fates"], mutant)
     ]
-    lines = [MUTANTS, *_shares(found), f"The record is `results/{record.name}`."]
+    deliberate = [DELIBERATE] if any(name.startswith("deliberate") for name in found["rooms"]) else []
+    lines = [MUTANTS, *deliberate, *_shares(found), f"The record is `results/{record.name}`."]
     again = record.with_name("mutations-again.json")
     if again.exists():
         lines += [AGAIN, *_shares(json.loads(again.read_text(encoding="utf-8")))]
@@ -95,9 +102,12 @@ def _shares(found: Mapping[str, Any]) -> list[str]:
     """The table of what was noticed in every room, with where and how it was tried."""
     rooms = {name: part["fates"] for name, part in found["rooms"].items()}
     drawn = [part for name, part in rooms.items() if not name.startswith("deliberate")]
+    many = ""
     if drawn:
         rooms["all rooms"] = {suite: {k: v for part in drawn for k, v in part[suite].items()} for suite in drawn[0]}
-    many = f"{len(rooms['all rooms']['tests']):,} mutants drawn by seed {found['seed']}; " if drawn else ""
+        sizes = [part["mutants"] for name, part in found["rooms"].items() if not name.startswith("deliberate")]
+        whole = sum(min(size, found["count"]) for size in sizes)
+        many = f"{len(rooms['all rooms']['tests']):,} of {whole:,} mutants drawn by seed {found['seed']} were tried; "
     where = [
         f"{run['hardware']['machine']}, Python {run['versions']['python']}, torch {run['versions']['torch']}, "
         f"commit {run['commit']}: {run['checks']['tests']:,} tests and {run['checks']['claims']:,} claims"
@@ -109,13 +119,17 @@ def _shares(found: Mapping[str, Any]) -> list[str]:
 def _noticed(name: str, fates: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """How many mutants of a room each kind of check noticed."""
     tests, claims = fates["tests"], fates["claims"]
-    either = sum(f"{tests[mutant]} {claims.get(mutant)}".count("noticed") > 0 for mutant in tests)
+    either = sum(_either(fates, mutant) for mutant in tests)
     return {
         "room": name,
         "tried": len(tests),
         **{kind: _share(part) for kind, part in (("tests notice", tests), ("claims notice", claims))},
         "either": f"{either / max(len(tests), 1):.0%}",
     }
+
+
+def _either(fates: Mapping[str, Mapping[str, str]], mutant: str) -> bool:
+    return any(part.get(mutant, "").startswith("noticed") for part in fates.values())
 
 
 def _share(fates: Mapping[str, str]) -> str:

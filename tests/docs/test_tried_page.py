@@ -9,8 +9,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HERE = {"commit": "abc", "hardware": {"machine": "m"}, "versions": {"python": "3", "torch": "2"}}
 FATES = {
-    "tests": {"a@0:1:0: 1  ->  2": "noticed by one", "a@0:2:0: 1  ->  2": "lived 3 of 3", "a@0:3:0: b": "not reached"},
-    "claims": {"a@0:1:0: 1  ->  2": "lived 1 of 1", "a@0:2:0: 1  ->  2": "noticed by two", "a@0:3:0: b": "not reached"},
+    "tests": {"a": "noticed by one", "b": "lived 3 of 3", "c": "not reached", "d": "lived 2 of 4"},
+    "claims": {"a": "lived 1 of 1", "b": "noticed by two", "c": "not reached", "d": "lived 1 of 1"},
 }
 
 
@@ -25,14 +25,26 @@ def mutants_lines(monkeypatch):
 
 def test_mutants_are_counted_by_room_and_together(mutants_lines, tmp_path):
     """Tests and claims apart, what either notices, and every survivor with the reason that was read, or none."""
-    rooms = {"deliberate": {"fates": FATES}, "masks": {"fates": FATES}, "rates": {"fates": {"tests": {}, "claims": {}}}}
+    rooms = {"deliberate": FATES, "masks": FATES, "rates": {"tests": {}, "claims": {}}}
+    found = {name: {"mutants": 9, "fates": fates} for name, fates in rooms.items()}
     record = tmp_path / "mutations.json"
     checks = {"checks": {"tests": 4, "claims": 2}}
-    record.write_text(json.dumps({**HERE, **checks, "seed": 7, "seconds": 1.0, "earlier": [], "rooms": rooms}))
-    (tmp_path / "survivors.json").write_text(json.dumps({"speed": {"a@0:2:0: 1  ->  2": "a longer step"}}))
+    record.write_text(json.dumps({**HERE, **checks, "seed": 7, "count": 6, "earlier": [], "rooms": found}))
+    (tmp_path / "survivors.json").write_text(json.dumps({"speed": {"d": "a longer step"}}))
     lines = mutants_lines(record)
-    assert "| masks | 3 | 33% (1 not reached) | 33% (1 not reached) | 67% |" in lines
-    assert "| all rooms | 3 | 33% (1 not reached) | 33% (1 not reached) | 67% |" in lines
-    assert "3 mutants drawn by seed 7; m, Python 3, torch 2, commit abc: 4 tests and 2 claims." in lines
-    assert "4 survivors: speed 2, not read yet 2." in lines
-    assert lines[-2].endswith("| speed | a longer step |")
+    assert "| masks | 4 | 25% (1 not reached) | 25% (1 not reached) | 50% |" in lines
+    assert "| all rooms | 4 | 25% (1 not reached) | 25% (1 not reached) | 50% |" in lines
+    assert (
+        "4 of 12 mutants drawn by seed 7 were tried; m, Python 3, torch 2, commit abc: 4 tests and 2 claims." in lines
+    )
+    assert "4 survivors: not read yet 2, speed 2." in lines
+    assert lines[-2:] == ["| c | not read yet |  |", "| d | speed | a longer step |"]
+
+
+def test_every_survivor_on_record_was_read(mutants_lines):
+    """The repository's own record leaves none unexplained, and explains none that is not there."""
+    record = ROOT / "results" / "mutations.json"
+    assert not any("not read yet" in line for line in mutants_lines(record))
+    reasons = json.loads((ROOT / "results" / "survivors.json").read_text())
+    survivors = next(line for line in mutants_lines(record) if "survivors:" in line)
+    assert survivors.startswith(f"{sum(map(len, reasons.values()))} survivors")
