@@ -18,7 +18,7 @@ from droptics.landscapes import inspection
 from droptics.landscapes.symmetries import symmetry_dimension
 from droptics.linalg import equalize_columns
 from droptics.masks import Bernoulli, Block, Product
-from droptics.models import Autoencoder, Connections, DeepLinear, TwoLayerLinear
+from droptics.models import Autoencoder, Connections, DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.optima import optimum
 from droptics.optima.objectives import objective
 from droptics.penalties import criterion
@@ -134,6 +134,18 @@ def test_descent_ends_only_at_listed_points() -> None:
             assert float((listed - value).abs().min()) < 1e-7, value
             found.add(round(value, 6))
     assert len(found) >= 3  # saddles are found, not only the minimum
+
+
+@pytest.mark.parametrize("ask", [landscapes.inspect, landscapes.gradient, landscapes.hessian, landscapes.escape])
+def test_other_families_are_refused_by_name(ask) -> None:
+    random, last = sample(), LastLayer.of(torch.nn.Linear(4, 3).double())
+    for model, masks in (
+        (Connections(normal(3, 3), normal(4, 3)), Bernoulli(0.3, 12)),
+        (ReLUNet([normal(5, 4), normal(3, 5)]), Product([Bernoulli(0.0, 4), Bernoulli(0.3, 5)])),
+        (last, Bernoulli(0.3, 4)),
+    ):
+        with pytest.raises(NoClosedForm, match=f"not for {type(model).__name__}"):
+            ask(model, random, masks)
 
 
 def test_limits_and_refusals() -> None:

@@ -44,11 +44,7 @@ class Derivatives:
     def of(model: Model, data: Data, masks: MaskLaw) -> Derivatives:
         """Read a two-layer, tied or deep linear network."""
         check_triple(model, data, masks)
-        if not isinstance(model, (TwoLayerLinear, Autoencoder, DeepLinear)):
-            raise NoClosedForm(
-                f"derivatives by formula exist for TwoLayerLinear, Autoencoder and DeepLinear, not for "
-                f"{type(model).__name__}; differentiate criterion with autograd instead"
-            )
+        weights = to_chain(model, model.tensors)
         moments = Moments.of(data)
         second = moments.xx
         laws = layer_laws(model, masks) if isinstance(model, DeepLinear) else (masks,)
@@ -57,7 +53,7 @@ class Derivatives:
         factors = [1 + law.characteristic.detach().to(second) for law in laws]
         if isinstance(model, DeepLinear) and model.mask_inputs:
             second = second * factors.pop(0)
-        return Derivatives(to_chain(model, model.tensors), second, factors, moments.yx)
+        return Derivatives(weights, second, factors, moments.yx)
 
     def gradient(self) -> list[Tensor]:
         """Derivative with respect to every layer."""
@@ -134,7 +130,12 @@ def to_chain(model: Model, tensors: Sequence[Tensor]) -> list[Tensor]:
             return [tensors[1].mT, tensors[0]]
         case Autoencoder():
             return [tensors[0].mT, tensors[0]]
-    return list(tensors)
+        case DeepLinear():
+            return list(tensors)
+    raise NoClosedForm(
+        f"derivatives by formula exist for TwoLayerLinear, Autoencoder and DeepLinear, not for {type(model).__name__}; "
+        "differentiate criterion with autograd instead"
+    )
 
 
 def from_chain(model: Model, layers: Sequence[Tensor]) -> Tensors:
@@ -168,10 +169,11 @@ def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence
     Cost: a small multiple of the gradient, per direction.
     """
     check_size("direction", len(direction), len(model.tensors), "one part per tensor of the model")
+    layers = to_chain(model, direction)
     for part, tensor in zip(direction, model.tensors, strict=True):
         if part.shape[-2:] != tensor.shape[-2:]:
             raise ValueError(f"direction must have the shapes of model.tensors, got {tuple(part.shape)}")
-    return from_chain(model, Derivatives.of(model, data, masks).hessian_action(to_chain(model, direction)))
+    return from_chain(model, Derivatives.of(model, data, masks).hessian_action(layers))
 
 
 @checked
