@@ -44,6 +44,7 @@ TITLES = {
     "training": "Training",
     "training_gpu": "Training on a GPU",
     "versions": "Before and after answers stated their errors",
+    "versions_aarch64": "Before and after answers stated their errors, on aarch64",
 }
 INTRODUCTION = """# Benchmarks
 
