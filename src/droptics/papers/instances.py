@@ -42,7 +42,7 @@ def moments(seed: int, outputs: int, inputs: int, rank: int | None = None) -> Mo
     matrix = normal(seed + 1, outputs, inputs)
     noise = torch.diag(torch.linspace(0.1, 0.4, outputs, dtype=torch.float64))
     yy = matrix @ xx @ matrix.mT + noise
-    return Moments(xx, matrix @ xx, (yy + yy.mT) / 2)
+    return Moments(xx, matrix @ xx, (yy + yy.mT) / 2, rank=rank)
 
 
 def sample(seed: int, examples: int, inputs: int, outputs: int) -> Sample:
