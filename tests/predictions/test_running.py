@@ -174,6 +174,18 @@ def test_a_module_that_draws_is_never_certain(share):
     assert not read_module(seeded(Unused(share)), inputs(5, 3)).certain
 
 
+def test_masks_written_in_place_leave_no_derivative_and_no_control():
+    """The same masks, written in place or not; controls move the estimate within its interval."""
+    x, found = inputs(5, 4), []
+    for inplace in (True, False):
+        drops = [nn.Dropout(0.3, inplace) for _ in range(3)]
+        first, second = [nn.Linear(4, 40), nn.Tanh(), drops[0]], [nn.Linear(40, 30), nn.Tanh(), drops[1]]
+        module = seeded(nn.Sequential(*first, *second, nn.Linear(30, 20), nn.Tanh(), drops[2], nn.Linear(20, 1)))
+        found.append(predictive(module, x, method=MonteCarlo(200, confidence=0.999999)).variance)
+    assert "no control" in found[0].method
+    assert bool(((found[0].lower <= found[1].upper) & (found[1].lower <= found[0].upper)).all())
+
+
 @pytest.mark.slow
 def test_a_compiled_module_is_read():
     module, x = seeded(Odd("kept")), inputs(5, 4)

@@ -10,6 +10,7 @@ mean c = f(1) + E R and Cov c = Cov g + 2 sym Cov(g, R) + Cov R: only what g lea
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -223,7 +224,8 @@ def build(problem: Conditional, plan: Plan, plain: Affine) -> list[Atoms | Slope
             found.append(_main_effects(problem, number, starts[number], sum(sizes)))
     if plan.gradient:
         others = [i for i in range(len(sizes)) if i not in plan.listed and i not in plan.effects]
-        found.append(_gradient(problem, [(starts[i], sizes[i]) for i in others], plain))
+        with suppress(RuntimeError):  # masks that are written in place leave torch no derivative, and no control
+            found.append(_gradient(problem, [(starts[i], sizes[i]) for i in others], plain))
     return found
 
 
