@@ -17,6 +17,7 @@ from droptics.files import check_target, write_text
 from droptics.plots import lines
 from droptics.rates.places import set_rates
 from droptics.rates.verdicts import Verdict
+from droptics.recommenders.estimator import Estimator
 from droptics.terminal import Console, Table
 
 SCHEMA_VERSION = 1
@@ -159,7 +160,7 @@ class Rates:
         Dropout, attention and recurrent layers hold their rate themselves; for a functional call it is looked for in
         the attributes of its module.
         """
-        if isinstance(module, BaseEstimator):
+        if isinstance(module, (BaseEstimator, Estimator)):
             names = module.get_params(deep=False)
             if "drop" in names or "drops" in names:
                 module.set_params(**({"drop": self.best} if "drop" in names else {"drops": [self.best]}))

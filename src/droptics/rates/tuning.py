@@ -29,12 +29,13 @@ from droptics.rates.randomness import key
 from droptics.rates.result import Rates
 from droptics.rates.running import PopulationChoice, Runner
 from droptics.rates.tails import tail_scan
+from droptics.recommenders.estimator import Estimator
 
 SCAN = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7)  # the usual defaults are among them
 
 
 def tune_rates(  # parameters: keywords with defaults, each of which an answer can do without
-    module: nn.Module | BaseEstimator,
+    module: nn.Module | BaseEstimator | Estimator,
     train: object,
     validation: object | None,
     loss: str | Loss | LossFunction | None = None,
