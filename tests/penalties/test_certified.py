@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -28,7 +29,8 @@ from droptics.penalties import (
     has_closed_form,
     penalty,
 )
-from droptics.penalties.factors import excess, factors
+from droptics.penalties.certified import REST, Bounds, _conditioned, certified_bounds
+from droptics.penalties.factors import Factor, Moves, excess, factors
 
 ENTROPY = CrossEntropy()
 
@@ -87,6 +89,44 @@ def test_all_coins_written_out_is_exact(name: str) -> None:
     found = penalty(model, data, law, Certified(6), ENTROPY)
     close(found.value, truth(model, data, law), 1e-12)
     assert float(found.upper - found.lower) < 1e-10
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("classes", [4, 14])
+def test_of_many_examples_the_widest_are_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch, classes: int, weighted: bool
+) -> None:
+    """All are bounds; beside examples that are asked for everything, few at a time, REST of the mean is lost at most.
+
+    Sizes of the inputs from 1/8 to 4: some intervals are narrow at once, some after two moments more, some only then.
+    """
+    count, law = 90, Bernoulli(0.4, 6)
+    model = head(classes, 6, 1.0)
+    inputs = normal(count, 6, seed=5) * torch.logspace(-3, 2, count, 2, dtype=torch.float64)[:, None]
+    weights = torch.linspace(0, 2, count, dtype=torch.float64) if weighted else None
+    moves, asked = Moves.of(model, inputs), []
+
+    def counted(outputs: Tensor, parts: Sequence[Factor], condition: int) -> Bounds:
+        asked.append(len(outputs))
+        return _conditioned(outputs, parts, condition)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("droptics.penalties.certified._conditioned", counted)
+        found = certified_bounds(moves, law, 0, weights)
+    assert 0 < sum(asked) < count
+    parts = [certified_bounds(moves.some(torch.arange(at, at + 45)), law) for at in (0, 45)]
+    labels = torch.zeros(1, dtype=torch.long)
+    exact = torch.tensor([truth(model, Sample(row[None], labels), law) for row in inputs])
+    rounding = 1e-13 * (1 + exact)
+    assert bool((found.lower - found.slack_below <= exact + rounding).all())
+    assert bool((found.upper + found.slack_above >= exact - rounding).all())
+    share = torch.ones(count).double() if weights is None else weights
+    mine, theirs = (float(share @ (part.upper - part.lower).detach()) for part in (found, _whole(parts)))
+    assert mine <= theirs + REST * float(share @ found.lower.detach()) * (1 + 1e-12)
+
+
+def _whole(parts: list[Bounds]) -> Bounds:
+    return Bounds(*(torch.cat(ends, -1) for ends in zip(*parts, strict=True)))
 
 
 def test_conditioning_narrows_the_interval() -> None:

@@ -17,7 +17,7 @@ taken exactly with every other one (`several`). Beyond, with the classes ordered
 where P is the logistic penalty of one margin, known exactly, v_k = pi_k / (1 - pi_1), and q_k the softmax among the
 classes before k, with entropy H: below by concavity of the logarithm, above because log sum exp is at least q . o + H
 for every q. All are equal without noise. The narrowest bounds of those computed are used for every example; what costs
-more is left out where the interval is narrow.
+more is left out where the interval is narrow, and of many examples for all but those whose intervals are the widest.
 
 Bounds of the outcomes of some coins, averaged, are bounds again: they close in on the truth as more coins are written
 out.
@@ -49,6 +49,8 @@ TOLERANCE, NODES = 1e-12, 256
 # Classes up to which third and fourth moments are summed, 1365 products of four, and triples taken; more is asked where
 # more than this share of the upper bound is open, and four moments of every outcome, which cost most, from the last on.
 FEW, NARROW, OPEN = 12, 0.02, 0.1
+# Of more examples than this the widest are looked at again, until the others keep no more than this share open.
+MANY, REST = 64, 0.05
 # Error of an integral of several margins that is accepted, in shares of the upper bound.
 ACCEPTED = 1e-3
 # Exponents at which the chance that one class overtakes another is bounded, to rank the classes.
@@ -66,8 +68,8 @@ class Bounds(NamedTuple):
 
 def certified(moves: Moves, sample: Sample, masks: MaskLaw, condition: int, dtype: torch.dtype) -> Estimate:
     """The interval of the mean over examples; its value is the middle, so that half the width bounds its error."""
-    found = certified_bounds(moves, masks, condition)
     weights = None if sample.weights is None else sample.weights.double()
+    found = certified_bounds(moves, masks, condition, weights)
     lower, upper = average(found.lower, weights), average(found.upper, weights)
     with torch.no_grad():
         # sums over examples are done in blocks; the last rounding is that to the caller's precision
@@ -82,14 +84,45 @@ def certified(moves: Moves, sample: Sample, masks: MaskLaw, condition: int, dtyp
     return Estimate(value, least.to(dtype), most.to(dtype), method, 2, error=error.to(dtype))
 
 
-def certified_bounds(moves: Moves, masks: MaskLaw, condition: int = 0) -> Bounds:
-    """Bounds of E log sum exp(outputs) - log sum exp(E outputs), (..., n) each, for the softmax of `moves`."""
+def certified_bounds(moves: Moves, masks: MaskLaw, condition: int = 0, weights: Tensor | None = None) -> Bounds:
+    """Bounds of E log sum exp(outputs) - log sum exp(E outputs), (..., n) each, for the softmax of `moves`.
+
+    Of many examples only the widest are asked for more than two moments, until the others add little to the interval of
+    the mean by these weights.
+    """
+    everything = partial(_conditioned, condition=condition)
+    if moves.features.shape[-2] <= MANY or condition or is_transformed():
+        return _in_parts(moves, masks, condition, everything)
+    found = _in_parts(moves, masks, 0, partial(_by_moments_alone, four=False))
+    for more in (partial(_by_moments_alone, four=moves.head.shape[-2] <= FEW), everything):
+        wide = _widest(found, weights)
+        if not wide.numel():
+            break
+        again = _in_parts(moves.some(wide), masks, 0, more)
+        found = Bounds(*(old.index_copy(-1, wide, new) for old, new in zip(found, again, strict=True)))
+    return found
+
+
+def _widest(found: Bounds, weights: Tensor | None) -> Tensor:
+    """The examples, by their numbers, without which at most REST of the least mean stays open."""
+    with torch.no_grad():
+        share = torch.ones_like(found.lower) if weights is None else weights.expand(found.lower.shape)
+        widths, places = (share * (found.upper - found.lower)).sort(-1)
+        wide = widths.cumsum(-1) > REST * (share * found.lower).sum(-1, keepdim=True)
+        chosen = torch.zeros_like(wide).scatter(-1, places, wide)
+        return chosen.flatten(0, -2).any(0).nonzero().flatten() if chosen.ndim > 1 else chosen.nonzero().flatten()
+
+
+def _in_parts(
+    moves: Moves, masks: MaskLaw, condition: int, bounds: Callable[[Tensor, Sequence[Factor]], Bounds]
+) -> Bounds:
+    """Bounds of some examples at a time."""
     count, classes = moves.features.shape[-2], moves.head.shape[-2]
     step = max(1, ROOM // (moves.elements * classes * 2**condition))
 
     def one(start: int) -> Bounds:
         outputs, contributions = moves.part(start, min(start + step, count))
-        return _conditioned(outputs, factors(masks, contributions), condition)
+        return bounds(outputs, factors(masks, contributions))
 
     found = [_recomputed(partial(one, start), moves) for start in range(0, count, step)]
     return Bounds(*(torch.cat(parts, -1) for parts in zip(*found, strict=True)))
@@ -124,9 +157,7 @@ def _conditioned(outputs: Tensor, parts: Sequence[Factor], condition: int) -> Bo
     """Average over the outcomes of the `condition` coins that move the outputs of an example most."""
     coins = _joined([part for part in parts if isinstance(part, Coins)])
     others = [part for part in parts if not isinstance(part, Coins)]
-    scale = 1 + outputs.abs().amax(-1) + 2 * sum(part.reach for part in parts)
-    units = sum(part.count for part in parts)
-    rounding = ((units + outputs.shape[-1] + 32) * torch.finfo(outputs.dtype).eps * scale).detach()
+    rounding = _rounding(outputs, parts)
     with torch.no_grad():
         likely = _likely(outputs, parts)
     order = likely.argsort(-1, descending=True)
@@ -161,6 +192,17 @@ def _conditioned(outputs: Tensor, parts: Sequence[Factor], condition: int) -> Bo
     if outputs.shape[-1] > FEW or _is_narrow(found, rounding, OPEN):
         return found
     return _narrower(found, written.each(partial(_by_moments, four=True)))
+
+
+def _by_moments_alone(outputs: Tensor, parts: Sequence[Factor], four: bool) -> Bounds:
+    return _by_moments(outputs, parts, _rounding(outputs, parts), four)
+
+
+def _rounding(outputs: Tensor, parts: Sequence[Factor]) -> Tensor:
+    """Of the logarithm of a product over all units."""
+    scale = 1 + outputs.abs().amax(-1) + 2 * sum(part.reach for part in parts)
+    units = sum(part.count for part in parts)
+    return ((units + outputs.shape[-1] + 32) * torch.finfo(outputs.dtype).eps * scale).detach()
 
 
 class Outcomes(NamedTuple):

@@ -342,6 +342,11 @@ class Moves:
         offset = model.outputs(inputs, nothing)
         return Moves(offset.double(), features.double(), head.double())
 
+    def some(self, rows: Tensor) -> Moves:
+        """Those of some examples, by their numbers."""
+        head = self.head if self.head.shape[-3] == 1 else self.head[..., rows, :, :]
+        return Moves(self.offset[..., rows, :], self.features[..., rows, :], head)
+
     def along(self, directions: Tensor) -> Moves:
         """The same for directions . outputs, directions (rows, outputs)."""
         return Moves(self.offset @ directions.mT, self.features, directions @ self.head)
