@@ -168,12 +168,12 @@ def hessian_action(model: Model, data: Data, masks: MaskLaw, direction: Sequence
 
     Cost: a small multiple of the gradient, per direction.
     """
+    to_chain(model, model.tensors)  # refuses other families
     check_size("direction", len(direction), len(model.tensors), "one part per tensor of the model")
-    layers = to_chain(model, direction)
     for part, tensor in zip(direction, model.tensors, strict=True):
         if part.shape[-2:] != tensor.shape[-2:]:
             raise ValueError(f"direction must have the shapes of model.tensors, got {tuple(part.shape)}")
-    return from_chain(model, Derivatives.of(model, data, masks).hessian_action(layers))
+    return from_chain(model, Derivatives.of(model, data, masks).hessian_action(to_chain(model, direction)))
 
 
 @checked
