@@ -56,6 +56,16 @@ def test_whoever_takes_the_call_and_says_nothing_is_no_scheduler(monkeypatch):
                 clusters.connect(address)
 
 
+@posix
+def test_an_idle_worker_ends_by_itself():
+    """Terminated, it would leave the locks behind that its libraries made, and Python would complain of them."""
+    pool = _Pool(1)
+    list(pool.run([Task("1", toys.square_cell, {"number": 1}, False)]))
+    (worker,) = pool._workers
+    pool.close()
+    assert worker.process.exitcode == 0
+
+
 @pytest.mark.slow
 @posix
 def test_a_worker_that_died_while_idle_is_replaced():

@@ -185,10 +185,11 @@ class _Pool:
 
     def close(self) -> None:
         for worker in self._workers:
-            worker.process.terminate()
+            worker.pipe.close()  # an idle one ends by itself, and gives back what it holds
+            if worker.task is not None:
+                worker.process.terminate()
         for worker in self._workers:
             worker.process.join(5)
-            worker.pipe.close()
         self._workers.clear()
 
 
