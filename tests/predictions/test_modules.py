@@ -6,6 +6,8 @@ import math
 import pytest
 import torch
 from compare import close, covers
+from networks import drawn_inputs as inputs
+from networks import drawn_weights as seeded
 from torch import nn
 from torch.nn import functional
 
@@ -15,18 +17,6 @@ from droptics.models import LastLayer, ReLUNet
 from droptics.penalties import Certified, Enumerate, MonteCarlo
 from droptics.predictions import modules, predictive
 from droptics.predictions.modules import read_module
-
-
-def inputs(*shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-
-
-def seeded(module):
-    generator = torch.Generator().manual_seed(2)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(0.6 * torch.randn(parameter.shape, generator=generator))
-    return module.double()
 
 
 def head_only():

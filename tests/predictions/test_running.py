@@ -5,6 +5,8 @@ import random
 import pytest
 import torch
 from compare import close, covers
+from networks import drawn_inputs as inputs
+from networks import drawn_weights as seeded
 from torch import nn
 from torch.nn import functional
 
@@ -14,18 +16,6 @@ from droptics.predictions import predictive
 from droptics.predictions.modules import Unsteady, read_module
 
 RATE = 0.3
-
-
-def inputs(*shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-
-
-def seeded(module):
-    generator = torch.Generator().manual_seed(2)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(0.6 * torch.randn(parameter.shape, generator=generator))
-    return module.double()
 
 
 class Keeping(nn.Module):

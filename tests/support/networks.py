@@ -19,3 +19,17 @@ def regression_net() -> nn.Module:
 
 def regression_data(count: int = 50) -> tuple[torch.Tensor, torch.Tensor]:
     return normal(count, 6, seed=1), normal(count, 3, seed=2)
+
+
+def drawn_inputs(*shape: int) -> torch.Tensor:
+    """Normal numbers in float64, the same every time."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def drawn_weights(module: nn.Module) -> nn.Module:
+    """The module in float64 with normal weights of size 0.6, the same every time."""
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(0.6 * torch.randn(parameter.shape, generator=generator))
+    return module.double()
