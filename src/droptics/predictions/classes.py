@@ -119,58 +119,59 @@ def _rule(outputs: Affine, points: int, samples: int | None) -> tuple[_Rule, _Su
         masks, chances = (torch.cat(part) for part in zip(*outputs.law.atom_batches(LISTED), strict=True))
         rule = _head_rule(masks, chances)
         return rule, rule(outputs), f"exact sum over {count} head masks{early}", True
-    normal = _sobol(points, outputs.center)
-    sums = _gaussian(outputs, normal)
-    reason = _objection(outputs, sums, points)
+    normal, covariance = _sobol(points, outputs.center), outputs.covariance()
+    sums = _gaussian(outputs, normal, covariance)
+    reason = _objection(outputs, covariance, sums, points)
     if reason is None:
         text = f"head exact, Gaussian logits at {points} points, agreed with a trial of {TRIAL_MASKS} head masks{early}"
-        return lambda part: _gaussian(part, normal), sums, text, False
+        return lambda part: _gaussian(part, normal, part.covariance()), sums, text, False
     masks = outputs.law.multipliers(points, torch.Generator().manual_seed(0))
     rule = _head_rule(masks, torch.full((points,), 1 / points, dtype=torch.float64))
     return rule, rule(outputs), f"{points} head masks ({reason}){early}", False
 
 
-def _objection(outputs: Affine, sums: _Sums, points: int) -> str | None:
-    """Why the logits must not be taken for Gaussian, or None."""
-    assert outputs.units is not None
+def _objection(outputs: Affine, covariance: Tensor, sums: _Sums, points: int) -> str | None:
+    """Why the logits, of this covariance, must not be taken for Gaussian, or None."""
     assert outputs.law is not None
     with torch.no_grad():
-        chosen = _least_gaussian(outputs)
+        strengths = outputs.law.relative_variance.to(outputs.center)
+        chosen = _least_gaussian(outputs, strengths)
         few = _examples(outputs, chosen)
         assert few.units is not None
-        energies = few.units.contributions.square() * outputs.law.relative_variance.to(few.center)
-        variances = few.variance().unsqueeze(-1).clamp_min(torch.finfo(few.center.dtype).tiny)
-        if float((energies / variances).max()) > LARGEST_SHARE:
+        energies = (few.units.contributions.square() * strengths).amax(-1)
+        variances = covariance[:1, chosen].diagonal(dim1=-2, dim2=-1).clamp_min(torch.finfo(energies.dtype).tiny)
+        if bool((energies > LARGEST_SHARE * variances).any()):
             return "one unit carries more than a third of the variance of a logit"
         wide = TRIAL_MASKS * outputs.law.size > KEPT_NUMBERS
-        masks = (_trial_masks.__wrapped__ if wide else _trial_masks)(outputs.law, few.center.dtype)
-        drawn = torch.softmax(_logits(few, masks), -2)
+        moved = (_trial_masks.__wrapped__ if wide else _trial_masks)(outputs.law, few.center.dtype)
+        drawn = torch.softmax(_logits(few, moved), -2)
         gaussian = sums.probabilities[:1, chosen]
         if points < TRIAL_POINTS:
-            gaussian = _gaussian(few, _sobol(TRIAL_POINTS, few.center)).probabilities
-        top = gaussian.argmax(-1, keepdim=True)
-        values = drawn.gather(-2, top.unsqueeze(-1).expand(*top.shape, TRIAL_MASKS))[..., 0, :].flatten(0, 1)
-        error = values.std(-1) / math.sqrt(TRIAL_MASKS)
-        gap = (values.mean(-1) - gaussian.gather(-1, top)[..., 0].flatten()).abs()
+            wider = _sobol(TRIAL_POINTS, few.center)
+            gaussian = _gaussian(few, wider, covariance[:1, chosen]).probabilities
+        most, top = gaussian.max(-1, keepdim=True)
+        values = drawn.gather(-2, top.unsqueeze(-1).expand(*top.shape, TRIAL_MASKS))[0, :, 0]
+        variance, mean = torch.var_mean(values, -1)
         # the examples share their masks, so that the largest of them is at worst as likely as their number
-        limit = float(stdtrit(TRIAL_MASKS - 1, 1 - TRIAL_CHANCE / 2 / len(gap)))
-        rounding = 1e-3 * values.mean(-1)  # of the Gaussian points themselves
-        if bool((gap > limit * error + rounding).any()):
+        limit = float(stdtrit(TRIAL_MASKS - 1, 1 - TRIAL_CHANCE / 2 / len(mean)))
+        rounding = 1e-3 * mean  # of the Gaussian points themselves
+        if bool(((mean - most[0, :, 0]).abs() > limit * (variance / TRIAL_MASKS).sqrt() + rounding).any()):
             return "a trial of head masks disagreed with Gaussian logits"
     return None
 
 
 @lru_cache(1)
 def _trial_masks(law: MaskLaw, dtype: torch.dtype) -> Tensor:
-    return law.multipliers(TRIAL_MASKS, torch.Generator().manual_seed(1)).to(dtype)
+    """Head masks minus their mean, unit after unit in memory: few rows are multiplied faster with them so."""
+    return (law.multipliers(TRIAL_MASKS, torch.Generator().manual_seed(1)) - 1).to(dtype).mT.contiguous().mT
 
 
-def _least_gaussian(outputs: Affine) -> Tensor:
+def _least_gaussian(outputs: Affine, strengths: Tensor) -> Tensor:
     """Examples under the first early mask whose total variance the fewest units carry, by their shares squared."""
-    assert outputs.law is not None
     features, head = _first_mask(outputs)
-    energies = (features.square() * head.square().sum(-2) * outputs.law.relative_variance.to(features))[0]
-    few_units = energies.square().sum(-1) / energies.sum(-1).square().clamp_min(torch.finfo(energies.dtype).tiny)
+    energies = (features.square() * (head.square().sum(-2) * strengths))[0]
+    squares, total = torch.linalg.vector_norm(energies, dim=-1), energies.sum(-1)
+    few_units = squares / total.clamp_min(torch.finfo(total.dtype).tiny)
     return few_units.topk(min(TRIAL_EXAMPLES, len(few_units))).indices
 
 
@@ -199,13 +200,12 @@ def _normal_points(points: int, classes: int) -> Tensor:
     return torch.special.ndtri(uniform.clamp(limit, 1 - limit))
 
 
-def _gaussian(outputs: Affine, normal: Tensor) -> _Sums:
+def _gaussian(outputs: Affine, normal: Tensor, covariance: Tensor) -> _Sums:
     """Means over c + L e for the given points e; L from a Cholesky factor of Q, singular where units are few."""
-    covariance = outputs.covariance()
-    size = covariance.shape[-1]
-    trace = torch.diagonal(covariance, dim1=-2, dim2=-1).sum(-1)[..., None, None]
-    eps = torch.finfo(covariance.dtype).eps
-    jitter = (8 * size * eps * trace + torch.finfo(covariance.dtype).tiny) * torch.eye(size).to(covariance)
+    size, limits = covariance.shape[-1], torch.finfo(covariance.dtype)
+    trace = covariance.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
+    unit = torch.eye(size, dtype=covariance.dtype, device=covariance.device)
+    jitter = (8 * size * limits.eps * trace + limits.tiny) * unit
     lower = torch.linalg.cholesky(covariance + jitter)
     rows, starts = lower.reshape(-1, size), outputs.center.reshape(-1, 1)  # one product for all examples
     return _averaged(
@@ -215,15 +215,15 @@ def _gaussian(outputs: Affine, normal: Tensor) -> _Sums:
 
 def _head_rule(masks: Tensor, chances: Tensor) -> _Rule:
     def rule(outputs: Affine) -> _Sums:
-        return _averaged(lambda some: _logits(outputs, some), masks.to(outputs.center), outputs.center, chances)
+        moved = (masks - 1).to(outputs.center)
+        return _averaged(lambda some: _logits(outputs, some), moved, outputs.center, chances)
 
     return rule
 
 
-def _logits(outputs: Affine, masks: Tensor) -> Tensor:
-    """Logits under masks (points, units): (m, examples, classes, points)."""
+def _logits(outputs: Affine, moved: Tensor) -> Tensor:
+    """Logits under masks that are off their mean by `moved` (points, units): (m, examples, classes, points)."""
     assert outputs.units is not None
-    moved = masks.to(outputs.center) - 1
     features, head = outputs.units
     if head.shape[-3] == 1 and head.shape[-2] > len(moved):  # fewer masked features than weighted ones
         changes = (features.unsqueeze(-2) * moved) @ head.mT
