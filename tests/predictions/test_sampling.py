@@ -14,16 +14,20 @@ from droptics.predictions.sampling import degrees_of_freedom
 from droptics.predictions.strata import Strata
 
 
+def degrees(terms, strata, fitted):
+    return degrees_of_freedom(terms, strata, strata.covariance(terms, terms), fitted)
+
+
 def test_degrees_of_freedom_by_hand():
     """One of ten differs: with p = 1/10 the kurtosis is (1 - 3 p (1 - p)) / (p (1 - p))."""
     terms = torch.zeros(10, 1, 1, dtype=torch.float64)
     terms[0] = 3.0
     kurtosis = (1 - 3 * 0.09) / 0.09
     one = Strata.none(10)
-    assert degrees_of_freedom(terms, one, 0) == pytest.approx(20 / (kurtosis - 1), rel=1e-12)
+    assert degrees(terms, one, 0) == pytest.approx(20 / (kurtosis - 1), rel=1e-12)
     coins = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(5)[:, None, None]
-    assert degrees_of_freedom(coins, one, 2) == 7.0
-    assert degrees_of_freedom(torch.ones(10, 2, 1, dtype=torch.float64), one, 0) == 9.0
+    assert degrees(coins, one, 2) == 7.0
+    assert degrees(torch.ones(10, 2, 1, dtype=torch.float64), one, 0) == 9.0
 
 
 def network(rate):
@@ -55,7 +59,7 @@ def test_degrees_of_freedom_of_strata_by_hand():
     errors = 0.49 / 4 * (4 / 3), 0.09 / 6 * (25 / 6)
     spreads = errors[0] ** 2 * 2 / 3, errors[1] ** 2 * (1 / (5 / 36) - 4) / 6  # kurtosis of one in six
     spreads = spreads[0], max(spreads[1], errors[1] ** 2 * 2 / 5)
-    assert degrees_of_freedom(terms, strata, 0) == pytest.approx(2 * sum(errors) ** 2 / sum(spreads), rel=1e-12)
+    assert degrees(terms, strata, 0) == pytest.approx(2 * sum(errors) ** 2 / sum(spreads), rel=1e-12)
 
 
 def test_rare_masks_withhold_the_interval():

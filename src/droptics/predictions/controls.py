@@ -183,20 +183,22 @@ def coin_places(drop: Tensor, kept: Tensor) -> Tensor:
     return (fallen << torch.arange(fallen.shape[-1])).sum(-1)
 
 
-def first_order_share(problem: Conditional, plan: Plan, controls: list[Atoms | Slopes]) -> float:
+def first_order_share(
+    problem: Conditional, plan: Plan, controls: list[Atoms | Slopes], variances: list[Tensor]
+) -> float:
     """How much of the variance the stratified site holds, by the controls; nothing where they do not say."""
     if plan.counted is None or not controls:
         return 0.0
     start = sum(law.size for law in problem.early[: plan.counted])
     part = slice(start, start + problem.early[plan.counted].size)
     own = 0.0
-    for control in controls:
+    for control, variance in zip(controls, variances, strict=True):
         if isinstance(control, Atoms):
-            own += float(control.variance().sum()) if control.site == plan.counted else 0.0
+            own += float(variance.sum()) if control.site == plan.counted else 0.0
         else:
-            variances = control.slopes[..., part].square() @ control.law.relative_variance[part].to(control.slopes)
-            own += float(variances.sum())
-    total = sum(float(control.variance().sum()) for control in controls)
+            held = control.slopes[..., part].square() @ control.law.relative_variance[part].to(control.slopes)
+            own += float(held.sum())
+    total = sum(float(variance.sum()) for variance in variances)
     return own / total if total > 0 else 0.0
 
 

@@ -56,7 +56,8 @@ def sample(problem: Conditional, method: MonteCarlo, controlled: bool = True) ->
     plain = problem.plain()
     plan = Plan.of(problem, method.samples, plain.center.shape[-1]) if controlled else Plan((), (), False)
     controls = build(problem, plan, plain)
-    evenly = first_order_share(problem, plan, controls)
+    variances = [control.variance() for control in controls]
+    evenly = first_order_share(problem, plan, controls, variances)
     draws = draw(problem, plan, method.samples, torch.Generator().manual_seed(method.seed), evenly)
     evaluate = problem.fresh or problem.given
     moved, noise = [], []
@@ -64,23 +65,27 @@ def sample(problem: Conditional, method: MonteCarlo, controlled: bool = True) ->
         outputs = evaluate(some[:, None, :])
         moved.append(outputs.center - plain.center)
         noise.append(outputs.variance())
-    return _weighed(plain, torch.cat(moved), torch.cat(noise), controls, draws)
+    both = torch.cat(moved), torch.cat(noise)
+    return _weighed(plain, both, controls, variances, draws)
 
 
-def _weighed(plain: Affine, moved: Tensor, noise: Tensor, controls: list[Atoms | Slopes], draws: Draws) -> Sampled:
+def _weighed(
+    plain: Affine, both: tuple[Tensor, Tensor], controls: list[Atoms | Slopes], own: list[Tensor], draws: Draws
+) -> Sampled:
     """One weight per control, by least squares over all masks, examples and outputs; each on the scale of its own.
 
     A control that does not follow the outputs gets a weight near zero: it can hardly do harm. One number for the whole
     batch, because a weight per example would be fitted to its noise. Variances given the early masks have weights of
-    their own.
+    their own. `own` are the variances of the controls.
     """
+    moved, noise = both
     if not controls:
         zero = torch.zeros_like(moved)
         return Sampled(plain, moved, noise, zero, zero[0], 0, "no control", draws.strata)
     with torch.no_grad():
         shares = draws.strata.shares.to(moved)[:, None, None]
         parts = torch.stack([control.control(draws) for control in controls])
-        variances = torch.stack([control.variance() for control in controls])
+        variances = torch.stack(own)
         weights = _weights(parts, moved.detach(), variances.sum(0), shares)
         shaped = weights.to(moved).reshape(-1, 1, 1)
         control = (shaped.unsqueeze(-1) * parts).sum(0)
@@ -128,23 +133,26 @@ def sampled_moments(problem: Conditional, method: MonteCarlo, controlled: bool =
     text = f"Monte Carlo, {count} masks, last site integrated, {found.words}"
     if found.plain.units is None:
         text = f"Monte Carlo, {count} masks, {found.words}"
-    degrees = [degrees_of_freedom(part.detach(), strata, found.fitted) for part in (rest, terms)]
+    averaged = rest.detach(), terms.detach()
+    squares = [strata.covariance(part, part) for part in averaged]
+    degrees = [
+        degrees_of_freedom(part, strata, error, found.fitted) for part, error in zip(averaged, squares, strict=True)
+    ]
     if degrees[1] < FEWEST_DEGREES:
         text += "; intervals withheld, a few rare masks decide"
         degrees = [0.0, 0.0]
     return (
-        _with_interval(mean, (rest.detach(), strata), degrees[0], method, text, positive=False),
-        _with_interval(variance, (terms.detach(), strata), degrees[1], method, text, positive=True),
+        _with_interval(mean, averaged[0], (squares[0], degrees[0]), method, text),
+        _with_interval(variance, averaged[1], (squares[1], degrees[1]), method, text, positive=True),
     )
 
 
-def degrees_of_freedom(terms: Tensor, strata: Strata, fitted: int) -> float:
-    """Those of the error of a mean over terms (masks, examples, outputs), at most what a normal sample has.
+def degrees_of_freedom(terms: Tensor, strata: Strata, error: Tensor, fitted: int) -> float:
+    """Those of the squared error of a mean over terms (masks, examples, outputs), at most what a normal sample has.
 
     2 T / (kurtosis - 1) for independent masks: a sample variance has the relative variance (kurtosis - 1) / T, a chi
     square with f degrees of freedom 2 / f. Pooled over the batch.
     """
-    error = strata.covariance(terms, terms)
     alive = error > (8 * torch.finfo(terms.dtype).eps * terms.abs().amax(0)).square() / len(terms)
     most = max(1.0, len(terms) - len(strata.sizes) - float(fitted))
     if not bool(alive.any()):
@@ -154,24 +162,28 @@ def degrees_of_freedom(terms: Tensor, strata: Strata, fitted: int) -> float:
 
 
 def _with_interval(
-    value: Tensor, averaged: tuple[Tensor, Strata], degrees: float, method: MonteCarlo, text: str, positive: bool
+    value: Tensor, terms: Tensor, error: tuple[Tensor, float], method: MonteCarlo, text: str, positive: bool = False
 ) -> Estimate:
-    """Student interval with so many degrees of freedom; none where there are none, unless nothing varies."""
+    """Student interval from a squared error with so many degrees of freedom; none where there are none.
+
+    Where nothing varies there always is one.
+    """
     fixed = value.detach()
-    terms, strata = averaged
+    square, degrees = error
     factor = float(stdtrit(max(degrees, 1.0), (1 + method.confidence) / 2))
-    error = factor * strata.covariance(terms, terms).sqrt()
+    width = factor * square.sqrt()
     rounding = 8 * torch.finfo(fixed.dtype).eps * (fixed.abs() + terms.abs().amax(0))
     if positive:
         tiny = torch.finfo(fixed.dtype).tiny
-        ratio = (error / fixed.clamp_min(tiny)).clamp_max(80.0)
+        ratio = (width / fixed.clamp_min(tiny)).clamp_max(80.0)
         lower, upper = fixed * torch.exp(-ratio) - rounding, fixed * torch.exp(ratio) + rounding
         lower = lower.clamp_min(0.0)
     else:
-        lower, upper = fixed - error - rounding, fixed + error + rounding
-    lottery = (terms.std(0) > rounding) & (degrees == 0)
-    lower = torch.where(lottery, torch.zeros_like(lower) if positive else -math.inf, lower)
-    upper = torch.where(lottery, math.inf, upper)
+        lower, upper = fixed - width - rounding, fixed + width + rounding
+    if degrees == 0:
+        lottery = terms.std(0) > rounding
+        lower = torch.where(lottery, 0.0 if positive else -math.inf, lower)
+        upper = torch.where(lottery, math.inf, upper)
     return Estimate(value, lower, upper, text, method.samples, method.confidence)
 
 

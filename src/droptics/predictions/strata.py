@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,24 +36,25 @@ class Strata:
 
     def mean(self, values: Tensor) -> Tensor:
         """Unbiased mean of values (masks, ...)."""
-        parts = zip(self.chances, values.split(self.sizes), strict=True)
-        return torch.stack([chance * part.mean(0) for chance, part in parts]).sum(0)
+        return torch.tensordot(values.new_tensor(self.chances), self._means(values), dims=1)
 
     def covariance(self, left: Tensor, right: Tensor) -> Tensor:
         """Unbiased covariance of two such means."""
-        return torch.stack([scale * (a * b).sum(0) for scale, a, b in self._moved(left, right)]).sum(0)
+        a = self._moved(left)
+        products = self._means(a.square() if left is right else a * self._moved(right))
+        return torch.tensordot(products.new_tensor(self._scales), products, dims=1)
 
     def fourth(self, values: Tensor) -> Tensor:
         """Variance of the estimated variance of a mean, by fourth moments: c^4 / n^2 times that of S^2 in each group.
 
         Var S^2 = (kurtosis - 1) S^4 / n, and no less than that of a normal sample, which few values hide.
         """
-        found = []
-        for (scale, a, _), n in zip(self._moved(values, values), self.sizes, strict=True):
-            second = a.square().mean(0)
-            above = torch.maximum(a.pow(4).mean(0) - second.square(), 2 * n / max(n - 1, 1) * second.square())
-            found.append((scale * n) ** 2 * above / n)
-        return torch.stack(found).sum(0)
+        squares = self._moved(values).square()
+        second = self._means(squares).square()
+        least = [2 * n / max(n - 1, 1) for n in self.sizes]
+        above = torch.maximum(self._means(squares.square()) - second, _column(least, second) * second)
+        scales = [scale**2 / n for scale, n in zip(self._scales, self.sizes, strict=True)]
+        return torch.tensordot(second.new_tensor(scales), above, dims=1)
 
     @property
     def shares(self) -> Tensor:
@@ -61,9 +63,22 @@ class Strata:
             [torch.full((n,), c / n, dtype=torch.float64) for c, n in zip(self.chances, self.sizes, strict=True)]
         )
 
-    def _moved(self, left: Tensor, right: Tensor) -> list[tuple[float, Tensor, Tensor]]:
-        rows = zip(self.chances, self.sizes, left.split(self.sizes), right.split(self.sizes), strict=True)
-        return [(c**2 / n / max(n - 1, 1), a - a.mean(0), b - b.mean(0)) for c, n, a, b in rows]
+    @property
+    def _scales(self) -> list[float]:
+        """Variance of a weighed mean in each group over the mean square of what moves there."""
+        return [chance**2 / max(n - 1, 1) for chance, n in zip(self.chances, self.sizes, strict=True)]
+
+    def _means(self, values: Tensor) -> Tensor:
+        """Of every group, (groups, ...)."""
+        return torch.stack([part.mean(0) for part in values.split(self.sizes)])
+
+    def _moved(self, values: Tensor) -> Tensor:
+        """Values minus the mean of their group."""
+        return torch.cat([part - part.mean(0) for part in values.split(self.sizes)])
+
+
+def _column(numbers: list[float], like: Tensor) -> Tensor:
+    return like.new_tensor(numbers).reshape(-1, *(1,) * (like.ndim - 1))
 
 
 def count_chances(drop: Tensor) -> list[float]:
@@ -94,22 +109,23 @@ def draw_counted(drop: Tensor, strata: Strata, generator: torch.Generator) -> Te
     none, one = strata.sizes[0], strata.sizes[0] + strata.sizes[1]
     odds = (drop / (1 - drop)).double()
     fallen[range(none, one), torch.multinomial(odds, one - none, replacement=True, generator=generator)] = 1.0
-    needed = torch.full((len(fallen) - one,), 2)
-    uniform = torch.rand(len(needed), count, dtype=torch.float64, generator=generator)
-    tail = _tails(drop.tolist())
-    for unit, rate in enumerate(drop.tolist()):
+    # NumPy: these steps are too small for torch
+    needed = np.full(len(fallen) - one, 2)
+    uniform = torch.rand(len(needed), count, dtype=torch.float64, generator=generator).numpy()
+    several, rates = fallen[one:].numpy(), drop.tolist()
+    tail = _tails(rates)
+    for unit, rate in enumerate(rates):
         # the chance of this drop given that enough are to come
-        chance = rate * tail[unit + 1][(needed - 1).clamp_min(0)] / tail[unit][needed]
-        hit = uniform[:, unit] < chance
-        fallen[one:, unit] = hit.double()
-        needed = (needed - hit.long()).clamp_min(0)
+        chance = rate * tail[unit + 1][np.maximum(needed - 1, 0)] / tail[unit][needed]
+        several[:, unit] = uniform[:, unit] < chance
+        needed = np.maximum(needed - several[:, unit].astype(int), 0)
     return 1 - fallen
 
 
-def _tails(rates: list[float]) -> list[Tensor]:
-    """For every unit the probabilities of at least 0, 1 and 2 drops from it on."""
-    found = [torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)]
+def _tails(rates: list[float]) -> np.ndarray:
+    """For every unit, and behind the last, the probabilities of at least 0, 1 and 2 drops from it on."""
+    found = [(1.0, 0.0, 0.0)]
     for rate in reversed(rates):
-        _, one, two = found[-1].tolist()
-        found.append(torch.tensor([1.0, rate + (1 - rate) * one, rate * one + (1 - rate) * two], dtype=torch.float64))
-    return found[::-1]
+        _, one, two = found[-1]
+        found.append((1.0, rate + (1 - rate) * one, rate * one + (1 - rate) * two))
+    return np.array(found[::-1])
