@@ -191,10 +191,31 @@ def test_what_is_known_of_a_module_does_not_keep_it():
     assert len(modules._REPEATED) < before
 
 
+def test_a_stack_of_rowwise_layers_runs_once_and_says_what_a_watched_one_says(runs):
+    """Sites, trunk and moments, also of a stack that does not end with a head; every layer treats rows for itself."""
+    kept = [kind(4, 4) if kind is nn.Linear else kind() for kind in sorted(modules.ROWWISE, key=str)]
+    wide = seeded(nn.Sequential(*kept, *mlp(), nn.Tanh())).eval()
+    rows = inputs(5, 4)
+    for layer in kept:
+        close(layer.eval()(rows), torch.cat([layer(row[None]) for row in rows]), 1e-14)
+    for stack in (mlp(), wide):
+        runs.clear()
+        one = read_module(stack, rows)
+        assert len(runs) == 1
+        watched = read_module(OwnClass(*stack), rows)
+        assert [vars(site) for site in one.sites] == [vars(site) for site in watched.sites]
+        assert (one.head, one.certain, one.drawing) == (watched.head, watched.certain, watched.drawing)
+        assert [part for part, _ in one.frozen] == [part for part, _ in watched.frozen]
+        left, right = (predictive(part, rows, None, MonteCarlo(16)) for part in (stack, watched.module))
+        assert left.variance.method == right.variance.method
+        close(left.variance.value, right.variance.value, 1e-12)
+
+
+@pytest.mark.parametrize("made", [head_only, mlp])
 @pytest.mark.parametrize("way", ["hook", "instance"])
-def test_noise_from_outside_a_stack_is_noticed(way):
+def test_noise_from_outside_a_stack_is_noticed(way, made):
     """A hook, or a `forward` of one instance, may draw from a generator that nobody sees."""
-    module, own = head_only(), torch.Generator().manual_seed(0)
+    module, own = made(), torch.Generator().manual_seed(0)
 
     def noisy(result):
         return result + torch.rand(result.shape, generator=own, dtype=result.dtype)
@@ -204,7 +225,7 @@ def test_noise_from_outside_a_stack_is_noticed(way):
     else:
         forward = module[0].forward
         module[0].forward = lambda x: noisy(forward(x))
-    assert not read_module(module, inputs(5, 2, 4)).certain
+    assert not read_module(module, inputs(5, *((2, 4) if made is head_only else (4,)))).certain
 
 
 def test_a_layer_of_torch_that_draws_is_noticed():

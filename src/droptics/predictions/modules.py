@@ -45,6 +45,8 @@ from droptics.predictions.structures import structure
 
 # Examples on which a module is tried, one more where there are no more than that: another number than all.
 PROBED = 2
+# Layers that treat every row of a matrix for itself, whatever their settings.
+ROWWISE = frozenset([nn.Linear, nn.Dropout, nn.Identity, nn.ReLU, nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.ELU])
 # Modules that gave the same twice, their heads alone random, with what they were made of: until that changes one run
 # tells all.
 _REPEATED: WeakKeyDictionary[nn.Module, tuple[Any, ...]] = WeakKeyDictionary()
@@ -106,7 +108,7 @@ class MaskedModule:
 
     def conditional(self, seed: int = 0) -> Conditional:
         """The module as outputs given the masks of its early sites; what draws for itself starts from a seed."""
-        laws = tuple(Bernoulli(site.rate, site.units) for site in self.early)
+        laws = tuple(_coins(site.rate, site.units) for site in self.early)
         own = sum(value[0].numel() for value in tensors_of(self.inputs))
         size = count_of(self.inputs) * (sum(site.units for site in self.sites) + own)
         if self.certain and not self.drawing:
@@ -185,7 +187,7 @@ def _coins(rate: float, units: int) -> Bernoulli:
 def read_module(module: nn.Module, inputs: Inputs) -> MaskedModule:
     """Find the sites of a module on these inputs, with a handful of runs; nothing of it is changed."""
     tensors_of(inputs)  # refuses what holds no examples
-    found = _own_stack(module, inputs)
+    found = _own_stack(module, inputs) or _own_layers(module, inputs)
     if found is not None:
         return found
     made = structure(module)
@@ -317,6 +319,25 @@ def _own_stack(module: nn.Module, inputs: Inputs) -> MaskedModule | None:
     seen = Seen([], [], (features, head.weight, head.bias, outputs))
     site = ModuleSite(names[-2], drop.p, (features.shape[1],), 0)
     return MaskedModule(module, inputs, (site,), True, (), True, (outputs, seen))
+
+
+def _own_layers(module: nn.Module, inputs: Inputs) -> MaskedModule | None:
+    """A stack of torch's own layers, as they were made, none of which looks at more than one row; None for others.
+
+    Nothing in it can draw unseen or mix examples, so that one run tells where it drops.
+    """
+    rows = isinstance(inputs, Tensor) and inputs.ndim == 2
+    if not rows or type(module) is not nn.Sequential or nn.modules.module._has_any_global_hook():
+        return None
+    if not as_made(module) or not all(type(part) in ROWWISE and as_made(part) for part in module._modules.values()):
+        return None
+    trunk = Trunk(module)
+    outputs, seen = run(module, inputs, watch=trunk)
+    sites = tuple(ModuleSite(name, rate, shape[1:], 0) for name, rate, _, shape, _ in seen.calls)
+    found = MaskedModule(module, inputs, sites, _is_head(seen, outputs), (), True, (outputs, seen))
+    if found.head and not _proved(found):
+        return None
+    return replace(found, frozen=trunk.parts(len(outputs))) if found.early else found
 
 
 def _is_head(seen: Seen, outputs: Tensor) -> bool:
