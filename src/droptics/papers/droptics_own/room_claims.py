@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
-from droptics.evidence.claims import Check, Claim
+from droptics.evidence.claims import Check, Claim, Comparison
 from droptics.papers.droptics_own import (
     audit_checks,
     edge_checks,
@@ -17,7 +18,7 @@ from droptics.papers.droptics_own import (
 )
 
 
-def _claim(
+def room_claim(
     name: str, statement: str, pair: tuple[Check, Check], objects: tuple[str, ...], note: str = "Written out."
 ) -> Claim:
     """A claim of our own on an instrument."""
@@ -25,9 +26,14 @@ def _claim(
     return Claim(f"droptics-{name}", "droptics, instruments", statement, "holds", check, control, objects, note=note)
 
 
+def pair(check: Callable[[float], list[Comparison]], factor: float = 1.1) -> tuple[Check, Check]:
+    """A check, and its control with the truth multiplied by a factor."""
+    return partial(check, 1.0), partial(check, factor)
+
+
 ENUMERATED = "By enumeration of all masks."
 CLAIMS: tuple[Claim, ...] = (
-    _claim(
+    room_claim(
         "audited-head",
         "What an audit says of dropout before the last layer of a regression (penalty, other rates, training loss, "
         "certificate, flows, spectrum, leave-one-out errors, variance) is what all masks give.",
@@ -35,7 +41,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("audits.audit",),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "audited-sites",
         "Penalties of two sites of a classifier, alone and together, lie in the intervals of its audit; those of a "
         "linear chain are exact.",
@@ -43,7 +49,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("audits.audit",),
         f"{ENUMERATED} Drawn numbers within 4.6 standard errors.",
     ),
-    _claim(
+    room_claim(
         "audited-paths",
         "Blocks that are left out with one coin an example: what each adds to any loss, alone and together, is the sum "
         "over all outcomes.",
@@ -51,7 +57,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("audits.audit",),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "module-moments",
         "Mean, covariance and class probabilities of torch modules under their own dropout are those over all masks; "
         "sampled ones cover them, and the first order has the slopes in the masks.",
@@ -59,7 +65,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("predictions.predictive",),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "network-moments",
         "Sampled means and variances of ReLU networks, with listed, stratified and main-effect controls, cover those "
         "over all masks.",
@@ -67,7 +73,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("predictions.predictive",),
         f"{ENUMERATED} Within five standard errors.",
     ),
-    _claim(
+    room_claim(
         "normal-closure",
         "The moments of max(u, 0) for normal u are those of quadrature, and the closure of a ReLU network is their "
         "recursion.",
@@ -75,14 +81,14 @@ CLAIMS: tuple[Claim, ...] = (
         ("predictions.predictive", "predictions.Closure"),
         "By a grid of 1801 points a coordinate.",
     ),
-    _claim(
+    room_claim(
         "strata",
         "Masks stratified by how many units fall: chances, sizes, weighed means and their variance are by definition.",
         (partial(moment_checks.strata, 1.0), partial(moment_checks.strata, 1.1)),
         ("predictions.strata.allocate", "predictions.strata.draw_counted"),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "observations",
         "Densities, intervals, scores and calibration of observations around masked predictions are those of the "
         "mixture over all masks.",
@@ -90,7 +96,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("predictions.calibration", "predictions.conformal_factor", "predictions.fit_noise"),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "autoencoders",
         "Weights of linear autoencoders under dropout solve their normal equations, column by column; a user, and one "
         "of her items, left out without a refit are as after a refit.",
@@ -98,7 +104,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("recommenders.DropoutAutoencoder",),
         "By systems solved one by one.",
     ),
-    _claim(
+    room_claim(
         "neighbors",
         "A bounded diagonal, weights on the items that occur most often together, and sums of rankers are those of "
         "systems solved item by item.",
@@ -106,7 +112,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("recommenders.DropoutAutoencoder", "recommenders.LocalAutoencoder", "recommenders.StackedRanker"),
         "By systems solved one by one.",
     ),
-    _claim(
+    room_claim(
         "kernel-regressions",
         "Predictions and leave-one-out errors of row-wise regressions with a kernel between columns are those of the "
         "systems of the rows.",
@@ -114,7 +120,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("recommenders.AutoencoderCompletion",),
         "By systems solved one by one.",
     ),
-    _claim(
+    room_claim(
         "completion-rows",
         "New users, smoothed shares, spreads, diagnoses and rows over all cells are those of the systems of the rows, "
         "by every solver.",
@@ -122,14 +128,14 @@ CLAIMS: tuple[Claim, ...] = (
         ("recommenders.DropoutCompletion", "recommenders.diagnose", "recommenders.ImplicitDropoutCompletion"),
         "By systems solved one by one.",
     ),
-    _claim(
+    room_claim(
         "blends",
         "Weights of a stack are the least squares fit to held-out ratings; every metric of a ranking is its "
         "definition.",
         (partial(ranker_checks.blends, 1.0), partial(ranker_checks.blends, 1.05)),
         ("recommenders.StackedCompletion", "recommenders.ranking"),
     ),
-    _claim(
+    room_claim(
         "head-rates",
         "Losses of a trained head at every rate, on validation data and with each example left out, are those of "
         "refits; the answer is their minimum.",
@@ -137,7 +143,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("rates.tune_rates",),
         "By refits.",
     ),
-    _claim(
+    room_claim(
         "stationary-rates",
         "The training loss of linear chains and affine tails is that over all masks, the fit is stationary, and the "
         "effect of a rate is the difference between fits beside it.",
@@ -145,26 +151,26 @@ CLAIMS: tuple[Claim, ...] = (
         ("rates.chains.chain_scan", "rates.tails.tail_scan"),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "copies",
         "Copies train as torch.optim does, alone and together, and stand for their best look or the mean of the last.",
         (partial(tuning_checks.copies, 1.0), partial(tuning_checks.copies, 1.1)),
         ("rates.copies.train_copies",),
         "Beside loops with torch.optim.",
     ),
-    _claim(
+    room_claim(
         "conclusions",
         "Paired differences of losses, verdicts, splits and the share of the generalization gap are by definition.",
         (partial(tuning_checks.conclusions, 1.0), partial(tuning_checks.conclusions, 1.1)),
         ("rates.verdicts.compare", "rates.verdicts.judge", "rates.points.gap_of"),
     ),
-    _claim(
+    room_claim(
         "schedules",
         "Step sizes over time, of training and of attacks, are their formulas.",
         (partial(step_checks.schedules, 1.0), partial(step_checks.schedules, 1.1)),
         ("training.Inverse", "training.Cosine", "training.Staircase", "training.log_steps"),
     ),
-    _claim(
+    room_claim(
         "random-numbers",
         "Counted random numbers are Philox 4x32-10; masks, choices and fresh examples have the rates, weights "
         "and second moments that they should.",
@@ -172,7 +178,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("training.philox.bits", "training.random_numbers.Counted"),
         "The published test vector; frequencies within five standard errors.",
     ),
-    _claim(
+    room_claim(
         "engines",
         "Every engine takes the step of the masked loss, tied and untied; exact gradients are those of the "
         "mean over all masks; records are their definitions.",
@@ -180,7 +186,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("training.train", "training.Recording"),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "hardened",
         "Adversarial and free training step along the gradient at attacked inputs; a classifier predicts the "
         "mean over all masks.",
@@ -188,13 +194,13 @@ CLAIMS: tuple[Claim, ...] = (
         ("training.Adversarial", "training.Free", "training.DropoutClassifier"),
         "By automatic differentiation.",
     ),
-    _claim(
+    room_claim(
         "threats",
         "Projections onto balls within boxes are nearest points, and steps to a boundary the shortest.",
         (partial(step_checks.threats, 1.0), partial(step_checks.threats, 0.95)),
         ("attacks.Threat",),
     ),
-    _claim(
+    room_claim(
         "averaged",
         "Mean predictions over masks are sums over all masks; curves over radii of affine classifiers are "
         "those of their smallest margins.",
@@ -202,7 +208,7 @@ CLAIMS: tuple[Claim, ...] = (
         ("attacks.Averaged", "attacks.robustness_curve"),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "head-penalties",
         "Penalties of a last layer under coins, blocks, lists and normal noise, for three losses and weighed "
         "examples, by every method.",
@@ -210,21 +216,21 @@ CLAIMS: tuple[Claim, ...] = (
         ("penalties.penalty", "penalties.risk"),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "network-penalties",
         "Penalties of ReLU networks with unequal rates and weighed examples, drawn, exact and to second order.",
         (partial(small_room_checks.penalties_of_networks, 1.0), partial(small_room_checks.penalties_of_networks, 1.1)),
         ("penalties.penalty", "penalties.criterion"),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "loss-derivatives",
         "Hessians, curvatures and largest slopes of the losses are those of automatic differentiation.",
         (partial(small_room_checks.derivatives_of_losses, 1.0), partial(small_room_checks.derivatives_of_losses, 1.1)),
         ("losses.CrossEntropy", "losses.Logistic", "losses.Squared"),
         "By automatic differentiation.",
     ),
-    _claim(
+    room_claim(
         "dropped-layers",
         "Rates that dropped blocks realize follow from how many blocks cover each place; explicit penalties "
         "are means over the labels that count.",
@@ -232,118 +238,118 @@ CLAIMS: tuple[Claim, ...] = (
         ("layers.DropBlock", "layers.explicit_penalty", "layers.explicit_consistency"),
         "By counting.",
     ),
-    _claim(
+    room_claim(
         "units-of-networks",
         "Flows and what follows from them, sub-networks by width and exported modules are their definitions.",
         (partial(small_room_checks.units_of_networks, 1.0), partial(small_room_checks.units_of_networks, 1.1)),
         ("coadaptation.flows", "coadaptation.smallest"),
     ),
-    _claim(
+    room_claim(
         "attack-losses",
         "Losses of attacks and their slopes in the outputs are their definitions.",
         (partial(step_checks.attack_losses, 1.0), partial(step_checks.attack_losses, 1.1)),
         ("attacks.Dlr", "attacks.losses.value_and_slope"),
         "By automatic differentiation.",
     ),
-    _claim(
+    room_claim(
         "data-penalties",
         "Penalties of factorizations and of two layers on entries, measurements and moments are sums over all masks.",
         (partial(small_room_checks.penalties_of_data, 1.0), partial(small_room_checks.penalties_of_data, 1.1)),
         ("penalties.penalty", "data.Entries", "data.Measurements"),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "saddles",
         "Balance, imbalance, gaps by order and escapes from saddles are their definitions.",
         (partial(small_room_checks.saddles, 1.0), partial(small_room_checks.saddles, 1.1)),
         ("equalization.balance", "equalization.imbalance", "equalization.order_gaps", "landscapes.escape"),
         "Written out.",
     ),
-    _claim(
+    room_claim(
         "trained-rates",
         "The points of a scan are means over seeds of copies trained one by one, and its rates are set.",
         (partial(more_room_checks.trained_rates, 1.0), partial(more_room_checks.trained_rates, 1.1)),
         ("rates.tune_rates",),
         "Beside copies trained alone.",
     ),
-    _claim(
+    room_claim(
         "wide-laws",
         "Moments, bands, bounds and draws of every law are those of its list; wide ones agree with narrow ones.",
         (partial(more_room_checks.wide_laws, 1.0), partial(more_room_checks.wide_laws, 1.1)),
         ("masks.SlidingBlock", "masks.Discrete", "masks.Product", "masks.Block"),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "large-heads",
         "Classes of large heads, densities of listed masks, and gradients of penalties are those over all masks.",
         (partial(more_room_checks.large_heads, 1.0), partial(more_room_checks.large_heads, 1.05)),
         ("predictions.predictive", "penalties.penalty"),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "searched-optima",
         "Optima of correlated masks and of entries are what a search gives, and their bounds lie below.",
         (partial(more_room_checks.searched_optima, 1.0), partial(more_room_checks.searched_optima, 1.1)),
         ("optima.optimum",),
         "By L-BFGS from several starts.",
     ),
-    _claim(
+    room_claim(
         "solved-heads",
         "Heads solve their system, certificates follow from the spectrum of the targets, proximal maps are least.",
         (partial(more_room_checks.solved_heads, 1.0), partial(more_room_checks.solved_heads, 1.1)),
         ("optima.certify", "linalg.k_support_shrink"),
         "By systems solved one by one.",
     ),
-    _claim(
+    room_claim(
         "asked-rankers",
         "Recommendations, evaluations and chosen rates of recommenders follow from their scores.",
         (partial(more_room_checks.asked_rankers, 1.0), partial(more_room_checks.asked_rankers, 1.05)),
         ("recommenders.DropoutAutoencoder", "recommenders.DropoutCompletion", "recommenders.DropoutCompletionCV"),
         "Written out.",
     ),
-    _claim(
+    room_claim(
         "audited-tails",
         "Audits of affine tails are exact, drawn sites cover the truth, and unfused layers are torch's own.",
         (partial(more_room_checks.audited_tails, 1.0), partial(more_room_checks.audited_tails, 1.1)),
         ("audits.audit",),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "random-networks",
         "The robust accuracy of a linear score that stays random is that of its mean; optima are searched.",
         (partial(more_room_checks.random_networks, 1.0), partial(more_room_checks.random_networks, 1.3)),
         ("attacks.robust_accuracy", "attacks.Averaged", "optima.optimum"),
         "By L-BFGS from several starts.",
     ),
-    _claim(
+    room_claim(
         "interrupted-runs",
         "Schedules, records and kept iterates go on where a run stops for a record.",
         (partial(edge_checks.interrupted_runs, 1.0), partial(edge_checks.interrupted_runs, 1.1)),
         ("training.train", "training.Inverse", "training.Recording"),
         "Written out.",
     ),
-    _claim(
+    room_claim(
         "far-corners",
         "Squares reach every pixel, escapes take the better way, tall and flat maps have their own optimum.",
         (partial(edge_checks.far_corners, 1.0), partial(edge_checks.far_corners, 0.9)),
         ("attacks.Square", "landscapes.escape", "optima.optimum_of_map", "linalg.equalize_columns_"),
         "Written out.",
     ),
-    _claim(
+    room_claim(
         "stacked-sites",
         "Two sites on one layer multiply, sub-networks are rescaled, bounds hold at large margins.",
         (partial(edge_checks.stacked_sites, 1.0), partial(edge_checks.stacked_sites, 1.1)),
         ("audits.audit", "penalties.penalty", "heads.projection.variable_projection"),
         ENUMERATED,
     ),
-    _claim(
+    room_claim(
         "rows-on-workers",
         "What workers compute of a block of users solves the systems of the rows and of the items.",
         (partial(edge_checks.rows_on_workers, 1.0), partial(edge_checks.rows_on_workers, 1.1)),
         ("recommenders.DropoutCompletion",),
         "By systems solved one by one.",
     ),
-    _claim(
+    room_claim(
         "second-looks",
         "Repeated ratings are averaged, attacks say who was right before, norms read factors, widths cut spectra.",
         (partial(edge_checks.second_looks, 1.0), partial(edge_checks.second_looks, 1.1)),

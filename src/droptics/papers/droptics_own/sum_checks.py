@@ -1,0 +1,442 @@
+"""What more claims on penalties compare: long sums, sites inside modules, rounding, bounds of many examples."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from droptics.data import Entries, Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.losses import CrossEntropy, Logistic, Loss, Squared
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product
+from droptics.models import (
+    Autoencoder,
+    Connections,
+    DeepLinear,
+    Factorization,
+    LastLayer,
+    Model,
+    ReLUNet,
+    Site,
+    TwoLayerLinear,
+)
+from droptics.papers.droptics_own.audit_checks import every_coin
+from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.instances import moments, normal, sample, simplex, tensor, uniform
+from droptics.penalties import (
+    Certified,
+    ClosedForm,
+    Enumerate,
+    MonteCarlo,
+    SecondOrder,
+    best_method,
+    criterion,
+    has_closed_form,
+    penalty,
+    relu_cost,
+    risk,
+    unit_energies,
+    unit_gram,
+)
+from droptics.penalties.certified import MANY
+from droptics.penalties.relu.device import Outcomes, device_moments, dominance_sum
+from droptics.penalties.relu.effort import words
+from droptics.penalties.relu.moments import Dominance, MomentLeaf
+from droptics.penalties.relu.outcomes import Coins, Stage, Walk
+from droptics.penalties.second_order import second_derivatives
+
+
+def _listed(law: MaskLaw) -> tuple[Tensor, Tensor]:
+    """All multipliers of a law, and their probabilities."""
+    parts = list(law.atom_batches(1 << 20))
+    return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+
+
+def _network(sizes: tuple[int, ...], seed: int) -> ReLUNet:
+    pairs = list(itertools.pairwise(sizes))
+    weights = [normal(seed + k, after, before) for k, (before, after) in enumerate(pairs)]
+    return ReLUNet(weights, [0.5 * normal(seed + 20 + k, after) for k, (_, after) in enumerate(pairs)])
+
+
+def _whole(model: Model, data: Sample, masks: tuple[Tensor, Tensor], loss: Loss) -> Tensor:
+    """The mean loss over all masks, from the outputs under each."""
+    outputs = model.outputs(data.inputs, masks[0][:, None, :])
+    each = loss(outputs, data.targets) @ data.shares
+    return masks[1] @ each
+
+
+def long_sums(scale: float) -> list[Comparison]:
+    """Criteria of ReLU networks and their gradients, where outcomes are sorted, listed, blocked or repeated."""
+    found: list[Comparison] = []
+    rates = 0.1 + 0.7 * uniform(3, 17)
+    inputs = torch.where(uniform(4, 1, 17) > 0.5, 1.0, -1.0).double() * (0.3 + uniform(5, 1, 17))
+    cases: tuple[tuple[str, ReLUNet, Sample, MaskLaw, Loss, ClosedForm], ...] = (
+        (
+            "sorted halves",
+            _network((17, 2, 2), 1),
+            Sample(inputs, normal(6, 1, 2)),
+            Product([Bernoulli(rates, 17), Bernoulli(tensor([0.2, 0.5]), 2)]),
+            Squared(),
+            ClosedForm(),
+        ),
+        (
+            "little memory",
+            _network((17, 2, 1), 9),
+            Sample(inputs, normal(6, 1, 1)),
+            Product([Bernoulli(rates, 17), Bernoulli(0.4, 2)]),
+            Squared(),
+            ClosedForm(memory=1 << 14),
+        ),
+        (
+            "three layers",
+            _network((3, 3, 2, 2), 11),
+            Sample(normal(7, 4, 3), normal(8, 4, 2), weights=simplex(2, 4)),
+            Product([Bernoulli(tensor([0.0, 0.3, 0.6]), 3), Bernoulli(0.25, 3), Bernoulli(0.3, 2)]),
+            Squared(),
+            ClosedForm(),
+        ),
+        (
+            "classes",
+            _network((3, 3, 2, 3), 13),
+            Sample(normal(7, 4, 3), torch.tensor([0, 2, 1, 1]), weights=simplex(2, 4)),
+            Product([Bernoulli(0.3, 3), Bernoulli(tensor([0.1, 0.4, 0.6]), 3), Bernoulli(0.3, 2)]),
+            CrossEntropy(),
+            ClosedForm(),
+        ),
+        (
+            "blocks first",
+            _network((4, 3, 2, 2), 15),
+            Sample(normal(7, 3, 4), normal(8, 3, 2)),
+            Product([Block(0.3, 4, 2), Bernoulli(0.4, 3), Bernoulli(tensor([0.2, 0.7]), 2)]),
+            Squared(),
+            ClosedForm(memory=1 << 12),
+        ),
+        (
+            "a list last",
+            _network((3, 4, 2), 17),
+            Sample(normal(7, 3, 3), normal(8, 3, 2)),
+            Product([Bernoulli(0.4, 3), Block(0.3, 4, 2)]),
+            Squared(),
+            ClosedForm(),
+        ),
+    )
+    for name, model, data, law, loss, method in cases:
+        free = [one.detach().requires_grad_() for one in model.tensors]
+        layers = len(model.weights)
+        net = ReLUNet(free[:layers], free[layers:])
+        told = criterion(net, data, law, method, loss)
+        truth = _whole(net, data, _listed(law), loss)
+        found.append(compare(told.value, "==", scale * truth.detach(), f"criterion, {name}"))
+        added = truth - risk(net, data, loss)
+        found.append(
+            compare(penalty(model, data, law, method, loss).value, "==", scale * added.detach(), f"excess, {name}")
+        )
+        mine, theirs = (torch.autograd.grad(value, free, retain_graph=True) for value in (told.value, truth))
+        for number, (one, other) in enumerate(zip(mine, theirs, strict=True)):
+            found.append(compare(one, "==", scale * other, f"gradient {number}, {name}"))
+        gap = (told.value - truth).abs().detach()
+        found.append(compare(gap, "<=", told.error, f"its rounding, {name}", precision=0.0))
+        # seven digits stay
+        found.append(compare(told.error, "<=", 1e-7 * truth.detach(), f"a small one, {name}", precision=0.0))
+    both = [_network((3, 2, 2), seed) for seed in (21, 31)]
+    stacked = ReLUNet(
+        [torch.stack([one.weights[k] for one in both]) for k in range(2)],
+        [torch.stack([one.biases[k] for one in both]) for k in range(2)],
+    )
+    data, law = sample(3, 5, 3, 2), Product([Bernoulli(0.3, 3), Bernoulli(0.4, 2)])
+    wanted = torch.stack([criterion(one, data, law).value for one in both])
+    found.append(
+        compare(criterion(stacked, data, law, ClosedForm()).value, "==", scale * wanted, "a batch of networks")
+    )
+    single = ReLUNet([w.float() for w in both[0].weights], [b.float() for b in both[0].biases])
+    rounded = criterion(single, Sample(data.inputs.float(), data.targets.float()), law, ClosedForm())
+    exact = criterion(
+        ReLUNet([w.double() for w in single.weights], [b.double() for b in single.biases]),
+        Sample(data.inputs.float().double(), data.targets.float().double()),
+        law,
+    )
+    found.append(compare((rounded.value.double() - exact.value).abs(), "<=", rounded.error, "single precision"))
+    copies = ReLUNet(
+        [both[0].weights[0][[0, 0, 0, 1]], normal(5, 2, 4)], [both[0].biases[0][[0, 0, 0, 1]], normal(6, 2)]
+    )
+    law = Product([Bernoulli(0.3, 3), Bernoulli(0.4, 4)])
+    truth = _whole(copies, data, _listed(law), Squared())
+    found.append(compare(criterion(copies, data, law).value, "==", scale * truth, "equal units"))
+    return found
+
+
+def counted_sums(scale: float) -> list[Comparison]:
+    """Sums over sorted lists are those over all pairs, and moments by halves those of all outcomes."""
+    found: list[Comparison] = []
+    for size, ties in ((16, False), (64, True), (256, False)):
+        first, other = normal(size, size).sort(descending=True).values, normal(size + 1, size)
+        if ties:
+            first, other = first.round(), other.round()
+        rank = torch.empty(size, dtype=torch.int32)
+        rank[(-other).argsort(stable=True)] = torch.arange(size, dtype=torch.int32)
+        weight = uniform(size, size) * torch.sign(normal(size + 2, size))
+        x, y = ((part[:, None] - part).clamp_min(0.0) for part in (first, other))
+        wanted = (weight.clamp_min(0.0)[:, None] * weight.clamp_max(0.0).neg() * x * y).sum()
+        found.append(
+            compare(dominance_sum(Outcomes(rank, first, other, weight)), "==", scale * wanted, f"list of {size}")
+        )
+    counts = np.array([1, 3, 1, 2, 1, 1])
+    law = Coins(counts, 0.1 + 0.7 * uniform(7, 6).numpy())
+    weights, bias = normal(8, 3, 6), normal(9, 3)
+    grids = torch.cartesian_prod(*[torch.arange(count + 1.0, dtype=torch.float64) for count in counts])
+    drop = torch.from_numpy(law.drop)
+    total = torch.from_numpy(counts).double()
+    logs = (total + 1).lgamma() - (grids + 1).lgamma() - (total - grids + 1).lgamma()
+    chances = (logs + grids * (1 - drop).log() + (total - grids) * drop.log()).exp().prod(-1)
+    hidden = torch.relu((grids / (1 - drop)) @ weights.mT + bias)
+    mean, second = chances @ hidden, (hidden * chances[:, None]).mT @ hidden
+    for memory in (1 << 30, 1 << 10):
+        walk = Walk([Stage(law, weights, bias)], MomentLeaf(), memory)
+        part = Dominance(weights.numpy(), bias.numpy(), law, np.arange(6), walk)
+        told = part.moments()
+        found.append(compare(told[0], "==", scale * mean, f"mean, {memory}"))
+        found.append(compare(told[1], "==", scale * second, f"second moment, {memory}"))
+    whole = Walk([Stage(law, weights, bias)], MomentLeaf(), 1 << 30)
+    halves = Dominance(weights.numpy(), bias.numpy(), law, np.arange(6), whole).halves
+    lists = device_moments(weights.numpy(), bias.numpy(), counts, law.drop, halves, torch.device("cpu"))
+    for i, (average, row) in enumerate(lists):
+        found.append(compare(average, "==", scale * mean[i], f"mean of unit {i} by lists"))
+        found.append(compare(row, "==", scale * second[i, : i + 1], f"second moments of unit {i} by lists"))
+    return found
+
+
+def costs_of_sums(scale: float) -> list[Comparison]:
+    """Costs are numbers of outcomes, and the method that is chosen is the most exact that applies."""
+    found: list[Comparison] = []
+    for sizes in ((5, 2, 1), (3, 2, 2, 1)):
+        net = _network(sizes, 3)
+        data, laws = sample(1, 4, sizes[0], sizes[-1]), Product([Bernoulli(0.3, size) for size in sizes[:-1]])
+        cost = relu_cost(net, data, laws)
+        if len(sizes) == 3:
+            found.append(compare(cost.outcomes, "==", scale * 4 * 2.0 ** sizes[0], "outcomes of two layers"))
+        else:
+            found.append(compare(cost.outcomes, "<=", scale * 4 * 2.0 ** sum(sizes[:-2]), "outcomes of three layers"))
+            alive = sum(
+                2.0 ** int((torch.relu(net.weights[0] @ (mask * x / 0.7) + net.biases[0]) > 0).sum())
+                for x in data.inputs
+                for mask in every_coin([0.3] * 3)[0]
+            )
+            found.append(compare(cost.outcomes / alive, ">=", scale / 2.0, "estimated outcomes"))
+            found.append(compare(cost.outcomes / alive, "<=", 2.0, "not too many"))
+        found.append(compare(cost.seconds, ">", 0.0, "seconds", precision=0.0))
+        found.append(
+            compare(float(isinstance(best_method(net, data, laws), ClosedForm)), "==", scale, "exact where it can")
+        )
+    wide = TwoLayerLinear(normal(1, 2, 3), normal(2, 4, 3))
+    head = LastLayer.of(linear_head(3, 30, 3))
+    labels = Sample(normal(4, 5, 30), torch.arange(5) % 3)
+    few = LastLayer.of(linear_head(3, 4, 3))
+    choices = (
+        (wide, moments(3, 2, 4), Block(0.3, 3, 1), Squared(), ClosedForm),
+        (few, Sample(normal(4, 5, 4), torch.arange(5) % 3), Bernoulli(0.3, 4), CrossEntropy(), Enumerate),
+        (head, labels, Bernoulli(0.3, 30), CrossEntropy(), Certified),
+        (head, labels, Gaussian(0.3, 30), CrossEntropy(), Certified),
+    )
+    for model, known, masks, loss, kind in choices:
+        told_method = best_method(model, known, masks, loss)
+        found.append(compare(float(isinstance(told_method, kind)), "==", scale, f"method for {type(loss).__name__}"))
+        closed = float(has_closed_form(model, masks, loss))
+        found.append(compare(closed, "==", scale * float(kind is ClosedForm), "closed form"))
+    spoken = {30.0: "30 s", 9000.0: "2.5 hours", 259200.0: "3 days", 1.6e8: "5 years"}
+    found += [compare(float(words(one) == text), "==", scale, f"{one} in words") for one, text in spoken.items()]
+    return found
+
+
+def inner_sites(scale: float) -> list[Comparison]:
+    """Penalties of dropout anywhere inside a module, by entries and by channels, are those over all masks."""
+    found: list[Comparison] = []
+    torch.manual_seed(3)
+    module = nn.Sequential(
+        nn.Conv2d(1, 2, 2), nn.Tanh(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(8, 3), nn.Tanh(), nn.Linear(3, 2)
+    ).double()
+    inputs, targets = normal(1, 5, 1, 3, 3), normal(2, 5, 2)
+    data = Sample(inputs, targets, weights=simplex(3, 5))
+    module.eval()
+    for name, channels, units in (("1", False, 8), ("1", True, 2), ("4", False, 3)):
+        site = Site.of(module, name, inputs, channels)
+        found.append(compare(site.units, "==", scale * units, f"units of {name}"))
+        rates = [0.1 + 0.6 * k / units for k in range(units)]
+        kept, chances = every_coin(rates)
+        law = Bernoulli(tensor(rates), units)
+        cut = int(name) + 1
+        truth = tensor(0.0)
+        with torch.no_grad():
+            inner = module[:cut](inputs)
+            shape = (2, 1, 1) if channels else inner.shape[1:]
+            for mask, chance in zip(kept, chances, strict=True):
+                outputs = module[cut:](inner * (mask / (1 - tensor(rates))).reshape(shape))
+                truth = truth + chance * ((outputs - targets).square().sum(1) @ data.shares)
+            clean = (module(inputs) - targets).square().sum(1) @ data.shares
+        told = penalty(site, data, law, Enumerate())
+        found.append(compare(told.value, "==", scale * (truth - clean), f"penalty at {name}, {channels}"))
+        drawn = penalty(site, data, law, MonteCarlo(400, seed=1, confidence=0.999999))
+        found.append(compare(drawn.lower, "<=", truth - clean, f"drawn from below at {name}, {channels}"))
+        found.append(compare(drawn.upper, ">=", truth - clean, f"drawn from above at {name}, {channels}"))
+        point = torch.ones(units, dtype=torch.float64)
+
+        def mean_loss(multipliers: Tensor, site: Site = site) -> Tensor:
+            return (site.outputs(inputs, multipliers) - targets).square().sum(1) @ data.shares
+
+        hessian = torch.autograd.functional.hessian(mean_loss, point)
+        assert isinstance(hessian, Tensor)
+        wanted = 0.5 * hessian.diagonal() @ (tensor(rates) / (1 - tensor(rates)))
+        second = penalty(site, data, law, SecondOrder())
+        found.append(compare(second.value, "==", scale * wanted.detach(), f"second order at {name}, {channels}"))
+    point, ways = normal(4, 3), normal(5, 4, 3)
+
+    class Cube(torch.autograd.Function):
+        """A cube whose derivative goes backwards only."""
+
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx: Any, upstream: Tensor) -> Tensor:
+            return 3 * ctx.saved_tensors[0] ** 2 * upstream
+
+    cube: Callable[[Tensor], Tensor] = Cube.apply
+    functions: tuple[tuple[str, Callable[[Tensor], Tensor]], ...] = (
+        ("forwards", lambda x: (x**3).sum()),
+        ("backwards", lambda x: cube(x).sum()),
+    )
+    for name, function in functions:
+        told_second = second_derivatives(function, point, ways, 2)
+        found.append(compare(told_second, "==", scale * (6 * point * ways**2).sum(1), f"second derivatives, {name}"))
+    return found
+
+
+def rounding_errors(scale: float) -> list[Comparison]:
+    """Errors that single precision leaves in penalties lie within those that are told, for every family and law."""
+    found: list[Comparison] = []
+    two, tied = TwoLayerLinear(normal(1, 2, 4), normal(2, 3, 4)), Autoencoder(normal(3, 3, 4))
+    deep = DeepLinear([normal(4, 3, 4), normal(5, 3, 3), normal(6, 2, 3)], mask_inputs=True)
+    factors, cells = Factorization(normal(7, 5, 3), normal(8, 4, 3)), Connections(normal(9, 2, 3), normal(10, 3, 3))
+    entries = Entries(torch.tensor([0, 1, 4, 2]), torch.tensor([0, 3, 1, 1]), normal(11, 4), (5, 4))
+    net = _network((3, 3, 2), 12)
+    four = Bernoulli(tensor([0.1, 0.3, 0.5, 0.7]), 4)
+    listed = Discrete(tensor([[2.0, 0, 1, 1], [0, 2.0, 1, 1], [1, 1, 0.5, 1.5]]), tensor([0.25, 0.25, 0.5]))
+    cases: tuple[tuple[str, Model, Any, MaskLaw], ...] = (
+        ("two layers", two, sample(1, 6, 3, 2), four),
+        ("moments", two, moments(2, 2, 3), four),
+        ("correlated", two, sample(1, 6, 3, 2), Block(0.3, 4, 2)),
+        ("listed", two, sample(1, 6, 3, 2), listed),
+        ("tied", tied, sample(3, 6, 3, 3), four),
+        (
+            "deep",
+            deep,
+            sample(4, 6, 4, 2),
+            Product([Bernoulli(0.3, 4), Bernoulli(tensor([0.1, 0.2, 0.6]), 3), Bernoulli(0.5, 3)]),
+        ),
+        ("factors", factors, entries, Bernoulli(tensor([0.1, 0.4, 0.6]), 3)),
+        ("connections", cells, sample(5, 6, 3, 2), Bernoulli(0.3, 9)),
+        ("network", net, sample(6, 6, 3, 2), Product([Bernoulli(0.3, 3), Bernoulli(0.4, 3)])),
+    )
+    for name, model, data, law in cases:
+        made = type(model)
+        if isinstance(model, ReLUNet):
+            single: Model = ReLUNet([w.float() for w in model.weights], [b.float() for b in model.biases])
+            double: Model = ReLUNet(
+                [w.float().double() for w in model.weights], [b.float().double() for b in model.biases]
+            )
+        elif isinstance(model, DeepLinear):
+            single = DeepLinear([w.float() for w in model.weights], model.mask_inputs)
+            double = DeepLinear([w.float().double() for w in model.weights], model.mask_inputs)
+        else:
+            single, double = (
+                made(*[one(t) for t in model.tensors]) for one in (Tensor.float, lambda t: t.float().double())
+            )
+        known = data.to(dtype=torch.float32)
+        exact = penalty(double, known.to(dtype=torch.float64), law, ClosedForm())
+        for method in (ClosedForm(), Enumerate()):
+            told = penalty(single, known, law, method)
+            gap = (told.value.double() - exact.value).abs()
+            label = f"{name}, {type(method).__name__}"
+            found.append(compare(gap, "<=", told.error, f"rounding of {label}", precision=0.0))
+            limit = 1e-3 * float(exact.value)
+            found.append(compare(told.error, "<=", scale * limit, f"not too wide, {label}", precision=0.0))
+            found.append(compare(told.value.double(), "==", scale * exact.value, f"value of {label}", precision=1e-4))
+            whole = criterion(single, known, law, method)
+            right = risk(double, known.to(dtype=torch.float64)) + exact.value
+            found.append(compare((whole.value.double() - right).abs(), "<=", whole.error, f"criterion, {label}"))
+            found.append(compare(whole.value.double(), "==", scale * right, f"criterion of {label}", precision=1e-4))
+        drawn = penalty(single, known, law, MonteCarlo(200, seed=2, confidence=0.999999))
+        found.append(compare(drawn.lower.double(), "<=", exact.value, f"drawn from below, {name}"))
+        found.append(compare(drawn.upper.double(), ">=", exact.value, f"drawn from above, {name}"))
+    for name, model, data, law in cases[:5]:
+        gram = unit_gram(model, data)
+        found.append(compare(unit_energies(model, data), "==", scale * gram.diagonal(), f"energies, {name}"))
+        value = (law.covariance / torch.outer(law.mean, law.mean) * gram).sum()
+        found.append(compare(penalty(model, data, law).value, "==", scale * value, f"from the Gram matrix, {name}"))
+    return found
+
+
+def many_examples(scale: float) -> list[Comparison]:
+    """Certified bounds of many weighed examples, of normal noise, of products and of large margins hold the truth."""
+    found: list[Comparison] = []
+    count = MANY + 7
+    features, labels = normal(1, count, 4), torch.arange(count) % 3
+    weights = uniform(2, count) + 0.1
+    head = linear_head(3, 4, 3)
+    data, model = Sample(features, labels, weights=weights), LastLayer.of(head)
+    rates = tensor([0.1, 0.3, 0.5, 0.2])
+    kept, chances = every_coin(rates.tolist())
+    with torch.no_grad():
+        outputs = head(features * (kept / (1 - rates))[:, None, :])
+        each = chances @ torch.logsumexp(outputs, -1) - torch.logsumexp(head(features), -1)
+    truth = each @ (weights / weights.sum())
+    for law in (Bernoulli(rates, 4), Product([Bernoulli(rates[:2], 2), Bernoulli(rates[2:], 2)])):
+        told = penalty(model, data, law, Certified(), CrossEntropy())
+        name = type(law).__name__
+        found.append(compare(told.lower, "<=", scale * truth, f"many from below, {name}"))
+        found.append(compare(told.upper, ">=", scale * truth, f"many from above, {name}"))
+        found.append(compare(told.upper - told.lower, "<=", 0.08 * truth, f"width for many, {name}"))
+    part = Sample(features[:9], labels[:9], weights=weights[:9])
+    points, mass = np.polynomial.hermite_e.hermegauss(41)
+    nodes = torch.cartesian_prod(*[torch.from_numpy(points)] * 2)
+    shares = torch.cartesian_prod(*[torch.from_numpy(mass / mass.sum())] * 2).prod(-1)
+    narrow, few = linear_head(3, 2, 3), Sample(features[:9, :2], labels[:9], weights=weights[:9])
+    with torch.no_grad():
+        noisy = narrow(few.inputs * (1 + 0.25**0.5 * nodes)[:, None, :])
+        each = shares @ torch.logsumexp(noisy, -1) - torch.logsumexp(narrow(few.inputs), -1)
+    truth = each @ few.shares
+    told = penalty(LastLayer.of(narrow), few, Gaussian(0.25, 2), Certified(), CrossEntropy())
+    found.append(compare(told.lower, "<=", scale * truth, "normal noise from below", precision=1e-6))
+    found.append(compare(told.upper, ">=", scale * truth, "normal noise from above", precision=1e-6))
+    found.append(compare(told.upper - told.lower, "<=", 0.2 * truth, "width for normal noise"))
+    pair = linear_head(5, 4, 2)
+    binary = Sample(part.inputs, torch.arange(9) % 2, weights=part.weights)
+    with torch.no_grad():
+        outputs = pair(part.inputs * (kept / (1 - rates))[:, None, :])
+        each = chances @ torch.logsumexp(outputs, -1) - torch.logsumexp(pair(part.inputs), -1)
+    exact = penalty(LastLayer.of(pair), binary, Bernoulli(rates, 4), ClosedForm(), CrossEntropy())
+    found.append(compare(exact.value, "==", scale * each @ part.shares, "two classes"))
+    found.append(compare(exact.error, "<=", 1e-9, "their error"))
+    one = linear_head(7, 4, 1)
+    with torch.no_grad():
+        one.weight *= 3
+        signs = torch.where(torch.arange(9) % 2 > 0, 1.0, -1.0).double()
+        scores = one(part.inputs * (kept / (1 - rates))[:, None, :])[..., 0]
+        each = chances @ nn.functional.softplus(-scores * signs) - nn.functional.softplus(
+            -one(part.inputs)[:, 0] * signs
+        )
+    told = penalty(
+        LastLayer.of(one),
+        Sample(part.inputs, signs, weights=part.weights),
+        Bernoulli(rates, 4),
+        ClosedForm(),
+        Logistic(),
+    )
+    found.append(compare(told.value, "==", scale * each @ part.shares, "one margin"))
+    return found
