@@ -21,7 +21,7 @@ from droptics.attacks import (
     attack,
     robust_accuracy,
 )
-from droptics.attacks.apgd import AdaptiveAscent, RecordedAscent, check_points, sparse_direction
+from droptics.attacks.apgd import AdaptiveAscent, Record, check_points, sparse_direction
 from droptics.attacks.gradients import differentiable
 from droptics.attacks.losses import aimed
 from droptics.data import Sample
@@ -156,10 +156,13 @@ def test_the_search_without_questions_finds_the_same(norm, loss, steps, start):
     net, data = classifier()
     method = Apgd(loss, steps=steps, restarts=2, start=start)
     region = Threat(norm, 0.25 * RADII[norm], (0, 1)).around(data.inputs)
-    here, there = (
-        kind(differentiable(net), region, data.targets, method, torch.Generator().manual_seed(5)).run()
-        for kind in (AdaptiveAscent, RecordedAscent)
-    )
+    found = []
+    for records in (False, True):
+        generator = torch.Generator().manual_seed(5)
+        climb = AdaptiveAscent(differentiable(net), region, data.targets, method, generator)
+        climb.records = records
+        found.append(climb.run())
+    here, there = found
     assert 0 < int(here.fooled.sum()) < len(data)
     assert torch.equal(here.fooled, there.fooled)
     assert torch.equal(here.stuck, there.stuck)
@@ -169,8 +172,8 @@ def test_the_search_without_questions_finds_the_same(norm, loss, steps, start):
     assert int(there.tally[-1]) >= int(here.tally[-1])
 
 
-@pytest.mark.parametrize("kind", [AdaptiveAscent, RecordedAscent])
-def test_batches_of_sizes_that_recur_find_the_same(kind, monkeypatch):
+@pytest.mark.parametrize("records", [False, True])
+def test_batches_of_sizes_that_recur_find_the_same(records, monkeypatch):
     """As on a GPU: fooled examples fill the batch up to whole blocks, one, or four and more."""
     monkeypatch.setattr("droptics.attacks.apgd._BLOCK", 8)
     net, data = classifier()
@@ -179,8 +182,8 @@ def test_batches_of_sizes_that_recur_find_the_same(kind, monkeypatch):
     found, sizes = [], set()
     for fills in (False, True):
         tape = differentiable(net)
-        climb = kind(tape, region, targets, Apgd(steps=30), torch.Generator())
-        climb.fills = fills
+        climb = AdaptiveAscent(tape, region, targets, Apgd(steps=30), torch.Generator())
+        climb.fills, climb.records = fills, records
         forward = tape.forward
         tape.forward = lambda points, forward=forward: sizes.add(len(points)) or forward(points)
         sizes.clear()
@@ -192,6 +195,70 @@ def test_batches_of_sizes_that_recur_find_the_same(kind, monkeypatch):
     assert torch.equal(here.fooled, there.fooled)
     torch.testing.assert_close(here.inputs, there.inputs, atol=1e-10, rtol=0)
     assert here.tally[:-1].tolist()[-1] == there.tally[:-1].tolist()[-1]
+
+
+@pytest.mark.parametrize("loss", [Margin("every"), Dlr("every")])
+@pytest.mark.parametrize("norm", RADII)
+@pytest.mark.parametrize("records", [False, True])
+def test_runs_side_by_side_find_what_they_find_in_turn(norm, loss, records, monkeypatch):
+    net, data = classifier()
+    region = Threat(norm, 0.25 * RADII[norm], (0, 1)).around(data.inputs)
+    found = []
+    for most in (1, 2**30):
+        monkeypatch.setattr("droptics.attacks.apgd._AT_ONCE", most)
+        tape = differentiable(net)
+        climb = AdaptiveAscent(tape, region, data.targets, Apgd(loss, steps=30), torch.Generator())
+        climb.records = records
+        sizes, forward = [], tape.forward
+        tape.forward = lambda points, forward=forward, sizes=sizes: sizes.append(len(points)) or forward(points)
+        found.append(climb.run())
+        assert (max(sizes) > 2 * len(data)) == (most > 1)
+        assert len(sizes) < (130 if most == 1 else 35)
+    turns, together = found
+    held = ~turns.fooled
+    assert 0 < int(held.sum()) < len(data)
+    assert torch.equal(turns.fooled, together.fooled)
+    assert torch.equal(turns.stuck, together.stuck)
+    # Those that hold end at the best point of all their runs; batches of another size round differently.
+    torch.testing.assert_close(turns.inputs[held], together.inputs[held], atol=1e-10, rtol=0)
+    assert bool((net(together.inputs).argmax(1) != data.targets)[~held].all())
+    rates = together.tally[:-1].tolist()
+    assert rates == sorted(rates)
+    assert rates[-1] == int(turns.tally[-2]) == int((~held).sum())
+
+
+def test_all_restarts_from_random_points_are_side_by_side_and_repeat():
+    net, data = classifier()
+    threat = Threat("linf", 0.02, (0, 1))
+    method = Apgd(Dlr("every"), steps=5, restarts=3, start="random", seed=3)
+    one, again = (attack(net, data, threat, method) for _ in range(2))
+    assert torch.equal(one.inputs, again.inputs)
+    few = attack(net, data, threat, Apgd(Dlr("every"), steps=5, start="random", seed=3))
+    assert int(one.success.sum()) >= int(few.success.sum())
+    assert len(one.rates) == len(few.rates)  # three times the runs, in the same number of steps
+
+
+def test_a_recording_that_does_not_say_what_the_passes_say_is_not_used(monkeypatch):
+    net, data = classifier()
+    region = Threat("linf", 0.25 * RADII["linf"], (0, 1)).around(data.inputs)
+    plain = AdaptiveAscent(differentiable(net), region, data.targets, Apgd(steps=30), torch.Generator()).run()
+    asked = []
+
+    def stale(step, *_, **__):  # as if an output came from another pass
+        def replay():
+            asked.append(1)
+            step()
+            step.args[0].now.value.add_(1e-3)
+
+        return replay
+
+    monkeypatch.setattr("droptics.attacks.apgd.captured", stale)
+    climb = AdaptiveAscent(differentiable(net), region, data.targets, Apgd(steps=30), torch.Generator())
+    climb.records = True
+    found = climb.run()
+    assert asked == [1]
+    assert torch.equal(found.inputs, plain.inputs)
+    assert found.tally.tolist() == plain.tally.tolist()
 
 
 class Questions(TorchDispatchMode):
@@ -211,17 +278,19 @@ class Questions(TorchDispatchMode):
 def test_a_step_that_is_recorded_asks_nothing_and_writes_in_place(norm):
     net, data = classifier()
     region = Threat(norm, RADII[norm], (0, 1)).around(data.inputs)
-    climb = RecordedAscent(differentiable(net), region, data.targets, Apgd(Dlr("every")), torch.Generator())
+    climb = AdaptiveAscent(differentiable(net), region, data.targets, Apgd(Dlr("every")), torch.Generator())
     climb.counts.append(0)
     rows = torch.arange(len(data))
-    now, _ = climb._begin(rows, data.targets.roll(1), random=True)
-    now = now.select(rows)
-    caught, tally = data.inputs.clone(), (torch.zeros(9, dtype=torch.int64), torch.zeros(1, dtype=torch.int64))
-    climb._blind_step(now, region, caught, tally, 0)
-    places = [part.data_ptr() for part in vars(now).values()]
+    now, _ = climb._begin(rows, 1, data.targets.roll(1)[:, None], random=True)
+    record = Record(
+        now.select(rows), data.inputs.clone(), torch.zeros(9, dtype=torch.int64), torch.zeros_like(rows[:1])
+    )
+    climb._blind_step(record, region)
+    places = [part.data_ptr() for part in vars(record.now).values()]
     with Questions() as asked:
-        climb._blind_step(now, region, caught, tally, 1)
+        climb._blind_step(record, region)
     # Whether an l2 norm underflows is asked on the CPU alone (`Threat.steepest`).
     assert asked.names == (["aten._local_scalar_dense.default"] if norm == "l2" else [])
-    assert [part.data_ptr() for part in vars(now).values()] == places
-    assert int(tally[0].sum()) == int((now.fooled & (caught != data.inputs).flatten(1).any(1)).sum())
+    assert [part.data_ptr() for part in vars(record.now).values()] == places
+    caught = (record.caught != data.inputs).flatten(1).any(1)
+    assert int(record.counts.sum()) == int((record.now.fooled & caught).sum())

@@ -164,6 +164,59 @@ def test_a_recorded_look_does_what_its_queries_do_or_is_not_used(norm):
     assert all(torch.equal(*parts) for parts in zip(one.state, before, strict=True))
 
 
+@pytest.mark.parametrize("norm", RADII)
+def test_the_best_of_several_squares_at_a_time_stays(norm):
+    net, data = classifier()
+    region = Threat(norm, RADII[norm] / 4, (0, 1)).around(data.inputs)
+    search = SquareSearch(differentiable(net), region, data.targets, Square(), torch.Generator().manual_seed(0))
+    rows, look, count = torch.arange(len(data)), range(12, 27, 3), len(data)
+    now = search._seekers(rows)
+    search._ask(now, range(1), search._draws(1, count))
+    current, value, fooled = (part.clone() for part in now.state)
+    draws = search._draws(len(look), 3 * count)
+    search._ask(now, look, draws)
+    changed = 0
+    for number, draw in zip(look, draws, strict=True):
+        for row in range(count):
+            one, base = Threat(norm, RADII[norm] / 4, (0, 1)).around(data.inputs[[row]]), current[[row]].clone()
+            for tried in range(3 * row, 3 * row + 3):
+                move = search._changed(one, base, search._side(number), draw[[tried]])
+                point = one.retract(one.inputs + move.view_as(base))
+                outputs = net(point)[0]
+                others = outputs.clone()
+                others[data.targets[row]] = -torch.inf
+                loss = others.max() - outputs[data.targets[row]]
+                if not fooled[row] and loss > value[row]:
+                    current[row], value[row], changed = point[0], loss.detach(), changed + 1
+                if loss > 0:  # the first that fools
+                    break
+            fooled[row] |= value[row] > 0
+    assert changed > count
+    torch.testing.assert_close(now.value, value, rtol=0, atol=1e-12)
+    torch.testing.assert_close(now.current, current, rtol=0, atol=1e-12)
+    assert torch.equal(now.fooled, fooled)
+
+
+def test_halved_batches_ask_as_many_at_a_time_and_never_more_than_they_may(monkeypatch):
+    net, known = correct_ones()
+    asked, inner = [], SquareSearch._ask
+
+    def ask(self, now, look, draws):
+        asked.append((len(now.rows), look))
+        return inner(self, now, look, draws)
+
+    monkeypatch.setattr(SquareSearch, "_ask", ask)
+    idle = attack(net, known, Threat("linf", 0.0), Square(queries=355, patience=40))
+    assert [look.step for _, look in asked] == sorted(look.step for _, look in asked)
+    assert {(count, look.step) for count, look in asked} == {
+        (-(-len(known) // 2**halvings), 2**halvings) for halvings in range(4)
+    }
+    queries = [number for _, look in asked for number in range(look.start, look.stop)]
+    assert queries == list(range(len(queries)))
+    assert 355 - 8 < len(queries) <= 355
+    assert idle.queries == sum(count * len(look) * look.step for count, look in asked)
+
+
 def test_squares_lie_anywhere_inside():
     net, data = classifier()
     region = Threat("l2", 1.0).around(data.inputs)

@@ -34,11 +34,13 @@ _WORTH_RECORDING, _RECORDING = 10, 4
 # for a residual network: those that stay fill blocks, one, or four and more, which take as long as fewer.
 _BLOCK, _BLOCKS = 64, 4
 _L1_EVERY = 0.04  # share of the steps between two looks at the l1 step
+# Numbers in a batch of runs side by side: as many as stay in the cache of a CPU, and as keep a GPU busy.
+_AT_ONCE, _AT_ONCE_ON_GPU = 2**19, 2**22
 
 
 @dataclass(eq=False)
 class Climb:
-    """The examples that still climb, one row each.
+    """The runs that still climb, one row each: one of every example, or several side by side that aim differently.
 
     Attributes:
         rows: Which examples they are.
@@ -57,7 +59,8 @@ class Climb:
         last_best: The best loss at the last check point.
         share: Of the coordinates that an l1 step moves.
         moved: How many coordinates the best point had moved at the last look (l1).
-        fooled: Whether a point of theirs was misclassified.
+        fooled: Whether a point of their example was misclassified.
+        won: Whether that point is theirs.
     """
 
     rows: Tensor
@@ -77,6 +80,7 @@ class Climb:
     share: Tensor
     moved: Tensor
     fooled: Tensor
+    won: Tensor
 
     def select(self, keep: Tensor) -> Climb:
         """Some of them."""
@@ -93,6 +97,17 @@ class Climb:
                 mine.copy_(new)
 
 
+@dataclass(eq=False)
+class Record:
+    """Runs that replay one recorded step: their state, the points that fooled, how many did at each step, the step."""
+
+    now: Climb
+    caught: Tensor
+    counts: Tensor
+    place: Tensor
+    replay: Callable[[], object] = lambda: None
+
+
 def for_some(method: Method, begin: int, end: int) -> Method:
     """The method for some of the examples: with their starts alone, where starts are given."""
     if isinstance(method, Apgd) and isinstance(method.start, Tensor):
@@ -101,7 +116,12 @@ def for_some(method: Method, begin: int, end: int) -> Method:
 
 
 class AdaptiveAscent:
-    """One `Apgd` over a batch; the state is the best point so far of every example."""
+    """One `Apgd` over a batch; the state is the best point so far of every example.
+
+    On a GPU, where questions to the device are dear, a step is recorded and replayed once a step has fooled few: most
+    examples of an undefended network are gone by then. From there on it is asked at the check points alone who is left;
+    fooled examples climb on, and keep the point that fooled them.
+    """
 
     def __init__(
         self,
@@ -123,8 +143,9 @@ class AdaptiveAscent:
         self.stuck = self.fooled.clone()
         self.counts: list[int] = []
         self.gradients = 0
+        self.several = False  # whether an example has several runs side by side
         self.known: Tensor | None = None  # outputs of the pass that the tape remembers, as long as it does
-        self.fills = region.inputs.is_cuda
+        self.fills = self.records = region.inputs.is_cuda
         self.checks = check_points(method.steps, region.threat.norm)
 
     def run(self) -> Trail:
@@ -140,38 +161,107 @@ class AdaptiveAscent:
             aims = linearized_order(self.tape, clean, self.targets, loss, self.region.threat, self.fooled)
             self.gradients += aims.shape[1] * (len(self.targets) - self.counts[0])
             columns = list(range(aims.shape[1])) if loss.target == "every" else columns
-        for restart in range(method.restarts):
-            for column in columns if len(columns) > 1 else [restart]:
-                aim = None if aims is None else aims[:, column % aims.shape[1]]
-                self._climb(aim, random=restart > 0)
+        restarts = range(method.restarts)
+        scattered = isinstance(method.start, str) and method.start == "random"  # then the first run is like the others
+        for random, these in [(True, restarts)] if scattered else [(False, restarts[:1]), (True, restarts[1:])]:
+            order = [column for restart in these for column in (columns if len(columns) > 1 else [restart])]
+            while order:
+                some = order[: self._at_once()]
+                order = order[len(some) :]
+                picked = None if aims is None else aims[:, [column % aims.shape[1] for column in some]]
+                self._climb(len(some), picked, random=random)
         tally = torch.tensor([*self.counts, self.gradients])
         return Trail(self.best, self.fooled, self.stuck & ~self.fooled, tally, clean)
 
-    def _climb(self, aim: Tensor | None, *, random: bool) -> None:
-        rows, left = self._left(self.fooled)
+    def _at_once(self) -> int:
+        """How many runs of the examples that are left fill a batch: a small one takes as long as a larger one."""
+        most = _AT_ONCE_ON_GPU if self.region.inputs.is_cuda else _AT_ONCE
+        left = len(self.targets) - self.counts[-1]
+        return max(most // max(left * self.region.inputs[0].numel(), 1), 1)
+
+    def _climb(self, runs: int, aims: Tensor | None, *, random: bool) -> None:
+        """So many runs of every example that is left, side by side; `aims` (n, runs) are the classes they aim at."""
+        lanes, left = self._left(self.fooled.repeat(runs))
         if left == 0:
             return
-        now, region = self._begin(rows, aim, random)
-        start = now.points
-        for number in tracked(range(self.method.steps), "apgd", "step"):
-            fresh, slope = self._step(now, region, number)
-            self._note(now, fresh)
-            some, left = self._left(now.fooled)
-            self.counts.append(self.counts[-1] + int(fresh.sum()))
-            if left == 0 or number == self.method.steps - 1:
+        now, region = self._begin(lanes, runs, aims, random)
+        start, steps, record, leave = now.points, self.method.steps, None, False
+        for number in tracked(range(steps), "apgd", "step"):
+            checked = number + 1 in self.checks
+            if record is None:
+                fresh, slope = self._step(now, region, number)
+                self._note(now, fresh)
+                keep, left = self._left(now.fooled)
+                if left == 0 or number == steps - 1:
+                    _keep_best(now)
+                    break
+                leave = len(keep) < _CROWDED * len(now.rows)
+                if leave:
+                    now, region, slope = now.select(keep), region.select(keep), slope[keep]
+                    start = start.index_select(0, keep)
+                now.gradient = self.tape.pull(slope, keep if leave else None)
                 _keep_best(now)
-                break
-            keep = None
-            if len(some) < _CROWDED * len(now.rows):
-                keep = some
-                now, region, slope = now.select(keep), region.select(keep), slope[keep]
-                start = start.index_select(0, keep)
-            now.gradient = self.tape.pull(slope, keep)
+            else:
+                record.replay()
             self.gradients += len(now.rows)
-            _keep_best(now)
-            if number + 1 in self.checks:
-                self._adapt(now, region, self.checks[number + 1])
+            if checked:
+                now = self._adapted(now, region, self.checks[number + 1], in_place=record is not None)
+            if record is not None and checked:
+                keep, left = self._left(now.fooled)
+                if left and (1 - len(keep) / len(now.rows)) * (steps - number) <= _RECORDING:
+                    continue
+                self._store(record)
+                record = None
+                if left == 0:
+                    break
+                now, region, start = now.select(keep), region.select(keep), start.index_select(0, keep)
+            elif record is None and self.records and not leave and 0 < number < steps - _WORTH_RECORDING:
+                record = self._recorded(now, region)
+                now = now if record is None else record.now
+        if record is not None:
+            self._store(record)
         self._end(now, region, start)
+
+    def _recorded(self, now: Climb, region: Region) -> Record | None:
+        """The next step as a recording, where one says what the passes themselves say; nothing is asked in it."""
+        own = now.select(torch.arange(len(now.rows), device=now.rows.device))  # it writes over what nobody shares
+        place = torch.zeros_like(now.rows[:1])
+        record = Record(own, self.best.index_select(0, now.rows), place.repeat(self.method.steps), place)
+        step = partial(self._blind_step, record, region)
+        record.replay = captured(step, now.rows.device, rehearsals=0)
+        record.replay()
+        said, _ = aimed(self.method.loss, self.tape.scores(own.points), own.targets, own.aim)
+        slack = 100 * torch.finfo(said.dtype).eps * float(said.abs().max())
+        refused = now.rows.is_cuda and record.replay is step
+        self.records = not refused and torch.allclose(own.value, said, rtol=0, atol=slack)
+        if not self.records:
+            return None
+        for part, old in ((record.caught, self.best.index_select(0, now.rows)), (record.counts, 0), (place, 0)):
+            part.copy_(old) if isinstance(old, Tensor) else part.fill_(old)
+        own.overwrite(now)
+        return record
+
+    def _blind_step(self, record: Record, region: Region) -> None:
+        """One step that asks nothing, and reads and writes the same tensors every time; fooled ones climb on."""
+        now, caught = record.now, record.caught
+        ahead = replace(now)
+        fresh, slope = self._step(ahead, region, 1)
+        first, those = self._first(now.rows, fresh)
+        torch.where(_wide(first, caught), ahead.points, caught, out=caught)
+        ahead.fooled, ahead.won = now.fooled | those, now.won | first
+        ahead.gradient = self.tape.pull(slope)
+        _keep_best(ahead)
+        now.overwrite(ahead)
+        record.counts.index_add_(0, record.place, first.sum().view(1))
+        record.place.add_(1)
+
+    def _store(self, record: Record) -> None:
+        """Take over what was caught while nobody asked."""
+        now, taken = record.now, int(record.place)
+        self.counts += (self.counts[-1] + record.counts[:taken].cumsum(0)).tolist()
+        which = now.won.nonzero().squeeze(1)  # one of each example
+        self.best.index_copy_(0, now.rows[which], record.caught.index_select(0, which))
+        self.fooled[now.rows] = now.fooled
 
     def _step(self, now: Climb, region: Region, number: int) -> tuple[Tensor, Tensor]:
         """Move and look: who is fooled there for the first time, and the slope of the loss in the outputs."""
@@ -187,21 +277,39 @@ class AdaptiveAscent:
         held = ~now.fooled
         if isinstance(self.method.start, Tensor):
             start = region.inputs  # a given point may be as good as can be
-        self.stuck[now.rows] = held & stuck(region.threat, now.best_points, start)
-        better = (held & (now.best_value > self.value[now.rows])).nonzero().squeeze(1)
+        moved = ~(held & stuck(region.threat, now.best_points, start))
+        self.stuck[now.rows] = ~self._first(now.rows, moved)[1]
+        ahead = held & (now.best_value > self.value[now.rows])
+        if self.several:
+            most = torch.full_like(self.value, -torch.inf)
+            most.scatter_reduce_(0, now.rows, torch.where(ahead, now.best_value, -torch.inf), "amax")
+            ahead, _ = self._first(now.rows, ahead & (now.best_value == most[now.rows]))
+        better = ahead.nonzero().squeeze(1)
         self.value[now.rows[better]] = now.best_value[better]
         self.best.index_copy_(0, now.rows[better], now.best_points.index_select(0, better))
 
-    def _begin(self, rows: Tensor, aim: Tensor | None, random: bool) -> tuple[Climb, Region]:
-        region = self.region if len(rows) == len(self.targets) else self.region.select(rows)
+    def _first(self, rows: Tensor, flags: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the flagged runs the first of each example, and all runs of these examples."""
+        if not self.several:
+            return flags, flags
+        number = torch.arange(len(rows), device=rows.device)
+        first = torch.full_like(self.fooled, len(rows), dtype=torch.int64)
+        first = first.scatter_reduce_(0, rows, torch.where(flags, number, len(rows)), "amin")[rows]
+        return flags & (first == number), first < len(rows)
+
+    def _begin(self, lanes: Tensor, runs: int, aims: Tensor | None, random: bool) -> tuple[Climb, Region]:
+        count = len(self.targets)
+        self.several = runs > 1
+        rows = lanes % count if self.several else lanes
+        region = self.region if len(rows) == count and not self.several else self.region.select(rows)
         start = "random" if random else self.method.start
         if isinstance(start, Tensor):
             points = region.retract(start[rows].to(region.inputs))
         else:
             points = region.random(self.generator) if start == "random" else region.inputs
-        targets, aim = self.targets[rows], None if aim is None else aim[rows]
+        targets, aim = self.targets[rows], None if aims is None else aims[rows, lanes // count]
         known, self.known = self.known, None
-        if known is not None and points is region.inputs:  # where that pass was
+        if known is not None and points is region.inputs and not self.several:  # where that pass was
             outputs, those = known[rows], rows
         else:
             outputs, those = self.tape.forward(points), None
@@ -215,11 +323,9 @@ class AdaptiveAscent:
             rows, targets, aim, points, points, value, gradient, step, points.clone(), value, gradient,
             rises=torch.zeros_like(rows), last_step=step, last_best=value,
             share=torch.full_like(value, _FIRST_SHARE), moved=torch.full_like(value, float(count)),
-            fooled=self.fooled[rows],
+            fooled=self.fooled[rows], won=torch.zeros_like(rows, dtype=torch.bool),
         )  # fmt: skip
-        fresh = beaten(outputs, targets) & ~now.fooled
-        self._note(now, fresh)
-        self.counts.append(self.counts[-1] + int(fresh.sum()))
+        self._note(now, beaten(outputs, targets) & ~now.fooled)
         return now, region
 
     def _left(self, fooled: Tensor) -> tuple[Tensor, int]:
@@ -247,16 +353,18 @@ class AdaptiveAscent:
         return region.retract_(ahead.sub_(now.before, alpha=_MOMENTUM))
 
     def _note(self, now: Climb, fresh: Tensor) -> None:
-        """Keep the misclassified points and let their examples be done."""
-        which = fresh.nonzero().squeeze(1)
+        """Keep the misclassified points, one of each example, and let their examples be done."""
+        first, those = self._first(now.rows, fresh)
+        which = first.nonzero().squeeze(1)
+        self.counts.append(self.counts[-1] + len(which))
         if len(which):
             self.best.index_copy_(0, now.rows[which], now.points.index_select(0, which))
             self.fooled[now.rows[which]] = True
-            now.fooled = now.fooled | fresh
+            now.fooled, now.won = now.fooled | those, now.won | first
 
-    def _adapt(self, now: Climb, region: Region, taken: int) -> None:
+    def _adapted(self, now: Climb, region: Region, taken: int, *, in_place: bool) -> Climb:
         """At a check point, `taken` steps after the last one: who goes on as before, who halves and returns."""
-        radius = region.threat.radius
+        mine, now, radius = now, replace(now), region.threat.radius
         if region.threat.norm == "l1":
             moved = (now.best_points != region.inputs).flatten(1).sum(1).to(now.value.dtype)
             returns = moved < 0.95 * now.moved
@@ -275,69 +383,10 @@ class AdaptiveAscent:
         now.points = torch.where(wide, now.best_points, now.points)
         now.gradient = torch.where(wide, now.best_gradient, now.gradient)
         now.value = torch.where(returns, now.best_value, now.value)
-
-
-class RecordedAscent(AdaptiveAscent):
-    """The same search where questions to the device are dear: a step asks none, is recorded once and then replayed.
-
-    It is recorded as soon as a step has fooled few: most examples of an undefended network are gone by then. From there
-    on it is asked at the check points alone who is left; fooled examples climb on, and keep the point that fooled them.
-    """
-
-    def _climb(self, aim: Tensor | None, *, random: bool) -> None:
-        (rows, left), steps = self._left(self.fooled), self.method.steps
-        if left == 0:
-            return
-        now, region = self._begin(rows, aim, random)
-        start = now.points
-        now = now.select(torch.arange(len(rows), device=rows.device))  # steps write over tensors that nobody shares
-        tally, place = torch.zeros(steps, dtype=torch.int64, device=rows.device), torch.zeros_like(rows[:1])
-        caught = self.best.index_select(0, rows)
-        replay: Callable[[], object] | None = None
-        for number in tracked(range(steps), "apgd", "step"):
-            step = partial(self._blind_step, now, region, caught, (tally, place), number)
-            (step if replay is None else replay)()
-            self.gradients += len(now.rows)
-            checked = number + 1 in self.checks
-            if checked:
-                changed = replace(now)
-                self._adapt(changed, region, self.checks[number + 1])
-                now.overwrite(changed)
-            if replay is not None and not checked:
-                continue
-            keep, left = self._left(now.fooled)
-            if left == 0:
-                break
-            saved = (1 - len(keep) / len(now.rows)) * (steps - number)
-            if saved > _RECORDING or (replay is None and len(keep) < _CROWDED * len(now.rows)):
-                self._store(now, caught)
-                now, region = now.select(keep), region.select(keep)
-                start, caught = start.index_select(0, keep), caught.index_select(0, keep)
-                replay = None
-            elif replay is None and number > 0 and steps - number > _WORTH_RECORDING:  # the first has no momentum
-                replay = captured(step, rows.device, rehearsals=0)
-        self._store(now, caught)
-        self._end(now, region, start)
-        self.counts += (self.counts[-1] + tally[: number + 1].cumsum(0)).tolist()
-
-    def _blind_step(
-        self, now: Climb, region: Region, caught: Tensor, tally: tuple[Tensor, Tensor], number: int
-    ) -> None:
-        """One step that reads and writes the same tensors every time."""
-        ahead = replace(now)
-        fresh, slope = self._step(ahead, region, number)
-        torch.where(_wide(fresh, caught), ahead.points, caught, out=caught)
-        ahead.fooled = now.fooled | fresh
-        ahead.gradient = self.tape.pull(slope)
-        _keep_best(ahead)
-        now.overwrite(ahead)
-        counts, place = tally
-        counts.index_add_(0, place, fresh.sum().view(1))
-        place.add_(1)
-
-    def _store(self, now: Climb, caught: Tensor) -> None:
-        self.best.index_copy_(0, now.rows, caught)
-        self.fooled[now.rows] = now.fooled
+        if not in_place:
+            return now
+        mine.overwrite(now)
+        return mine
 
 
 def _wide(flags: Tensor, points: Tensor) -> Tensor:

@@ -122,9 +122,10 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
     generator: torch.Generator | None,
     *,
     steady: bool = False,
+    ends: tuple[float, float] | None = None,
 ) -> Attack:
-    """`attack` of arguments that were checked; a steady model is known to repeat itself."""
-    ends = check_data(data, threat)
+    """`attack` of checked arguments; a steady model repeats itself, `ends` are those of labels that were looked at."""
+    ends = check_data(data, threat) if ends is None else ends
     inputs, targets = data.inputs.detach(), data.targets
     with evaluating(model), torch.inference_mode(False):
         tape = differentiable(model, faithful=textbook(method))

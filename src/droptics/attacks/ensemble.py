@@ -97,7 +97,7 @@ def robust_accuracy(
     """
     check_arguments(robust_accuracy, locals())
     batch = int(batch)  # torch splits by whole numbers of Python alone
-    check_data(data, threat)
+    ends = check_data(data, threat)
     attacked, outputs, doubts = _looked_at(model, data)
     chosen = list(standard_attacks(outputs) if methods is None else methods)
     if methods is None and outputs > 2:
@@ -109,7 +109,7 @@ def robust_accuracy(
         raise ValueError("methods must name at least one attack")
     if any(isinstance(getattr(method, "start", None), Tensor) for method in chosen):
         raise ValueError("methods must not start at given points: each is tried on the examples that are left to it")
-    state = _Progress.begin(attacked, data)
+    state = _Progress.begin(attacked, data, ends)
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None:
         if path.suffix != ".safetensors":
@@ -129,9 +129,10 @@ def robust_accuracy(
                 "more: robustness that is only noise"
             )
     total = len(data)
+    clean, robust = torch.stack([state.found_by >= 0, state.found_by == _LEFT]).sum(1).tolist()
     return Robustness(
-        clean=proportion(int((state.found_by >= 0).sum()), total),
-        robust=proportion(int((state.found_by == _LEFT).sum()), total),
+        clean=proportion(clean, total),
+        robust=proportion(robust, total),
         inputs=state.inputs,
         found_by=torch.where(state.found_by == _LEFT, len(state.stages), state.found_by),
         stages=tuple(state.stages),
@@ -156,13 +157,15 @@ class _Progress:
     doubts: list[str] = field(default_factory=list)
     key: str = ""
     luck: bool = False  # whether masks decide: every example is attacked, and the last point tried stands for it
+    ends: tuple[float, float] | None = None  # the smallest and the largest label
+    left: int | None = None  # how many examples the stages that ended left, where it is known
 
     @staticmethod
-    def begin(model: Model | Function, data: Sample) -> _Progress:
+    def begin(model: Model | Function, data: Sample, ends: tuple[float, float] | None = None) -> _Progress:
         found_by = torch.full((len(data),), _LEFT, device=data.inputs.device)
         luck = isinstance(model, Averaged)  # masks that it is attacked by may be wrong where others are right
         margins = torch.full_like(found_by, torch.inf, dtype=torch.float64)
-        return _Progress(data.inputs.detach().clone(), found_by, margins, luck=luck)
+        return _Progress(data.inputs.detach().clone(), found_by, margins, luck=luck, ends=ends)
 
     def write(self, path: Path) -> None:
         said = {"stages": [asdict(stage) for stage in self.stages], "partial": self.partial, "doubts": self.doubts}
@@ -182,8 +185,12 @@ def _run_stage(
     (number, method), (state, path) = stage, store
     if number < len(state.stages):
         return
-    left = state.found_by >= number
-    rows = (left if number else torch.ones_like(left)).nonzero().squeeze(1)  # the first attack says who is wrong as is
+    if state.left == 0:  # on a GPU every question to the device takes longer than to know this
+        state.stages.append(Stage(_words(method), 0, 0, 0, 0, 0.0))
+        return
+    rows = torch.arange(len(data), device=state.found_by.device)  # the first attack says who is wrong as is
+    rows = (state.found_by >= number).nonzero().squeeze(1) if number else rows
+    left = len(rows)
     if method is _LONGER:
         # What is fooled meanwhile stays among them, so that a run that goes on finds the same ones.
         near = state.margins[rows].argsort(stable=True)[: -(-len(rows) // _NEAREST)]
@@ -194,28 +201,27 @@ def _run_stage(
         judge = model.again(_FRESH * len(model.chances), _OTHER_MASKS)
         model = model.again(len(model.chances), 1000 * number)  # every attack has its own masks
     parts = rows.split(batch) if len(rows) else ()
-    for index, part in enumerate(tqdm(parts, desc=_words(method), disable=None, leave=False)):
+    shown = tqdm(parts, desc=_words(method), disable=None, leave=False) if len(parts) > 1 else parts
+    for index, part in enumerate(shown):
         if index < totals["done"]:
             continue
         begin = perf_counter()
-        some = Sample(data.inputs[part], data.targets[part])
-        result = _attacked(model, some, threat, method, index)
-        won = result.success
-        totals["attacked"] += len(part)
+        some = data if len(part) == len(data) else Sample(data.inputs[part], data.targets[part])
+        result = _attacked(model, some, threat, method, (index, state.ends))
+        won, right = result.success, result.clean_correct
         if judge is not None:
             won = _mistakes(judge, result.inputs, some.targets, batch)
-        if state.luck:
-            state.inputs[part] = result.inputs
-        elif number == 0:
-            won = won & result.clean_correct
-            state.found_by[part[~result.clean_correct]] = -1
-            totals["attacked"] -= int((~result.clean_correct).sum())
-        state.inputs[part[won]] = result.inputs[won].to(state.inputs.dtype)
-        state.found_by[part[won]] = number
+        first = number == 0 and not state.luck
+        won = won & right if first else won
+        state.inputs[part] = _chosen(won | state.luck, result.inputs.to(state.inputs.dtype), state.inputs[part])
+        before = state.found_by[part]
+        state.found_by[part] = torch.where(won, number, torch.where(right, before, -1) if first else before)
         state.margins[part] = torch.minimum(state.margins[part], result.margins.to(state.margins.dtype))
         state.doubts += [doubt for doubt in result.warnings if doubt not in state.doubts]
+        found, attacked = torch.stack([won, right | (not first)]).sum(1).tolist()
         totals["done"] += 1
-        totals["found"] += int(won.sum())
+        totals["attacked"] += attacked
+        totals["found"] += found
         totals["gradients"] += result.gradients
         totals["queries"] += result.queries
         totals["seconds"] += perf_counter() - begin
@@ -225,18 +231,32 @@ def _run_stage(
     counts = {name: int(totals[name]) for name in ("attacked", "found", "gradients", "queries")}
     state.stages.append(Stage(_words(method), **counts, seconds=float(totals["seconds"])))
     state.partial = {}
+    if not state.luck:
+        state.left = (left if number else counts["attacked"]) - counts["found"]
     if path is not None:
         state.write(path)
 
 
-def _attacked(model: Model | Function, data: Sample, threat: Threat, method: Method, index: int) -> Attack:
+def _chosen(flags: Tensor, points: Tensor, others: Tensor) -> Tensor:
+    return torch.where(flags.view((-1,) + (1,) * (points.ndim - 1)), points, others)
+
+
+def _attacked(
+    model: Model | Function,
+    data: Sample,
+    threat: Threat,
+    method: Method,
+    place: tuple[int, tuple[float, float] | None],
+) -> Attack:
+    """`place` is the number of the batch and the smallest and largest label of the data."""
     # Every batch has its own random numbers, so that a run that goes on draws what it would have drawn.
-    seed = getattr(method, "seed", 0) * 1_000_003 + index
+    seed = getattr(method, "seed", 0) * 1_000_003 + place[0]
     generator = torch.Generator(data.inputs.device).manual_seed(int(seed))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakAttackWarning)
         # A module that draws was recognized before, and is attacked through its mean.
-        return verified(model, data, threat, method, len(data), generator, steady=isinstance(model, nn.Module))
+        steady = isinstance(model, nn.Module)
+        return verified(model, data, threat, method, len(data), generator, steady=steady, ends=place[1])
 
 
 def _words(method: Method) -> str:
@@ -319,7 +339,7 @@ def _verdicts(state: _Progress, data: Sample, threat: Threat) -> list[str]:
             "gradients, and the robust accuracy is not to be relied on"
         )
     if threat.box is not None and len(data):
-        low, high = (float(end) for end in data.inputs.aminmax())
+        low, high = torch.stack(data.inputs.aminmax()).tolist()
         width = threat.box[1] - threat.box[0]
         if high - low < _MANY * width:
             doubts.append(

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import ClassNumbers, Points, checked
-from droptics.attacks.apgd import AdaptiveAscent, RecordedAscent, for_some
+from droptics.attacks.apgd import AdaptiveAscent, for_some
 from droptics.attacks.ascent import Ascent, Trail, chooses, linearized_order, stuck
 from droptics.attacks.closed_form import linear_attack
 from droptics.attacks.device import DeviceAscent
@@ -151,8 +151,7 @@ def _searcher(
 ) -> Ascent | AdaptiveAscent | BoundarySearch | SquareSearch:
     match method:
         case Apgd():
-            adaptive = RecordedAscent if tape.capturable and region.inputs.is_cuda else AdaptiveAscent
-            return adaptive(tape, region, targets, method, generator, ends)
+            return AdaptiveAscent(tape, region, targets, method, generator, ends)
         case Fab():
             return BoundarySearch(tape, region, targets, method, generator, ends)
         case Square():

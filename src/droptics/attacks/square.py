@@ -8,7 +8,7 @@ change stays where it raises the loss, so the loss never falls.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -75,6 +75,7 @@ class SquareSearch:
         self.value = region.inputs.new_full((len(targets),), -torch.inf)
         self.counts: list[int] = []
         self.queries = 0
+        self._tries = 1  # squares of an example that are asked about at a time
         self._squares: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
         self._records = region.inputs.is_cuda
 
@@ -95,15 +96,13 @@ class SquareSearch:
         return Trail(self.best, self.fooled, nobody, torch.tensor([*self.counts, 0]), clean, self.queries)
 
     def _search(self, rows: Tensor) -> None:
-        now = self._seekers(rows)
+        now, self._tries = self._seekers(rows), 1
         left, idle, halvings = len(rows), 0, 0
         patience = math.inf if self.method.patience is None else self.method.patience
         seen: object = None  # the side of the squares in the last look at these examples
         replay: Callable[[Tensor], None] | None = None
-        looks = [range(begin, begin + _LOOK) for begin in range(0, self.method.queries, _LOOK)]
-        looks[-1] = range(looks[-1].start, self.method.queries)
-        for look in tracked(looks, "square", "query", self.method.queries, len):
-            draws = self._draws(len(look), len(now.rows))
+        for look in tracked(self._looks(), "square", "query", self.method.queries, _size):
+            draws = self._draws(len(look), look.step * len(now.rows))
             sides = [self._side(number) for number in look]
             if sides != seen:
                 replay = None
@@ -114,24 +113,34 @@ class SquareSearch:
             else:
                 replay(draws)
             seen = sides
-            self.queries += len(look) * len(now.rows)
+            self.queries += _size(look) * len(now.rows)
             # Asking who is left stalls a GPU; those who are fooled meanwhile keep the point that fooled them.
             keep = (~now.fooled).nonzero().squeeze(1)
             self.counts.append(self.counts[-1] + left - len(keep))
-            idle, left = idle + len(look) if len(keep) == left else 0, len(keep)
+            idle, left = idle + _size(look) if len(keep) == left else 0, len(keep)
             if idle >= patience:
                 if halvings == _HALVINGS:
                     break
-                # As many passes for half of the examples, those that are nearest to being fooled.
+                # As many passes, of the same size, for half of the examples, those nearest to being fooled. Few
+                # queries change anything by now, so that two at a time find about what two in a row do.
                 nearest = now.value[keep].argsort(descending=True, stable=True)
                 keep = keep[nearest[: (left + 1) // 2]]
                 idle, halvings, patience, left = 0, halvings + 1, 2 * patience, len(keep)
+                self._tries, seen = 2 * self._tries, None
             if len(keep) < (_CROWDED if self._records else 1) * len(now.rows):
                 self._store(now)
                 now, seen = now.select(keep), None
             if left == 0:
                 return
         self._store(now)
+
+    def _looks(self) -> Iterator[range]:
+        """The numbers of the queries from one look at who is left to the next, in steps of those asked at a time."""
+        begin = 0
+        while (rounds := min(_LOOK, (self.method.queries - begin) // self._tries)) > 0:
+            look = range(begin, begin + rounds * self._tries, self._tries)
+            yield look
+            begin = look.stop
 
     def _seekers(self, rows: Tensor) -> Seekers:
         region = self.region.select(rows)
@@ -141,22 +150,32 @@ class SquareSearch:
 
     def _ask(self, now: Seekers, look: range, draws: Tensor) -> tuple[Tensor, Tensor]:
         """Some queries in a row, the state written over; returns the last points and their outputs."""
+        tries, one = look.step, now
+        if tries > 1:
+            first = tries * torch.arange(len(now.rows), device=now.rows.device)
+            now = one.select(torch.arange(len(one.rows), device=one.rows.device).repeat_interleave(tries))
         for number, draw in zip(look, draws, strict=True):
-            side = self._side(number)
-            move = self._changed(now.region, now.current, side, draw) if number else self._first_move(len(now.rows))
-            points = now.region.retract_(now.region.inputs + move.view_as(now.current))
+            side, current = self._side(number), one.current
+            if tries > 1:
+                current = current.repeat_interleave(tries, 0)
+            move = self._changed(now.region, current, side, draw) if number else self._first_move(len(now.rows))
+            points = now.region.retract_(now.region.inputs + move.view_as(current))
             outputs = self.tape.scores(points)
             found, _ = values(self.method.loss, outputs, now.targets)
-            wrong = beaten(outputs, now.targets)
-            better = ~now.fooled & (wrong | (found > now.value))
-            torch.where(better, found, now.value, out=now.value)
-            torch.where(better.view((-1,) + (1,) * (points.ndim - 1)), points, now.current, out=now.current)
-            now.fooled |= wrong
+            wrong, best = beaten(outputs, now.targets), points
+            if tries > 1:
+                chosen = first + torch.where(wrong, torch.inf, found).view(-1, tries).argmax(1)
+                found, wrong, best = (part.index_select(0, chosen) for part in (found, wrong, points))
+            better = ~one.fooled & (wrong | (found > one.value))
+            torch.where(better, found, one.value, out=one.value)
+            torch.where(better.view((-1,) + (1,) * (best.ndim - 1)), best, one.current, out=one.current)
+            one.fooled |= wrong
         return points, outputs
 
     def _recorded(self, now: Seekers, look: range, draws: Tensor) -> Callable[[Tensor], None] | None:
         """A look in one launch, where a recording repeats what the passes themselves say."""
-        place, points, outputs = draws.clone(), now.current.clone(), self.tape.scores(now.current)
+        place, points = draws.clone(), now.current.repeat_interleave(look.step, 0)
+        outputs = self.tape.scores(points)
 
         def ask() -> None:
             last = self._ask(now, look, place)
@@ -252,6 +271,11 @@ class SquareSearch:
         fresh = hill * signs + inside / _length(inside, order)
         fresh = fresh / _length(fresh, order) * paid ** (1 / order)
         return move.masked_fill(lost, 0.0).scatter(2, square, fresh)
+
+
+def _size(look: range) -> int:
+    """How many queries of an example it holds."""
+    return len(look) * look.step
 
 
 def _signs(draws: Tensor) -> Tensor:
