@@ -17,12 +17,16 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from droptics.attacks import (
+    Apgd,
     CrossEntropy,
+    Dlr,
     Logistic,
     Loss,
     Margin,
+    Method,
     Pgd,
     Reflected,
+    Square,
     Threat,
     WeakAttackWarning,
     ascent,
@@ -31,10 +35,12 @@ from droptics.attacks import (
     launches,
     perturb,
 )
+from droptics.attacks.apgd import AdaptiveAscent
 from droptics.attacks.ascent import Ascent, Trail
 from droptics.attacks.device import DeviceAscent
 from droptics.attacks.gradients import differentiable
 from droptics.attacks.losses import value_and_slope
+from droptics.attacks.square import SquareSearch
 from droptics.data import Sample
 from droptics.gpu.graphs import captured
 from droptics.gpu.triton import missing
@@ -364,3 +370,47 @@ def test_warnings_reach_the_caller_from_the_gpu() -> None:
     data = Sample(points, flat(points).argmax(1))
     with pytest.warns(WeakAttackWarning, match="gradients vanish on 40 of 40"):
         attack(flat, data, Threat("linf", 0.1), Pgd(steps=4))
+
+
+class Residual(nn.Module):
+    """No list of layers: whether a step of it can be recorded is found out by recording one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Conv2d(4, 4, 3, 1, 1)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return images + torch.relu(self.inner(images))
+
+
+@needs_gpu
+@pytest.mark.parametrize("method", [Apgd(Dlr("every"), steps=30), Apgd(steps=30), Square(queries=300, patience=20)])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_recorded_steps_of_any_network_are_its_steps(
+    norm: str, method: Method, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        body = (nn.Conv2d(1, 4, 4, 2, 1), nn.ReLU(), Residual(), nn.Flatten(), nn.Linear(784, 5))
+        net = nn.Sequential(*body).double().requires_grad_(False)
+    points = torch.rand(90, 1, 28, 28, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    labels = net(points).argmax(1)
+    threat = Threat(norm, {"linf": 0.006, "l2": 0.1}[norm], (0, 1))
+    kind = SquareSearch if isinstance(method, Square) else AdaptiveAscent
+    recorded, inner = [], kind._recorded
+
+    def spied(self, *given):  # type: ignore[no-untyped-def]
+        recorded.append(inner(self, *given))
+        return recorded[-1]
+
+    monkeypatch.setattr(kind, "_recorded", spied)
+    net.cuda()
+    data = Sample(points.cuda(), labels.cuda())
+    there = attack(net, data, threat, method)
+    assert recorded
+    assert all(record is not None for record in recorded)
+    monkeypatch.setattr(f"{kind.__module__}.captured", lambda step, *_, **__: step)
+    again = attack(net, data, threat, method)
+    assert torch.equal(there.success, again.success)
+    assert 0 < int(there.success.sum()) < len(data)
+    torch.testing.assert_close(there.inputs, again.inputs, atol=1e-9, rtol=0)
