@@ -91,7 +91,7 @@ def test_idx_faults(tmp_path):
     (folder / "train-labels-idx1-ubyte.gz").write_bytes(b"not gzip")
     with pytest.raises(ValueError, match="cannot be read"):
         datasets.mnist(tmp_path)
-    with pytest.raises(ValueError, match='"train" or "test"'):
+    with pytest.raises(ValueError, match="'train' or 'test'"):
         datasets.mnist(tmp_path, split="valid")
 
 
@@ -303,7 +303,7 @@ def test_cifar_download_takes_the_binary_batches(tmp_path, monkeypatch):
         member = tarfile.TarInfo("cifar-10-batches-bin/test_batch.bin")
         member.size = len(content)
         packed.addfile(member, io.BytesIO(content))
-    monkeypatch.setattr(images, "_download", lambda remote, target: archive)
+    monkeypatch.setattr(images, "fetched", lambda remote, target: archive)
     found, _ = datasets.cifar10(tmp_path / "d", split="test", download=True)
     assert np.array_equal(found.numpy(), pixels)
 
@@ -651,7 +651,7 @@ def test_the_cache_of_the_user_is_the_last_resort(monkeypatch):
     monkeypatch.delenv("DROPTICS_DATA")
     assert files.data_folder(None).name == "droptics"
     assert files.data_folder("~/sets") == Path.home() / "sets"
-    with pytest.raises(ValueError, match='split must be "train" or "test"'):
+    with pytest.raises(ValueError, match="split must be 'train' or 'test'"):
         datasets.mnist(split="validation")
 
 

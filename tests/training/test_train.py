@@ -703,7 +703,7 @@ def test_more_wrong_use():
     with pytest.raises(ValueError, match="at most one leading dimension"):
         train(nested, population(), Plain(), steps=1, step_size=0.1)
     for wrong in (lambda: Inverse(0), lambda: Staircase(1, -1), lambda: MaxNorm(0)):
-        with pytest.raises(ValueError, match="must be positive"):
+        with pytest.raises(ValueError, match="must be a finite number > 0"):
             wrong()
 
 

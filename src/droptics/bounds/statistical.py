@@ -165,8 +165,6 @@ def rademacher(  # parameters: the letters of the theorem, or data to read them 
     Cost: O(1) from numbers; from data one pass and `data_norm`.
     """
     check_arguments(rademacher, locals())
-    if side not in ("upper", "lower"):
-        raise ValueError(f"side must be 'upper' or 'lower', got {side!r}")
     if data is not None:
         norm = data_norm(data) if norm is None else norm
         examples = len(data) if examples is None else examples

@@ -8,7 +8,7 @@ import os
 import pickle
 import struct
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.arguments import check_arguments
-from droptics.datasets.files import Remote, data_folder, download, locate, missing, places
+from droptics.datasets.files import Remote, data_folder, locate, missing, places
+from droptics.datasets.files import download as fetched
 from droptics.files.archives import unpack
 from droptics.files.arrays import read_npz
 from droptics.files.limits import allowance, check_regular, opened
 from droptics.files.pickles import check_pickle
 
 Folder = str | os.PathLike[str]
+Split = Literal["train", "test"]
 Bytes = NDArray[np.uint8]
 
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
@@ -40,7 +42,7 @@ _IDX_SHA256 = {
 _CIFAR = Remote("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", "md5:c32a1d4ab5d03f1284b67883e8d87530")
 
 
-def mnist(folder: Folder | None = None, split: str = "train", download: bool = False) -> tuple[Tensor, Tensor]:
+def mnist(folder: Folder | None = None, split: Split = "train", download: bool = False) -> tuple[Tensor, Tensor]:
     """Handwritten digits: images (n, 28, 28) uint8 and labels (n,) int64; 60000 in "train", 10000 in "test".
 
     Reads the four original IDX files (gzipped or not) from `folder/mnist`, or from `folder` itself.
@@ -51,7 +53,9 @@ def mnist(folder: Folder | None = None, split: str = "train", download: bool = F
     return _idx_set("mnist", ("mnist", "MNIST/raw"), _MNIST, folder, split, download)
 
 
-def fashion_mnist(folder: Folder | None = None, split: str = "train", download: bool = False) -> tuple[Tensor, Tensor]:
+def fashion_mnist(
+    folder: Folder | None = None, split: Split = "train", download: bool = False
+) -> tuple[Tensor, Tensor]:
     """Clothing: images (n, 28, 28) uint8 and labels (n,) int64; 60000 in "train", 10000 in "test".
 
     Cost: one reading of the files, after a download where one is asked for. Claim: none, it reads.
@@ -61,7 +65,7 @@ def fashion_mnist(folder: Folder | None = None, split: str = "train", download: 
     return _idx_set("fashion-mnist", subfolders, _FASHION, folder, split, download)
 
 
-def cifar10(folder: Folder | None = None, split: str = "train", download: bool = False) -> tuple[Tensor, Tensor]:
+def cifar10(folder: Folder | None = None, split: Split = "train", download: bool = False) -> tuple[Tensor, Tensor]:
     """Small photographs: images (n, 3, 32, 32) uint8, channels red, green, blue, and labels (n,) int64.
 
     Reads, from `folder/cifar10` or from `folder` itself, the first of: the binary batches
@@ -72,13 +76,12 @@ def cifar10(folder: Folder | None = None, split: str = "train", download: bool =
     Cost: one reading of the files, after a download where one is asked for. Claim: none, it reads.
     """
     check_arguments(cifar10, locals())
-    _check_split(split)
     folders = places(folder, ("cifar10", "cifar-10", "CIFAR10"))
     folders = [place / name for place in folders for name in ("", "cifar-10-batches-bin", "cifar-10-batches-py")]
     parts = _cifar_parts(folders, split)
     if not parts and download:
         target = data_folder(folder) / "cifar10"
-        unpack(_download(_CIFAR, target), target, lambda name: name.endswith(".bin"))
+        unpack(fetched(_CIFAR, target), target, lambda name: name.endswith(".bin"))
         parts = _cifar_parts([target / "cifar-10-batches-bin"], split)
     if not parts:
         raise missing("CIFAR-10", folder, "data_batch_1.bin" if split == "train" else "test_batch.bin")
@@ -87,26 +90,16 @@ def cifar10(folder: Folder | None = None, split: str = "train", download: bool =
     return torch.from_numpy(images), torch.from_numpy(labels.astype(np.int64))
 
 
-def _check_split(split: str) -> None:
-    if split not in ("train", "test"):
-        raise ValueError(f'split must be "train" or "test", got {split!r}')
-
-
-def _download(remote: Remote, target: Path) -> Path:
-    return download(remote, target)
-
-
 def _idx_set(
-    title: str, subfolders: tuple[str, ...], address: str, folder: Folder | None, split: str, fetch: bool
+    title: str, subfolders: tuple[str, ...], address: str, folder: Folder | None, split: Split, fetch: bool
 ) -> tuple[Tensor, Tensor]:
-    _check_split(split)
     prefix = "train" if split == "train" else "t10k"
     arrays = []
     for name, dimensions in ((f"{prefix}-images-idx3-ubyte", 3), (f"{prefix}-labels-idx1-ubyte", 1)):
         path = locate(places(folder, subfolders), (name + ".gz", name))
         if path is None and fetch:
             remote = Remote(address + name + ".gz", "sha256:" + _IDX_SHA256[title, name + ".gz"])
-            path = download(remote, data_folder(folder) / title)
+            path = fetched(remote, data_folder(folder) / title)
         if path is None:
             raise missing(title, folder, name + ".gz")
         arrays.append(_read_idx(path, dimensions))
@@ -133,7 +126,7 @@ def _read_idx(path: Path, dimensions: int) -> Bytes:
     return np.frombuffer(content, np.uint8).reshape(shape).copy()
 
 
-def _cifar_parts(folders: list[Path], split: str) -> list[tuple[Bytes, Bytes]]:
+def _cifar_parts(folders: list[Path], split: Split) -> list[tuple[Bytes, Bytes]]:
     stems = [f"data_batch_{i}" for i in range(1, 6)] if split == "train" else ["test_batch"]
     coded = [f"cifar10-train-{part}.npz" for part in "ab"] if split == "train" else ["cifar10-test.npz"]
     for place in folders:
@@ -166,15 +159,7 @@ def _read_cifar_python(path: Path) -> tuple[Bytes, Bytes]:
         if type(pixels) is not np.ndarray or type(listed) is not list or not all(type(one) is int for one in listed):
             raise ValueError("it does not hold an array of pixels and a list of labels")
         labels = np.array(listed)
-    except (
-        pickle.UnpicklingError,
-        EOFError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        ValueError,
-        OverflowError,
-    ) as error:
+    except (pickle.PickleError, EOFError, LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise ValueError(f"{path} is not a CIFAR-10 python batch: {error}") from error
     if pixels.dtype != np.uint8 or pixels.shape != (len(labels), 3072):
         raise ValueError(f"{path} holds pixels of {pixels.dtype} {pixels.shape} for {len(labels)} labels")

@@ -50,7 +50,7 @@ class DropBlock(nn.Module):
         drop: DropRate = 0.1,
         block: Count = 7,
         *,
-        spatial: Count = 2,
+        spatial: Literal[1, 2] = 2,
         edges: Edges = "clipped",
         rate: Rate = "matched",
         rescale: Rescale = "expected",
@@ -59,10 +59,6 @@ class DropBlock(nn.Module):
         check_arguments(DropBlock.__init__, locals())
         super().__init__()
         self.drop = float(as_drop(drop))
-        _choice("spatial", spatial, (1, 2))
-        _choice("edges", edges, ("clipped", "valid", "centered"))
-        _choice("rate", rate, ("matched", "inside", "area"))
-        _choice("rescale", rescale, ("expected", "realized"))
         self.block, self.spatial, self.edges = int(block), int(spatial), edges
         self.rate, self.rescale, self.shared = rate, rescale, bool(shared)
 
@@ -75,7 +71,7 @@ class DropBlock(nn.Module):
         (DropBlock2D): centers anywhere, gamma = drop / block^2, one mask for all channels. All three divide by the
         share that survived in the batch.
         """
-        _choice("library", library, ("torchvision", "timm", "dropblock"))
+        check_arguments(DropBlock.like, locals())
         if library == "torchvision":
             return DropBlock(drop, block, edges="valid", rate="inside", rescale="realized")
         rate: Rate = "inside" if library == "timm" else "area"
@@ -172,11 +168,6 @@ def realized_rates(
 
 
 _LIBRARIES: tuple[Library, ...] = ("torchvision", "timm", "dropblock")
-
-
-def _choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
 def _cut(block: int, size: tuple[int, ...]) -> int:

@@ -72,8 +72,6 @@ class ExplicitDropout(nn.Module):
         check_head(head)
         if not isinstance(loss, (Squared, CrossEntropy, Logistic)):
             raise ValueError(f"loss must be Squared(), CrossEntropy() or Logistic(), got {type(loss).__name__}")
-        if over not in ("examples", "elements"):
-            raise ValueError(f"over must be 'examples' or 'elements', got {over!r}")
         if over == "elements" and not isinstance(loss, Squared):
             raise ValueError("over='elements' is for squared loss; other losses give one number per example")
         if form != "second-order" and isinstance(loss, Squared):

@@ -118,8 +118,6 @@ class Dropout(Objective):
     def __post_init__(self) -> None:
         check_fields(self)
         _check_laws(self.masks)
-        if self.per not in ("example", "step"):
-            raise ValueError(f'per must be "example" or "step", got {self.per!r}')
 
     @property
     def laws(self) -> tuple[MaskLaw, ...]:

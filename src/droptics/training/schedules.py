@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from droptics.arguments import Count, Finite, Whole, check_arguments, check_fields
+from droptics.arguments import Count, Positive, Whole, check_arguments, check_fields
 
 Schedule = Callable[[int], float]
 
@@ -15,12 +15,10 @@ Schedule = Callable[[int], float]
 class Inverse:
     """1 / (1 + step / scale): the decay under which single-sample steps lose their noise floor."""
 
-    scale: Finite
+    scale: Positive
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not self.scale > 0:
-            raise ValueError(f"scale must be positive, got {self.scale}")
 
     def __call__(self, step: int) -> float:
         return 1.0 / (1.0 + step / self.scale)
@@ -44,12 +42,10 @@ class Staircase:
     """factor^(step // every): constant between drops."""
 
     every: Count
-    factor: Finite
+    factor: Positive
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not self.factor > 0:
-            raise ValueError(f"factor must be positive, got {self.factor}")
 
     def __call__(self, step: int) -> float:
         return float(self.factor ** (step // self.every))

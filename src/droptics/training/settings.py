@@ -10,7 +10,7 @@ from typing import Literal, TypedDict
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, NonNegative, PerRun, Seed, check_fields
+from droptics.arguments import Count, NonNegative, PerRun, Positive, Seed, check_fields
 from droptics.training.records import Recording
 from droptics.training.schedules import Schedule, constant
 from droptics.training.setup import Convention
@@ -27,14 +27,12 @@ class MaxNorm:
     `tensors` are indices into `model.tensors`; rows of ReLUNet and DeepLinear weights are what a unit takes in.
     """
 
-    radius: NonNegative
+    radius: Positive
     tensors: tuple[int, ...] = (0,)
     dim: int = -1
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not self.radius > 0:
-            raise ValueError(f"radius must be positive, got {self.radius}")
 
     def project(self, tensor: Tensor) -> None:
         """Shrink the vectors that are too long, in place."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
@@ -69,8 +69,6 @@ def run_step_sizes(
             if any(float(keep.max() - keep.min()) > 1e-12 for keep in keeps):
                 raise ValueError('convention "mianjy2018" needs one rate for all units; use convention="gradient"')
             factor = torch.stack([keep[0] for keep in keeps]).cpu() / 2
-        case _:
-            raise ValueError(f"convention must be one of {get_args(Convention)}, got {convention!r}")
     return (sizes * factor).expand(runs).clone()
 
 

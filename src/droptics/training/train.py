@@ -265,8 +265,6 @@ def _factors(schedule: Schedule, begin: int, end: int) -> Tensor:
 
 def _chosen(engine: EngineName, model: Model, single: bool) -> EngineName:
     """The engine to use; an engine that was asked for and does not cover this training is refused with the reason."""
-    if engine not in ("auto", "torch", *SINGLE):
-        raise ValueError(f'engine must be "auto", "torch" or one of {sorted(SINGLE)}, got {engine!r}')
     if not single and engine in SINGLE:
         raise ValueError(
             f"engine='{engine}' covers single-sample SGD of TwoLayerLinear and Autoencoder with squared loss, without "

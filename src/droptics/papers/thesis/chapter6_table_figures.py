@@ -92,8 +92,7 @@ def color_cell(
     """One adversarial training on CIFAR-10; on the GPU where there is one."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     parts = []
-    for split, count in (("train", examples), ("test", tests)):
-        images, labels = cifar10(split=split)
+    for (images, labels), count in ((cifar10(split="train"), examples), (cifar10(split="test"), tests)):
         parts.append(Sample((images[:count].float() / 255).to(device), labels[:count].to(device)))
     result = cifar_run(*parts, reflected=reflected, radius=radius, steps=steps, seed=seed, **options)
     return [
