@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -57,53 +56,67 @@ class Descent(abc.ABC):
         """Continue from a checkpoint."""
 
 
-class KernelDescent(Descent):
-    """Compiled single-sample steps; see `kernels`."""
+class TwoLayerDescent(Descent):
+    """What single-sample engines share: factors (runs, features, columns) of their own, zero beyond the units."""
 
-    def __init__(self, model: TwoLayerLinear | Autoencoder) -> None:
-        self._template = model
-        self._lead = bool(model.batch_shape)
-        shape = model.batch_shape if self._lead else torch.Size([1])
-        # copies with one unit per row, in pairs: an odd width gets one more that is always dropped
-        self._odd = model.units % 2
-        self._factors = []
+    def __init__(self, model: TwoLayerLinear | Autoencoder, columns: int) -> None:
+        self._template, self._lead, self.sizes_on = model, bool(model.batch_shape), model.device
+        self._stored = []
         for tensor in model.tensors:
-            rows = np.zeros((shape[0], model.units + self._odd, tensor.shape[-2]), tensor.detach().numpy().dtype)
-            rows[:, : model.units] = tensor.detach().expand(*shape, *tensor.shape[-2:]).mT.numpy()
-            self._factors.append(rows)
+            padded = tensor.new_zeros(*(model.batch_shape or (1,)), tensor.shape[-2], columns)
+            padded[..., : model.units] = tensor.detach()
+            self._stored.append(padded)
 
-    def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
-        steps = slice(first, first + len(sizes))
+    def _sample(self, draws: Draws, first: int, steps: int) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Inputs, targets and multipliers of some steps, (runs, steps, ...)."""
         assert draws.inputs is not None
         assert draws.targets is not None
-        x, y = draws.inputs[:, steps, 0], draws.targets[:, steps, 0]
-        if draws.multipliers is None:
-            z = x.new_ones(1, 1, self._template.units).expand(*x.shape[:2], -1)
-        else:
-            z = draws.multipliers[:, steps, 0]
-        # the kernel moves along half the gradient of the squared error
-        doubled = np.ascontiguousarray((2 * sizes.mT).to(x.dtype).numpy())
-        x, y, z = x.contiguous(), y.contiguous(), torch.nn.functional.pad(z, (0, self._odd)).contiguous()
-        losses = run_kernel(self._factors, x.numpy(), y.numpy(), z.numpy(), doubled)
-        return torch.from_numpy(losses).mT
+        span = slice(first, first + steps)
+        masks = None if draws.multipliers is None else draws.multipliers[:, span, 0]
+        return draws.inputs[:, span, 0], draws.targets[:, span, 0], masks
+
+    def _factors(self) -> list[Tensor]:
+        return [stored[..., : self._template.units] for stored in self._stored]
 
     def model(self) -> Model:
-        found = [torch.from_numpy(factor[:, : self._template.units]).mT for factor in self._factors]
-        return rebuild(self._template, found if self._lead else [factor[0] for factor in found])
+        factors = self._factors()
+        return rebuild(self._template, factors if self._lead else [factor[0] for factor in factors])
 
     def snapshot(self) -> Model:
         model = self.model()
         return rebuild(model, [tensor.clone(memory_format=torch.contiguous_format) for tensor in model.tensors])
 
     def sound(self) -> Tensor:
-        return torch.from_numpy(np.stack([np.isfinite(factor).all((1, 2)) for factor in self._factors]).all(0))
+        return torch.stack([torch.isfinite(stored).flatten(1).all(1) for stored in self._stored]).all(0)
 
     def tensors(self) -> dict[str, Tensor]:
-        return {f"weights.{i}": torch.from_numpy(factor) for i, factor in enumerate(self._factors)}
+        return {f"weights.{i}": stored for i, stored in enumerate(self._stored)}
 
     def load(self, saved: dict[str, Tensor]) -> None:
-        for i, factor in enumerate(self._factors):
-            factor[...] = saved[f"weights.{i}"].numpy()
+        for name, stored in self.tensors().items():
+            stored.copy_(saved[name])
+
+
+class KernelDescent(TwoLayerDescent):
+    """Compiled single-sample steps; see `kernels`."""
+
+    def __init__(self, model: TwoLayerLinear | Autoencoder) -> None:
+        # one unit per row, in pairs: an odd width gets one more that is always dropped
+        self._odd = model.units % 2
+        super().__init__(model, model.units + self._odd)
+        self._stored = [stored.mT.contiguous() for stored in self._stored]
+
+    def _factors(self) -> list[Tensor]:
+        return [stored[:, : self._template.units].mT for stored in self._stored]
+
+    def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
+        x, y, z = self._sample(draws, first, len(sizes))
+        kept = x.new_ones(*x.shape[:2], self._template.units) if z is None else z
+        # the kernel moves along half the gradient of the squared error
+        doubled = (2 * sizes.mT).to(x.dtype)
+        given = [x, y, torch.nn.functional.pad(kept, (0, self._odd)), doubled]
+        losses = run_kernel([part.numpy() for part in self._stored], *(part.contiguous().numpy() for part in given))
+        return torch.from_numpy(losses).mT
 
 
 class TorchDescent(Descent):
