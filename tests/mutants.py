@@ -46,8 +46,6 @@ COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,),
 }
-# loops that are compiled when they are first used
-LATE = {"droptics.training.kernels:_untied", "droptics.training.kernels:_tied"}
 # functions of which swapped arguments give the same, or nothing at all
 UNSWAPPED = {"max", "min", "maximum", "minimum", "hypot", "isinstance", "issubclass"}
 
@@ -243,8 +241,7 @@ def loop_sites() -> dict[str, tuple[range, dict[str, set[int]]]]:
         f"{module}:{node.name}": range(node.lineno, (node.end_lineno or 0) + 1)
         for module, tree in trees.items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        and (f"{module}:{node.name}" in LATE or any("njit" in ast.unparse(mark) for mark in node.decorator_list))
+        if isinstance(node, ast.FunctionDef) and any("njit" in ast.unparse(mark) for mark in node.decorator_list)
     }
     names = {place.partition(":")[2] for place in loops}
     used: dict[str, set[tuple[str, int]]] = {name: set() for name in names}

@@ -39,7 +39,6 @@ import torch
 
 from deliberate import LISTS
 from mutants import (
-    LATE,
     MODULES,
     ROOT,
     SOURCES,
@@ -176,7 +175,7 @@ def tell_lines() -> dict[str, set[int]]:
     for module, functions in live_functions().items():
         if functions:
             seen[module] = set()
-            plain = [one for one in functions if id(one) not in compiled and f"{module}:{one.__name__}" not in LATE]
+            plain = [one for one in functions if id(one) not in compiled]
             if not swap(module, plain, marked(SOURCES[module])):
                 told(f"not all lines of {module} can be recorded")
             functions[0].__globals__["_mark_"] = seen[module].add

@@ -8,9 +8,7 @@ width has to be even: an odd one is padded with a unit that is always dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -19,13 +17,34 @@ import torch
 from droptics.arrays import Array
 from droptics.compiling import njit
 
+# fastmath lets the sums be vectorized; NaN and infinity must survive, they are how divergence is seen
+FLAGS = {"reassoc", "contract", "arcp", "nsz"}
 
-# parameters: a kernel, compiled when it is first used
-def _untied(U: Array, V: Array, x: Array, y: Array, z: Array, sizes: Array, losses: Array) -> None:
+
+@njit(nogil=True)
+def _pairs(z: Array, alive: Array) -> int:
+    """Indices of the kept units; a dropped one (its multiplier is zero) makes an odd number even."""
+    count, dropped = 0, 0
+    for j in range(len(z)):
+        if z[j] != 0:
+            alive[count] = j
+            count += 1
+        else:
+            dropped = j
+    if count % 2:
+        alive[count] = dropped
+        count += 1
+    return count
+
+
+# parameters: a kernel
+@njit(nogil=True, fastmath=FLAGS)
+def _descend(U: Array, V: Array, x: Array, y: Array, z: Array, sizes: Array, losses: Array) -> None:
     """For every run and step: res = U (z o V x) - y, then U and V move by sizes * the halved gradient.
 
     U (runs, width, outputs) and V (runs, width, inputs) are changed in place; x (runs, steps, inputs), y (runs,
-    steps, outputs), z (runs, steps, width), sizes and losses (runs, steps). The width is even.
+    steps, outputs), z (runs, steps, width), sizes and losses (runs, steps). The width is even. V may be U itself, of a
+    tied network: what a unit reads of its row in the second half is read before it is written.
     """
     runs, steps, width = z.shape
     outputs, inputs = U.shape[2], V.shape[2]
@@ -72,87 +91,16 @@ def _untied(U: Array, V: Array, x: Array, y: Array, z: Array, sizes: Array, loss
                     vm[i] -= b * xt[i]
 
 
-def _tied(U: Array, x: Array, y: Array, z: Array, sizes: Array, losses: Array) -> None:
-    """The same for V = U: both halves of the update are computed from the old U."""
-    runs, steps, width = z.shape
-    features = U.shape[2]
-    residual, hidden = np.empty(features, U.dtype), np.empty(width, U.dtype)
-    alive = np.empty(width, np.int64)
-    zero = U.dtype.type(0)
-    for run in range(runs):
-        for t in range(steps):
-            xt, yt, zt = x[run, t], y[run, t], z[run, t]
-            size = sizes[run, t]
-            count = _pairs(zt, alive)
-            for o in range(features):
-                residual[o] = -yt[o]
-            for k in range(count):
-                j = alive[k]
-                u = U[run, j]
-                a = zero
-                for i in range(features):
-                    a += u[i] * xt[i]
-                a *= zt[j]
-                hidden[j] = a
-                for o in range(features):
-                    residual[o] += a * u[o]
-            total = zero
-            for o in range(features):
-                total += residual[o] * residual[o]
-            losses[run, t] = total
-            for k in range(count):
-                j = alive[k]
-                u = U[run, j]
-                a = zero
-                for o in range(features):
-                    a += u[o] * residual[o]
-                a *= size * zt[j]
-                p = size * hidden[j]
-                for o in range(features):
-                    u[o] -= p * residual[o] + a * xt[o]
-
-
-# fastmath lets the sums be vectorized; NaN and infinity must survive, they are how divergence is seen
-FLAGS = {"reassoc", "contract", "arcp", "nsz"}
-
-
-@njit(nogil=True)
-def _pairs(z: Array, alive: Array) -> int:
-    """Indices of the kept units; a dropped one (its multiplier is zero) makes an odd number even."""
-    count, dropped = 0, 0
-    for j in range(len(z)):
-        if z[j] != 0:
-            alive[count] = j
-            count += 1
-        else:
-            dropped = j
-    if count % 2:
-        alive[count] = dropped
-        count += 1
-    return count
-
-
-@cache
-def _compiled(function: Callable[..., None]) -> Callable[..., None]:
-    return njit(nogil=True, fastmath=FLAGS)(function)
-
-
 def run_kernel(factors: list[Array], x: Array, y: Array, z: Array, sizes: Array) -> Array:
     """Run all steps of all runs in place, runs shared out over torch's number of threads; returns the losses."""
-    kernel = _compiled(_untied if len(factors) == 2 else _tied)
     losses = np.empty(sizes.shape, factors[0].dtype)
-    runs = len(losses)
+    arrays, runs = (factors[0], factors[-1], x, y, z, sizes, losses), len(losses)
     workers = min(torch.get_num_threads(), runs)
     if workers == 1 or runs * x.shape[1] < 1024:
-        kernel(*factors, x, y, z, sizes, losses)
+        _descend(*arrays)
         return losses
     cuts = np.linspace(0, runs, workers + 1).astype(int)
-    parts = [slice(a, b) for a, b in pairwise(cuts)]
     with ThreadPoolExecutor(workers) as pool:
-        work = [
-            pool.submit(kernel, *(f[part] for f in factors), x[part], y[part], z[part], sizes[part], losses[part])
-            for part in parts
-        ]
-        for item in work:
+        for item in [pool.submit(_descend, *(array[a:b] for array in arrays)) for a, b in pairwise(cuts)]:
             item.result()
     return losses
