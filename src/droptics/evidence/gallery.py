@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
-from droptics.evidence.claims import REFUTED, VERDICTS, Comparison, Result
+from droptics.evidence.claims import REFUTED, VERDICTS, Result
 from droptics.evidence.figures import Artifact
 from droptics.evidence.formulas import mathml
 from droptics.evidence.pages import said, shown_output
@@ -42,155 +41,77 @@ def build_gallery(
     """Write the site into a folder and return its first page; pictures are copied beside the pages."""
     folder = Path(out)
     (folder / "images").mkdir(parents=True, exist_ok=True)
-    cards = [_card(artifact, folder) for artifact in artifacts]
-    rows = [_row(result) for result in results]
-    present = [work for work in works if any(item["paper"] == work.key for item in [*cards, *rows])]
+    pictures = {artifact.figure.id: _copied(artifact, folder) for artifact in artifacts}
+    present = {item.figure.paper for item in artifacts} | {item.claim.paper for item in results}
+    shown = [work for work in works if work.key in present]
+    cards = {work.key: [item for item in artifacts if item.figure.paper == work.key] for work in shown}
+    rows = {work.key: [item for item in results if item.claim.paper == work.key] for work in shown}
     pages = [{"file": "index.html", "name": "Figures"}]
-    if rows:
+    if results:
         pages += [{"file": "claims.html", "name": "Claims"}, {"file": "errata.html", "name": "Errata"}]
-    pages += [{"file": f"{work.key}.html", "name": work.name} for work in present]
-    site = _Pages(folder, pages)
-    groups = [
-        {"name": work.name, "cards": mine} for work in present if (mine := [c for c in cards if c["paper"] == work.key])
-    ]
-    site.write(
-        "index.html", "index.html.j2", "What the papers show, again", groups=groups, summary=_figures_said(cards)
-    )
-    if rows:
-        said = _claims_said(rows)
-        used = [name for name in (*VERDICTS, "undecided", "error") if any(row["verdict"] == name for row in rows)]
-        keys = [work.key for work in present]
-        site.write("claims.html", "claims.html.j2", "Claims", rows=rows, summary=said, papers=keys, verdicts=used)
-        site.write("errata.html", "errata.html.j2", "Errata", rows=_errata(results))
-    for work in present:
-        mine = [row for row in rows if row["paper"] == work.key]
-        own = [card for card in cards if card["paper"] == work.key]
-        said = f"{_figures_said(own)} {_claims_said(mine)}".strip()
-        title, page = work.name, f"{work.key}.html"
-        site.write(page, "paper.html.j2", title, rows=mine, cards=own, citation=work.citation, summary=said)
+    pages += [{"file": f"{work.key}.html", "name": work.name} for work in shown]
+    site = _Pages(folder, pages, pictures)
+    groups = [(work.name, cards[work.key]) for work in shown if cards[work.key]]
+    title = "What the papers show, again"
+    site.write("index.html", "index.html.j2", title, groups=groups, summary=_figures_said(artifacts))
+    if results:
+        used = [name for name in (*VERDICTS, "undecided", "error") if any(item.verdict == name for item in results)]
+        found = {"rows": results, "papers": [work.key for work in shown], "verdicts": used}
+        site.write("claims.html", "claims.html.j2", "Claims", summary=_claims_said(results), **found)
+        wrong = [item.claim for item in results if item.claim.erratum is not None]
+        wrong.sort(key=lambda claim: VERDICTS.index(claim.verdict))
+        statements = {item.claim.id: item.claim.statement for item in results}
+        site.write("errata.html", "errata.html.j2", "Errata", claims=wrong, statements=statements)
+    for work in shown:
+        own, mine = cards[work.key], rows[work.key]
+        words = f"{_figures_said(own)} {_claims_said(mine)}".strip()
+        page = f"{work.key}.html"
+        site.write(page, "paper.html.j2", work.name, rows=mine, cards=own, citation=work.citation, summary=words)
     return folder / "index.html"
 
 
 class _Pages:
-    def __init__(self, folder: Path, pages: Sequence[Mapping[str, str]]) -> None:
+    def __init__(self, folder: Path, pages: Sequence[Mapping[str, str]], pictures: Mapping[str, Any]) -> None:
         self._folder = folder
         self._environment = Environment(
             loader=PackageLoader("droptics.evidence"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
         )
-        style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
-        known = versions() | hardware()
-        made = {
-            "version": known["droptics"],
-            "commit": commit(),
+        self._environment.globals |= {
+            "pages": pages,
+            "pictures": pictures,
+            "style": Path(__file__).with_name("style.css").read_text(encoding="utf-8"),
+            "made": versions() | hardware() | {"commit": commit()},
             "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "python": known["python"],
-            "torch": known["torch"],
-            "cores": known["cores"],
-            "gpu": known["gpu"],
+            "signs": SIGNS,
+            "meanings": REFUTED,
+            "mathml": mathml,
+            "shown_output": shown_output,
         }
-        self._shared = {"pages": pages, "style": style, "made": made}
 
     def write(self, file: str, template: str, title: str, **values: Any) -> None:
         page = self._environment.get_template(template)
-        write_text(self._folder / file, page.render(title=title, current=file, **self._shared, **values))
+        write_text(self._folder / file, page.render(title=title, current=file, **values))
 
 
-def _card(artifact: Artifact, folder: Path) -> dict[str, Any]:
-    figure = artifact.figure
-    image, width, height = "", 0, 0
-    if not artifact.skipped and artifact.picture.exists():
-        image = f"images/{figure.id}.png"
-        shutil.copyfile(artifact.picture, folder / image)
-        width, height = png_size(artifact.picture)
-    return {
-        "id": figure.id,
-        "paper": figure.paper,
-        "title": figure.title,
-        "source": figure.source,
-        "statement": figure.statement,
-        "scale": artifact.scale,
-        "outcome": artifact.outcome,
-        "image": image,
-        "width": width,
-        "height": height,
-        "skipped": artifact.skipped,
-        "failures": artifact.failures,
-        "met": sum(item.comparison.holds for item in artifact.expectations),
-        "comparisons": [
-            {
-                "label": item.comparison.label,
-                "printed": item.printed or _as_printed(item.comparison),
-                "ours": f"{item.comparison.left:.4g}",
-                "test": f"{SIGNS[item.comparison.relation]} {item.comparison.right:.4g}",
-                "outcome": item.outcome,
-                "note": item.note,
-            }
-            for item in artifact.expectations
-        ],
-        "command": f"droptics reproduce {figure.id} --scale {artifact.scale}",
-        "seconds": f"{artifact.seconds:.1f}",
-        "cells": artifact.computed + artifact.resumed,
-        "takes": figure.takes.get("paper", ""),
-    }
+def _copied(artifact: Artifact, folder: Path) -> tuple[str, int, int] | None:
+    """The picture beside the pages, with its width and height."""
+    if artifact.skipped or not artifact.picture.exists():
+        return None
+    image = f"images/{artifact.figure.id}.png"
+    shutil.copyfile(artifact.picture, folder / image)
+    return image, *png_size(artifact.picture)
 
 
-def _as_printed(comparison: Comparison) -> str:
-    """What the comparison itself says is printed: a number, or an ordering of two of ours."""
-    return f"{comparison.right:.4g}" if comparison.relation == "==" else "this ordering"
-
-
-def _row(result: Result) -> dict[str, Any]:
-    claim = result.claim
-    return {
-        "id": claim.id,
-        "paper": claim.paper,
-        "source": claim.source,
-        "statement": claim.statement,
-        "note": claim.erratum.wrong if claim.erratum else claim.note,
-        "corrected": claim.corrected or "",
-        "verdict": result.verdict,
-        "recorded": claim.verdict,
-        "agrees": result.agrees,
-        "comparisons": [str(item) for item in result.comparisons],
-        "control": [str(item) for item in result.control],
-        "seconds": f"{result.seconds:.2f}",
-        "error": result.error,
-    }
-
-
-def _errata(results: Sequence[Result]) -> list[dict[str, Any]]:
-    statements = {result.claim.id: result.claim.statement for result in results}
-    return [
-        {
-            "id": claim.id,
-            "source": claim.source,
-            "verdict": claim.verdict,
-            "meaning": REFUTED[claim.verdict],
-            "printed": Markup(mathml(claim.erratum.printed, block=True)),
-            "reading": claim.erratum.reading,
-            "wrong": claim.erratum.wrong,
-            "counterexample": claim.erratum.counterexample,
-            "inexact": claim.erratum.inexact,
-            "shows": shown_output(claim.erratum.counterexample),
-            "corrected": claim.erratum.corrected,
-            "correction": statements.get(claim.erratum.corrected, ""),
-        }
-        for claim in sorted((result.claim for result in results), key=lambda claim: VERDICTS.index(claim.verdict))
-        if claim.erratum is not None
-    ]
-
-
-def _figures_said(cards: Sequence[Mapping[str, Any]]) -> str:
-    if not cards:
+def _figures_said(artifacts: Sequence[Artifact]) -> str:
+    if not artifacts:
         return ""
-    counts = Counter(card["outcome"] for card in cards)
-    return f"{len(cards)} figures and tables: " + ", ".join(f"{name} {count}" for name, count in counts.items()) + "."
+    counts = Counter(artifact.outcome for artifact in artifacts)
+    words = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return f"{len(artifacts)} figures and tables: {words}."
 
 
-def _claims_said(rows: Sequence[Mapping[str, Any]]) -> str:
-    if not rows:
-        return ""
-    return said([row["verdict"] for row in rows])
+def _claims_said(results: Sequence[Result]) -> str:
+    return said([result.verdict for result in results]) if results else ""
 
 
 def png_size(path: Path) -> tuple[int, int]:
