@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from droptics.cli.options import AsJson
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
@@ -25,54 +27,46 @@ def attack_command(
     data: Annotated[
         Path,
         typer.Option(
-            "--data",
             help="A .npz or .safetensors file with the arrays inputs (or images) and targets (or "
-            "labels); bytes 0..255 are read as 0..1.",
+            "labels); bytes 0..255 are read as 0..1."
         ),
     ],
-    threat: Annotated[
-        str, typer.Option("--threat", help="Norm and radius: l2:0.5, linf:8/255 or l1:3.")
-    ] = "linf:8/255",
-    method: Annotated[
-        str, typer.Option("--method", help="fgsm, bim, pgd, or linear (exact for affine models).")
-    ] = "pgd",
+    threat: Annotated[str, typer.Option(help="Norm and radius: l2:0.5, linf:8/255 or l1:3.")] = "linf:8/255",
+    method: Annotated[str, typer.Option(help="fgsm, bim, pgd, or linear (exact for affine models).")] = "pgd",
     loss: Annotated[
-        str, typer.Option("--loss", help="What to climb: cross-entropy (logistic for one output) or margin.")
+        str, typer.Option(help="What to climb: cross-entropy (logistic for one output) or margin.")
     ] = "cross-entropy",
     reflected: Annotated[
         bool, typer.Option("--reflected", help="Reflect the loss about the origin: a lower bound of the error.")
     ] = False,
     target: Annotated[
-        str, typer.Option("--target", help="Wrong class a reflected or margin loss aims at: nearest, greedy or every.")
+        str, typer.Option(help="Wrong class a reflected or margin loss aims at: nearest, greedy or every.")
     ] = "nearest",
-    steps: Annotated[int, typer.Option("--steps", help="Steps of bim and pgd.")] = 40,
+    steps: Annotated[int, typer.Option(help="Steps of bim and pgd.")] = 40,
     step: Annotated[
-        float | None,
-        typer.Option("--step", help="Step size; by default a fifth of the radius (bim) or decaying (pgd)."),
+        float | None, typer.Option(help="Step size; by default a fifth of the radius (bim) or decaying (pgd).")
     ] = None,
-    restarts: Annotated[int, typer.Option("--restarts", help="Runs per example; later ones start at random.")] = 1,
-    box: Annotated[str, typer.Option("--box", help='Smallest and largest legal value, or "none".')] = "0,1",
-    count: Annotated[int | None, typer.Option("--count", help="Attack only the first so many examples.")] = None,
-    batch: Annotated[int, typer.Option("--batch", help="Examples per batch.")] = 1000,
-    confidence: Annotated[float, typer.Option("--confidence", help="Coverage of the intervals.")] = 0.95,
-    device: Annotated[str, typer.Option("--device", help='Torch device such as "cuda".')] = "cpu",
+    restarts: Annotated[int, typer.Option(help="Runs per example; later ones start at random.")] = 1,
+    box: Annotated[str, typer.Option(help='Smallest and largest legal value, or "none".')] = "0,1",
+    count: Annotated[int | None, typer.Option(help="Attack only the first so many examples.")] = None,
+    batch: Annotated[int, typer.Option(help="Examples per batch.")] = 1000,
+    confidence: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.95,
+    device: Annotated[str, typer.Option(help='Torch device such as "cuda".')] = "cpu",
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Write the perturbed inputs, success and distances to this .safetensors file."),
+        Path | None, typer.Option(help="Write the perturbed inputs, success and distances to this .safetensors file.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random starts.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random starts.")] = 0,
     standard: Annotated[
         bool, typer.Option("--standard", help="Run the whole ensemble of attacks, the number people publish.")
     ] = False,
     checkpoint: Annotated[
-        Path | None,
-        typer.Option("--checkpoint", help="With --standard: a .safetensors file from which a broken run goes on."),
+        Path | None, typer.Option(help="With --standard: a .safetensors file from which a broken run goes on.")
     ] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="With --standard: write the result as a page.")] = None,
+    html: Annotated[Path | None, typer.Option(help="With --standard: write the result as a page.")] = None,
     beside: Annotated[
-        list[Path] | None, typer.Option("--beside", help="With --standard: another model, in the same table.")
+        list[Path] | None, typer.Option(help="With --standard: another model, in the same table.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Attack a saved model and print its clean and robust accuracy with confidence intervals.
 
@@ -193,8 +187,9 @@ def _layers(state: dict[str, Tensor], path: Path) -> nn.Module:
     """Linear layers with ReLU between them, in the order of the state dict's names."""
     import re
 
-    import torch
     from torch import nn
+
+    from droptics.models.modules import linear_layer
 
     def order(name: str) -> list[object]:
         return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name)]
@@ -220,12 +215,7 @@ def _layers(state: dict[str, Tensor], path: Path) -> nn.Module:
             if before.out_features != weight.shape[1]:
                 raise ValueError(f"{path}: {name} takes {weight.shape[1]} inputs, {before.out_features} come before it")
             parts.append(nn.ReLU())
-        layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype)
-        with torch.no_grad():
-            layer.weight.copy_(weight)
-            if bias is not None:
-                layer.bias.copy_(bias)
-        parts.append(layer)
+        parts.append(linear_layer(weight, bias))
     return nn.Sequential(*parts).eval()
 
 

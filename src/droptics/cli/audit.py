@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from droptics.cli.options import LossName, State
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -24,33 +26,25 @@ def audit_command(
     data: Annotated[
         Path,
         typer.Option(
-            "--data",
             help="A .npz or .safetensors file with the arrays inputs (or images) and targets (or labels), or a folder "
-            "of such files.",
+            "of such files."
         ),
     ],
-    loss: Annotated[
-        str | None,
-        typer.Option("--loss", help="squared, cross-entropy or logistic; by default what the targets suggest."),
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option("--state", help="State dict for package.module:factory (.safetensors, or .pt without code)."),
-    ] = None,
+    loss: LossName = None,
+    state: State = None,
     validation: Annotated[
-        Path | None, typer.Option("--validation", help="Data of the same form: is training above validation, and why?")
+        Path | None, typer.Option(help="Data of the same form: is training above validation, and why?")
     ] = None,
     against: Annotated[
-        Path | None,
-        typer.Option("--against", help="A second state dict (or module file): shows what changed between the two."),
+        Path | None, typer.Option(help="A second state dict (or module file): shows what changed between the two.")
     ] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="Write the report as one HTML page.")] = None,
-    budget: Annotated[float, typer.Option("--budget", help="Passes over the data that may be spent.")] = 60,
+    html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
+    budget: Annotated[float, typer.Option(help="Passes over the data that may be spent.")] = 60,
     draws: Annotated[
-        int | None, typer.Option("--draws", help="Masks per batch for every sampled number, whatever they cost.")
+        int | None, typer.Option(help="Masks per batch for every sampled number, whatever they cost.")
     ] = None,
-    batch_size: Annotated[int, typer.Option("--batch-size", help="Examples at a time.")] = 256,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sampled masks.")] = 0,
+    batch_size: Annotated[int, typer.Option(help="Examples at a time.")] = 256,
+    seed: Annotated[int, typer.Option(help="Seed of the sampled masks.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Find all dropout in a torch module and say what it does on this data.

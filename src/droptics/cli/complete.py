@@ -17,24 +17,17 @@ def complete_command(
             "not), Parquet; or the name of a set: ml-100k, ml-1m, ml-10m, jester."
         ),
     ],
-    width: Annotated[int, typer.Option("--width", help="Number of factors.")] = 30,
+    width: Annotated[int, typer.Option(help="Number of factors.")] = 30,
     drop: Annotated[
         float | None,
-        typer.Option(
-            "--drop", help="Probability of dropping a factor, in [0, 1); by default chosen from the data's size."
-        ),
+        typer.Option(help="Probability of dropping a factor, in [0, 1); by default chosen from the data's size."),
     ] = None,
-    holdout: Annotated[
-        float, typer.Option("--holdout", help="Share of the ratings to test on; 0 fits to all of them.")
-    ] = 0.1,
+    holdout: Annotated[float, typer.Option(help="Share of the ratings to test on; 0 fits to all of them.")] = 0.1,
     penalty: Annotated[
-        str, typer.Option("--penalty", help='"expected", "empirical", or the share of the expected penalty in [0, 1].')
+        str, typer.Option(help='"expected", "empirical", or the share of the expected penalty in [0, 1].')
     ] = "expected",
     smoothing: Annotated[
-        float,
-        typer.Option(
-            "--smoothing", help="Mix the shares of rows and columns with uniform ones, in [0, 1]; 0 is as ALS-WR."
-        ),
+        float, typer.Option(help="Mix the shares of rows and columns with uniform ones, in [0, 1]; 0 is as ALS-WR.")
     ] = 0.5,
     rank: Annotated[
         bool,
@@ -44,36 +37,32 @@ def complete_command(
         ),
     ] = False,
     threshold: Annotated[
-        float | None, typer.Option("--threshold", help="With --rank: count ratings of at least this, each as one.")
+        float | None, typer.Option(help="With --rank: count ratings of at least this, each as one.")
     ] = None,
     choose: Annotated[
         bool, typer.Option("--choose", help="Choose the rate on a split of the training part (ignores --drop).")
     ] = False,
-    sweeps: Annotated[int, typer.Option("--sweeps", help="Passes over users and items.")] = 12,
+    sweeps: Annotated[int, typer.Option(help="Passes over users and items.")] = 12,
     biases: Annotated[bool, typer.Option("--biases/--no-biases", help="Fit a bias per user and item.")] = True,
     clip: Annotated[bool, typer.Option("--clip", help="Clip predictions to the range of the ratings.")] = False,
     columns: Annotated[
-        str | None,
-        typer.Option("--columns", help="Names or positions of user, item and rating, with commas: who,what,stars."),
+        str | None, typer.Option(help="Names or positions of user, item and rating, with commas: who,what,stars.")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="File of the model; by default RATINGS-model.safetensors in the current folder."),
+        Path | None, typer.Option(help="File of the model; by default RATINGS-model.safetensors in the current folder.")
     ] = None,
     save: Annotated[bool, typer.Option("--save/--no-save", help="Write the model.")] = True,
-    recommend: Annotated[
-        list[str] | None, typer.Option("--recommend", help="Recommend items to this user; may be repeated.")
-    ] = None,
-    count: Annotated[int, typer.Option("--count", help="How many items to recommend.")] = 10,
+    recommend: Annotated[list[str] | None, typer.Option(help="Recommend items to this user; may be repeated.")] = None,
+    count: Annotated[int, typer.Option(help="How many items to recommend.")] = 10,
     folder: Annotated[
-        Path | None, typer.Option("--folder", help="Folder of the named sets; by default DROPTICS_DATA or the cache.")
+        Path | None, typer.Option(help="Folder of the named sets; by default DROPTICS_DATA or the cache.")
     ] = None,
     download: Annotated[
         bool, typer.Option("--download", help="Download a named set that is absent (checked against its checksum).")
     ] = False,
-    device: Annotated[str | None, typer.Option("--device", help='Torch device such as "cuda" for the solver.')] = None,
-    engine: Annotated[str | None, typer.Option("--engine", help="Address of a Dask cluster for the solver.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the split and of the start.")] = 0,
+    device: Annotated[str | None, typer.Option(help='Torch device such as "cuda" for the solver.')] = None,
+    engine: Annotated[str | None, typer.Option(help="Address of a Dask cluster for the solver.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the split and of the start.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table, and no progress.")] = False,
 ) -> None:
     """Complete a rating matrix with dropout on its factors, solved exactly by alternating least squares.
@@ -113,55 +102,30 @@ def complete_command(
     if rank:
         from droptics.cli.rank import rank as ranked
 
-        ranker, rows = ranked(table, drop, threshold, holdout, seed)
-        if save:
-            ranker.save(file)
-            rows["model"] = str(file)
-        for user in recommend or []:
-            rows[f"for {user}"] = _recommended(ranker, user, count, as_json)
-        show(f"{ratings}: ranking by a dropout autoencoder", rows, as_json)
-        return
-    train, test = table.split(holdout, seed) if holdout > 0 else (table, None)
-    model = DropoutCompletion(
-        width,
-        drop,
-        _share(penalty),
-        biases=biases,
-        smoothing=smoothing,
-        sweeps=sweeps,
-        clip=clip,
-        seed=seed,
-        device=device,
-        engine=engine,
-        progress=False if as_json else _show_sweeps(sweeps),
-    )
-    notes = _fit(model, train, choose)
-    rows = {
-        "ratings": len(train),
-        "users": len(model.user_ids_),
-        "items": len(model.item_ids_),
-        "width": width,
-        "drop": model.drop_,
-        "sweeps": len(model.history_),
-        "objective": model.objective_,
-        "training RMSE": model.history_[-1].rmse,
-    }
-    if test is not None:
-        errors = model.evaluate(test, unknown="ignore")
-        rows |= {
-            "held-out ratings": errors.count,
-            "RMSE": errors.rmse,
-            "MAE": errors.mae,
-            "unknown ids": errors.unknown,
-        }
-    if notes:
-        rows["note"] = "; ".join(notes)
+        model, rows = ranked(table, drop, threshold, holdout, seed)
+        title = "ranking by a dropout autoencoder"
+    else:
+        model = DropoutCompletion(
+            width,
+            drop,
+            _share(penalty),
+            biases=biases,
+            smoothing=smoothing,
+            sweeps=sweeps,
+            clip=clip,
+            seed=seed,
+            device=device,
+            engine=engine,
+            progress=False if as_json else _show_sweeps(sweeps),
+        )
+        rows = _completed(model, *(table.split(holdout, seed) if holdout > 0 else (table, None)), choose)
+        title = "dropout matrix completion"
     if save:
         model.save(file)
         rows["model"] = str(file)
     for user in recommend or []:
         rows[f"for {user}"] = _recommended(model, user, count, as_json)
-    show(f"{ratings}: dropout matrix completion", rows, as_json)
+    show(f"{ratings}: {title}", rows, as_json)
 
 
 def _load(ratings: str, columns: str | None, folder: Path | None, download: bool) -> Any:
@@ -186,6 +150,28 @@ def _load(ratings: str, columns: str | None, folder: Path | None, download: bool
         return Ratings(*triple(ratings))
     names = [int(name) if name.strip().isdecimal() else name.strip() for name in columns.split(",")]
     return Ratings(*triple(list(read_chunks(ratings, names))))
+
+
+def _completed(model: Any, train: Any, test: Any, choose: bool) -> dict[str, object]:
+    """Fit, and say how well."""
+    notes = _fit(model, train, choose)
+    rows: dict[str, object] = {
+        "ratings": len(train),
+        "users": len(model.user_ids_),
+        "items": len(model.item_ids_),
+        "width": model.width,
+        "drop": model.drop_,
+        "sweeps": len(model.history_),
+        "objective": model.objective_,
+        "training RMSE": model.history_[-1].rmse,
+    }
+    if test is not None:
+        errors = model.evaluate(test, unknown="ignore")
+        rows |= {"held-out ratings": errors.count, "RMSE": errors.rmse}
+        rows |= {"MAE": errors.mae, "unknown ids": errors.unknown}
+    if notes:
+        rows["note"] = "; ".join(notes)
+    return rows
 
 
 def _fit(model: Any, train: Any, choose: bool) -> list[str]:

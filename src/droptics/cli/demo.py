@@ -9,7 +9,7 @@ import typer
 
 
 def demo_command(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the page; created if needed.")] = Path("droptics-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the page; created if needed.")] = Path("droptics-demo"),
 ) -> None:
     """Show the main job on small problems: exact penalty, optimum, certificate, verified claims, pictures.
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from droptics.cli.options import AsJson, Numbers, Rate, Together
+
 if TYPE_CHECKING:
     from droptics.data import Sample
 
@@ -14,23 +16,17 @@ PART = 8
 
 
 def optimum_command(
-    data: Annotated[
-        Path, typer.Option("--data", help="A .npz or .safetensors file with arrays inputs (n x d) and targets (n x k).")
-    ],
-    drop: Annotated[float, typer.Option("--drop", help="Probability of dropping a hidden unit, in [0, 1).")],
+    data: Numbers,
+    drop: Rate,
     width: Annotated[
-        list[int], typer.Option("--width", help="Number of hidden units; repeat it for each layer of a deep network.")
+        list[int], typer.Option(help="Number of hidden units; repeat it for each layer of a deep network.")
     ],
-    block: Annotated[int, typer.Option("--block", help="Units that fall together (DropBlock); 1 is dropout.")] = 1,
+    block: Together = 1,
     model: Annotated[
-        Path | None,
-        typer.Option("--model", help="Weights of a trained network (as in `droptics penalty`) to be certified."),
+        Path | None, typer.Option(help="Weights of a trained network (as in `droptics penalty`) to be certified.")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Write the optimal weights to this .safetensors file."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write the optimal weights to this .safetensors file.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Global optimum of dropout training for a linear network, found by algebra and certified.
 

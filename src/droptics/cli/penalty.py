@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from droptics.cli.options import AsJson, Numbers, Rate, Together
+
 
 def penalty_command(
     model: Annotated[
@@ -16,20 +18,17 @@ def penalty_command(
             "or W1, W2, ... in order (a deep linear network)."
         ),
     ],
-    data: Annotated[
-        Path, typer.Option("--data", help="A .npz or .safetensors file with arrays inputs (n x d) and targets (n x k).")
-    ],
-    drop: Annotated[float, typer.Option("--drop", help="Probability of dropping a hidden unit, in [0, 1).")],
-    block: Annotated[int, typer.Option("--block", help="Units that fall together (DropBlock); 1 is dropout.")] = 1,
+    data: Numbers,
+    drop: Rate,
+    block: Together = 1,
     sliding: Annotated[bool, typer.Option("--sliding", help="Blocks slide over the units, matched to --drop.")] = False,
     connect: Annotated[
         bool, typer.Option("--connect", help="Drop single weights of V (DropConnect) instead of hidden units.")
     ] = False,
     samples: Annotated[
-        int | None,
-        typer.Option("--samples", help="Also estimate by Monte Carlo with this many masks, with its interval."),
+        int | None, typer.Option(help="Also estimate by Monte Carlo with this many masks, with its interval.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Exact penalty that dropout adds to the squared loss of a linear network.
 

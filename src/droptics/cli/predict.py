@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from droptics.cli.options import AsJson, State
+
 
 def predict_command(
     model: Annotated[
@@ -17,24 +19,18 @@ def predict_command(
         ),
     ],
     data: Annotated[
-        Path,
-        typer.Option("--data", help="A .npz or .safetensors file with the array inputs (or images), one row each."),
+        Path, typer.Option(help="A .npz or .safetensors file with the array inputs (or images), one row each.")
     ],
-    state: Annotated[
-        Path | None,
-        typer.Option("--state", help="State dict for package.module:factory (.safetensors, or .pt without code)."),
-    ] = None,
-    samples: Annotated[
-        int, typer.Option("--samples", help="Masks, where the network is random before its last layer too.")
-    ] = 200,
+    state: State = None,
+    samples: Annotated[int, typer.Option(help="Masks, where the network is random before its last layer too.")] = 200,
     classes: Annotated[
         bool, typer.Option("--classes", help="Read the outputs as logits: probabilities, entropy, mutual information.")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sampled masks.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sampled masks.")] = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write mean, variance and the rest to this .safetensors file.")
+        Path | None, typer.Option(help="Write mean, variance and the rest to this .safetensors file.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Mean and variance of every prediction under the network's own dropout, without repeating passes where possible.
 

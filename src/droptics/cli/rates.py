@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from droptics.cli.options import LossName
+
 
 def rates_command(
     model: Annotated[
@@ -15,50 +17,39 @@ def rates_command(
     data: Annotated[
         Path,
         typer.Option(
-            "--data",
             help="Training data: a .npz or .safetensors file with the arrays inputs (or images) and targets (or "
-            "labels), or a folder of such files.",
+            "labels), or a folder of such files."
         ),
     ],
-    validation: Annotated[
-        Path, typer.Option("--validation", help="Data of the same form, on which rates are compared.")
-    ],
-    loss: Annotated[
-        str | None,
-        typer.Option("--loss", help="squared, cross-entropy or logistic; by default what the targets suggest."),
-    ] = None,
+    validation: Annotated[Path, typer.Option(help="Data of the same form, on which rates are compared.")],
+    loss: LossName = None,
     state: Annotated[
-        Path | None,
-        typer.Option("--state", help="Initial weights, a state dict (.safetensors, or .pt without code)."),
+        Path | None, typer.Option(help="Initial weights, a state dict (.safetensors, or .pt without code).")
     ] = None,
-    scan: Annotated[str, typer.Option("--scan", help="Rates to try, with commas.")] = "0,0.1,0.2,0.3,0.5,0.7",
+    scan: Annotated[str, typer.Option(help="Rates to try, with commas.")] = "0,0.1,0.2,0.3,0.5,0.7",
     split: Annotated[bool, typer.Option("--split", help="A rate per site, where that pays on fresh seeds.")] = False,
-    sites: Annotated[str | None, typer.Option("--sites", help="Sites to tune: names or patterns, with commas.")] = None,
+    sites: Annotated[str | None, typer.Option(help="Sites to tune: names or patterns, with commas.")] = None,
     groups: Annotated[
-        str | None, typer.Option("--groups", help="Patterns, with commas; the sites that fit one share a rate.")
+        str | None, typer.Option(help="Patterns, with commas; the sites that fit one share a rate.")
     ] = None,
-    epochs: Annotated[int, typer.Option("--epochs", help="Passes over the training data.")] = 20,
-    batch_size: Annotated[int, typer.Option("--batch-size", help="Examples per step.")] = 50,
-    optimizer: Annotated[str, typer.Option("--optimizer", help="adam, adamw or sgd.")] = "adam",
-    step_size: Annotated[float, typer.Option("--step-size", help="The learning rate.")] = 1e-3,
-    decay: Annotated[float, typer.Option("--decay", help="Weight decay.")] = 0.0,
+    epochs: Annotated[int, typer.Option(help="Passes over the training data.")] = 20,
+    batch_size: Annotated[int, typer.Option(help="Examples per step.")] = 50,
+    optimizer: Annotated[str, typer.Option(help="adam, adamw or sgd.")] = "adam",
+    step_size: Annotated[float, typer.Option(help="The learning rate.")] = 1e-3,
+    decay: Annotated[float, typer.Option(help="Weight decay.")] = 0.0,
     stop: Annotated[
-        str,
-        typer.Option("--stop", help="Compare copies at their best look (early stopping), or at the last: best, last."),
+        str, typer.Option(help="Compare copies at their best look (early stopping), or at the last: best, last.")
     ] = "best",
-    repeats: Annotated[int, typer.Option("--repeats", help="Seeds of batches and masks.")] = 1,
+    repeats: Annotated[int, typer.Option(help="Seeds of batches and masks.")] = 1,
     engine: Annotated[
-        str,
-        typer.Option("--engine", help="local, processes, processes:N or dask://host:port; the numbers are the same."),
+        str, typer.Option(help="local, processes, processes:N or dask://host:port; the numbers are the same.")
     ] = "local",
     store: Annotated[
-        Path | None, typer.Option("--store", help="Folder for finished copies: a killed run resumes from it.")
+        Path | None, typer.Option(help="Folder for finished copies: a killed run resumes from it.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of batches and masks.")] = 0,
-    out: Annotated[Path | None, typer.Option("--out", help="Write the answer to this .json file.")] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the losses along the scan into this .png file.")
-    ] = None,
+    seed: Annotated[int, typer.Option(help="Of batches and masks.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Write the answer to this .json file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the losses along the scan into this .png file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
     """Train copies of a network that differ in nothing but the rate, and say which rate is best.

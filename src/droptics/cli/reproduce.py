@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from droptics.cli.options import AsJson
+
 if TYPE_CHECKING:
     from droptics.evidence.figures import Artifact
 
@@ -15,22 +17,21 @@ if TYPE_CHECKING:
 def reproduce_command(
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of figures and tables, such as mianjy2018-fig1.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All of them, and the gallery page.")] = False,
-    scale: Annotated[str, typer.Option("--scale", help="smoke (seconds each) or paper (the real thing).")] = "smoke",
+    scale: Annotated[str, typer.Option(help="smoke (seconds each) or paper (the real thing).")] = "smoke",
     engine: Annotated[
-        str, typer.Option("--engine", help="Where cells run: local, processes, processes:N or dask://host:port.")
+        str, typer.Option(help="Where cells run: local, processes, processes:N or dask://host:port.")
     ] = "local",
-    out: Annotated[Path, typer.Option("--out", help="Folder for tables, pictures, manifests and the gallery.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for tables, pictures, manifests and the gallery.")] = Path(
         "droptics-out"
     ),
     data: Annotated[
-        Path | None, typer.Option("--data", help="Folder of the data sets; else DROPTICS_DATA or the user's cache.")
+        Path | None, typer.Option(help="Folder of the data sets; else DROPTICS_DATA or the user's cache.")
     ] = None,
     only_list: Annotated[bool, typer.Option("--list", help="Run nothing; list the figures and tables.")] = False,
     standing: Annotated[
-        Path | None,
-        typer.Option("--standing", help="Run nothing; write README.md of this folder of results: how each came out."),
+        Path | None, typer.Option(help="Run nothing; write README.md of this folder of results: how each came out.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compute figures and tables again and compare each printed number or ordering with ours.
 

@@ -7,23 +7,22 @@ from typing import Annotated
 
 import typer
 
+from droptics.cli.options import AsJson
+
 
 def verify_command(
     ids: Annotated[
         list[str] | None, typer.Argument(help="Ids of claims, such as pal2020-thm4.1; all claims when none is given.")
     ] = None,
     paper: Annotated[
-        str | None,
-        typer.Option("--paper", help="Only this work: mianjy2018, thesis, pal2020, helmbold2017 or droptics."),
+        str | None, typer.Option(help="Only this work: mianjy2018, thesis, pal2020, helmbold2017 or droptics.")
     ] = None,
     run_on: Annotated[
         str, typer.Option("--engine", help="Where claims run: local, processes, processes:N or dask://host:port.")
     ] = "local",
     only_list: Annotated[bool, typer.Option("--list", help="Run nothing; list the claims.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    pages: Annotated[
-        Path | None, typer.Option("--pages", help="Also write claims.md and errata.md into this folder.")
-    ] = None,
+    as_json: AsJson = False,
+    pages: Annotated[Path | None, typer.Option(help="Also write claims.md and errata.md into this folder.")] = None,
 ) -> None:
     """Check printed statements numerically: which hold, hold under a condition, are false, or slips of print or proof.
 
@@ -33,6 +32,7 @@ def verify_command(
     Example: droptics verify --paper pal2020
     """
     import json
+    from collections import Counter
 
     from rich.console import Console
     from rich.table import Table
@@ -64,10 +64,7 @@ def verify_command(
             table.add_row(result.claim.id, verdict, result.claim.statement)
         console = Console()
         console.print(table)
-        counts = {
-            name: sum(result.verdict == name for result in results)
-            for name in dict.fromkeys(r.verdict for r in results)
-        }
+        counts = Counter(result.verdict for result in results)
         spent = sum(result.seconds for result in results)
         console.print(
             f"claims: {len(results)}, in {spent:.1f} s; " + ", ".join(f"{name}: {n}" for name, n in counts.items())
