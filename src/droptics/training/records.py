@@ -22,6 +22,7 @@ from droptics.training.trainees import rebuild
 
 Quantity = Callable[[Model], Tensor]
 DEFAULT = ("objective", "risk", "penalty")
+NAMES = (*DEFAULT, "imbalance", "importance_variance", "importance_spread", "singular_values", "distance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,24 +61,14 @@ class Recording:
         cheap = masks is not None and not isinstance(model, ReLUNet) and has_closed_form(model, masks, loss)
         names = self.names if self.names is not None else DEFAULT if cheap else ("risk",)
         known = _Known(data if self.data is None else self.data, masks, laws, loss, self.method, self.reference)
-        table: dict[str, Quantity] = {
-            "objective": known.objective,
-            "risk": known.risk,
-            "penalty": known.penalty,
-            "imbalance": known.imbalance,
-            "importance_variance": known.importance_variance,
-            "importance_spread": known.importance_spread,
-            "singular_values": known.singular_values,
-            "distance": known.distance,
-        }
         for name in names:
-            if name not in table:
-                raise ValueError(f"names must be some of {sorted(table)} or map names to functions, got {name!r}")
+            if name not in NAMES:
+                raise ValueError(f"names must be some of {sorted(NAMES)} or map names to functions, got {name!r}")
             if name in ("penalty", "imbalance") and masks is None:
                 raise ValueError(f"names holds {name!r} but the objective has no masks; pass masks=...")
             if name == "distance" and self.reference is None:
                 raise ValueError("names holds 'distance' but there is no reference matrix; pass reference=...")
-        return {name: table[name] for name in names}
+        return {name: getattr(known, name) for name in names}
 
     def steps_of(self, steps: int) -> tuple[int, ...]:
         """The steps that are recorded in a training of so many."""
@@ -185,70 +176,62 @@ class Recorder:
         self._rows = {name: list(saved[name].to(place).unbind(0)) for name, place in places.items()}
 
 
+@dataclass(frozen=True, eq=False)
 class _Known:
     """The quantities that have names, for all runs at once."""
 
-    def __init__(
-        self,
-        data: Data,
-        masks: MaskLaw | None,
-        laws: Sequence[MaskLaw],
-        loss: Loss,
-        method: Method | None,
-        reference: Tensor | None,
-    ) -> None:
-        self._data = data
-        self._masks = masks
-        self._laws = laws
-        self._loss = loss
-        self._method = method
-        self._reference = reference
+    data: Data
+    masks: MaskLaw | None
+    laws: Sequence[MaskLaw]
+    loss: Loss
+    method: Method | None
+    reference: Tensor | None
 
     def risk(self, model: Model) -> Tensor:
         """Mean loss without masks."""
-        return risk(model, self._data, self._loss)
+        return risk(model, self.data, self.loss)
 
     def penalty(self, model: Model) -> Tensor:
         """What the masks add to it."""
-        assert self._masks is not None
-        method = self._method or best_method(model, self._data, self._masks, self._loss)
-        return penalty(model, self._data, self._masks, method, self._loss).value
+        assert self.masks is not None
+        method = self.method or best_method(model, self.data, self.masks, self.loss)
+        return penalty(model, self.data, self.masks, method, self.loss).value
 
     def objective(self, model: Model) -> Tensor:
         """Risk + penalty, what training minimizes on average."""
         value = self.risk(model)
-        return value if self._masks is None else value + self.penalty(model)
+        return value if self.masks is None else value + self.penalty(model)
 
     def imbalance(self, model: Model) -> Tensor:
         """How far the penalty is above its envelope at the same map."""
-        if len(self._laws) == 1:
-            return imbalance(model, self._data, self._laws[0])
-        return torch.stack([imbalance(one_run(model, run), self._data, law) for run, law in enumerate(self._laws)])
+        if len(self.laws) == 1:
+            return imbalance(model, self.data, self.laws[0])
+        return torch.stack([imbalance(one_run(model, run), self.data, law) for run, law in enumerate(self.laws)])
 
     def importance_variance(self, model: Model) -> Tensor:
         """Variance over the units of the importance scores, the root of the energy that a unit passes on."""
-        return unit_energies(model, self._data).sqrt().var(-1, correction=0)
+        return unit_energies(model, self.data).sqrt().var(-1, correction=0)
 
     def importance_spread(self, model: Model) -> Tensor:
         """Standard deviation of the importance scores divided by their mean; zero when all units pay the same."""
-        scores = unit_energies(model, self._data).sqrt()
+        scores = unit_energies(model, self.data).sqrt()
         return scores.std(-1, correction=0) / scores.mean(-1)
 
     def singular_values(self, model: Model) -> Tensor:
         """Singular values of the map, or of the predictions for a last layer."""
         if isinstance(model, LinearModel):
             return torch.linalg.svdvals(model.matrix())
-        if isinstance(model, LastLayer) and isinstance(self._data, Sample):
-            return torch.linalg.svdvals(model.outputs(self._data.inputs))
+        if isinstance(model, LastLayer) and isinstance(self.data, Sample):
+            return torch.linalg.svdvals(model.outputs(self.data.inputs))
         raise ValueError(
             f"singular_values are recorded for linear families and last layers, got {type(model).__name__}"
         )
 
     def distance(self, model: Model) -> Tensor:
         """Frobenius distance of the map from the reference matrix."""
-        if not isinstance(model, LinearModel) or self._reference is None:
+        if not isinstance(model, LinearModel) or self.reference is None:
             raise ValueError(f"distance is recorded for linear families, got {type(model).__name__}")
-        return torch.linalg.matrix_norm(model.matrix() - self._reference.to(model.matrix()))
+        return torch.linalg.matrix_norm(model.matrix() - self.reference.to(model.matrix()))
 
 
 def one_run(model: Model, run: int) -> Model:
