@@ -143,13 +143,11 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
                 state.chain = find_chain(clean[1], first, clean[0], [site.name for site in sites], criterion)
         del clean
         generator = torch.Generator(device).manual_seed(int(seed))
-        plan = _plan(
-            criterion, sites, state, rates, Spending(draws, float(budget), generator), quiet_parts(module, sites)
-        )
+        asked = {"rates": tuple(rates), "draws": draws, "budget": float(budget), "generator": generator}
+        plan = _plan(criterion, sites, state, quiet_parts(module, sites), **asked)
         chained, once = itertools.chain([first], stream), 2.0 + len(calls)  # asked, run once, discovered
-        for batch in tqdm(
-            chained, total=count_batches(data, batch_size), desc="audit", unit="batch", disable=_silent(progress)
-        ):
+        total, silent = count_batches(data, batch_size), None if progress is None else not progress
+        for batch in tqdm(chained, total=total, desc="audit", unit="batch", disable=silent):
             _add(module, batch, plan, state, once)
             once = 0.0
         if validation is not None:
@@ -160,13 +158,9 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
     report = _report(module, sites, findings, state, plan, confidence)
     if not uncertainty:
         return report
-    asked = tuple(value[:MOST_EXAMPLES] for value in first.arguments) or first.options
+    inputs = tuple(value[:MOST_EXAMPLES] for value in first.arguments) or first.options
     with torch.no_grad():
-        return replace(report, uncertainty=spread_of_predictions(module, asked, seed=seed))
-
-
-def _silent(progress: bool | None) -> bool | None:
-    return None if progress is None else not progress
+        return replace(report, uncertainty=spread_of_predictions(module, inputs, seed=seed))
 
 
 def _clean(module: nn.Module, batch: Batch) -> tuple[Tensor, Trace]:
@@ -198,23 +192,8 @@ def _counted(module: nn.Module) -> Iterator[list[None]]:
         yield calls
 
 
-@dataclass(frozen=True)
-class Spending:
-    """How much to draw, and from which generator."""
-
-    draws: int | None
-    budget: float
-    generator: torch.Generator
-
-
-def _plan(
-    loss: LossFunction,
-    sites: Sequence[AuditedSite],
-    state: _State,
-    rates: Sequence[float],
-    spending: Spending,
-    quiet: Sequence[str],
-) -> Plan:
+def _plan(loss: LossFunction, sites: Sequence[AuditedSite], state: _State, quiet: Sequence[str], **asked: Any) -> Plan:
+    """What no closed form covers has to be measured; `asked` are fields of the plan that the caller chose."""
     exact = set(state.chain.places) if state.chain is not None else set()
     if state.head is not None and isinstance(loss, Squared):
         exact.add(state.head.site)
@@ -228,16 +207,13 @@ def _plan(
         curve=[
             site.name for site in isolated if site.name not in exact and not site.bypassed and site.kind != LAYER_DROP
         ],
-        rates=tuple(rates),
-        draws=spending.draws,
-        budget=spending.budget,
         rest=rest,
         layers=layers,
         names=names,
         laws={site.name: Law(site.name, site.rate, site.unit) for site in isolated if site.unit is not None},
-        generator=spending.generator,
         total=rest or not (state.chain is not None or set(names) <= exact),
         quiet=quiet,
+        **asked,
     )
 
 
@@ -356,17 +332,21 @@ def _exact(site: str, rate: float, state: _State) -> tuple[PlainEstimate, str | 
     return None
 
 
+def _at_rate(site: str, rate: float, state: _State, confidence: float) -> PlainEstimate | None:
+    """The penalty of a site at a rate other than its own, where it is known or was drawn."""
+    found, drawn = _exact(site, rate, state), state.tally.curves.get((site, rate))
+    return found[0] if found is not None else None if drawn is None else drawn.number(confidence)
+
+
 def _site_report(
     site: AuditedSite, state: _State, plan: Plan, confidence: float, clean: float, total: PlainEstimate
 ) -> SiteReport:
     if site.reason is not None:
         return SiteReport(site)
-    at_rate: Callable[[float], PlainEstimate | None]
     claim: str | None = None
     found, tally = _exact(site.name, site.rate, state), state.tally
     if found is not None:
         value, claim = found
-        at_rate = lambda rate: exact[0] if (exact := _exact(site.name, rate, state)) is not None else None  # noqa: E731
     else:
         if site.name in tally.listed:
             value = PlainEstimate.exact(tally.listed[site.name].value, LISTED)
@@ -376,15 +356,10 @@ def _site_report(
             proved = state.head.entropic(site.rate, plan.loss)
             if proved is not None and proved.upper - proved.lower < value.upper - value.lower:
                 value = proved
-        curves = tally.curves
-        at_rate = lambda rate: curves[site.name, rate].number(confidence) if (site.name, rate) in curves else None  # noqa: E731
-    others = total.value - value.value
-    curve = []
-    for rate in plan.rates:
-        point = at_rate(rate)
-        if point is not None:
-            curve.append(CurvePoint(rate, point, clean + others + point.value))
     training = clean + total.value
+    points = [(rate, _at_rate(site.name, rate, state, confidence)) for rate in plan.rates]
+    others = training - value.value
+    curve = [CurvePoint(rate, point, others + point.value) for rate, point in points if point is not None]
     report = SiteReport(site, value, value.value / training if training > 0 else None, None, curve, claim=claim)
     if site.name in state.units:
         report = replace(report, units=state.units[site.name].report())

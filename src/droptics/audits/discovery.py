@@ -86,7 +86,7 @@ def _leaving_out(module: nn.Module, trace: Trace) -> dict[str, float]:
     found = {}
     for place, drawn in trace.drawn.items():
         path = place.rpartition(".")[0]
-        part = module.get_submodule(path) if path else module
+        part = _part(module, path)
         rate = next(
             (value for name in LEAVING_ATTRIBUTES if isinstance(value := getattr(part, name, None), float)), None
         )
@@ -97,8 +97,8 @@ def _leaving_out(module: nn.Module, trace: Trace) -> dict[str, float]:
 
 def _layers(module: nn.Module, path: str) -> list[str]:
     """Names of the layers in the lists that a part holds."""
-    part = module.get_submodule(path) if path else module
-    lists = [(name, child) for name, child in part.named_children() if isinstance(child, nn.ModuleList)]
+    held = _part(module, path).named_children()
+    lists = [(name, child) for name, child in held if isinstance(child, nn.ModuleList)]
     start = f"{path}." if path else ""
     return [f"{start}{name}.{number}" for name, child in lists for number in range(len(child))]
 
@@ -156,7 +156,7 @@ def _hand_written(
     """
     sites: list[AuditedSite] = []
     own: list[OwnMask] = []
-    places = {place: _part(module, place) for place in dict.fromkeys(training.hand_written)}
+    places = {place: _part(module, place.rpartition(".")[0]) for place in dict.fromkeys(training.hand_written)}
     dropping, passing = (_seen(module, list(places.values()), batch, training=mode) for mode in (True, False))
     for place, part in places.items():
         path = place.rpartition(".")[0]
@@ -183,9 +183,8 @@ def _hand_written(
     return sites, own
 
 
-def _part(module: nn.Module, place: str) -> nn.Module:
-    path = place.rpartition(".")[0]
-    return module.get_submodule(path) if path else module
+def _part(module: nn.Module, path: str) -> nn.Module:
+    return module.get_submodule(path) if path else module  # TorchScript has no parts to get
 
 
 def _number(value: object) -> float | None:
