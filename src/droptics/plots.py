@@ -25,12 +25,12 @@ HATCHES = ("", "///", "...", "xxx", "\\\\\\", "|||", "ooo")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
-def new_figure(width: float = 6.0, height: float = 3.6, columns: int = 1) -> Figure:
-    """An empty figure with `columns` axes side by side, not known to pyplot."""
+def new_figure(width: float = 6.0, height: float = 3.6, columns: int = 1, rows: int = 1) -> Figure:
+    """An empty figure with rows of `columns` axes side by side, not known to pyplot."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - see above
 
-    figure = Figure(figsize=(width * columns, height), layout="constrained")
-    figure.subplots(1, columns)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    figure.subplots(rows, columns)
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
@@ -61,21 +61,9 @@ def lines(  # parameters: keywords of one picture
     levels: Mapping[str, float] | None = None,
 ) -> Figure:
     """Curves over a common axis; `log` names the logarithmic axes ("x", "y", "xy"), `levels` are horizontal lines."""
+    curves = {name: (x, values, *(bands or {}).get(name, ())) for name, values in series.items()}
     figure = new_figure()
-    axes = figure.axes[0]
-    for look, (name, values) in zip(_curves(len(series)), series.items(), strict=True):
-        axes.plot(x, values, label=name, **look)
-        if bands and name in bands:
-            axes.fill_between(x, *bands[name], color=look["color"], alpha=0.2, linewidth=0)
-    for name, level in (levels or {}).items():
-        axes.axhline(level, color="#555555", linestyle="--", linewidth=1, label=name)
-    if "x" in log:
-        axes.set_xscale("log")
-    if "y" in log:
-        axes.set_yscale("log")
-    axes.set(xlabel=xlabel, ylabel=ylabel, title=title)
-    if len(series) + len(levels or {}) > 1:
-        axes.legend(frameon=False, fontsize=8)
+    _draw_panel(figure.axes[0], Panel(title, xlabel, ylabel, curves, levels or {}, log))
     return figure
 
 
@@ -151,13 +139,9 @@ def panels(items: Sequence[Panel], columns: int = 3) -> Figure:
     """Several panels in rows of `columns`, in the order given."""
     if not items:
         raise ValueError("items must hold at least one panel, got none")
-    from matplotlib.figure import Figure  # noqa: PLC0415 - see above
-
     columns = min(columns, len(items))
-    rows = -(-len(items) // columns)
-    figure = Figure(figsize=(4.4 * columns, 3.3 * rows), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False).flat
-    for axes, panel in zip(grid, items, strict=False):
+    figure = new_figure(4.4, 3.3, columns, -(-len(items) // columns))
+    for axes, panel in zip(figure.axes, items, strict=False):
         _draw_panel(axes, panel)
     for axes in list(figure.axes)[len(items) :]:
         axes.set_visible(False)
@@ -165,8 +149,6 @@ def panels(items: Sequence[Panel], columns: int = 3) -> Figure:
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
     for look, (name, curve) in zip(_curves(len(panel.series)), panel.series.items(), strict=True):
         axes.plot(curve[0], curve[1], label=name, **look)
         if len(curve) == 4:
