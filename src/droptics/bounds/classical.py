@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from droptics.arguments import Examples, Extended, Finite, NonNegative, Positive, Probability, check_arguments
 from droptics.estimates import Bound
@@ -54,13 +54,13 @@ def squared(
     return assemble(risk, complexity_term, slack, most, examples, "thesis-thm19")
 
 
-def hoeffding(deviation: Finite, ranges: list[float] | tuple[float, ...]) -> float:
+def hoeffding(deviation: Finite, ranges: Sequence[Extended]) -> float:
     """P(sum X_i >= t) <= exp(-2 t^2 / sum range_i^2) for independent centered X_i in intervals (thesis-thm17).
 
     Cost: O(number of ranges).
     """
     check_arguments(hoeffding, locals())
-    spread = math.hypot(*(check_non_negative("ranges", width) for width in ranges))
+    spread = math.hypot(*ranges)
     if deviation <= 0:
         return 1.0
     ratio = float(deviation) / spread if spread else math.inf
@@ -130,10 +130,3 @@ def crossing(value_at: Callable[[float], float], trivial: float, start: float = 
 def failure_probability(confidence: float) -> float:
     """Delta = 1 - confidence."""
     return 1.0 - float(confidence)
-
-
-def check_non_negative(name: str, value: float) -> float:
-    """Refuse negative numbers and NaN; infinity passes."""
-    if not float(value) >= 0:
-        raise ValueError(f"{name} must be a number >= 0, got {value!r}")
-    return float(value)

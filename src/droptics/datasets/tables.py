@@ -113,7 +113,8 @@ def _text_chunks(path: Path, columns: Sequence[str | int] | None, size: int) -> 
             if len(rest) > max(LINE, size):
                 raise ValueError(f"{path}, line {line + block.count(NEWLINE)}: longer than {LINE:,} bytes; refused")
             if block:
-                chunk = _parse(block, separator, len(fields), picked, line, path)
+                quick = _parse_numbers(block, separator, len(fields), picked, line)
+                chunk = _parse_fields(block, separator, picked, line, path) if quick is None else quick
                 found += len(chunk.values)
                 line += block.count(NEWLINE)
                 if len(chunk.values):
@@ -170,11 +171,6 @@ def _is_number(field: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _parse(block: bytes, separator: str, width: int, picked: tuple[int, int, int], line: int, path: Path) -> Chunk:
-    chunk = _parse_numbers(block, separator, width, picked, line)
-    return chunk if chunk is not None else _parse_fields(block, separator, picked, line, path)
 
 
 def _parse_numbers(block: bytes, separator: str, width: int, picked: tuple[int, int, int], line: int) -> Chunk | None:
@@ -314,7 +310,9 @@ def _parquet_chunks(path: Path, columns: Sequence[str | int] | None, rows: int) 
             places = positions(names, columns, path, len(names))
             picked = [names[place] for place in places]
             for role, place in zip(("user", "item", "rating"), places, strict=True):
-                _check_kind(str(file.schema_arrow.field(place).type), role, path)
+                kind = str(file.schema_arrow.field(place).type)
+                if not _KINDS.match(kind):
+                    raise ValueError(f"{path}: the {role} is a column of {kind[:80]}; use numbers or text")
             _check_pages(file.metadata, picked, path)
         # texts stay in their dictionary: a long one that every row repeats is held once
         with parquet.ParquetFile(path, read_dictionary=picked) as file:
@@ -327,11 +325,6 @@ def _parquet_chunks(path: Path, columns: Sequence[str | int] | None, rows: int) 
                 raise ValueError(f"{path} holds no ratings")
     except (lib.ArrowException, OSError, OverflowError, MemoryError) as error:
         raise ValueError(f"{path} cannot be read as Parquet: {error}") from error
-
-
-def _check_kind(kind: str, role: str, path: Path) -> None:
-    if not _KINDS.match(kind):
-        raise ValueError(f"{path}: the {role} is a column of {kind[:80]}; a column of numbers or of text is needed")
 
 
 def _check_pages(metadata: Any, picked: Sequence[str], path: Path) -> None:
