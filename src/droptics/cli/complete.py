@@ -118,7 +118,8 @@ def complete_command(
             engine=engine,
             progress=False if as_json else _show_sweeps(sweeps),
         )
-        rows = _completed(model, *(table.split(holdout, seed) if holdout > 0 else (table, None)), choose)
+        train, test = table.split(holdout, seed) if holdout > 0 else (table, None)
+        rows = _completed(model, train, test, choose)
         title = "dropout matrix completion"
     if save:
         model.save(file)

@@ -23,7 +23,7 @@ def demo_command(
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     from droptics.cli.demo_page import write_page
-    from droptics.cli.demo_sections import SECTIONS, SHARES
+    from droptics.cli.demo_sections import SECTIONS
     from droptics.files import check_folder
 
     check_folder(out)
@@ -31,13 +31,13 @@ def demo_command(
     sections = []
     times = (TimeElapsedColumn(), TextColumn("spent,"), TimeRemainingColumn(), TextColumn("left"))
     with Progress(TextColumn("{task.description:<24}"), BarColumn(), *times, console=console) as progress:
-        task = progress.add_task("", total=sum(SHARES.values()))
-        for name, build in SECTIONS.items():
+        task = progress.add_task("", total=sum(seconds for _, seconds in SECTIONS.values()))
+        for name, (build, seconds) in SECTIONS.items():
             progress.update(task, description=name)
             section = replace(build(out), code=inspect.getsource(build))
             sections.append(section)
             progress.console.print(f"[bold]{section.title}[/bold]")
             for line in section.lines:
                 progress.console.print(f"  {line}", highlight=False)
-            progress.advance(task, SHARES[name])
+            progress.advance(task, seconds)
     console.print(str(write_page(sections, out)), soft_wrap=True, highlight=False)

@@ -21,9 +21,10 @@ from droptics.masks import Bernoulli, Block
 from droptics.models import Connections, TwoLayerLinear
 from droptics.optima import certify, optimum
 from droptics.papers import claims, gallery, reproduce, verify
-from droptics.penalties import ClosedForm, Enumerate, MonteCarlo, criterion, penalty, risk
+from droptics.penalties import ClosedForm, Enumerate, MonteCarlo, penalty, risk
 from droptics.plots import as_data_uri, as_png, bars, lines
 from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, against_popularity, hold_out_users
+from droptics.training import Dropout, Penalized, Recording, train
 
 INPUTS, OUTPUTS, WIDTH, EXAMPLES = 8, 5, 12, 400
 
@@ -127,36 +128,20 @@ def global_optimum(out: Path) -> Section:
 
 def trained_network(out: Path) -> Section:
     """Dropout training by chance and descent on the exact criterion, both measured against the certificate."""
-    sample = planted_sample()
-    moments, masks = Moments.of_sample(sample), Bernoulli(0.5, WIDTH)
-    steps, every = 1500, 50
+    sample, masks = planted_sample(), Bernoulli(0.5, WIDTH)
+    moments, steps = Moments.of_sample(sample), 1500
+    generator = torch.Generator().manual_seed(2)
+    U, V = (0.3 * torch.randn(size, WIDTH, generator=generator, dtype=torch.float64) for size in (OUTPUTS, INPUTS))
+    ways = {"dropout, random masks": Dropout(masks), "the exact criterion, no randomness": Penalized(masks)}
+    places = list(range(0, steps + 1, 50))
+    record = Recording({"gap": lambda model: torch.tensor(certify(model, moments, masks).gap)}, at=places)
     curves: dict[str, list[float]] = {}
     rows = []
-    for name, sampled in (("dropout, one random mask per step", True), ("the exact criterion, no randomness", False)):
-        generator = torch.Generator().manual_seed(2)
-        leaves = [
-            (0.3 * torch.randn(size, WIDTH, generator=generator, dtype=torch.float64)).requires_grad_(True)
-            for size in (OUTPUTS, INPUTS)
-        ]
-        optimizer = torch.optim.SGD(leaves, lr=0.02)
-        gaps = []
-        for step in range(steps + 1):
-            network = TwoLayerLinear(leaves[0], leaves[1])
-            if step % every == 0:
-                frozen = TwoLayerLinear(leaves[0].detach(), leaves[1].detach())
-                gaps.append(max(certify(frozen, moments, masks).gap, 1e-16))
-            if sampled:
-                errors = network.outputs(sample.inputs, masks.multipliers(1, generator)) - sample.targets
-                loss = errors.square().sum(-1).mean()
-            else:
-                loss = criterion(network, moments, masks).value
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        curves[name] = gaps
-        certificate = certify(TwoLayerLinear(leaves[0].detach(), leaves[1].detach()), moments, masks)
+    for name, objective in ways.items():
+        run = train(TwoLayerLinear(U, V), sample, objective, steps=steps, step_size=0.02, record=record)
+        curves[name] = run.history["gap"].clamp_min(1e-16).tolist()
+        certificate = certify(run.model, moments, masks)
         rows.append(f"{name}: after {steps} steps {certificate.relative_gap:.2%} above the global optimum")
-    places = [i * every for i in range(steps // every + 1)]
     caption = "The certificate says at every step how much any other weights could still gain."
     return Section(
         "How far is a trained network from it?",
@@ -302,23 +287,13 @@ DEMO_FIGURES = (
     *("pal2020-fig1", "pal2020-fig5", "helmbold2017-fig2"),
 )
 
-SECTIONS: dict[str, Callable[[Path], Section]] = {
-    "exact penalty": exact_penalty,
-    "global optimum": global_optimum,
-    "certificate of training": trained_network,
-    "audit of a network": audited_network,
-    "matrix completion": recommendations,
-    "robustness": robustness,
-    "claims and figures": evidence,
-}
-
 # seconds that each takes on two cores, so that the time left is told from the first section on
-SHARES = {
-    "exact penalty": 1,
-    "global optimum": 1,
-    "certificate of training": 3,
-    "audit of a network": 4,
-    "matrix completion": 4,
-    "robustness": 2,
-    "claims and figures": 50,
+SECTIONS: dict[str, tuple[Callable[[Path], Section], int]] = {
+    "exact penalty": (exact_penalty, 1),
+    "global optimum": (global_optimum, 1),
+    "certificate of training": (trained_network, 3),
+    "audit of a network": (audited_network, 4),
+    "matrix completion": (recommendations, 4),
+    "robustness": (robustness, 2),
+    "claims and figures": (evidence, 50),
 }
