@@ -97,8 +97,25 @@ class Plain(Objective):
         return f"Plain({type(self.loss).__name__})"
 
 
+class _Masked(Objective):
+    """An objective with masks: one law for all runs, or one per run."""
+
+    masks: MaskLaw | Sequence[MaskLaw]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not self.laws:
+            raise ValueError("masks must be a mask law, or a sequence with one law per run")
+        if len({law.size for law in self.laws}) != 1:
+            raise ValueError(f"masks must all cover the same units, got sizes {[law.size for law in self.laws]}")
+
+    @property
+    def laws(self) -> tuple[MaskLaw, ...]:
+        return (self.masks,) if isinstance(self.masks, MaskLaw) else tuple(self.masks)
+
+
 @dataclass(frozen=True, eq=False)
-class Dropout(Objective):
+class Dropout(_Masked):
     """The loss under fresh random masks (mianjy2018-alg1, pal2020-alg1, thesis-alg4).
 
     Attributes:
@@ -115,14 +132,6 @@ class Dropout(Objective):
     per: Share = "example"
     scaled: bool = True
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-        _check_laws(self.masks)
-
-    @property
-    def laws(self) -> tuple[MaskLaw, ...]:
-        return _as_laws(self.masks)
-
     @property
     def share(self) -> Share:
         return self.per
@@ -133,7 +142,7 @@ class Dropout(Objective):
 
 
 @dataclass(frozen=True, eq=False)
-class Penalized(Objective):
+class Penalized(_Masked):
     """Risk + penalty: the deterministic equivalent of dropout, the mean of its stochastic loss (mianjy2018-lemA.1).
 
     Needs squared loss and a family with a closed form. `masks` is one law, or one per run.
@@ -141,18 +150,10 @@ class Penalized(Objective):
 
     masks: MaskLaw | Sequence[MaskLaw]
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-        _check_laws(self.masks)
-
     @property
     def loss(self) -> Loss:  # type: ignore[override]
         """The closed forms are those of squared loss."""
         return _SQUARED
-
-    @property
-    def laws(self) -> tuple[MaskLaw, ...]:
-        return _as_laws(self.masks)
 
     def describe(self) -> str:
         return f"Penalized({', '.join(_law_text(law) for law in self.laws)})"
@@ -166,18 +167,6 @@ def mean_loss(loss: Loss, outputs: Tensor, batch: StepData) -> Tensor:
         return average(loss(outputs, targets), batch.weights)
     flat = targets.flatten(0, 1)
     return average(loss(outputs.flatten(0, -2), flat).reshape(lead), batch.weights)
-
-
-def _as_laws(masks: MaskLaw | Sequence[MaskLaw]) -> tuple[MaskLaw, ...]:
-    return (masks,) if isinstance(masks, MaskLaw) else tuple(masks)
-
-
-def _check_laws(masks: MaskLaw | Sequence[MaskLaw]) -> None:
-    laws = _as_laws(masks)
-    if not laws or not all(isinstance(law, MaskLaw) for law in laws):
-        raise ValueError("masks must be a mask law, or a sequence with one law per run")
-    if len({law.size for law in laws}) != 1:
-        raise ValueError(f"masks must all cover the same units, got sizes {[law.size for law in laws]}")
 
 
 def _law_text(law: MaskLaw) -> str:
