@@ -178,7 +178,7 @@ class _ArraysOnly(pickle.Unpickler):
             ("numpy._core.multiarray", "_reconstruct"): _empty_array,
             ("numpy", "ndarray"): np.ndarray,
             ("numpy", "dtype"): np.dtype,
-            ("_codecs", "encode"): _latin1,
+            ("_codecs", "encode"): lambda text, _: text.encode("latin1"),
         }
         if (module, name) not in allowed:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no batch of images needs")
@@ -189,10 +189,6 @@ def _empty_array(_kind: object, shape: tuple[int, ...], dtype: object) -> NDArra
     if shape != (0,):
         raise pickle.UnpicklingError(f"it starts an array of shape {shape}, which NumPy never does")
     return np.ndarray.__new__(np.ndarray, shape, np.dtype(dtype))  # type: ignore[call-overload]
-
-
-def _latin1(text: str, _encoding: str) -> bytes:
-    return text.encode("latin1")
 
 
 def _read_cifar_coded(path: Path) -> tuple[Bytes, Bytes]:

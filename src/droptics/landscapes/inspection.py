@@ -146,7 +146,8 @@ def escape(model: Model, data: Data, masks: MaskLaw) -> Escape:
     best, objective = model, before
     for step in size * 0.5 ** torch.arange(0, 26, dtype=torch.float64):
         for sign in (1.0, -1.0):
-            moved = _moved(model, direction, sign * float(step))
+            tensors = zip(model.tensors, direction, strict=True)
+            moved = _with(model, [tensor.detach() + sign * float(step) * part for tensor, part in tensors])
             value = float(criterion(moved, data, masks))
             if value < objective:
                 best, objective = moved, value
@@ -171,10 +172,6 @@ def _least(model: Model, data: Data, masks: MaskLaw) -> tuple[Tensor, float, flo
     largest = abs(float(eigsh(operator, k=1, which="LM", v0=start, tol=1e-2, return_eigenvectors=False)[0]))
     lowest, vectors_ = eigsh(operator, k=1, which="SA", v0=start, tol=1e-6)
     return torch.from_numpy(vectors_[:, 0]).to(model.tensors[0]), float(lowest[0]), largest
-
-
-def _moved(model: Model, direction: tuple[Tensor, ...], step: float) -> Model:
-    return _with(model, [tensor.detach() + step * part for tensor, part in zip(model.tensors, direction, strict=True)])
 
 
 def _with(model: Model, tensors: list[Tensor]) -> Model:

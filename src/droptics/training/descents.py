@@ -131,7 +131,10 @@ class TorchDescent(Descent):
         self._precision = settings.precision
         self._data = data
         self._masks = stacked(objective.laws, self._trainee.lead)
-        self._fixed = None if batched else _whole(data, model)
+        self._fixed: StepData | None = None
+        if not batched:
+            whole = data.as_sample() if isinstance(data, Moments) else data  # the examples that have these moments
+            self._fixed = StepData(data_inputs(whole), data_targets(whole), data_weights(whole))
         self._moves: Tensor | None = None  # what a batch leaves to the next
         full = settings.precision == "full"
         if not full and isinstance(objective, Penalized):
@@ -300,12 +303,6 @@ def single_sample(model: Model, data: Data, objective: Objective, settings: Sett
         and settings.plain
         and model.dtype in (torch.float32, torch.float64)
     )
-
-
-def _whole(data: Data, model: Model) -> StepData:
-    """The whole data as one batch; second moments as the examples that have them."""
-    sample = data.as_sample() if isinstance(data, Moments) else data
-    return StepData(data_inputs(sample), data_targets(sample), data_weights(sample))
 
 
 def _exact_rule(

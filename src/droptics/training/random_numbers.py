@@ -85,7 +85,8 @@ class Sequential(Numbers):
     def state(self) -> tuple[Tensor, list[dict[str, Any]]]:
         """Where all generators stand."""
         states = torch.stack([generator.get_state() for generator in self.generators])
-        return states, [_plain(normal.bit_generator.state) for normal in self._normals]
+        normals = [dict(normal.bit_generator.state) for normal in self._normals]
+        return states, [own | {"state": {"state": [int(word) for word in own["state"]["state"]]}} for own in normals]
 
     def restore(self, states: Tensor, normals: list[dict[str, Any]]) -> None:
         """Continue from there."""
@@ -141,7 +142,3 @@ def _drops(laws: Sequence[MaskLaw]) -> Tensor:
     """Rates of all coins, (runs, coins), or (1, coins) when the law is the same for all runs."""
     different = laws[:1] if all(law is laws[0] for law in laws) else laws
     return torch.stack([law.drop.detach() for law in different])  # type: ignore[attr-defined]
-
-
-def _plain(state: Any) -> dict[str, Any]:
-    return dict(state) | {"state": {"state": [int(word) for word in state["state"]["state"]]}}

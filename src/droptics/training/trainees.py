@@ -95,14 +95,15 @@ class Trainee:
 
 
 class EntriesTrainee(Trainee):
-    """Factors read at entries, which may differ between runs."""
+    """Factors read at entries (runs, n, 2), which may differ between runs."""
 
     view: Factorization
 
     def forward(self, inputs: Tensor, multipliers: Tensor | None, run: int | None = None) -> Tensor:
         if run is not None or inputs.ndim != 3 or inputs.is_floating_point():
             return super().forward(inputs, multipliers, run)
-        contributions = _entries(self.view, inputs)
+        runs = torch.arange(inputs.shape[0], device=inputs.device)[:, None]
+        contributions = self.view.U[runs, inputs[..., 0]] * self.view.V[runs, inputs[..., 1]]
         return (contributions if multipliers is None else contributions * multipliers).sum(-1, keepdim=True)
 
 
@@ -170,12 +171,6 @@ def _copied(model: LastLayer) -> LastLayer:
         raise ValueError("model: the head is no part of the module; use LastLayer.of(module, name of the head)")
     module = copy.deepcopy(model.module)
     return LastLayer.of(module, names[model.head]) if model.module is not model.head else LastLayer(module, module)  # type: ignore[arg-type]
-
-
-def _entries(model: Factorization, positions: Tensor) -> Tensor:
-    """What each unit contributes to entries (runs, n, 2) that differ between runs."""
-    runs = torch.arange(positions.shape[0], device=positions.device)[:, None]
-    return model.U[runs, positions[..., 0]] * model.V[runs, positions[..., 1]]
 
 
 def _module_outputs(model: LastLayer, inputs: Tensor, multipliers: Tensor | None) -> tuple[Tensor, Tensor]:
