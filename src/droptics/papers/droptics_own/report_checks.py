@@ -402,7 +402,7 @@ def drawn_reports(scale: float) -> list[Comparison]:
     assert site.rate_choice is not None
     assert site.spectrum is not None
     with tempfile.TemporaryDirectory() as folder:
-        page = narrow.to_html(Path(folder) / "narrow.html").read_text("utf-8")
+        page = narrow.to_html(Path(folder) / "narrow.html").read_text(encoding="utf-8")
     words = {
         "flows": f"in decreasing order, from {max(site.units.flows):.3g} to {min(site.units.flows):.3g}",
         "spectrum": f"this network {site.spectrum.measured[0]:.3g}, dropout optimum {site.spectrum.optimal[0]:.3g}",
