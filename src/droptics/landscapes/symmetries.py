@@ -86,41 +86,27 @@ def _rotations(moments: Moments, tied: bool) -> list[tuple[Tensor, Tensor]]:
     """Pairs of skew matrices (A, B) with A yx = yx B and B xx = xx B; tied: A = B and only the symmetric part of yx."""
     yx, xx = moments.yx.double(), moments.xx.double()
     outputs, inputs = yx.shape
-    if tied:
-        yx = (yx + yx.mT) / 2
-    outer, inner = _skew(outputs, yx), _skew(inputs, yx)
-    if len(outer) + len(inner) > ROTATIONS or len(outer) + len(inner) == 0:
+    turns = [size * (size - 1) // 2 for size in (outputs, inputs)]
+    if not 0 < sum(turns) <= ROTATIONS:
         return []
+    outer, inner = _skew(outputs, yx), _skew(inputs, yx)
     if tied:
-        pairs = [(part, part) for part in inner]
-    else:
-        pairs = [(part, torch.zeros_like(xx)) for part in outer]
-        pairs += [(yx.new_zeros(outputs, outputs), part) for part in inner]
-    equations = torch.stack(
-        [torch.cat([(a @ yx - yx @ b).flatten(), (b @ xx - xx @ b).flatten()]) for a, b in pairs], 1
-    )
+        yx, outer = (yx + yx.mT) / 2, inner
+    else:  # a basis of the pairs: one side turns and the other does not
+        outer = torch.cat([outer, outer.new_zeros(turns[1], outputs, outputs)])
+        inner = torch.cat([inner.new_zeros(turns[0], inputs, inputs), inner])
+    equations = torch.cat([(outer @ yx - yx @ inner).flatten(1), (inner @ xx - xx @ inner).flatten(1)], 1).mT
     _, values, basis = torch.linalg.svd(equations, full_matrices=True)
     scale = float(yx.abs().max() + xx.abs().max())
-    padded = torch.cat([values, values.new_zeros(len(pairs) - len(values))])
+    padded = torch.cat([values, values.new_zeros(len(outer) - len(values))])
     null = basis[padded <= max(1e-10, 8 * (inputs + outputs) * moments.rounding) * scale]
-    dtype = moments.yx.dtype
-    return [
-        (
-            sum((c * a for c, (a, _) in zip(row, pairs, strict=True)), yx.new_zeros(outputs, outputs)).to(dtype),
-            sum((c * b for c, (_, b) in zip(row, pairs, strict=True)), torch.zeros_like(xx)).to(dtype),
-        )
-        for row in null
-    ]
+    found = (torch.einsum("nk,kij->nij", null, part).to(moments.yx.dtype) for part in (outer, inner))
+    return list(zip(*found, strict=True))
 
 
-def _skew(size: int, like: Tensor) -> list[Tensor]:
-    """A basis of the skew-symmetric matrices."""
-    if size * (size - 1) // 2 > ROTATIONS:
-        return [like.new_zeros(size, size)] * (ROTATIONS + 1)
-    basis = []
-    for i in range(size):
-        for j in range(i):
-            part = like.new_zeros(size, size)
-            part[i, j], part[j, i] = 1.0, -1.0
-            basis.append(part)
-    return basis
+def _skew(size: int, like: Tensor) -> Tensor:
+    """A basis of the skew-symmetric matrices, (size (size - 1) / 2, size, size)."""
+    rows, columns = torch.tril_indices(size, size, -1)
+    basis = like.new_zeros(len(rows), size, size)
+    basis[range(len(rows)), rows, columns] = 1.0
+    return basis - basis.mT
