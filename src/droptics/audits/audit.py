@@ -24,7 +24,7 @@ from droptics.audits.measuring import Plan, measure
 from droptics.audits.report import CurvePoint, Report, SiteReport
 from droptics.audits.runs import Law
 from droptics.audits.statements import head_statements
-from droptics.audits.tallies import Mean, Tally
+from droptics.audits.tallies import Mean, Tally, merged
 from droptics.audits.uncertainty import spread_of_predictions
 from droptics.audits.units import UnitTally, add_units
 from droptics.estimates import PlainEstimate
@@ -54,16 +54,10 @@ class _State:
 
     def merge(self, other: _State) -> _State:
         """Sums over both shards."""
-        return _State(
-            self.tally.merge(other.tally),
-            self.head.merge(other.head) if self.head is not None and other.head is not None else None,
-            self.chain.merge(other.chain) if self.chain is not None and other.chain is not None else None,
-            {name: tally.merge(other.units[name]) for name, tally in self.units.items() if name in other.units},
-            self.validation.merge(other.validation)
-            if self.validation is not None and other.validation is not None
-            else None,
-            self.squared,
-        )
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in ("head", "chain", "validation")}
+        both = {name: one.merge(two) for name, (one, two) in pairs.items() if one is not None and two is not None}
+        both["units"] = merged(self.units, other.units)
+        return _State(self.tally.merge(other.tally), squared=self.squared, **both)
 
 
 @checked

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import torch
 from scipy.special import stdtrit
@@ -66,15 +66,9 @@ class Mean:
 
     def merge(self, other: Mean) -> Mean:
         """The mean over both."""
-        return Mean(
-            self.weight + other.weight,
-            self.total + other.total,
-            self.variance + other.variance,
-            self.fourth + other.fourth,
-            self.draws + other.draws,
-            self.batches + other.batches,
-            self.controlled and other.controlled,
-        )
+        names = ("weight", "total", "variance", "fourth", "draws", "batches")
+        added = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return Mean(**added, controlled=self.controlled and other.controlled)
 
     @property
     def value(self) -> float:
@@ -137,25 +131,14 @@ class Tally:
     examples: int = 0
 
     def merge(self, other: Tally) -> Tally:
-        """Sums over both shards."""
-        return Tally(
-            self.clean.merge(other.clean),
-            self.accuracy.merge(other.accuracy),
-            self.total.merge(other.total),
-            self.rest.merge(other.rest),
-            self.shift.merge(other.shift),
-            _merged(self.sites, other.sites),
-            _merged(self.curves, other.curves),
-            _merged(self.energies, other.energies),
-            _merged(self.listed, other.listed),
-            self.listed_total.merge(other.listed_total),
-            self.axes,
-            self.affine,
-            self.curve_draws,
-            self.spent + other.spent,
-            self.examples + other.examples,
-        )
+        """Sums over both shards; what the first batch decided is as the first shard has it."""
+        single = ("clean", "accuracy", "total", "rest", "shift", "listed_total")
+        means: dict[str, Any] = {name: getattr(self, name).merge(getattr(other, name)) for name in single}
+        by_site = ("sites", "curves", "energies", "listed")
+        means |= {name: merged(getattr(self, name), getattr(other, name)) for name in by_site}
+        return replace(self, **means, spent=self.spent + other.spent, examples=self.examples + other.examples)
 
 
-def _merged(one: Mapping[Key, Mean], other: Mapping[Key, Mean]) -> dict[Key, Mean]:
-    return {key: mean.merge(other[key]) for key, mean in one.items() if key in other}
+def merged(one: Mapping[Key, Any], other: Mapping[Key, Any]) -> dict[Key, Any]:
+    """What both shards have."""
+    return {key: part.merge(other[key]) for key, part in one.items() if key in other}
