@@ -13,8 +13,8 @@ from commands import droptics
 from torch import nn
 
 from droptics.cli.app import COMMANDS
-from droptics.cli.audit import _read
 from droptics.cli.complete import _load
+from droptics.cli.files import read_examples
 from droptics.cli.modules import check_device, like_weights
 from droptics.datasets import DatasetMissing, movielens
 
@@ -75,12 +75,12 @@ def test_a_download_without_a_network_says_what_to_do(monkeypatch, tmp_path):
 
 def test_an_audit_reads_the_names_that_an_attack_reads(tmp_path):
     np.savez(tmp_path / "data.npz", images=np.ones((3, 2), np.float32), labels=np.array([0, 1, 1]))
-    inputs, targets = _read(tmp_path / "data.npz")
+    inputs, targets = read_examples(tmp_path / "data.npz")
     assert inputs.shape == (3, 2)
     assert targets.tolist() == [0, 1, 1]
     np.savez(tmp_path / "other.npz", images=np.ones(3))
     with pytest.raises(ValueError, match="must hold an array named targets or labels or y"):
-        _read(tmp_path / "other.npz")
+        read_examples(tmp_path / "other.npz")
 
 
 def test_skipped_figures_name_the_options_of_the_command(tmp_path, monkeypatch):

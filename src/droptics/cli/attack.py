@@ -152,16 +152,14 @@ def _box(text: str) -> tuple[float, float]:
 
 
 def _sample(path: Path, count: int | None, device: str) -> Sample:
-    from droptics.cli.files import INPUTS, TARGETS, read_named
+    from droptics.cli.files import read_examples
     from droptics.data import Sample
 
-    inputs, targets = map(read_named(path, INPUTS, TARGETS).__getitem__, ("inputs", "targets"))
+    inputs, targets = read_examples(path)
     if not inputs.is_floating_point():
         if inputs.element_size() != 1 or bool((inputs.long() < 0).any()):
             raise ValueError(f"{path}: inputs must be floating point or bytes 0..255, got {inputs.dtype}")
         inputs = inputs.float() / 255
-    if not targets.is_floating_point():
-        targets = targets.long()
     if count is not None:
         if count < 1:
             raise ValueError(f"--count must be positive, got {count}")

@@ -60,6 +60,7 @@ def audit_command(
     import math
 
     from droptics.audits import audit
+    from droptics.cli.files import read_examples
     from droptics.cli.modules import like_weights, load_module
     from droptics.files import check_target
 
@@ -70,7 +71,7 @@ def audit_command(
         network = load_module(source, weights)
 
         def read(path: Path) -> tuple[Tensor, Tensor]:
-            inputs, targets = _read(path)
+            inputs, targets = read_examples(path)
             return like_weights(network, inputs), like_weights(network, targets)
 
         return audit(
@@ -110,25 +111,6 @@ def _width() -> int:
     import sys
 
     return max(30, min(140, shutil.get_terminal_size().columns)) if sys.stdout.isatty() else 110
-
-
-def _read(path: Path) -> tuple[Tensor, Tensor]:
-    """Inputs and targets of a file, or of all files of a folder in the order of their names."""
-    import torch
-
-    from droptics.cli.files import INPUTS, TARGETS, read_named
-
-    files = (
-        sorted(item for item in path.iterdir() if item.suffix in (".npz", ".safetensors")) if path.is_dir() else [path]
-    )
-    if not files:
-        raise ValueError(f"{path} holds no .npz or .safetensors files")
-    parts = [read_named(file, INPUTS, TARGETS) for file in files]
-    try:
-        inputs, targets = (torch.cat([part[name] for part in parts]) for name in ("inputs", "targets"))
-    except RuntimeError as problem:
-        raise ValueError(f"{path}: inputs and targets must have one row per example: {problem}") from problem
-    return inputs, targets if targets.is_floating_point() else targets.long()
 
 
 def _show_changes(report: Report, other: Report) -> None:

@@ -52,6 +52,20 @@ def read_sample(path: Path) -> Sample:
     return Sample(**{name: value if value.is_floating_point() else value.double() for name, value in arrays.items()})
 
 
+def read_examples(path: Path) -> tuple[Tensor, Tensor]:
+    """Inputs and targets of a file, or of all files of a folder in the order of their names; classes as int64."""
+    kinds = (".npz", ".safetensors")
+    files = sorted(item for item in path.iterdir() if item.suffix in kinds) if path.is_dir() else [path]
+    if not files:
+        raise ValueError(f"{path} holds no .npz or .safetensors files")
+    parts = [read_named(file, INPUTS, TARGETS) for file in files]
+    try:
+        inputs, targets = (torch.cat([part[name] for part in parts]) for name in ("inputs", "targets"))
+    except RuntimeError as problem:
+        raise ValueError(f"{path}: inputs and targets must have one row per example: {problem}") from problem
+    return inputs, targets if targets.is_floating_point() else targets.long()
+
+
 def read_model(path: Path, connect: bool = False) -> LinearModel:
     """Arrays U and V, or W1, W2, ... in order."""
     arrays = read_arrays(path)

@@ -59,7 +59,7 @@ def rates_command(
 
     Example: droptics rates nets:classifier --data train.npz --validation held.npz --epochs 40 --split --json
     """
-    from droptics.cli.audit import _read
+    from droptics.cli.files import read_examples
     from droptics.cli.modules import like_weights, load_module
     from droptics.files import check_target, replacing
     from droptics.plots import save
@@ -70,7 +70,7 @@ def rates_command(
             check_target(target, suffix, name)
     fit = Fit(epochs, batch_size, optimizer, step_size, decay, stop=stop)  # type: ignore[arg-type]
     network = load_module(model, state)
-    train, held = (tuple(like_weights(network, part) for part in _read(path)) for path in (data, validation))
+    train, held = (tuple(like_weights(network, part) for part in read_examples(path)) for path in (data, validation))
     found = tune_rates(
         network,
         train,
