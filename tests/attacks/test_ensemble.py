@@ -123,6 +123,44 @@ def test_the_default_spends_more_on_those_that_came_nearest(monkeypatch):
     assert float(margins[chosen].max()) <= float(margins[~chosen].min())
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_by_default_nine_classes_and_boundaries_are_for_the_nearest_half(given, monkeypatch):
+    net, data = classifier()
+    chosen = [
+        Pgd(steps=3),
+        Apgd(Dlr("every"), steps=20, start="random"),
+        Fab(steps=20, candidates=2),
+        Square(queries=5),
+    ]
+    asked, inner, stage = [], ensemble._attacked, ensemble._run_stage
+
+    def run_stage(model, some, threat, number, store, batch):
+        state = store[0]
+        left = state.found_by >= number[0]
+        near = state.margins[left].sort().values.tolist()
+        stage(model, some, threat, number, store, batch)
+        asked[-1] += (int(left.sum()), near)
+
+    def attacked(model, some, threat, method, place):
+        asked.append((method, [int((data.inputs == one).flatten(1).all(1).nonzero()) for one in some.inputs]))
+        return inner(model, some, threat, method, place)
+
+    monkeypatch.setattr(ensemble, "_attacked", attacked)
+    monkeypatch.setattr(ensemble, "_run_stage", run_stage)
+    monkeypatch.setattr(ensemble, "standard_attacks", lambda outputs: chosen)
+    robust_accuracy(net, data, Threat("linf", 0.01, (0, 1)), chosen if given else None)
+    assert len(asked) == len(chosen) + (not given)
+    for method, rows, left, near in asked[1:]:
+        part = 1 if given or isinstance(method, Square) else 16 if getattr(method, "restarts", 1) == 2 else 2
+        assert len(rows) == -(-left // part)
+        assert left > 16
+        assert near == sorted(near)
+    (_, first, _, _), (_, some, _, near), *_ = asked
+    margins = attack(net, data, Threat("linf", 0.01, (0, 1)), Pgd(steps=3)).margins
+    assert sorted(margins[some].tolist()) == near[: len(some)]
+    assert len(first) == len(data)
+
+
 def test_an_undefended_network_costs_few_passes():
     """Two to see whether it repeats itself, one as it is, one a step ahead, and one to verify."""
     net, data = classifier()
