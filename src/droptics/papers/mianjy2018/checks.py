@@ -20,7 +20,7 @@ from droptics.models import Autoencoder, TwoLayerLinear
 from droptics.norms import nuclear, path_norm
 from droptics.optima import optimum
 from droptics.papers.instances import coin_masks, descend, expected_error, moments, normal, tensor, two_layer
-from droptics.penalties import penalty, risk
+from droptics.penalties import criterion, penalty, risk
 from droptics.training import masked_step
 
 Formula = Callable[[TwoLayerLinear, Moments, float], Tensor]
@@ -53,6 +53,24 @@ def penalty_identity(formula: Formula, isotropic_only: bool = False) -> list[Com
             plain = expected_error(iter([(model.matrix(), 1.0)]), data)
             truth = expected_error(maps, data) - plain
             found.append(compare(formula(model, data, drop), "==", truth, f"width {model.units}, drop {drop}"))
+    return found
+
+
+def factorization(strength: Callable[[float], float]) -> list[Comparison]:
+    """||M - U V^T||_F^2 + strength(drop) sum ||u_i||^2 ||v_i||^2 and the library's criterion against all masks."""
+    found = []
+    M = normal(3, 3, 4)
+    for model, drop in itertools.product((two_layer(5, 3, 4, 5), two_layer(6, 3, 4, 1)), (0.0, 0.37, 0.6)):
+        masked = sum(
+            chance * float((M - model.U @ torch.diag(kept / (1 - drop)) @ model.V.mT).square().sum())
+            for kept, chance in coin_masks([drop] * model.units)
+        )
+        label = f"width {model.units}, drop {drop}"
+        found.append(compare(untied_objective(M, strength(drop))(model.U, model.V), "==", masked, f"stated, {label}"))
+        ours = criterion(model, Moments.of_map(M), Bernoulli(drop, model.units))
+        found.append(compare(ours, "==", masked, f"library, {label}"))
+        plain = risk(model, Moments.of_map(M))
+        found.append(compare(plain, "==", (M - model.matrix()).square().sum(), f"loss, {label}"))
     return found
 
 
@@ -112,7 +130,7 @@ def lower_bounds(share: float) -> list[Comparison]:
         model = two_layer(seed, 3, 4, width)
         products = model.U.norm(dim=0) * model.V.norm(dim=0)
         value, middle = products.square().sum(), products.sum() ** 2 / width
-        found.append(compare(value, ">=", share * middle, "Cauchy-Schwarz"))
+        found.append(compare(value, ">" if width > 1 else ">=", share * middle, "products that differ"))
         found.append(compare(middle, ">=", nuclear(model.matrix()) ** 2 / width, "nuclear norm"))
     U, S, Vh = torch.linalg.svd(normal(7, 3, 4), full_matrices=False)
     Q = equalizer(torch.diag(S))
@@ -122,11 +140,12 @@ def lower_bounds(share: float) -> list[Comparison]:
 
 
 def tied_lower_bound(power: float) -> list[Comparison]:
-    """Sum ||u_i||^4 >= ||U||_F^4 / r^power with equality for equal columns."""
+    """Sum ||u_i||^4 >= ||U||_F^4 / r^power with equality for equal columns and, at power one, for no others."""
     found = []
     for U in (normal(1, 4, 5), normal(2, 3, 1), normal(3, 4, 5) @ torch.diag(tensor([1.0, 0, 2, 3, 0]))):
         width = U.shape[1]
-        found.append(compare(U.norm(dim=0).pow(4).sum(), ">=", U.norm().pow(4) / width**power, "any U"))
+        least = U.norm().pow(4) / width**power
+        found.append(compare(U.norm(dim=0).pow(4).sum(), ">" if width > 1 else ">=", least, "columns that differ"))
         equal = U @ equalizer(U.mT @ U)
         found.append(compare(equal.norm(dim=0).pow(4).sum(), "==", U.norm().pow(4) / width**power, "equalized"))
     return found
@@ -246,6 +265,7 @@ def untied_optimum(
         label = f"spectrum {spectrum}, lam {lam}, r {width}"
         values = torch.linalg.svdvals(U @ V.mT)
         found.append(compare(ours.sort(descending=True).values, "==", values, label, precision=1e-4))
+        found.append(compare(P * ours, "==", U @ V.mT, f"map, {label}", precision=1e-4))
         value = (s - ours).square().sum() + lam / width * ours.sum() ** 2
         found.append(compare(value, "==", best, f"value, {label}", precision=1e-7))
         library = optimum(TwoLayerLinear, Moments.of_map(M), Bernoulli(lam / (1 + lam), width))

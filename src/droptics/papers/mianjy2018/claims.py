@@ -39,18 +39,22 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-eq2",
         f"{SOURCE}, eq. (1)-(2)",
-        "For isotropic inputs dropout adds lam sum_i ||u_i||^2 ||v_i||^2.",
-        check=partial(checks.penalty_identity, checks.isotropic, True),
+        "f(U,V) = l(U,V) + lam sum_i ||u_i||^2 ||v_i||^2 for E x x^T = I, lam = (1-theta)/theta.",
+        check=lambda: [
+            *checks.penalty_identity(checks.isotropic, True),
+            *checks.penalty_identity(checks.library, True),
+        ],
         control=partial(checks.penalty_identity, checks.isotropic, False),
-        objects=("data.Moments", "models.two_layer.Factors"),
+        objects=("data.Moments", "penalties.penalty"),
     ),
     Claim(
         "mianjy2018-lemA.1",
         f"{SOURCE}, Lemma A.1",
-        "For any second moment C of the inputs dropout adds lam sum_i ||u_i||^2 v_i^T C v_i, whatever the labels.",
-        check=partial(checks.penalty_identity, checks.library),
+        "For E x x^T = I and y = Mx: f(U,V) = l(U,V) + lam sum_i ||u_i||^2 ||v_i||^2 and l(U,V) = ||M - UV^T||_F^2.",
+        check=lambda: [*checks.penalty_identity(checks.library), *checks.factorization(lambda drop: drop / (1 - drop))],
         control=partial(checks.penalty_identity, checks.isotropic),
-        objects=("penalties.penalty",),
+        objects=("penalties.penalty", "penalties.criterion", "penalties.risk"),
+        note="Checked for any second moment C, too: there the last factor is v_i^T C v_i, whatever the labels.",
     ),
     Claim(
         "mianjy2018-eq3",
@@ -63,15 +67,17 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-def2.1",
         f"{SOURCE}, Definition 2.1 and Section 2",
-        "lam sum ||u_i||^4 >= (lam/r) ||U||_F^4, with equality when all columns have equal norm (equalized).",
+        "U is equalized when all its columns have equal norm: exactly then lam sum_i ||u_i||^4 >= (lam/r) ||U||_F^4 "
+        "is an equality. An orthogonal Q with UQ equalized is an equalizer.",
         check=partial(checks.tied_lower_bound, 1.0),
-        control=partial(checks.tied_lower_bound, 0.5),
+        control=partial(checks.tied_lower_bound, 0.8),
         objects=("linalg.equalizer",),
     ),
     Claim(
         "mianjy2018-def3.2",
         f"{SOURCE}, Definition 3.2 and Section 3",
-        "R(U,V) >= (lam/r) ||UV^T||_*^2, with equality when every ||u_i|| ||v_i|| = ||UV^T||_*/r.",
+        "(U, V) is jointly equalized when all ||u_i|| ||v_i|| agree: exactly then R(U,V) >= (lam/r) "
+        "(sum_i ||u_i|| ||v_i||)^2 is an equality.",
         check=partial(checks.lower_bounds, 1.0),
         control=partial(checks.lower_bounds, 1.5),
         objects=("norms.nuclear",),
@@ -79,7 +85,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-rem3.1",
         f"{SOURCE}, Remark 3.1",
-        "f(UD, VD^-1) = f(U,V) for every nonsingular diagonal D, negative entries included.",
+        "f(UD, VD^-1) = f(U,V) for every diagonal D with positive entries; signs do not matter either.",
         check=partial(checks.rescaling, True),
         control=partial(checks.rescaling, False),
         objects=("penalties.penalty",),
@@ -121,23 +127,20 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-thm2.3",
         f"{SOURCE}, Theorem 2.3",
         "A global optimum of the tied problem is equalized and R = (lam/r) ||U||_F^4.",
-        "holds only if",
         check=partial(checks.optimal_factors, 0.6, True),
         control=partial(checks.optimal_factors, 0.0, True),
-        outside=partial(checks.optimal_factors, 0.0, True),
         objects=("optima.optimum",),
-        note="Only if lam > 0.",
+        note="With dropout: at lam = 0, the left panel of Figure 1, optima need not be.",
     ),
     Claim(
         "mianjy2018-thm3.4",
         f"{SOURCE}, Theorem 3.4",
-        "A global optimum of the untied problem is jointly equalized and R = (lam/r) ||UV^T||_*^2.",
-        "holds only if",
+        "A global optimum of the untied problem is jointly equalized and R = (lam/r) (sum_i ||u_i|| ||v_i||)^2 = "
+        "(lam/r) ||UV^T||_*^2.",
         check=partial(checks.optimal_factors, 0.6, False),
         control=partial(checks.optimal_factors, 0.0, False),
-        outside=partial(checks.optimal_factors, 0.0, False),
         objects=("norms.nuclear", "optima.optimum"),
-        note="Only if lam > 0, and with the strong definition: every product equals ||UV^T||_*/r.",
+        note="With dropout, lam > 0; every product is ||UV^T||_*/r, the stronger definition of the thesis.",
     ),
     Claim(
         "mianjy2018-thm3.3",
@@ -232,10 +235,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-eq7",
         f"{SOURCE}, eq. (7)",
-        "Regularized factorization of a given matrix M is the dropout problem with y = Mx, isotropic x.",
-        check=partial(checks.penalty_identity, checks.isotropic, True),
-        control=partial(checks.penalty_identity, lambda m, d, drop: drop * checks.isotropic(m, d, 0.5), True),
-        objects=("data.Moments.of_map",),
+        "Dropping columns in the factorization of a given M gives ||M - UV^T||_F^2 + lam sum_i ||u_i||^2 ||v_i||^2, "
+        "the problem for y = Mx and isotropic x.",
+        check=partial(checks.factorization, lambda drop: drop / (1 - drop)),
+        control=partial(checks.factorization, lambda drop: drop),
+        objects=("data.Moments.of_map", "penalties.criterion"),
     ),
     Claim(
         "mianjy2018-sec1",
@@ -255,7 +259,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemA.3",
         f"{SOURCE}, Lemma A.3",
-        "g(rho) - g(rho+1) = (lam h - (r+lam rho) a_{rho+1})^2 / ((r+lam rho)(r+lam rho+lam)) >= 0.",
+        "g(rho) = sum_{i<=rho} (lam h/(r+lam rho))^2 + sum_{i>rho} a_i^2 + (lam/r)(sum_{i<=rho} (a_i - lam h/(r+lam "
+        "rho)))^2 with h = a_1+...+a_rho never increases: g(rho) - g(rho+1) = "
+        "(lam h - (r+lam rho) a_{rho+1})^2 / ((r+lam rho)(r+lam rho+lam)).",
         check=partial(proof_checks.decreasing_value, 1),
         control=partial(proof_checks.decreasing_value, 2),
         note="The last line of the printed proof has a_{rho+1}^2; neither order nor sign of a is needed.",

@@ -13,7 +13,7 @@ from droptics.equalization import joint_equalizer
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import shrink
 from droptics.norms import nuclear
-from droptics.papers.instances import normal, tensor
+from droptics.papers.instances import descend, normal, tensor
 from droptics.papers.mianjy2018.checks import tied_objective
 
 
@@ -105,6 +105,18 @@ def unequal_points(lam: float, width: int = 3) -> list[Comparison]:
         norms = U.square().sum(0)
         if float(norms.max() - norms.min()) > 1e-9:
             found.append(compare(curvature, "<", 0.0, "least curvature at unequal columns", precision=1e-6))
+    return found
+
+
+def local_minima(lam: float) -> list[Comparison]:
+    """Columns of the points where descent of the tied objective ends, from three starts in general position."""
+    found = []
+    for seed in range(3):
+        root = normal(seed, 3, 3)
+        M = root @ root.mT / 3
+        _, (U,) = descend(tied_objective(M, lam), [(3, 4)], starts=1, seed=seed)
+        norms = U.square().sum(0)
+        found.append(compare(norms, "==", norms.mean(), f"squared column norms, start {seed}", precision=1e-4))
     return found
 
 

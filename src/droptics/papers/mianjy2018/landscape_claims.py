@@ -13,12 +13,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lem4.1",
         f"{SOURCE}, Lemma 4.1",
-        "All local minima of the tied problem are equalized.",
-        "holds only if",
-        check=partial(landscape_checks.unequal_points, 0.6),
-        control=partial(landscape_checks.unequal_points, -0.5),
-        outside=partial(landscape_checks.unequal_points, 1e-12),
-        note="Only if lam > 0; read 'local minima', since for M > 0 the origin is a strict local maximum.",
+        "All local optima of the tied problem are equalized: ||u_i|| = ||u_j|| for all i and j.",
+        check=lambda: [*landscape_checks.unequal_points(0.6), *landscape_checks.local_minima(0.6)],
+        control=partial(landscape_checks.local_minima, 0.0),
+        note="With dropout, however little: at lam = 0 columns may differ. Read 'local minima', since for M > 0 the "
+        "origin is a strict local maximum.",
     ),
     Claim(
         "mianjy2018-def4.2",
@@ -31,11 +30,10 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-lemD.1",
         f"{SOURCE}, Lemma D.1",
         "UU^T <= M at every critical point.",
-        "holds only if",
         check=partial(landscape_checks.below_map, (2.0, 0.5)),
         control=partial(landscape_checks.below_map, (2.0, -0.5)),
-        outside=partial(landscape_checks.below_map, (1.0, -1.0)),
-        note="Only if M >= 0 (M = diag(1,-1), U = 0); in general UU^T <= PMP with P the projector on range U.",
+        note="M is symmetric and positive semi-definite there, as for Theorem 2.4, and must be (M = diag(1,-1), U = "
+        "0); for every symmetric M UU^T <= PMP with P the projector on range U.",
     ),
     Claim(
         "mianjy2018-lemD.1-corrected",
@@ -47,15 +45,21 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemD.2",
         f"{SOURCE}, Lemma D.2",
-        "Rotating two orthogonal columns has second derivative -4 lam (n_1-n_2)^2.",
-        check=partial(landscape_checks.rotation_curvature, lambda lam: lam),
+        "All local minima of the tied problem are equalized, and all critical points that are not are strict saddles: "
+        "turning two of their columns has second derivative -4 lam (n_1-n_2)^2, n_i = ||u_i||^2.",
+        check=lambda: [
+            *landscape_checks.rotation_curvature(lambda lam: lam),
+            *landscape_checks.unequal_points(0.6),
+            *landscape_checks.local_minima(0.6),
+        ],
         control=partial(landscape_checks.rotation_curvature, lambda lam: 1.0),
         note="The printed proof loses the factor lam; for orthogonal columns any small angle does.",
     ),
     Claim(
         "mianjy2018-lemD.3",
         f"{SOURCE}, Lemma D.3",
-        "Equalized critical points that are not global minima are strict saddles.",
+        "For lam < r s_r / (s_1+...+s_r - r s_r) all equalized local minima are global, and all other equalized "
+        "critical points are strict saddles.",
         check=partial(landscape_checks.strict_saddles, 0.3),
         control=partial(landscape_checks.strict_saddles, 0.3, inside=True),
         objects=("linalg.shrink",),

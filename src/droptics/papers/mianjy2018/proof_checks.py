@@ -14,8 +14,8 @@ from droptics.masks import Bernoulli
 from droptics.models import TwoLayerLinear
 from droptics.norms import nuclear
 from droptics.optima import optimum
-from droptics.papers.instances import normal, tensor
-from droptics.papers.mianjy2018.checks import printed_eqz, tied_objective
+from droptics.papers.instances import descend, normal, tensor
+from droptics.papers.mianjy2018.checks import printed_eqz, tied_objective, untied_objective
 from droptics.penalties import criterion
 
 
@@ -108,10 +108,20 @@ def rises_and_vanishes(lam: float) -> list[Comparison]:
 
 
 def adaptive_rate(scaled: bool) -> list[Comparison]:
-    """With lam proportional to r the optimal spectrum is the same at every width that is large enough."""
+    """With lam proportional to r the optimal spectrum is that of width three, by descent, at every larger width."""
     s = tensor([3.0, 2.0, 0.4])
-    reference = shrink(s, 0.3 * 3, 3)
-    return [compare(shrink(s, 0.3 * (r if scaled else 3), r), "==", reference, f"width {r}") for r in (4, 8, 50)]
+
+    def reached(lam: float, width: int) -> Tensor:
+        _, (U, V) = descend(untied_objective(torch.diag(s), lam), [(3, width), (3, width)], starts=2)
+        return torch.linalg.svdvals(U @ V.mT)
+
+    reference, found = reached(0.9, 3), []
+    for width in (4, 50):
+        lam = 0.3 * (width if scaled else 3)
+        found.append(compare(shrink(s, lam, width), "==", reference, f"library, width {width}", precision=1e-4))
+        if width < 10:
+            found.append(compare(reached(lam, width), "==", reference, f"descent, width {width}", precision=1e-4))
+    return found
 
 
 def eigendecomposition_cost(order: int) -> list[Comparison]:
@@ -137,13 +147,14 @@ def woodbury(denominator: Callable[[float, int, int], float]) -> list[Comparison
 
 
 def decreasing_value(power: int) -> list[Comparison]:
-    """g(rho) - g(rho+1) = (lam h - (r + lam rho) a^power)^2 / ((r + lam rho)(r + lam rho + lam)) for any a."""
+    """The defined g: g(rho) - g(rho+1) = (lam h - (r + lam rho) a^power)^2 / ((r + lam rho)(r + lam rho + lam))."""
     found = []
     for seed, lam, r in ((1, 0.4, 3), (2, 2.0, 5)):
         a = 1.5 * normal(seed, 5)
 
         def g(rho: int, a: Tensor = a, lam: float = lam, r: int = r) -> float:
-            return lam * float(a[:rho].sum()) ** 2 / (r + lam * rho) + float(a[rho:].square().sum())
+            level = lam * float(a[:rho].sum()) / (r + lam * rho)
+            return rho * level**2 + float(a[rho:].square().sum()) + lam / r * float((a[:rho] - level).sum()) ** 2
 
         for rho in range(5):
             below, top = r + lam * rho, lam * float(a[:rho].sum())

@@ -67,8 +67,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-sec5",
         f"{SOURCE}, Section 5, comparison with Cavazza et al. 2018",
-        "Earlier work needs a rate that adapts to the width: with lam proportional to r the optimum is the same at "
-        "every width; at a fixed rate it is not.",
+        "Earlier work finds low-rank solutions only with a rate that adapts to the width: with lam proportional to r "
+        "the optimal map is the same at every width that is large enough; at a fixed rate it is not.",
         check=partial(proof_checks.adaptive_rate, True),
         control=partial(proof_checks.adaptive_rate, False),
         objects=("linalg.shrink",),
@@ -102,7 +102,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-misprints",
         f"{SOURCE}, misprints",
-        "Lemma A.1: M has d1 rows and d2 columns, the sum runs to d1, an expectation is missing before ||Ax||^2; "
+        "Lemma A.1 and Algorithm 3: M has d1 rows and d2 columns; Lemma A.1: the sum runs to d1, an expectation is "
+        "missing before ||Ax||^2; "
         "proof of Theorem 2.4: the second sum starts at r+1; Algorithm 2 uses i for two things.",
         "not checked",
         note="Slips of notation that change no statement: the checks of these statements use what is meant.",

@@ -53,6 +53,7 @@ NUMBERS = {
     "lem21-proof": "lemA.3-proof",
     "lem4-proof": "lemD.2-proof",
     "lem5-proof": "lemD.3-proof",
+    "eq2.7": "eq7",
     "eq2.19": "eq17",
     "eq2.19-corrected": "eq17-corrected",
     "sec2.6": "sec6",
@@ -61,6 +62,10 @@ NUMBERS = {
 # corrected statements that carry the number of another statement
 MEANT = {"lem21-proof": "lem21", "lem4-proof": "lem4", "lem5-proof": "lem5"}
 NOTES = {"def2": "Stronger than the earlier definition: every product must equal ||UV^T||_*/r, not only one another."}
+STATEMENTS = {
+    "def2": "(U, V) is jointly equalized when every ||u_i|| ||v_i|| = ||UV^T||_*/r: exactly then R(U,V) >= (lam/r) "
+    "(sum_i ||u_i|| ||v_i||)^2 >= (lam/r) ||UV^T||_*^2 are equalities."
+}
 
 
 def _again(number: str, earlier: str) -> Claim:
@@ -72,7 +77,8 @@ def _again(number: str, earlier: str) -> Claim:
         where = where.replace("chapter 2", "appendix")
     meant = MEANT.get(number, f"{number}-corrected")
     erratum = claim.erratum and replace(claim.erratum, corrected=f"thesis-{meant}")
-    return claim.printed_as(f"thesis-{number}", where, erratum=erratum, note=NOTES.get(number, claim.note))
+    said = {"statement": STATEMENTS.get(number, claim.statement), "note": NOTES.get(number, claim.note)}
+    return claim.printed_as(f"thesis-{number}", where, erratum=erratum, **said)
 
 
 CLAIMS: tuple[Claim, ...] = (
