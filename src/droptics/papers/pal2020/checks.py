@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
+from droptics.linalg import shrink
 from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, SlidingBlock, drop_for_width
-from droptics.models import Connections, TwoLayerLinear
+from droptics.models import Connections, LastLayer, TwoLayerLinear
 from droptics.papers.instances import coin_masks, descend, normal, sample, tensor, two_layer
 from droptics.penalties import penalty, risk
 
@@ -138,18 +139,15 @@ def general_law(characteristic: Callable[[Discrete], Tensor]) -> list[Comparison
     ]
 
 
-def zero_mean() -> list[Comparison]:
-    """With E z_2 = 0 the output of unit 2 cannot be rescaled to the network's own: the mean map is another one."""
-    U, V = tensor([[1.0, 1.0]]), tensor([[1.0, 1.0]])
-    masks, chances = tensor([[1.0, 1.0], [1.0, -1.0]]), tensor([0.5, 0.5])
-    mean_map = sum(
-        (chance * U @ torch.diag(z) @ V.mT for z, chance in zip(masks, chances, strict=True)), torch.zeros(1)
-    )
-    return [compare(mean_map, "==", U @ V.mT, "mean of the masked map")]
-
-
 def overlapping_blocks(power: float) -> list[Comparison]:
-    """Unit kept iff all its blocks are: Cbar_ij = prod over shared blocks of theta_s^-1, minus 1."""
+    """Cbar of dropout, of DropBlock, and of units kept iff all their blocks are: prod of theta_s^-1 there, minus 1."""
+    found = []
+    for block in (1, 3):
+        pairs = [(mask.repeat_interleave(block), chance) for mask, chance in coin_masks([0.4] * (6 // block))]
+        listed = Discrete(torch.stack([mask for mask, _ in pairs]), tensor([chance for _, chance in pairs]))
+        stated = (0.6**-power - 1) * torch.block_diag(*[torch.ones(block, block, dtype=torch.float64)] * (6 // block))
+        found.append(compare(listed.characteristic, "==", stated, f"listed masks, r={block}"))
+        found.append(compare(Block(0.4, 6, block).characteristic, "==", stated, f"library, r={block}"))
     drops = [0.2, 0.5, 0.3]
     members = tensor([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0]])
     masks, chances = [], []
@@ -158,7 +156,7 @@ def overlapping_blocks(power: float) -> list[Comparison]:
         chances.append(chance)
     law = Discrete(torch.stack(masks), tensor(chances))
     shared = torch.einsum("si,sj,s->ij", members, members, -power * torch.log(1 - tensor(drops)))
-    return [compare(torch.expm1(shared), "==", law.characteristic, "characteristic of overlapping blocks")]
+    return [*found, compare(torch.expm1(shared), "==", law.characteristic, "characteristic of overlapping blocks")]
 
 
 def without_rate(model: TwoLayerLinear, data: Sample, drop: float, block: int) -> Tensor:
@@ -166,19 +164,42 @@ def without_rate(model: TwoLayerLinear, data: Sample, drop: float, block: int) -
     return blockwise(model, data, drop, 1) * (1 - drop) / drop if drop else blockwise(model, data, 0.5, 1)
 
 
-def fixed_rate_minimum(strength: Callable[[float, int], float]) -> list[Comparison]:
-    """Min over U, H of ||y - U H||^2 + gamma sum ||u||^2 ||h||^2 against the convex value of one singular value."""
+def last_layer(strength: Callable[[float], float]) -> list[Comparison]:
+    """Dropout after hidden ReLUs: strength sum_i ||u_i||^2 ||g^i(X)||^2 / n, and the library, against all masks."""
     found = []
-    for target, drop, width in ((1.0, 0.5, 2), (1.7, 0.3, 3), (0.8, 0.6, 1)):
+    for seed, drop in ((1, 0.4), (2, 0.75)):
+        data, U = sample(seed, 6, 3, 2), normal(seed, 2, 4)
+        below = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 4), nn.ReLU()).double()
+        head = nn.Linear(4, 2, bias=False).double()
+        with torch.no_grad():
+            for number, parameter in enumerate(below.parameters()):
+                parameter.copy_(normal(seed + number, *parameter.shape))
+            head.weight.copy_(U)
+            hidden = below(data.inputs)
+        plain, total = float(error(hidden @ U.mT, data)), 0.0
+        for kept, chance in coin_masks([drop] * 4):
+            total += chance * float(error(hidden * kept / (1 - drop) @ U.mT, data))
+        stated = strength(drop) * (U.square().sum(0) * hidden.square().mean(0)).sum()
+        found.append(compare(stated, "==", total - plain, f"formula, drop={drop}"))
+        ours = penalty(LastLayer.of(nn.Sequential(*below, head)), data, Bernoulli(drop, 4))
+        found.append(compare(ours, "==", total - plain, f"library, drop={drop}"))
+    return found
+
+
+def fixed_rate_minimum(strength: Callable[[float, int], float]) -> list[Comparison]:
+    """Min over U, H of ||Y - U H||^2 + gamma sum ||u||^2 ||h||^2 against min_A ||Y - A||^2 + strength ||A||_*^2."""
+    found = []
+    for Y, drop, width in ((tensor([[1.0]]), 0.5, 2), (normal(1, 2, 3), 0.3, 3), (normal(2, 3, 4), 0.6, 4)):
         gamma = drop / (1 - drop)
 
-        def objective(u: Tensor, h: Tensor, y: float = target, gamma: float = gamma) -> Tensor:
-            return (y - u @ h) ** 2 + gamma * (u.square() * h.square()).sum()
+        def objective(U: Tensor, H: Tensor, Y: Tensor = Y, gamma: float = gamma) -> Tensor:
+            return (Y - U @ H).square().sum() + gamma * (U.square().sum(0) * H.square().sum(1)).sum()
 
-        best, _ = descend(objective, [(width,), (width,)], starts=6)
-        beta = strength(drop, width)
-        convex = target**2 * beta / (1 + beta)
-        found.append(compare(convex, "==", best, f"y={target} drop={drop} d={width}", precision=1e-7))
+        best, _ = descend(objective, [(len(Y), width), (width, Y.shape[1])], starts=2)
+        values, beta = torch.linalg.svdvals(Y), strength(drop, width)
+        kept = shrink(values, beta * width, width)
+        convex = (values - kept).square().sum() + beta * kept.sum() ** 2
+        found.append(compare(convex, "==", best, f"{tuple(Y.shape)} drop={drop} d={width}", precision=1e-7))
     return found
 
 

@@ -30,10 +30,11 @@ print((u[0] * v[0] + u[1] * v[1]) ** 2)  # times (1 - theta)/theta""",
         r"\Lambda^{**}(A) = \frac{1-\bar\theta}{\bar\theta}\left(\sum_{i=1}^{\rho^*-1} a_i^2 + "
         r"\frac{(\sum_{i=\rho^*}^d a_i)^2}{r - \rho^* + 1}\right),\quad "
         r"\rho^* \in \{1, \ldots, r\} \text{ ``that maximizes (11)''}",
-        "The largest among the indices that the proof allows, those with a_(rho-1) >= T_rho/(r-rho+1), where T_rho is "
-        "the sum from rho on; with this condition, of Claim 2, the formula is right.",
-        "The condition stands neither in the theorem, nor in its restatement, nor where the proof ends, and without it "
-        "the rule is wrong: (11) never decreases in rho, so the printed rule always returns rho = r.",
+        "The largest value of (11) over the printed range, as the theorem, its restatement and the last step of the "
+        "proof all have it.",
+        "(11) never decreases in rho, so that the rule always returns rho = r. On the way the proof finds a condition "
+        "on rho (Claim 2), a_(rho-1) >= T_rho/(r-rho+1) with T_rho the sum from rho on, and drops it: the formula is "
+        "right for the largest rho that meets it.",
         "pal2020-thm2.3-corrected",
         """\
 from fractions import Fraction as F
@@ -46,8 +47,9 @@ print(max(value(p) for p in (1, 2) if p == 1 or a[p - 2] >= rest(p)))""",
     "thm2.7": Erratum(
         r"\rho \in \{1, 2, \ldots, r-1\},\ \lambda \in \{1, \ldots, d\} \text{ ``minimize'' } F(A_{\rho, \lambda}),\ "
         r"c = r + \beta\lambda + (\beta+1)(1-\rho)",
-        "The best candidate in the printed range, F with the right norm.",
-        "rho = r must be allowed: for r = 1 the printed range is empty, for r = 2 it misses the optimum.",
+        "rho up to r, the range of Theorem 2.3, and F with the right norm: then the best candidate is the optimum.",
+        "The range ends one too early, in the theorem and its restatement: for r = 1, which is dropout, it is empty, "
+        "and for r = 2 it misses the optimum.",
         "pal2020-thm2.7-corrected",
         """\
 from fractions import Fraction as F
@@ -91,6 +93,20 @@ print(f(F(2, 3), F(1, 2)))  # two equal units u_i v_i = A/2: penalty 2 (A/2)^2""
         "(55) takes the variance of a sum over independent entries z_ki v_ki to be that of one coin for the whole "
         "column. The penalty is the sum over single connections, v_ki^2 ||row k of g(X)||^2.",
         "pal2020-thm4.1-corrected",
+        """\
+from fractions import Fraction as F
+coin = (0, 1)  # U = 1, V = (1, 1), x = (1, 1), y = 2, theta = 1/2
+print(1 * (1 + 1) ** 2)  # ||u||^2 (x.v)^2
+print(sum(F(1, 4) * (2 * (z + w) - 2) ** 2 for z in coin for w in coin))""",
+    ),
+    "cor4.2": Erratum(
+        r"E_Z \left\| Y - \tfrac1\theta U (Z \odot V)^\top X \right\|_2^2 = \|Y - U V^\top X\|_2^2 + "
+        r"\tfrac{1-\theta}{\theta} \sum_{i=1}^d \|u_i\|_2^2 \|X^\top v_i\|_2^2",
+        "Frobenius norms, any inputs X: Theorem 4.1 for a single layer.",
+        "As there: coins of single connections are taken for one coin of a unit. It is right where the rows of X are "
+        "orthogonal, as uncorrelated inputs have them in expectation, those of the experiments among them; in general "
+        "what becomes low rank is U V^T with its columns scaled by the lengths of the rows of X.",
+        "pal2020-cor4.2-corrected",
         """\
 from fractions import Fraction as F
 coin = (0, 1)  # U = 1, V = (1, 1), x = (1, 1), y = 2, theta = 1/2

@@ -125,7 +125,7 @@ def shrinkage(values: Callable[[Tensor, int, float], Tensor]) -> list[Comparison
 
 
 def norm_facts(factor: float) -> list[Comparison]:
-    """Falls with r, r times its square grows with r; between max(||a||_2, ||a||_1/sqrt r) and sqrt 2 times that."""
+    """From l1 to l2, falling with r; between max(||a||_2, ||a||_1/sqrt r) and `factor` times that; r ||.||^2 grows."""
     found = []
     for seed in range(20):
         a = normal(seed, 8).abs().sort(descending=True).values
@@ -133,6 +133,8 @@ def norm_facts(factor: float) -> list[Comparison]:
         ranks = torch.arange(1, 9, dtype=torch.float64)
         found.append(compare(values[1:], "<=", values[:-1], "falls with r"))
         found.append(compare((ranks * values**2)[1:], ">=", (ranks * values**2)[:-1], "r times its square grows"))
+        found.append(compare(values[0], "==", a.sum(), "l1 at r = 1"))
+        found.append(compare(values[-1], "==", a.norm(), "l2 at r = 8"))
         lower = torch.maximum(a.norm().expand(8), a.sum() / ranks.sqrt())
         found.append(compare(values, ">=", lower, "from below"))
         found.append(compare(values, "<=", factor * lower, "from above"))
