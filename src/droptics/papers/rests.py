@@ -73,10 +73,12 @@ _PROOFS = {
         "lem16": "lem14 lem15",
         "thm8": "lem10 lem16",
         "thm17": "lem10 lem12",
-        "lem25": "lem23 lem24",
+        "lem23": "lem22",
+        "lem24": "lem23",
+        "lem25": "lem24",
         "lem26": "lem25",
-        "lem32": "lem25 lem28 lem29",
-        "thm7": "def21 lem22 lem26 lem28 lem32",
+        "lem33": "lem32",
+        "thm7": "def21 lem26 lem28 lem29 lem33",
     },
 }
 _OWN = {

@@ -121,37 +121,39 @@ def rescaled_labels(power: int) -> list[Comparison]:
     ]
 
 
-def weight_decay(inputs: Tensor, factor: float = 1.0) -> list[Comparison]:
-    """Min R + lam/2 ||W||^2 on P_(x,1), depth 2, against descent over one unit (equal units gain nothing)."""
+def first_one(index: Callable[[int], int]) -> list[Comparison]:
+    """On every 0/1 input but zero the first hidden layer sums to n/K, and one node of each gadget fires."""
     found = []
-    s = float(inputs.norm())
-    for lam in (0.1, 0.3, 2.0):
-        stated = factor * networks.weight_decay_minimum(inputs, lam)
-        best = math.inf
-        grid = torch.linspace(0, 1.2, 2401, dtype=torch.float64)
-        # one unit: output a on x (through weights of norm sqrt(a/s) each), 0 on the origin, bias b
-        for a in grid.tolist():
-            b = (1 - a) / 2
-            value = ((a + b - 1) ** 2 + b**2) / 2 + (lam * a / s if s > 0 else 0.0)
-            best = min(best, value)
-        found.append(compare(stated, "==", best, f"lam={lam}", precision=1e-6))
+    for K, n in ((4, 4), (3, 6), (2, 8)):
+        layer = networks.gadget_network(K, n, 2).weights[0]
+        rows = torch.stack([layer[i - i % K + index(i % K)] for i in range(n)])
+        net = ReLUNet([rows, torch.ones(1, n, dtype=torch.float64)])
+        for bits in itertools.product((0.0, 1.0), repeat=K):
+            x = tensor([bits])
+            found.append(compare(net.outputs(x), "==", n / K * any(bits), f"sum at {bits}, n={n}"))
+            largest = torch.relu(x @ rows.mT).reshape(-1, K).amax(1)
+            found.append(compare(largest, "==", float(any(bits)), f"largest of each gadget at {bits}, n={n}"))
     return found
 
 
-def aversion_without_input() -> list[Comparison]:
-    """At x = 0 the printed aversion min(1/4, lam^2/x.x) = 1/4, the least risk is 1/4 too: the aversion is 0."""
-    return [compare(networks.weight_decay_aversion(torch.zeros(2), 0.3), "==", 0.25, "aversion at x = 0")]
+def zero_embeddings(ones: int) -> list[Comparison]:
+    """One gadget network on every zero-embedding of ((1, 1), 1): t = 1 - (1 - q^ones)/D with D = 1 + qK/(pn).
 
-
-def first_one(size: int, index: Callable[[int], int]) -> list[Comparison]:
-    """On every 0/1 input but zero exactly one node of a gadget fires, with value 1."""
-    gadget = networks.gadget_network(size, size, 2).weights[0]
-    rows = torch.stack([gadget[index(i)] for i in range(size)])
+    Weights on inputs that are zero change no criterion, for networks in general position.
+    """
     found = []
-    for bits in itertools.product((0.0, 1.0), repeat=size):
-        fired = torch.relu(rows @ tensor(bits))
-        found.append(compare(fired.sum(), "==", float(any(bits)), f"sum at {bits}"))
-        found.append(compare(fired.max(), "==", float(any(bits)), f"largest at {bits}"))
+    for K, n, bias in ((3, 3, 0.0), (3, 6, 0.2), (4, 4, 0.2)):
+        net = networks.gadget_network(K, n, 2, bias=bias)
+        rest = 1 - (1 - 0.5**ones) / (1 + K / n)
+        for pair in itertools.combinations(range(K), 2):
+            x = torch.zeros(K).index_fill(0, torch.tensor(pair), 1.0)
+            value = exact(net, networks.two_points(x))
+            found.append(compare(value, "==", (bias**2 + rest * (1 - bias) ** 2) / 2, f"K={K} n={n}, inputs {pair}"))
+    for seed in range(3):
+        net, x = random_net(seed, (2, 3, 1)), normal(seed, 2)
+        wide = ReLUNet([torch.cat([net.weights[0], normal(seed + 5, 3, 2)], 1), net.weights[1]], net.biases)
+        embedded = exact(wide, networks.two_points(torch.cat([x, 0 * x])))
+        found.append(compare(embedded, "==", exact(net, networks.two_points(x)), "two more inputs that are zero"))
     return found
 
 
@@ -229,7 +231,7 @@ def gadget_is_concave() -> list[Comparison]:
     return [compare(psi[2:] - 2 * psi[1:-1] + psi[:-2], ">=", 0.0, "second differences")]
 
 
-def growth(bound: Callable[[int], float], two_points: bool = False) -> list[Comparison]:
+def growth(bound: Callable[[int], float]) -> list[Comparison]:
     """Criterion of the equal-weights network against y^2 bound(K), and its exact formula."""
     found = []
     for K, n, d, y in ((4, 12, 2, 3.0), (2, 4, 3, 2.0), (3, 2, 2, 1.5)):
@@ -239,17 +241,24 @@ def growth(bound: Callable[[int], float], two_points: bool = False) -> list[Comp
             direct = exact(model, networks.one_point(torch.ones(K), y))
             found.append(compare(direct, "==", value, f"exact, K={K} n={n} d={d}"))
             found.append(compare(risk(model, networks.one_point(torch.ones(K), y)), "==", 0.0, "risk"))
-        found.append(compare(value / 2 if two_points else value, ">=", y**2 * bound(K), f"bound, K={K} n={n} d={d}"))
+        found.append(compare(value, ">=", y**2 * bound(K), f"bound, K={K} n={n} d={d}"))
     return found
 
 
 def growth_decay(factor: float) -> list[Comparison]:
-    """Weight-decay penalty of the equal-weights network against its exact value."""
+    """L2 criterion of the equal-weights network, risk zero, against its exact value and `factor` times the bound.
+
+    No weight exceeds one up to the largest label; for K = n = 1 the bound is attained.
+    """
     found = []
-    for K, n, d, y in ((4, 3, 2, 3.0), (2, 4, 3, 2.0)):
-        model = networks.growth_network(K, n, d, y)
-        total = 0.35 * sum(float(weight.square().sum()) for weight in model.weights)
-        found.append(compare(factor * total, "==", networks.growth_weight_decay(K, n, d, y, 0.7), f"K={K} n={n}"))
+    for K, n, d, y in ((4, 3, 2, 3.0), (2, 4, 3, 32.0), (1, 1, 2, 0.8)):
+        model, label = networks.growth_network(K, n, d, y), f"K={K} n={n} d={d}"
+        plain = float(risk(model, networks.one_point(torch.ones(K), y)))
+        total = plain + 0.35 * sum(float(weight.square().sum()) for weight in model.weights)
+        found.append(compare(total, "==", networks.growth_weight_decay(K, n, d, y, 0.7), f"exact, {label}"))
+        bound = 0.35 * y ** (2 / d) * (K * n + n**2 * (d - 2) + n)
+        found.append(compare(total, "<=", factor * bound, f"bound, {label}"))
+        found += [compare(weight, "<=", 1.0, f"weights, {label}") for weight in model.weights]
     return found
 
 

@@ -36,18 +36,29 @@ def squares(net: Net) -> Tensor:
     return net[0].square().sum() + net[2].square().sum()
 
 
+def l2_criterion(net: Net, x: Tensor, strength: float) -> Tensor:
+    """J_2 = risk on P_(x,1) + strength/2 ||weights||^2."""
+    error = ((output(net, x) - 1) ** 2 + output(net, torch.zeros_like(x)) ** 2) / 2
+    return error + strength / 2 * squares(net)
+
+
 @cache
-def decay_optimum(width: int = 2) -> Net:
-    """The network of least risk + lam/2 ||weights||^2 on P_(x,1) that L-BFGS finds from many starts."""
-    x, zero = tensor(INPUT), torch.zeros(3, dtype=torch.float64)
+def decay_optimum(width: int = 2, strength: float = STRENGTH, scale: float = 1.0) -> Net:
+    """The network of least J_2 for x = scale INPUT that L-BFGS finds from many starts."""
+    x = scale * tensor(INPUT)
 
     def objective(V: Tensor, a: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        net = (V, a, w, b[0])
-        error = ((output(net, x) - 1) ** 2 + output(net, zero) ** 2) / 2
-        return error + STRENGTH / 2 * squares(net)
+        return l2_criterion((V, a, w, b[0]), x, strength)
 
-    _, (V, a, w, b) = descend(objective, [(width, 3), (width,), (width,), (1,)], starts=12, seed=3)
+    _, (V, a, w, b) = descend(objective, [(width, 3), (width,), (width,), (1,)], starts=6, seed=3)
     return V, a, w, b[0]
+
+
+def turned(net: Net, x: Tensor) -> Net:
+    """The same outputs at 0 and x and the same weights up to signs, with every node zero at 0 (Lemmas 22 to 24)."""
+    low, rise = hidden(net, torch.zeros_like(x)), hidden(net, x) - hidden(net, torch.zeros_like(x))
+    side = torch.where(rise < 0, -1.0, 1.0).double()
+    return side[:, None] * net[0], torch.zeros_like(net[1]), side * net[2], net[3] + net[2] @ low
 
 
 def hinges(shift: Callable[[Tensor, Tensor], Tensor]) -> list[Comparison]:
@@ -71,30 +82,110 @@ def swapped(sign: float) -> list[Comparison]:
     return [*found, compare(squares(other), "==", squares(net), "sum of squares")]
 
 
-def at_optimum(tilt: float = 0.0, share: float = 0.5) -> list[Comparison]:
-    """Lemmas 23, 25, 26, 27, 28: active parts, sign, output bias, direction and level of an optimum.
+def node_range(scale: float) -> list[Comparison]:
+    """Lemma 23: |v_j.x| is how far node j rises or falls between 0 and x, its larger value where the other is zero."""
+    x, found = tensor(INPUT), []
+    for strength in (0.1, STRENGTH):
+        net = decay_optimum(2, strength)
+        used = net[2].abs() > 1e-4
+        rise = (hidden(net, x) - hidden(net, torch.zeros_like(x))).abs()[used]
+        found.append(compare((net[0][used] @ x).abs(), "==", scale * rise, f"|v.x|, strength {strength}", 1e-4))
+    return found
 
-    The weights lie along x, turned by `tilt`, and the output at 0 is `share` times one minus the activation.
-    """
-    x, zero = tensor(INPUT), torch.zeros(3, dtype=torch.float64)
+
+def needless_node(side: float) -> list[Comparison]:
+    """Lemma 25: a node with v.x < 0 (side -1) is zero at 0 and x, and J_2 falls when its weights become zero."""
+    x, found = tensor(INPUT), []
+    V, a, w, b = turned(decay_optimum(), x)
+    for j in range(len(w)):
+        if float(w[j].abs()) > 1e-4:
+            marked = (torch.arange(len(w)) == j).double()
+            other: Net = (V * (1 + (side - 1) * marked)[:, None], a, w, b)
+            without: Net = (V * (1 - marked)[:, None], a, w, b)
+            values = [l2_criterion(net, x, STRENGTH) for net in (without, other)]
+            found.append(compare(values[0], "<", values[1], "J_2 without the node's weights"))
+    return [*found, compare(V @ x, ">=", 0.0, "v.x at the optimum", 1e-6)]
+
+
+def output_bias(share: float) -> list[Comparison]:
+    """Lemma 26: with every node zero at 0 the bias is `share` times one minus the activation; (11) follows."""
+    x, found = tensor(INPUT), []
+    for strength in (0.1, STRENGTH):
+        net = turned(decay_optimum(2, strength), x)
+        found.append(compare(net[3], "==", share * (1 - net[2] @ (net[0] @ x)), f"bias, strength {strength}", 1e-4))
+        both = output(net, x) + output(net, torch.zeros_like(x))
+        found.append(compare(both, "==", 1.0, f"outputs at 0 and x, strength {strength}", 1e-4))
+    return found
+
+
+def along_input(tilt: float) -> list[Comparison]:
+    """Lemma 27: the weights into every used node lie along x, or along x turned by `tilt`."""
+    x = tensor(INPUT)
     net = decay_optimum()
-    used = net[2].abs() > 1e-4
-    V, top = net[0][used], torch.maximum(hidden(net, x), hidden(net, zero))[used]
-    activation = (net[2] * (hidden(net, x) - hidden(net, zero))).sum()
-    middle = net[3] + (net[2] * hidden(net, zero)).sum()
-    axis = x + tilt * x.roll(1)
-    along = (V @ axis / (axis @ axis))[:, None] * axis
+    V, axis = net[0][net[2].abs() > 1e-4], x + tilt * x.roll(1)
+    return [compare(V, "==", (V @ axis / (axis @ axis))[:, None] * axis, "v along x", 1e-4)]
+
+
+def output_level(limit: float) -> list[Comparison]:
+    """Lemma 28: the output at x is at most `limit`; the weaker the decay, the nearer to one."""
+    x = tensor(INPUT)
     return [
-        compare((V @ x).abs(), "==", top - torch.minimum(hidden(net, x), hidden(net, zero))[used], "|v.x|", 1e-4),
-        compare(middle, "==", share * (1 - activation), "output at 0", 1e-4),
-        compare(V, "==", along, "v along x", 1e-4),
-        compare(output(net, x), "<=", 1.0, "output at x", 1e-4),
-        compare(output(net, zero), "==", 1 - output(net, x), "output at 0 and at x", 1e-4),
+        compare(output(decay_optimum(2, strength), x), "<=", limit, f"output at x, strength {strength}", 1e-6)
+        for strength in (0.02, STRENGTH, 2.0)
     ]
 
 
+def largest_output(share: float) -> list[Comparison]:
+    """Lemma 29: networks of the form (10) with the squared weights of the optimum have no larger output at x."""
+    x = tensor(INPUT)
+    net = turned(decay_optimum(), x)
+    size, best = squares(net), output(net, x)
+    directions = [(normal(seed, 2, 3), normal(seed + 50, 2)) for seed in range(20)]
+    directions.append((torch.outer(tensor([1.0, 2.0]), x / x.norm()), tensor([1.0, 2.0])))
+    found = []
+    for V, w in directions:
+        reached = 0.5 + size / (V.square().sum() + w.square().sum()) * (w @ (V @ x)) / 2
+        found.append(compare(reached, "<=", 0.5 + share * (best - 0.5), "output at x", 1e-4))
+    return found
+
+
+def contributions(power: float) -> list[Comparison]:
+    """Definitions 30 and 31: with v_j = alpha_j x node j is alpha_j x.x at x; what the nodes add to output and J_2.
+
+    Node j adds w_j alpha_j x.x to the activation and lam/2 (w_j^2 + alpha_j^2 (x.x)^power) to the penalty.
+    """
+    x = tensor(INPUT)
+    net = turned(decay_optimum(), x)
+    V, _, w, b = net
+    energy = x @ x
+    alphas = V @ x / energy
+    return [
+        compare(hidden(net, x), "==", alphas * energy, "node at x", 1e-6),
+        compare((w * alphas).sum() * energy, "==", output(net, x) - b, "activation", 1e-6),
+        compare((w.square() + alphas.square() * energy**power).sum(), "==", squares(net), "squared weights", 1e-4),
+    ]
+
+
+def node_budget(share: float) -> list[Comparison]:
+    """Lemma 32: w alpha x.x under w^2 + alpha^2 x.x = B is at most share B ||x||/2, reached at w^2 = B/2."""
+    x, found = tensor(INPUT), []
+    norm = float(x.norm())
+    angles = torch.linspace(0, torch.pi / 2, 1001, dtype=torch.float64)
+    for B in (0.3, 2.0):
+        w, alpha = B**0.5 * angles.cos(), B**0.5 * angles.sin() / norm
+        reached = w * alpha * norm**2
+        found.append(compare(reached, "<=", share * B * norm / 2, f"any split of B = {B}"))
+        best = (B / 2) ** 0.5 * (B / (2 * norm**2)) ** 0.5 * norm**2
+        found.append(compare(best, "==", share * B * norm / 2, f"the stated split of B = {B}"))
+    net = turned(decay_optimum(), x)
+    for w, v in zip(net[2], net[0], strict=True):
+        stated = share * (w.square() + v.square().sum()) * norm / 2
+        found.append(compare(w * (v @ x), "==", stated, "node of the optimum", 1e-4))
+    return found
+
+
 def budget(share: float) -> list[Comparison]:
-    """Lemmas 29, 32, 33: a budget of squared weights B reaches an activation of at most B ||x|| / 2."""
+    """Lemma 33: an activation A at x takes squared weights of at least 2A/||x||, which the optimum attains."""
     x = tensor(INPUT)
     norm, net = float(x.norm()), decay_optimum()
     activation = (net[2] * (hidden(net, x) - hidden(net, torch.zeros(3, dtype=torch.float64)))).sum()
@@ -133,12 +224,16 @@ def aversion(power: int) -> list[Comparison]:
 
 
 def witness(factor: float) -> list[Comparison]:
-    """Definition 21: the risk of the weight-decay optimum, lam^2/x.x, the same for widths one and two."""
-    x, zero = tensor(INPUT), torch.zeros(3, dtype=torch.float64)
+    """Theorem 7: the risk of weight-decay optima is factor min(1/4, lam^2/x.x), at any width, strength and scale of x.
+
+    The least risk is zero, so this is the aversion.
+    """
     found = []
-    for width in (1, 2):
-        net = decay_optimum(width)
-        error = ((output(net, x) - 1) ** 2 + output(net, zero) ** 2) / 2
-        stated = factor * networks.weight_decay_aversion(x, STRENGTH)
-        found.append(compare(error, "==", stated, f"risk, width {width}", precision=1e-5))
-    return found
+    for width, strength, scale in ((1, STRENGTH, 1.0), (2, STRENGTH, 1.0), (2, STRENGTH, 2.0), (2, 2.0, 1.0)):
+        x, (V, a, w, b) = scale * tensor(INPUT), decay_optimum(width, strength, scale)
+        reached = risk(ReLUNet([V, w[None]], [a, b.reshape(1)]), networks.two_points(x))
+        stated = factor * min(0.25, strength**2 / float(x @ x))
+        found.append(compare(reached, "==", stated, f"width {width}, lam {strength}, {scale} x", precision=1e-5))
+    x = tensor(INPUT)
+    fits = ReLUNet([x[None], tensor([[1.0]]) / (x @ x)])
+    return [*found, compare(risk(fits, networks.two_points(x)), "==", 0.0, "least risk")]

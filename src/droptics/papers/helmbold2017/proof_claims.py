@@ -10,16 +10,25 @@ from droptics.papers.helmbold2017.errata import ERRATA
 
 SOURCE = "Helmbold, Long 2017 (JMLR 18, arXiv 1602.04484)"
 
-STATED: tuple[Claim, ...] = (
+CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-def2",
         f"{SOURCE}, Definition 2",
-        "Dropout aversion: risk of the dropout optimum beyond the least risk; A o P: the inputs multiplied by A.",
+        "Dropout aversion of P: the largest risk of a minimizer of J_D beyond the least risk.",
         check=partial(decay_checks.aversion, -1),
         control=partial(decay_checks.aversion, 1),
         objects=("penalties.criterion", "penalties.risk"),
         note="Evaluated where the optimum is known: two inputs, one unit, drop 1/2. The definition needs minimizers to "
         "exist.",
+    ),
+    Claim(
+        "helmbold2017-def3",
+        f"{SOURCE}, Definition 3",
+        "A o P is the law of (Ax, y) for (x, y) drawn from P.",
+        check=partial(decay_checks.aversion, -1),
+        control=partial(decay_checks.aversion, 1),
+        objects=("penalties.criterion", "penalties.risk"),
+        note="Checked as Theorem 4 uses it: the optimum for A o P has the inverse of A on its first weights.",
     ),
     Claim(
         "helmbold2017-thm5-proof",
@@ -43,9 +52,11 @@ STATED: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-def21",
         f"{SOURCE}, Definition 21",
-        "Aversion witness: the minimizer of risk plus weight decay of largest risk; on P_(x,1) its risk is lam^2/x.x.",
+        "Aversion witness: a minimizer of J_2 that has the largest risk among them; on P_(x,1) its risk is min(1/4, "
+        "lam^2/x.x).",
         check=partial(decay_checks.witness, 1.0),
         control=partial(decay_checks.witness, 1.2),
+        objects=("penalties.risk",),
     ),
     Claim(
         "helmbold2017-lem22",
@@ -66,11 +77,11 @@ STATED: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem23",
         f"{SOURCE}, Lemma 23",
-        "At an optimum of weight decay on P_(x,1) every used node has its weights along x, |v.x| is its range, and the "
-        "output at x is at most 1.",
-        check=decay_checks.at_optimum,
-        control=partial(decay_checks.at_optimum, 0.2),
-        note="At an optimum that descent finds; nodes that are not used have no weights.",
+        "At an aversion witness |v_j.x| = max{h_j(0), h_j(x)}, the other value being zero.",
+        check=partial(decay_checks.node_range, 1.0),
+        control=partial(decay_checks.node_range, 1.2),
+        note="At optima that descent finds, on the difference of the two values, which Lemma 22 does not change; nodes "
+        "that are not used have no weights.",
     ),
     Claim(
         "helmbold2017-lem24",
@@ -82,16 +93,68 @@ STATED: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem26",
         f"{SOURCE}, Lemma 26, eq. (10)-(11)",
-        "The output bias of the weight-decay optimum is (1 - activation)/2, so its outputs at 0 and x sum to 1.",
-        check=decay_checks.at_optimum,
-        control=partial(decay_checks.at_optimum, share=0.6),
+        "The output bias of the witness is (1 - w^T V x)/2, so its outputs at 0 and x sum to 1.",
+        check=partial(decay_checks.output_bias, 0.5),
+        control=partial(decay_checks.output_bias, 0.6),
+    ),
+    Claim(
+        "helmbold2017-lem25",
+        f"{SOURCE}, Lemma 25",
+        "v_j.x >= 0 for every hidden node: otherwise its weights serve nothing, and without them the penalty is "
+        "smaller.",
+        check=partial(decay_checks.needless_node, -1.0),
+        control=partial(decay_checks.needless_node, 1.0),
+    ),
+    Claim(
+        "helmbold2017-lem27",
+        f"{SOURCE}, Lemma 27",
+        "Every v_j is a multiple of x.",
+        check=partial(decay_checks.along_input, 0.0),
+        control=partial(decay_checks.along_input, 0.2),
+    ),
+    Claim(
+        "helmbold2017-lem28",
+        f"{SOURCE}, Lemma 28",
+        "The output of the witness at x is at most 1.",
+        check=partial(decay_checks.output_level, 1.0),
+        control=partial(decay_checks.output_level, 0.95),
+    ),
+    Claim(
+        "helmbold2017-lem29",
+        f"{SOURCE}, Lemma 29",
+        "Among networks 1/2 + w^T V(. - x/2) of the same penalty the witness has the largest output at x.",
+        check=partial(decay_checks.largest_output, 1.0),
+        control=partial(decay_checks.largest_output, 0.9),
+    ),
+    Claim(
+        "helmbold2017-def30",
+        f"{SOURCE}, Definition 30",
+        "alpha_j is the number with v_j = alpha_j x, so that h_j(x) = alpha_j x.x.",
+        check=partial(decay_checks.contributions, 1.0),
+        control=partial(decay_checks.contributions, 0.5),
+    ),
+    Claim(
+        "helmbold2017-def31",
+        f"{SOURCE}, Definition 31",
+        "Node j contributes w_j alpha_j x.x to the activation and lam/2 (w_j^2 + alpha_j^2 x.x) to the penalty.",
+        check=partial(decay_checks.contributions, 1.0),
+        control=partial(decay_checks.contributions, 0.5),
+        note="Checked: summed over the nodes they are the activation and the penalty.",
     ),
     Claim(
         "helmbold2017-lem32",
         f"{SOURCE}, Lemma 32",
-        "Squared weights of sum B reach an activation of at most B ||x||/2, attained at the optimum: A costs 2A/||x||.",
+        "A node with w_j^2 + alpha_j^2 x.x = B contributes at most B ||x||/2 to the activation, for w_j = sqrt(B/2) "
+        "and alpha_j = sqrt(B/(2 x.x)).",
+        check=partial(decay_checks.node_budget, 1.0),
+        control=partial(decay_checks.node_budget, 0.9),
+    ),
+    Claim(
+        "helmbold2017-lem33",
+        f"{SOURCE}, Lemma 33",
+        "The least sum of squared weights of a network without hidden biases that has activation A at x is 2A/||x||.",
         check=partial(decay_checks.budget, 1.0),
-        control=partial(decay_checks.budget, 0.5),
+        control=partial(decay_checks.budget, 0.9),
     ),
     Claim(
         "helmbold2017-misprints",
@@ -101,21 +164,4 @@ STATED: tuple[Claim, ...] = (
         "not checked",
         note="Slips of notation: the checks of these statements use what is meant.",
     ),
-)
-# statements that one check shows together: number -> the one above that carries it
-TOGETHER = {
-    "def3": ("def2", "Definition 3"),
-    "lem25": ("lem23", "Lemma 25"),
-    "lem27": ("lem23", "Lemma 27"),
-    "lem28": ("lem23", "Lemma 28"),
-    "lem29": ("lem32", "Lemma 29"),
-    "def30": ("lem32", "Definition 30"),
-    "def31": ("lem32", "Definition 31"),
-    "lem33": ("lem32", "Lemma 33"),
-}
-CLAIMS: tuple[Claim, ...] = STATED + tuple(
-    next(claim for claim in STATED if claim.id == f"helmbold2017-{other}").printed_as(
-        f"helmbold2017-{number}", f"{SOURCE}, {where}"
-    )
-    for number, (other, where) in TOGETHER.items()
 )
