@@ -249,7 +249,7 @@ def data_norm(data: Sample, second_moment: Square | None = None) -> float:
 
     Pass `second_moment` for the population matrix, or one estimated on other examples; O(n d^2 + d^3).
 
-    Claim: thesis-eq4.6.
+    Claim: thesis-sec4.3-norm.
     """
     check_arguments(data_norm, locals())
     if data.weights is not None or data.inputs.ndim != 2:

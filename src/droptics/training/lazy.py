@@ -43,7 +43,7 @@ class LazyRun:
 
 
 def lazy_start(inputs: Count, width: Count, seed: Seed = 0, dtype: torch.dtype = torch.float64) -> ReLUNet:
-    """f(x) = a^T relu(W x) / sqrt(width), rows of W standard normal, a fixed vector of random signs (thesis-eq5.1).
+    """f(x) = a^T relu(W x) / sqrt(width), rows of W standard normal, a fixed vector of random signs (thesis-sec5.2).
 
     Conditions: none, it draws. Cost: O(inputs width).
     """

@@ -76,6 +76,19 @@ def split(scaled: bool) -> list[Comparison]:
     return found
 
 
+def pivot_terms(weights: Weights, C: Tensor) -> list[Tensor]:
+    """For every choice of pivot layers |alpha beta_1 ... beta_{l-1} gamma| at all choices of nodes."""
+    hidden, found = len(weights) - 1, []
+    for count in range(1, hidden + 1):
+        for layers in subsets(range(1, hidden + 1), count):
+            first = product(weights, layers[0])
+            term = (first @ C * first).sum(1).sqrt()
+            for lower, upper in itertools.pairwise(layers):
+                term = term[..., None] * product(weights, upper, lower + 1).mT.abs()
+            found.append(term * product(weights, None, layers[-1] + 1).norm(dim=0))
+    return found
+
+
 def pivot_sums(weights: Weights, C: Tensor) -> list[float]:
     """R_l for l = 1..k as the printed sum over pivot layers and nodes."""
     hidden = len(weights) - 1
@@ -179,14 +192,20 @@ def compactness(singular: bool) -> list[Comparison]:
     return found
 
 
-def not_attained() -> list[Comparison]:
-    """M = I_2, C = diag(1,0), two units: the infimum lam/2 is approached and not attained."""
+def turned_maps(isotropic: bool) -> list[Comparison]:
+    """R(P W_{k+1}, ..., W_1 Q) = R(W_{k+1}, ..., W_1) for rotations P and Q if C = I, and for layers a W_1, W_2 / a."""
     found = []
-    for s in (0.1, 0.01):
-        U, V = tensor([[1.0, 1.0], [s, -s]]), tensor([[0.5, 0.5], [0.5 / s, -0.5 / s]])
-        data = Moments(torch.diag(tensor([1.0, 0.0])), torch.diag(tensor([1.0, 0.0])), torch.eye(2).double())
-        value = penalty(DeepLinear([V.mT, U]), data, Bernoulli(0.5, 2))
-        found.append(compare(value, "==", 0.5, f"penalty at s={s}", precision=1e-7))
+    for seed, (sizes, drop) in enumerate(INSTANCES):
+        weights = network(seed, sizes)
+        data = Moments.of_map(normal(seed, sizes[-1], sizes[0])) if isotropic else moments(seed, sizes[-1], sizes[0])
+        P, Q = (torch.linalg.qr(normal(seed + place, size, size)).Q for place, size in ((1, sizes[-1]), (2, sizes[0])))
+        other = [weights[0] @ Q, *weights[1:-1], P @ weights[-1]]
+        scaled = [3 * weights[0], weights[1] / 3, *weights[2:]]
+        before, turned, after = (
+            penalty(DeepLinear(list(w)), data, law(weights, drop)) for w in (weights, other, scaled)
+        )
+        found.append(compare(turned, "==", before, f"turned, sizes {sizes}"))
+        found.append(compare(after, "==", before, f"rescaled, sizes {sizes}"))
     return found
 
 
@@ -246,4 +265,6 @@ def rank_one(scale: float) -> list[Comparison]:
         norm = nuclear(torch.outer(u, v) @ psd_root(data.xx)) ** 2
         value = penalty(DeepLinear(weights), data, law(weights, drop))
         found.append(compare(value, "==", effective_strength(widths, drop) * norm, f"penalty, widths {widths}"))
+        for term in pivot_terms(weights, data.xx):
+            found.append(compare(term, "==", norm.sqrt() / term.numel(), f"every summand, widths {widths}"))
     return found

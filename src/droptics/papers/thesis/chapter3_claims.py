@@ -19,7 +19,7 @@ RANK_TWO = torch.eye(2, dtype=torch.float64)
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec3.1",
-        f"{SOURCE}, Section 3.1",
+        f"{SOURCE}, after eq. (3.1)",
         "The dropout objective is the loss plus E ||W_masked - W||_C^2, whatever the law of (x, y).",
         check=partial(checks.split, True),
         control=partial(checks.split, False),
@@ -80,19 +80,20 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem6",
         f"{SOURCE}, Lemma 6",
-        "The least penalty over networks of a map is attained; it depends only on the spectrum of M C^1/2.",
-        "holds only if",
-        check=partial(checks.compactness, False),
-        control=partial(checks.compactness, True),
-        outside=checks.not_attained,
+        "All sub-regularizers are rescaling invariant; the infimum of the penalty over the networks of a map is always "
+        "attained; for C = I it depends only on the singular values of the map.",
+        check=lambda: [*checks.compactness(False), *checks.turned_maps(True)],
+        control=partial(checks.turned_maps, False),
         objects=("linalg.psd_root", "penalties.penalty"),
-        note="Only if C is nonsingular and lam > 0. The printed compactness argument is infeasible; after rescaling "
-        "every hidden node to unit C-norm the last layer has squared norm R_k.",
+        note="C is nonsingular, as the chapter assumes; otherwise it need not be attained (C = diag(1,0), M = I_2, two "
+        "units). The printed compactness argument is infeasible; after rescaling every hidden node to unit C-norm the "
+        "last layer has squared norm R_k, so that the networks of bounded penalty are a compact set.",
     ),
     Claim(
-        "thesis-eq2.7",
-        "Mianjy thesis (Johns Hopkins), Problem 2.7 and Section 3.2",
-        "The induced regularizer is the least penalty over all networks of a map; one hidden layer: (lam/d) ||.||_*^2.",
+        "thesis-eq3.2",
+        f"{SOURCE}, eq. (3.2)",
+        "The induced regularizer Theta(M) is the least penalty over all networks of the map M; for one hidden layer it "
+        "is (lam/d) ||M C^1/2||_*^2.",
         check=partial(optimum_checks.shallow_induced, 1.0),
         control=partial(optimum_checks.shallow_induced, 1.1),
         objects=("envelopes.induced",),
@@ -117,7 +118,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-def5",
         f"{SOURCE}, Definition 5",
-        "A network is equalized when R = nu ||W C^1/2||_*^2; the rank-one network of Proposition 1 is.",
+        "A network is equalized when every |alpha beta_1 ... beta_{l-1} gamma| of Proposition 8 is ||W C^1/2||_* over "
+        "the product of the pivots' widths; the rank-one network of Proposition 1 is.",
         check=partial(checks.rank_one, 1.0),
         control=partial(checks.rank_one, 2.0),
         objects=("penalties.effective_strength", "equalization.rank_one_network"),
@@ -149,14 +151,16 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm9-equality",
         f"{SOURCE}, Theorem 9, last sentence",
-        "The least penalty equals its envelope (the network is equalized).",
-        "holds only if",
-        check=partial(optimum_checks.equalizable, RANK_ONE, "=="),
+        "The least penalty of a map equals its envelope if and only if the network is equalized.",
+        check=lambda: [
+            *optimum_checks.equalizable(RANK_ONE, "=="),
+            *optimum_checks.equalizable(RANK_TWO, ">"),
+            *checks.rank_one(1.0),
+        ],
         control=partial(optimum_checks.equalizable, RANK_TWO, "=="),
-        outside=partial(optimum_checks.equalizable, RANK_TWO, "=="),
         objects=("norms.nuclear", "penalties.effective_strength", "penalties.penalty"),
-        note="Only if k = 1 or rank M <= 1: for k >= 2 no network of a map of rank two or more is equalized. "
-        "I_2 at widths (2,2), lam = 1 costs 6, the envelope is 5.",
+        note="Which maps have such a network the text leaves open: for k >= 2 those of rank one alone. I_2 at widths "
+        "(2,2), lam = 1 costs 6, the envelope is 5.",
     ),
     Claim(
         "thesis-lem9",
@@ -179,13 +183,15 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm10",
         f"{SOURCE}, Theorem 10",
-        "If nu s_1/(1+nu) >= s_2 the deep optimum is the rank-one map of value tr Cyy - s_1^2/(1+nu).",
-        "holds only if",
-        check=partial(optimum_checks.gap_condition, (2.0, 0.5), (2, 2), 0.5),
+        "If s_1 - s_2 >= s_2/nu for the singular values of Mbar = Cyx C^-1/2, the optimal map is S(Mbar) C^-1/2, all "
+        "values lowered by nu s_1/(1+nu) and cut at zero, and an equalized network of it is a global optimum.",
+        check=lambda: [
+            *optimum_checks.gap_condition((2.0, 0.5), (2, 2), 0.5),
+            *optimum_checks.correlated_optimum(0.7),
+        ],
         control=partial(optimum_checks.gap_condition, (1.0, 1.0), (2, 2), 0.2),
-        outside=partial(optimum_checks.gap_condition, (2.0, 1.5), (2, 2), 0.2),
         objects=("penalties.effective_strength", "penalties.penalty", "equalization.gap_condition"),
-        note="The gap is sufficient, not necessary.",
+        note="The least value is tr Cyy - s_1^2/(1+nu). The gap is sufficient, not necessary.",
     ),
     Claim(
         "thesis-cor1",
@@ -202,7 +208,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor1-corrected",
         f"{SOURCE}, Corollary 1, corrected",
-        "With one output Theta(w) = nu w C w^T and W* = Cyx C^-1 / (1 + nu).",
+        "With one output Theta(w) = nu w C w^T, W* = Cyx C^-1 / (1 + nu), and an optimal network is equalized.",
         check=partial(
             optimum_checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)
         ),

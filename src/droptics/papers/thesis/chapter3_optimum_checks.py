@@ -118,6 +118,30 @@ def gap_condition(spectrum: Sequence[float], widths: Sequence[int], drop: float)
     return found
 
 
+def correlated_optimum(drop: float) -> list[Comparison]:
+    """Theorem 10 for correlated inputs: the map that descent finds, its value, and its penalty against the envelope."""
+    data, widths = moments(4, 2, 3), (2, 3)
+    nu = float(effective_strength(widths, drop))
+    root = psd_root(data.xx)
+    P, s, Rh = torch.linalg.svd(torch.linalg.solve(root, data.yx.mT).mT, full_matrices=False)
+    stated = torch.linalg.solve(root, ((P * (s - nu * s[0] / (1 + nu)).clamp_min(0)) @ Rh).mT).mT
+    shapes = [(b, a) for a, b in itertools.pairwise((3, *widths, 2))]
+
+    def objective(*weights: Tensor) -> Tensor:
+        W = product(weights)
+        error = data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum()
+        return error + penalty(DeepLinear(list(weights)), data, law(weights, drop)).value
+
+    best, weights = descend(objective, shapes, starts=2, seed=2)
+    added = penalty(DeepLinear(list(weights)), data, law(weights, drop))
+    return [
+        compare(s[0] - s[1], ">=", s[1] / nu, "the gap"),
+        compare(product(weights), "==", stated, "map, correlated inputs", precision=1e-4),
+        compare(best, "==", data.yy.trace() - s[0] ** 2 / (1 + nu), "value, correlated inputs", precision=1e-6),
+        compare(added, "==", nu * nuclear(stated @ root) ** 2, "equalized", precision=1e-4),
+    ]
+
+
 def single_output(solution: Callable[[Moments, float], Tensor]) -> list[Comparison]:
     """One output: W* = Cyx C^-1 / (1 + nu) and Theta(w) = nu w C w^T, against descent with C != I."""
     found = []
@@ -137,6 +161,8 @@ def single_output(solution: Callable[[Moments, float], Tensor]) -> list[Comparis
         theta = nu * float((W @ data.xx * W).sum())
         error = float(data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum())
         found.append(compare(error + theta, "==", best, f"value, widths {widths}", precision=1e-7))
+        added = penalty(DeepLinear(list(weights)), data, law(weights, 0.4))
+        found.append(compare(added, "==", theta, f"equalized, widths {widths}", precision=1e-4))
     return found
 
 

@@ -61,15 +61,15 @@ def equalized_factors(M: Tensor, p: Tensor, q: Tensor, width: int) -> tuple[Tens
     return U, V
 
 
-def induced_completion(squared: bool) -> list[Comparison]:
-    """Least expected regularizer = ||diag(sqrt p) M diag(sqrt q)||_*^2 / width; attained, never beaten."""
+def induced_completion(share: float) -> list[Comparison]:
+    """Least expected regularizer = share ||diag(sqrt p) M diag(sqrt q)||_*^2 / width; attained, never beaten."""
     found = []
     for seed, width in ((1, 2), (2, 3), (3, 4), (4, 7)):
         M = normal(seed, 4, 2) @ normal(seed + 1, 2, 5)
         p, q = simplex(seed, 4), simplex(seed + 1, 5)
         U, V = equalized_factors(M, p, q, width)
         law, norm = torch.outer(p, q), weighted_trace(M, p, q)
-        theta = (norm**2 if squared else norm) / width
+        theta = share * norm**2 / width
         found.append(compare(U @ V.mT, "==", M, f"product, width {width}"))
         found.append(compare(expected_regularizer(U, V, law), "==", theta, f"value, width {width}"))
         mix = torch.eye(width, dtype=torch.float64) + 0.5 * normal(seed + 5, width, width)
@@ -78,24 +78,29 @@ def induced_completion(squared: bool) -> list[Comparison]:
     return found
 
 
-def not_a_product() -> list[Comparison]:
-    """Entries (1,2) and (2,1) only: the identity costs nothing, the marginal formula says 1/2."""
-    law, M = tensor([[0.0, 0.5], [0.5, 0.0]]), torch.eye(2, dtype=torch.float64)
-    half = tensor([0.5, 0.5])
-    return [compare(expected_regularizer(M, M, law), "==", weighted_trace(M, half, half) ** 2 / 2, "value")]
+def gaussian_sensing(share: float) -> list[Comparison]:
+    """Measurements of second moment I: E Rbar = sum ||u||^2 ||v||^2, its least value share ||M||_*^2 / width; any loss.
 
-
-def gaussian_sensing(width_power: int) -> list[Comparison]:
-    """Gaussian measurements: E Rbar = sum ||u||^2 ||v||^2 and its least value ||M||_*^2 / width."""
+    Only the second moment of vec(A) enters, so that matrices sqrt(12) e_a e_b^T, all equally likely, stand for Gaussian
+    ones without an error of sampling.
+    """
+    matrices = 12**0.5 * torch.eye(12, dtype=torch.float64).reshape(12, 3, 4)
     found = []
     for seed, width in ((1, 3), (2, 5)):
         M = normal(seed, 3, 4)
-        P, s, Rh = torch.linalg.svd(M, full_matrices=False)
-        Q = equalizer(torch.diag(torch.cat([s, s.new_zeros(width - 3)])))
-        pad = (0, width - 3)
-        U, V = (nn.functional.pad(f * s.sqrt(), pad) @ Q for f in (P, Rh.mT))
-        value = (U.square().sum(0) * V.square().sum(0)).sum()
-        found.append(compare(value, "==", nuclear(M) ** 2 / width**width_power, f"width {width}"))
+        data = Measurements(matrices, torch.einsum("nij,ij->n", matrices, M))
+        rows, columns = (torch.ones(size, dtype=torch.float64) for size in M.shape)
+        U, V = equalized_factors(M, rows, columns, width)
+        mix = torch.eye(width, dtype=torch.float64) + 0.5 * normal(seed + 5, width, width)
+        other = U @ mix, torch.linalg.solve(mix, V.mT).mT
+        least = share * nuclear(M) ** 2 / width
+        for relation, (left, right) in (("==", (U, V)), (">=", other)):
+            value = penalty(Factorization(left, right), data, Bernoulli(0.5, width))
+            direct = (left.square().sum(0) * right.square().sum(0)).sum()
+            found.append(compare(value, "==", direct, f"library, width {width}"))
+            found.append(compare(value, relation, least, f"against the least, width {width}"))  # type: ignore[arg-type]
+        loss = (data.values - torch.einsum("nij,ij->n", matrices, other[0] @ other[1].mT * 0.7)).square().mean()
+        found.append(compare(loss, "==", (0.3 * M).square().sum(), f"loss at 0.7 M, width {width}"))
     return found
 
 

@@ -206,14 +206,17 @@ def lazy_regime(strong: bool) -> list[Comparison]:
 
 
 def initial_outputs(scale: float) -> list[Comparison]:
-    """g_t(W_1) <= scale sqrt(2 ln(6T/delta)) fails in a share of at most delta/(6T) of the starts."""
-    T, delta, m, draws = 10, 0.2, 120, 4000
+    """|g_t(W_1)| <= scale sqrt(2 ln(6T/delta)) fails in a share of at most delta/(3T) of the starts."""
+    T, delta, m, draws = 10, 0.2, 150, 4000
     a, x, q = torch.sign(normal(1, m)), unit_rows(2, 1, 4)[0], 0.6
     W = normal(3, draws, m, 4)
     b = (uniform(4, draws, m) < q).double()
     g = (a * b * torch.relu(W @ x)).sum(1) / math.sqrt(m)
-    failed = float((g > scale * math.sqrt(2 * math.log(6 * T / delta))).double().mean())
-    return [compare(failed, "<=", delta / (6 * T), "share of starts above the bound", precision=0.0)]
+    failed = float((g.abs() > scale * math.sqrt(2 * math.log(6 * T / delta))).double().mean())
+    return [
+        compare(m, ">=", 25 * math.log(6 * T / delta), "the width that is asked for"),
+        compare(failed, "<=", delta / (3 * T), "share of starts beyond the bound", precision=0.0),
+    ]
 
 
 def margin_at_start(slack: float) -> list[Comparison]:
@@ -243,12 +246,22 @@ def flipped_rows(scale: float) -> list[Comparison]:
 
 
 def linear_above(slope: float) -> list[Comparison]:
-    """log2(1 + e^-z) <= 1 - slope z for z < 0, with equality at 0."""
+    """log2(1 + e^-z) <= 1 - slope z for z < 0, with equality at 0; so the loss of U is at most c sqrt(m) slope + 1.
+
+    The worst U of rows of norm c points against the label along x.
+    """
     z = torch.linspace(-60, 0, 6001, dtype=torch.float64)
-    return [
+    found = [
         compare(loss(z), "<=", 1 - slope * z, "line above the loss"),
         compare(loss(tensor([0.0])), "==", 1.0, "equality at zero"),
     ]
+    for seed in range(3):
+        weights, masks, a, x, y = _lazy_run(seed, 4, 6, 0.3)
+        W, b, c = weights[-1], masks[-1], 5.0
+        for U in (c * unit_rows(seed, 6, 3), -y * c * torch.outer(a, x)):
+            value = loss(y * (gradient(W, a, x, b) * U).sum())
+            found.append(compare(value, "<=", c * math.sqrt(6) * slope + 1, "loss of U"))
+    return found
 
 
 def active(spread: Callable[[float, float], float]) -> list[Comparison]:

@@ -36,6 +36,7 @@ def flips_exist(radius: float) -> list[Comparison]:
     return [
         compare(hit.margins[0], "==", 1 - math.sqrt(2) * radius, "best margin"),
         compare(hit.margins[0], "<", 0.0, "a flip exists", precision=1e-6),
+        compare((hit.inputs - data.inputs).abs(), "<", 0.51, "inside the cube"),
     ]
 
 

@@ -8,6 +8,16 @@ from __future__ import annotations
 from droptics.evidence.claims import Erratum
 
 ERRATA = {
+    "sec1.3.1": Erratum(
+        r"R(U, V) \text{ ``is equal to the'' } \ell_2\text{-path norm } \psi_2(U, V)",
+        "lambda times its square, for isotropic inputs, as chapter 2 has it in and after (2.3).",
+        "A summary that leaves out the square and the factor.",
+        "mianjy2018-eq3",
+        """\
+u, v, lam = 2, 1, 1  # one unit, E x^2 = 1: one path, of weight 2
+print(u * v)  # the path norm
+print(lam * u**2 * v**2)  # what dropout adds""",
+    ),
     "sec1.3.1-gap": Erratum(
         r"\sigma_1(\bar M) - \sigma_2(\bar M) \ge \tfrac1\nu \sigma_2(\bar M) "
         r"\text{ ``is always satisfied by two-layer linear networks''}",
@@ -180,7 +190,7 @@ print(F(1, 1 + nu))""",
     ),
     "lem10": Erratum(
         r"R_S(L_\alpha) \le 2 R_S(G_\alpha),\quad Y = \{-1, +1\}",
-        "For predictions clipped to [-1, 1] and the squared loss, as defined.",
+        "For predictions clipped to [-1, 1] and the squared loss, as defined; some Lipschitz constant is meant.",
         "(1 - z)^2 has slope up to 4 on [-1, 1], not 2; the factor 4 holds, 2 does not. Corollary 2 does not use it.",
         "thesis-lem10-corrected",
         """\

@@ -24,7 +24,7 @@ print(slope * z)""",
         """\
 from math import log, sqrt
 from scipy.stats import chi2
-m, d = 100, 784
+m, d = 2, 3
 print(1 - 1 / m)  # the probability said of the event
 print(float(chi2.cdf((2 * sqrt(log(m))) ** 2, d) ** m))""",
         inexact="a chi-square probability",
@@ -62,7 +62,8 @@ print(round(2 / (3 - e), 4))""",
         inexact="Euler's number",
     ),
     "lem18-proof": Erratum(
-        r"\beta \ge 2\nu(1-\alpha)\kappa\sqrt m:\quad \sum_j \|w_j\| \|\delta^* - \delta_t\| \le \nu \sqrt m \|W\|_F,"
+        r"\beta \ge 2\nu(1-\alpha)\kappa\sqrt m:\quad (1-\alpha)\kappa \sum_{j \notin I} \|w_j\| "
+        r"\|\delta^* - \delta_t\| \le (1-\alpha)\kappa\nu \sqrt m \|W\|_F,"
         r"\quad y f_{W,t}(\delta^*) \le \tfrac12 y f_W(\delta^*)",
         "Both points lie in the ball of radius nu around x; one of them at its center would do.",
         "Two points of that ball are up to 2 nu apart, so the step needs beta >= 4 nu (1-alpha) kappa sqrt m. The "
@@ -116,7 +117,8 @@ print(2 * eps)  # L_beta of some iterate up to T, beta = 0
 print(int(w + T * eta * F(3, 2) < 0))  # every iterate is wrong""",
     ),
     "sec6.5.1": Erratum(
-        r"\delta = [-0.501, 0.5, 0] \text{ with } \|\delta\| = 0.7078,\quad \{\delta : \|\delta\| \le 0.7078\}",
+        r"\delta = [-0.501, 0.5, 0] \text{ with } \|\delta\| = 0.7078,\quad "
+        r"\{\delta \in (-0.51, +0.51)^3 \mid \|\delta\| \le 0.7078\}",
         "Its norm to four digits; flipping points do exist in the set.",
         "It is .707814: the point that motivates the set lies outside of it, by a rounding.",
         "thesis-sec6.5.1-corrected",

@@ -45,7 +45,7 @@ def group_norm(power: float) -> list[Comparison]:
     """||X||_{p,q} from its definition for p = 2, q = 1, and ||v||_{2/3} <= count^power ||v||_2."""
     found = []
     for seed in range(3):
-        W, v = normal(seed, 3, 5), normal(seed + 9, 4).abs()
+        W, v = normal(seed, 3, 5), normal(seed + 9, 4).abs() if seed else torch.ones(4, dtype=torch.float64)
         direct = sum(sum(float(W[i, j]) ** 2 for i in range(3)) ** 0.5 for j in range(5))
         found.append(compare(W.norm(dim=0).sum(), "==", direct, "||W||_{2,1}"))
         found.append(compare(v.pow(2 / 3).sum() ** 1.5, "<=", len(v) ** power * v.norm(), "||v||_{2/3}"))
@@ -139,8 +139,8 @@ def conjugate_pair(factor: float) -> list[Comparison]:
 
 
 def two_losses(labels: tuple[float, ...]) -> list[Comparison]:
-    """(1 - y f)^2 = (y - f)^2."""
-    f = normal(1, 9)
+    """(1 - y f)^2 = (y - f)^2 for predictions clipped to [-1, 1]."""
+    f = normal(1, 9).clamp(-1, 1)
     return [compare((1 - y * f).square(), "==", (y - f).square(), f"y={y}") for y in labels]
 
 
