@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from droptics.evidence.claims import Claim
-from droptics.papers.droptics_own import rating_checks, report_checks, run_checks, sum_checks
+from droptics.papers.droptics_own import (
+    module_checks,
+    rating_checks,
+    report_checks,
+    run_checks,
+    search_checks,
+    sum_checks,
+)
 from droptics.papers.droptics_own.room_claims import ENUMERATED, pair, room_claim
 
 WRITTEN = "Written out."
@@ -210,5 +217,84 @@ CLAIMS: tuple[Claim, ...] = (
         pair(report_checks.spread_of_predictions),
         ("audits.audit",),
         ENUMERATED,
+    ),
+    room_claim(
+        "adapters",
+        "Attacks that are called with images find the corner, or the point of the sphere, that is worst for two "
+        "classes.",
+        pair(search_checks.adapters),
+        ("attacks.adapter.FGSM", "attacks.adapter.BIM", "attacks.adapter.PGD", "attacks.adapter.PGDL2"),
+        WRITTEN,
+    ),
+    room_claim(
+        "affine-ensembles",
+        "Ensembles of attacks on affine models fool exactly those nearer than the radius, resumed runs too.",
+        pair(search_checks.affine_ensembles),
+        ("attacks.robust_accuracy", "attacks.attack", "attacks.standard_attacks"),
+        "Distances to boundaries in the dual norm.",
+    ),
+    room_claim(
+        "two-searches",
+        "A search never lowers the loss and says whom it fools; losses have the values and slopes of their formulas.",
+        pair(search_checks.two_searches),
+        ("attacks.losses.value_and_slope",),
+        "By automatic differentiation.",
+    ),
+    room_claim(
+        "random-modules",
+        "Means over draws of a module are those of its passes, and doubts are told.",
+        pair(search_checks.random_modules),
+        ("attacks.Averaged", "attacks.attack"),
+        WRITTEN,
+    ),
+    room_claim(
+        "radii-and-leaks",
+        "Errors by radius are those of distances, and the lowest scores of leaky networks those of affine pieces.",
+        pair(search_checks.radii_and_leaks),
+        ("attacks.robustness_curve", "attacks.leaky.smallest_score"),
+        WRITTEN,
+    ),
+    room_claim(
+        "masked-modules",
+        "Means and variances of attention, recurrent layers and written modules under their own dropout are those "
+        "over all masks.",
+        pair(module_checks.masked_modules),
+        ("predictions.predictive",),
+        f"{ENUMERATED} Drawn numbers at 99.9999 %.",
+    ),
+    room_claim(
+        "every-density",
+        "Densities and quantiles of heads under blocks, normal noise and products are those of all masks.",
+        pair(module_checks.every_density),
+        ("predictions.predictive",),
+        ENUMERATED,
+    ),
+    room_claim(
+        "wide-heads",
+        "Joint covariances by every method are those of all masks, classes of wide heads those of many draws.",
+        pair(module_checks.wide_heads),
+        ("predictions.predictive",),
+        f"{ENUMERATED} Wide heads beside 40,000 masks.",
+    ),
+    room_claim(
+        "stored-scans",
+        "Scans that are stored give the same answer again, from files too, and a function of one's own trains copies.",
+        pair(module_checks.stored_scans),
+        ("rates.tune_rates", "rates.Rates"),
+        "Beside scans that are not stored.",
+    ),
+    room_claim(
+        "shared-masks-of-layers",
+        "Copies drop a unit where one and the same uniform number lies below their rate, in every kind of dropout.",
+        pair(module_checks.shared_masks),
+        ("rates.masking.SharedMasks", "rates.places.set_rates"),
+        WRITTEN,
+    ),
+    room_claim(
+        "scanned-estimators",
+        "Scans of estimators are fits at each rate with losses of held-out examples; exact scans need no copies.",
+        pair(module_checks.scanned_estimators),
+        ("rates.tune_rates",),
+        "Beside fits at each rate.",
     ),
 )

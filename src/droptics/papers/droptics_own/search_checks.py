@@ -1,0 +1,292 @@
+"""What more claims on attacks compare: adapters, searches and ensembles on affine models, whose margins are known."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from droptics.attacks import (
+    Apgd,
+    Averaged,
+    CrossEntropy,
+    Dlr,
+    Fab,
+    Logistic,
+    Margin,
+    Pgd,
+    Reflected,
+    Square,
+    Threat,
+    attack,
+    robust_accuracy,
+    robustness_curve,
+    standard_attacks,
+)
+from droptics.attacks.adapter import BIM, FGSM, PGD, PGDL2
+from droptics.attacks.apgd import AdaptiveAscent
+from droptics.attacks.gradients import differentiable
+from droptics.attacks.leaky import LeakyNet, effective, smallest_score
+from droptics.attacks.losses import value_and_slope
+from droptics.data import Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.losses import Loss
+from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.instances import normal, uniform
+
+DUAL = {"linf": 1.0, "l2": 2.0, "l1": math.inf}
+
+
+def _affine(classes: int) -> tuple[Tensor, Tensor]:
+    return normal(1, classes, 5), 0.3 * normal(2, classes)
+
+
+def _distances(weights: Tensor, offset: Tensor, data: Sample, norm: str) -> Tensor:
+    """Distance of every example to the nearest boundary of an affine classifier; negative where it is wrong."""
+    outputs = data.inputs @ weights.mT + offset
+    if len(weights) == 1:
+        return (outputs[:, 0] * data.targets.reshape(-1)) / torch.linalg.vector_norm(weights[0], ord=DUAL[norm])
+    rows = torch.arange(len(data.targets))
+    gaps = outputs[rows, data.targets][:, None] - outputs
+    speeds = torch.linalg.vector_norm(weights[data.targets][:, None, :] - weights, ord=DUAL[norm], dim=-1)
+    ratios = torch.where(speeds > 0, gaps / speeds.clamp_min(1e-12), torch.inf)
+    return ratios.amin(1)
+
+
+def adapters(scale: float) -> list[Comparison]:
+    """Attacks that are called with images find the corner, or the point of the sphere, that is worst."""
+    found: list[Comparison] = []
+    weights, offset = _affine(2)
+    images, labels = 0.4 + 0.2 * uniform(3, 20, 5), torch.arange(20) % 2
+    model = nn.Linear(5, 2).double()
+    with torch.no_grad():
+        model.weight.copy_(weights)
+        model.bias.copy_(offset)
+    way = weights[1 - labels] - weights[labels]
+    eps = 0.05
+    corner = images + scale * eps * way.sign()
+    sphere = images + scale * eps * way / way.norm(dim=1, keepdim=True)
+    cases: tuple[tuple[str, Any, Tensor], ...] = (
+        ("FGSM", FGSM(model, eps), corner),
+        ("BIM", BIM(model, eps, 0.02, 4), corner),
+        ("BIM by itself", BIM(model, eps, 0.02, 0), corner),
+        ("PGD", PGD(model, eps, 0.03, 6), corner),
+        ("PGD from the image", PGD(model, eps, 0.03, 6, random_start=False), corner),
+        ("PGDL2", PGDL2(model, eps, 0.03, 30), sphere),
+    )
+    for name, method, wanted in cases:
+        told = method(images, labels)
+        right = model(images).argmax(1) == labels
+        # an example that is fooled stays where it was fooled first
+        gap = ((told - images) * way).sum(1).detach()
+        most = ((wanted - images) * way).sum(1)
+        held = right & (((images * way).sum(1) + (offset[1 - labels] - offset[labels]) + most) < 0)
+        if bool(held.any()):
+            precision = 1e-9 if name != "PGDL2" else 1e-4
+            found.append(compare(gap[held], "==", most[held], f"worst point, {name}", precision=precision))
+        fooled = (images @ way.mT).diagonal() + offset[1 - labels] - offset[labels] + most > 1e-6
+        sure = method.success(told, labels)[fooled & right].double()
+        if sure.numel():
+            found.append(compare(sure, "==", scale if name == "FGSM" else 1.0, f"fooled, {name}"))
+        size = (told - images).abs().amax() if name != "PGDL2" else (told - images).norm(dim=1).amax()
+        found.append(compare(size.detach(), "<=", eps * (1 + 1e-9), f"inside, {name}"))
+    return found
+
+
+def affine_ensembles(scale: float) -> list[Comparison]:
+    """Ensembles of attacks on affine models fool exactly those nearer than the radius, resumed runs too."""
+    found: list[Comparison] = []
+    for classes in (1, 2, 4) if scale == 1 else (2,):
+        weights, offset = _affine(classes)
+        inputs = normal(4, 24, 5)
+        noisy = inputs @ weights.mT + offset + 0.8 * normal(5, 24, classes)
+        labels = torch.where(noisy[:, 0] > 0, 1.0, -1.0).double() if classes == 1 else noisy.argmax(1)
+        data = Sample(inputs, labels)
+        model = nn.Linear(5, classes).double()
+        with torch.no_grad():
+            model.weight.copy_(weights)
+            model.bias.copy_(offset)
+        loss = Logistic() if classes == 1 else CrossEntropy()
+        methods: list[Any] = [
+            Apgd(loss, steps=20),
+            Pgd(Margin(), steps=20),
+            Fab(steps=20, candidates=3),
+            Square(queries=12),
+        ]
+        for norm in ("linf", "l2", "l1"):
+            radius = {"linf": 0.15, "l2": 0.3, "l1": 0.6}[norm]
+            far = _distances(weights, offset, data, norm)
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "found.safetensors"
+                told = robust_accuracy(model, data, Threat(norm, radius), methods, checkpoint=path, batch=17)
+                again = robust_accuracy(model, data, Threat(norm, radius), methods, checkpoint=path, batch=17)
+            near = (far - radius).abs() < 1e-3 * radius
+            share = (far > radius).double().mean()
+            slack = near.double().mean() + 1e-9
+            label = f"{classes} outputs, {norm}"
+            found.append(compare(told.robust.value, "==", scale * share, f"robust, {label}", precision=float(slack)))
+            found.append(compare(told.clean.value, "==", scale * (far > 0).double().mean(), f"clean, {label}"))
+            found.append(compare(again.robust.value, "==", told.robust.value, f"resumed, {label}"))
+            found.append(compare(again.inputs, "==", told.inputs, f"points of a resumed run, {label}"))
+            found.append(compare(len(told.stages), "==", scale * 4, f"stages, {label}"))
+            lost = sum(stage.found for stage in told.stages)
+            share_lost = told.clean.value - told.robust.value
+            found.append(compare(lost / 24, "==", scale * share_lost, f"who was found, {label}"))
+            for before, after in zip(told.stages, told.stages[1:], strict=False):
+                left = before.attacked - before.found
+                found.append(compare(after.attacked, "<=", left, f"examples left, {label}"))
+        for method in (
+            Fab(steps=20),
+            Apgd(Margin(), steps=30, start="random"),
+            Pgd(Margin("every"), steps=20, restarts=2),
+        ):
+            if classes == 1 and isinstance(method, Pgd):
+                continue
+            told_one = attack(model, data, Threat("l2", 0.3), method)
+            far = _distances(weights, offset, data, "l2")
+            wanted = (far <= 0.3) & ((far - 0.3).abs() > 3e-3)
+            missed = wanted & ~told_one.success
+            name = type(method).__name__
+            found.append(compare(missed.double().sum(), "==", 0.0, f"nobody missed, {name}, {classes}"))
+            extra = told_one.success & (far > 0.3 * (1 + 1e-9))
+            found.append(compare(extra.double().sum(), "==", 0.0, f"nobody too far, {name}, {classes}"))
+            if isinstance(method, Fab):
+                reached = told_one.success & (far > 1e-6)
+                length = (told_one.inputs - inputs).norm(dim=1)[reached]
+                found.append(compare(length, "==", scale * far[reached], f"nearest points, {classes}", precision=2e-2))
+    lengths = [len(standard_attacks(count)) for count in (1, 2, 3, 10)]
+    found.append(compare(lengths, "==", [scale * size for size in (5, 5, 6, 6)], "attacks of the ensemble"))
+    return found
+
+
+def two_searches(scale: float) -> list[Comparison]:
+    """A search never lowers the loss and says whom it fools; losses have the values and slopes of their formulas."""
+    found: list[Comparison] = []
+    torch.manual_seed(4)
+    net = nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.Linear(6, 4)).double()
+    inputs = normal(6, 30, 5)
+    with torch.no_grad():
+        labels = net(inputs).argmax(1)
+    for norm in ("linf", "l2", "l1"):
+        threat = Threat(norm, 0.4)
+        method = Apgd(CrossEntropy(), steps=8, restarts=2)
+        ascent = AdaptiveAscent(differentiable(net), threat.around(inputs), labels, method, torch.Generator())
+        trail = ascent.run()
+        values = functional.cross_entropy(net(trail.inputs), labels, reduction="none").detach()
+        wrong = (net(trail.inputs).argmax(1) != labels).double()
+        found.append(compare(trail.fooled.double(), "==", wrong, f"who is fooled, {norm}"))
+        clean = functional.cross_entropy(net(inputs), labels, reduction="none").detach()
+        found.append(compare(values, ">=", clean, f"no loss falls, {norm}"))
+
+    class Cubed(Loss):
+        """A loss of one's own."""
+
+        def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+            return functional.cross_entropy(outputs, targets, reduction="none") ** 3
+
+    outputs, targets = 2 * normal(7, 9, 4), torch.arange(9) % 4
+    value, slope = value_and_slope(Cubed(), outputs, targets)
+    leaf = outputs.clone().requires_grad_()
+    own = functional.cross_entropy(leaf, targets, reduction="none") ** 3
+    found.append(compare(value, "==", scale * own.detach(), "a loss of one's own"))
+    found.append(compare(slope, "==", torch.autograd.grad(own.sum(), leaf)[0], "its slope"))
+    sure = torch.zeros(3, 4, dtype=torch.float64)
+    sure[torch.arange(3), torch.arange(3)] = 60.0
+    sure[0, 3] = 5.0
+    _, direction = value_and_slope(CrossEntropy(), sure, torch.arange(3), scaled=False)
+    shares = sure.masked_fill(functional.one_hot(torch.arange(3), 4).bool(), -torch.inf).softmax(1)
+    wanted = shares - functional.one_hot(torch.arange(3), 4)
+    found.append(compare(direction, "==", scale * wanted, "direction of a saturated loss"))
+    score, signs = normal(8, 6, 1), torch.tensor([1.0, -1, 1, 1, -1, -1]).double()
+    for loss, formula in (
+        (Logistic(), functional.softplus(-score[:, 0] * signs)),
+        (Reflected(Logistic()), -functional.softplus(score[:, 0] * signs)),
+        (Margin(), -score[:, 0] * signs),
+    ):
+        told, _ = value_and_slope(loss, score, signs)
+        found.append(compare(told, "==", scale * formula, f"{type(loss).__name__} of one score"))
+    aims = torch.tensor([1, 2, 3, 0, 2, 3, 1, 0, 3])
+    told, slope = value_and_slope(Dlr("every"), outputs, targets, aims)
+    ordered = outputs.sort(1, descending=True).values
+    rows = torch.arange(9)
+    gap = outputs[rows, aims] - outputs[rows, targets]
+    ratio = gap / (ordered[:, 0] - (ordered[:, 2] + ordered[:, 3]) / 2)
+    found.append(compare(told, "==", scale * ratio, "aimed ratio"))
+    return found
+
+
+def random_modules(scale: float) -> list[Comparison]:
+    """Means over draws of a module are those of its passes by seed, and doubts are told."""
+    found: list[Comparison] = []
+    head = linear_head(1, 5, 3)
+    module = nn.Sequential(nn.Dropout(0.4), head)
+    inputs, labels = normal(2, 12, 5), torch.arange(12) % 3
+    mean = Averaged.of(module, draws=6, seed=9)
+    outputs = []
+    for draw in range(6):
+        torch.manual_seed(9 + draw)
+        mask = functional.dropout(torch.ones(1, 5, dtype=torch.float64), 0.4)
+        outputs.append(head(inputs * mask).log_softmax(1))
+    wanted = torch.stack(outputs).exp().mean(0).log()
+    found.append(compare(mean(inputs), "==", scale * wanted, "mean over draws"))
+    single = torch.stack([(one.argmax(1) == labels).double().mean() for one in outputs]).mean()
+    found.append(compare(mean.single_accuracy(inputs, labels), "==", scale * single, "accuracy of a single pass"))
+    found.append(compare(len(mean.again(9, 4).chances), "==", scale * 9, "other draws"))
+    found.append(compare(float(module[0].training), "==", 1.0, "the mode is as before"))
+    flat: Any = nn.Sequential(nn.Linear(5, 3)).double()
+    with torch.no_grad():
+        flat[0].weight.zero_()
+        flat[0].bias.copy_(torch.tensor([3.0, 0.0, 0.0]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stuck = attack(flat, Sample(inputs, torch.zeros(12, dtype=torch.long)), Threat("linf", 0.2), Pgd(steps=3))
+    found.append(compare(float(any("vanish" in text for text in stuck.warnings)), "==", scale, "vanishing gradients"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        always = attack(
+            lambda points: head(functional.dropout(points, 0.5)),
+            Sample(inputs, labels),
+            Threat("linf", 0.2),
+            Pgd(steps=3),
+        )
+    found.append(compare(float(any("not deterministic" in t for t in always.warnings)), "==", scale, "a random model"))
+    return found
+
+
+def radii_and_leaks(scale: float) -> list[Comparison]:
+    """Errors by radius are those of distances; the lowest scores of leaky networks are those of affine pieces."""
+    found: list[Comparison] = []
+    inputs = normal(2, 12, 5)
+    weights, offset = _affine(3)
+
+    def scores(points: Tensor) -> Tensor:
+        return points @ weights.mT + offset
+
+    data = Sample(inputs, scores(inputs).argmax(1))
+    far = _distances(weights, offset, data, "linf")
+    radii = (0.0, 0.02, 0.05, 0.1, 0.3)
+    told = robustness_curve(scores, data, Threat("linf", 0.3), Pgd(Margin("every"), steps=30), radii)
+    shares = [float((far <= radius).double().mean()) for radius in radii]
+    found.append(compare(told, "==", [scale * share for share in shares], "error by radius"))
+    square = attack(scores, data, Threat("linf", 0.3), Square(queries=400))
+    found.append(compare((square.success & (far > 0.3)).double().sum(), "==", 0.0, "squares fool nobody too far"))
+    leaky = LeakyNet(normal(3, 4, 5), 0.5 * torch.tensor([1.0, -1, 1, -1]).double(), 0.3)
+    signs = torch.where(torch.arange(12) % 2 > 0, 1.0, -1.0).double()
+    low = smallest_score(leaky, inputs, signs, 0.2, steps=60, restarts=3)
+    found.append(compare(low, "<=", signs * leaky(inputs), "scores fall"))
+    norms = torch.linalg.vector_norm(leaky.gradient(inputs), dim=1)
+    kinks = (normal(3, 4, 5) @ inputs.mT).abs() > 0.2 * normal(3, 4, 5).norm(dim=1)[:, None]
+    plain = kinks.all(0)  # nothing bends within the ball: the score is affine there
+    if bool(plain.any()):
+        exact = (signs * leaky(inputs) - 0.2 * norms)[plain]
+        found.append(compare(low[plain], "==", scale * exact, "the lowest of an affine piece", precision=1e-3))
+    beta = 0.01
+    wanted_flags = (signs * leaky(inputs) / normal(3, 4, 5).norm() < -beta).double()
+    found.append(compare(effective(leaky, inputs, signs, beta).double(), "==", wanted_flags, "effective attacks"))
+    return found
