@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, UnknownIds
+from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, UnknownIds, precision
 from droptics.recommenders.left_out import leave_one_out, sample_pairs
 
 MEMBERS = ["zero", "free", 0.0, 0.3, 0.95]
@@ -374,6 +374,17 @@ def test_a_device_factorizes_as_the_machine_does(device, dtype):
     assert np.abs(here.weights() - there.weights()).max() < bound
     with pytest.raises(ArithmeticError, match="singular"):
         DropoutAutoencoder(0.0, 0.0, dtype=dtype, device=device).fit_gram(np.ones((3, 3)))
+
+
+@pytest.mark.parametrize("size", [31, 32, 33])
+def test_the_gram_matrix_is_mirrored_tile_by_tile(monkeypatch, size):
+    monkeypatch.setattr(precision, "_TILE", 16)
+    x = np.random.default_rng(0).standard_normal((50, size))
+    model = DropoutAutoencoder(0.0, 5.0, diagonal="free", dtype="float64").fit_gram(x.T @ x)
+    system = x.T @ x + 5 * np.eye(size)
+    bound = size * np.linalg.cond(system) * np.finfo(np.float64).eps
+    assert np.abs(model.weights() - np.eye(size) + 5 * np.linalg.inv(system)).max() < bound
+    assert np.array_equal(np.tril(model._precision.gram(), -1), np.tril(x.T @ x, -1))
 
 
 def test_save_and_load(tmp_path):

@@ -17,7 +17,7 @@ from droptics.arrays import Array
 from droptics.compiling import njit
 from droptics.recommenders.ratings import Compressed
 
-_TILE = 64
+_TILE = 512
 
 
 class Precision:
@@ -62,7 +62,7 @@ class Precision:
 
     def factorize(self, gamma: NDArray[np.float64]) -> None:
         """Set C for these regularizers, from a Cholesky factorization."""
-        _mirror(self.array, self.diagonal + gamma)
+        _mirror(torch.from_numpy(self.array.T), torch.from_numpy(self.diagonal + gamma))  # below is above there
         double = self.array.dtype == np.float64
         failed = self._factorize_there() if self.device else self._factorize_here(double)
         if failed:
@@ -121,17 +121,15 @@ def _add_outer(starts: Any, columns: Any, values: Any, sign: Any, array: Any, di
                 array[columns[a], k] += value * values[a]
 
 
-@njit(nogil=True)
-def _mirror(array: Any, diagonal: Any) -> None:
-    """Copy what lies below the diagonal above it, tile by tile, and set the diagonal."""
-    size = len(diagonal)
-    for left in range(0, size, _TILE):
-        for top in range(left, size, _TILE):
-            for j in range(left, min(left + _TILE, size)):
-                for i in range(max(top, j + 1), min(top + _TILE, size)):
-                    array[j, i] = array[i, j]
-    for j in range(size):
-        array[j, j] = diagonal[j]
+def _mirror(square: torch.Tensor, diagonal: torch.Tensor) -> None:
+    """Copy what lies above the diagonal below it, tile by tile, on all threads, and set the diagonal."""
+    for top in range(0, len(square), _TILE):
+        here = slice(top, top + _TILE)
+        above = square[here, here].triu(1)
+        square[here, here] = above + above.T
+        for left in range(0, top, _TILE):
+            square[here, left : left + _TILE] = square[left : left + _TILE, here].T
+    square.diagonal().copy_(diagonal)
 
 
 @njit(nogil=True)
