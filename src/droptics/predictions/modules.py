@@ -257,7 +257,7 @@ def _read(module: nn.Module, inputs: Inputs, devices: list[int], followed: bool)
             rest = [rest[0], *(1 for _ in rest[1:])]
         sites.append(ModuleSite(name, rate, tuple(rest if inner == 1 else (inner, *rest)), axis))
     head = head and bool(sites) and sites[-1].name == seen.calls[-1][0]
-    frozen = trunk.parts(count) if trunk is not None and certain else ()
+    frozen = trunk.parts(count) if trunk is not None and certain and not quiet[1].derived else ()
     found = MaskedModule(module, few, tuple(sites), head, tuple(drawing), certain, (outputs, seen))
     if head and not (_proved(found) or _confirmed(found)):
         found = replace(found, head=False)
@@ -271,22 +271,26 @@ def _names_of(seen: Seen) -> list[tuple[str, float, str]]:
 
 
 def _is_apart(found: MaskedModule) -> bool:
-    """Whether masks of the second example leave the others' outputs alone, also where all stand there twice.
+    """Whether masks of the second example leave the others' outputs alone, where all stand there three times.
 
-    Rows are where they are taken to be then, and do not depend on their number or on how many there are.
+    Two of the three copies are masked alike and must agree: rows are where they are taken to be then, and do not
+    depend on their number, on how many there are, or on an order that masks decide.
     """
     generator = torch.Generator().manual_seed(0)
     changes: dict[str, Change | None] = {}
     count = count_of(found.inputs)
+    masked = [1, count + 1]
     for site in found.sites:
-        multipliers = torch.ones(2 * count, site.units, dtype=torch.float64)
-        multipliers[1] = torch.rand(site.units, dtype=torch.float64, generator=generator)
+        multipliers = torch.ones(3 * count, site.units, dtype=torch.float64)
+        multipliers[masked] = torch.rand(site.units, dtype=torch.float64, generator=generator)
         changes[site.name] = _spreading(site, multipliers)
     with undisturbed(found.module, 0):  # what is drawn by hand is drawn as in the run without masks
-        outputs, seen = run(found.module, repeated(found.inputs, 2), changes)
-    others = [0, *range(count, 2 * count)]
-    alike = len(outputs) == 2 * count and _alike(outputs[others], torch.cat([found.quiet[0][:1], found.quiet[0]]))
-    return alike and _names_of(seen) == _names_of(found.quiet[1])
+        outputs, seen = run(found.module, repeated(found.inputs, 3), changes)
+    if len(outputs) != 3 * count or _names_of(seen) != _names_of(found.quiet[1]):
+        return False
+    others = [row for row in range(3 * count) if row not in masked]
+    quiet = found.quiet[0].repeat(3, *(1,) * (outputs.ndim - 1))
+    return _alike(outputs[others], quiet[others]) and _alike(*outputs[masked].split(1))
 
 
 def _own_stack(module: nn.Module, inputs: Inputs) -> MaskedModule | None:
@@ -310,7 +314,7 @@ def _own_stack(module: nn.Module, inputs: Inputs) -> MaskedModule | None:
     ):
         return None
     with dropping(module):
-        features = inputs
+        features = inputs.clone()  # a layer may write into what it is given
         for part in list(module)[:-2]:
             features = part(features)
     if features.ndim != 2 or len(features) != len(inputs) or drop.p == 0:

@@ -30,6 +30,8 @@ DRAWING = (nn.modules.dropout._DropoutNd, nn.RReLU, nn.FractionalMaxPool2d, nn.F
 TELLING = frozenset(getattr(Tensor, name) for name in ("item", "tolist", "numpy", "equal", "allclose", "is_nonzero"))
 TELLING |= {Tensor.__bool__, Tensor.__int__, Tensor.__float__, Tensor.__complex__, Tensor.__index__}
 TELLING |= {Tensor.__array__, Tensor.__contains__, torch.equal, torch.allclose, torch.is_nonzero}
+# Functions that ask for derivatives, which values put in place of a part do not have.
+DERIVING = frozenset([torch.autograd.grad, torch.autograd.backward, Tensor.backward, torch._make_dual])
 Change = Callable[[Tensor], Tensor]
 Inputs = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 
@@ -40,12 +42,14 @@ class Seen:
 
     Attributes:
         told: Whether Python was told a value that masks decide, so that the code may take another way under others.
+        derived: Whether the module took a derivative.
     """
 
     calls: list[tuple[str, float, str, tuple[int, ...], Tensor]] = field(default_factory=list)
     drawing: list[str] = field(default_factory=list)
     linear: tuple[Tensor, Tensor, Tensor | None, Tensor] | None = None
     told: bool = False
+    derived: bool = False
 
 
 class _Masked(DropoutCalls):
@@ -65,6 +69,8 @@ class _Masked(DropoutCalls):
             self.seen.linear = (args[0], args[1], bias, result)
         elif func in TELLING and (self.seen.calls or self.seen.drawing):
             self.seen.told = True
+        elif func in DERIVING:
+            self.seen.derived = True
         return result
 
     def _plain(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -245,13 +251,14 @@ def run(
         for part, value in frozen:
             part.forward = _returning(value)
             stack.callback(delattr, part, "forward")
+        own = _each(inputs, Tensor.clone)  # a module may write into what it is given
         stack.enter_context(mode)
-        if isinstance(inputs, Tensor):
-            result = module(inputs)
-        elif isinstance(inputs, Mapping):
-            result = module(**inputs)
+        if isinstance(own, Tensor):
+            result = module(own)
+        elif isinstance(own, Mapping):
+            result = module(**own)
         else:
-            result = module(*inputs)
+            result = module(*own)
     return _tensor(result), mode.seen
 
 
