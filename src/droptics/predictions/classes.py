@@ -136,11 +136,10 @@ def _objection(outputs: Affine, covariance: Tensor, sums: _Sums, points: int) ->
     with torch.no_grad():
         strengths = outputs.law.relative_variance.to(outputs.center)
         chosen = _least_gaussian(outputs, strengths)
-        few = _examples(outputs, chosen)
+        few, own = _examples(outputs, chosen), covariance[:1, chosen]
         assert few.units is not None
         energies = (few.units.contributions.square() * strengths).amax(-1)
-        variances = covariance[:1, chosen].diagonal(dim1=-2, dim2=-1).clamp_min(torch.finfo(energies.dtype).tiny)
-        if bool((energies > LARGEST_SHARE * variances).any()):
+        if bool((energies > LARGEST_SHARE * own.diagonal(dim1=-2, dim2=-1)).any()):
             return "one unit carries more than a third of the variance of a logit"
         wide = TRIAL_MASKS * outputs.law.size > KEPT_NUMBERS
         moved = (_trial_masks.__wrapped__ if wide else _trial_masks)(outputs.law, few.center.dtype)
@@ -148,7 +147,7 @@ def _objection(outputs: Affine, covariance: Tensor, sums: _Sums, points: int) ->
         gaussian = sums.probabilities[:1, chosen]
         if points < TRIAL_POINTS:
             wider = _sobol(TRIAL_POINTS, few.center)
-            gaussian = _gaussian(few, wider, covariance[:1, chosen]).probabilities
+            gaussian = _gaussian(few, wider, own).probabilities
         most, top = gaussian.max(-1, keepdim=True)
         values = drawn.gather(-2, top.unsqueeze(-1).expand(*top.shape, TRIAL_MASKS))[0, :, 0]
         variance, mean = torch.var_mean(values, -1)
@@ -189,7 +188,7 @@ def _examples(outputs: Affine, chosen: Tensor) -> Affine:
 
 
 def _sobol(points: int, like: Tensor) -> Tensor:
-    """Scrambled Sobol points as standard normal numbers, (points, classes)."""
+    """Scrambled Sobol points as standard normal numbers, (points, classes), class after class in memory."""
     return _normal_points(points, like.shape[-1]).to(like)
 
 
@@ -197,7 +196,7 @@ def _sobol(points: int, like: Tensor) -> Tensor:
 def _normal_points(points: int, classes: int) -> Tensor:
     uniform = SobolEngine(classes, scramble=True, seed=0).draw(points, dtype=torch.float64)
     limit = torch.finfo(torch.float64).eps
-    return torch.special.ndtri(uniform.clamp(limit, 1 - limit))
+    return torch.special.ndtri(uniform.clamp(limit, 1 - limit)).mT.contiguous().mT
 
 
 def _gaussian(outputs: Affine, normal: Tensor, covariance: Tensor) -> _Sums:
