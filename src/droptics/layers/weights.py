@@ -33,7 +33,7 @@ def check_head(head: nn.Module) -> None:
 def head_weights(head: Any, branch: str | None = None) -> HeadWeights:
     """The weights in use; with `branch`, only the inputs of that adapter of a LoRA layer fall."""
     if type(head) is nn.Linear and branch is None:
-        return HeadWeights(head.weight, head.weight, head.bias)
+        return HeadWeights(whole := head.weight, whole, head.bias)
     base = getattr(head, "base_layer", head)
     whole, added = base.weight, None
     if base is not head:

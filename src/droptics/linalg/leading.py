@@ -11,8 +11,8 @@ from droptics.compiling import njit
 # Below this size, or when more than half of the vectors are wanted, the full decomposition is as fast.
 SMALL = 32
 STEPS = 2
-# From this size on the reduction is faster by blocks of columns.
-BLOCKED = 200
+# From this size on the reduction is faster by blocks of so many columns.
+BLOCKED, COLUMNS = 72, 8
 # Sums may be reassociated so that they vectorize; nothing else of the arithmetic is relaxed.
 _FAST = {"reassoc", "contract"}
 
@@ -124,9 +124,8 @@ def leading_eigen(matrix: Array, count: int) -> tuple[Array, Array]:
     """
     size = matrix.shape[0]
     if size >= SMALL and 2 * count <= size:
-        reduced, diagonal, beside, tau, info = lapack.dsytrd(
-            matrix, lower=1, lwork=size if size < BLOCKED else 16 * size
-        )
+        work = size if size < BLOCKED else COLUMNS * size
+        reduced, diagonal, beside, tau, info = lapack.dsytrd(matrix, lower=1, lwork=work)
         every, failed = lapack.dsterf(diagonal, beside)
         values = np.ascontiguousarray(every[::-1][:count])
         rows = np.empty((count, size))

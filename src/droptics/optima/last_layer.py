@@ -61,22 +61,23 @@ class HeadProblem:
     @staticmethod
     def of(features: Tensor, sample: Sample, masks: MaskLaw, bias: bool) -> HeadProblem:
         """The problem for features (n, units) of the examples of a sample; one pass over them, O(n units^2)."""
-        h, (y, share) = features.detach().double(), _targets(sample)
-        # as products with a vector: torch adds rows of a matrix ten times slower
-        h_mean, y_mean = (products(share[:, None], part)[0] if bias else torch.zeros_like(part[0]) for part in (h, y))
-        h, y, count = h - h_mean, y - y_mean, len(sample)
+        targets, share = _targets(sample)
+        # side by side: one mean, one Gram matrix, and the whole is written once
+        both, units, count = torch.cat([features.detach(), targets], 1).double(), features.shape[1], len(sample)
+        # as a product with a vector: torch adds rows of a matrix ten times slower
+        mean = products(share[:, None], both)[0] if bias else torch.zeros_like(both[0])
+        both -= mean
         if sample.weights is not None:
-            root = (share * count).sqrt()[:, None]
-            h, y = h * root, y * root
-        quadratic = gram(h) / count
+            both *= (share * count).sqrt()[:, None]
+        moments, h_mean, y_mean = gram(both) / count, mean[:units], mean[units:]
         # what centering leaves of a feature that does not vary is rounding
-        steady = quadratic.diagonal() <= (1e3 * EPS * h_mean).square()
+        steady = moments.diagonal()[:units] <= (1e3 * EPS * h_mean).square()
         if bool(steady.any()):
-            h = torch.where(steady, 0.0, h)
-            quadratic = gram(h) / count
-        quadratic += masks.hadamard(quadratic + torch.outer(h_mean, h_mean)).detach()
-        energy, off = y.square().sum() / count, summands(*h.shape) * EPS / 2
-        return HeadProblem(quadratic, products(y, h) / count, energy, h_mean, y_mean, off)
+            both[:, :units].masked_fill_(steady, 0.0)
+            moments = gram(both) / count
+        quadratic, linear, energy = moments[:units, :units], moments[units:, :units], moments.diagonal()[units:].sum()
+        quadratic = quadratic + masks.hadamard(quadratic + torch.outer(h_mean, h_mean)).detach()
+        return HeadProblem(quadratic, linear, energy, h_mean, y_mean, summands(*both.shape) * EPS / 2)
 
     def solve(self) -> tuple[Tensor, Tensor]:
         """Best weights (outputs, units) and bias (outputs,); directions without energy get no weight. O(units^3)."""
@@ -128,16 +129,8 @@ class HeadProblem:
         scale = float(self.energy + self.target_mean.square().sum())
         found = self.value(head.weight, head.bias)
         # the rank of what the head adds up, every feature in units of its own
-        return Optimum(
-            LastLayer(module, head),
-            found,
-            least,
-            _rank(weight * self.quadratic.diagonal().sqrt()),
-            HEAD,
-            scale,
-            rounding(dtype),
-            slack=slack,
-        )
+        rank = _rank(weight * self.quadratic.diagonal().sqrt())
+        return Optimum(LastLayer(module, head), found, least, rank, HEAD, scale, rounding(dtype), slack=slack)
 
 
 def _safe_factor(matrix: Tensor) -> Tensor | None:
@@ -154,13 +147,13 @@ def _rank(weight: Tensor) -> int:
 
 
 def _targets(sample: Sample) -> tuple[Tensor, Tensor]:
-    """Targets and the share of every example, in float64."""
+    """Targets, and the share of every example in float64."""
     if not sample.targets.is_floating_point():
         raise ValueError("data must have floating-point targets for a squared loss; one-hot encode class labels")
-    weights = None if sample.weights is None else sample.weights.detach().double()
-    targets = sample.targets.detach().double()
-    if weights is None:
-        return targets, targets.new_full((len(sample),), 1.0 / len(sample))
+    targets = sample.targets.detach()
+    if sample.weights is None:
+        return targets, targets.new_full((len(sample),), 1.0 / len(sample), dtype=torch.float64)
+    weights = sample.weights.detach().double()
     return targets, weights / weights.sum()
 
 
@@ -208,7 +201,8 @@ def capacity_bound(sample: Sample, masks: MaskLaw, bias: bool) -> float:
     F* of the singular values of the targets (centered when the last layer has a bias) at strength lambda / width;
     DropBlock: at lambda block / width with the k-support norm, k = block; other laws: the bound of two layers.
     """
-    y, share = _targets(sample)
+    targets, share = _targets(sample)
+    y = targets.double()
     mean = products(share[:, None], y)[0] if bias else torch.zeros_like(y[0])
     triangle, _, _ = triangular(share.sqrt()[:, None] * (y - mean), y[:, :0])
     ones = Root.identity(triangle.shape[1], triangle), Root.identity(triangle.shape[0], triangle)

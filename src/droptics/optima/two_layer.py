@@ -24,10 +24,10 @@ from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
 from droptics.optima.stationary import alternate
 from droptics.spectra import Action, OneRate, action
-from droptics.spectra.coordinates import SAFE, White, check_isotropic, numbers, whiten
+from droptics.spectra.coordinates import SAFE, White, check_isotropic, weighed, whiten
 from droptics.spectra.decomposition import kept_values, least_of, shrunk_svd
 from droptics.spectra.one_rate import TiedOneRate
-from droptics.spectra.roots import EPS
+from droptics.spectra.roots import EPS, numbers
 
 
 def best_factors(target: Tensor, acting: Action, masks: MaskLaw) -> tuple[Tensor, Tensor, int, float, str]:
@@ -58,7 +58,7 @@ def value_of_factors(
     out, into, mixed = map(numbers, (U.detach(), V.detach(), cross.detach()))
     products = (out.T @ out) * (into.T @ (into if moment is None else numbers(moment.detach()) @ into))
     value = energy - 2 * float((out * (mixed @ into)).sum()) + float(products.sum())
-    return value + float(masks.weigh(torch.as_tensor(products)).detach())
+    return value + weighed(masks, products)
 
 
 def _value_of_many(U: Tensor, V: Tensor, cross: Tensor, moment: Tensor | None, energy: float, masks: MaskLaw) -> float:

@@ -28,7 +28,7 @@ from droptics.linalg.gram import SHORT, gram, products, squares, summands, trian
 from droptics.linalg.ranks import proved_rank
 from droptics.linalg.scales import is_small, powers_of_two, scaled_eigen
 from droptics.masks import MaskLaw
-from droptics.spectra.roots import EPS, Root
+from droptics.spectra.roots import EPS, Root, numbers
 
 # Samples with this many examples per feature are read through their Gram matrix where that loses no digits that count:
 # no eigenvalue below SAFE after the features are in their own units. A criterion that is a smaller share of the targets
@@ -102,7 +102,7 @@ class White(Frame):
         """
         out, into, target = map(numbers, (self.left.down(U.detach()), self.right.down(V.detach()), self.target))
         rest, products = target - out @ into.T, (out.T @ out) * (into.T @ into)
-        return self.constant + float((rest * rest).sum()) + float(masks.weigh(torch.as_tensor(products)).detach())
+        return self.constant + float((rest * rest).sum()) + weighed(masks, products)
 
     def floor(self, least: float) -> float:
         """Lower bound on a criterion from the least of ||T - A||^2 + penalty over all A."""
@@ -140,11 +140,11 @@ def whiten(data: Data) -> White:
 def _of_moments(data: Moments) -> White:
     right = Root.of_moment(data.xx.detach(), data.rounding)
     target = right.up_rows(data.yx.detach())
-    energies, parts = numbers(data.yy.detach().diagonal()), numbers(target) ** 2
+    energies, parts = numbers(data.yy.detach()).diagonal(), numbers(target) ** 2
     # the same energies added in the same order as in the target, so that noiseless data give a constant near zero
     residual = energies - parts.sum(1)
     # a moment that is exactly diagonal has no rounding beside the diagonal
-    off = data.rounding * len(data.xx) ** (0.5 if right.matrix.ndim == 1 else 1.0)
+    off = data.rounding * data.xx.shape[0] ** (0.5 if right.matrix.ndim == 1 else 1.0)
     slack = _gram_slack(parts, right, float(energies.sum()), off)
     # A direction without energy is one up to rounding only, and so is its correlation with the targets: unless it is
     # known that the features have no more directions, it may be all that the targets have beyond the others.
@@ -154,9 +154,11 @@ def _of_moments(data: Moments) -> White:
     return White(Root.identity(len(target), target), right, target, float(residual.sum()), slack)
 
 
-def numbers(values: Tensor) -> Any:
-    """An array of NumPy on the CPU, where small calls are cheaper in it; the tensor itself elsewhere."""
-    return values.numpy() if values.device.type == "cpu" else values
+def weighed(masks: MaskLaw, products: Any) -> float:
+    """`MaskLaw.weigh` of numbers, in NumPy where the law is one number."""
+    if masks.independent and (strength := masks.common_strength) is not None:
+        return strength * float(products.trace())
+    return float(masks.weigh(torch.as_tensor(products)).detach())
 
 
 def _gram_slack(parts: Any, root: Root, energy: float, off: float = 0.0) -> float:

@@ -16,6 +16,11 @@ from droptics.linalg.scales import equilibrate, is_diagonal, scaled_eigen
 EPS = torch.finfo(torch.float64).eps
 
 
+def numbers(values: Tensor) -> Any:
+    """An array of NumPy on the CPU, where small calls are cheaper in it; the tensor itself elsewhere."""
+    return values.numpy() if values.device.type == "cpu" else values
+
+
 @dataclass(frozen=True, eq=False)
 class Root:
     """R (features, rank) with R R^T a second moment, and R^+T; vectors stand for diagonal matrices.
@@ -53,10 +58,10 @@ class Root:
         Directions whose energy, every feature in its own units, is at most 8 d rounding count as without. Where a
         derivative in the moment is wanted the root is symmetric in these units, differentiable at equal eigenvalues.
         """
-        diagonal, varies = torch.diagonal(moment), wants_derivative(moment)
+        diagonal, varies = moment.diagonal(), wants_derivative(moment)
         if not varies and is_diagonal(moment):
-            plain = bool((diagonal == 1).all())
-            return Root.identity(len(moment), moment) if plain else Root.diagonal(diagonal)
+            plain = bool((numbers(diagonal) == 1).all())
+            return Root.identity(diagonal.shape[0], moment) if plain else Root.diagonal(diagonal)
         level = 8 * len(moment) * rounding
         if varies:
             scaled, units = equilibrate((moment + moment.mT) / 2)
