@@ -217,3 +217,32 @@ def test_streamed_moments_go_through_vmap():
         return Moments.of_batches([Sample(x[:3], targets[:3]), Sample(x[3:], targets[3:])]).xx
 
     close(torch.func.vmap(streamed)(inputs), torch.stack([streamed(x) for x in inputs]), 1e-15)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("power", [-40, 0, 40])
+def test_a_rank_that_the_numbers_contradict_is_refused(rank, power):
+    """Two directions stand far above rounding, in any units; the third is what rounding leaves of none."""
+    units = 2.0 ** torch.tensor([power, 0, -power], dtype=torch.float64)
+    rows = normal(9, 2) @ normal(2, 3, seed=1) * units
+    given = rows.mT @ rows / 9, normal(1, 3, seed=2) * units, 10 * torch.ones(1, 1).double()
+    for known in (2, 3, 7):
+        assert Moments(*given, rank=known).rank == known
+    with pytest.raises(ValueError, match="rank must be at least 2"):
+        Moments(*given, rank=rank)
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [("float32", 1e-21), ("float32", 1e-25), ("float64", 1e-170)])
+@pytest.mark.parametrize("what", ["inputs", "targets"])
+def test_moments_refuse_what_underflows_in_their_precision(dtype, scale, what):
+    """A feature whose energy is lost would count as zero, and a network that uses it lie below the bound."""
+    kind = getattr(torch, dtype)
+    parts = {"inputs": normal(20, 2).to(kind), "targets": normal(20, 2, seed=1).to(kind)}
+    parts[what][:, 1] *= scale
+    with pytest.raises(ValueError, match=rf"{what} must have mean squares .* column 1 has less"):
+        Moments.of_sample(Sample(**parts))
+    parts[what][:, 1] = 0
+    assert float(getattr(Moments.of_sample(Sample(**parts)), {"inputs": "xx", "targets": "yy"}[what])[1, 1]) == 0
+    weights = torch.ones(20, dtype=kind)
+    weights[3], parts[what][3, 1] = 0, scale  # of an example that does not count
+    Moments.of_sample(Sample(**parts, weights=weights))

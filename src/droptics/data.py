@@ -19,7 +19,7 @@ from droptics.annotations import is_dense, is_whole
 from droptics.arguments import Count, NonNegative, Positive, Whole, check_fields
 from droptics.checks import as_float_tensor, check_same_kind, check_size, check_squares, is_readable
 from droptics.linalg.gram import products, summands
-from droptics.linalg.ranks import proved_rank, seems_singular, shared_dependencies
+from droptics.linalg.ranks import check_energies, proved_rank, seems_singular, shared_dependencies
 from droptics.linalg.scales import equilibrate
 
 D = TypeVar("D", bound="Data")
@@ -147,7 +147,7 @@ class Moments(Data):
         if 0 in yx.shape:
             raise ValueError(f"yx must have at least one input and one output, got shape {tuple(yx.shape)}")
         rounding = max(float(self.rounding), torch.finfo(xx.dtype).eps)
-        _check_second_moment(xx, "xx", rounding)
+        _check_second_moment(xx, "xx", rounding, self.rank)
         _check_second_moment(yy, "yy", rounding)
         object.__setattr__(self, "rounding", rounding)
         for name, value in (("xx", xx), ("yx", yx), ("yy", yy)):
@@ -184,6 +184,8 @@ class Moments(Data):
         yy = products(exact.targets * share, exact.targets)
         dtype, off = sample.dtype, torch.finfo(torch.float64).eps / 2 * summands(len(sample), max(yx.shape))
         parts = ((xx + xx.mT) / 2).to(dtype), yx.to(dtype), ((yy + yy.mT) / 2).to(dtype)
+        check_energies(parts[0], exact.inputs, exact.weights, "inputs")
+        check_energies(parts[2], exact.targets, exact.weights, "targets")
         rank = proved_rank(exact.inputs, exact.weights) if is_readable(xx) and seems_singular(xx) else None
         return Moments(*parts, total, max(torch.finfo(dtype).eps, off), rank)
 
@@ -370,8 +372,8 @@ def _moment_tolerance(size: int, rounding: float) -> float:
     return 8.0 * (size + 8) * rounding
 
 
-def _check_second_moment(matrix: Tensor, name: str, rounding: float) -> None:
-    """Refuse what is no second moment beyond rounding, every feature judged in its own units."""
+def _check_second_moment(matrix: Tensor, name: str, rounding: float, rank: int | None = None) -> None:
+    """Refuse what is no second moment (of this rank) beyond rounding, every feature judged in its own units."""
     if not is_readable(matrix):
         return
     value, _ = equilibrate(matrix.detach().double())
@@ -381,7 +383,9 @@ def _check_second_moment(matrix: Tensor, name: str, rounding: float) -> None:
     shifted = value + tolerance * torch.eye(value.shape[0], dtype=value.dtype, device=value.device)
     failed = int(torch.linalg.cholesky_ex(shifted).info)
     if failed:
-        raise ValueError(
-            f"{name} must be positive semi-definite, it is a second moment; it has a negative eigenvalue, which shows "
-            f"at index {failed - 1}"
-        )
+        place = f"it has a negative eigenvalue, which shows at index {failed - 1}"
+        raise ValueError(f"{name} must be positive semi-definite, it is a second moment; {place}")
+    if rank is not None and rank < len(value):
+        sure = int((torch.linalg.eigvalsh(value) > tolerance).sum())
+        if sure > rank:
+            raise ValueError(f"rank must be at least {sure}, {name} has so many directions beyond rounding; got {rank}")

@@ -87,3 +87,10 @@ def test_what_is_rounded_off_is_no_proof():
 def test_distinct_columns_are_counted_up_to_sign_and_powers_of_two():
     assert distinct(torch.cat([X, -X, 4 * X[:, :1], 3 * X[:, :1], 0 * X], 1)) == 4
     assert distinct(0 * X) == 0
+
+
+def test_columns_that_differ_where_division_underflows_are_distinct():
+    """2^-600 and 2^-601 beside 2^500 are both zero in units of the column."""
+    matrix = torch.tensor([[2.0**500, 2.0**500], [2.0**-600, 2.0**-601], [2.0**500, 2.0**500]], dtype=torch.float64)
+    for each in (matrix, matrix.mT):
+        assert proved_rank(each) == exact_rank(each) == 2

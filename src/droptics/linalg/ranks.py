@@ -47,6 +47,21 @@ def _counted(rows: Tensor, weights: Tensor | None) -> Tensor:
     return torch.from_numpy(as_array(rows if weights is None else rows[weights > 0]))
 
 
+def check_energies(moment: Tensor, rows: Tensor, weights: Tensor | None, name: str) -> None:
+    """Refuse columns whose energy is below the normal numbers of a moment: it would pass for known where it is lost."""
+    if not is_readable(moment):
+        return
+    least = torch.finfo(moment.dtype).tiny
+    few = moment.detach().diagonal() < least
+    if bool(few.any()):
+        lost = few & ((rows if weights is None else rows[weights > 0]) != 0).any(0)
+        if bool(lost.any()):
+            raise ValueError(
+                f"{name} must have mean squares of at least {least:.3g} to have moments in {moment.dtype}, column "
+                f"{int(lost.int().argmax())} has less and is not zero; use other units or .to(torch.float64)"
+            )
+
+
 def seems_singular(moment: Tensor) -> bool:
     """Whether columns behind a second moment may depend on each other; O(size^3)."""
     return bool(_pivoted(moment)[2] < len(moment))
@@ -99,4 +114,7 @@ def distinct(columns: Tensor) -> int:
     if not alive.numel():
         return 0
     signs = alive.gather(0, (alive != 0).int().argmax(0, keepdim=True)).sign()
-    return torch.unique(alive / (signs * powers_of_two(alive.abs().amax(0))), dim=1).shape[1]
+    units = signs * powers_of_two(alive.abs().amax(0))
+    scaled = alive / units
+    exact = (scaled * units == alive).all(0)  # what underflows may differ
+    return torch.unique(scaled[:, exact], dim=1).shape[1] + int((~exact).sum())
