@@ -10,6 +10,7 @@ import itertools
 import math
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -367,8 +368,13 @@ def test_dropblock_keeps_its_mean_in_every_precision(drop, block, dtype):
 @pytest.mark.parametrize("slope", [0.1, 0.3, 0.7])
 @pytest.mark.parametrize("dtype", [DOUBLE, SINGLE])
 def test_the_gradient_of_a_leaky_network_has_the_digits_of_its_weights(slope, dtype):
-    network = LeakyNet(normal(9, 4, dtype=dtype), normal(9, seed=1, dtype=dtype), slope)
+    hidden, top = normal(9, 4, dtype=dtype), normal(9, seed=1, dtype=dtype)
+    network = LeakyNet(hidden, top, slope)
     inputs = normal(20, 4, seed=2, dtype=dtype)
+    for kind in (np.float64, torch.tensor, partial(torch.tensor, dtype=DOUBLE)):
+        other = LeakyNet(hidden, top, kind(slope))
+        same = LeakyNet(hidden, top, float(kind(slope)))
+        assert torch.equal(other.gradient(inputs), same.gradient(inputs))
     points = inputs.double().requires_grad_()
     before = points @ network.hidden.double().mT
     (wanted,) = torch.autograd.grad((torch.maximum(slope * before, before) @ network.top.double()).sum(), points)

@@ -35,6 +35,7 @@ class LeakyNet:
             raise ValueError(f"slope must lie in (0, 1], got {self.slope}; the guarantees need a positive slope")
         object.__setattr__(self, "hidden", hidden)
         object.__setattr__(self, "top", top)
+        object.__setattr__(self, "slope", float(self.slope))  # another type would become that of the gradient
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Scores (n,)."""
