@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from droptics.evidence.claims import Claim
 from droptics.papers.droptics_own import (
+    corner_checks,
     module_checks,
     rating_checks,
     report_checks,
@@ -296,5 +297,61 @@ CLAIMS: tuple[Claim, ...] = (
         pair(module_checks.scanned_estimators),
         ("rates.tune_rates",),
         "Beside fits at each rate.",
+    ),
+    room_claim(
+        "proximal-batches",
+        "Proximal maps of squared k-support norms are least nearby, in batches too, with the slopes of differences.",
+        pair(corner_checks.proximal_batches),
+        ("linalg.k_support_shrink", "norms.k_support"),
+        "By differences.",
+    ),
+    room_claim(
+        "products-and-maps",
+        "Products in blocks are sums, and maps given as arrays, sparse matrices and operators have one optimum.",
+        pair(corner_checks.products_and_maps),
+        ("optima.optimum_of_map",),
+        WRITTEN,
+    ),
+    room_claim(
+        "stated-bounds",
+        "Bounds of completed matrices from models and data are the formulas of the theorem, constants included.",
+        pair(corner_checks.stated_bounds),
+        ("bounds.completion", "bounds.completion_alpha", "bounds.completion_constant"),
+        WRITTEN,
+    ),
+    room_claim(
+        "stated-network-bounds",
+        "Bounds of two-layer networks from models and data are the formulas of the theorems, constants included.",
+        pair(corner_checks.stated_network_bounds),
+        ("bounds.relu", "bounds.rademacher", "bounds.relu_alpha", "bounds.data_norm"),
+        WRITTEN,
+    ),
+    room_claim(
+        "transformed-answers",
+        "Penalties and criteria under torch.func, in batches and with derivatives, are those one by one.",
+        pair(corner_checks.transformed_answers),
+        ("penalties.criterion", "penalties.penalty", "linalg.k_support_shrink"),
+        "One by one.",
+    ),
+    room_claim(
+        "single-precision",
+        "Envelopes in single precision lie within their error, and certificates hold objective, bound and gap.",
+        pair(corner_checks.single_precision),
+        ("envelopes.envelope", "optima.certify"),
+        "Beside double precision.",
+    ),
+    room_claim(
+        "small-layers",
+        "Layers with masks on weights, and with variances by rates of features, are those of all masks.",
+        pair(corner_checks.small_layers),
+        ("layers.DropConnect", "layers.VarianceHead"),
+        ENUMERATED,
+    ),
+    room_claim(
+        "explicit-layers",
+        "Explicit penalties of tokens, over elements, as bounds, to second order and in half precision.",
+        pair(corner_checks.explicit_layers),
+        ("layers.ExplicitDropout",),
+        ENUMERATED,
     ),
 )

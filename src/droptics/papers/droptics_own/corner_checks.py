@@ -1,0 +1,342 @@
+"""What more claims on algebra, bounds, layers and transforms compare, in branches that single instances pass by."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
+from torch import Tensor, nn
+from torch.nn import functional
+
+from droptics.bounds import completion, completion_alpha, completion_constant, data_norm, rademacher, relu, relu_alpha
+from droptics.data import Entries, Moments, Sample
+from droptics.envelopes import envelope
+from droptics.evidence.claims import Comparison, compare
+from droptics.layers import DropConnect, ExplicitDropout, VarianceHead
+from droptics.linalg import k_support_shrink
+from droptics.linalg.gram import _by_panels, products
+from droptics.linalg.krylov import Operator
+from droptics.losses import CrossEntropy, Logistic, Squared
+from droptics.masks import Bernoulli, Product
+from droptics.models import Connections, DeepLinear, Factorization, ReLUNet, TwoLayerLinear
+from droptics.norms import k_support
+from droptics.optima import certify, optimum_of_map
+from droptics.papers.droptics_own.audit_checks import every_coin
+from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.instances import moments, normal, sample, tensor, uniform
+from droptics.penalties import MonteCarlo, criterion, penalty, risk
+
+
+def proximal_batches(scale: float) -> list[Comparison]:
+    """Proximal maps of squared k-support norms, in batches: least nearby, with the slopes of differences."""
+    found: list[Comparison] = []
+    values = normal(1, 3, 5)
+    for k in (1, 2, 4):
+        free = values.clone().requires_grad_()
+        strength = tensor(0.7).requires_grad_()
+        told = k_support_shrink(free, strength, k)
+        for row, one in zip(values, told.detach(), strict=True):
+            found.append(compare(k_support_shrink(row, 0.7, k), "==", scale * one, f"alone and in a batch, k = {k}"))
+            leaf = one.clone().requires_grad_()
+            value = (row - leaf).square().sum() + 0.7 * k_support(leaf, k) ** 2
+            least = float(value.detach())
+            for seed in range(6):
+                near = one + 1e-3 * normal(seed, 5)
+                other = (row - near).square().sum() + 0.7 * k_support(near, k) ** 2
+                found.append(compare(least, "<=", float(other), f"least nearby, k = {k}"))
+        slope = torch.autograd.grad(told.square().sum(), (free, strength))
+        step = 1e-6
+        for number, way in enumerate((normal(9, 3, 5), tensor(1.0))):
+            moved = [
+                k_support_shrink(
+                    values + sign * step * way if number == 0 else values, 0.7 if number == 0 else 0.7 + sign * step, k
+                )
+                for sign in (1.0, -1.0)
+            ]
+            change = (moved[0].square().sum() - moved[1].square().sum()) / (2 * step)
+            found.append(
+                compare((slope[number] * way).sum(), "==", scale * change, f"slope {number}, k = {k}", precision=1e-5)
+            )
+    return found
+
+
+def products_and_maps(scale: float) -> list[Comparison]:
+    """Products in blocks, and optima of maps given as arrays, sparse matrices and operators."""
+    found: list[Comparison] = []
+    for rows, left, right in ((5, 3, 4), (3000, 3, 300), (2100, 400, 5)):
+        a, b = normal(2, rows, left), normal(3, rows, right)
+        wanted = torch.from_numpy(np.einsum("ni,nj->ij", a.numpy(), b.numpy()))
+        found.append(compare(products(a, b), "==", scale * wanted, f"product of {rows} rows"))
+        free = a.clone().requires_grad_()
+        found.append(compare(products(free, b).detach(), "==", wanted, f"with a derivative, {rows} rows"))
+    wide = normal(4, 9, 7)
+    found.append(compare(_by_panels(wide), "==", scale * wide.mT @ wide, "panels"))
+    map_ = normal(5, 9, 6) * (normal(6, 9, 6) > 0)
+    forms = {
+        "array": map_.numpy(),
+        "sparse": sparse.csr_matrix(map_.numpy()),
+        "operator": aslinearoperator(map_.numpy()),
+        "sparse tensor": map_.to_sparse(),
+    }
+    law = Bernoulli(0.4, 3)
+    best = optimum_of_map(map_, law)
+    spectrum = torch.linalg.svdvals(map_)
+    lam = 0.4 / 0.6 / 3
+    least = min(
+        float(
+            spectrum.square().sum()
+            - spectrum[:r].square().sum()
+            + lam * spectrum[:r].sum() ** 2 / (1 + lam * r) * (1 if r else 0)
+        )
+        for r in range(4)
+    )
+    for name, form in forms.items():
+        told_map = optimum_of_map(form, law)
+        found.append(
+            compare(told_map.objective, "==", scale * best.objective, f"optimum of a map, {name}", precision=1e-7)
+        )
+        acting = Operator.of(form)
+        block = normal(7, 6, 2)
+        found.append(compare(acting.energy, "==", scale * map_.square().sum(), f"energy, {name}"))
+        found.append(compare(acting.times(block), "==", map_ @ block, f"product, {name}"))
+        found.append(
+            compare(acting.transposed(normal(8, 9, 2)), "==", map_.mT @ normal(8, 9, 2), f"transposed, {name}")
+        )
+    found.append(compare(best.bound, "<=", best.objective, "bound"))
+    found.append(compare(best.objective, ">=", least * (1 - 1e-9), "not below the least of all ranks"))
+    found.append(compare(float(best.certified and best.reason is None), "==", scale, "certified"))
+    return found
+
+
+def stated_bounds(scale: float) -> list[Comparison]:
+    """Bounds of completed matrices from models and data are the formulas of the theorem, constants included."""
+    found: list[Comparison] = []
+    rows, columns = torch.arange(40) % 8, (torch.arange(40) * 3 // 2) % 6
+    data = Entries(rows, columns, uniform(1, 40) - 0.5, (8, 6))
+    model = Factorization(0.4 * normal(2, 8, 3), 0.4 * normal(3, 6, 3))
+    for smoothing in (0.25, 0.5):
+        p, q = (
+            (1 - smoothing) * torch.bincount(side, minlength=size).double() / 40 + smoothing / size
+            for side, size in ((rows, 8), (columns, 6))
+        )
+        alpha = 3 * ((p @ model.U.square()) * (q @ model.V.square())).sum()
+        found.append(compare(completion_alpha(model, data, smoothing), "==", scale * alpha, f"alpha, {smoothing}"))
+        told = completion(model, data, smoothing=smoothing, confidence=0.9)
+        index = math.ceil(4 * math.log2(float(alpha)))
+        grid, failure = 2 ** (index / 4), 0.1 / ((math.pi**2 / 3 - 1) * (1 + abs(index)) ** 2)
+        ratio = math.log(14) / math.log(8)
+        K = math.sqrt(2 * ratio) / (1 - smoothing) + ratio * math.sqrt(6 * math.log(8) / 40) / (3 * smoothing)
+        found.append(compare(completion_constant((8, 6), 40, smoothing), "==", scale * K, f"constant, {smoothing}"))
+        error = ((model.U[rows] * model.V[columns]).sum(1) - data.values).square().mean()
+        terms = [
+            float(error),
+            8 * K * math.sqrt(grid * 8 * math.log(8) / 40),
+            4 * math.sqrt(math.log(2 / failure) / 80),
+        ]
+        found.append(compare(list(told.terms.values()), "==", [scale * term for term in terms], f"terms, {smoothing}"))
+        found.append(compare(told.value, "==", scale * sum(terms), f"bound, {smoothing}"))
+    printed = completion(alpha=0.7, shape=(9, 5), examples=200, risk=0.2, printed=True)
+    whole = 0.2 + 8 * math.sqrt((2 * 0.7 * 9 * math.log(9) + math.log(2 / 0.05) / 4) / 200)
+    found.append(compare(printed.value, "==", scale * whole, "as printed"))
+    return found
+
+
+def stated_network_bounds(scale: float) -> list[Comparison]:
+    """Bounds of two-layer networks from models and data are the formulas of the theorems, constants included."""
+    found: list[Comparison] = []
+    net = ReLUNet([0.5 * normal(4, 3, 4), 0.3 * normal(5, 1, 3)], [torch.zeros(3).double(), torch.zeros(1).double()])
+    examples = Sample(normal(6, 30, 4), uniform(7, 30, 1) - 0.5)
+    hidden = examples.inputs @ net.weights[0].mT
+    for symmetrized in (False, True):
+        energies = hidden.square().mean(0) / 2 if symmetrized else torch.relu(hidden).square().mean(0)
+        alpha = (net.weights[1][0].abs() * energies.sqrt()).sum()
+        found.append(compare(relu_alpha(net, examples, symmetrized), "==", scale * alpha, f"alpha, {symmetrized}"))
+        upper = rademacher(net, examples, retentivity=0.2, symmetrized=symmetrized)
+        root = math.sqrt(2) if symmetrized else 0.2**-0.5
+        norm = math.sqrt(30 * 4)
+        found.append(compare(upper.value, "==", scale * 2 * float(alpha) * norm / 30 * root, f"upper, {symmetrized}"))
+        lower = rademacher(net, examples, side="lower", symmetrized=symmetrized)
+        found.append(compare(lower.value, "==", scale * float(alpha) * norm / 60, f"lower, {symmetrized}"))
+        told = relu(net, examples, retentivity=0.2, symmetrized=symmetrized, confidence=0.9)
+        index = math.ceil(4 * math.log2(float(alpha)))
+        grid, failure = 2 ** (index / 4), 0.1 / ((math.pi**2 / 3 - 1) * (1 + abs(index)) ** 2)
+        signs = (1, -1) if symmetrized else (1,)
+        base = sum(
+            float((net.outputs(s * examples.inputs).clamp(-1, 1) - examples.targets).square().mean()) for s in signs
+        ) / len(signs)
+        tail = 12 * math.sqrt(math.log(2 / failure) / 60)
+        value = base + 8 * 2 * grid * norm / 30 * root + tail
+        found.append(compare(told.value, "==", scale * value * (2 if symmetrized else 1), f"risk, {symmetrized}"))
+    other = normal(8, 4, 4)
+    moment = other @ other.mT
+    told_norm = (examples.inputs * torch.linalg.solve(moment, examples.inputs.mT).mT).sum().sqrt()
+    found.append(compare(data_norm(examples, moment), "==", scale * told_norm, "norm by other examples"))
+    return found
+
+
+def transformed_answers(scale: float) -> list[Comparison]:
+    """Penalties and criteria under torch.func: batches, gradients and directional derivatives are those one by one."""
+    found: list[Comparison] = []
+    data, law = sample(1, 5, 3, 2), Product([Bernoulli(0.3, 3), Bernoulli(tensor([0.2, 0.5]), 2)])
+    first, last, biases = normal(2, 4, 2, 3), normal(3, 2, 2), (normal(4, 2), normal(5, 2))
+
+    def whole(weight: Tensor) -> Tensor:
+        return criterion(ReLUNet([weight, last], list(biases)), data, law).value
+
+    each = torch.stack([whole(weight) for weight in first])
+    found.append(compare(torch.func.vmap(whole)(first), "==", scale * each, "criteria in a batch"))
+    slopes = []
+    for weight in first:
+        leaf = weight.clone().requires_grad_()
+        slopes.append(torch.autograd.grad(whole(leaf), leaf)[0])
+    found.append(compare(torch.func.grad(whole)(first[0]), "==", scale * slopes[0], "gradient"))
+    batch = torch.func.vmap(torch.func.grad(whole))(first)
+    found.append(compare(batch, "==", scale * torch.stack(slopes), "gradients in a batch"))
+    way = normal(6, 2, 3)
+    value, change, *_ = torch.func.jvp(whole, (first[0],), (way,))
+    found.append(compare(change, "==", scale * (slopes[0] * way).sum(), "along a direction"))
+    found.append(compare(value, "==", each[0], "with its value"))
+    pair, coins = (normal(7, 3, 2, 4), normal(8, 3, 4)), Bernoulli(0.3, 4)
+
+    def drawn(left: Tensor) -> Tensor:
+        return penalty(TwoLayerLinear(left, pair[1]), data, coins, MonteCarlo(50, seed=1)).value
+
+    alone = torch.stack([drawn(left) for left in pair[0]])
+    found.append(compare(torch.func.vmap(drawn)(pair[0]), "==", scale * alone, "random masks in a batch"))
+
+    def shrunk(values: Tensor) -> Tensor:
+        return k_support_shrink(values, 0.4, 2)
+
+    spectra = normal(9, 3, 4)
+    rows = torch.stack([shrunk(row) for row in spectra])
+    found.append(compare(torch.func.vmap(shrunk)(spectra), "==", scale * rows, "proximal maps in a batch"))
+    return found
+
+
+def single_precision(scale: float) -> list[Comparison]:
+    """Envelopes in single precision lie within their error; certificates say why; data change their precision."""
+    found: list[Comparison] = []
+    two, deep = (
+        TwoLayerLinear(normal(1, 2, 3), normal(2, 4, 3)),
+        DeepLinear([normal(3, 3, 4), normal(4, 3, 3), normal(5, 2, 3)]),
+    )
+    cases = (
+        ("one rate", two, Bernoulli(0.3, 3), sample(1, 9, 4, 2)),
+        ("unequal rates", two, Bernoulli(tensor([0.1, 0.3, 0.6]), 3), sample(1, 9, 4, 2)),
+        ("moments", two, Bernoulli(0.3, 3), moments(6, 2, 4)),
+        ("deep", deep, Product([Bernoulli(0.3, 3), Bernoulli(0.4, 3)]), sample(1, 9, 4, 2)),
+    )
+    for name, model, law, data in cases:
+        weights = [part.float() for part in model.tensors]
+        low = DeepLinear(weights) if isinstance(model, DeepLinear) else TwoLayerLinear(weights[0], weights[1])
+        wide = [part.double() for part in weights]
+        high = DeepLinear(wide) if isinstance(model, DeepLinear) else TwoLayerLinear(wide[0], wide[1])
+        known = data.to(dtype=torch.float32)
+        exact = envelope(high, known.to(dtype=torch.float64), law)
+        told = envelope(low, known, law)
+        gap = (told.value.double() - exact.value).abs()
+        found.append(compare(gap, "<=", told.error, f"rounding of the envelope, {name}", precision=0.0))
+        found.append(compare(told.value.double(), "==", scale * exact.value, f"envelope, {name}", precision=1e-4))
+        whole = penalty(high, known.to(dtype=torch.float64), law).value
+        found.append(compare(exact.value, "<=", whole / min(scale, 1.0), f"below the penalty, {name}"))
+        proof = certify(high, known.to(dtype=torch.float64), law)
+        objective = risk(high, known.to(dtype=torch.float64)) + whole
+        found.append(compare(proof.objective, "==", scale * objective, f"objective of a certificate, {name}"))
+        found.append(compare(proof.gap, "==", proof.objective - proof.bound, f"gap, {name}"))
+        found.append(compare(proof.relative_gap, "==", scale * proof.gap / proof.bound, f"relative gap, {name}"))
+        found.append(compare(float(proof.reason is not None), "==", scale, f"a reason, {name}"))
+    cells = Connections(normal(7, 2, 3), normal(8, 4, 3))
+    law, data = Bernoulli(0.3, 12), moments(9, 2, 4)
+    proof = certify(cells, data, law)
+    kept = criterion(cells, data, law).value
+    found.append(compare(proof.objective, "==", scale * kept, "objective of connections"))
+    found.append(compare(proof.bound, "<=", kept, "bound of connections"))
+    table = Sample(normal(1, 4, 3), normal(2, 4, 2), weights=uniform(3, 4) + 0.1)
+    narrow = table.to(dtype=torch.float32)
+    found.append(
+        compare(narrow.inputs, "==", scale * table.inputs.float(), "inputs in another precision", precision=1e-7)
+    )
+    assert isinstance(Moments.of_map(torch.eye(2).double()).to(dtype=torch.float32).xx, Tensor)
+    return found
+
+
+def small_layers(scale: float) -> list[Comparison]:
+    """Layers with masks on weights, and with variances, in the forms that defaults leave out."""
+    found: list[Comparison] = []
+    head, inputs = linear_head(1, 4, 3), normal(2, 6, 4)
+    rates = tensor([0.1, 0.3, 0.5, 0.2])
+    kept, chances = every_coin(rates.tolist())
+    with torch.no_grad():
+        outputs = torch.stack([head(inputs * mask / (1 - rates)) for mask in kept])
+        mean = torch.tensordot(chances, outputs, 1)
+        moved = outputs - mean
+        joint = torch.einsum("m,mni,mnj->nij", chances, moved, moved)
+        for full in (False, True):
+            told_mean, told = VarianceHead(head, rates, full=full)(inputs)
+            wanted = joint if full else joint.diagonal(dim1=1, dim2=2)
+            found.append(compare(told, "==", scale * wanted, f"variance, full {full}"))
+            found.append(compare(told_mean, "==", mean, f"mean, full {full}"))
+        for per_example in (False, True):
+            layer = DropConnect.of(head, 0.3, per_example=per_example).train()
+            torch.manual_seed(4)
+            told = layer(inputs)
+            torch.manual_seed(4)
+            shape = (6, 3, 4) if per_example else (3, 4)
+            weights = functional.dropout(head.weight.expand(shape), 0.3)
+            wanted = torch.einsum("noi,ni->no", weights.expand(6, 3, 4), inputs) + head.bias
+            found.append(compare(told, "==", scale * wanted, f"weights that drop, per example {per_example}"))
+            found.append(compare(layer.eval()(inputs), "==", head(inputs), "in evaluation mode"))
+    return found
+
+
+def explicit_layers(scale: float) -> list[Comparison]:
+    """Explicit penalties of tokens, over elements, as bounds, to second order and in half precision."""
+    found: list[Comparison] = []
+    head, inputs = linear_head(1, 4, 3), normal(2, 6, 4)
+    one = linear_head(3, 4, 1)
+    uniform_kept, odds = every_coin([0.3] * 4)
+    with torch.no_grad():
+        masked = torch.stack([head(inputs * mask / 0.7) for mask in uniform_kept])
+        single = torch.stack([one(inputs * mask / 0.7) for mask in uniform_kept])
+        squares = torch.tensordot(odds, (masked - head(inputs)).square().sum(-1), 1)
+        entropy = torch.tensordot(odds, torch.logsumexp(masked, -1), 1) - torch.logsumexp(head(inputs), -1)
+        margin = torch.tensordot(odds, functional.softplus(single[..., 0]), 1) - functional.softplus(one(inputs)[:, 0])
+    told_squares = ExplicitDropout(0.3, head, Squared()).train()
+    told_squares(inputs.reshape(2, 3, 4))
+    found.append(compare(told_squares.penalties.reshape(-1), "==", scale * squares, "squared penalties of tokens"))
+    shared = ExplicitDropout(0.3, head, Squared(), over="elements").train()
+    shared(inputs)
+    found.append(compare(shared.penalty, "==", scale * squares.mean() / 3, "over elements"))
+    for name, layer_head, loss, truth in (
+        ("classes", head, CrossEntropy(), entropy),
+        ("margin", one, Logistic(), margin),
+    ):
+        bound = ExplicitDropout(0.3, layer_head, loss, "bound").train()
+        bound(inputs)
+        found.append(compare(bound.penalties, ">=", scale * truth, f"bound, {name}", precision=1e-12))
+        found.append(compare(bound.penalties.mean(), "<=", 3.0 * truth.mean(), f"not too large, {name}"))
+        near = ExplicitDropout(1e-4, layer_head, loss, "second-order").train()
+        near(inputs)
+        out = layer_head(inputs).detach()
+        rows = []
+        for i in range(6):
+            leaf = out[i].detach().requires_grad_()
+            function = (
+                (lambda z: torch.logsumexp(z, -1)) if name == "classes" else (lambda z: functional.softplus(z[0]))
+            )
+            hessian = torch.autograd.functional.hessian(function, leaf)
+            moves = layer_head.weight * inputs[i]
+            rows.append(0.5 * 1e-4 / (1 - 1e-4) * torch.einsum("ok,op,pk->", moves, hessian, moves))
+        found.append(
+            compare(near.penalties * 1e4, "==", scale * 1e4 * torch.stack(rows).detach(), f"second order, {name}")
+        )
+    rough = nn.Linear(4, 3).half()
+    half = ExplicitDropout(0.3, rough, Squared()).train()
+    half(inputs.half())
+    weight = rough.weight.detach().double()
+    wanted_half = 0.3 / 0.7 * (inputs.half().double().square() @ weight.square().sum(0))
+    found.append(compare(half.penalties, "==", scale * wanted_half, "half precision", precision=1e-5))
+    return found
