@@ -241,7 +241,7 @@ def test_all_restarts_from_random_points_are_side_by_side_and_repeat():
 def test_a_recording_that_does_not_say_what_the_passes_say_is_not_used(monkeypatch):
     net, data = classifier()
     region = Threat("linf", 0.25 * RADII["linf"], (0, 1)).around(data.inputs)
-    plain = AdaptiveAscent(differentiable(net), region, data.targets, Apgd(steps=30), torch.Generator()).run()
+    plain = AdaptiveAscent(differentiable(net.forward), region, data.targets, Apgd(steps=30), torch.Generator()).run()
     asked = []
 
     def stale(step, *_, **__):  # as if an output came from another pass
@@ -253,7 +253,7 @@ def test_a_recording_that_does_not_say_what_the_passes_say_is_not_used(monkeypat
         return replay
 
     monkeypatch.setattr("droptics.attacks.apgd.captured", stale)
-    climb = AdaptiveAscent(differentiable(net), region, data.targets, Apgd(steps=30), torch.Generator())
+    climb = AdaptiveAscent(differentiable(net.forward), region, data.targets, Apgd(steps=30), torch.Generator())
     climb.records = True
     found = climb.run()
     assert asked == [1]

@@ -40,6 +40,7 @@ from droptics.attacks.ascent import Ascent, Trail
 from droptics.attacks.device import DeviceAscent
 from droptics.attacks.gradients import differentiable
 from droptics.attacks.losses import value_and_slope
+from droptics.attacks.methods import step_sizes
 from droptics.attacks.square import SquareSearch
 from droptics.data import Sample
 from droptics.gpu.graphs import captured
@@ -239,7 +240,9 @@ class TestKernelEdges:
         fast, slow = both(net, points, labels, threat, method, monkeypatch)
         assert torch.equal(fast.fooled.cpu(), slow.fooled)
         if case != "random" or PLACE == "cpu":  # the two devices draw other starts
-            torch.testing.assert_close(fast.inputs.cpu(), slow.inputs, atol=2e-6, rtol=0)
+            # Gradients are two products of numbers that keep 17 bits on a GPU: each may turn a step by three roundings.
+            turned = 3 * 2.0**-17 * sum(step_sizes(None, method.steps, threat.radius, "decaying"))
+            torch.testing.assert_close(fast.inputs.cpu(), slow.inputs, atol=2e-6 if PLACE == "cpu" else turned, rtol=0)
         assert 0 <= int(fast.tally[-1]) <= method.steps * len(points)
 
 
@@ -384,7 +387,7 @@ class Residual(nn.Module):
 
 
 @needs_gpu
-@pytest.mark.parametrize("method", [Apgd(Dlr("every"), steps=30), Apgd(steps=30), Square(queries=300, patience=20)])
+@pytest.mark.parametrize("method", [Apgd(Dlr("every"), steps=30), Apgd(steps=30), Square(queries=3000, patience=100)])
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_recorded_steps_of_any_network_are_its_steps(
     norm: str, method: Method, monkeypatch: pytest.MonkeyPatch

@@ -185,12 +185,13 @@ class AdaptiveAscent:
         if left == 0:
             return
         now, region = self._begin(lanes, runs, aims, random)
-        start, steps, record, leave = now.points, self.method.steps, None, False
+        start, steps, record = now.points, self.method.steps, None
         for number in tracked(range(steps), "apgd", "step"):
             checked = number + 1 in self.checks
             if record is None:
                 fresh, slope = self._step(now, region, number)
                 self._note(now, fresh)
+                before = left
                 keep, left = self._left(now.fooled)
                 if left == 0 or number == steps - 1:
                     _keep_best(now)
@@ -215,12 +216,17 @@ class AdaptiveAscent:
                 if left == 0:
                     break
                 now, region, start = now.select(keep), region.select(keep), start.index_select(0, keep)
-            elif record is None and self.records and not leave and 0 < number < steps - _WORTH_RECORDING:
+            elif record is None and left > _CROWDED * before and self._worth_recording(now, number):
                 record = self._recorded(now, region)
                 now = now if record is None else record.now
         if record is not None:
             self._store(record)
         self._end(now, region, start)
+
+    def _worth_recording(self, now: Climb, number: int) -> bool:
+        """Whether steps are left, and are short: those of many examples of a large network hide their launches."""
+        small = self.tape.capturable or len(now.rows) <= _BLOCKS * _BLOCK
+        return self.records and small and 0 < number < self.method.steps - _WORTH_RECORDING  # the first has no momentum
 
     def _recorded(self, now: Climb, region: Region) -> Record | None:
         """The next step as a recording, where one says what the passes themselves say; nothing is asked in it."""
@@ -229,6 +235,8 @@ class AdaptiveAscent:
         record = Record(own, self.best.index_select(0, now.rows), place.repeat(self.method.steps), place)
         step = partial(self._blind_step, record, region)
         record.replay = captured(step, now.rows.device, rehearsals=0)
+        if self.tape.capturable:  # ordinary layers
+            return record
         record.replay()
         said, _ = aimed(self.method.loss, self.tape.scores(own.points), own.targets, own.aim)
         slack = 100 * torch.finfo(said.dtype).eps * float(said.abs().max())
@@ -236,8 +244,9 @@ class AdaptiveAscent:
         self.records = not refused and torch.allclose(own.value, said, rtol=0, atol=slack)
         if not self.records:
             return None
-        for part, old in ((record.caught, self.best.index_select(0, now.rows)), (record.counts, 0), (place, 0)):
-            part.copy_(old) if isinstance(old, Tensor) else part.fill_(old)
+        record.caught.copy_(self.best.index_select(0, now.rows))
+        record.counts.zero_()
+        place.zero_()
         own.overwrite(now)
         return record
 

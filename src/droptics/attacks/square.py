@@ -204,9 +204,9 @@ class SquareSearch:
         self.fooled[now.rows] |= now.fooled
 
     def _side(self, number: int) -> tuple[int, int]:
-        """Height and width of the square at this query."""
+        """Height and width of the square at this query; the published count begins after the first, which has none."""
         _, height, width = self.shape
-        share = self.method.first / 2 ** sum(number * 10_000 > end * self.method.queries for end in _HALVED)
+        share = self.method.first / 2 ** sum((number - 1) * 10_000 > end * self.method.queries for end in _HALVED)
         if height == 1:
             return 1, min(max(round(share * width), 1), width)
         side = max(round(math.sqrt(share * height * width)), 1 if self.norm == "linf" else 3)
@@ -246,10 +246,10 @@ class SquareSearch:
         return self._squares[side]
 
     def _pixels(self, side: tuple[int, int], draw: Tensor) -> Tensor:
-        """The pixels (n, channels, in a square) of one square each, anywhere."""
+        """The pixels (n, channels, in a square) of one square each; as published none ends in the last row."""
         channels, height, width = self.shape
         room = height - side[0], width - side[1]
-        top, left = ((draw[:, i] * (room[i] + 1)).long().clamp_max(room[i]) for i in (0, 1))
+        top, left = ((draw[:, i] * room[i]).long().clamp_max(max(room[i] - 1, 0)) for i in (0, 1))
         pixels = (top * width + left)[:, None, None] + self._square(side)[0]
         return pixels.expand(-1, channels, -1)
 
