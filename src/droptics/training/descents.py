@@ -87,7 +87,8 @@ class TwoLayerDescent(Descent):
         return rebuild(model, [tensor.clone(memory_format=torch.contiguous_format) for tensor in model.tensors])
 
     def sound(self) -> Tensor:
-        return torch.stack([torch.isfinite(stored).flatten(1).all(1) for stored in self._stored]).all(0)
+        # zero times what is not finite is NaN: a third of the calls of isfinite, after every stretch of steps
+        return torch.cat([stored.flatten(1) for stored in self._stored], 1).mul_(0).sum(1) == 0
 
     def tensors(self) -> dict[str, Tensor]:
         return {f"weights.{i}": stored for i, stored in enumerate(self._stored)}
@@ -111,7 +112,7 @@ class KernelDescent(TwoLayerDescent):
 
     def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
         x, y, z = self._sample(draws, first, len(sizes))
-        kept = x.new_ones(*x.shape[:2], self._template.units) if z is None else z
+        kept = x.new_ones(1, 1, 1).expand(*x.shape[:2], self._template.units) if z is None else z
         # the kernel moves along half the gradient of the squared error
         doubled = (2 * sizes.mT).to(x.dtype)
         given = [x, y, torch.nn.functional.pad(kept, (0, self._odd)), doubled]
