@@ -259,7 +259,8 @@ def _report(
     confidence: float,
 ) -> Report:
     tally, clean = state.tally, state.tally.clean.value
-    total = _total(state, sites, confidence)
+    total, rest = _total(state, sites, confidence), _rest(state, confidence)
+    offset = clean if rest is None or tally.rest.draws else clean + rest.value  # what is drawn is part of the total
     reports = [_site_report(site, state, plan, confidence, clean, total) for site in sites]
     interaction = _interaction(state, reports, total, confidence)
     draft = Report(
@@ -267,8 +268,8 @@ def _report(
         examples=tally.examples,
         loss=type(plan.loss).__name__ if isinstance(plan.loss, Loss) else getattr(plan.loss, "__name__", "custom"),
         clean_loss=clean,
-        training_loss=_training_loss(clean, total, _rest(state, confidence), rest_included=bool(tally.rest.draws)),
-        rest=_rest(state, confidence),
+        training_loss=PlainEstimate(offset + total.value, offset + total.lower, offset + total.upper, total.method),
+        rest=rest,
         interaction=interaction,
         validation_loss=None if state.validation is None else state.validation.value,
         accuracy=tally.accuracy.value if tally.accuracy.draws else None,
@@ -289,13 +290,6 @@ def _rest(state: _State, confidence: float) -> PlainEstimate | None:
     if tally.shift.draws and abs(tally.shift.value) > SHIFT * abs(tally.clean.value):
         return PlainEstimate.exact(tally.shift.value, "exact: what training mode changes without dropout")
     return None
-
-
-def _training_loss(
-    clean: float, total: PlainEstimate, rest: PlainEstimate | None, *, rest_included: bool
-) -> PlainEstimate:
-    offset = clean if rest is None or rest_included else clean + rest.value
-    return PlainEstimate(offset + total.value, offset + total.lower, offset + total.upper, total.method)
 
 
 def _total(state: _State, sites: Sequence[AuditedSite], confidence: float) -> PlainEstimate:

@@ -164,7 +164,8 @@ def _hand_written(
         seen = dropping.get(part)
         realized, _ = zeroed(seen)
         in_evaluation = place in evaluation.hand_written
-        whole = part is not module and not in_evaluation and _is_identity(passing.get(part))
+        passed = passing.get(part)
+        whole = part is not module and not in_evaluation and passed is not None and torch.equal(*passed)
         name = path if whole else place
         if any(site.name == name for site in sites):
             continue
@@ -219,7 +220,3 @@ def _seen(
     finally:
         set_training(module, False)
     return found
-
-
-def _is_identity(seen: tuple[Tensor, Tensor] | None) -> bool:
-    return seen is not None and torch.equal(*seen)
