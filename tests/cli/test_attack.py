@@ -72,6 +72,15 @@ def test_every_kind_of_file_gives_the_same_answer(folder: Path) -> None:
         assert low < found["robust_accuracy"] < high
 
 
+def test_a_folder_is_the_files_in_it(folder: Path, tmp_path: Path) -> None:
+    with np.load(folder / "images.npz") as arrays:
+        for name, part in (("a", slice(0, 30)), ("b", slice(30, None))):
+            np.savez(tmp_path / f"{name}.npz", images=arrays["images"][part], labels=arrays["labels"][part])
+    options = ("--threat", "l2:0.2", "--method", "fgsm")
+    model = folder / "state.safetensors"
+    assert answer(model, "--data", tmp_path, *options) == answer(model, "--data", folder / "images.npz", *options)
+
+
 def test_table_bytes_counts_and_output(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "found.safetensors"
     options = ("--data", folder / "bytes.npz", "--threat", "linf:8/255", "--method", "bim", "--count", 20, "--out", out)

@@ -28,7 +28,7 @@ def attack_command(
         Path,
         typer.Option(
             help="A .npz or .safetensors file with the arrays inputs (or images) and targets (or "
-            "labels); bytes 0..255 are read as 0..1."
+            "labels), or a folder of such files; bytes 0..255 are read as 0..1."
         ),
     ],
     threat: Annotated[str, typer.Option(help="Norm and radius: l2:0.5, linf:8/255 or l1:3.")] = "linf:8/255",
