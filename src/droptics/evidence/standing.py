@@ -18,7 +18,8 @@ HEAD = """# Figures at paper scale
 
 Tables, pictures and manifests written by `droptics reproduce <id> --scale paper`, one folder a figure. Each manifest
 holds the command, the versions, the commit, the hardware, the time and how every comparison with the print came out.
-Where the protocol is not the printed one, or the print is silent and we had to choose, the line says so in words.
+Where the protocol is not the printed one, or the print is silent and we had to choose, the line says so in words, in
+today's; a manifest keeps those of its own day.
 Figures that were not run say why; the command runs them and resumes where it was stopped. The grids behind the
 landscape pictures (mianjy2018-fig1, thesis-fig2-1) are left out for their size; they take seconds.
 
@@ -78,7 +79,7 @@ def _ran(figure: Figure, manifest: Mapping[str, Any]) -> Standing:
         figure.statement,
         "; ".join(said),
         words.get(manifest["outcome"], manifest["outcome"]),
-        "; ".join(manifest.get("departures", ())),
+        "; ".join(figure.departures if manifest["scale"] == "paper" else ()),
         "; ".join(apart),
         f"{manifest['scale']}, {cells}, {hardware}, {span(manifest['seconds'])}",
         _commit(manifest.get("commit", "")),
