@@ -27,10 +27,9 @@ ENSEMBLE = """
 
 `robust_accuracy` and torchattacks' `AutoAttack(version="standard")`, nothing chosen on either side. The latter takes
 10 steps where the published one takes 100, and the same 5,000 queries. Ours ran before and after it, and the slower
-run counts; the GPU was shared with other programs, which lengthens both, and AutoAttack more where passes are long:
-under linf it took a ninth of the time on the hardened ResNet-18 when hardly anything else ran, and that row stands as
-measured then; the row under l2 ran beside others. Where it takes less than five seconds, because no image is left,
-both ran twice, alone, and the second time counts: libraries prepare themselves once for every new size of a batch,
+run counts. Rows of a GPU where AutoAttack takes more than a minute were measured while other programs used the GPU,
+which lengthens both, and AutoAttack more where passes are long. Where it takes less than five seconds, because no image
+is left, both ran twice and the second time counts: libraries prepare themselves once for every new size of a batch,
 which takes longer than the attack.
 """
 PIECES = """
