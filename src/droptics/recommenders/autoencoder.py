@@ -77,7 +77,7 @@ class DropoutAutoencoder(Ranker):
         rank: None is exact, in one square array over the items; a number takes so many eigenvectors instead, with
             memory items x rank, and `cut_` says how far the inverse can be off (`droptics.recommenders.low_rank`).
         dtype: "float32" (enough for ranking) or "float64".
-        device: A torch device ("cuda") for the factorizations, two square arrays there.
+        device: A torch device ("cuda") for the factorizations, one square array there.
         engine: Address of a Dask cluster (or a client) whose workers read the files and add up Gram matrices; the
             interactions stay there, so that users are recommended to by `recommend_new`.
         memory: Bytes that the array over the items may take.

@@ -15,9 +15,11 @@ from scipy.linalg import blas, lapack
 
 from droptics.arrays import Array
 from droptics.compiling import njit
+from droptics.recommenders.elimination import invert
 from droptics.recommenders.ratings import Compressed
 
 _TILE = 512
+_MANY = 5000
 
 
 class Precision:
@@ -62,30 +64,29 @@ class Precision:
 
     def factorize(self, gamma: NDArray[np.float64]) -> None:
         """Set C for these regularizers, from a Cholesky factorization."""
-        _mirror(torch.from_numpy(self.array.T), torch.from_numpy(self.diagonal + gamma))  # below is above there
-        double = self.array.dtype == np.float64
-        failed = self._factorize_there() if self.device else self._factorize_here(double)
-        if failed:
+        square = torch.from_numpy(self.array.T)  # the same memory, in which below is above
+        _mirror(square, torch.from_numpy(self.diagonal + gamma))
+        # LAPACK serves one thread and few items best; it shares out its work less well than products do
+        shared = len(self) >= _MANY and torch.get_num_threads() > 1
+        if not (self._eliminated(square) if self.device or shared else self._lapack()):
             raise ArithmeticError(
                 f"the Gram matrix is singular to {self.array.dtype}: use a larger ridge or drop"
-                + ("" if double else ', or dtype="float64"')
+                + ("" if self.array.dtype == np.float64 else ', or dtype="float64"')
             )
 
-    def _factorize_there(self) -> bool:
-        """Only the triangle that LAPACK would set is written back: the other one holds G."""
-        factor, failed = torch.linalg.cholesky_ex(torch.from_numpy(self.array.T).to(self.device))
-        if not int(failed):
-            _take_upper(self.array, torch.cholesky_inverse(factor).cpu().numpy())
-        return bool(int(failed))
+    def _eliminated(self, square: torch.Tensor) -> bool:
+        there = square.to(self.device or "cpu")
+        found = invert(there)
+        square.copy_(there)
+        return found
 
-    def _factorize_here(self, double: bool) -> bool:
+    def _lapack(self) -> bool:
+        double = self.array.dtype == np.float64
         factor, inverse = (lapack.dpotrf, lapack.dpotri) if double else (lapack.spotrf, lapack.spotri)
         found, failed = factor(self.array, lower=0, clean=0, overwrite_a=1)
         if not failed:
-            found, failed = inverse(found, lower=0, overwrite_c=1)
-        if not failed:
-            self.array = found
-        return bool(failed)
+            self.array, failed = inverse(found, lower=0, overwrite_c=1)
+        return not failed
 
     def times(self, rows: Array) -> Array:
         """The product of dense rows with C."""
@@ -130,11 +131,3 @@ def _mirror(square: torch.Tensor, diagonal: torch.Tensor) -> None:
         for left in range(0, top, _TILE):
             square[here, left : left + _TILE] = square[left : left + _TILE, here].T
     square.diagonal().copy_(diagonal)
-
-
-@njit(nogil=True)
-def _take_upper(array: Any, full: Any) -> None:
-    """Copy the diagonal and what lies above it, column by column."""
-    for j in range(array.shape[1]):
-        for i in range(j + 1):
-            array[i, j] = full[j, i]
