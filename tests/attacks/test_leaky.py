@@ -173,3 +173,8 @@ def test_scores_on_the_threshold_are_not_decided():
     answer = beta_robust_error(net, Sample(inputs, torch.ones(2, 1).double()), 1.0)
     assert float(answer.error) == 0.5
     assert (float(answer.lower), float(answer.upper)) == (float(answer) - 0.5, float(answer) + 0.5)
+
+
+def test_the_slope_at_zero_is_that_of_the_right_side():
+    net = LeakyNet(torch.eye(2).double(), torch.ones(2).double(), 0.25)
+    assert net.gradient(torch.zeros(1, 2).double()).tolist() == [[1.0, 1.0]]

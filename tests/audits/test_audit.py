@@ -14,6 +14,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from droptics.audits import audit
+from droptics.audits.tallies import Mean
 from droptics.data import Moments, Sample
 from droptics.losses import CrossEntropy
 from droptics.masks import Bernoulli, Product
@@ -431,3 +432,9 @@ def test_report_is_valid_json_and_a_page(tmp_path):
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call(regression_net(), regression_data(20))
+
+
+def test_one_draw_of_two_examples_has_a_spread():
+    mean = Mean()
+    mean.add_rows(torch.tensor([[1.0, 3.0]]).double(), torch.ones(2).double())
+    assert mean.variance == pytest.approx(4.0)  # (1 - 2)^2 + (3 - 2)^2, times 2 / (2 - 1)

@@ -281,3 +281,7 @@ def test_gaps_do_not_depend_on_units(power):
 def white_target(data: Sample) -> torch.Tensor:
     """E[y x^T] C^(-1/2) up to a rotation: through an orthonormal basis of the examples."""
     return data.targets.mT @ torch.linalg.qr(data.inputs).Q / len(data) ** 0.5
+
+
+def test_factors_without_rows_are_equal_as_they_are():
+    assert torch.equal(joint_equalizer(torch.zeros(0, 3), torch.ones(2, 3)), torch.eye(3))

@@ -190,3 +190,15 @@ def test_top_layer_in_other_units_and_in_float32(shift):
         assert found.dtype == torch.float32
         # the answer in float64, rounded
         assert float((found - expected).norm() / expected.norm()) <= 1e-6
+
+
+def test_the_history_begins_at_the_start():
+    data, law, start = teacher(), Bernoulli(0.5, 4), randn(4, 5, seed=2)
+    found = variable_projection(data, law, start, iterations=3)
+    features = torch.relu(data.inputs @ start.mT)
+    weights = top_layer(features, data, law)
+    value = (features @ weights.mT - data.targets).square().sum(1).mean() + (
+        weights.square().sum(0) * features.square().mean(0)
+    ).sum()
+    assert found.history[0][0] == 0.0
+    assert found.history[0][1] == pytest.approx(float(value), rel=1e-9)

@@ -169,3 +169,13 @@ def test_refusals():
         predictive(relu_network(), skewed_inputs(), LAW, Closure()).covariance
     with pytest.raises(ValueError, match="for a module"):
         predictive(nn.Sequential(nn.Dropout(0.5), nn.Tanh(), nn.Linear(3, 2)), torch.ones(4, 3), method=Closure())
+
+
+def test_slopes_are_finite_where_two_units_are_the_same():
+    weight = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
+    net = ReLUNet([weight, torch.ones(1, 2).double()], [torch.zeros(2).double(), torch.zeros(1).double()])
+    found = predictive(
+        net, torch.ones(1, 3).double(), Product([Bernoulli(0.3, 3), Bernoulli(0.2, 2)]), Closure(check=None)
+    )
+    (slope,) = torch.autograd.grad(found.variance.value.sum(), weight)
+    assert torch.isfinite(slope).all()

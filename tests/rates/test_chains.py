@@ -174,3 +174,15 @@ def test_a_fit_that_is_asked_for_is_run():
     found = at(chain(), (0.0, 0.3), fit=Fit(epochs=1))
     assert found.method == "scan"
     assert found.cost.copies == 2
+
+
+def test_three_layers_with_biases_are_stationary():
+    layers = nn.Linear(4, 3), nn.Dropout(0.4), nn.Linear(3, 3), nn.Linear(3, 2)
+    module = seeded(nn.Sequential(*layers).double())
+    inputs, targets = TRAIN
+    found = at(module, (0.0, 0.4))
+    assert found.method == METHOD
+    losses = {point.rate: point.training_loss for point in found.points}
+    padded = torch.cat([inputs, torch.ones(len(inputs), 1)], 1).double()
+    least = (targets - padded @ torch.linalg.lstsq(padded, targets).solution).square().sum(1).mean()
+    assert losses[0.0] == pytest.approx(float(least), rel=1e-4)  # at rate 0 the chain is the least squares fit

@@ -763,3 +763,19 @@ def test_seconds_are_those_of_the_run():
     start = time.perf_counter()
     run = train(two_layer(), sample(), Plain(), steps=2, step_size=0.01)
     assert 0 < run.seconds <= time.perf_counter() - start
+
+
+def test_a_second_run_that_diverges_leaves_the_step_of_the_first():
+    options = {
+        "steps": 40,
+        "batch_size": 1,
+        "engine": "torch",
+        "diverging": "freeze",
+        "schedule": lambda step: 1.0 if step < 20 else 1e4,
+    }
+    record = Recording(at=tuple(range(0, 40, 5)))
+    sizes = (1e-8, 5.0, 1e-3)  # the third is too large from step 20 on
+    run = train(two_layer(RUNS), population(), Plain(), step_size=sizes, record=record, **options)
+    assert set(run.diverged) == {1, 2}
+    assert run.diverged[1] < 10
+    assert run.diverged[2] >= 20
