@@ -10,6 +10,7 @@ from droptics.papers.droptics_own import (
     report_checks,
     run_checks,
     search_checks,
+    second_checks,
     sum_checks,
 )
 from droptics.papers.droptics_own.room_claims import ENUMERATED, pair, room_claim
@@ -353,5 +354,19 @@ CLAIMS: tuple[Claim, ...] = (
         pair(corner_checks.explicit_layers),
         ("layers.ExplicitDropout",),
         ENUMERATED,
+    ),
+    room_claim(
+        "passed-by",
+        "Margins with a rate, examples that a bound needs, heads of weighed examples and nested layers are by formula.",
+        pair(second_checks.passed_by),
+        ("bounds.gate_margin", "bounds.linear_margin", "optima.optimal_head", "layers.explicit_penalty"),
+        WRITTEN,
+    ),
+    room_claim(
+        "looked-again",
+        "Searches take every step, free training stays in its box, records have their names, spare layers are told.",
+        pair(second_checks.looked_again),
+        ("training.train", "training.Free", "audits.audit"),
+        WRITTEN,
     ),
 )

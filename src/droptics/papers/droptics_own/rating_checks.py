@@ -136,9 +136,9 @@ def saved_models(scale: float) -> list[Comparison]:
     users, items, values = _named()
     later = np.array(["u1", "new", "new", "new"]), np.append(items[:3], "more"), np.array([1.5, 2.5, 4.0, 3.0])
     completions: list[Any] = [
-        DropoutCompletion(2, 0.3, sweeps=3, seed=2, clip=True),
+        DropoutCompletion(2, 0.3, sweeps=3, seed=2, clip=True, dtype="float64"),
         DropoutCompletion(2, 0.3, penalty=0.5, sweeps=2, biases=False, dtype="float64", clip=(2.0, 3.5)),
-        RidgeCompletion(3, 0.4, sweeps=2, weighted=False),
+        RidgeCompletion(3, 0.4, sweeps=2, weighted=False, dtype="float64"),
         AutoencoderCompletion("user", ridge=1.0, implicit=0.3),
         AutoencoderCompletion("item"),
     ]
@@ -195,11 +195,11 @@ def saved_rankers(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     users, items, values = _named()
     rankers: list[Any] = [
-        DropoutAutoencoder(0.3, 0.8, "free"),
-        DropoutAutoencoder(rank=4),
+        DropoutAutoencoder(0.3, 0.8, "free", dtype="float64"),
+        DropoutAutoencoder(rank=4, dtype="float64"),
         DropoutAutoencoder(None, 0.5, dtype="float64", choose="squared"),
-        ImplicitDropoutCompletion(3, 0.3, sweeps=3, penalty="empirical"),
-        ImplicitDropoutCompletion(3, sweeps=3, unobserved=0.2),
+        ImplicitDropoutCompletion(3, 0.3, sweeps=3, penalty="empirical", dtype="float64"),
+        ImplicitDropoutCompletion(3, sweeps=3, unobserved=0.2, dtype="float64"),
     ]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
