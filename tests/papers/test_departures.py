@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from droptics.papers.thesis import chapter4_experiments as relu
 from droptics.papers.thesis import chapter5_figures, chapter6_experiments, chapter6_table_figures
 
 FIGURES = {figure.id: figure for figure in figures()}
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def test_every_departure_is_that_of_a_figure():
@@ -77,3 +80,12 @@ def test_cells_that_name_their_parameters_do_as_the_words_say():
     assert widths == {16, 64, 256, 1024}
     rates = {cell.parameters["rate"] for cell in FIGURES["thesis-fig4-1"].cells("paper") if "rate" in cell.parameters}
     assert rates <= {1.0, 10.0}
+
+
+def test_the_stated_excess_under_raw_attacks_is_that_of_the_table_on_record():
+    with (RESULTS / "thesis-tab6-1" / "table.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["attack"] == "PGD-2"]
+    printed = {"standard": 0.003, "PGD-inf": 0.003, "R-PGD-inf": 0.002, "PGD-2": 0.002}  # R-PGD-2: zero
+    errors = {name: [float(row["error"]) for row in rows if row["training"] == name] for name in printed}
+    times = sorted(round(sum(values) / len(values) / printed[name]) for name, values in errors.items())
+    assert f"{times[0]} to {times[-1]} times the print" in " ".join(DEPARTURES["thesis-tab6-1"])

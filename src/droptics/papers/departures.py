@@ -82,7 +82,7 @@ DEPARTURES: dict[str, tuple[str, ...]] = {
         "clipping, no random start, the best iterate kept; torch's start of the network",
         "a ninth attack, PGD-2 with normalized steps, is ours; it says whether adversarial training lowers the error, "
         "and counts among the nine",
-        "errors under PGD-2 are 7 to 17 times the print: with the gradient of the mean over a batch of 64, 40 steps "
+        "errors under PGD-2 are 5 to 11 times the print: with the gradient of the mean over a batch of 64, 40 steps "
         "give 0.004 (printed 0.003), but then PGD-inf gives 0.004, too (printed 0.033, as do 10 to 20 steps with the "
         "gradient of one example): no one reading gives both columns",
         "which training is better cannot be told from ten seeds: two runs of all of them counted 9 and 3 attacks of "
