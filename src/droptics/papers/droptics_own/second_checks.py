@@ -22,7 +22,7 @@ from droptics.losses import Squared
 from droptics.masks import Bernoulli
 from droptics.models import LastLayer, ReLUNet, TwoLayerLinear
 from droptics.optima import optimal_head
-from droptics.papers.droptics_own.report_checks import Planted
+from droptics.papers.droptics_own.finding_checks import Planted
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.instances import normal, simplex, tensor, uniform
 from droptics.recommenders.left_out import sample_pairs

@@ -1,0 +1,198 @@
+"""What claims on the data of audits compare: examples in every form, losses of tokens, spread of predictions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
+
+from droptics.audits import audit
+from droptics.audits.control import Guess, share_out
+from droptics.evidence.claims import Comparison, compare
+from droptics.papers.droptics_own.audit_checks import every_coin, every_mask, mean_over, squared, stack
+from droptics.papers.droptics_own.finding_checks import Tokens
+from droptics.papers.instances import normal, sample, tensor
+
+
+def read_data(scale: float) -> list[Comparison]:
+    """Losses of data in every form, tokens with shifted, smoothed and left-out labels included, are torch's own."""
+    found: list[Comparison] = []
+    module, data = stack((3, 4, 2), (0.3,), nn.Tanh), sample(5, 10, 3, 2)
+    outputs, chances = every_mask(module, data.inputs, {2: 0.3})
+    module.eval()
+    with torch.no_grad():
+        clean = squared(data.targets)(module(data.inputs))
+        whole = mean_over((outputs, chances), squared(data.targets))
+    pairs = list(zip(data.inputs, data.targets, strict=True))
+    forms: dict[str, Any] = {
+        "sample": data,
+        "pair": (data.inputs, data.targets),
+        "loader": DataLoader(TensorDataset(data.inputs, data.targets), batch_size=4),
+        "set": TensorDataset(data.inputs, data.targets),
+        "batches": [(data.inputs[:6], data.targets[:6]), (data.inputs[6:], data.targets[6:])],
+        "dictionaries": [
+            {"inputs": data.inputs[:3], "targets": data.targets[:3]},
+            {"input": data.inputs[3:], "y": data.targets[3:]},
+        ],
+    }
+    assert len(pairs) == 10
+
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = module
+
+        def forward(self, input: Tensor | None = None, inputs: Tensor | None = None) -> Tensor:
+            given = input if inputs is None else inputs
+            assert given is not None
+            return self.body(given)
+
+    for name, form in forms.items():
+        report = audit(Named() if name == "dictionaries" else module, form, rates=(), batch_size=4)
+        found.append(compare(report.clean_loss, "==", scale * clean, f"loss of a {name}"))
+        found.append(compare(report.training_loss.value, "==", scale * whole, f"training loss of a {name}"))
+        found.append(compare(report.examples, "==", 10, f"examples of a {name}"))
+    labels = torch.arange(10) % 2
+    singles = [(row, int(label)) for row, label in zip(data.inputs, labels, strict=True)]
+    logits = module(data.inputs).detach()
+    signs = torch.where(labels > 0, 1.0, -1.0).double()
+    margin = stack((3, 4, 1), (0.3,), nn.Tanh).eval()
+    score = margin(data.inputs).detach()
+    per_class: dict[str, tuple[nn.Module, Any, Any, Tensor]] = {
+        "single examples": (module, singles, None, functional.cross_entropy(logits, labels)),
+        "smoothed": (
+            module,
+            (data.inputs, labels),
+            nn.CrossEntropyLoss(label_smoothing=0.2),
+            functional.cross_entropy(logits, labels, label_smoothing=0.2),
+        ),
+        "weighed": (
+            module,
+            (data.inputs, labels),
+            nn.CrossEntropyLoss(weight=tensor([0.3, 0.7])),
+            functional.cross_entropy(logits, labels, weight=tensor([0.3, 0.7])),
+        ),
+        "function": (module, (data.inputs, labels), functional.cross_entropy, functional.cross_entropy(logits, labels)),
+        "mean squares": (module, data, nn.MSELoss(), functional.mse_loss(logits, data.targets)),
+        "absolute": (module, data, nn.L1Loss(), functional.l1_loss(logits, data.targets)),
+        "by name": (margin, (data.inputs, signs), "logistic", functional.softplus(-score[:, 0] * signs).mean()),
+        "of one's own": (
+            module,
+            data,
+            lambda out, y: (out - y).abs().pow(1.5).mean(),
+            (logits - data.targets).abs().pow(1.5).mean(),
+        ),
+    }
+    for name, (net, known, loss, wanted) in per_class.items():
+        report = audit(net, known, loss, rates=(), budget=8)
+        found.append(compare(report.clean_loss, "==", scale * wanted, f"loss, {name}"))
+    right = (logits.argmax(1) == labels).double().mean()
+    told = audit(module, (data.inputs, labels), rates=())
+    found.append(compare(told.accuracy or 0.0, "==", scale * right, "accuracy"))
+    told = audit(margin, (data.inputs, signs), "logistic", rates=())
+    found.append(compare(told.accuracy or 0.0, "==", scale * (score[:, 0].sign() == signs).double().mean(), "of signs"))
+    ids = torch.arange(30).reshape(6, 5) % 7
+    wanted_ids = ((3 * ids + 1) % 7).clone()
+    wanted_ids[2, 3] = wanted_ids[4, 0] = -100
+    for shift in (False, True):
+        tokens = Tokens(shift).eval()
+        with torch.no_grad():
+            own = tokens(ids, labels=wanted_ids)["loss"]
+            hidden = tokens.table(ids)
+            kept, odds = every_coin([0.3] * 4)
+            masked = tokens.head(hidden[None] * (kept / 0.7)[:, None, None, :])
+            scored, goal = (masked[:, :, :-1], wanted_ids[:, 1:]) if shift else (masked, wanted_ids)
+            each = functional.cross_entropy(
+                scored.flatten(0, 2), goal.expand(len(kept), *goal.shape).flatten(), reduction="none", ignore_index=-100
+            ).reshape(len(kept), -1)
+            truth = (odds @ each).sum() / (goal != -100).sum()
+        for loss in (None, "model"):
+            report = audit(tokens, [{"ids": ids, "labels": wanted_ids}], loss, rates=(), budget=40)
+            found.append(compare(report.clean_loss, "==", scale * own, f"own loss of tokens, shift {shift}, {loss}"))
+            low, high = report.training_loss.lower, report.training_loss.upper
+            spread = 2 * (high - low)  # a 99 % interval, three times as wide
+            found.append(compare(low - spread, "<=", truth, f"tokens under masks from below, {shift}, {loss}"))
+            found.append(compare(high + spread, ">=", truth, f"tokens under masks from above, {shift}, {loss}"))
+    return found
+
+
+def shared_draws(scale: float) -> list[Comparison]:
+    """Draws go where their spread is largest within the budget; intervals cover what all masks give."""
+    found: list[Comparison] = []
+    guesses = {"wide": Guess(1.0, 2.0), "narrow": Guess(1.0, 0.01), "small": Guess(0.001, 0.02)}
+    costs, least = {"wide": 1.0, "narrow": 0.5, "small": 0.25}, {"wide": 1, "narrow": 2, "small": 1}
+    for budget in (3.0, 7.0, 50.0):
+        draws = share_out(guesses, costs, budget, least)
+        spent = sum(draws[name] * costs[name] for name in draws)
+        found.append(compare(spent, "<=", scale * budget if budget < 50 else budget, f"spent of {budget}"))
+        found.append(compare(min(draws[name] - least[name] for name in draws), ">=", 0, "at least"))
+        left = budget - spent
+        more = [name for name in draws if draws[name] < 16 and costs[name] <= left]
+        found.append(compare(float("wide" in more), "==", 0.0, f"the widest has what is left of {budget}"))
+        if budget == 50.0:
+            wanted = {"wide": 16, "narrow": 2, "small": 8}
+            told = {name: min(draws[name], 16) for name in draws}
+            found.append(compare(told["wide"], "==", scale * wanted["wide"], "draws of the widest"))
+            found.append(compare(told["narrow"], ">=", 2, "draws of the narrowest"))
+    module = stack((3, 3, 3, 3, 2), (0.2, 0.3, 0.1), nn.Tanh)
+    labels = torch.arange(12) % 2
+    inputs = normal(9, 12, 3)
+    rates = {2: 0.2, 5: 0.3, 8: 0.1}
+    rows = torch.arange(12)
+
+    def entropy(outputs: Tensor) -> Tensor:
+        return -outputs.log_softmax(-1)[..., rows, labels].mean(-1)
+
+    module.eval()
+    with torch.no_grad():
+        clean = entropy(module(inputs))
+        truth = {
+            place: mean_over(every_mask(module, inputs, {place: rate}), entropy) - clean
+            for place, rate in rates.items()
+        }
+        whole = mean_over(every_mask(module, inputs, rates), entropy)
+    for budget, each in ((3.0, None), (9.0, None), (30.0, 6)):
+        report = audit(module, (inputs, labels), rates=(), budget=budget, draws=each, confidence=0.999999)
+        found.append(compare(report.clean_loss, "==", scale * clean, f"loss, budget {budget}"))
+        for item in report.sites:
+            assert item.penalty is not None
+            value = truth[int(item.site.name)]
+            found.append(compare(item.penalty.lower, "<=", value, f"site {item.site.name} from below, {budget}"))
+            found.append(compare(item.penalty.upper, ">=", value, f"site {item.site.name} from above, {budget}"))
+            if math.isfinite(item.penalty.upper):
+                width = item.penalty.upper - item.penalty.lower
+                found.append(compare(width, "<=", 40 * abs(float(value)) + 1.0, f"width at {item.site.name}, {budget}"))
+        found.append(compare(report.training_loss.lower, "<=", whole, f"training loss from below, {budget}"))
+        found.append(compare(report.training_loss.upper, ">=", whole, f"training loss from above, {budget}"))
+        total = report.training_loss.value - report.clean_loss - sum(i.penalty.value for i in report.sites if i.penalty)
+        if report.interaction is not None and report.rest is None:
+            found.append(compare(report.interaction.value, "==", total, f"interaction, {budget}"))
+    return found
+
+
+def spread_of_predictions(scale: float) -> list[Comparison]:
+    """The spread of predictions under masks, and the share of the inputs in it."""
+    found: list[Comparison] = []
+    linear = stack((3, 4, 2), (0.4, 0.3), nn.Identity)
+    told = audit(linear, sample(3, 9, 3, 2), rates=(), uncertainty=True)
+    assert told.uncertainty is not None
+    outputs, chances = every_mask(linear, sample(3, 9, 3, 2).inputs, {0: 0.4, 3: 0.3})
+    mean = mean_over((outputs, chances), lambda out: out)
+    variance = mean_over((outputs, chances), lambda out: (out - mean).square()).mean()
+    found.append(compare(told.uncertainty.variance.lower, "<=", variance, "variance from below"))
+    found.append(compare(told.uncertainty.variance.upper, ">=", variance, "variance from above"))
+    first, last = linear[1], linear[4]
+    assert isinstance(first, nn.Linear)
+    assert isinstance(last, nn.Linear)
+    slopes = (last.weight @ first.weight) * sample(3, 9, 3, 2).inputs[:, None, :]
+    share = 0.4 / 0.6 * slopes.square().sum(-1).mean()
+    place = next(name for name in told.uncertainty.shares if name == "0")
+    wanted = share / told.uncertainty.variance.value
+    found.append(
+        compare(told.uncertainty.shares[place], "==", scale * wanted.detach(), "share of the inputs", precision=1e-6)
+    )
+    return found

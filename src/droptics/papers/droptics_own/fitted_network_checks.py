@@ -1,0 +1,127 @@
+"""What claims on the networks of the figures and on fitted estimators compare: layers and masks written out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from droptics.data import Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.losses import CrossEntropy
+from droptics.masks import Bernoulli, Product
+from droptics.models import ReLUNet
+from droptics.papers.droptics_own.moment_checks import network_masks
+from droptics.papers.instances import normal, sample, simplex
+from droptics.training import (
+    Dropout,
+    DropoutClassifier,
+    DropoutRegressor,
+    train,
+)
+from droptics.training.networks import Residual, ResNet, SmallCnn
+
+
+def small_networks(scale: float) -> list[Comparison]:
+    """Networks of the figures are their layers one after the other, with weights of the stated variance."""
+    found: list[Comparison] = []
+    images = normal(1, 3, 2, 9, 9).float()
+    small: Any
+    deep: Any
+    wide: Any
+    small, deep = SmallCnn(2, 5, 7, 3, seed=4), ResNet(2, 4, 6, (2, 1), 8, seed=3)
+    value = images
+    for layer in small.body:
+        value = functional.conv2d(value, layer.weight, layer.bias, stride=2, padding=1).clamp_min(0)
+    pooled = torch.stack(
+        [value[:, :, a:b, c:d].mean((-2, -1)) for a, b in ((0, 1), (1, 2)) for c, d in ((0, 1), (1, 2))], -1
+    )
+    if value.shape[-1] == 2:
+        features = pooled.flatten(1) @ small.reduce.weight.mT + small.reduce.bias
+        found.append(
+            compare(
+                small(images), "==", scale * features @ small.head.weight.mT, "strided convolutions", precision=1e-5
+            )
+        )
+
+    def normed(values: Tensor, groups: int) -> Tensor:
+        parts = values.reshape(len(values), groups, -1)
+        parts = (parts - parts.mean(-1, keepdim=True)) / (parts.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
+        return parts.reshape(values.shape)
+
+    value = normed(functional.conv2d(images, deep.stem.weight, padding=1), 2).clamp_min(0)
+    for block in deep.stages:
+        assert isinstance(block, Residual)
+        stride = block.first.stride[0]
+        groups = max(1, min(8, block.first.out_channels // 4))
+        inner = normed(functional.conv2d(value, block.first.weight, stride=stride, padding=1), groups).clamp_min(0)
+        added = normed(functional.conv2d(inner, block.second.weight, padding=1), groups)
+        short = value
+        if isinstance(block.shortcut, nn.Conv2d):
+            short = functional.conv2d(value, block.shortcut.weight, stride=stride)
+        value = (short + added).clamp_min(0)
+    features = value.mean((-2, -1)) @ deep.reduce.weight.mT + deep.reduce.bias
+    found.append(compare(deep(images), "==", scale * features @ deep.head.weight.mT, "residual blocks", precision=1e-4))
+    found.append(compare([block.first.stride[0] for block in deep.stages], "==", [scale, 1.0, 2.0], "strides"))
+    wide = SmallCnn(3, 50, 400, 16, seed=1)
+    for layer, gain in ((wide.body[2], 2.0), (wide.reduce, 1.0), (wide.head, 1.0)):
+        weight = layer.weight.detach().double()
+        fan = weight[0].numel()
+        error = 5 * (2 / weight.numel()) ** 0.5
+        found.append(
+            compare(weight.square().mean() * fan / gain, "==", scale, f"variance, gain {gain}", precision=error)
+        )
+    return found
+
+
+def fitted_estimators(scale: float) -> list[Comparison]:
+    """A fitted regressor predicts mean, spread, quantiles and log densities of all masked networks with noise."""
+    found: list[Comparison] = []
+    X = 2 * normal(1, 30, 2).numpy() + 1
+    y = 3 * np.sin(X[:, 0]) + X[:, 1] + 0.2 * normal(2, 30).numpy()
+    inputs = torch.from_numpy((X - X.mean(0)) / X.std(0))
+    for noise in (0.4, "estimate"):
+        fitted = DropoutRegressor((3,), 0.2, noise, epochs=3, seed=2).fit(X, y)
+        outputs, chances = network_masks(fitted.network_, inputs, [[0.2] * 2, [0.2] * 3])
+        values = outputs[..., 0]
+        mean = chances @ values
+        variance = chances @ (values - mean).square()
+        told, spread = fitted.predict(X, return_std=True)
+        sigma = fitted.noise_
+        if noise != "estimate":
+            found.append(compare(sigma, "==", scale * 0.4, "the noise given"))
+        found.append(compare(told, "==", scale * mean, f"means, noise {noise}"))
+        found.append(compare(spread, "==", scale * (variance + sigma**2).sqrt(), f"deviations, noise {noise}"))
+        near = torch.from_numpy(y)
+        logs = torch.logsumexp(chances.log()[:, None] - 0.5 * ((near - values) / sigma) ** 2, 0)
+        wanted = (logs - math.log(sigma) - 0.5 * math.log(2 * math.pi)).mean()
+        found.append(compare(fitted.score(X, y), "==", scale * wanted, f"log density, noise {noise}", precision=1e-6))
+        low, high = fitted.interval(X, 0.8)
+        for end, share in ((low, 0.1), (high, 0.9)):
+            below = chances @ torch.special.ndtr((torch.from_numpy(end) - values) / sigma)
+            found.append(compare(below, "==", scale * share, f"quantile {share}, noise {noise}", precision=1e-5))
+    labels = np.array(["b", "a", "c"])[np.arange(30) % 3]
+    classifier = DropoutClassifier((3,), 0.3, epochs=2, seed=1).fit(X, labels)
+    shares = classifier.predict_proba(X)
+    best = np.array(["a", "b", "c"])[shares.argmax(1)]
+    found.append(compare(float((classifier.predict(X) == best).all()), "==", scale, "the most probable class"))
+    # batches of one network: weighed cross-entropy under given masks
+    data = Sample(normal(3, 5, 3), torch.arange(5) % 2, weights=simplex(4, 5))
+    net = ReLUNet([normal(5, 4, 3), normal(6, 2, 4)], [normal(7, 4), normal(8, 2)])
+    law = Product([Bernoulli(0.2, 3), Bernoulli(0.4, 4)])
+    run = train(net, data, Dropout(law, CrossEntropy()), steps=1, step_size=0.1, keep=(0,))
+    z = run.iterates[0].multipliers
+    assert z is not None
+    assert isinstance(run.model, ReLUNet)
+    leaves = [part.clone().requires_grad_() for part in (*net.weights, *net.biases)]
+    hidden = torch.relu((data.inputs * z[..., :3]) @ leaves[0].mT + leaves[2]) * z[..., 3:]
+    each = functional.cross_entropy(hidden @ leaves[1].mT + leaves[3], data.targets, reduction="none")
+    slopes = torch.autograd.grad(each @ data.shares, leaves)
+    for new, old, slope in zip((*run.model.weights, *run.model.biases), leaves, slopes, strict=True):
+        found.append(compare(new, "==", old.detach() - scale * 0.1 * slope, "weighed cross-entropy under masks"))
+    assert len(sample(1, 2, 2, 1))
+    return found
