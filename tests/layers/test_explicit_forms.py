@@ -197,6 +197,19 @@ def test_squared_loss_counts_tokens_too() -> None:
     close(explicit_penalty(net, labels), expected, 1e-13)
 
 
+def test_layers_at_any_depth_add_up() -> None:
+    inner, deepest, features = head(), head(4), normal(6, FEATURES)
+    block = nn.Sequential(nn.ModuleDict({"one": nn.ModuleList([nn.Sequential(ExplicitDropout(DROP, deepest))])}))
+    net = nn.ModuleList([ExplicitDropout(DROP, inner), block])
+    net[0](features)
+    block[0]["one"][0][0](features)
+    energies = (features.square() @ layer.weight.square().sum(0) for layer in (inner, deepest))
+    close(explicit_penalty(net), DROP / (1 - DROP) * sum(one.mean() for one in energies), 1e-13)
+    deep = nn.Sequential(nn.Sequential(nn.Sequential(ExplicitDropout(DROP, inner, CrossEntropy(), "sampled"))))
+    deep(features)
+    close(explicit_consistency(deep), deep[0][0][0].consistencies.mean(), 1e-14)
+
+
 def test_the_branch_of_a_lora_layer_falls_alone() -> None:
     layer, features = Lora(DROP), normal(4, FEATURES)
     base, change = layer.base_layer, 1.5 * layer.lora_B["default"].weight @ layer.lora_A["default"].weight
