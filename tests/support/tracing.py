@@ -11,11 +11,11 @@ from types import CodeType, FrameType
 import droptics
 
 ROOT = Path(droptics.__file__).parent
-OWN = tuple(str(ROOT / name) for name in ("evidence", "papers"))
+OWN = str(ROOT / "papers")
 
 
 def executed(call: Callable[[], object]) -> set[str]:
-    """What ran of the library outside of the evidence itself, as `room.module:name`: functions, methods, classes."""
+    """What ran of the library outside of the checks themselves, as `room.module:name`: functions, methods, classes."""
     codes: set[CodeType] = set()
     made: set[type] = set()
 

@@ -1,0 +1,29 @@
+"""Comparisons of what is no number: values that are equal, and calls that are refused with words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from droptics.evidence.claims import Comparison, compare
+
+
+def same(mine: Any, wanted: Any, label: str, scale: float = 1.0) -> Comparison:
+    """Whether two values are equal: 1 where they are, as the truth is."""
+    if isinstance(mine, np.ndarray) or isinstance(wanted, np.ndarray):
+        alike = np.array_equal(np.asarray(mine), np.asarray(wanted))
+    else:
+        alike = bool(mine == wanted)
+    return compare(float(alike), "==", scale, label)
+
+
+def refuses(call: Callable[..., Any], words: str, label: str = "", scale: float = 1.0) -> Comparison:
+    """Whether a call ends in a ValueError that holds the words."""
+    try:
+        call()
+        found = ""
+    except (ValueError, OSError) as problem:
+        found = str(problem)
+    return compare(float(words in found), "==", scale, label or f"refused: {words}")
