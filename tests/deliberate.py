@@ -297,7 +297,7 @@ SECOND = (
         "(self.block, self.block), self._rate)",
     ),
     defect(
-        "masks.law",
+        "masks.correlations",
         "noise of correlated masks forgets the noise below",
         "astype(excess.dtype) * (excess + moment)",
         "astype(excess.dtype) * moment",

@@ -21,7 +21,7 @@ DEFECTS = {
         "droptics-any-law",
     ),
     "excess of correlated deep masks is dropped": (
-        "masks.law:MaskLaw.add_noise_",
+        "masks.correlations:Correlations.add_noise_",
         "astype(excess.dtype) * (excess + moment)",
         "astype(excess.dtype) * moment",
         "droptics-any-law",

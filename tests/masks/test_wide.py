@@ -10,7 +10,7 @@ import torch
 from cases import normal
 from compare import close
 
-import droptics.masks.law as law_room
+import droptics.masks.correlations as law_room
 from droptics import (
     DeepLinear,
     Enumerate,

@@ -23,7 +23,7 @@ from droptics.checks import check_size
 from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
 from droptics.masks import MaskLaw
-from droptics.masks.law import LARGEST, check_dense
+from droptics.masks.correlations import LARGEST, check_dense
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
 from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.evaluation import check_triple

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from droptics.arguments import Count, check_arguments
 from droptics.checks import as_drop, as_number, check_size
-from droptics.masks.law import MaskLaw, check_dense, coin_batches, coins, rarest_side
+from droptics.masks.correlations import check_dense
+from droptics.masks.law import MaskLaw, coin_batches, coins, rarest_side
 
 
 @dataclass(frozen=True, eq=False)

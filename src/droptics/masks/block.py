@@ -14,7 +14,8 @@ from torch.nn import functional
 
 from droptics.arguments import Count, DropRate, check_arguments
 from droptics.checks import as_drop, as_number, check_size
-from droptics.masks.law import Gram, MaskLaw, check_dense, coin_batches, coins, rarest_side
+from droptics.masks.correlations import Gram, check_dense
+from droptics.masks.law import MaskLaw, coin_batches, coins, rarest_side
 
 Edges = Literal["clipped", "valid"]
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from droptics.checks import as_float_tensor, check_positive, check_size
-from droptics.masks.law import MaskLaw, check_dense
+from droptics.masks.correlations import check_dense
+from droptics.masks.law import MaskLaw
 
 
 @dataclass(frozen=True, eq=False)

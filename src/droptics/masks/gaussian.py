@@ -9,7 +9,8 @@ from torch import Tensor
 
 from droptics.arguments import Count, check_arguments
 from droptics.checks import as_float_tensor, check_size
-from droptics.masks.law import MaskLaw, check_dense
+from droptics.masks.correlations import check_dense
+from droptics.masks.law import MaskLaw
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import check_arguments
-from droptics.masks.law import MaskLaw, check_dense
+from droptics.masks.correlations import check_dense
+from droptics.masks.law import MaskLaw
 
 
 @dataclass(frozen=True, eq=False)

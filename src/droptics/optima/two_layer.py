@@ -18,7 +18,7 @@ from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm
 from droptics.linalg import equalize_columns
 from droptics.masks import MaskLaw
-from droptics.masks.law import WIDE
+from droptics.masks.correlations import WIDE
 from droptics.models import Autoencoder, Factorization, TwoLayerLinear
 from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding

@@ -17,7 +17,7 @@ from droptics.estimates import Error, Estimate
 from droptics.linalg.gram import products
 from droptics.losses import Loss, Squared
 from droptics.masks import MaskLaw, Product
-from droptics.masks.law import LARGEST
+from droptics.masks.correlations import LARGEST
 from droptics.models import DeepLinear, Model
 from droptics.penalties.closed_form import input_moment
 from droptics.penalties.methods import ClosedForm

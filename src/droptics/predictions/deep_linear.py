@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.masks import MaskLaw
-from droptics.masks.law import Noise
+from droptics.masks.correlations import Noise
 from droptics.models import DeepLinear
 from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.evaluation import CHUNK_ELEMENTS

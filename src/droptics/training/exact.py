@@ -11,7 +11,7 @@ from torch import Tensor
 
 from droptics.data import Data, Moments
 from droptics.masks import MaskLaw
-from droptics.masks.law import WIDE
+from droptics.masks.correlations import WIDE
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
 from droptics.penalties.deep_linear import layer_laws
 

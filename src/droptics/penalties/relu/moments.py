@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.arrays import Array
-from droptics.masks.law import check_dense
+from droptics.masks.correlations import check_dense
 from droptics.penalties.relu.clock import split_steps
 from droptics.penalties.relu.device import device_bytes, device_moments, padded_size
 from droptics.penalties.relu.kernels import coin_gradient, direct_gradient, direct_moments, half_table, split_coins
