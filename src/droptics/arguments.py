@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.annotations import Check, container, described, is_beyond, is_dense, is_number, is_whole
-from droptics.checks import NotFinite, check_finite, is_finite, is_transformed
+from droptics.checks import NotFinite, check_finite, is_finite
+from droptics.transforms import is_transformed
 
 if TYPE_CHECKING:
     from functools import _SingleDispatchCallable

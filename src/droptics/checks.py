@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
-from torch.autograd.forward_ad import unpack_dual
+
+from droptics.transforms import is_readable
 
 
 def as_float_tensor(value: object, name: str, ndim: int | Sequence[int] | None = None) -> Tensor:
@@ -137,38 +136,3 @@ def check_same_kind(tensors: dict[str, Tensor]) -> None:
                 f"{name} is {other.dtype} on {other.device} but {name0} is {first.dtype} on {first.device}; "
                 "convert one of them with .to(dtype, device)"
             )
-
-
-def wants_derivative(*tensors: Tensor) -> bool:
-    """Whether a derivative is asked for, backward or forward, so that the numbers alone are not enough."""
-    return is_transformed() or any(value.requires_grad or unpack_dual(value).tangent is not None for value in tensors)
-
-
-def is_readable(value: Tensor) -> bool:
-    """Whether numbers can be looked at; inside torch.func.vmap they cannot, and checks of values are left out."""
-    return not is_transformed() or _peeled(value) is not None
-
-
-def is_transformed() -> bool:
-    """Whether torch.func is at work: tensors may then stand for tangents or batches, without numbers of their own."""
-    return bool(torch._C._are_functorch_transforms_active())
-
-
-def as_array(value: Tensor) -> NDArray[Any]:
-    """The numbers of a readable tensor for NumPy, whose calls are cheap where they are few; without derivatives."""
-    if not is_transformed():
-        fixed = unpack_dual(value.detach()).primal
-        return fixed.numpy() if fixed.device.type == "cpu" else fixed.cpu().numpy()
-    inner = _peeled(value)
-    assert inner is not None
-    with torch._C._DisableFuncTorch():
-        return inner.detach().cpu().numpy()
-
-
-def _peeled(value: Tensor) -> Tensor | None:
-    """The tensor inside the wrappers of torch.func; None where one of them is a batch."""
-    while torch._C._functorch.is_functorch_wrapped_tensor(value):
-        if torch._C._functorch.is_batchedtensor(value):
-            return None
-        value = torch._C._functorch.get_unwrapped(value)
-    return value

@@ -17,10 +17,11 @@ from torch import Tensor
 
 from droptics.annotations import is_dense, is_whole
 from droptics.arguments import Count, NonNegative, Positive, Whole, check_fields
-from droptics.checks import as_float_tensor, check_same_kind, check_size, check_squares, is_readable
-from droptics.linalg.gram import products, summands
+from droptics.checks import as_float_tensor, check_same_kind, check_size, check_squares
 from droptics.linalg.ranks import check_energies, proved_rank, seems_singular, shared_dependencies
 from droptics.linalg.scales import equilibrate
+from droptics.linalg.sums import products, summands
+from droptics.transforms import is_readable
 
 D = TypeVar("D", bound="Data")
 

@@ -1,4 +1,7 @@
-"""torch.func through sums that leave torch: the numbers are computed outside, one member of a batch after the other."""
+"""torch.func: which numbers can be looked at under it, and the way through sums that leave torch.
+
+Those are computed outside, one member of a batch after the other.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 from torch.autograd.function import once_differentiable
 
 Function = Callable[..., Tensor]
@@ -121,3 +126,38 @@ class _Gradient(_Looped):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
         return _Gradient.looped(info, in_dims, *arguments)
+
+
+def wants_derivative(*tensors: Tensor) -> bool:
+    """Whether a derivative is asked for, backward or forward, so that the numbers alone are not enough."""
+    return is_transformed() or any(value.requires_grad or unpack_dual(value).tangent is not None for value in tensors)
+
+
+def is_readable(value: Tensor) -> bool:
+    """Whether numbers can be looked at; inside torch.func.vmap they cannot, and checks of values are left out."""
+    return not is_transformed() or _peeled(value) is not None
+
+
+def is_transformed() -> bool:
+    """Whether torch.func is at work: tensors may then stand for tangents or batches, without numbers of their own."""
+    return bool(torch._C._are_functorch_transforms_active())
+
+
+def as_array(value: Tensor) -> NDArray[Any]:
+    """The numbers of a readable tensor for NumPy, whose calls are cheap where they are few; without derivatives."""
+    if not is_transformed():
+        fixed = unpack_dual(value.detach()).primal
+        return fixed.numpy() if fixed.device.type == "cpu" else fixed.cpu().numpy()
+    inner = _peeled(value)
+    assert inner is not None
+    with torch._C._DisableFuncTorch():
+        return inner.detach().cpu().numpy()
+
+
+def _peeled(value: Tensor) -> Tensor | None:
+    """The tensor inside the wrappers of torch.func; None where one of them is a batch."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(value):
+        if torch._C._functorch.is_batchedtensor(value):
+            return None
+        value = torch._C._functorch.get_unwrapped(value)
+    return value

@@ -18,7 +18,8 @@ from droptics.attacks import Pgd, Threat, attack
 from droptics.audits import audit
 from droptics.data import Sample
 from droptics.models import LastLayer, Site
-from droptics.models.modules import _LOCK, evaluating, hooked
+from droptics.models.hooks import hooked
+from droptics.models.modules import _LOCK, evaluating
 
 PACKAGE = str(Path(droptics.__file__).parent)
 INPUTS = torch.randn(24, 4, generator=torch.Generator().manual_seed(1))

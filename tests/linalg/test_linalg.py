@@ -31,11 +31,11 @@ from droptics.linalg import (
     shrink,
     shrink_unequal,
 )
-from droptics.linalg.gram import BLOCK, products
 from droptics.linalg.krylov import Krylov, Operator, upper_values
 from droptics.linalg.leading import leading_eigen
 from droptics.linalg.scales import powers_of_two
 from droptics.linalg.shrinkage import threshold
+from droptics.linalg.sums import BLOCK, products
 from droptics.norms import k_support
 
 EPS = 2.0**-52

@@ -42,7 +42,7 @@ from droptics.penalties import (
     unit_gram,
     unit_outputs,
 )
-from droptics.penalties.relu.criterion import relu_output_moments
+from droptics.penalties.relu.output_moments import relu_output_moments
 from droptics.predictions import predictive
 from droptics.predictions.deep_linear import deep_covariance, deep_variance
 

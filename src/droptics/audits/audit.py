@@ -29,8 +29,8 @@ from droptics.audits.uncertainty import spread_of_predictions
 from droptics.audits.units import UnitTally, add_units
 from droptics.estimates import PlainEstimate
 from droptics.losses import Loss, Squared
+from droptics.models.hooks import hooked
 from droptics.models.modes import set_training, undisturbed, unmoved
-from droptics.models.modules import hooked
 from droptics.models.watching import Trace, all_off, only, watched
 from droptics.predictions.running import eager
 

@@ -13,8 +13,8 @@ from droptics.audits.criteria import LossFunction
 from droptics.audits.findings import Finding, remarks
 from droptics.audits.misuses import CHANNEL_DIMENSIONS
 from droptics.audits.passes import OwnMask, Passes, coins, zeroed
+from droptics.models.hooks import hooked
 from droptics.models.modes import set_training, unmoved
-from droptics.models.modules import hooked
 from droptics.models.watching import ALPHA, ELEMENTWISE, PACKED, Call, Trace, watched
 
 LAYER_DROP = "layer drop"

@@ -16,8 +16,8 @@ from droptics.audits.batches import Batch, run
 from droptics.audits.criteria import IGNORED, mean_loss
 from droptics.audits.findings import Remark, finding
 from droptics.audits.passes import Passes
+from droptics.models.hooks import hooked
 from droptics.models.modes import set_training, training_without_statistics, unmoved
-from droptics.models.modules import hooked
 from droptics.models.watching import all_off, watched
 
 KEPT, PADDED = ("attention_mask",), ("key_padding_mask", "src_key_padding_mask", "padding_mask")

@@ -14,7 +14,7 @@ from droptics.data import Sample
 from droptics.estimates import Estimate
 from droptics.linalg import psd_eigen
 from droptics.linalg.scales import equilibrate
-from droptics.penalties.closed_form import feature_gram
+from droptics.penalties.grams import feature_gram
 
 # All sign patterns are listed up to this many examples; beyond, they are drawn.
 _ENUMERATED_EXAMPLES = 12

@@ -16,8 +16,8 @@ from droptics.estimates import Bound
 from droptics.linalg import psd_eigen
 from droptics.linalg.scales import equilibrate
 from droptics.models import Factorization, Model, ReLUNet
-from droptics.penalties.closed_form import feature_energies, feature_gram
 from droptics.penalties.evaluation import check_inputs
+from droptics.penalties.grams import feature_energies, feature_gram
 
 # Ratio of neighboring values in the grid of alphas over which the union bound is taken.
 _GRID_RATIO = 2**0.25

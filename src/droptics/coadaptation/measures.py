@@ -11,8 +11,9 @@ from torch import Tensor
 from droptics.arguments import Spectrum, check_arguments, checked
 from droptics.data import Data, Moments, Sample
 from droptics.models import LastLayer, Model, ReLUNet
-from droptics.penalties.closed_form import feature_energies, unit_energies
+from droptics.penalties.closed_form import unit_energies
 from droptics.penalties.evaluation import check_inputs
+from droptics.penalties.grams import feature_energies
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from droptics.checks import as_float_tensor
 from droptics.data import Sample
 from droptics.linalg import psd_eigen
 from droptics.linalg.scales import equilibrate
-from droptics.penalties.closed_form import feature_gram
+from droptics.penalties.grams import feature_gram
 
 
 @dataclass(frozen=True, eq=False)

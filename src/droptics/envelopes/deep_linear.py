@@ -20,7 +20,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from droptics.checks import is_transformed
 from droptics.data import Data, Moments
 from droptics.envelopes.envelope import Value, envelope_rule, induced_rule
 from droptics.envelopes.rounding import deep_rounding, norm_rounding
@@ -32,7 +31,7 @@ from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.rounding import deferred
 from droptics.spectra import action
 from droptics.spectra.roots import Root
-from droptics.transforms import opaque
+from droptics.transforms import is_transformed, opaque
 
 MAX_SWEEPS = 20_000
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.arrays import Array
-from droptics.checks import as_array
+from droptics.transforms import as_array
 
 # Sweeps over all pairs of columns; a handful is enough where no direction is without energy.
 SWEEPS = 30

@@ -8,9 +8,9 @@ import torch
 from scipy.linalg import lapack, solve_triangular
 from torch import Tensor
 
-from droptics.checks import as_array, is_readable
 from droptics.linalg.gram import gram
 from droptics.linalg.scales import equilibrated, powers_of_two
+from droptics.transforms import as_array, is_readable
 
 # The energy that a column has beside others, in its own units, below which it may depend on them, and how close to
 # zero or to a power of two a coefficient must be to be tried as that. They only say what is tried.

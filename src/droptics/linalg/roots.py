@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from droptics.arguments import Square, check_arguments
-from droptics.checks import is_readable
 from droptics.linalg.jacobi import graded_eigen
 from droptics.linalg.scales import equilibrate
+from droptics.transforms import is_readable
 
 
 def psd_root(matrix: Square) -> Tensor:

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from droptics.arguments import Count, Device, Factor, Spectrum, check_arguments
 from droptics.arrays import Array
-from droptics.checks import as_float_tensor, check_finite, check_size, wants_derivative
+from droptics.checks import as_float_tensor, check_finite, check_size
 from droptics.compiling import njit
+from droptics.transforms import wants_derivative
 
 # Sums may be reassociated so that they vectorize; nothing else of the arithmetic is relaxed.
 _FAST = {"reassoc", "contract"}

@@ -10,7 +10,7 @@ from scipy.linalg import lapack
 from torch import Tensor
 
 from droptics.arrays import Array
-from droptics.checks import as_array, is_readable, wants_derivative
+from droptics.transforms import as_array, is_readable, wants_derivative
 
 # Up to this size a decomposition takes longer to call than to compute.
 SMALL = 64

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from droptics.arguments import Count, Spectrum, check_arguments
 from droptics.arrays import Array
-from droptics.checks import as_array, as_float_tensor, check_broadcast, is_transformed, wants_derivative
+from droptics.checks import as_float_tensor, check_broadcast
 from droptics.compiling import njit
-from droptics.transforms import opaque
+from droptics.transforms import as_array, is_transformed, opaque, wants_derivative
 
 
 def shrink(values: Spectrum, strength: float | Tensor, width: Count) -> Tensor:

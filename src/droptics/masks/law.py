@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.checks import as_array
 from droptics.errors import NoFiniteSupport
 from droptics.masks.correlations import Correlations
+from droptics.transforms import as_array
 
 
 class MaskLaw(Correlations):

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from droptics.arguments import check_fields
+from droptics.models.hooks import hooked
 from droptics.models.model import Model, check_multipliers
-from droptics.models.modules import evaluating, hooked, is_plain_linear
+from droptics.models.modules import evaluating, is_plain_linear
 
 
 @dataclass(frozen=True, eq=False)

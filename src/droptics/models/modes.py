@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from droptics.models.modules import unhook
+from droptics.models.hooks import unhook
 
 # An audit draws from the generators that the whole process shares: one at a time.
 _ONE_AT_A_TIME = threading.RLock()

@@ -19,7 +19,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from droptics.models.modules import hooked
+from droptics.models.hooks import hooked
 from droptics.models.replaying import Recording, replayed
 from droptics.models.unfused import attention, multi_head, recurrent
 

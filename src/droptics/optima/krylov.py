@@ -13,8 +13,8 @@ from droptics.arguments import Count, NonNegative, Seed, check_arguments
 from droptics.arrays import Array
 from droptics.checks import as_float_tensor
 from droptics.errors import CertificateError
-from droptics.linalg.gram import squares
 from droptics.linalg.krylov import Krylov, Operator, Ritz, upper_values
+from droptics.linalg.sums import squares
 from droptics.masks import MaskLaw
 from droptics.models import TwoLayerLinear
 from droptics.optima.optimum import Optimum, check_certified, rounding

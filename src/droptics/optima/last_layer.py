@@ -19,8 +19,9 @@ from droptics.arguments import check_arguments
 from droptics.checks import check_size
 from droptics.data import Data, Sample
 from droptics.errors import NoClosedForm
-from droptics.linalg.gram import SHORT, gram, products, squares, summands, triangular
+from droptics.linalg.gram import SHORT, gram, triangular
 from droptics.linalg.scales import equilibrate
+from droptics.linalg.sums import products, squares, summands
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import LastLayer, ReLUNet
 from droptics.models.modules import linear_layer

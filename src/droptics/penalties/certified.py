@@ -34,7 +34,6 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from droptics.checks import is_transformed, wants_derivative
 from droptics.data import Sample, average
 from droptics.estimates import Estimate
 from droptics.masks import MaskLaw
@@ -42,6 +41,7 @@ from droptics.penalties.factors import ROOM, Coins, Factor, Moves, factors, larg
 from droptics.penalties.fourier import margin_penalties
 from droptics.penalties.moment_bounds import gauss_above, radau_below
 from droptics.penalties.several import several_bounds
+from droptics.transforms import is_transformed, wants_derivative
 
 T = TypeVar("T")
 # Error of the integrals of single margins that is accepted, and the most nodes that are spent on it.

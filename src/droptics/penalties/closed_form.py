@@ -8,18 +8,17 @@ registered.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import singledispatch
 
 import torch
 from torch import Tensor
 
 from droptics.arguments import checked_rules
-from droptics.data import Data, Entries, Measurements, Moments, Sample, average
+from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.estimates import Error
-from droptics.linalg.gram import products
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, Connections, Factorization, LastLayer, LinearModel, Model, TwoLayerLinear
+from droptics.penalties.grams import OutputGram, feature_energies, feature_gram, mean_squares
 from droptics.penalties.rounding import deferred, input_scale, roundings
 from droptics.penalties.unit_outputs import UnitOutputs, unit_outputs
 
@@ -42,43 +41,6 @@ def unit_energies(model: Model, data: Data) -> Tensor:
     if unit_gram.dispatch(type(model)) is not unit_gram.dispatch(Model):
         return torch.diagonal(unit_gram(model, data), dim1=-2, dim2=-1)
     return output_gram(model, data).energies()
-
-
-@dataclass(frozen=True, eq=False)
-class OutputGram:
-    """The mean over examples of <g_i, g_j> for given unit outputs, formed as far as a law asks for it.
-
-    Attributes:
-        units: What every unit adds to the outputs.
-        data: The examples, or the second moments of their inputs; the plain mean over the rows for anything else.
-    """
-
-    units: UnitOutputs
-    data: Data | None = None
-
-    def energies(self) -> Tensor:
-        """The diagonal, (..., units)."""
-        features, head = self.units
-        if head.shape[-3] == 1:  # the shared head leaves the mean
-            return head.squeeze(-3).square().sum(-2) * _mean_squares(features, self.data)
-        return self._rows().square().sum(-2)
-
-    def part(self, rows: slice, columns: slice) -> Tensor:
-        """Some rows and columns, (..., rows, columns)."""
-        features, head = self.units
-        if head.shape[-3] == 1:
-            head = head.squeeze(-3)
-            incoming = _mean_products(_columns(features, rows), _columns(features, columns), self.data)
-            return (_columns(head, rows).mT @ _columns(head, columns)) * incoming
-        flat = self._rows()
-        return flat[..., rows].mT @ flat[..., columns]
-
-    def _rows(self) -> Tensor:
-        """One row per example and output, so that products of columns are means."""
-        contributions = self.units.contributions
-        count = contributions.shape[-3]
-        shares = self.data.shares if isinstance(self.data, Sample) else contributions.new_full((count,), 1 / count)
-        return (contributions * shares.sqrt()[:, None, None]).flatten(-3, -2)
 
 
 def output_gram(model: Model, data: Data) -> OutputGram:
@@ -166,39 +128,6 @@ def _(model: Factorization, data: Data, energies: Tensor) -> Tensor:
     return absolute.unit_outputs(_readable(model, data).abs()).square().mean(-2)
 
 
-def feature_gram(features: Tensor, sample: Sample) -> Tensor:
-    """E a a^T for features a (..., n, units) of the examples."""
-    return _mean_products(features, features, sample)
-
-
-def feature_energies(features: Tensor, sample: Sample) -> Tensor:
-    """E a_j^2 for features a (..., n, units) of the examples."""
-    return average(features.square().mT, sample.weights)
-
-
-def _columns(matrix: Tensor, part: slice) -> Tensor:
-    return matrix if part == slice(None) else matrix[..., part]  # a view costs as much as a small product
-
-
-def _mean_products(rows: Tensor, columns: Tensor, data: Data | None) -> Tensor:
-    """E a_i b_j for features (..., n, units) on the inputs of the data."""
-    match data:
-        case Moments():
-            return rows.mT @ data.xx @ columns
-        case Sample():
-            return products(rows * data.shares[:, None], columns)
-    return products(rows, columns) / rows.shape[-2]
-
-
-def _mean_squares(features: Tensor, data: Data | None) -> Tensor:
-    match data:
-        case Moments():
-            return (features * (data.xx @ features)).sum(-2)
-        case Sample():
-            return feature_energies(features, data)
-    return features.square().mean(-2)
-
-
 def _readable(model: Model, data: Data) -> Tensor:
     """Inputs on which a family states its rule; second moments stand for the unit vectors, enough for linear maps."""
     if isinstance(data, Sample) and not isinstance(model, Factorization):
@@ -216,7 +145,7 @@ def _readable(model: Model, data: Data) -> Tensor:
 @unit_energies.register
 def _(model: TwoLayerLinear, data: Data) -> Tensor:
     features = model.V if isinstance(data, Moments) else _readable(model, data) @ model.V
-    return _mean_squares(features, data) * model.U.square().sum(-2)
+    return mean_squares(features, data) * model.U.square().sum(-2)
 
 
 @unit_energies.register
@@ -226,7 +155,7 @@ def _(model: Factorization, data: Data) -> Tensor:
 
 @unit_energies.register
 def _(model: LastLayer, data: Data) -> Tensor:
-    return _mean_squares(model.features(_readable(model, data)), data) * model.head.weight.square().sum(-2)
+    return mean_squares(model.features(_readable(model, data)), data) * model.head.weight.square().sum(-2)
 
 
 # The averages of DropConnect without writing out the features, which are mostly zeros for a unit vector:

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from droptics.arguments import Count, check_arguments, checked
 from droptics.arrays import Array
-from droptics.checks import as_drop, check_size, wants_derivative
+from droptics.checks import as_drop, check_size
 from droptics.data import Data, Sample
 from droptics.errors import NoClosedForm
 from droptics.estimates import Error, Estimate
-from droptics.linalg.gram import products
+from droptics.linalg.sums import products
 from droptics.losses import Loss, Squared
 from droptics.masks import MaskLaw, Product
 from droptics.masks.correlations import LARGEST
@@ -24,6 +24,7 @@ from droptics.penalties.methods import ClosedForm
 from droptics.penalties.rounding import deferred, input_scale, roundings
 from droptics.penalties.rules import covered_rule, penalty_rule
 from droptics.progress import tracked
+from droptics.transforms import wants_derivative
 
 # Up to this width a layer takes longer to call than to compute.
 TINY = 64

@@ -11,7 +11,7 @@ from droptics.estimates import Estimate
 from droptics.losses import Loss
 from droptics.masks import MaskLaw
 from droptics.models import Model
-from droptics.penalties.evaluation import masked_excess
+from droptics.penalties.excess import masked_excess
 from droptics.penalties.methods import Enumerate
 from droptics.penalties.rounding import deferred, excess_scale, in_double, roundings, typical_multipliers
 

@@ -33,7 +33,7 @@ def risk(model: Model, data: Data, loss: Loss | None = None) -> Tensor:
 def plain_risk(model: Model, data: Data, loss: Loss) -> Tensor:
     """`risk` of a model and data that are known to fit."""
     if isinstance(data, Moments):
-        matrix = _linear(model, data, loss).matrix()
+        matrix = check_linear(model, data, loss).matrix()
         slope = torch.sub(matrix @ data.xx, data.yx, alpha=2)
         return torch.trace(data.yy) + (slope * matrix).sum((-2, -1))
     return average(loss(model.outputs(data_inputs(data)), data_targets(data)), data_weights(data))
@@ -42,65 +42,26 @@ def plain_risk(model: Model, data: Data, loss: Loss) -> Tensor:
 def masked_risk(model: Model, data: Data, loss: Loss) -> tuple[Callable[[Tensor], Tensor], int]:
     """A function from multipliers (m, units) to mean losses (m, *batch), and how many masks fit in one call."""
     if isinstance(data, Moments):
-        _linear(model, data, loss)
+        check_linear(model, data, loss)
         data = data.as_sample()
     inputs, targets, weights = data_inputs(data), data_targets(data), data_weights(data)
-    lead = len(model.batch_shape)
 
     def evaluate(multipliers: Tensor) -> Tensor:
-        shaped = multipliers.to(dtype=model.dtype, device=model.device)
-        shaped = shaped.reshape(shaped.shape[0], *(1,) * lead, 1, shaped.shape[-1])
-        return average(loss(model.outputs(inputs, shaped), targets), weights)
+        return average(loss(model.outputs(inputs, shaped(model, multipliers)), targets), weights)
 
-    per_mask = max(inputs.shape[0], 1) * max(model.units, targets.shape[-1]) * max(model.batch_shape.numel(), 1)
-    return evaluate, max(1, CHUNK_ELEMENTS // per_mask)
+    return evaluate, fitting(model, inputs.shape[0], targets.shape[-1])
 
 
-def masked_excess(model: Model, data: Data, loss: Loss) -> tuple[Callable[[Tensor], Tensor], Tensor, int]:
-    """A function from multipliers (m, units) to what they add to the mean loss (m, *batch), float64.
-
-    Also the mean loss without masks, and how many masks fit in one call. For squared loss the difference is formed as
-    (f_z - f)(f_z + f - 2 y): large targets are never squared, so that nothing of them has to cancel. On moments, with
-    D = W_z - W the change of the map, it is tr D E[x x^T] D^T + 2 <D, W E[x x^T] - E[y x^T]>.
-    """
-    if isinstance(data, Moments):
-        return _moment_excess(model, data, loss)
-    inputs, targets = data_inputs(data), data_targets(data)
-    targets = targets.double() if targets.is_floating_point() else targets
-    weights = data_weights(data)
-    shares = None if weights is None else weights.double()
-    lead = len(model.batch_shape)
-    plain = model.outputs(inputs).double()
-    losses = loss(plain, targets)
-    offset = plain - 2 * targets if isinstance(loss, Squared) else plain
-
-    def evaluate(multipliers: Tensor) -> Tensor:
-        shaped = multipliers.to(dtype=model.dtype, device=model.device)
-        shaped = shaped.reshape(shaped.shape[0], *(1,) * lead, 1, shaped.shape[-1])
-        outputs = model.outputs(inputs, shaped).double()
-        if isinstance(loss, Squared):
-            return average(((outputs - plain) * (outputs + offset)).sum(-1), shares)
-        return average(loss(outputs, targets) - losses, shares)
-
-    per_mask = max(inputs.shape[0], 1) * max(model.units, targets.shape[-1]) * max(model.batch_shape.numel(), 1)
-    return evaluate, average(losses, shares), max(1, CHUNK_ELEMENTS // per_mask)
+def shaped(model: Model, multipliers: Tensor) -> Tensor:
+    """Multipliers (m, units) as all examples and all models of a batch share them."""
+    masks = multipliers.to(dtype=model.dtype, device=model.device)
+    return masks.reshape(masks.shape[0], *(1,) * len(model.batch_shape), 1, masks.shape[-1])
 
 
-def _moment_excess(model: Model, data: Moments, loss: Loss) -> tuple[Callable[[Tensor], Tensor], Tensor, int]:
-    _linear(model, data, loss)
-    unit = torch.eye(len(data.xx), dtype=model.dtype, device=model.device)
-    xx, lead = data.xx.double(), len(model.batch_shape)
-    plain = model.outputs(unit).double()
-    slope = xx @ plain - data.yx.double().mT
-
-    def evaluate(multipliers: Tensor) -> Tensor:
-        shaped = multipliers.to(dtype=model.dtype, device=model.device)
-        shaped = shaped.reshape(shaped.shape[0], *(1,) * lead, 1, shaped.shape[-1])
-        change = model.outputs(unit, shaped).double() - plain
-        return (change * (xx @ change + 2 * slope)).sum((-2, -1))
-
-    per_mask = len(unit) * max(model.units, len(data.yy)) * max(model.batch_shape.numel(), 1)
-    return evaluate, risk(model, data, loss).double(), max(1, CHUNK_ELEMENTS // per_mask)
+def fitting(model: Model, examples: int, outputs: int) -> int:
+    """How many masks fit in one call."""
+    per_mask = max(examples, 1) * max(model.units, outputs) * max(model.batch_shape.numel(), 1)
+    return max(1, CHUNK_ELEMENTS // per_mask)
 
 
 def data_inputs(data: Data) -> Tensor:
@@ -120,7 +81,8 @@ def data_weights(data: Data) -> Tensor | None:
     return data.weights if isinstance(data, Sample) else None
 
 
-def _linear(model: Model, data: Moments, loss: Loss) -> LinearModel:
+def check_linear(model: Model, data: Moments, loss: Loss) -> LinearModel:
+    """The model, where second moments determine its risk."""
     if not isinstance(model, LinearModel):
         raise ValueError(
             f"data must be a Sample for {type(model).__name__}: second moments only determine linear models"

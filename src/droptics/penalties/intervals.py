@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 from torch import Tensor
 
-from droptics.checks import as_array
 from droptics.data import Data, Moments, average
 from droptics.estimates import Estimate
 from droptics.losses import CrossEntropy, Logistic, Loss, Squared
@@ -40,6 +39,7 @@ from droptics.penalties.rounding import (
     typical_multipliers,
 )
 from droptics.penalties.unit_outputs import is_linear_in_masks
+from droptics.transforms import as_array
 
 Array = NDArray[np.float64]
 TINY = float(np.finfo(np.float64).tiny)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from droptics.checks import is_readable
 from droptics.data import Data
 from droptics.estimates import Estimate
 from droptics.losses import Loss
@@ -13,7 +12,7 @@ from droptics.masks import MaskLaw
 from droptics.models import Model
 from droptics.penalties.methods import MonteCarlo
 from droptics.penalties.rules import sampling_rule
-from droptics.transforms import opaque_of, tensors_of
+from droptics.transforms import is_readable, opaque_of, tensors_of
 
 
 def random_masks(model: Model, data: Data, masks: MaskLaw, method: MonteCarlo, loss: Loss) -> Estimate:

@@ -8,16 +8,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.checks import as_array, is_transformed
 from droptics.data import Data
 from droptics.estimates import Estimate
 from droptics.losses import Loss
 from droptics.masks import MaskLaw
 from droptics.models import Model
-from droptics.penalties.evaluation import masked_excess
+from droptics.penalties.excess import masked_excess
 from droptics.penalties.intervals import Draws, Question, check_draws, concluded
 from droptics.penalties.methods import MonteCarlo
 from droptics.progress import tracked
+from droptics.transforms import as_array, is_transformed
 
 
 def sampled(model: Model, data: Data, masks: MaskLaw, method: MonteCarlo, loss: Loss) -> Estimate:

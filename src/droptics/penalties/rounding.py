@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
-from droptics.linalg.gram import summands
+from droptics.linalg.sums import summands
 from droptics.losses import Loss, Squared
 from droptics.masks import Bernoulli, Gaussian, MaskLaw, Product
 from droptics.models import (

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import checked
-from droptics.checks import is_readable
 from droptics.data import Data, Sample, average
 from droptics.estimates import Estimate
 from droptics.losses import Loss
 from droptics.masks import MaskLaw
 from droptics.models import LastLayer, Model
 from droptics.penalties.evaluation import CHUNK_ELEMENTS, check_triple, masked_risk
+from droptics.transforms import is_readable
 
 
 @dataclass(frozen=True, eq=False)

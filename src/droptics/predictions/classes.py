@@ -18,13 +18,14 @@ from scipy.special import stdtrit
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from droptics.checks import check_positive, wants_derivative
+from droptics.checks import check_positive
 from droptics.estimates import Estimate
 from droptics.masks import MaskLaw
 from droptics.penalties import UnitOutputs
 from droptics.penalties.evaluation import CHUNK_ELEMENTS
 from droptics.predictions.affine import Affine
 from droptics.predictions.mixtures import Outcome
+from droptics.transforms import wants_derivative
 
 # A last mask with at most so many outcomes is listed.
 LISTED = 1024

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.checks import wants_derivative
 from droptics.errors import NoFiniteSupport
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import DeepLinear, Model, ReLUNet
@@ -25,6 +24,7 @@ from droptics.penalties.relu.criterion import network_laws
 from droptics.predictions.affine import Affine
 from droptics.predictions.kernels import add_hidden_moments
 from droptics.progress import tracked
+from droptics.transforms import wants_derivative
 
 Outcome = tuple[Tensor, Affine]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from droptics.arguments import checked
-from droptics.checks import as_float_tensor, check_size, is_readable
+from droptics.checks import as_float_tensor, check_size
 from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
 from droptics.masks import MaskLaw
@@ -25,7 +25,7 @@ from droptics.penalties import (
 )
 from droptics.penalties.deep_linear import layer_laws
 from droptics.penalties.evaluation import check_masks
-from droptics.penalties.relu.criterion import relu_output_moments
+from droptics.penalties.relu.output_moments import relu_output_moments
 from droptics.predictions.affine import Affine
 from droptics.predictions.approximations import Closure, closure, first_order
 from droptics.predictions.controls import ATOMS_PER_SAMPLE
@@ -35,6 +35,7 @@ from droptics.predictions.modules import MaskedModule, Unsteady, read_module
 from droptics.predictions.results import Predictive
 from droptics.predictions.running import Inputs
 from droptics.predictions.sampling import sampled_moments, sampled_outcomes
+from droptics.transforms import is_readable
 
 # So many early masks are summed one by one, all examples at once; more by the walk of the exact criterion.
 DIRECT_OUTCOMES = 2**16

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.checks import wants_derivative
 from droptics.errors import NoClosedForm
 from droptics.masks import Bernoulli, Block, Gaussian, MaskLaw, Product
 from droptics.predictions.kernels import LANES, add_coin_products
+from droptics.transforms import wants_derivative
 
 # Joint masks are listed up to this many.
 LISTED = 4096

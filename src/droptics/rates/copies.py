@@ -18,8 +18,8 @@ from torch.func import functional_call, vmap
 from droptics.audits.batches import Batch, output_of, run
 from droptics.audits.criteria import LossFunction, mean_loss
 from droptics.files.arrays import read_safetensors, write_tensors
+from droptics.models.hooks import hooked
 from droptics.models.modes import reseed, set_training, undisturbed
-from droptics.models.modules import hooked
 from droptics.models.watching import Places
 from droptics.rates.examples import Examples, example_losses, take
 from droptics.rates.fits import Fit, FitFunction, Tensors

@@ -25,12 +25,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from droptics.checks import is_readable
 from droptics.errors import NoClosedForm
 from droptics.linalg import hadamard_equalizer, k_support_shrink, schur_horn
 from droptics.norms import k_support
 from droptics.spectra.actions import Action, harmonic
-from droptics.transforms import opaque
+from droptics.transforms import is_readable, opaque
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,14 +21,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.checks import wants_derivative
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm
-from droptics.linalg.gram import SHORT, gram, products, squares, summands, triangular
+from droptics.linalg.gram import SHORT, gram, triangular
 from droptics.linalg.ranks import proved_rank
 from droptics.linalg.scales import is_small, powers_of_two, scaled_eigen
+from droptics.linalg.sums import products, squares, summands
 from droptics.masks import MaskLaw
 from droptics.spectra.roots import EPS, Root, numbers
+from droptics.transforms import wants_derivative
 
 # Samples with this many examples per feature are read through their Gram matrix where that loses no digits that count:
 # no eigenvalue below SAFE after the features are in their own units. A criterion that is a smaller share of the targets

@@ -7,13 +7,13 @@ from functools import singledispatch
 import torch
 from torch import Tensor
 
-from droptics.checks import is_readable
 from droptics.masks import Block, MaskLaw
 from droptics.spectra.actions import Action
 from droptics.spectra.any_law import AnyLaw
 from droptics.spectra.blocks import Blocks
 from droptics.spectra.one_rate import OneRate
 from droptics.spectra.unequal_rates import UnequalRates
+from droptics.transforms import is_readable
 
 
 def action(masks: MaskLaw) -> Action:

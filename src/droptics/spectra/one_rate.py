@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.checks import wants_derivative
 from droptics.linalg import equalize_columns
 from droptics.linalg.rotations import equalize_rows_
 from droptics.linalg.shrinkage import threshold
 from droptics.spectra.unequal_rates import UnequalRates
+from droptics.transforms import wants_derivative
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.checks import wants_derivative
 from droptics.linalg import psd_inverse_root, psd_root
 from droptics.linalg.scales import equilibrate, is_diagonal, scaled_eigen
+from droptics.transforms import wants_derivative
 
 EPS = torch.finfo(torch.float64).eps
 

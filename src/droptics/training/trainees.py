@@ -15,9 +15,9 @@ from droptics.data import Data
 from droptics.losses import Loss
 from droptics.masks import MaskLaw
 from droptics.models import Factorization, LastLayer, Model
-from droptics.models.modules import hooked
+from droptics.models.hooks import hooked
 from droptics.penalties import UnitOutputs, criterion
-from droptics.penalties.closed_form import OutputGram
+from droptics.penalties.grams import OutputGram
 from droptics.training.objectives import StepData, mean_loss
 
 

@@ -121,7 +121,7 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every sum takes the path of a device, however few outcomes there are."""
     monkeypatch.setattr(moments, "DIRECT_BITS", -1.0)
     monkeypatch.setattr(moments, "DEVICE_BITS", -1.0)
-    monkeypatch.setattr(walks._Plan, "_accelerator", CPU)
+    monkeypatch.setattr(walks.Plan, "accelerator", CPU)
 
 
 @pytest.mark.usefixtures("remote")

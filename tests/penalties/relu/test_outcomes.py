@@ -179,7 +179,7 @@ def test_every_example_counts():
 def test_bound_on_the_outcomes_of_an_example(masks, loss, bound):
     sizes = (4, 3, 2, 2)
     targets = normal(1, 2) if isinstance(loss, Squared) else torch.tensor([1])
-    (plan,) = walks._plans(network(sizes), Sample(normal(1, 4), targets), masks, loss)
+    (plan,) = walks.plans_of(network(sizes), Sample(normal(1, 4), targets), masks, loss)
     assert plan.most_outcomes() == pytest.approx(bound)
     assert plan._accelerator is None
 
@@ -253,7 +253,7 @@ def test_copies_in_every_layer(bits, copies, outcomes, monkeypatch):
     model, inputs = with_copies(), tensor([1.0, -0.5, 2.0, 0.7], [0.4, 0.0, 1.0, -1.0])
     alike(model, Sample(inputs, normal(2, 2)), masks)
     alike(model, Sample(inputs[:1], torch.tensor([1])), masks, CrossEntropy())
-    (plan,) = walks._plans(model, Sample(inputs, normal(2, 2)), masks, CrossEntropy())
+    (plan,) = walks.plans_of(model, Sample(inputs, normal(2, 2)), masks, CrossEntropy())
     assert plan.most_outcomes() == pytest.approx(2**4 * outcomes * 2 * 2 * 2 * 3)
 
 
@@ -262,7 +262,7 @@ def test_zeros_of_either_sign_are_one_value():
     data = Sample(tensor([1.0, 1.0, 0.5]), tensor([0.0]))
     # equal columns share a coin, the column of zeros has none, and both units are copies
     assert relu_cost(model, data, Bernoulli(0.5, 5)).outcomes == pytest.approx(3)
-    (plan,) = walks._plans(model, data, Bernoulli(0.5, 5), Squared())
+    (plan,) = walks.plans_of(model, data, Bernoulli(0.5, 5), Squared())
     assert len(plan.weights[0]) == 1
 
 
@@ -294,7 +294,7 @@ def test_blocks_of_a_few_rows(rows):
     """Walks in which neither the outcomes nor the states of a layer fit into the memory together."""
     model, data = network((3, 3, 2, 3)), Sample(normal(1, 3), torch.tensor([2]))
     small = ClosedForm(memory=64 * 3 * rows)
-    assert Walk(walks._Plan.stages(*_plan(model, data)), MomentLeaf(), small.memory).room == rows
+    assert Walk(walks.Plan.stages(*_plan(model, data)), MomentLeaf(), small.memory).room == rows
     for masks in (
         Bernoulli(torch.linspace(0.1, 0.8, 8).double(), 8),
         Product([Block(0.3, 3, 1), Bernoulli(0.4, 3), Block(0.2, 2, 1)]),
@@ -303,7 +303,7 @@ def test_blocks_of_a_few_rows(rows):
 
 
 def _plan(model, data):
-    (plan,) = walks._plans(model, data, Bernoulli(0.5, model.units), CrossEntropy())
+    (plan,) = walks.plans_of(model, data, Bernoulli(0.5, model.units), CrossEntropy())
     return plan, data.inputs[0]
 
 

@@ -17,8 +17,9 @@ from droptics.envelopes import envelope
 from droptics.evidence.claims import Comparison, compare
 from droptics.layers import DropConnect, ExplicitDropout, VarianceHead
 from droptics.linalg import k_support_shrink
-from droptics.linalg.gram import _by_panels, products
+from droptics.linalg.gram import _by_panels
 from droptics.linalg.krylov import Operator
+from droptics.linalg.sums import products
 from droptics.losses import CrossEntropy, Logistic, Squared
 from droptics.masks import Bernoulli, Product
 from droptics.models import Connections, DeepLinear, Factorization, ReLUNet, TwoLayerLinear

@@ -13,7 +13,7 @@ from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, Product, Sliding
 from droptics.models import Connections, DeepLinear, Factorization, Model, ReLUNet, TwoLayerLinear
 from droptics.papers.instances import coin_masks, normal, sample, tensor
 from droptics.penalties import penalty, relu_criterion
-from droptics.penalties.relu.criterion import relu_output_moments
+from droptics.penalties.relu.output_moments import relu_output_moments
 from droptics.predictions import predictive
 
 INPUTS, OUTPUTS = 4, 3

@@ -95,8 +95,8 @@ def relu_criterion(
     result. For a network on a GPU the moments of the last layer are summed there once there are enough outcomes;
     everything else, gradients included, is computed on the CPU.
     """
-    plans = _plans(model, sample, masks, loss)
-    with _within(plans, sample, method) as advance:
+    plans = plans_of(model, sample, masks, loss)
+    with within(plans, sample, method) as advance:
         values = [plan.examples(sample, method.memory, advance) for plan in plans]
     return torch.stack(values).sum(-1).reshape(*model.batch_shape, len(sample)).to(model.device, model.dtype)
 
@@ -114,36 +114,15 @@ def relu_excess(
     2 <b - y, W (m - h)> + sum_ij (1 + Cbar_ij) <w_i, w_j> S_ij - ||W h||^2: the square of the targets is never added
     and taken away again. Costs and refusals are those of `relu_criterion`.
     """
-    plans = _plans(model, sample, masks, loss)
-    with _within(plans, sample, method) as advance:
+    plans = plans_of(model, sample, masks, loss)
+    with within(plans, sample, method) as advance:
         values = [plan.examples(sample, method.memory, advance) for plan in plans]
     parts = torch.stack(values).reshape(*model.batch_shape, len(sample), 2).to(model.device)
     return parts[..., 0], parts[..., 1], max(plan.roundings() for plan in plans)
 
 
-def relu_output_moments(
-    model: ReLUNet,
-    inputs: Tensor,
-    masks: MaskLaw,
-    method: ClosedForm = ClosedForm(),  # noqa: B008 - a frozen value
-) -> tuple[Tensor, Tensor]:
-    """Exact mean (*batch, examples, outputs) and covariance (..., outputs, outputs) of the masked outputs.
-
-    The same sum as `relu_criterion` with a leaf that keeps m = E h and S = E h h^T of the last hidden layer:
-    mean = W m + b and Cov = W (S - m m^T + Cbar o S) W^T (droptics-predictive-relu). Rounding is a few units in the
-    last place of W S W^T, so that tiny rates lose digits. Differentiable once, costs and refusals as there.
-    """
-    sample = Sample(inputs, inputs.new_zeros(len(inputs), model.output_size))
-    plans = _plans(model, sample, masks, Squared())
-    with _within(plans, sample, method) as advance:
-        found = [plan.output_moments(x, method.memory, advance) for plan in plans for x in inputs]
-    shape = (*model.batch_shape, len(inputs), model.output_size)
-    mean, covariance = (torch.stack(part) for part in zip(*found, strict=True))
-    return mean.reshape(shape), covariance.reshape(*shape, model.output_size)
-
-
 @contextmanager
-def _within(plans: Sequence[_Plan], sample: Sample, method: ClosedForm) -> Iterator[Advance]:
+def within(plans: Sequence[Plan], sample: Sample, method: ClosedForm) -> Iterator[Advance]:
     """Where to report progress, for a sum that stays within the allowed time; a longer one is refused beforehand."""
     if sum(plan.most_outcomes() for plan in plans) * len(sample) <= _SURE_OUTCOMES:
         yield silent
@@ -171,18 +150,18 @@ def relu_cost(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss = Squar
     Cost: a count for depth 2, random descents beyond. Claim: none, a count, or an unbiased estimate of one.
     """
     check_arguments(relu_cost, locals())
-    return _cost(_plans(model, sample, masks, loss), sample, ClosedForm().memory)
+    return _cost(plans_of(model, sample, masks, loss), sample, ClosedForm().memory)
 
 
-def _plans(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss) -> list[_Plan]:
+def plans_of(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss) -> list[Plan]:
     """One plan per network of the batch, for data and masks that fit it."""
     check_triple(model, sample, masks)
     laws = network_laws(model, masks)
     _check_finite(laws if not isinstance(loss, Squared) else laws[:-1])
-    return [_Plan.of(network, laws, loss) for network in _networks(model)]
+    return [Plan.of(network, laws, loss) for network in _networks(model)]
 
 
-def _cost(plans: Sequence[_Plan], sample: Sample, memory: int) -> Cost:
+def _cost(plans: Sequence[Plan], sample: Sample, memory: int) -> Cost:
     parts = [plan.cost(sample, memory) for plan in plans]
     return Cost(sum(part.outcomes for part in parts), sum(part.seconds for part in parts))
 
@@ -207,7 +186,7 @@ def _networks(model: ReLUNet) -> list[ReLUNet]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
+class Plan:
     """A network with copies of hidden units collapsed, ready to be walked for any example."""
 
     weights: tuple[Tensor, ...]
@@ -222,7 +201,7 @@ class _Plan:
     device: torch.device
 
     @staticmethod
-    def of(model: ReLUNet, laws: Sequence[MaskLaw], loss: Loss) -> _Plan:
+    def of(model: ReLUNet, laws: Sequence[MaskLaw], loss: Loss) -> Plan:
         weights = [weight.cpu().double() for weight in model.weights]
         biases = [bias.cpu().double() for bias in model.biases]
         groups = [torch.arange(model.input_size)]
@@ -234,7 +213,7 @@ class _Plan:
         reduced.append(mean_copies(weights[-1], groups[-1], 1))
         offsets = [mean_copies(b, groups[i + 1], 0) for i, b in enumerate(biases[:-1])] + [biases[-1]]
         coins = [coins_of(law, group) for law, group in zip(laws, groups, strict=True)]
-        return _Plan(
+        return Plan(
             tuple(reduced),
             tuple(offsets),
             tuple(coins),
@@ -266,27 +245,27 @@ class _Plan:
         target = sample.targets[position : position + 1].cpu()
         if not isinstance(self.loss, Squared):
             return LossLeaf(self.loss, _doubled(target))
-        return MomentLeaf(self._accelerator)
+        return MomentLeaf(self.accelerator)
 
     @property
-    def _accelerator(self) -> torch.device | None:
+    def accelerator(self) -> torch.device | None:
         """Where the weights are, if that is not the CPU."""
         return self.device if self.device.type == "cuda" else None
 
+    @property
+    def _summed(self) -> tuple[Coins | MaskLaw, ...]:
+        """The laws whose outcomes are summed over: without the last one, which algebra integrates."""
+        return self.laws[:-1] if isinstance(self.loss, Squared) else self.laws
+
     def most_outcomes(self) -> float:
         """An upper bound on the outcomes of one example."""
-        laws = self.laws[:-1] if isinstance(self.loss, Squared) else self.laws
-        bits = 0.0
-        for law in laws:
-            bits += math.log2(law.support_count or 1) if isinstance(law, MaskLaw) else _bits(law)
-        return 2.0 ** min(bits, 1000.0)
+        return 2.0 ** min(sum(_bits(law) for law in self._summed), 1000.0)
 
     def roundings(self) -> float:
         """The most roundings that an outcome goes through: states one after the other, halves of the last coins."""
-        laws = self.laws[:-1] if isinstance(self.loss, Squared) else self.laws
-        bits = [math.log2(law.support_count or 1) if isinstance(law, MaskLaw) else _bits(law) for law in laws]
-        early = 2.0 ** min(sum(bits[:-1]), _MOST_BITS)
-        last = 2.0 ** min(bits[-1] / 2 if isinstance(laws[-1], Coins) else bits[-1], _MOST_BITS)
+        *bits, final = map(_bits, self._summed)
+        early = 2.0 ** min(sum(bits), _MOST_BITS)
+        last = 2.0 ** min(final / 2 if isinstance(self._summed[-1], Coins) else final, _MOST_BITS)
         return 16.0 + early + 4 * last + 4.0 * sum(sum(weight.shape) for weight in self.weights)
 
     def examples(self, sample: Sample, memory: int, advance: Advance = silent) -> Tensor:
@@ -297,7 +276,7 @@ class _Plan:
         """Loss without masks of one example, and what they add."""
         leaf = self.leaf(sample, position)
         stages = self.stages(sample.inputs[position])
-        result = self._walked(stages, leaf, memory, advance)
+        result = self.walked(stages, leaf, memory, advance)
         hidden = torch.ones(stages[0].weight.shape[1], dtype=torch.float64)
         for stage in stages:
             copies = torch.from_numpy(stage.law.counts) if isinstance(stage.law, Coins) else 1
@@ -308,23 +287,8 @@ class _Plan:
             return torch.cat([plain, result - plain])
         return self._squared(result, hidden, sample.targets[position].cpu().double())
 
-    def output_moments(self, inputs: Tensor, memory: int, advance: Advance) -> tuple[Tensor, Tensor]:
-        """Mean (outputs,) and covariance (outputs, outputs) of the outputs of one example."""
-        moments = self._expected(inputs, MomentLeaf(self._accelerator), memory, advance)
-        units = self.weights[-1].shape[1]
-        mean, second = moments[:units], moments[units:].reshape(units, units)
-        summed = sum_copies(self.last_weight, self.members, units)
-        covariance = summed @ (second - torch.outer(mean, mean)) @ summed.mT
-        spread = self.last_law.hadamard(second[self.members][:, self.members])
-        covariance = covariance + self.last_weight @ spread @ self.last_weight.mT
-        center = summed @ mean + self.biases[-1]
-        return center.to(self.device, self.dtype), covariance.to(self.device, self.dtype)
-
-    def _expected(self, inputs: Tensor, leaf: Leaf, memory: int, advance: Advance) -> Tensor:
-        """Expected value of a leaf for one example."""
-        return self._walked(self.stages(inputs), leaf, memory, advance)
-
-    def _walked(self, stages: list[Stage], leaf: Leaf, memory: int, advance: Advance) -> Tensor:
+    def walked(self, stages: list[Stage], leaf: Leaf, memory: int, advance: Advance) -> Tensor:
+        """Expected value of a leaf, differentiable in weights and biases."""
         walk = Walk(stages, leaf, memory, advance)
         arguments = [tensor for stage in stages for tensor in (stage.weight, stage.bias)]
         result: Tensor = _Expectation.apply(walk, *arguments)  # type: ignore[no-untyped-call]
@@ -350,7 +314,7 @@ class _Plan:
     def cost(self, sample: Sample, memory: int) -> Cost:
         """Outcomes and seconds over all examples, probing a few of them."""
         generator = np.random.default_rng(0)
-        place = Place(isinstance(self.loss, Squared), memory, self._accelerator)
+        place = Place(isinstance(self.loss, Squared), memory, self.accelerator)
         probed = np.unique(np.linspace(0, len(sample) - 1, min(len(sample), _MOST_PROBED_EXAMPLES)).astype(int))
         single = len(self.weights) == 2 and place.squared
         probes = 1 if single else -(-_PROBES // len(probed))
@@ -389,9 +353,9 @@ def _start(walk: Walk) -> tuple[Tensor, Tensor]:
     return torch.ones(1, columns, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
 
 
-def _bits(coins: Coins) -> float:
+def _bits(law: Coins | MaskLaw) -> float:
     """log2 of the number of outcomes."""
-    return float(np.log2(coins.radix).sum())
+    return float(np.log2(law.radix).sum()) if isinstance(law, Coins) else math.log2(law.support_count or 1)
 
 
 def _doubled(target: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from droptics.checks import is_transformed
 from droptics.data import Data, Sample, average
 from droptics.estimates import Estimate
 from droptics.losses import Loss, Squared
@@ -17,7 +16,7 @@ from droptics.penalties.relu.criterion import relu_cost, relu_excess, relu_summa
 from droptics.penalties.relu.sampling import sampled_relu, separable
 from droptics.penalties.rounding import deferred, excess_scale, in_double, risk_rounding, typical_multipliers
 from droptics.penalties.rules import covered_rule, criterion_rule, penalty_rule, sampling_rule
-from droptics.transforms import opaque_of
+from droptics.transforms import is_transformed, opaque_of
 
 
 @penalty_rule.register
