@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from droptics import plots
+from droptics.papers.mianjy2018.figures import contours
 
 
 def read(png):
@@ -123,7 +124,7 @@ def test_contours_stand_side_by_side_with_their_marks(tmp_path):
     axis = np.linspace(0, 1, 5).tolist()
     surface = [[x * y for x in axis] for y in axis]
     marks = {"left": {"minimum": ([0.0, 0.2], [0.0, 0.4])}, "right": {"saddle": ([1.0], [1.0])}}
-    figure = plots.contours({"left": (axis, surface), "right": (axis, surface)}, marks, xlabel="u", ylabel="v")
+    figure = contours({"left": (axis, surface), "right": (axis, surface)}, marks, xlabel="u", ylabel="v")
     left, right = figure.axes
     assert [axes.get_title() for axes in figure.axes] == ["left", "right"]
     assert left.lines[0].get_xydata().tolist() == [[0.0, 0.0], [0.2, 0.4]]
@@ -147,7 +148,7 @@ def test_seven_of_a_kind_are_told_apart_in_black_and_white():
     marked = plots.Panel("t", "x", "y", {}, marks={name: ([0], [1]) for name in names})
     surface = {"t": ([0.0, 1.0], [[0.0, 1.0], [1.0, 2.0]])}
     points = {"t": {name: ([0], [1]) for name in names[:3]}}
-    contours = plots.contours(surface, points, xlabel="x", ylabel="y").axes[0]
-    for axes in (curves, bars, *plots.panels([panel, marked]).axes, contours):
+    surfaces = contours(surface, points, xlabel="x", ylabel="y").axes[0]
+    for axes in (curves, bars, *plots.panels([panel, marked]).axes, surfaces):
         looks = without_color(axes)
         assert len(looks) == len(set(map(str, looks))) >= 3

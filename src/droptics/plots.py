@@ -166,29 +166,6 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         axes.legend(frameon=False, fontsize=7)
 
 
-def contours(
-    surfaces: Mapping[str, tuple[Sequence[float], Sequence[Sequence[float]]]],
-    marks: Mapping[str, Mapping[str, Sequence[Sequence[float]]]],
-    *,
-    xlabel: str,
-    ylabel: str,
-) -> Figure:
-    """Contour plots side by side: axis and square of values by title, and marked points (x, y) by title and name."""
-    figure = new_figure(4.2, 3.8, len(surfaces))
-    for axes, (title, (axis, values)) in zip(figure.axes, surfaces.items(), strict=True):
-        low = min(min(row) for row in values)
-        high = max(max(row) for row in values)
-        levels = [low + (high - low) * (i / 24) ** 3 for i in range(1, 25)]
-        axes.contour(axis, axis, values, levels=levels, cmap="viridis", linewidths=0.8)
-        shown = zip((COLORS[2], COLORS[1], COLORS[0]), MARKERS, marks.get(title, {}).items(), strict=False)
-        for color, marker, (name, points) in shown:
-            axes.plot(points[0], points[1], marker, color=color, label=name, markersize=5)
-        axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(frameon=False, fontsize=7, loc="upper right")
-    return figure
-
-
 def save(figure: Figure, path: str | PathLike[str], dots: int = 110) -> None:
     """Write a figure to an image file."""
     figure.savefig(path, dpi=dots)

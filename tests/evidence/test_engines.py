@@ -17,9 +17,9 @@ from droptics.cli.reproduce import reproduce_command
 from droptics.cli.verify import verify_command
 from droptics.clusters import cores
 from droptics.evidence.engines import Dask, Local, Processes, Task, _Pool, engine
-from droptics.evidence.figures import Cell, Figure, reproduce, unavailable
+from droptics.evidence.figures import Cell, Figure, reproduce
 from droptics.papers import missing
-from droptics.papers.registry import Paper
+from droptics.papers.registry import Paper, unavailable
 
 
 def run(command, *arguments):

@@ -27,11 +27,12 @@ from droptics.cli.reproduce import reproduce_command
 from droptics.evidence import provenance
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Dask, Engine, Local, Processes, engine
-from droptics.evidence.figures import SCALES, Expectation, reproduce, unavailable
+from droptics.evidence.figures import SCALES, Expectation, reproduce
 from droptics.evidence.rows import plain_value
 from droptics.evidence.standing import span, standing_page, standings
 from droptics.papers import PAPERS, figures, missing
 from droptics.papers import reproduce as reproduce_by_id
+from droptics.papers.registry import unavailable
 
 TESTS = Path(__file__).parents[1]
 

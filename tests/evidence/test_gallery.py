@@ -8,9 +8,10 @@ from pathlib import Path
 import evidence_toys as toys
 import pytest
 
-from droptics.evidence.figures import reproduce, unavailable
+from droptics.evidence.figures import reproduce
 from droptics.evidence.gallery import Work, build_gallery
 from droptics.papers import verify
+from droptics.papers.registry import unavailable
 
 CLAIMS = [
     *("pal2020-eq3", "pal2020-eq3-corrected", "pal2020-eq7", "mianjy2018-misprints"),

@@ -12,7 +12,7 @@ from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.figures import Cell, Expectation, Figure
 from droptics.evidence.provenance import hardware
-from droptics.evidence.rows import column
+from droptics.papers.columns import column
 
 CELLS = 6
 

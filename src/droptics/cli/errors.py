@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import os
 import site
 import sys
 import sysconfig
 import traceback
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
+from typing import Annotated
 
 import typer
 import typer.core
 
+from droptics.progress import shown
+
 HINT = "this is a fault of droptics, not of your input; --debug shows where"
+Command = Callable[..., None]
+DEBUG = inspect.Parameter(
+    "debug",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[bool, typer.Option("--debug", help="Show where an error arose.")],
+)
 
 
 class Stated(typer.core.TyperCommand):
@@ -35,6 +47,37 @@ class YourError(Exception):
     def __init__(self, what: str, problem: BaseException) -> None:
         place = place_of(problem)
         super().__init__(f"{what} raised {described(problem)}" + (f" ({place})" if place else ""))
+
+
+def guarded(command: Command) -> Command:
+    """The command with --debug; without it every error is one line on stderr and an exit code."""
+
+    def run(debug: bool = False, **options: object) -> None:
+        try:
+            with shown():
+                command(**options)
+            flush()
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except KeyboardInterrupt:
+            print("droptics: stopped", file=sys.stderr)
+            raise typer.Exit(130) from None
+        except BrokenPipeError:  # whoever read the output has enough
+            silence()
+            raise typer.Exit(141) from None
+        except (Exception, SystemExit) as problem:
+            # to leave is not for the user's module to say; rich leaves where whoever read the output has enough
+            if debug or (isinstance(problem, SystemExit) and not place_of(problem)):
+                raise
+            print(f"droptics: {message(problem)}", file=sys.stderr)
+            raise typer.Exit(2) from None
+
+    signature = inspect.signature(command, eval_str=True)
+    run.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), DEBUG]
+    )
+    run.__annotations__ = {}
+    return run
 
 
 def described(problem: BaseException) -> str:

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -21,20 +21,9 @@ from droptics.annotations import is_dense
 from droptics.arguments import Computed, Extended, NonNegative, check_arguments, check_fields
 
 Relation = Literal["==", "<=", ">=", "<", ">", "!="]
-RELATIONS: tuple[Relation, ...] = ("==", "<=", ">=", "<", ">", "!=")
-Verdict = Literal[
-    "holds", "holds only if", "false", "slip", "constant", "remark", "vacuous", "not checked", "undecided", "error"
-]
-VERDICTS: tuple[Verdict, ...] = (
-    "holds",
-    "holds only if",
-    "false",
-    "slip",
-    "constant",
-    "remark",
-    "vacuous",
-    "not checked",
-)
+Recorded = Literal["holds", "holds only if", "false", "slip", "constant", "remark", "vacuous", "not checked"]
+Verdict = Recorded | Literal["undecided", "error"]
+VERDICTS: tuple[Verdict, ...] = get_args(Recorded)
 # what the evidence shows of these is one thing, that the print fails; which of them it is, a reader decides
 REFUTED: dict[Verdict, str] = {
     "false": "false also in the most charitable reading",

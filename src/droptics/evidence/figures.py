@@ -329,18 +329,3 @@ def manifest(artifact: Artifact, command: str = "") -> dict[str, Any]:
         "hardware": where[0]["hardware"],
         "places": where,
     }
-
-
-def named_cells(table: Mapping[str, Mapping[str, Any]], gpu: bool = False) -> list[Cell]:
-    """Cells from a table of parameters by name."""
-    return [Cell(name, parameters, gpu) for name, parameters in table.items()]
-
-
-def unavailable(id: str, source: str, title: str, statement: str, reason: str) -> Figure:
-    """A figure that is listed and never run, with the reason."""
-
-    def nothing(*_: Any, **__: Any) -> list[Any]:
-        return []
-
-    skip: dict[Scale, str] = dict.fromkeys(SCALES, reason)
-    return Figure(id, source, title, statement, nothing, nothing, nothing, lambda rows, path: None, skip=skip)

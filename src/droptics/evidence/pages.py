@@ -6,7 +6,7 @@ import contextlib
 import io
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,35 +85,6 @@ def check_place(claim: Claim) -> str:
     name = check.__name__ if check.__name__ != "<lambda>" else f"line {check.__code__.co_firstlineno}"
     place = f"{file.parent.name}/{file.name}"
     return f"[`{place}: {name}`]({SOURCES}/{place}#L{check.__code__.co_firstlineno})"
-
-
-def summary_page(claims: Sequence[Claim], titles: Mapping[str, str]) -> str:
-    """For readers of each work: what stands, what needs a condition, what is wrong, and what is new."""
-    lines = ["# The works in short", "", "From the registry of claims; every line is one that `droptics verify` runs."]
-    for paper, title in titles.items():
-        mine = [claim for claim in claims if claim.paper == paper and not claim.id.endswith("-corrected")]
-        groups = {
-            "Stands": [claim for claim in mine if claim.verdict == "holds"],
-            "Stands under a condition": [claim for claim in mine if claim.verdict == "holds only if"],
-            "True, and says nothing at realistic sizes": [claim for claim in mine if claim.verdict == "vacuous"],
-            "False": [claim for claim in mine if claim.verdict == "false"],
-            "Slips of print or proof, constants, remarks about plots": [
-                claim for claim in mine if claim.verdict in REFUTED and claim.verdict != "false"
-            ],
-            "New, on this work": [claim for claim in claims if claim.paper == "droptics" and paper in claim.source],
-        }
-        lines += ["", f"## {title}"]
-        for name, group in groups.items():
-            if group:
-                lines += ["", f"### {name} ({len(group)})", ""]
-                lines += [f"- `{claim.id}`: {claim.statement}{_aside(claim)}" for claim in group]
-    return "\n".join(lines) + "\n"
-
-
-def _aside(claim: Claim) -> str:
-    if claim.erratum:
-        return f" *{claim.erratum.wrong}*"
-    return f" *{claim.note}*" if claim.verdict in ("holds only if", "vacuous") else ""
 
 
 def errata_page(claims: Sequence[Claim]) -> str:

@@ -1,11 +1,13 @@
-"""Paper: the claims and figures of one work under its key."""
+"""Paper: the claims and figures of one work under its key, and figures from tables or without cells."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from droptics.evidence.claims import Claim
-from droptics.evidence.figures import Figure
+from droptics.evidence.figures import SCALES, Cell, Figure, Scale
 from droptics.evidence.gallery import Work
 
 
@@ -29,3 +31,18 @@ class Paper:
     def work(self) -> Work:
         """What the gallery says about it."""
         return Work(self.key, self.name, self.citation)
+
+
+def named_cells(table: Mapping[str, Mapping[str, Any]], gpu: bool = False) -> list[Cell]:
+    """Cells from a table of parameters by name."""
+    return [Cell(name, parameters, gpu) for name, parameters in table.items()]
+
+
+def unavailable(id: str, source: str, title: str, statement: str, reason: str) -> Figure:
+    """A figure that is listed and never run, with the reason."""
+
+    def nothing(*_: Any, **__: Any) -> list[Any]:
+        return []
+
+    skip: dict[Scale, str] = dict.fromkeys(SCALES, reason)
+    return Figure(id, source, title, statement, nothing, nothing, nothing, lambda rows, path: None, skip=skip)

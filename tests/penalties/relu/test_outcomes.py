@@ -181,7 +181,7 @@ def test_bound_on_the_outcomes_of_an_example(masks, loss, bound):
     targets = normal(1, 2) if isinstance(loss, Squared) else torch.tensor([1])
     (plan,) = walks.plans_of(network(sizes), Sample(normal(1, 4), targets), masks, loss)
     assert plan.most_outcomes() == pytest.approx(bound)
-    assert plan._accelerator is None
+    assert plan.accelerator is None
 
 
 def test_progress_adds_up_to_the_estimate(monkeypatch):

@@ -10,7 +10,7 @@ from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
 from droptics.evidence.figures import Cell, Expectation, Figure, Scale
-from droptics.evidence.rows import column, distinct, mean
+from droptics.papers.columns import column, distinct, mean
 from droptics.papers.droptics_own.explicit_training import Race, deterministic, stochastic
 from droptics.papers.thesis.chapter6_curves import FIGURES as CURVES
 

@@ -9,8 +9,8 @@ from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
 from droptics.evidence.figures import Cell, Expectation, Figure, Scale
-from droptics.evidence.rows import column, curve, distinct, mean
 from droptics.masks import Bernoulli
+from droptics.papers.columns import column, curve, distinct, mean
 from droptics.papers.helmbold2017 import experiments, networks
 from droptics.penalties import criterion, risk
 

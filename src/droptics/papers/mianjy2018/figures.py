@@ -4,21 +4,50 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
-from droptics.evidence.figures import Expectation, Figure, Scale, named_cells
-from droptics.evidence.rows import column, curve, distinct
+from droptics.evidence.figures import Expectation, Figure, Scale
+from droptics.papers.columns import column, curve, distinct
 from droptics.papers.mianjy2018 import experiments
+from droptics.papers.registry import named_cells
 
 SOURCE = "Mianjy, Arora, Vidal 2018 (ICML)"
 
 # Objective over optimum after 20,000 steps of size 0.005, mean of 50 runs, by width and lambda: the stated distances.
 FLOORS = {(20, 0.1): 1.029, (20, 0.5): 1.027, (20, 1.0): 1.024, (80, 0.1): 1.153, (80, 0.5): 1.092, (80, 1.0): 1.071}
+
+
+def contours(
+    surfaces: Mapping[str, tuple[Sequence[float], Sequence[Sequence[float]]]],
+    marks: Mapping[str, Mapping[str, Sequence[Sequence[float]]]],
+    *,
+    xlabel: str,
+    ylabel: str,
+) -> Any:
+    """Contour plots side by side: axis and square of values by title, and marked points (x, y) by title and name."""
+    figure = plots.new_figure(4.2, 3.8, len(surfaces))
+    for axes, (title, (axis, values)) in zip(figure.axes, surfaces.items(), strict=True):
+        low = min(min(row) for row in values)
+        high = max(max(row) for row in values)
+        levels = [low + (high - low) * (i / 24) ** 3 for i in range(1, 25)]
+        axes.contour(axis, axis, values, levels=levels, cmap="viridis", linewidths=0.8)
+        shown = zip(
+            (plots.COLORS[2], plots.COLORS[1], plots.COLORS[0]),
+            plots.MARKERS,
+            marks.get(title, {}).items(),
+            strict=False,
+        )
+        for color, marker, (name, points) in shown:
+            axes.plot(points[0], points[1], marker, color=color, label=name, markersize=5)
+        axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(frameon=False, fontsize=7, loc="upper right")
+    return figure
 
 
 def _score(rows: Sequence[Row], **where: Any) -> float:
@@ -67,7 +96,7 @@ def landscape_draw(rows: Sequence[Row], path: Path) -> None:
             for kind in ("minimum", "saddle", "maximum")
             if column(rows, "u1", lam=lam, kind=kind)
         }
-    plots.save(plots.contours(surfaces, marks, xlabel="u1", ylabel="u2"), path)
+    plots.save(contours(surfaces, marks, xlabel="u1", ylabel="u2"), path)
 
 
 def trajectory_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:

@@ -11,10 +11,11 @@ import torch
 from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
-from droptics.evidence.figures import Cell, Expectation, Figure, Scale, named_cells
-from droptics.evidence.rows import column, curve, distinct
+from droptics.evidence.figures import Cell, Expectation, Figure, Scale
+from droptics.papers.columns import column, curve, distinct
 from droptics.papers.mianjy2018.figures import on_average
 from droptics.papers.pal2020 import experiments, image_experiments
+from droptics.papers.registry import named_cells
 
 SOURCE = "Pal, Lane, Vidal, Haeffele 2020 (CVPR, with supplement)"
 

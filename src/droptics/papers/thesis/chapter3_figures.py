@@ -8,8 +8,9 @@ from pathlib import Path
 from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
-from droptics.evidence.figures import Expectation, Figure, Scale, named_cells
-from droptics.evidence.rows import column, curve, distinct
+from droptics.evidence.figures import Expectation, Figure, Scale
+from droptics.papers.columns import column, curve, distinct
+from droptics.papers.registry import named_cells
 from droptics.papers.thesis import chapter3_experiments as experiments
 
 SOURCE = "Mianjy thesis"

@@ -13,7 +13,7 @@ from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
 from droptics.evidence.figures import Cell, Expectation, Figure, Scale
-from droptics.evidence.rows import column, curve, distinct, mean
+from droptics.papers.columns import column, curve, distinct, mean
 from droptics.papers.thesis import chapter4_completion as completion
 from droptics.papers.thesis import chapter4_experiments as experiments
 

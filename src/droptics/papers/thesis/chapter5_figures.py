@@ -13,7 +13,7 @@ from droptics import plots
 from droptics.evidence.claims import Relation, compare
 from droptics.evidence.engines import Row
 from droptics.evidence.figures import Cell, Expectation, Figure, Scale
-from droptics.evidence.rows import column, curve, distinct
+from droptics.papers.columns import column, curve, distinct
 from droptics.papers.thesis import chapter5_experiments as experiments
 
 SOURCE = "Mianjy thesis"

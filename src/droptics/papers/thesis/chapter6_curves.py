@@ -11,7 +11,7 @@ from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
 from droptics.evidence.figures import Cell, Expectation, Figure, Scale
-from droptics.evidence.rows import column, curve, distinct
+from droptics.papers.columns import column, curve, distinct
 from droptics.papers.thesis import chapter6_experiments as experiments
 from droptics.papers.thesis.chapter4_experiments import two_classes
 

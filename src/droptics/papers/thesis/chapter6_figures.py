@@ -10,7 +10,7 @@ from droptics import plots
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
 from droptics.evidence.figures import Cell, Expectation, Figure, Scale
-from droptics.evidence.rows import column, curve, distinct
+from droptics.papers.columns import column, curve, distinct
 from droptics.papers.thesis.chapter6_grid import FORMS, grid_search
 
 SOURCE = "Mianjy thesis"

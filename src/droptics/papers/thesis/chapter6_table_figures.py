@@ -15,7 +15,7 @@ from droptics.datasets import cifar10
 from droptics.evidence.claims import compare
 from droptics.evidence.engines import Row
 from droptics.evidence.figures import Cell, Expectation, Figure, Scale
-from droptics.evidence.rows import column, distinct, mean
+from droptics.papers.columns import column, distinct, mean
 from droptics.papers.thesis import chapter6_experiments as experiments
 from droptics.papers.thesis.chapter4_experiments import two_classes
 from droptics.papers.thesis.chapter6_color import cifar_run

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from droptics.evidence.figures import Figure, unavailable
+from droptics.evidence.figures import Figure
+from droptics.papers.registry import unavailable
 from droptics.papers.thesis.chapter2_figures import FIGURES as CHAPTER_2
 from droptics.papers.thesis.chapter3_figures import FIGURES as CHAPTER_3
 from droptics.papers.thesis.chapter4_figures import FIGURES as CHAPTER_4
