@@ -17,11 +17,13 @@ from droptics.arguments import Count, DropRate, Positive, Probability, Seed, che
 from droptics.audits.asking import ask, uncompiled
 from droptics.audits.batches import Batch, batches, count_batches, run
 from droptics.audits.criteria import LossFunction, mean_loss, parts
-from droptics.audits.discovery import LAYER_DROP, AuditedSite, discover, quiet_parts
+from droptics.audits.discovery import AuditedSite, discover
 from droptics.audits.findings import LEVELS, Finding, remarks
 from droptics.audits.heads import Chain, Head, confirmed, find_chain, find_head, head_features
-from droptics.audits.measuring import Plan, measure
+from droptics.audits.layer_drop import LAYER_DROP, quiet_parts
+from droptics.audits.measuring import Plan
 from droptics.audits.report import CurvePoint, Report, SiteReport
+from droptics.audits.rounds import measure
 from droptics.audits.runs import Law
 from droptics.audits.statements import head_statements
 from droptics.audits.tallies import Mean, Tally, merged
@@ -138,7 +140,8 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
         del clean
         generator = torch.Generator(device).manual_seed(int(seed))
         asked = {"rates": tuple(rates), "draws": draws, "budget": float(budget), "generator": generator}
-        plan = _plan(criterion, sites, state, quiet_parts(module, sites), **asked)
+        quiet = quiet_parts(module, [site.name for site in sites if site.kind == LAYER_DROP])
+        plan = _plan(criterion, sites, state, quiet, **asked)
         chained, once = itertools.chain([first], stream), 2.0 + len(calls)  # asked, run once, discovered
         total, silent = count_batches(data, batch_size), None if progress is None else not progress
         for batch in tqdm(chained, total=total, desc="audit", unit="batch", disable=silent):

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from droptics.audits.batches import Batch, run
 from droptics.audits.criteria import LossFunction
 from droptics.audits.findings import Finding, remarks
+from droptics.audits.layer_drop import LAYER_DROP, held_layers, leaving_out, part_of
 from droptics.audits.misuses import CHANNEL_DIMENSIONS
 from droptics.audits.passes import OwnMask, Passes, coins, zeroed
+from droptics.models.dropout_calls import ALPHA, ELEMENTWISE, PACKED
 from droptics.models.hooks import hooked
 from droptics.models.modes import set_training, unmoved
-from droptics.models.watching import ALPHA, ELEMENTWISE, PACKED, Call, Trace, watched
+from droptics.models.watching import Call, Trace, watched
 
-LAYER_DROP = "layer drop"
-LEAVING_ATTRIBUTES = ("layerdrop", "layer_drop", "layerdrop_prob", "layer_drop_rate", "layer_dropout")
 COMPILED = "compiled by TorchScript"
 NOMINAL_ATTRIBUTES = ("p", "drop", "drop_prob", "drop_rate", "rate", "dropout", "dropout_rate")
 
@@ -57,7 +57,7 @@ def discover(
     with unmoved(module):
         set_training(module, True)
         training = _traced(module, batch)[1]  # nobody holds these outputs, which may be a vocabulary
-        leaving = _leaving_out(module, training)
+        leaving = leaving_out(module, training)
         if leaving:  # sites of layers that were left out by chance are sites too
             for name in leaving:
                 module.get_submodule(name).training = False
@@ -75,43 +75,10 @@ def discover(
     written += [
         AuditedSite(name, LAYER_DROP, rate, None, None, False, unit="layer")
         for path, rate in leaving.items()
-        for name in _layers(module, path)
+        for name in held_layers(module, path)
         if rate > 0
     ]
     return sites + written, remarks(Passes(module, batch, training, evaluation, outputs, own, loss))
-
-
-def _leaving_out(module: nn.Module, trace: Trace) -> dict[str, float]:
-    """Parts that throw one number per layer to decide whether it runs, with their rate; at rate zero for nothing."""
-    found = {}
-    for place, drawn in trace.drawn.items():
-        path = place.rpartition(".")[0]
-        part = _part(module, path)
-        rate = next(
-            (value for name in LEAVING_ATTRIBUTES if isinstance(value := getattr(part, name, None), float)), None
-        )
-        if rate is not None and 0 <= rate < 1 and all(count == 1 for count in drawn) and _layers(module, path):
-            found[path] = rate
-    return found
-
-
-def _layers(module: nn.Module, path: str) -> list[str]:
-    """Names of the layers in the lists that a part holds."""
-    held = _part(module, path).named_children()
-    lists = [(name, child) for name, child in held if isinstance(child, nn.ModuleList)]
-    start = f"{path}." if path else ""
-    return [f"{start}{name}.{number}" for name, child in lists for number in range(len(child))]
-
-
-def quiet_parts(module: nn.Module, sites: Sequence[AuditedSite]) -> list[str]:
-    """Parts that decide whether layers run: they are kept in evaluation mode while each layer is left out in turn."""
-    names = {site.name.rpartition(".")[0].rpartition(".")[0] for site in sites if site.kind == LAYER_DROP}
-    idle = [
-        path
-        for path, part in module.named_modules()
-        if any(getattr(part, name, None) == 0.0 for name in LEAVING_ATTRIBUTES)
-    ]
-    return sorted({*names, *idle})
 
 
 def _traced(module: nn.Module, batch: Batch) -> tuple[Tensor, Trace]:
@@ -156,7 +123,7 @@ def _hand_written(
     """
     sites: list[AuditedSite] = []
     own: list[OwnMask] = []
-    places = {place: _part(module, place.rpartition(".")[0]) for place in dict.fromkeys(training.hand_written)}
+    places = {place: part_of(module, place.rpartition(".")[0]) for place in dict.fromkeys(training.hand_written)}
     dropping, passing = (_seen(module, list(places.values()), batch, training=mode) for mode in (True, False))
     for place, part in places.items():
         path = place.rpartition(".")[0]
@@ -182,10 +149,6 @@ def _hand_written(
         sites.append(AuditedSite(name, kind, rate, None, realized, in_evaluation, reason, whole, unit))
         own.append(OwnMask(name, nominal, seen, in_evaluation, kind == COMPILED))
     return sites, own
-
-
-def _part(module: nn.Module, path: str) -> nn.Module:
-    return module.get_submodule(path) if path else module  # TorchScript has no parts to get
 
 
 def _number(value: object) -> float | None:

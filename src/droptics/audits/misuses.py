@@ -11,8 +11,9 @@ from torch.utils.checkpoint import set_checkpoint_early_stop
 from droptics.audits.batches import run
 from droptics.audits.findings import Remark, finding
 from droptics.audits.passes import Passes, differs, zeroed
+from droptics.models.dropout_calls import ALPHA, CHANNELWISE, ELEMENTWISE
 from droptics.models.modes import set_training
-from droptics.models.watching import ALPHA, CHANNELWISE, ELEMENTWISE, Call, Trace, watched
+from droptics.models.watching import Call, Trace, watched
 
 CHANNEL_DIMENSIONS = {"dropout1d": 3, "dropout2d": 4, "dropout3d": 5}
 FEATURE_MAPS = (nn.Conv2d, nn.ConvTranspose2d, nn.LazyConv2d)

@@ -15,27 +15,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from droptics.models.dropout_calls import ALPHA, LINEAR, PACKED, PLAIN, RECURRENT, DropoutCalls
 from droptics.models.hooks import hooked
 from droptics.models.replaying import Recording, replayed
 from droptics.models.unfused import attention, multi_head, recurrent
-
-# exported modules call the operator itself
-ELEMENTWISE = {functional.dropout: "dropout", torch.ops.aten.dropout.default: "dropout"}
-CHANNELWISE = {functional.dropout1d: "dropout1d", functional.dropout2d: "dropout2d", functional.dropout3d: "dropout3d"}
-ALPHA = {functional.alpha_dropout: "alpha dropout", functional.feature_alpha_dropout: "feature alpha dropout"}
-LINEAR = (functional.linear, torch.ops.aten.linear.default)
-PLAIN = ELEMENTWISE | CHANNELWISE | ALPHA
-PACKED = " of packed sequences"
-RECURRENT = {
-    torch.lstm: "LSTM dropout",
-    torch.gru: "GRU dropout",
-    torch.rnn_tanh: "RNN dropout",
-    torch.rnn_relu: "RNN dropout",
-}
 
 
 @dataclass
@@ -193,29 +178,6 @@ class Places:
 
 # Sees every torch function that is called: the function, its arguments and options, and its result.
 OnCall = Callable[[Any, tuple[Any, ...], Mapping[str, Any], Any], None]
-
-
-class DropoutCalls(TorchFunctionMode):
-    """Sees every torch function that is called, and tells calls that drop from all others."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        options = dict(kwargs or {})
-        if func in PLAIN:
-            return self._plain(func, args, options)
-        if func is functional.scaled_dot_product_attention:
-            return self._attention(func, args, options)
-        if func is functional.multi_head_attention_forward:
-            return self._multi_head(func, args, options)
-        if func in RECURRENT:
-            return self._recurrent(func, args, options)
-        return self._other(func, args, options)
-
-    def _other(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        return func(*args, **options)
-
-    _plain = _attention = _multi_head = _recurrent = _other
 
 
 class _FunctionWatch(DropoutCalls):

@@ -20,8 +20,9 @@ from torch import Tensor, nn
 
 from droptics.errors import NoClosedForm
 from droptics.masks import Bernoulli
+from droptics.models.dropout_calls import CHANNELWISE
 from droptics.models.modes import undisturbed
-from droptics.models.watching import CHANNELWISE, written
+from droptics.models.watching import written
 from droptics.penalties import UnitOutputs
 from droptics.penalties.evaluation import CHUNK_ELEMENTS
 from droptics.predictions.affine import Affine

@@ -17,9 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from droptics.models.dropout_calls import ALPHA, LINEAR, PLAIN, RECURRENT, DropoutCalls
 from droptics.models.modes import reseed, training_without_statistics
 from droptics.models.unfused import attention, multi_head, recurrent
-from droptics.models.watching import ALPHA, LINEAR, PLAIN, RECURRENT, DropoutCalls, Places
+from droptics.models.watching import Places
 
 # Where attention takes its rate.
 PLAIN_ATTENTION, MULTI_HEAD = 4, 10

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from droptics.models.dropout_calls import ALPHA, ELEMENTWISE, PLAIN, RECURRENT, DropoutCalls
 from droptics.models.modes import reseed
-from droptics.models.watching import ALPHA, ELEMENTWISE, PLAIN, RECURRENT, DropoutCalls, Places
+from droptics.models.watching import Places
 from droptics.rates.randomness import key, uniforms
 
 # saturation of the SELU, to which alpha dropout sets what falls

@@ -5,8 +5,7 @@ from __future__ import annotations
 import abc
 import math
 import os
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -21,7 +20,6 @@ from droptics.data import Entries
 from droptics.models import Factorization
 from droptics.recommenders import checkpoints, saving
 from droptics.recommenders.alternation import Effort, Strengths, Sweep, Sweeper, alternate
-from droptics.recommenders.answers import UnboundedPredictions
 from droptics.recommenders.folding import fold_in
 from droptics.recommenders.ids import pair_columns
 from droptics.recommenders.partitioned import Cluster, Partitions
@@ -29,6 +27,7 @@ from droptics.recommenders.progress import follow
 from droptics.recommenders.rating_model import RatingModel
 from droptics.recommenders.ratings import Compressed, Observations, Source, observations, triple
 from droptics.recommenders.sweepers import sweeper_for
+from droptics.recommenders.unbounded import say_unbounded
 
 _CHUNK = 1 << 16
 
@@ -79,7 +78,8 @@ class Completion(RatingModel):
         finally:
             close()
         self._keep(factors, history, data, strengths)
-        self._say_unbounded(data)
+        reach = max(data.high - data.low, data.high - data.mean, data.mean - data.low)
+        say_unbounded(self.user_factors_, self.item_factors_, reach)
         return self
 
     def _minimize(
@@ -159,26 +159,6 @@ class Completion(RatingModel):
             side[: len(biases), width] = biases / self.scale_
         return left, right
 
-    def _say_unbounded(self, data: Observations | Partitions) -> None:
-        """Warn when the root mean square of <u_i, v_j> over one user's or one item's pairs exceeds twice the range.
-
-        Dropout on the observed entries alone, and no dropout, leave rows with few ratings free on other items. A rating
-        lies within the range about the mean, and a bias takes off no more than the range. Over all pairs, where few
-        biases are as large, the range itself is the limit.
-        """
-        users, items = _second_moment(self.user_factors_), _second_moment(self.item_factors_)
-        # without centering the factors carry the level of the ratings, too
-        reach = max(data.high - data.low, data.high - data.mean, data.mean - data.low)
-        largest = max(_largest(self.user_factors_, items), _largest(self.item_factors_, users))
-        if max(largest, 4 * float((users * items).sum())) > (2 * reach) ** 2:
-            warnings.warn(
-                f"predictions for one user, or of one item, lie {math.sqrt(largest):.3g} from mean and "
-                f"biases, where all ratings lie within {reach:.3g}: the penalty does not bound them; "
-                'use penalty="expected", a share of it, or a larger drop',
-                UnboundedPredictions,
-                stacklevel=4,
-            )
-
     def _predicted(self, users: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.float64]:
         result = np.full(len(users), self.mean_)
         for at in range(0, len(users), _CHUNK):
@@ -252,19 +232,3 @@ class Completion(RatingModel):
 
     def _loaded(self) -> None:
         """Restore what a subclass derives from its strengths."""
-
-
-def _second_moment(factors: Array) -> Array:
-    """Mean of u u^T over rows, in float64 block by block."""
-    return np.asarray(sum(block.T @ block for block in _in_float64(factors)) / len(factors))
-
-
-def _largest(factors: Array, moment: Array) -> float:
-    """The largest u^T M u over rows."""
-    rows = (float(np.einsum("nk,nk->n", block @ moment, block).max()) for block in _in_float64(factors))
-    return max(rows, default=0.0)
-
-
-def _in_float64(factors: Array) -> Iterator[Array]:
-    """Some rows at a time: a copy of all would be the largest array of a client."""
-    return (factors[at : at + 4096].astype(np.float64) for at in range(0, len(factors), 4096))

@@ -21,13 +21,13 @@ from droptics.arrays import Array
 from droptics.clusters import connect
 from droptics.recommenders.alternation import Strengths, column_sums
 from droptics.recommenders.columns import apply_columns, start_columns
+from droptics.recommenders.extents import Extent, unit
 from droptics.recommenders.ids import Lookup, joined
 from droptics.recommenders.interactions import compressed, taken
 from droptics.recommenders.precision import Precision
 from droptics.recommenders.ratings import (
     Compressed,
     Counted,
-    Extent,
     Observations,
     Source,
     by_activity,
@@ -36,7 +36,6 @@ from droptics.recommenders.ratings import (
     count,
     files,
     say_duplicates,
-    unit,
 )
 from droptics.recommenders.rows import block_of, parts_of, regressors_of, solve_block
 

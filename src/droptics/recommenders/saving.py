@@ -18,6 +18,7 @@ from droptics.recommenders.ids import Lookup
 from droptics.recommenders.ratings import Compressed
 
 FORMAT = "droptics-completion-1"
+SIDES = ("user_factors", "item_factors", "user_biases", "item_biases")
 # Options that say where a model is fitted, not what it is.
 PLACES = ("engine", "device", "progress", "threads", "checkpoint")
 
@@ -44,10 +45,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]
 def save(model: Any, path: str | os.PathLike[str], seen: bool) -> None:
     """Write a fitted completion, with its ratings or without."""
     arrays = {
-        "user_factors": model.user_factors_,
-        "item_factors": model.item_factors_,
-        "user_biases": model.user_biases_,
-        "item_biases": model.item_biases_,
+        **{name: getattr(model, f"{name}_") for name in SIDES},
         "user_counts": model._counts[0],
         "item_counts": model._counts[1],
         **pack_ids("user_ids", model._users.ids),
@@ -74,8 +72,8 @@ def load(kind: Any, path: str | os.PathLike[str]) -> Any:
     if facts["kind"] != kind.__name__:
         raise ValueError(f"{path} holds a {facts['kind']}, load it with {facts['kind']}.load")
     model = kind(**facts["parameters"])
-    model.user_factors_, model.item_factors_ = arrays["user_factors"], arrays["item_factors"]
-    model.user_biases_, model.item_biases_ = arrays["user_biases"], arrays["item_biases"]
+    for name in SIDES:
+        setattr(model, f"{name}_", arrays[name])
     model._users, model._items = (Lookup(unpack_ids(name, arrays)) for name in ("user_ids", "item_ids"))
     model._counts = (arrays["user_counts"], arrays["item_counts"])
     model.mean_, model.range_, model.scale_ = facts["mean"], tuple(facts["range"]), facts.get("scale", 1.0)
