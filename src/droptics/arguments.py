@@ -1,9 +1,8 @@
-"""What arguments may be, said once in the signature, where `checked`, `check_arguments` and the tests read it.
+"""What arguments may be, said once in the signature, where `answers.checked`, `check_arguments` and the tests read it.
 
 A parameter annotated `examples: Count` or `confidence: Probability` is an `int` or a `float` for a type checker; the
 rest of the annotation is the range that is checked where the argument enters. Plain annotations are checked too: a
-`float` is a number and not NaN, a `Literal` one of its values, a class an instance of it. What leaves is judged by one
-rule, too: an answer is finite, or the call is refused by the argument whose numbers are too large.
+`float` is a number and not NaN, a `Literal` one of its values, a class an instance of it.
 """
 
 from __future__ import annotations
@@ -11,18 +10,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from functools import cache, singledispatch, wraps
+from dataclasses import dataclass, fields
+from functools import cache, wraps
 from inspect import Parameter, signature
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    ParamSpec,
-    TypeVar,
-    get_type_hints,
-)
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_type_hints
 
 import numpy as np
 import torch
@@ -30,11 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.annotations import Check, container, described, is_beyond, is_dense, is_number, is_whole
-from droptics.checks import NotFinite, check_finite, is_finite
-from droptics.transforms import is_transformed
-
-if TYPE_CHECKING:
-    from functools import _SingleDispatchCallable
+from droptics.checks import check_finite
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -271,114 +258,8 @@ def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> N
     Traceback (most recent call last):
     ValueError: height must be a finite number > 0, got -1.0
     """
-    for name, check in _checks(function):
-        _refuse(name, given[name], check)
-
-
-_FAILED = (torch.linalg.LinAlgError, np.linalg.LinAlgError)  # type: ignore[attr-defined]
-
-
-def checked(function: Callable[P, T], rule: Callable[P, T] | None = None) -> Callable[P, T]:
-    """The function with its arguments checked where they enter and its answer where it leaves.
-
-    Numbers that are finite one by one may have squares and products that are not. Whatever comes of them, NaN,
-    infinity or a decomposition that fails, is one ValueError that names the argument with the largest numbers. An
-    answer on a GPU is looked at, too, unless it has a graph, since a training step should not wait for the device, or
-    is being captured: 15 to 20 microseconds on an H200 where the answer is read anyway. `rule` computes in place of
-    the function.
-    """
-    compute, names = function if rule is None else rule, tuple(signature(function).parameters)
-    sound: set[tuple[type, ...]] = set()  # types of which every instance is what the signature asks for
-
-    @wraps(function)
-    def call(*given: P.args, **named: P.kwargs) -> T:
-        if named or (types := tuple(map(type, given))) not in sound:
-            arguments = dict(zip(names, given, strict=False)) | named
-            checks = {name: check for name, check in _checks(function) if name in arguments}
-            for name, check in checks.items():
-                _refuse(name, arguments[name], check)
-            if not named and all(isinstance(arguments[name], check.kinds) for name, check in checks.items()):
-                sound.add(types)
-        try:
-            answer = compute(*given, **named)
-            if _is_sound(answer):
-                return answer
-            problem = None
-        except (NotFinite, OverflowError, *_FAILED) as failed:
-            problem = failed
-        arguments = dict(zip(names, given, strict=False)) | named
-        if problem is not None and getattr(problem, "argument", None) in arguments:
-            raise problem
-        if (too_large := _too_large(arguments)) is not None:
-            raise too_large from problem
-        if problem is not None:
-            raise problem
-        return answer
-
-    return call
-
-
-def _is_sound(answer: Any) -> bool:
-    """Whether all numbers of an answer are finite; of a class with `judged`, those of that field."""
-    judged = getattr(answer, "judged", None)
-    if judged is not None:
-        answer = answer.__dict__.get(judged)
-    if isinstance(answer, Tensor):
-        on_its_way = answer.is_cuda and (answer.requires_grad or torch.cuda.is_current_stream_capturing())
-        return on_its_way or _is_finite(answer)
-    if isinstance(answer, (tuple, list)):
-        # a float beside a value is its error, infinite where no bound is known
-        return all(isinstance(part, float) or _is_sound(part) for part in answer)
-    if hasattr(type(answer), "__dataclass_fields__"):
-        return all(map(_is_sound, vars(answer).values()))
-    return not isinstance(answer, float) or math.isfinite(answer)
-
-
-def _is_finite(value: Tensor) -> bool:
-    try:
-        return is_finite(value)
-    except RuntimeError:
-        if is_transformed():  # torch.func.vmap hides the numbers
-            return True
-        raise
-
-
-def _too_large(arguments: Mapping[str, Any]) -> NotFinite | None:
-    """An error that names the largest numbers among the arguments; None where they are of ordinary size."""
-    tensors = {name: _tensors(value) for name, value in arguments.items()}
-    sizes = {name: max(map(_size, parts)) for name, parts in tensors.items() if parts}
-    name = max(sizes, key=sizes.__getitem__, default=None)
-    if name is None or sizes[name] < 2**20:
-        return None
-    dtype = max(tensors[name], key=_size).dtype
-    return NotFinite(
-        name,
-        f"holds numbers up to {sizes[name]:.3g}, too large for this answer: it is made of their products, and "
-        f"{dtype} ends at {torch.finfo(dtype).max:.3g}; use other units",
-    )
-
-
-def _size(value: Tensor) -> float:
-    return float(value.detach().abs().amax()) if value.numel() else 0.0
-
-
-def _tensors(value: Any) -> list[Tensor]:
-    """The floating-point numbers in an argument."""
-    if isinstance(value, torch.nn.Module):
-        return _tensors(list(value.parameters()))
-    if isinstance(value, (list, tuple)):
-        return [part for item in value for part in _tensors(item)]
-    if is_dataclass(value):
-        return _tensors(list(vars(value).values()))
-    return [value] if isinstance(value, Tensor) and value.is_floating_point() else []
-
-
-def checked_rules(function: Callable[..., T]) -> _SingleDispatchCallable[T]:
-    """`functools.singledispatch` under `checked`, so that no rule has to look at its arguments."""
-    rules = singledispatch(function)
-    chosen = checked(function, rules)
-    chosen.register, chosen.dispatch, chosen.registry = rules.register, rules.dispatch, rules.registry  # type: ignore[attr-defined]
-    return chosen  # type: ignore[return-value]
+    for name, check in checks_of(function):
+        refuse(name, given[name], check)
 
 
 def renamed(**keywords: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -403,27 +284,28 @@ def renamed(**keywords: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 def check_fields(value: Any, *names: str) -> None:
     """The same for the fields of a dataclass, at the beginning of its `__post_init__`; of all, or of those named."""
-    for name, check in _checks(type(value)):  # type: ignore[arg-type]
+    for name, check in checks_of(type(value)):  # type: ignore[arg-type]
         if not names or name in names:
-            _refuse(name, getattr(value, name), check)
+            refuse(name, getattr(value, name), check)
 
 
 def check_parameters(estimator: Any) -> None:
     """The same for the parameters of an estimator, which scikit-learn's rule has it look at when it is fitted."""
-    for name, check in _checks(type(estimator).__init__):
+    for name, check in checks_of(type(estimator).__init__):
         value = getattr(estimator, name)
         if isinstance(value, Tensor) and value.ndim == 0:  # NumPy cannot take it
             raise ValueError(f"{name} must be {check.text}, got a Tensor; pass its .item()")
-        _refuse(name, value, check)
+        refuse(name, value, check)
 
 
-def _refuse(name: str, value: Any, check: Check) -> None:
+def refuse(name: str, value: Any, check: Check) -> None:
+    """One error for an argument that is not what was asked for: its name, what that is, what came, what to do."""
     if isinstance(value, check.kinds):
         return
     if not check.accepts(value):
         if check.element is not None and isinstance(value, (list, tuple)):
             for place, part in enumerate(value):
-                _refuse(f"{name}[{place}]", part, check.element)
+                refuse(f"{name}[{place}]", part, check.element)
         wrap = "; wrap a torch module with LastLayer.of(module)" if "droptics Model" in check.text else ""
         advice = wrap if isinstance(value, torch.nn.Module) else "; write it as a float" if is_beyond(value) else ""
         raise ValueError(f"{name} must be {check.text}, got {_shown(value, check.text)}{advice}")
@@ -443,7 +325,7 @@ def _shown(value: Any, text: str) -> str:
 
 
 @cache
-def _checks(function: Any) -> tuple[tuple[str, Check], ...]:
+def checks_of(function: Any) -> tuple[tuple[str, Check], ...]:
     """What to check, by parameter; read from the signature once."""
     hints = get_type_hints(function, include_extras=True)
     several: set[str] = set()  # what a star collects

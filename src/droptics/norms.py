@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from droptics.arguments import Matrix, Power, check_arguments, checked
+from droptics.answers import checked
+from droptics.arguments import Matrix, Power, check_arguments
 from droptics.checks import as_float_tensor, check_positive, check_size
 
 

@@ -9,7 +9,8 @@ import torch
 from cases import normal
 
 from droptics import Bernoulli, Block, Dropout, Sample, Threat, TwoLayerLinear, train
-from droptics.arguments import Floats, checked
+from droptics.answers import checked
+from droptics.arguments import Floats
 from droptics.attacks import attack
 from droptics.bounds import adversarial, rademacher, squared, uniform
 from droptics.equalization import balance

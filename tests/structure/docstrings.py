@@ -24,6 +24,7 @@ NOT_ROOMS = {
     *(
         "__main__",
         "annotations",
+        "answers",
         "arguments",
         "arrays",
         "checks",

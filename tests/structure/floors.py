@@ -8,7 +8,7 @@ from pathlib import Path
 # A room imports only from lower floors, or from the left on floors where an arrow stands (ARROWS).
 FLOORS = [
     [
-        *("errors", "arrays", "checks", "annotations", "arguments", "files", "clusters", "compiling"),
+        *("errors", "arrays", "checks", "annotations", "arguments", "answers", "files", "clusters", "compiling"),
         *("linalg", "norms", "estimates", "losses", "plots", "progress", "gpu", "terminal", "transforms"),
     ],
     ["data", "masks", "models"],
@@ -27,8 +27,10 @@ ARROWS = {
     6: ["evidence", "rates"],
 }
 GROUND_ARROWS = {
+    "checks": {"transforms"},
     "arguments": {"annotations", "checks"},
-    "norms": {"arguments", "checks", "linalg"},
+    "answers": {"arguments", "checks", "transforms"},
+    "norms": {"answers", "arguments", "checks", "linalg"},
     "linalg": {"arguments", "arrays", "checks", "compiling", "transforms"},
     "losses": {"arguments", "checks"},
     "estimates": {"arguments", "checks"},

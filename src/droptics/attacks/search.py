@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from droptics.arguments import ClassNumbers, Points, checked
+from droptics.answers import checked
+from droptics.arguments import ClassNumbers, Points
 from droptics.attacks.apgd import AdaptiveAscent, for_some
 from droptics.attacks.ascent import Ascent, Trail, chooses, linearized_order, stuck
 from droptics.attacks.closed_form import linear_attack

@@ -13,7 +13,8 @@ import torch.distributed
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from droptics.arguments import Count, DropRate, Positive, Probability, Seed, checked
+from droptics.answers import checked
+from droptics.arguments import Count, DropRate, Positive, Probability, Seed
 from droptics.audits.asking import ask, uncompiled
 from droptics.audits.batches import Batch, batches, count_batches, run
 from droptics.audits.criteria import LossFunction, mean_loss, parts

@@ -8,7 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, Examples, Finite, NonNegative, Probability, Square, check_arguments, checked
+from droptics.answers import checked
+from droptics.arguments import Count, Examples, Finite, NonNegative, Probability, Square, check_arguments
 from droptics.bounds.classical import crossing, examples_needed, failure_probability, squared, tail
 from droptics.checks import check_size
 from droptics.data import Entries, Sample, average

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from droptics.arguments import Examples, NonNegative, Power, checked
+from droptics.answers import checked
+from droptics.arguments import Examples, NonNegative, Power
 from droptics.data import Sample
 from droptics.estimates import Bound
 from droptics.models import Model

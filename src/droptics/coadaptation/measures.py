@@ -8,7 +8,8 @@ from functools import singledispatch
 import torch
 from torch import Tensor
 
-from droptics.arguments import Spectrum, check_arguments, checked
+from droptics.answers import checked
+from droptics.arguments import Spectrum, check_arguments
 from droptics.data import Data, Moments, Sample
 from droptics.models import LastLayer, Model, ReLUNet
 from droptics.penalties.closed_form import unit_energies

@@ -9,19 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from droptics.arguments import (
-    Count,
-    Finite,
-    Flags,
-    NonNegative,
-    Rows,
-    Seed,
-    Table,
-    Whole,
-    check_arguments,
-    checked,
-    checked_rules,
-)
+from droptics.answers import checked, checked_rules
+from droptics.arguments import Count, Finite, Flags, NonNegative, Rows, Seed, Table, Whole, check_arguments
 from droptics.checks import check_same_kind, check_size
 from droptics.coadaptation.measures import flows, hidden_features
 from droptics.data import Sample

@@ -12,7 +12,7 @@ import math
 
 from torch import Tensor
 
-from droptics.arguments import checked, checked_rules
+from droptics.answers import checked, checked_rules
 from droptics.data import Data
 from droptics.errors import NoClosedForm
 from droptics.estimates import Error, Estimate

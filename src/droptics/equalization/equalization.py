@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from droptics.arguments import checked, checked_rules
+from droptics.answers import checked, checked_rules
 from droptics.data import Data
 from droptics.envelopes import envelope
 from droptics.errors import NoClosedForm

@@ -8,7 +8,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, Matrix, Seed, Vector, check_arguments, checked
+from droptics.answers import checked
+from droptics.arguments import Count, Matrix, Seed, Vector, check_arguments
 from droptics.checks import as_float_tensor, check_same_kind, check_size
 from droptics.data import Data
 from droptics.errors import CertificateError

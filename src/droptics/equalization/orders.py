@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_arguments, checked
+from droptics.answers import checked
+from droptics.arguments import check_arguments
 from droptics.data import Data, Moments, Sample
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import DeepLinear

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.arguments import checked
+from droptics.answers import checked
 from droptics.checks import check_size
 from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm

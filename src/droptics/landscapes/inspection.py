@@ -9,7 +9,8 @@ import torch
 from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
-from droptics.arguments import NonNegative, checked
+from droptics.answers import checked
+from droptics.arguments import NonNegative
 from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
 from droptics.landscapes.derivatives import Derivatives, from_chain, gradient, hessian, to_chain, unflatten

@@ -9,7 +9,8 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, checked
+from droptics.answers import checked
+from droptics.arguments import Count
 from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
 from droptics.landscapes.inspection import Inspection, inspect

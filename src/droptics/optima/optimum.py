@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from droptics.arguments import check_arguments, checked
+from droptics.answers import checked
+from droptics.arguments import check_arguments
 from droptics.data import Data, Moments
 from droptics.errors import CertificateError, NoClosedForm
 from droptics.masks import MaskLaw

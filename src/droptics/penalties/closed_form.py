@@ -13,7 +13,7 @@ from functools import singledispatch
 import torch
 from torch import Tensor
 
-from droptics.arguments import checked_rules
+from droptics.answers import checked_rules
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.estimates import Error
 from droptics.masks import MaskLaw

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, check_arguments, checked
+from droptics.answers import checked
+from droptics.arguments import Count, check_arguments
 from droptics.arrays import Array
 from droptics.checks import as_drop, check_size
 from droptics.data import Data, Sample

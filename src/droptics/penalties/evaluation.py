@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from droptics.arguments import checked
+from droptics.answers import checked
 from droptics.checks import check_size
 from droptics.data import Data, Entries, Measurements, Moments, Sample, average
 from droptics.losses import Loss, Squared

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from droptics.arguments import check_arguments, checked
+from droptics.answers import checked
+from droptics.arguments import check_arguments
 from droptics.data import Data, Sample
 from droptics.estimates import Estimate
 from droptics.losses import CrossEntropy, Logistic, Loss, Squared

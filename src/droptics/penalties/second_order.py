@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.arguments import checked
+from droptics.answers import checked
 from droptics.data import Data, Sample, average
 from droptics.estimates import Estimate
 from droptics.losses import Loss

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from droptics.arguments import Inputs, check_arguments, checked_rules
+from droptics.answers import checked_rules
+from droptics.arguments import Inputs, check_arguments
 from droptics.checks import check_same_kind
 from droptics.errors import NoClosedForm
 from droptics.models import Autoencoder, Connections, Factorization, LastLayer, Model, TwoLayerLinear

@@ -8,7 +8,7 @@ from functools import partial, singledispatch
 import torch
 from torch import Tensor, nn
 
-from droptics.arguments import checked
+from droptics.answers import checked
 from droptics.checks import as_float_tensor, check_size
 from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate

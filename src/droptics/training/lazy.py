@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, DropRate, Positive, Seed, check_arguments, checked
+from droptics.answers import checked
+from droptics.arguments import Count, DropRate, Positive, Seed, check_arguments
 from droptics.checks import as_drop
 from droptics.data import Sample
 from droptics.losses import Logistic

@@ -20,7 +20,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from tqdm import tqdm
 
-from droptics.arguments import check_arguments, checked
+from droptics.answers import checked
+from droptics.arguments import check_arguments
 from droptics.data import Sample
 from droptics.errors import NoClosedForm
 from droptics.losses import Loss, Squared
