@@ -19,15 +19,15 @@ from droptics.arguments import Count, check_arguments
 from droptics.arrays import Array
 from droptics.datasets.columns import positions
 from droptics.datasets.documents import LINE, json_records
-from droptics.files.limits import allowance, check_unpacked, from_home, opened
-from droptics.files.pages import check_column
+from droptics.datasets.ids import check_ids, kept_names
+from droptics.files.limits import check_unpacked, from_home, opened
+from droptics.files.pages import check_pages
 
 _SEPARATORS = ("::", "\t", ",", ";", " ")
 _EXACT_FLOAT = 2**53
 NEWLINE = b"\n"
 # types of Parquet columns that hold one number or one text a row; times, truth values and nested tables are neither
 _KINDS = re.compile(r"(dictionary<values=)?(u?int\d|halffloat|float|double|decimal|(large_)?(string|binary)\b|null)")
-_UNWRITABLE = re.compile("[\0\ud800-\udfff]")  # an array of text forgets the first at an end, no file takes the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,17 +77,8 @@ def _joinable(chunks: Iterator[Chunk], path: Path) -> Iterator[Chunk]:
     rows = longest = 0
     for chunk in chunks:
         rows, longest = rows + len(chunk.values), max(longest, chunk.users.itemsize, chunk.items.itemsize)
-        _check_ids(path, rows, longest)
+        check_ids(path, rows, longest)
         yield chunk
-
-
-def _check_ids(path: Path, rows: int, longest: int) -> None:
-    size = path.stat().st_size
-    if rows * longest > allowance(size):
-        raise ValueError(
-            f"{path}: an id of {longest // 4:,} letters among {rows:,} ratings would take {rows * longest:,} bytes; "
-            "ids must be short: number them or shorten them"
-        )
 
 
 def _text_chunks(path: Path, columns: Sequence[str | int] | None, size: int) -> Iterator[Chunk]:
@@ -261,17 +252,8 @@ def _parse_fields(block: bytes, separator: str, picked: tuple[int, int, int], li
         users.append(user)
         items.append(item)
         values.append(value)
-    names = [as_ids(_names(ids, path)) for ids in (users, items)]
+    names = [as_ids(kept_names(ids, path)) for ids in (users, items)]
     return Chunk(names[0], names[1], np.array(values, np.float64), line)
-
-
-def _names(ids: Sequence[str], path: Path) -> Sequence[str]:
-    """The ids of a file, once it is known that an array keeps them as they are and is not many times the file."""
-    _check_ids(path, len(ids), 4 * max(map(len, ids), default=0))
-    if _UNWRITABLE.search("\n".join(ids)):
-        bad = next(name for name in ids if _UNWRITABLE.search(name))
-        raise ValueError(f"{path}: the id {bad[:80]!r} holds a zero byte or half a character; write it otherwise")
-    return ids
 
 
 def as_ids(names: Sequence[str] | Array) -> Array:
@@ -292,7 +274,7 @@ def _json_chunks(path: Path, columns: Sequence[str | int] | None, size: int) -> 
                 raise ValueError(f"{path}, record {number}: ids must be whole numbers or text, got {user!r}, {item!r}")
             if type(rating) not in (int, float) or not math.isfinite(rating):
                 raise ValueError(f"{path}, record {number}: rating {rating!r} is not a finite number")
-        names = [as_ids(_names(list(map(str, ids)), path)) for ids in (users, items)]
+        names = [as_ids(kept_names(list(map(str, ids)), path)) for ids in (users, items)]
         yield Chunk(names[0], names[1], np.array(ratings, np.float64), line)
 
 
@@ -313,7 +295,7 @@ def _parquet_chunks(path: Path, columns: Sequence[str | int] | None, rows: int) 
                 kind = str(file.schema_arrow.field(place).type)
                 if not _KINDS.match(kind):
                     raise ValueError(f"{path}: the {role} is a column of {kind[:80]}; use numbers or text")
-            _check_pages(file.metadata, picked, path)
+            check_pages(file.metadata, picked, path)
         # texts stay in their dictionary: a long one that every row repeats is held once
         with parquet.ParquetFile(path, read_dictionary=picked) as file:
             line = 1
@@ -325,20 +307,6 @@ def _parquet_chunks(path: Path, columns: Sequence[str | int] | None, rows: int) 
                 raise ValueError(f"{path} holds no ratings")
     except (lib.ArrowException, OSError, OverflowError, MemoryError) as error:
         raise ValueError(f"{path} cannot be read as Parquet: {error}") from error
-
-
-def _check_pages(metadata: Any, picked: Sequence[str], path: Path) -> None:
-    """Refuse columns that unpack to more than a file of this size holds, by the footer and by the pages themselves."""
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    if sum(group.num_rows for group in groups) != metadata.num_rows:
-        raise ValueError(f"{path} cannot be read as Parquet: its groups do not hold {metadata.num_rows:,} rows")
-    with path.open("rb") as stream:
-        for group in groups:
-            columns = [group.column(place) for place in range(group.num_columns)]
-            asked = [column for column in columns if column.path_in_schema.split(".")[0] in picked]
-            check_unpacked(path, sum(column.total_uncompressed_size for column in asked), path.stat().st_size)
-            for column in asked:
-                check_column(stream, path, column, group.num_rows)
 
 
 def _parquet_chunk(found: Sequence[Any], path: Path, line: int) -> Chunk:
@@ -375,6 +343,6 @@ def _plain(ids: Array, path: Path, line: int) -> Array:
             texts = [name.decode() if isinstance(name, bytes) else str(name) for name in ids]
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}, rows from {line}: an id is not UTF-8 text ({error.reason})") from error
-        return np.asarray(_names(texts, path), dtype=str)
+        return np.asarray(kept_names(texts, path), dtype=str)
     beyond = ids.dtype == np.uint64 and len(ids) > 0 and int(ids.max()) >= 2**63
     return ids if beyond else ids.astype(np.int64)

@@ -7,7 +7,7 @@ of Thrift's compact protocol; they are read here without unpacking anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -80,6 +80,20 @@ class _Headers:
             else:
                 raise self.fault("a page header holds what none holds")
         return found
+
+
+def check_pages(metadata: Any, picked: Sequence[str], path: Path) -> None:
+    """Refuse columns that unpack to more than a file of this size holds, by the footer and by the pages themselves."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    if sum(group.num_rows for group in groups) != metadata.num_rows:
+        raise ValueError(f"{path} cannot be read as Parquet: its groups do not hold {metadata.num_rows:,} rows")
+    with path.open("rb") as stream:
+        for group in groups:
+            columns = [group.column(place) for place in range(group.num_columns)]
+            asked = [column for column in columns if column.path_in_schema.split(".")[0] in picked]
+            check_unpacked(path, sum(column.total_uncompressed_size for column in asked), path.stat().st_size)
+            for column in asked:
+                check_column(stream, path, column, group.num_rows)
 
 
 def check_column(stream: IO[bytes], path: Path, column: Any, rows: int) -> None:

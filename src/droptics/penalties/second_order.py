@@ -14,12 +14,13 @@ import torch
 from torch import Tensor
 
 from droptics.answers import checked
-from droptics.data import Data, Sample, average
+from droptics.data import Data, Sample
 from droptics.estimates import Estimate
 from droptics.losses import Loss
 from droptics.masks import MaskLaw
 from droptics.models import LastLayer, Model
-from droptics.penalties.evaluation import CHUNK_ELEMENTS, check_triple, masked_risk
+from droptics.penalties.curvature import LastLayerCurvature
+from droptics.penalties.evaluation import check_triple, masked_risk
 from droptics.transforms import is_readable
 
 
@@ -127,34 +128,5 @@ def _twice_backward(function: Callable[[Tensor], Tensor], point: Tensor, directi
 
 def _last_layer(model: LastLayer, sample: Sample, masks: MaskLaw, loss: Loss) -> Approximation:
     """1/2 sum_ij Cbar_ij G_ij with G_ij = E_x a_i a_j w_i^T H(x) w_j and H the Hessian of the loss in the outputs."""
-    value = 0.5 * masks.weigh(_Curvature(model, sample, loss, model.features(sample.inputs)))
+    value = 0.5 * masks.weigh(LastLayerCurvature(model, sample, loss, model.features(sample.inputs)))
     return Approximation(value, f"{type(loss).__name__} Hessian on the last layer", 1)
-
-
-@dataclass(frozen=True, eq=False)
-class _Curvature:
-    """Mean curvature of the loss in the multipliers of a last layer, formed only as far as a law asks for it."""
-
-    model: LastLayer
-    sample: Sample
-    loss: Loss
-    features: Tensor
-
-    def energies(self) -> Tensor:
-        curvatures = self.loss.curvatures(self._outputs(), self.sample.targets, self.model.head.weight)
-        return average((self.features.square() * curvatures).mT, self.sample.weights)
-
-    def part(self, rows: slice, columns: slice) -> Tensor:
-        weight = self.model.head.weight
-        hessian = self.loss.hessian(self._outputs(), self.sample.targets) * self.sample.shares[:, None, None]
-        step = max(1, CHUNK_ELEMENTS // weight.numel())
-        total = weight.new_zeros(())
-        for start in range(0, len(self.sample), step):
-            some = slice(start, start + step)
-            contributions = self.features[some, None, :] * weight
-            left, right = contributions[..., rows], hessian[some] @ contributions[..., columns]
-            total = total + left.flatten(0, 1).mT @ right.flatten(0, 1)
-        return total
-
-    def _outputs(self) -> Tensor:
-        return torch.nn.functional.linear(self.features, self.model.head.weight, self.model.head.bias)

@@ -57,23 +57,23 @@ class Strengths:
         """s_k = sum_j q_j v_jk^2 of a side with (smoothed) shares q, from its plain and weighted sums of squares."""
         return (1 - self.smoothing) * weighted / total + self.smoothing * plain / max(rows, 1)
 
-    def diagonals(self, level: Array, total: float, rows: int) -> Array:
-        """The three diagonals of a row's system, given the level of the fixed side and the number of free rows."""
-        diagonals = np.zeros((3, self.columns))
-        diagonals[0, : self.width] = self.empirical
-        diagonals[1, : self.width] = self.expected * (1 - self.smoothing) * level[: self.width] + self.weighted
-        uniform = self.expected * self.smoothing * total / max(rows, 1)
-        diagonals[2, : self.width] = uniform * level[: self.width] + self.ridge
-        if self.bias is not None:
-            diagonals[2, self.width] = self.bias
-        return diagonals
+    def diagonals(self, level: Any, per_row: Any, into: Any) -> Any:
+        """The three diagonals of a row's system, given the level of the fixed side and the ratings per free row.
 
-    def own(self, squares: Array, weighted_squares: Array) -> float:
+        Written `into` zeros (3, columns) of NumPy or of torch, where nothing is read back from a device.
+        """
+        width = self.width
+        into[0, :width] = self.empirical
+        into[1, :width] = self.expected * (1 - self.smoothing) * level[:width] + self.weighted
+        into[2, :width] = self.expected * self.smoothing * per_row * level[:width] + self.ridge
+        if self.bias is not None:
+            into[2, width : width + 1] = self.bias  # a slice is filled on a device; one entry would be copied there
+        return into
+
+    def own(self, squares: Any, weighted_squares: Any) -> Any:
         """Parts of F that belong to the fixed side alone, from its (rating-weighted) sums of squares per column."""
         total = self.ridge * squares[: self.width].sum() + self.weighted * weighted_squares[: self.width].sum()
-        if self.bias is not None:
-            total += self.bias * squares[self.width]
-        return float(total)
+        return total if self.bias is None else total + self.bias * squares[self.width]
 
 
 class Sweeper(Protocol):

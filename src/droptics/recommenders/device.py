@@ -146,16 +146,14 @@ def half_sweep(
         regressors[1:, width] = 1
     total = weights.sum()
     level = strengths.level(plain, weighted, total, len(fixed))
-    diagonals = _diagonals(strengths, level, total / len(free)).to(free.dtype)
+    zeros = torch.zeros(3, strengths.columns, dtype=torch.float64, device=level.device)
+    diagonals = strengths.diagonals(level, total / len(free), zeros).to(free.dtype)
     if isinstance(table, Rows):
         reached = triton_rows.solve(table, regressors[1:], offsets[1:], diagonals, free, steps)
     else:
         reached = solve_buckets(table, regressors, offsets, diagonals, free, steps)
     free.index_fill_(0, table.empty, 0.0)
-    own = strengths.ridge * plain[:width].sum() + strengths.weighted * weighted[:width].sum()
-    if strengths.bias is not None:
-        own = own + strengths.bias * plain[width]
-    return reached[0] + own, reached[1]
+    return reached[0] + strengths.own(plain, weighted), reached[1]
 
 
 def solve_buckets(
@@ -194,18 +192,6 @@ def solve_systems(
     value = value - decrease
     plain = value - (d * x * x).sum(1, dtype=torch.float64)
     return x, torch.stack([value.sum(), plain.sum()])
-
-
-def _diagonals(strengths: Strengths, level: Tensor, per_row: Tensor) -> Tensor:
-    """`Strengths.diagonals` without reading anything back from the device."""
-    rows = torch.zeros(3, strengths.columns, dtype=torch.float64, device=level.device)
-    width = strengths.width
-    rows[0, :width] = strengths.empirical
-    rows[1, :width] = strengths.expected * (1 - strengths.smoothing) * level[:width] + strengths.weighted
-    rows[2, :width] = strengths.expected * strengths.smoothing * per_row * level[:width] + strengths.ridge
-    if strengths.bias is not None:
-        rows[2, width : width + 1] = strengths.bias  # a slice is filled on the device; one entry would be copied there
-    return rows
 
 
 def _direct(system: Tensor, r: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:

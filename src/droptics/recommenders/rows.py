@@ -29,7 +29,8 @@ def parts_of(sums: tuple[Array, Array], strengths: Strengths, weights: Array, ro
     """Diagonals of the free rows' systems and the fixed side's own part, from the `column_sums` of the fixed side."""
     total = max(float(weights.sum()), 1.0)
     level = strengths.level(*sums, total, len(weights))
-    return strengths.diagonals(level, total, rows), strengths.own(*sums)
+    zeros = np.zeros((3, strengths.columns))
+    return strengths.diagonals(level, total / max(rows, 1), zeros), float(strengths.own(*sums))
 
 
 def block_of(table: Compressed, low: int, high: int) -> tuple[Array, Array, Array]:

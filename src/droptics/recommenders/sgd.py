@@ -139,7 +139,5 @@ def _objective(
     ]
     levels = [strengths.level(*side, data.count, len(rows)) for side, rows in zip(sides, factors, strict=True)]
     joint = data.count * (levels[0] * levels[1])[:width].sum()
-    own = (
-        strengths.empirical * squares + strengths.expected * float(joint) + sum(strengths.own(*side) for side in sides)
-    )
-    return own + error, error
+    own = strengths.empirical * squares + strengths.expected * joint + sum(strengths.own(*side) for side in sides)
+    return float(own) + error, error
