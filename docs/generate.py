@@ -16,7 +16,6 @@ from findings_page import findings_page
 from graph_page import graph_page
 from markup import escape, table
 from robustness_page import robustness_page
-from summary_page import summary_page
 from tried_page import tried_page
 from typeset import typeset
 
@@ -24,6 +23,7 @@ from droptics.evidence.claims import Claim, Result
 from droptics.evidence.figures import Figure, write_text
 from droptics.evidence.pages import claims_page, errata_page
 from droptics.papers import PAPERS, claims
+from droptics.papers.summaries import summary_page
 
 RECORDED = (
     "# Claims\n\nThe verdicts on this page are those on record; `droptics verify` computes them again, compares and "

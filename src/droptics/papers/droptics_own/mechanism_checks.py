@@ -12,10 +12,12 @@ import torch
 from droptics.evidence.claims import Claim, Comparison, Erratum, Result, compare, decide, nearest, select
 from droptics.evidence.engines import Local, Task, engine, perform
 from droptics.evidence.formulas import mathml
-from droptics.evidence.pages import SOURCES, claims_page, errata_page, said, summary_page
+from droptics.evidence.pages import SOURCES, claims_page, errata_page, said
 from droptics.evidence.provenance import here, places
-from droptics.evidence.rows import as_csv, column, curve, distinct, mean, plain_value
+from droptics.evidence.rows import as_csv, plain_value
+from droptics.papers.columns import column, curve, distinct, mean
 from droptics.papers.droptics_own.telling import refuses, same
+from droptics.papers.summaries import summary_page
 
 
 def _good() -> list[Comparison]:
