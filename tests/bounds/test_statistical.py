@@ -218,6 +218,18 @@ def test_rademacher_by_hand_and_monotone(alpha, norm, n, beta):
     assert upper(retentivity=beta * 0.9) > upper()
 
 
+@given(POSITIVE, POSITIVE, EXAMPLES, st.floats(0.01, 0.5))
+@settings(max_examples=50, deadline=None)
+def test_rademacher_says_how_many_examples_make_it_one(alpha, norm, n, beta):
+    """The norm of n examples of the same law grows with sqrt(n), so the complexity falls with it."""
+    for choice in ({"retentivity": beta}, {"symmetrized": True}, {"side": "lower"}):
+        found = bounds.rademacher(alpha=alpha, norm=norm, examples=n, **choice)
+        for more in (2, 7):
+            there = bounds.rademacher(alpha=alpha, norm=norm * math.sqrt(more), examples=more * n, **choice)
+            share = math.sqrt(found.needed["examples"] / (more * n))
+            assert there.value == pytest.approx(share * found.trivial, rel=1e-12)
+
+
 @pytest.mark.parametrize("skewed", [False, True])
 @pytest.mark.parametrize(("n", "d"), [(8, 1), (60, 1), (8, 2), (60, 2), (100, 4)])
 def test_measured_complexity_lies_between_the_bounds(n, d, skewed):

@@ -17,7 +17,7 @@ from droptics.masks import Bernoulli, Block, SlidingBlock
 from droptics.models import Autoencoder, Connections, Factorization, TwoLayerLinear
 from droptics.optima import certify, optimal_factors, optimum, optimum_of_map
 from droptics.optima.krylov import _answer, _bound, _estimated
-from droptics.optima.optimum import Certificate, Optimum, certify_bound, check_certified, rounding
+from droptics.optima.optimum import Certificate, Optimum, certify_bound, check_certified, optimum_rule, rounding
 from droptics.optima.two_layer import best_factors, two_layer_bound, value_of_factors
 from droptics.penalties import criterion
 from droptics.spectra import OneRate, action
@@ -179,6 +179,19 @@ def test_gaps_scales_and_what_counts_as_rounding():
     with pytest.raises(ArithmeticError, match="more than rounding at scale 10;"):
         check_certified(Optimum(model, 1.0, 1.0 + 1.1e-8, 1, "x", scale=10.0))
     assert check_certified(Optimum(model, 1.0, 1.0 + 9e-9, 1, "x", scale=10.0)).bound > 1
+
+
+def test_no_rule_passes_with_an_objective_below_its_bound(monkeypatch):
+    """Rules that others register are looked at as ours are."""
+    model = TwoLayerLinear(normal(2, 1), normal(2, 1))
+    for bound in (1.0, 1.1):
+        found = Optimum(model, 1.0, bound, 1, "x", scale=1.0)
+        monkeypatch.setattr(optimum_rule, "dispatch", lambda family, found=found: lambda *_: found)
+        if bound == 1:
+            assert optimum(TwoLayerLinear, by_hand(MAP), HALF) is found
+        else:
+            with pytest.raises(ArithmeticError, match="more than rounding"):
+                optimum(TwoLayerLinear, by_hand(MAP), HALF)
 
 
 @pytest.mark.parametrize(

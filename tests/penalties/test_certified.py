@@ -29,8 +29,9 @@ from droptics.penalties import (
     has_closed_form,
     penalty,
 )
-from droptics.penalties.certified import REST, Bounds, _conditioned, certified_bounds
-from droptics.penalties.factors import Factor, Moves, excess, factors
+from droptics.penalties.certified import REST, Bounds, _by_moments_alone, _conditioned, certified_bounds
+from droptics.penalties.factors import Coins, Factor, Moves, excess, factors
+from droptics.penalties.moment_bounds import APART, FROM_ZERO
 
 ENTROPY = CrossEntropy()
 
@@ -149,6 +150,23 @@ def test_two_moments_more_narrow_the_interval(monkeypatch: pytest.MonkeyPatch) -
     sampled = penalty(model, data, law, MonteCarlo(4000, seed=1), ENTROPY)
     assert four.lower <= sampled.upper
     assert sampled.lower <= four.upper
+
+
+@pytest.mark.parametrize("classes", [3, 5, 12])
+@pytest.mark.parametrize("rate", [0.35, 0.5, 0.65])
+def test_four_moments_know_two_outcomes(rate: float, classes: int) -> None:
+    """The rules have two nodes: of one coin both bounds are the penalty, where outcomes are as far apart as nodes."""
+    outputs, moved = normal(40, classes, seed=1), normal(40, classes, 1, seed=2)
+    found = _by_moments_alone(outputs, [Coins(moved, torch.tensor([rate], dtype=torch.float64))], four=True)
+    shift = moved[..., 0] - (outputs.softmax(-1) * moved[..., 0]).sum(-1, keepdim=True)
+    down, up = ((outputs + step * shift).logsumexp(-1) - outputs.logsumexp(-1) for step in (-1.0, rate / (1 - rate)))
+    exact = rate * down + (1 - rate) * up
+    ratio = down.expm1() / up.expm1()
+    known = (torch.maximum(ratio, 1 / ratio) > 1.1 * APART) & (torch.maximum(ratio, 1 / ratio) < 0.9 / FROM_ZERO)
+    assert int(known.sum()) >= 10
+    for bound, slack in ((found.lower, found.slack_below), (found.upper, found.slack_above)):
+        assert bool(((bound - exact).abs() <= slack)[known].all())
+        assert bool((slack <= 1e-6 * exact)[known].all())
 
 
 @pytest.mark.parametrize("law", [Bernoulli(torch.tensor([0.1, 0.5, 0.9]).double(), 3), LAWS["list"], Gaussian(0.5, 3)])

@@ -178,6 +178,26 @@ def test_a_population_is_compared_with_its_copies_bit_by_bit(monkeypatch):
         assert same_bits(given, settings, 0) is False
 
 
+@pytest.mark.parametrize("which", [0, -1])
+def test_the_first_and_the_last_copy_are_compared(monkeypatch, which):
+    """One copy alone that rounds otherwise among others is noticed, at either end of the population."""
+    given = problem(perceptron(), FIT)
+    settings = [dict.fromkeys(("0", "3", "6"), rate) for rate in RATES]
+    trial = copies._trial
+
+    def alone(given, rates, seed):
+        """Every copy as if it ran alone, then one of several a little off."""
+        parts = [trial(given, [rate], seed) for rate in rates]
+        whole = [torch.cat(piece) for piece in zip(*parts, strict=True)]
+        if len(rates) > 1 and off:
+            whole[0][which] *= 1 + 1e-6
+        return whole
+
+    monkeypatch.setattr(copies, "_trial", alone)
+    for off in (False, True):
+        assert same_bits(given, settings, 0) is not off
+
+
 def test_dask_gives_the_same_numbers(whole):
     distributed = pytest.importorskip("distributed")
     settings = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
