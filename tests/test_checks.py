@@ -7,6 +7,7 @@ from cases import INPUTS, OUTPUTS, entries, measurements, normal, relu_network, 
 from compare import close
 from torch import nn
 
+from droptics.bounds import hoeffding
 from droptics.checks import as_drop, as_float_tensor, check_finite, check_positive, check_probability, check_same_kind
 from droptics.data import Entries, Measurements, Moments, Sample
 from droptics.envelopes import envelope, induced
@@ -223,3 +224,9 @@ def test_last_layer_keeps_the_mode_of_its_module():
     LastLayer.of(network).features(sample().inputs)
     assert network.training
     assert all(part.training for part in network)
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_a_whole_number_beyond_all_floats_is_refused_by_name(value):
+    with pytest.raises(ValueError, match=r"^deviation must be a finite number, got"):
+        hoeffding(value, [1.0])

@@ -30,8 +30,8 @@ class Check:
 
 def is_number(value: Any) -> bool:
     """Whether this is one real number: of Python, NumPy, or a tensor without dimensions; NaN is none."""
-    if type(value) is float:
-        return not math.isnan(value)
+    if type(value) in (float, int):  # a whole number may be beyond all floats
+        return type(value) is int or not math.isnan(value)
     if isinstance(value, (Tensor, np.ndarray)):
         return value.ndim == 0 and is_number(value.item())
     return not isinstance(value, (bool, np.bool_)) and isinstance(value, numbers.Real) and not math.isnan(value)

@@ -11,6 +11,7 @@ from droptics.papers.droptics_own.action_claims import CLAIMS as ACTIONS
 from droptics.papers.droptics_own.branch_claims import CLAIMS as BRANCHES
 from droptics.papers.droptics_own.ground_claims import CLAIMS as GROUND
 from droptics.papers.droptics_own.instrument_claims import CLAIMS as INSTRUMENTS
+from droptics.papers.droptics_own.pinned_claims import CLAIMS as PINNED
 from droptics.papers.droptics_own.room_claims import CLAIMS as ROOMS
 from droptics.papers.helmbold2017 import negative_checks
 from droptics.papers.pal2020 import checks as structured
@@ -299,4 +300,5 @@ CLAIMS: tuple[Claim, ...] = (
     *ROOMS,
     *BRANCHES,
     *GROUND,
+    *PINNED,
 )

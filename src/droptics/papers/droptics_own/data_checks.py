@@ -1,0 +1,168 @@
+"""What a claim on data compares: moments that merge and convert, estimates that are shifted, norms by definition."""
+
+from __future__ import annotations
+
+import copy
+import math
+from fractions import Fraction
+
+import torch
+from torch import Tensor
+
+from droptics.data import Entries, Moments, Sample, average
+from droptics.estimates import Bound, Estimate, PlainEstimate
+from droptics.evidence.claims import Comparison, compare
+from droptics.models import TwoLayerLinear
+from droptics.norms import k_support, nuclear, path_norm, weight_matrices, weighted_trace
+from droptics.papers.instances import normal, simplex, tensor, uniform
+
+
+def data_in_full(scale: float) -> list[Comparison]:
+    """Shares, moments of samples and batches, merged ones, rows with given moments, conversions, estimates, norms."""
+    found: list[Comparison] = []
+    weights = tensor([1.0, 2.0, 0.0, 3.0, 0.5])
+    inputs, targets = normal(1, 5, 3), normal(2, 5, 2)
+    whole = Sample(inputs, targets, weights)
+    exact = _rational_moments(whole)
+    told = Moments.of_sample(whole)
+    for name, wanted in exact.items():
+        found.append(compare(getattr(told, name), "==", scale * wanted, f"{name} of a sample", precision=1e-14))
+    found.append(compare(told.weight, "==", scale * 6.5, "weight of a sample"))
+    cut = [Sample(inputs[part], targets[part], weights[part]) for part in (slice(0, 2), slice(2, 4), slice(4, 5))]
+    streams = {
+        "merged": Moments.merged([Moments.of_sample(part) for part in cut]),
+        "streamed": Moments.of_batches(cut),
+        "two": Moments.merged(
+            [
+                Moments.of_sample(part)
+                for part in (cut[1], Sample(inputs[[0, 1, 4]], targets[[0, 1, 4]], weights[[0, 1, 4]]))
+            ]
+        ),
+    }
+    for label, moments in streams.items():
+        for name, wanted in exact.items():
+            found.append(compare(getattr(moments, name), "==", scale * wanted, f"{name}, {label}", precision=1e-14))
+        found.append(compare(moments.weight, "==", scale * 6.5, f"weight, {label}"))
+    pairs = Moments.of_batches((inputs[i : i + 1], targets[i : i + 1]) for i in range(5))
+    plain = _rational_moments(Sample(inputs, targets))
+    found.append(compare(pairs.yx, "==", scale * plain["yx"], "pairs", precision=1e-14))
+    found.append(compare(pairs.weight, "==", 5.0, "how many pairs"))
+    rows = told.as_sample()
+    again = _rational_moments(rows)
+    for name, wanted in exact.items():
+        found.append(compare(again[name], "==", scale * wanted, f"{name} of rows for moments", precision=1e-12))
+    found.append(compare(len(rows), "==", 5, "as many rows as inputs and outputs"))
+    doubled = Sample(torch.cat([inputs, inputs[:, :1]], 1), targets)
+    found.append(compare(Moments.of_sample(doubled).rank or 0, "==", scale * 3, "rank of a repeated feature"))
+    split = Moments.of_batches([Sample(doubled.inputs[:3], targets[:3]), Sample(doubled.inputs[3:], targets[3:])])
+    found.append(compare(split.rank or 0, "==", scale * 3, "rank of a repeated feature in batches"))
+    few = Moments.merged([Moments.of_sample(Sample(inputs[:1], targets[:1])) for _ in range(2)])
+    found.append(compare(few.rank or 0, "==", scale * 2, "rank of two examples"))
+    found.append(compare(Moments.of_map(inputs).yy, "==", scale * inputs @ inputs.mT, "moments of a map"))
+    found.append(compare(whole.shares, "==", scale * weights / 6.5, "shares"))
+    found.append(compare(Sample(inputs, targets).shares, "==", scale / 5, "equal shares"))
+    found.append(compare(average(inputs, weights[:3]), "==", scale * inputs @ weights[:3] / 3, "weighed mean"))
+    single = whole.to(torch.float32)
+    assert single.weights is not None
+    found.append(compare(single.weights, "==", scale * weights, "weights in single precision"))
+    found.append(compare(float(whole.to(torch.float64) is whole), "==", scale, "nothing to convert"))
+    entries = Entries([1, 0], [0, 2], tensor([1.0, 2.0]), (2, 3)).to(torch.float32)
+    found.append(compare(entries.inputs, "==", scale * tensor([[1, 0], [0, 2]]), "places of entries"))
+    found.append(compare(float(entries.rows.dtype == torch.long), "==", scale, "indices stay whole"))
+    found.append(compare(Moments.of_map(torch.eye(2)).to(torch.float64).rounding, "==", 2.0**-23, "rounding stays"))
+    return [*found, *_sums(scale), *_norms(scale)]
+
+
+def _sums(scale: float) -> list[Comparison]:
+    """Estimates to which something known is added."""
+    found: list[Comparison] = []
+    off = tensor(2.0)
+    base = Estimate(tensor(3.0), tensor(2.5), tensor(3.75), "drawn", 7, 0.9, (tensor(1.0), tensor(5.0)), 0.125)
+    moved = base.shift(off, 0.25)
+    assert moved.guaranteed is not None
+    eps = 5.0 * 2.0**-52
+    for label, one, wanted_end in (
+        ("value", moved.value, 5.0),
+        ("lower", moved.lower, 4.25 - eps),
+        ("upper", moved.upper, 6.0 + eps),
+        ("error", moved.error, 0.375 + eps),
+        ("safe lower", moved.guaranteed[0], 2.75 - eps),
+        ("safe upper", moved.guaranteed[1], 7.25 + eps),
+        ("cost", moved.cost, 7),
+        ("confidence", moved.confidence, 0.9),
+    ):
+        found.append(compare(one, "==", scale * wanted_end, f"{label} of a sum", precision=1e-16))
+    known = Estimate.exact(tensor(3.0), "exact", error=lambda: 0.125).shift(off, 0.25)
+    for label, one, wanted_end in (("lower", known.lower, 4.625 - eps), ("upper", known.upper, 5.375 + eps)):
+        found.append(compare(one, "==", scale * wanted_end, f"{label} of an exact sum", precision=1e-16))
+    same = copy.deepcopy(known)
+    found.append(compare(same.interval[0], "==", scale * known.lower, "a copy"))
+    plainly = PlainEstimate.exact(2.0)
+    found.append(compare([plainly.lower, plainly.upper], "==", scale * 2.0, "a plain number"))
+    vacuous = [Bound(value, {}, "x", 1.0).vacuous for value in (0.5, 1.0, math.nan, 2.0)]
+    found.append(compare([float(one) for one in vacuous], "==", tensor([0.0, 1, 1, 1]) * scale, "what says nothing"))
+    return found
+
+
+def _rational_moments(data: Sample) -> dict[str, Tensor]:
+    """Weighted second moments in fractions, then rounded once."""
+    shares = [Fraction(float(w)) for w in (torch.ones(len(data)) if data.weights is None else data.weights)]
+    total = sum(shares)
+    x, y = ([[Fraction(float(v)) for v in row] for row in part] for part in (data.inputs, data.targets))
+
+    def mean(left: list[list[Fraction]], right: list[list[Fraction]]) -> Tensor:
+        return tensor(
+            [
+                [
+                    float(sum(s * a[i] * b[j] for s, a, b in zip(shares, left, right, strict=True)) / total)
+                    for j in range(len(right[0]))
+                ]
+                for i in range(len(left[0]))
+            ]
+        )
+
+    return {"xx": mean(x, x), "yx": mean(y, x), "yy": mean(y, y)}
+
+
+def _norms(scale: float) -> list[Comparison]:
+    """Norms by their definitions: sums over paths, variational forms, singular values."""
+    found: list[Comparison] = []
+    layers = [normal(1, 3, 2), normal(2, 2, 3), normal(3, 2, 2)]
+    for power in (1.0, 2.0, 3.5):
+        total = sum(
+            abs(float(layers[0][j, i] * layers[1][k, j] * layers[2][o, k])) ** power
+            for i in range(2)
+            for j in range(3)
+            for k in range(2)
+            for o in range(2)
+        )
+        found.append(compare(path_norm(layers, power), "==", scale * total ** (1 / power), f"path norm {power}"))
+    huge = [1e200 * layers[0], 1e-200 * layers[1]]
+    wanted = path_norm(layers[:2])
+    found.append(compare(path_norm(huge), "==", scale * wanted, "path norm of large and small layers"))
+    two = TwoLayerLinear(normal(4, 2, 3), normal(5, 4, 3))
+    found.append(compare(weight_matrices(two)[0], "==", scale * two.V.mT, "layers of factors"))
+    matrix, rows, columns = normal(6, 3, 4), simplex(7, 3), simplex(8, 4)
+    gram = torch.diag(rows.sqrt()) @ matrix @ torch.diag(columns) @ matrix.mT @ torch.diag(rows.sqrt())
+    roots = torch.linalg.eigvalsh(gram).clamp_min(0).sqrt().sum()
+    found.append(compare(weighted_trace(matrix, rows, columns), "==", scale * roots, "weighted trace norm"))
+    square = torch.linalg.eigvalsh(matrix @ matrix.mT).clamp_min(0).sqrt().sum()
+    found.append(compare(nuclear(matrix), "==", scale * square, "nuclear norm"))
+    for seed, size, k in ((1, 5, 2), (2, 6, 3), (3, 4, 4), (4, 3, 5), (5, 6, 1)):
+        values = normal(seed, size) * (1 + uniform(seed, size) * 4)
+        found.append(compare(k_support(values, k), "==", scale * _k_support(values, k), f"k-support {size}, {k}"))
+        found.append(compare(k_support(1e200 * values, k) / 1e200, "==", _k_support(values, k), "large ones"))
+    found.append(compare(k_support(torch.zeros(2, 3), 2), "==", 0.0, "norm of nothing"))
+    return found
+
+
+def _k_support(values: Tensor, k: int) -> float:
+    """Root of min {sum_i a_i^2 / t_i : 0 < t_i <= 1, sum t_i = k}, by bisection of the multiplier."""
+    a = sorted((abs(float(v)) for v in values), reverse=True)
+    if k >= len(a):
+        return math.sqrt(sum(v * v for v in a))
+    low, high = 0.0, sum(a)
+    for _ in range(200):
+        level = (low + high) / 2
+        low, high = (level, high) if sum(min(1.0, v / level) for v in a) > k else (low, level)
+    return math.sqrt(sum(v * v / min(1.0, v / high) for v in a if v > 0))

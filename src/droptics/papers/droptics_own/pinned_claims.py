@@ -1,0 +1,59 @@
+"""Claims that pin down formulas line by line: every kind, branch and coefficient, against what is written out."""
+
+from __future__ import annotations
+
+from droptics.evidence.claims import Claim
+from droptics.papers.droptics_own import bound_checks, data_checks, floor_checks, law_checks, training_bound_checks
+from droptics.papers.droptics_own.room_claims import ENUMERATED, pair, room_claim
+
+WRITTEN = "Written out."
+CLAIMS: tuple[Claim, ...] = (
+    room_claim(
+        "kinds-of-arguments",
+        "Every kind of argument takes what it says, its ends included or not, and nothing beside; what is refused is "
+        "named.",
+        pair(floor_checks.kinds_of_arguments),
+        ("data.Sample", "data.Moments", "data.Entries", "masks.Discrete", "norms.k_support"),
+        "Values at the ends of every range and beside them.",
+    ),
+    room_claim(
+        "laws-in-full",
+        "All that a law of masks says of itself and does to vectors and matrices is what its outcomes give.",
+        pair(law_checks.laws_in_full),
+        ("masks.Bernoulli", "masks.Block", "masks.SlidingBlock", "masks.Discrete", "masks.Product", "masks.Gaussian"),
+        ENUMERATED,
+    ),
+    room_claim(
+        "data-in-full",
+        "Moments of samples, batches and parts are sums in fractions, shifted estimates shift both ends, and norms are "
+        "those of their definitions.",
+        pair(data_checks.data_in_full),
+        ("data.Moments", "data.Sample", "estimates.Estimate", "norms.path_norm", "norms.k_support"),
+        "In fractions; k-support norms by bisection.",
+    ),
+    room_claim(
+        "deviations",
+        "Bounds of deviations, completed matrices and two-layer networks, measured complexities and published "
+        "expressions are their formulas, every constant and every way to say that nothing is known included.",
+        pair(bound_checks.deviations),
+        (
+            "bounds.uniform",
+            "bounds.squared",
+            "bounds.hoeffding",
+            "bounds.martingale",
+            "bounds.completion",
+            "bounds.relu",
+            "bounds.rademacher",
+            "bounds.measured_rademacher",
+            "bounds.surveyed",
+        ),
+        "Written out; complexities by all signs and a grid of directions.",
+    ),
+    room_claim(
+        "trained-bounds",
+        "Iterations of adversarial and lazy training with all their constants, and the margins that they assume.",
+        pair(training_bound_checks.trained_bounds),
+        ("bounds.adversarial", "bounds.lazy", "bounds.lazy_setting", "bounds.linear_margin", "bounds.gate_margin"),
+        "Written out; least widths by bisection, margins by convex programs.",
+    ),
+)
