@@ -108,7 +108,7 @@ def _completion(scale: float) -> list[Comparison]:
         found.append(compare(list(told.terms.values()), "==", [scale * one for one in terms], f"terms, {shape}"))
         there = ((terms[1] + terms[2]) / 1.3) ** 2 * 200
         found.append(compare(told.needed["examples"], "==", scale * there, f"examples, {shape}"))
-    data = Entries([0, 0, 1, 2, 2, 2], [0, 1, 1, 0, 1, 1], 0.1 * normal(1, 6), (3, 2))
+    data = Entries(torch.tensor([0, 0, 1, 2, 2, 2]), torch.tensor([0, 1, 1, 0, 1, 1]), 0.1 * normal(1, 6), (3, 2))
     for s in (0.0, 0.4):
         p = [(1 - s) * Fraction(k, 6) + Fraction(s) / 3 for k in (2, 1, 3)]
         q = [(1 - s) * Fraction(k, 6) + Fraction(s) / 2 for k in (2, 4)]
@@ -255,6 +255,7 @@ def _surveyed(scale: float) -> list[Comparison]:
 def _refusals(scale: float) -> list[Comparison]:
     """What the statements leave out is refused by its name."""
     layer, data = normal(1, 2, 2), Sample(torch.ones(2, 2), torch.ones(2, 1))
+    zero = torch.tensor([0])
     common: dict[str, Any] = {"data_radius": 2.0, "margin": 1.0, "radius": 0.5, "error": 0.1}
     net = ReLUNet([torch.ones(2, 2), torch.ones(1, 2)])
     cases = (
@@ -287,8 +288,8 @@ def _refusals(scale: float) -> list[Comparison]:
         ("completion", lambda: completion(alpha=1.0, shape=(3, 2))),
         ("shape", lambda: completion_constant((1, 1))),
         ("smoothing", lambda: completion_constant((2, 1), 5, 1.0)),
-        ("data", lambda: completion_condition(Entries([0], [0], tensor([1.0]), (1, 1)))),
-        ("values", lambda: completion(Factorization(layer, layer), Entries([0], [0], tensor([1.1]), (2, 2)))),
+        ("data", lambda: completion_condition(Entries(zero, zero, tensor([1.0]), (1, 1)))),
+        ("values", lambda: completion(Factorization(layer, layer), Entries(zero, zero, tensor([1.1]), (2, 2)))),
         ("targets", lambda: relu(net, Sample(torch.ones(2, 2), torch.full((2, 1), 1.1)))),
         ("model", lambda: relu(ReLUNet([torch.ones(2, 2), torch.ones(2, 2)]), data)),
         ("model", lambda: relu(ReLUNet(net.weights, [torch.ones(2), torch.zeros(1)]), data)),

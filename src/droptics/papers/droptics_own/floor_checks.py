@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -20,6 +21,10 @@ from droptics.masks import Bernoulli, Block, Discrete, Gaussian, Product, Slidin
 from droptics.norms import k_support, path_norm, weighted_trace
 from droptics.papers.instances import tensor
 
+# what is passed on purpose is not what the signatures say
+entries, positive, count_of, rate_of, broadcast = (
+    cast(Any, one) for one in (Entries, check_positive, as_number, as_drop, check_broadcast)
+)
 # calls that must fail, each with the argument that is to be named
 Bad = Iterator[tuple[str, Callable[[], object]]]
 HALF, EIGHTH = torch.zeros(2, dtype=torch.float16), torch.zeros(2).to(torch.float8_e5m2)
@@ -102,19 +107,19 @@ def kinds_of_arguments(scale: float) -> list[Comparison]:
     sound: Sequence[Callable[[], object]] = (
         lambda: as_drop(0),
         lambda: as_drop(tensor([0.0, below])),
-        lambda: check_positive("n", np.int64(1)),
+        lambda: positive("n", np.int64(1)),
         lambda: check_probability("p", 0.5),
         lambda: check_broadcast("x", torch.zeros(1, 3), (2, 3), "rows"),
         lambda: check_same_kind({"a": torch.zeros(1), "b": torch.ones(2)}),
         lambda: Sample(torch.full((1, 1), 1e19), torch.zeros(1, 1)),
-        lambda: Entries([0, 1], [0, 0], tensor([1.0, 2.0]), (2, 1)),
+        lambda: entries([0, 1], [0, 0], tensor([1.0, 2.0]), (2, 1)),
         lambda: Discrete(torch.ones(3, 1), torch.full((3,), 1 / 3)),
         lambda: Moments(torch.eye(2), torch.ones(1, 2), 2 * torch.ones(1, 1), rank=2),
         lambda: SlidingBlock(0.2, 3, 3, "valid"),
     )
     for call in sound:
         call()
-    odd = [as_number(value) for value in (0.3, np.float32(0.5), 0, tensor(0.3))]
+    odd = [count_of(value) for value in (0.3, np.float32(0.5), 0, tensor(0.3))]
     found.append(compare([float(one is None) for one in odd], "==", [0.0, 0.0, 0.0, scale], "rates that are numbers"))
     return found
 
@@ -123,14 +128,14 @@ def _bad_numbers() -> Bad:
     """Rates, counts and examples."""
     one, two = torch.ones(2, 1), torch.ones(2, 2)
     for bad in (1.0, -1e-9, 1, tensor([0.5, 1.0]), tensor([-1e-9, 0.0]), torch.zeros(0), tensor(math.nan), "half"):
-        yield "drop", lambda bad=bad: as_drop(bad)
-    yield "rate", lambda: as_drop(1.5, "rate")
+        yield "drop", partial(rate_of, bad)
+    yield "rate", lambda: rate_of(1.5, "rate")
     for count in (0, -1, 1.0, True):
-        yield "n", lambda count=count: check_positive("n", count)
+        yield "n", partial(positive, "n", count)
     for chance in (0.0, 1.0):
-        yield "p", lambda chance=chance: check_probability("p", chance)
+        yield "p", partial(check_probability, "p", chance)
     for shape in ((2,), (3, 1), (1, 1, 2, 3)):
-        yield "x", lambda shape=shape: check_broadcast("x", torch.zeros(shape), (2, 3), "rows")
+        yield "x", partial(broadcast, "x", torch.zeros(shape), (2, 3), "rows")
     yield "b", lambda: check_same_kind({"a": torch.zeros(1), "b": torch.zeros(1).double()})
     yield "inputs", lambda: Sample(torch.ones(2), torch.ones(2))
     yield "inputs", lambda: Sample(torch.zeros(0, 2), torch.zeros(0, 1))
@@ -165,15 +170,15 @@ def _bad_moments() -> Bad:
     yield "parts", lambda: Moments.merged([])
     yield "parts", lambda: Moments.merged([Moments(two, two, two), Moments(torch.eye(1), one, torch.eye(2))])
     yield "batches", lambda: Moments.of_batches(iter(()))
-    yield "data", lambda: Moments.of(Entries([0], [0], tensor([1.0]), (1, 1)))
+    yield "data", lambda: Moments.of(entries([0], [0], tensor([1.0]), (1, 1)))
     yield "sample", lambda: Moments.of_sample(Sample(two, torch.tensor([0, 1])))
     yield "xx", lambda: Moments(torch.eye(2), 3 * two, torch.eye(2)).as_sample()
-    yield "rows", lambda: Entries([2], [0], tensor([1.0]), (2, 1))
-    yield "rows", lambda: Entries([-1], [0], tensor([1.0]), (2, 1))
-    yield "columns", lambda: Entries([0], [1], tensor([1.0]), (2, 1))
-    yield "columns", lambda: Entries([0], [0, 0], tensor([1.0]), (2, 1))
-    yield "columns", lambda: Entries([0], [0.5], tensor([1.0]), (2, 1))
-    yield "values", lambda: Entries([], [], tensor([]), (2, 1))
+    yield "rows", lambda: entries([2], [0], tensor([1.0]), (2, 1))
+    yield "rows", lambda: entries([-1], [0], tensor([1.0]), (2, 1))
+    yield "columns", lambda: entries([0], [1], tensor([1.0]), (2, 1))
+    yield "columns", lambda: entries([0], [0, 0], tensor([1.0]), (2, 1))
+    yield "columns", lambda: entries([0], [0.5], tensor([1.0]), (2, 1))
+    yield "values", lambda: entries([], [], tensor([]), (2, 1))
     yield "values", lambda: Measurements(torch.ones(2, 1, 1), torch.ones(3))
     yield "values", lambda: Measurements(torch.ones(0, 1, 1), torch.ones(0))
     yield "matrices", lambda: Measurements(torch.ones(2, 2), torch.ones(2))
