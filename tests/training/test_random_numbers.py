@@ -8,11 +8,11 @@ import torch
 from droptics.data import Moments, Sample
 from droptics.masks import Bernoulli, Block, Gaussian
 from droptics.models import TwoLayerLinear
-from droptics.training import Dropout, Plain, philox
+from droptics.training import Dropout, Plain, philox, threads
 from droptics.training.descents import TorchDescent
 from droptics.training.draws import Stream
 from droptics.training.products import ProductsDescent
-from droptics.training.random_numbers import Counted, countable
+from droptics.training.random_numbers import Counted, Sequential, countable
 from droptics.training.settings import Settings
 
 CPU = torch.device("cpu")
@@ -196,3 +196,32 @@ def test_generators_draw_full_stretches():
     stream = Stream(population(), Dropout(Gaussian(0.5, 4)), [1], 1, CPU)
     short, again = stream.next(3), Stream(population(), Dropout(Gaussian(0.5, 4)), [1], 1, CPU).next(200)
     assert torch.equal(short.inputs[:, :3], again.inputs[:, :3])
+
+
+@pytest.mark.parametrize(
+    "law", [Bernoulli(torch.tensor([0.0, 0.3, 0.9, 0.5]), 4), Block(0.4, 2, 2)], ids=["units", "blocks"]
+)
+@pytest.mark.parametrize("scaled", [True, False])
+def test_generated_masks_are_those_of_the_law_on_any_number_of_threads(law, scaled, monkeypatch):
+    monkeypatch.setattr(threads, "LEAST", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    drawn = Sequential(range(7), CPU).masks((law,) * 7, 0, 50, 2, scaled, torch.float32)
+    for seed, found in enumerate(drawn):
+        alone = law.multipliers(100, rng(seed)) if scaled else law.sample(100, rng(seed))
+        assert torch.equal(found, alone.float().unflatten(0, (50, 2)))
+
+
+def test_generated_normal_numbers_are_the_same_on_any_number_of_threads(monkeypatch):
+    alone = Sequential(range(7), CPU).normal(0, 0, 50, (2, 3), torch.zeros(()))
+    monkeypatch.setattr(threads, "LEAST", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    assert torch.equal(alone, Sequential(range(7), CPU).normal(0, 0, 50, (2, 3), torch.zeros(())))
+
+
+def test_every_run_is_worked_on_once(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    for runs, numbers in ((1, 10**6), (3, 10**6), (10, 10**6), (10, 1)):
+        parts = []
+        threads.share_runs(lambda start, stop, parts=parts: parts.append((start, stop)), runs, numbers)
+        assert sorted(run for start, stop in parts for run in range(start, stop)) == list(range(runs))
+        assert len(parts) == (min(4, runs) if numbers > 1 else 1)

@@ -8,14 +8,11 @@ width has to be even: an odd one is padded with a unit that is always dropped.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-
 import numpy as np
-import torch
 
 from droptics.arrays import Array
 from droptics.compiling import njit
+from droptics.training.threads import share_runs
 
 # fastmath lets the sums be vectorized; NaN and infinity must survive, they are how divergence is seen
 FLAGS = {"reassoc", "contract", "arcp", "nsz"}
@@ -94,13 +91,6 @@ def _descend(U: Array, V: Array, x: Array, y: Array, z: Array, sizes: Array, los
 def run_kernel(factors: list[Array], x: Array, y: Array, z: Array, sizes: Array) -> Array:
     """Run all steps of all runs in place, runs shared out over torch's number of threads; returns the losses."""
     losses = np.empty(sizes.shape, factors[0].dtype)
-    arrays, runs = (factors[0], factors[-1], x, y, z, sizes, losses), len(losses)
-    workers = min(torch.get_num_threads(), runs)
-    if workers == 1 or runs * x.shape[1] < 1024:
-        _descend(*arrays)
-        return losses
-    cuts = np.linspace(0, runs, workers + 1).astype(int)
-    with ThreadPoolExecutor(workers) as pool:
-        for item in [pool.submit(_descend, *(array[a:b] for array in arrays)) for a, b in pairwise(cuts)]:
-            item.result()
+    arrays = (factors[0], factors[-1], x, y, z, sizes, losses)
+    share_runs(lambda start, stop: _descend(*(array[start:stop] for array in arrays)), len(losses), x[0].size)
     return losses

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from droptics.masks import Bernoulli, Block, MaskLaw
 from droptics.training import philox
+from droptics.training.threads import share_runs
 
 # Streams of a run, for counting.
 INPUTS, NOISE, MASKS, CHOICES = range(4)
@@ -52,8 +53,12 @@ class Sequential(Numbers):
         if self._device.type == "cpu":  # NumPy's normal numbers take less than half the time of torch's
             shape = (len(self._normals), count, size[1])
             drawn = np.empty(shape, np.float32 if like.dtype == torch.float32 else np.float64)
-            for normal, target in zip(self._normals, drawn, strict=True):
-                normal.standard_normal(dtype=drawn.dtype.type, out=target)
+
+            def fill(start: int, stop: int) -> None:
+                for normal, target in zip(self._normals[start:stop], drawn[start:stop], strict=True):
+                    normal.standard_normal(dtype=drawn.dtype.type, out=target)
+
+            share_runs(fill, len(drawn), drawn[0].size)
             found = torch.from_numpy(drawn).to(like)
         else:
             found = torch.stack(
@@ -77,6 +82,17 @@ class Sequential(Numbers):
     def masks(
         self, laws: Sequence[MaskLaw], first: int, steps: int, count: int, scaled: bool, dtype: torch.dtype
     ) -> Tensor:
+        if countable(laws):
+            drops = _drops(laws).to(self._device)
+            shape = (len(laws), steps * count, drops.shape[-1])
+            uniform = torch.empty(shape, dtype=torch.float64, device=self._device)
+
+            def fill(start: int, stop: int) -> None:
+                for row, generator in zip(uniform[start:stop], self.generators[start:stop], strict=True):
+                    torch.rand(row.shape, generator=generator, out=row)
+
+            share_runs(fill, len(laws), uniform[0].numel())
+            return _coins(uniform, drops, laws[0].size, scaled, dtype).unflatten(1, (steps, count))
         drawn = torch.empty(len(laws), steps * count, laws[0].size, dtype=dtype, device=self._device)
         for row, law, generator in zip(drawn, laws, self.generators, strict=True):
             row.copy_(law.multipliers(steps * count, generator) if scaled else law.sample(steps * count, generator))
@@ -124,11 +140,16 @@ class Counted(Numbers):
         drops = self._coins[1]
         kind = torch.float64 if dtype == torch.float64 else torch.float32
         coins = drops.shape[-1]
-        uniform = philox.uniforms(self._seeds, MASKS, first, steps, count * coins, kind).unflatten(2, (count, coins))
-        kept = uniform >= drops[:, None, None].to(kind)
-        value = (1 / (1 - drops) if scaled else torch.ones_like(drops)).to(dtype)
-        found = torch.where(kept, value[:, None, None], value.new_zeros(()))
-        return found.repeat_interleave(laws[0].size // coins, -1) if coins < laws[0].size else found
+        uniform = philox.uniforms(self._seeds, MASKS, first, steps, count * coins, kind).unflatten(2, (-1, coins))
+        return _coins(uniform.flatten(1, 2), drops, laws[0].size, scaled, dtype).unflatten(1, (steps, count))
+
+
+def _coins(uniform: Tensor, drops: Tensor, size: int, scaled: bool, dtype: torch.dtype) -> Tensor:
+    """Masks (runs, masks, size) of coins that fall where a uniform number, (runs, masks, coins), is below its rate."""
+    kept = uniform >= drops[:, None].to(uniform.dtype)
+    value = (1 / (1 - drops) if scaled else torch.ones_like(drops)).to(dtype)
+    found = torch.where(kept, value[:, None], value.new_zeros(()))
+    return found.repeat_interleave(size // drops.shape[-1], -1) if drops.shape[-1] < size else found
 
 
 def countable(laws: Sequence[MaskLaw]) -> bool:

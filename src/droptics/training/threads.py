@@ -1,0 +1,25 @@
+"""Runs shared out over threads: loops that release the interpreter, each on runs of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+# Numbers below which a thread costs more than it gains.
+LEAST = 2**15
+
+
+def share_runs(work: Callable[[int, int], object], runs: int, numbers: int) -> None:
+    """Call work(start, stop) for stretches of runs, `numbers` a run, on torch's number of threads."""
+    workers = min(torch.get_num_threads(), runs)
+    if workers == 1 or runs * numbers < LEAST:
+        work(0, runs)
+        return
+    cuts = np.linspace(0, runs, workers + 1).astype(int).tolist()
+    with ThreadPoolExecutor(workers) as pool:
+        for part in [pool.submit(work, start, stop) for start, stop in pairwise(cuts)]:
+            part.result()
