@@ -12,6 +12,8 @@ from torch import Tensor
 
 from droptics.arguments import Count, Probability, Whole, check_arguments
 from droptics.attacks.apgd import for_some
+from droptics.attacks.ascent import Trail
+from droptics.attacks.at_once import Verified, at_once
 from droptics.attacks.gradients import Differentiable, Function, PlainMlp, differentiable
 from droptics.attacks.losses import check_problem, label_range, mistaken, unfinite, values
 from droptics.attacks.methods import Fab, LinearExact, Method
@@ -125,55 +127,65 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
     ends: tuple[float, float] | None = None,
 ) -> Attack:
     """`attack` of checked arguments; a steady model repeats itself, `ends` are those of labels that were looked at."""
-    ends = check_data(data, threat) if ends is None else ends
-    inputs, targets = data.inputs.detach(), data.targets
+    if not isinstance(data, Sample) or data.weights is not None:
+        check_data(data, threat)
+    inputs, targets, unsteady, queries = data.inputs.detach(), data.targets, False, 0
     with evaluating(model), torch.inference_mode(False):
         tape = differentiable(model, faithful=textbook(method))
-        searched = model if isinstance(method, LinearExact) else tape
-        unsteady = _changes(tape, inputs[: 0 if steady else min(64, batch)])
-        if generator is None and getattr(method, "seed", None) is not None:
-            generator = torch.Generator(inputs.device).manual_seed(method.seed)  # type: ignore[union-attr]
-        begins = tracked(range(0, len(data), batch), "attack", "batch")
-        parts = ((slice(begin, begin + batch), for_some(method, begin, begin + batch)) for begin in begins)
-        trail = joined(
-            [search(searched, inputs[some], targets[some], threat, by, generator, ends) for some, by in parts]
-        )
-        points = trail.inputs
-        clean = _in_batches(tape.scores, inputs, batch) if trail.clean is None else trail.clean
-        outputs = _in_batches(tape.scores, points, batch)
-    loss = _loss_of(method, clean)
-    check_problem(loss, clean, targets, ends)
-    distances = threat.distance(points, inputs)
-    both = torch.stack((outputs, clean))
-    wrong, odd = mistaken(both, targets), unfinite(both)
-    success = wrong[0]
-    held, right = ~wrong
-    losses, margin = values(loss, outputs, targets)
-    rounding = 100 * torch.finfo(outputs.dtype).eps * outputs.abs().amax(-1)
-    outside, lost = ~Region(threat, inputs).contains(points, distances), trail.fooled & held & (margin > rounding)
-    seen = (*odd, outside, lost, right, trail.stuck & right & held, success)
-    # All questions at once: on a GPU each answer waits for everything that was asked before.
-    tally = trail.tally.to(inputs.device, torch.int64, non_blocking=True)
-    asked = torch.cat([torch.stack(seen).sum(1), tally]).tolist()
-    last = [asked[len(seen) - 1]] if textbook(method) else []  # such a search does not look at its last point
-    rates = [number / len(data) for number in (*asked[len(seen) : -1], *last)]
-    doubts = _verdict(unsteady, asked[: len(seen) - 1], rates, len(data), threat)
+        found = at_once(tape, inputs, targets, threat, method, batch)
+        if found is None:
+            ends = check_data(data, threat) if ends is None else ends
+            searched = model if isinstance(method, LinearExact) else tape
+            unsteady = _changes(tape, inputs[: 0 if steady else min(64, batch)])
+            if generator is None and getattr(method, "seed", None) is not None:
+                generator = torch.Generator(inputs.device).manual_seed(method.seed)  # type: ignore[union-attr]
+            begins = tracked(range(0, len(data), batch), "attack", "batch")
+            parts = ((slice(begin, begin + batch), for_some(method, begin, begin + batch)) for begin in begins)
+            trail = joined(
+                [search(searched, inputs[some], targets[some], threat, by, generator, ends) for some, by in parts]
+            )
+            clean = _in_batches(tape.scores, inputs, batch) if trail.clean is None else trail.clean
+            outputs, queries = _in_batches(tape.scores, trail.inputs, batch), trail.queries
+            loss = _loss_of(method, clean)
+            check_problem(loss, clean, targets, ends)
+            found = _judged(trail, Region(threat, inputs), targets, loss, clean, outputs)
+    *counts, successes = found.counts
+    last = [successes] if textbook(method) else []  # such a search does not look at its last point
+    total = len(data)
+    rates = [number / total for number in (*found.tally[:-1], *last)]
+    doubts = _verdict(unsteady, counts, rates, total, threat)
     for doubt in doubts:
         python_warnings.warn(doubt, WeakAttackWarning, stacklevel=3)  # of `attack`'s caller
     return Attack(
-        inputs=points,
-        success=success,
-        losses=losses,
-        margins=margin,
-        clean_correct=right,
-        radius=distances,
+        inputs=found.points,
+        success=found.success,
+        losses=found.losses,
+        margins=found.margins,
+        clean_correct=found.right,
+        radius=found.distances,
         threat=threat,
         method=method,
         warnings=tuple(doubts),
         rates=tuple(rates),
-        gradients=asked[-1],
-        queries=trail.queries,
+        gradients=found.tally[-1],
+        queries=queries,
     )
+
+
+def _judged(trail: Trail, region: Region, targets: Tensor, loss: Loss, clean: Tensor, outputs: Tensor) -> Verified:
+    """What a search found, by outputs at the inputs and at the points that it returned."""
+    points, distances = trail.inputs, region.threat.distance(trail.inputs, region.inputs)
+    both = torch.stack((outputs, clean))
+    wrong, odd = mistaken(both, targets), unfinite(both)
+    held, right = ~wrong
+    losses, margin = values(loss, outputs, targets)
+    rounding = 100 * torch.finfo(outputs.dtype).eps * outputs.abs().amax(-1)
+    outside, lost = ~region.contains(points, distances), trail.fooled & held & (margin > rounding)
+    seen = (*odd, outside, lost, right, trail.stuck & right & held, wrong[0])
+    # All questions at once: on a GPU each answer waits for everything that was asked before.
+    tally = trail.tally.to(points.device, torch.int64, non_blocking=True)
+    asked = torch.cat([torch.stack(seen).sum(1), tally]).tolist()
+    return Verified(points, wrong[0], losses, margin, right, distances, asked[: len(seen)], asked[len(seen) :])
 
 
 def robustness_curve(

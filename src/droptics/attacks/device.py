@@ -16,13 +16,15 @@ from droptics.attacks import launches
 from droptics.attacks.ascent import Ascent, Climbers
 from droptics.attacks.gradients import PlainMlp
 from droptics.attacks.losses import Margin, Reflected, values
+from droptics.attacks.methods import Pgd
+from droptics.attacks.threat import Threat
 from droptics.gpu.graphs import captured
 from droptics.losses import CrossEntropy, Logistic
 
 _STRETCH = 5  # steps in which it is looked twice at how many examples are left
 _MANY = 2**22  # numbers in a batch from which looking pays where a step is recorded
 _PRUDENCE = 2  # by how much the time that is saved must exceed that of preparing a smaller step
-_SORTED = 4096  # examples from which their order decides how long the last blocks take
+ORDERED = 4096  # examples from which their order decides how long the last blocks take
 _WORTH_CAPTURING = 16  # steps; recording one takes about as long as taking four
 
 
@@ -30,39 +32,25 @@ class DeviceAscent(Ascent):
     """The same search without a question to the device between two looks at how many examples are left."""
 
     def _climb(self, now: Climbers, outputs: Tensor | None) -> None:
-        tape, kind = self.tape, self._kind()
+        tape, kind = self.tape, kernel(self.method, self.region.threat, self.region.inputs)
         if kind is not None and isinstance(tape, PlainMlp) and launches.fits(tape.weights):
             self._climb_at_once(tape, now, outputs, kind)
         else:
             self._climb_by_replays(now, outputs, kind)
 
-    def _kind(self) -> int | None:
-        """Which loss the kernels are to climb; None where they do not apply."""
-        loss, method, inputs = self.method.loss, self.method, self.region.inputs
-        if method.gradient == "raw" or method.projection == "exact" or self.region.threat.norm == "l1":
-            return None
-        if inputs.dtype != torch.float32 or not launches.runs_on(inputs.device):
-            return None
-        inner = loss.loss if isinstance(loss, Reflected) else loss
-        if isinstance(inner, Margin):
-            return launches.MARGIN
-        if not isinstance(inner, CrossEntropy):
-            return None
-        return launches.REFLECTED if isinstance(loss, Reflected) else launches.CROSS_ENTROPY
-
     def _climb_at_once(self, tape: PlainMlp, now: Climbers, outputs: Tensor | None, kind: int) -> None:
         """All steps in one launch; a block of examples ends when all of them are fooled."""
         order = None
-        if self.leaves and outputs is not None and len(now.rows) >= _SORTED:
+        if self.leaves and outputs is not None and len(now.rows) >= ORDERED:
             # Examples of similar margin are fooled at about the same step; the longest blocks begin first.
             order = values(Margin(), outputs, now.targets)[1].argsort(descending=True)
         before = now.fooled.sum() if now.whole and self.counts else len(self.best) - len(now.rows)
         now.best = self._best_of(now)
         now.points = now.points.clone(memory_format=torch.contiguous_format)
-        counts, gradients = launches.climb(now, tape, self.sizes, kind, self.leaves, order)
-        sums = counts.cumsum(0)
+        counts = launches.climb(now, tape, self.sizes, kind, self.leaves, order)
+        sums = counts[: len(self.sizes) + 1].cumsum(0)
         self.counts.append(sums if isinstance(before, int) and before == 0 else sums + before)
-        self.gradients = self.gradients + gradients
+        self.gradients = self.gradients + counts[len(self.sizes) + 1]
         self._store(now)
         self._note_stuck(now)
 
@@ -143,6 +131,21 @@ class DeviceAscent(Ascent):
         inner = self.method.loss.loss if isinstance(self.method.loss, Reflected) else self.method.loss
         known = isinstance(inner, (CrossEntropy, Logistic, Margin))
         return points.is_cuda and known and self.tape.capturable and self.method.projection == "clip"
+
+
+def kernel(method: Pgd, threat: Threat, inputs: Tensor) -> int | None:
+    """Which loss the kernels are to climb; None where they do not apply."""
+    loss = method.loss
+    if method.gradient == "raw" or method.projection == "exact" or threat.norm == "l1":
+        return None
+    if inputs.dtype != torch.float32 or not launches.runs_on(inputs.device):
+        return None
+    inner = loss.loss if isinstance(loss, Reflected) else loss
+    if isinstance(inner, Margin):
+        return launches.MARGIN
+    if not isinstance(inner, CrossEntropy):
+        return None
+    return launches.REFLECTED if isinstance(loss, Reflected) else launches.CROSS_ENTROPY
 
 
 class _Clock:

@@ -105,8 +105,12 @@ class PlainMlp(Differentiable):
         self.biases = biases
         self._flattens = flattens
 
+    def takes(self, inputs: Tensor) -> bool:
+        """Whether inputs have the shape of vectors, or are made to."""
+        return inputs.ndim == 2 or self._flattens
+
     def forward(self, inputs: Tensor) -> Tensor:
-        if inputs.ndim != 2 and not self._flattens:
+        if not self.takes(inputs):
             raise ValueError(f"model takes vectors, got inputs of shape {tuple(inputs.shape)}; add nn.Flatten")
         check_same_kind({"model": self.weights[0], "inputs": inputs})
         self._shape = inputs.shape

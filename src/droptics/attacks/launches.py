@@ -11,12 +11,14 @@ from torch import Tensor
 
 from droptics.attacks.ascent import Climbers
 from droptics.attacks.gradients import PlainMlp
+from droptics.attacks.threat import rounding
 from droptics.attacks.triton_ascent import compiled
 from droptics.gpu.triton import missing
 
 WIDEST, MOST_CLASSES = 128, 16  # beyond, a block does not fit into the registers of a program
 # What the kernel climbs.
 CROSS_ENTROPY, MARGIN, REFLECTED = range(3)
+SEEN = 8  # numbers that `verify` counts
 STRETCHES = (6, 12, 20)  # steps after which blocks of many examples are filled anew
 
 
@@ -53,7 +55,7 @@ def climb(
     kind: int,
     leaves: bool,
     order: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> Tensor:
     """Take all steps in place.
 
     Products are of numbers rounded to 17 bits, whatever torch is allowed: they say which way to step, and who is done.
@@ -70,7 +72,8 @@ def climb(
             anew after the STRETCHES, so that those of fooled examples end.
 
     Returns:
-        How many examples were first fooled at each iterate (steps + 1,), and how many gradients were computed.
+        How many examples were first fooled at each iterate (steps + 1,), how many gradients were computed, and SEEN
+        zeros for `verify` to count in.
     """
     assert now.best is not None
     points, best, value, fooled, region, aims = now.points, now.best, now.value, now.fooled, now.region, now.aim
@@ -88,19 +91,44 @@ def climb(
     low, high = threat.box or (-torch.inf, torch.inf)
     targets, flags = now.targets.long(), fooled.view(torch.uint8)
     inputs, aims = region.inputs.contiguous(), None if aims is None else aims.contiguous()
-    counts = torch.zeros(len(sizes) + 2, dtype=torch.int64, device=device)
-    there = _there(tuple(sizes), device)
+    counts = torch.zeros(len(sizes) + 2 + SEEN, dtype=torch.int64, device=device)
+    there, pulled = _there(tuple(sizes), device), counts[len(sizes) + 1 :]
     ends = [end for end in STRETCHES if end < len(sizes)] if order is not None and leaves else []
     for begin, end in pairwise([0, *ends, len(sizes)]):
         if begin:
             order = flags.argsort()
         launch[(-(-count // rows),)](
-            points, best, inputs, order, targets, aims, value, flags, there[begin:], counts[begin:], counts[-1:],
+            points, best, inputs, order, targets, aims, value, flags, there[begin:], counts[begin:], pulled,
             halves, head, count, features, stride, classes, end - begin, threat.radius, low, high,
             LOSS=kind, L2=threat.norm == "l2", LEAVES=leaves, SLACK=SLACK, BM=rows, BK=columns, BH=hidden, BC=outputs,
             num_warps=warps, num_stages=stages,
         )  # fmt: skip
-    return counts[:-1], counts[-1]
+    return counts
+
+
+def verify(
+    now: Climbers, outputs: tuple[Tensor, Tensor], counts: Tensor, kind: int
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Judge what `climb` found from the inputs by outputs (n, classes) there and at the best points, in one launch.
+
+    Returns:
+        Who is wrong at the best points and who is right at the inputs; loss and margin at the best points and their
+        distance from the inputs. At the end of `counts` stands what `attack` asks of its searches, and last how many
+        examples have an input outside the box or a label that is no class.
+    """
+    assert now.best is not None
+    threat, (count, classes) = now.region.threat, outputs[0].shape
+    features = now.best[0].numel()
+    flags = torch.empty((2, count), dtype=torch.bool, device=counts.device)
+    numbers = torch.empty((3, count), device=counts.device)
+    low, high = threat.box or (-torch.inf, torch.inf)
+    block = min(1024, 1 << (features - 1).bit_length())
+    compiled()[4][(count,)](
+        now.points, now.best, now.region.inputs, *outputs, now.targets, now.fooled.view(torch.uint8),
+        flags.view(torch.uint8), numbers, counts[-SEEN:], count, features, classes, threat.radius, low, high,
+        *rounding(threat, features), LOSS=kind, L2=threat.norm == "l2", BLOCK=block, BC=_padded(classes), num_warps=4,
+    )  # fmt: skip
+    return tuple(flags), tuple(numbers)
 
 
 @lru_cache(64)

@@ -258,14 +258,10 @@ class Region:
 
         `distances` are those of the points from the inputs, where they are known.
         """
-        eps = torch.finfo(points.dtype).eps
         flat = self.inputs.flatten(1)
-        count = max(flat.shape[1], 1)
-        # One rounding per coordinate, of the size of the coordinate, gathered by the norm.
-        spread = {"linf": 1.0, "l2": math.sqrt(count), "l1": float(count)}[self.threat.norm]
+        share, reach = rounding(self.threat, flat.shape[1], points.dtype)
         largest = flat.abs().amax(1) if flat.shape[1] else flat.new_zeros(len(flat))
-        radius = self.threat.radius
-        limit = largest * (4 * eps * spread) + (radius + 4 * eps * (spread + count**0.5) * radius)
+        limit = largest * share + reach
         # The distance of a point with a NaN or an infinity is not below anything.
         distances = self.threat.distance(points, self.inputs) if distances is None else distances
         inside = distances <= limit
@@ -281,6 +277,16 @@ class Region:
         flat = self.inputs.flatten(1)
         low, high = self.threat.box
         return torch.where(moves > 0, high - flat, flat - low).clamp_min(0.0)
+
+
+def rounding(threat: Threat, features: int, dtype: torch.dtype = torch.float32) -> tuple[float, float]:
+    """How far a reachable point may lie from its input: a share of the input's largest entry, and the radius and more.
+
+    One rounding per coordinate, of the size of the coordinate, gathered by the norm.
+    """
+    eps, count = torch.finfo(dtype).eps, max(features, 1)
+    spread = {"linf": 1.0, "l2": math.sqrt(count), "l1": float(count)}[threat.norm]
+    return 4 * eps * spread, threat.radius + 4 * eps * (spread + count**0.5) * threat.radius
 
 
 def _positive(norms: Tensor) -> Tensor:

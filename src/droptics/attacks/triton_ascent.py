@@ -4,7 +4,7 @@ A program of `_climb` takes a block of examples through every step. Per step it 
 gives the gradient of some coordinates, which move at once, and the same tile their share of the next hidden layer.
 `_pack` prepares the layers: each number of the first as two of half the digits, whose products are the fastest.
 `_judge` and `_move` are what surrounds the passes of any other network. Their twin in plain torch is `Ascent`, which
-they are tested against.
+they are tested against. `_verify` is the twin of `attack`'s own look at what was found.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ tl: Any = None
 
 
 @cache
-def compiled() -> tuple[Any, Any, Any, Any]:
-    """The compiled `_pack`, `_climb`, `_judge` and `_move`."""
-    global _judged, _lengths, _stepped, _halves, _product  # compiled functions call compiled ones only
+def compiled() -> tuple[Any, Any, Any, Any, Any]:
+    """The compiled `_pack`, `_climb`, `_judge`, `_move` and `_verify`."""
+    global _judged, _lengths, _stepped, _halves, _product, _logits  # compiled functions call compiled ones only
     triton = load_triton(globals(), "the search in one launch")
     _judged, _lengths, _stepped = triton.jit(_judged), triton.jit(_lengths), triton.jit(_stepped)
-    _halves, _product = triton.jit(_halves), triton.jit(_product)
+    _halves, _product, _logits = triton.jit(_halves), triton.jit(_product), triton.jit(_logits)
     # numbers that change from launch to launch must not be compiled in, nor where a stretch begins
     numbers, places = ["count", "steps", "classes"], ["sizes_at", "counts_at", "pulled_at"]
     return (
@@ -31,6 +31,7 @@ def compiled() -> tuple[Any, Any, Any, Any]:
         triton.jit(_climb, do_not_specialize=numbers, do_not_specialize_on_alignment=places),
         triton.jit(_judge, do_not_specialize=["count"]),
         triton.jit(_move),
+        triton.jit(_verify, do_not_specialize=["count", "classes"], do_not_specialize_on_alignment=["seen_at"]),
     )
 
 
@@ -298,3 +299,72 @@ def _climb(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915 - one kern
         tl.debug_barrier()  # what one thread stored another reads in the next step
     tl.store(value_at + row, value, mask=real)
     tl.store(fooled_at + row, fooled.to(tl.uint8), mask=real)
+
+
+def _logits(outputs_at, row, target, classes, BC: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Outputs of one example: them, whether they are finite, whether they are wrong, and the right one."""
+    c = tl.arange(0, BC)
+    z = tl.load(outputs_at + row * classes + c, mask=c < classes, other=float("-inf"))
+    finite = tl.sum((tl.abs(z) < float("inf")).to(tl.int32), 0) == classes
+    return z, finite, (tl.argmax(z, 0) != target) | (finite == 0), tl.sum(tl.where(c == target, z, 0.0), 0)
+
+
+def _verify(  # type: ignore[no-untyped-def]  # noqa: PLR0915 - one kernel
+    points_at, best_at, inputs_at, clean_at, outputs_at, targets_at, fooled_at, flags_at, numbers_at, seen_at,
+    count, features, classes, radius, low, high, share, reach,
+    LOSS: tl.constexpr, L2: tl.constexpr, BLOCK: tl.constexpr, BC: tl.constexpr,
+):  # fmt: skip
+    """One example as `attack` judges it, by its own outputs: finite, inside ball and box, wrong, moved at all."""
+    row = tl.program_id(0).to(tl.int64)
+    k, c = tl.arange(0, BLOCK), tl.arange(0, BC)
+    far, moved, largest = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
+    out, odd = tl.zeros([BLOCK], tl.int32), tl.zeros([BLOCK], tl.int32)
+    for at in tl.range(0, features, BLOCK):
+        inside = at + k < features
+        x0 = tl.load(inputs_at + row * features + at + k, mask=inside, other=0.0)
+        x = tl.load(best_at + row * features + at + k, mask=inside, other=0.0)
+        last = tl.load(points_at + row * features + at + k, mask=inside, other=0.0)
+        a, b = tl.where(inside, tl.abs(x - x0), 0.0), tl.where(inside, tl.abs(last - x0), 0.0)
+        if L2:
+            far, moved = far + a * a, moved + b * b
+        else:
+            far, moved = tl.maximum(far, a), tl.maximum(moved, b)
+        largest = tl.maximum(largest, tl.where(inside, tl.abs(x0), 0.0))
+        # What is no number is neither above nor below an end.
+        out += (inside & (((x >= low) & (x <= high) & (tl.abs(x) < float("inf"))) == 0)).to(tl.int32)
+        odd += (inside & ((x0 < low) | (x0 > high))).to(tl.int32)
+    if L2:
+        distance, length = tl.sqrt(tl.sum(far, 0)), tl.sqrt(tl.sum(moved, 0))
+    else:
+        distance, length = tl.max(far, 0), tl.max(moved, 0)
+    outside = (tl.sum(out, 0) > 0) | ((distance <= tl.max(largest, 0) * share + reach) == 0)
+    target = tl.load(targets_at + row)
+    strange = (tl.sum(odd, 0) > 0) | (target < 0) | (target >= classes)
+    _, sound, mistaken, _ = _logits(clean_at, row, target, classes, BC)
+    z, finite, wrong, right = _logits(outputs_at, row, target, classes, BC)
+    top = tl.max(z, 0)
+    margin = right - tl.max(tl.where(c == target, float("-inf"), z), 0)
+    if LOSS == 0:
+        loss = tl.log(tl.sum(tl.exp(z - top), 0)) + top - right
+    elif LOSS == 1:
+        loss = -margin
+    else:
+        loss = -(tl.maximum(margin, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(margin))))
+    largest_output = tl.max(tl.where(c < classes, tl.abs(z), 0.0), 0)
+    fooled = tl.load(fooled_at + row) != 0
+    held = wrong == 0
+    lost = fooled & held & (margin > 100 * 1.1920928955078125e-07 * largest_output)
+    stuck = (length < 0.01 * radius) & (fooled == 0) & held & (mistaken == 0)
+    tl.store(flags_at + row, wrong.to(tl.uint8))
+    tl.store(flags_at + count + row, (mistaken == 0).to(tl.uint8))
+    tl.store(numbers_at + row, loss)
+    tl.store(numbers_at + count + row, margin)
+    tl.store(numbers_at + 2 * count + row, distance)
+    tl.atomic_add(seen_at, (finite == 0).to(tl.int64))
+    tl.atomic_add(seen_at + 1, (sound == 0).to(tl.int64))
+    tl.atomic_add(seen_at + 2, outside.to(tl.int64))
+    tl.atomic_add(seen_at + 3, lost.to(tl.int64))
+    tl.atomic_add(seen_at + 4, (mistaken == 0).to(tl.int64))
+    tl.atomic_add(seen_at + 5, stuck.to(tl.int64))
+    tl.atomic_add(seen_at + 6, wrong.to(tl.int64))
+    tl.atomic_add(seen_at + 7, strange.to(tl.int64))
