@@ -145,7 +145,7 @@ FIRST = (
         "spent = sorted_room.cumsum(1)",
     ),
     defect(
-        "attacks.leaky",
+        "papers.thesis.leaky",
         "training descends on clean points",
         "net = net.update(points, targets, step)",
         "net = net.update(inputs, targets, step)",
@@ -802,7 +802,9 @@ FIFTH = (
     ),
     defect("rates.chains", "weights after a bias begin too early", "at += 0 if bias is None else shape[0]", "at += 0"),
     defect("spectra.any_law", "a diagonal counts twice", "return upper + upper.triu(1).mT", "return upper + upper.mT"),
-    defect("attacks.leaky", "the other slope of a leaky unit", "by_part + (1 - net.slope) *", "by_part + net.slope *"),
+    defect(
+        "papers.thesis.leaky", "the other slope of a leaky unit", "by_part + (1 - net.slope) *", "by_part + net.slope *"
+    ),
     defect("bounds.survey", "a power for its dual", "1 - 1 / power", "1 / power"),
     defect(
         "coadaptation.subnetworks",
@@ -836,7 +838,7 @@ SIXTH = (
     ),
     defect("audits.units", "energies for their mean square", "source.square().mean(dim=[", "source.abs().mean(dim=["),
     defect(
-        "attacks.leaky",
+        "papers.thesis.leaky",
         "the attack step forgets a square",
         "1.0 / max(top * net.norm**2, 1e-300)",
         "1.0 / max(top * net.norm, 1e-300)",

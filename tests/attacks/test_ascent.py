@@ -28,10 +28,10 @@ from droptics.attacks import (
     search,
 )
 from droptics.attacks.gradients import Autograd
-from droptics.attacks.leaky import LeakyNet, beta_robust_error, effective, smallest_score
 from droptics.attacks.losses import beaten, margins, mistaken, values
 from droptics.data import Sample
 from droptics.models import ReLUNet
+from droptics.papers.thesis.leaky import LeakyNet, beta_robust_error, effective, smallest_score
 from droptics.training import Adversarial, Plain, train
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from droptics.attacks import Logistic, Pgd, Reflected, Threat, attack, perturb
-from droptics.attacks.leaky import (
+from droptics.data import Sample
+from droptics.papers.thesis.leaky import (
     LeakyNet,
     adversarial_sgd,
     beta_robust_error,
@@ -19,7 +20,6 @@ from droptics.attacks.leaky import (
     score_floor,
     smallest_score,
 )
-from droptics.data import Sample
 
 
 def network(seed: int, slope: float, width: int = 4, inputs: int = 3) -> LeakyNet:

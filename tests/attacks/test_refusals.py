@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from droptics.attacks import Pgd, Threat, WeakAttackWarning, attack
 from droptics.attacks.adapter import PGD
-from droptics.attacks.leaky import LeakyNet, reflected_pgd
 from droptics.cli.attack import attack_command
 from droptics.data import Sample
 from droptics.losses import CrossEntropy
+from droptics.papers.thesis.leaky import LeakyNet, reflected_pgd
 
 
 def attack_line(*arguments):

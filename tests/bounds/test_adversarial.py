@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from droptics.attacks.leaky import LeakyNet, adversarial_sgd, effective, smallest_score
 from droptics.bounds.adversarial import adversarial
+from droptics.papers.thesis.leaky import LeakyNet, adversarial_sgd, effective, smallest_score
 
 SETTING = {"data_radius": 2.0, "margin": 1.0, "radius": 0.5, "error": 0.2}
 

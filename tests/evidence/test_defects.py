@@ -45,7 +45,7 @@ DEFECTS = {
         "thesis-alg4",
     ),
     "the attack uses the sigmoid of the wrong sign": (
-        "attacks.leaky:reflected_pgd",
+        "papers.thesis.leaky:reflected_pgd",
         "torch.sigmoid(score)",
         "torch.sigmoid(-score)",
         "thesis-alg5",

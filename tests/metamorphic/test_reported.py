@@ -19,7 +19,6 @@ from scipy.optimize import minimize
 from torch import Tensor, nn
 from torch.func import grad, jvp, vmap
 
-from droptics.attacks.leaky import LeakyNet
 from droptics.audits import audit
 from droptics.data import Moments, Sample
 from droptics.envelopes import envelope, induced
@@ -31,6 +30,7 @@ from droptics.losses import CrossEntropy
 from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product
 from droptics.models import Connections, DeepLinear, Model, ReLUNet, TwoLayerLinear
 from droptics.optima import certify, optimum, optimum_of_map
+from droptics.papers.thesis.leaky import LeakyNet
 from droptics.penalties import ClosedForm, Enumerate, MonteCarlo, best_method, has_closed_form, penalty
 from droptics.recommenders import DropoutCompletion, UnboundedPredictions, diagnose
 

@@ -309,6 +309,7 @@ def _logits(outputs_at, row, target, classes, BC: tl.constexpr):  # type: ignore
     return z, finite, (tl.argmax(z, 0) != target) | (finite == 0), tl.sum(tl.where(c == target, z, 0.0), 0)
 
 
+# parameters: Triton takes no structs, see gpu/triton.py
 def _verify(  # type: ignore[no-untyped-def]  # noqa: PLR0915 - one kernel
     points_at, best_at, inputs_at, clean_at, outputs_at, targets_at, fooled_at, flags_at, numbers_at, seen_at,
     count, features, classes, radius, low, high, share, reach,

@@ -257,7 +257,7 @@ CLAIMS: tuple[Claim, ...] = (
         "radii-and-leaks",
         "Errors by radius are those of distances, and the lowest scores of leaky networks those of affine pieces.",
         pair(search_checks.radii_and_leaks),
-        ("attacks.robustness_curve", "attacks.leaky.smallest_score"),
+        ("attacks.robustness_curve", "papers.thesis.leaky.smallest_score"),
         WRITTEN,
     ),
     room_claim(

@@ -32,13 +32,13 @@ from droptics.attacks import (
 from droptics.attacks.adapter import BIM, FGSM, PGD, PGDL2
 from droptics.attacks.apgd import AdaptiveAscent
 from droptics.attacks.gradients import differentiable
-from droptics.attacks.leaky import LeakyNet, effective, smallest_score
 from droptics.attacks.losses import value_and_slope
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import Loss
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.instances import normal, uniform
+from droptics.papers.thesis.leaky import LeakyNet, effective, smallest_score
 
 DUAL = {"linf": 1.0, "l2": 2.0, "l1": math.inf}
 

@@ -25,16 +25,16 @@ from droptics.attacks import (
     attack,
     smallest_margins,
 )
-from droptics.attacks.leaky import (
+from droptics.data import Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.papers.instances import normal, tensor
+from droptics.papers.thesis.leaky import (
     LeakyNet,
     adversarial_sgd,
     beta_robust_error,
     reflected_pgd,
     smallest_score,
 )
-from droptics.data import Sample
-from droptics.evidence.claims import Comparison, compare
-from droptics.papers.instances import normal, tensor
 
 
 def scores(W: Tensor, a: Tensor, x: Tensor, alpha: float) -> Tensor:

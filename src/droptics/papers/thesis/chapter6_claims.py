@@ -41,7 +41,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The attack descends y f with step eta sigmoid(y f), projected to the ball; the best visited point is kept.",
         check=partial(checks.algorithm_5, 1.0),
         control=partial(checks.algorithm_5, -1.0),
-        objects=("attacks.leaky.LeakyNet", "attacks.leaky.reflected_pgd"),
+        objects=("papers.thesis.leaky.LeakyNet", "papers.thesis.leaky.reflected_pgd"),
         note="Section 6.2 prints the loss in place of its gradient.",
     ),
     Claim(
@@ -50,7 +50,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The training update is a gradient step on the logistic loss at the attacked point.",
         check=partial(checks.algorithm_6, 1.0),
         control=partial(checks.algorithm_6, 2.0),
-        objects=("attacks.leaky.LeakyNet", "attacks.leaky.adversarial_sgd"),
+        objects=("papers.thesis.leaky.LeakyNet", "papers.thesis.leaky.adversarial_sgd"),
     ),
     Claim(
         "thesis-eq6.3",
@@ -68,7 +68,7 @@ CLAIMS: tuple[Claim, ...] = (
         "have one, does not grow with beta.",
         check=partial(checks.beta_error, 1.0),
         control=partial(checks.beta_error, 0.5),
-        objects=("attacks.leaky.LeakyNet", "attacks.leaky.beta_robust_error"),
+        objects=("papers.thesis.leaky.LeakyNet", "papers.thesis.leaky.beta_robust_error"),
     ),
     Claim(
         "thesis-sec6.3",
@@ -76,7 +76,7 @@ CLAIMS: tuple[Claim, ...] = (
         "L_beta counts only attacks that fool by a margin: L_beta <= L_rob, and it tends to L_rob with beta -> 0.",
         check=partial(checks.beta_error, 1.0),
         control=partial(checks.beta_error, 0.5),
-        objects=("attacks.leaky.LeakyNet", "attacks.leaky.beta_robust_error"),
+        objects=("papers.thesis.leaky.LeakyNet", "papers.thesis.leaky.beta_robust_error"),
         note="The paragraph calls it a weaker version of the robust error and also a more stringent notion; what is "
         "stricter is what counts as an attack.",
     ),
@@ -87,7 +87,7 @@ CLAIMS: tuple[Claim, ...] = (
         "(1-alpha) kappa sqrt m and eta_atk <= 1/(kappa^2 m ||W||_F^2).",
         check=lambda: [*checks.attack_bound(2.0, 1.0), *checks.scalar_step(1.0)],
         control=partial(checks.attack_bound, 2.0, 0.45),
-        objects=("attacks.leaky.LeakyNet", "attacks.leaky.reflected_pgd"),
+        objects=("papers.thesis.leaky.LeakyNet", "papers.thesis.leaky.reflected_pgd"),
         note="The proof needs beta >= 4 nu (1-alpha) kappa sqrt m; with the printed 2, as checked here, the same "
         "argument gives -4 l' and 8 nu^2/(eta T). The inequality itself was never seen violated: "
         "the right side is at least twice the left when the attack is the strongest, so that the control takes 0.45 of "
@@ -115,7 +115,7 @@ CLAIMS: tuple[Claim, ...] = (
         "||W_{t+1}||^2 <= ||W_1||^2 + 3 eta t along every run.",
         check=partial(training_checks.norm_growth, 3.0),
         control=partial(training_checks.norm_growth, 0.5),
-        objects=("attacks.leaky.adversarial_sgd",),
+        objects=("papers.thesis.leaky.adversarial_sgd",),
         note="1.557 suffices in place of 3; the largest growth in a step is .61 eta, at score one.",
     ),
     Claim(
@@ -128,7 +128,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(training_checks.learns, 1.0),
         control=partial(training_checks.learns, 0.02),
         outside=partial(training_checks.learns, 1.0, 0.0),
-        objects=("attacks.leaky.adversarial_sgd", "attacks.leaky.reflected_pgd"),
+        objects=("papers.thesis.leaky.adversarial_sgd", "papers.thesis.leaky.reflected_pgd"),
         note="Only if |a_r| = kappa for every r: with a = 0 the network never moves. Runs of Algorithm 6 from a start "
         "that is wrong everywhere; the control stops after a fiftieth of T_tr, which is generous: some ten steps do.",
     ),
@@ -143,7 +143,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(training_checks.robust_training, 0.24, 1.0),
         control=partial(training_checks.robust_training, 0.24, 0.001),
         outside=partial(training_checks.robust_training, 0.45, 1.0, 1e-3, 10**6),
-        objects=("attacks.leaky.adversarial_sgd", "attacks.leaky.beta_robust_error", "bounds.adversarial"),
+        objects=("papers.thesis.leaky.adversarial_sgd", "papers.thesis.leaky.beta_robust_error", "bounds.adversarial"),
         note="Only if |a_r| = kappa, eta_tr equals 1/(m kappa^2 (R+nu)^2), and proved with 4 in place of 2 in beta, as "
         "checked: L_beta by certificate on all points, from a start that is wrong everywhere; with |a_r| a thousandth "
         "of kappa T_tr steps change nothing. T_tr is generous, so the control stops after a thousandth of it. For "

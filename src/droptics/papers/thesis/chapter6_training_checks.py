@@ -8,11 +8,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from droptics.attacks.leaky import LeakyNet, LeakyRun, adversarial_sgd, beta_robust_error, reflected_pgd
 from droptics.bounds import adversarial
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.instances import tensor
+from droptics.papers.thesis.leaky import LeakyNet, LeakyRun, adversarial_sgd, beta_robust_error, reflected_pgd
 
 GAMMA, REACH, RADIUS = 0.9, 1.0, 0.1
 

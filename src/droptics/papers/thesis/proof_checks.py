@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from droptics.attacks import Threat, linear_attack
-from droptics.attacks.leaky import LeakyNet, adversarial_sgd, beta_robust_error
 from droptics.bounds import adversarial, surveyed
 from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
@@ -20,6 +19,7 @@ from droptics.papers.instances import coin_masks, normal, sample, second_moment,
 from droptics.papers.mianjy2018.landscape_checks import rotated_products
 from droptics.papers.mianjy2018.proof_checks import strongly_equal
 from droptics.papers.thesis import chapter3_checks as deep
+from droptics.papers.thesis.leaky import LeakyNet, adversarial_sgd, beta_robust_error
 from droptics.penalties import criterion, penalty
 
 

@@ -164,7 +164,7 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(checks.small_step, 1e-4),
         control=partial(checks.small_step, 1.0),
-        objects=("attacks.leaky.adversarial_sgd", "attacks.leaky.beta_robust_error", "bounds.adversarial"),
+        objects=("papers.thesis.leaky.adversarial_sgd", "papers.thesis.leaky.beta_robust_error", "bounds.adversarial"),
         erratum=TRAINING["thm16-rate"],
     ),
     Claim(
