@@ -1,6 +1,5 @@
 """The pieces that the generic methods share: how many masks fit, what a batch looks like, what is refused."""
 
-import importlib
 import itertools
 
 import pytest
@@ -19,6 +18,7 @@ from droptics.penalties import (
     SecondOrder,
     best_method,
     closed_form,
+    curvature,
     effective_strength,
     evaluation,
     penalty,
@@ -33,9 +33,6 @@ from droptics.penalties.grams import feature_energies, feature_gram
 from droptics.penalties.monte_carlo import _regress_out
 from droptics.penalties.relu.sampling import _residuals
 from droptics.penalties.rounding import output_bound
-
-# the function of the same name hides the module
-second_order_module = importlib.import_module("droptics.penalties.second_order")
 
 
 @pytest.mark.parametrize(
@@ -257,7 +254,7 @@ def test_second_order_on_a_last_layer_in_pieces(monkeypatch):
     data = Sample(normal(6, 4), torch.tensor([0, 1, 2, 0, 1, 2]))
     whole = second_order(model, data, law, CrossEntropy())
     assert whole.cost == 1
-    monkeypatch.setattr(second_order_module, "CHUNK_ELEMENTS", 24)  # two examples at a time
+    monkeypatch.setattr(curvature, "CHUNK_ELEMENTS", 24)  # two examples at a time
     close(second_order(model, data, law, CrossEntropy()).value, whole.value, relative=1e-13)
 
 
