@@ -127,7 +127,8 @@ def _hand_written(
     dropping, passing = (_seen(module, list(places.values()), batch, training=mode) for mode in (True, False))
     for place, part in places.items():
         path = place.rpartition(".")[0]
-        nominal = next((rate for name in NOMINAL_ATTRIBUTES if (rate := _number(getattr(part, name, None)))), None)
+        held = (getattr(part, name, None) for name in NOMINAL_ATTRIBUTES)
+        nominal = next((rate for rate in held if isinstance(rate, float) and 0 < rate < 1), None)
         seen = dropping.get(part)
         realized, _ = zeroed(seen)
         in_evaluation = place in evaluation.hand_written
@@ -149,10 +150,6 @@ def _hand_written(
         sites.append(AuditedSite(name, kind, rate, None, realized, in_evaluation, reason, whole, unit))
         own.append(OwnMask(name, nominal, seen, in_evaluation, kind == COMPILED))
     return sites, own
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, float) and 0 < value < 1 else None
 
 
 def _seen(

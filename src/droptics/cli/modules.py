@@ -91,7 +91,8 @@ def check_device(name: str) -> str:
     try:
         torch.empty(1, device=name)
     except (RuntimeError, AssertionError) as problem:  # torch built without CUDA fails an assertion
-        raise ValueError(f"--device {name} cannot be used on this machine: {_first_line(problem)}") from problem
+        first = (str(problem).strip().splitlines() or [type(problem).__name__])[0].partition(". ")[0]
+        raise ValueError(f"--device {name} cannot be used on this machine: {first}") from problem
     return name
 
 
@@ -99,7 +100,3 @@ def like_weights(module: nn.Module, value: Tensor) -> Tensor:
     """Floating point data in the precision of the module: NumPy writes float64, networks mostly hold float32."""
     kinds = (weight.dtype for weight in module.parameters() if weight.is_floating_point())
     return value.to(next(kinds, value.dtype)) if value.is_floating_point() else value
-
-
-def _first_line(problem: Exception) -> str:
-    return (str(problem).strip().splitlines() or [type(problem).__name__])[0].partition(". ")[0]

@@ -65,7 +65,9 @@ def retentivity(data: Sample | Tensor, *, starts: Count = 20, seed: Seed = 0, it
     population's. O(n d) per step and start, after a whitening O(n d^2 + d^3).
     """
     check_arguments(retentivity, locals())
-    sample = data if isinstance(data, Sample) else _as_sample(data)
+    sample = data
+    if not isinstance(sample, Sample):
+        sample = Sample(as_float_tensor(sample, "data", 2), sample.new_zeros(len(sample), 1))
     if sample.inputs.ndim != 2:
         raise ValueError(f"data must hold vectors, got inputs of shape {tuple(sample.inputs.shape)}")
     count = len(sample)
@@ -114,11 +116,6 @@ def symmetrize(data: Sample, generator: torch.Generator | None = None) -> Sample
     signs = torch.randint(0, 2, (len(data),), generator=generator, device=generator.device) * 2 - 1
     shape = (-1,) + (1,) * (data.inputs.ndim - 1)
     return Sample(data.inputs * signs.to(data.inputs).reshape(shape), data.targets, data.weights)
-
-
-def _as_sample(inputs: Tensor) -> Sample:
-    inputs = as_float_tensor(inputs, "data", 2)
-    return Sample(inputs, inputs.new_zeros(len(inputs), 1))
 
 
 def _half_space(inputs: Tensor, points: Tensor, basis: Tensor) -> Tensor | None:

@@ -70,7 +70,7 @@ def claims_page(results: Sequence[Result]) -> str:
                     f"{claim.statement}{note}",
                     checked,
                 )
-                lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
+                lines.append("| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -144,7 +144,3 @@ def shown_output(snippet: str) -> str:
     with contextlib.redirect_stdout(printed):
         exec(compile(snippet, "<counterexample>", "exec"), {"__name__": "counterexample"})
     return printed.getvalue().strip()
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

@@ -79,6 +79,11 @@ class Trace:
     functions: list[str] = field(default_factory=list)
     visited: set[nn.Module] = field(default_factory=set)
 
+    def note(self, place: str, count: int) -> None:
+        """Random numbers were drawn by hand."""
+        self.hand_written.append(place)
+        self.drawn.setdefault(place, []).append(count)
+
 
 # Multipliers for a tensor that a site masks; None leaves it as it is.
 Mask = Callable[[Tensor], Tensor | None]
@@ -307,9 +312,8 @@ class _RandomWatch(TorchDispatchMode):
             path = self.places.names.get(part, "") if part is not None else ""
             operator = str(func).split(".")[1].rstrip("_")
             place = f"{path}.{operator}" if path else operator
-            self.trace.hand_written.append(place)
             result = func(*args, **(kwargs or {}))
-            self.trace.drawn.setdefault(place, []).append(result.numel() if isinstance(result, Tensor) else 0)
+            self.trace.note(place, result.numel() if isinstance(result, Tensor) else 0)
             return result
         return func(*args, **(kwargs or {}))
 
@@ -362,7 +366,7 @@ def watched(  # parameters: keywords with defaults, one thing to watch each
             stack.enter_context(replayed(*replay, places.replay))
         functions = stack.enter_context(_FunctionWatch(trace, places, switch, keep, on_call))
         if randomness:
-            places.watch_dice(lambda place: _note(trace, place))
+            places.watch_dice(lambda place: trace.note(place, 1))
             stack.enter_context(_RandomWatch(trace, places, functions))
         result = run()
     if recording is not None:
@@ -379,11 +383,6 @@ def _bypass(name: str, rate: float, switch: Switch) -> Callable[[nn.Module, tupl
         return arguments[0] if wanted == 0 else result
 
     return bypass
-
-
-def _note(trace: Trace, place: str) -> None:
-    trace.hand_written.append(place)
-    trace.drawn.setdefault(place, []).append(1)
 
 
 def _skip(name: str, rate: float, switch: Switch) -> Callable[[nn.Module, tuple[Any, ...], Any], Any]:

@@ -175,10 +175,6 @@ def _large(log_slope: Array, a: float, k: float) -> Array:
     return np.asarray(np.exp(y))
 
 
-def _value(log_b: Array, x: Array, a: float, k: float) -> float:
-    return float(np.exp(log_b - k * np.log1p(a / x)).sum())
-
-
 def _concave_value(log_b: Array, a: float, k: float, steepest: Array) -> float:
     """All shares in the concave part: one equation for the common multiplier."""
     high = float(log_b[-1] + steepest)
@@ -187,4 +183,4 @@ def _concave_value(log_b: Array, a: float, k: float, steepest: Array) -> float:
         low -= 2 * (high - low)
     root = scipy.optimize.brentq(lambda log_slope: _large(log_slope - log_b, a, k).sum() - 1, low, high, xtol=1e-14)
     x = _large(root - log_b, a, k)
-    return _value(log_b, x / x.sum(), a, k)
+    return float(np.exp(log_b - k * np.log1p(a / (x / x.sum()))).sum())

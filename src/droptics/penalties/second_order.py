@@ -76,7 +76,9 @@ def second_order(model: Model, data: Data, masks: MaskLaw, loss: Loss) -> Approx
     """
     check_triple(model, data, masks)
     if isinstance(model, LastLayer) and isinstance(data, Sample):
-        return _last_layer(model, data, masks, loss)
+        # 1/2 sum_ij Cbar_ij G_ij with G_ij = E_x a_i a_j w_i^T H(x) w_j and H the Hessian of the loss in the outputs
+        curvature = LastLayerCurvature(model, data, loss, model.features(data.inputs))
+        return Approximation(0.5 * masks.weigh(curvature), f"{type(loss).__name__} Hessian on the last layer", 1)
     evaluate, room = masked_risk(model, data, loss)
     directions = masks.directions.to(model.device, model.dtype)
     point = torch.ones(model.units, dtype=model.dtype, device=model.device)
@@ -124,9 +126,3 @@ def _twice_backward(function: Callable[[Tensor], Tensor], point: Tensor, directi
                 curvature = torch.zeros_like(slope)
             results.append(curvature)
     return torch.stack(results).reshape(value.shape)
-
-
-def _last_layer(model: LastLayer, sample: Sample, masks: MaskLaw, loss: Loss) -> Approximation:
-    """1/2 sum_ij Cbar_ij G_ij with G_ij = E_x a_i a_j w_i^T H(x) w_j and H the Hessian of the loss in the outputs."""
-    value = 0.5 * masks.weigh(LastLayerCurvature(model, sample, loss, model.features(sample.inputs)))
-    return Approximation(value, f"{type(loss).__name__} Hessian on the last layer", 1)

@@ -163,9 +163,10 @@ def say_duplicates(repeated: int, total: int) -> None:
 
 def recentered(values: Array) -> float:
     """Subtract the mean from values, in place; returns it."""
-    shift = _blocked_sum(values) / len(values)
-    for begin in range(0, len(values), 1 << 22):
-        values[begin : begin + (1 << 22)] -= np.asarray(shift, values.dtype)
+    blocks = [values[begin : begin + (1 << 22)] for begin in range(0, len(values), 1 << 22)]
+    shift = float(sum(block.sum(dtype=np.float64) for block in blocks)) / len(values)
+    for block in blocks:
+        np.subtract(block, np.asarray(shift, values.dtype), out=block)
     return shift
 
 
@@ -263,10 +264,6 @@ def _empty(size: int, dtype: np.dtype[Any], folder: Path | None, name: str) -> A
     if folder is None:
         return np.empty(size, dtype)
     return np.memmap(folder / name, dtype, "w+", shape=(size,))
-
-
-def _blocked_sum(values: Array) -> float:
-    return float(sum(values[at : at + (1 << 22)].sum(dtype=np.float64) for at in range(0, len(values), 1 << 22)))
 
 
 def _transpose(table: Compressed, columns: int, folder: Path | None) -> Compressed:

@@ -245,7 +245,7 @@ class Plan:
     def leaf(self, sample: Sample, position: int) -> Leaf:
         target = sample.targets[position : position + 1].cpu()
         if not isinstance(self.loss, Squared):
-            return LossLeaf(self.loss, _doubled(target))
+            return LossLeaf(self.loss, target.double() if target.is_floating_point() else target)
         return MomentLeaf(self.accelerator)
 
     @property
@@ -357,7 +357,3 @@ def _start(walk: Walk) -> tuple[Tensor, Tensor]:
 def _bits(law: Coins | MaskLaw) -> float:
     """log2 of the number of outcomes."""
     return float(np.log2(law.radix).sum()) if isinstance(law, Coins) else math.log2(law.support_count or 1)
-
-
-def _doubled(target: Tensor) -> Tensor:
-    return target.double() if target.is_floating_point() else target
