@@ -14,7 +14,8 @@ from droptics.arguments import NonNegative
 from droptics.data import Data, Moments
 from droptics.errors import NoClosedForm
 from droptics.landscapes.derivatives import Derivatives, from_chain, gradient, hessian, to_chain, unflatten
-from droptics.landscapes.symmetries import in_own_units, symmetry_dimension
+from droptics.landscapes.symmetries import symmetry_dimension
+from droptics.landscapes.units import in_own_units
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
 from droptics.optima import certify
