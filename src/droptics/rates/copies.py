@@ -21,8 +21,10 @@ from droptics.files.arrays import read_safetensors, write_tensors
 from droptics.models.hooks import hooked
 from droptics.models.modes import reseed, set_training, undisturbed
 from droptics.models.watching import Places
+from droptics.predictions.running import eager
 from droptics.rates.examples import Examples, example_losses, take
 from droptics.rates.fits import Fit, FitFunction, Tensors
+from droptics.rates.keeping import unwritten
 from droptics.rates.masking import SharedMasks
 from droptics.rates.places import set_rates
 from droptics.rates.randomness import key
@@ -85,7 +87,7 @@ def train_copies(
     A row holds the validation losses of the examples at the best look, the loss on training examples without dropout
     there, the step, and what every look saw. The module is left as it was.
     """
-    with undisturbed(problem.module, seed):
+    with undisturbed(problem.module, seed), eager(problem.module):
         if not isinstance(problem.fit, Fit):
             return [_foreign(problem, problem.fit, single, seed) for single in rates]
         if form == "single":
@@ -109,7 +111,7 @@ def same_bits(problem: Problem, rates: Sequence[Mapping[str, float]], seed: int)
     and an evaluation of every size, tell for all steps.
     """
     assert isinstance(problem.fit, Fit)
-    with undisturbed(problem.module, seed):
+    with undisturbed(problem.module, seed), eager(problem.module):
         try:
             together = _trial(problem, rates, seed)
         except Exception:
@@ -117,7 +119,7 @@ def same_bits(problem: Problem, rates: Sequence[Mapping[str, float]], seed: int)
             return None
         chosen = sorted({0, len(rates) - 1})
         return all(
-            torch.equal(whole[i : i + 1], part)
+            bool(((whole[i : i + 1] == part) | (whole[i : i + 1].isnan() & part.isnan())).all())
             for i in chosen
             for whole, part in zip(together, _trial(problem, [rates[i]], seed), strict=True)
         )
@@ -199,8 +201,8 @@ class _Population:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Keep the names of the running modules for a while."""
-        with _named(self.places, self.problem.module):
+        """Keep the names of the running modules for a while; attributes that the module writes are put back."""
+        with unwritten(self.problem.module), _named(self.places, self.problem.module):
             yield
 
     def outputs(self, batch: Batch, weights: Tensors, step: int | None) -> tuple[Tensor, ...]:
@@ -213,7 +215,9 @@ class _Population:
         def forward(own: Tensors, buffers: Tensors, rates: Any, arguments: Any, options: Any) -> Tensor:
             with SharedMasks(self.places, rates, self.seed, step, self.devices):
                 state = {**own, **self.fixed, **buffers}
-                return output_of(functional_call(self.problem.module, state, tuple(arguments), options), batch)
+                output = functional_call(self.problem.module, state, tuple(arguments), options)
+                self._assigned(state, buffers)  # functional_call tells by `state`
+                return output_of(output, batch)
 
         if self.form == "single":
             only = [{name: value[0] for name, value in values.items()} for values in (weights, self.buffers)]
@@ -225,6 +229,14 @@ class _Population:
         second = {name: _dimension(value) for name, value in batch.options.items()}
         many = vmap(forward, in_dims=(0, 0, 0, first, second), randomness="same")
         return tuple(many(weights, self.buffers, self.rates, arguments, options).unbind(0))
+
+    def _assigned(self, state: Tensors, buffers: Tensors) -> None:
+        """Keep buffers that the module assigned anew; those that it wrote into have changed by themselves."""
+        for name in buffers:
+            if state[name] is not buffers[name]:
+                if self.form != "single":
+                    raise ValueError("module assigns a buffer: its copies run one by one")
+                self.buffers[name] = state[name].detach()[None]
 
     def advance(self, batch: Batch, fit: Fit) -> None:
         """One step of every copy."""

@@ -17,12 +17,14 @@ from droptics.evidence.engines import engine as engine_named
 from droptics.files.writing import check_folder
 from droptics.losses import Loss
 from droptics.models.modes import undisturbed
+from droptics.predictions.running import eager
 from droptics.rates.answers import answer_of
 from droptics.rates.chains import chain_scan
 from droptics.rates.designs import MOST_SITES
 from droptics.rates.estimators import estimator_scan, with_one_rate
 from droptics.rates.exact import head_scan
 from droptics.rates.fits import Fit, FitFunction
+from droptics.rates.keeping import unwritten
 from droptics.rates.places import Place, grouped
 from droptics.rates.problems import constant_losses, read_problem
 from droptics.rates.randomness import key
@@ -113,7 +115,7 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
         return answer_of([place], rates, trained, None, method).finished(begin)
     where = engine_named(engine) if isinstance(engine, str) else engine
     folder = None if store is None else check_folder(store, "store")
-    with undisturbed(module, seed):
+    with undisturbed(module, seed), eager(module), unwritten(module):
         held = train if validation is None else validation
         problem, places, skipped = read_problem(module, train, held, loss, fit or Fit(), sites)
         constant = constant_losses(problem)
