@@ -21,7 +21,7 @@ Parts = tuple[Pair, Pair, Pair]
 class Task:
     """Data (train, validation, test) by seed, a network, its sites from the input on, and how it is trained.
 
-    `gpu` says whether populations of it run on a GPU where there is one; a search trains one copy at a time.
+    `gpu` says whether populations of it run on a GPU where there is one.
     """
 
     data: Callable[[int], Parts]
@@ -172,12 +172,14 @@ TASKS = {
         convolutional,
         ("3", "8", "11"),
         Fit(epochs=40, batch_size=50, step_size=3e-3, stop="last", looks=1),
+        gpu=True,
     ),
     "movielens": Task(
         ratings,
         Recommender,
         ("embedded", "hidden"),
         Fit(epochs=8, batch_size=300, step_size=3e-3, stop="last", looks=1),
+        gpu=True,
     ),
     "text": Task(
         text,
