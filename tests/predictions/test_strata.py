@@ -11,7 +11,7 @@ from droptics.models import ReLUNet
 from droptics.penalties import MonteCarlo
 from droptics.predictions import predictive
 from droptics.predictions.controls import coin_places
-from droptics.predictions.strata import Strata, allocate, count_chances, draw_counted
+from droptics.predictions.strata import EVENLY, Strata, allocate, count_chances, draw_counted
 
 RATES = torch.tensor([0.05, 0.3, 0.0, 0.1, 0.02], dtype=torch.float64)
 
@@ -55,6 +55,18 @@ def test_every_mask_is_given_out(evenly, rates):
     assert min(strata.sizes) >= 2
     close(strata.shares.sum(), torch.tensor(1.0), 1e-12)
     assert draw_counted(rates, strata, torch.Generator().manual_seed(0)).shape == (64, len(rates))
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.02, 0.1, 0.4])
+def test_no_mean_errs_by_more_than_five_quarters_of_masks_in_proportion(rate):
+    """Whatever spread the strata have, chance^2 / masks of each against chance / all masks; sizes are cut by one."""
+    chances = count_chances(torch.full((12,), rate).double())
+    samples = 64
+    strata = allocate(chances, samples, EVENLY)
+    for chance, size in zip(strata.chances, strata.sizes, strict=True):
+        assert chance**2 / (size + 1) <= 1.25 * chance / samples
+    rarest = min(range(3), key=lambda i: chances[i])
+    assert strata.sizes[rarest] >= int(samples * EVENLY / 3)
 
 
 def test_means_and_their_errors_are_unbiased():

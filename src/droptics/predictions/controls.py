@@ -20,7 +20,7 @@ from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.penalties import UnitOutputs
 from droptics.predictions.affine import Affine
 from droptics.predictions.mixtures import Conditional
-from droptics.predictions.strata import FEWEST_MASKS, Strata, allocate, count_chances, draw_counted
+from droptics.predictions.strata import EVENLY, FEWEST_MASKS, Strata, allocate, count_chances, draw_counted
 
 # A site of so many masks per drawn mask is listed; of so few units per drawn mask, its main effects are computed.
 ATOMS_PER_SAMPLE = 2
@@ -157,13 +157,14 @@ def _counted(laws: tuple[MaskLaw, ...]) -> int | None:
     return None
 
 
-def draw(problem: Conditional, plan: Plan, samples: int, generator: torch.Generator, evenly: float = 0.0) -> Draws:
+def draw(problem: Conditional, plan: Plan, samples: int, generator: torch.Generator) -> Draws:
     """Independent masks, one site stratified by a plan; those of listed sites also by their place in the list."""
     parts, listed, strata = [], {}, Strata.none(samples)
     for number, law in enumerate(problem.early):
         if number == plan.counted and isinstance(law, Bernoulli):
             drop = law.drop.detach().cpu()
-            strata = allocate(count_chances(drop), samples, evenly)
+            alone = len(problem.early) == 1 and problem.fresh is None  # nothing varies where no unit falls
+            strata = allocate(count_chances(drop), samples, 1.0 if alone else EVENLY)
             kept = draw_counted(drop, strata, generator)
             parts.append(kept / law.mean.to(kept))
             if number in plan.listed:
@@ -181,25 +182,6 @@ def coin_places(drop: Tensor, kept: Tensor) -> Tensor:
     """Where masks of coins stand in the list of all: the dropped ones of those that can fall, as bits."""
     fallen = (1 - kept[:, drop > 0]).long()
     return (fallen << torch.arange(fallen.shape[-1])).sum(-1)
-
-
-def first_order_share(
-    problem: Conditional, plan: Plan, controls: list[Atoms | Slopes], variances: list[Tensor]
-) -> float:
-    """How much of the variance the stratified site holds, by the controls; nothing where they do not say."""
-    if plan.counted is None or not controls:
-        return 0.0
-    start = sum(law.size for law in problem.early[: plan.counted])
-    part = slice(start, start + problem.early[plan.counted].size)
-    own = 0.0
-    for control, variance in zip(controls, variances, strict=True):
-        if isinstance(control, Atoms):
-            own += float(variance.sum()) if control.site == plan.counted else 0.0
-        else:
-            held = control.slopes[..., part].square() @ control.law.relative_variance[part].to(control.slopes)
-            own += float(held.sum())
-    total = sum(float(variance.sum()) for variance in variances)
-    return own / total if total > 0 else 0.0
 
 
 def build(problem: Conditional, plan: Plan, plain: Affine) -> list[Atoms | Slopes]:

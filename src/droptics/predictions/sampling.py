@@ -17,7 +17,7 @@ from torch import Tensor
 from droptics.estimates import Estimate
 from droptics.penalties import MonteCarlo
 from droptics.predictions.affine import Affine
-from droptics.predictions.controls import Atoms, Draws, Plan, Slopes, build, draw, first_order_share
+from droptics.predictions.controls import Atoms, Draws, Plan, Slopes, build, draw
 from droptics.predictions.mixtures import Conditional, Outcome
 from droptics.predictions.strata import Strata
 from droptics.progress import tracked
@@ -57,8 +57,7 @@ def sample(problem: Conditional, method: MonteCarlo, controlled: bool = True) ->
     plan = Plan.of(problem, method.samples, plain.center.shape[-1]) if controlled else Plan((), (), False)
     controls = build(problem, plan, plain)
     variances = [control.variance() for control in controls]
-    evenly = first_order_share(problem, plan, controls, variances)
-    draws = draw(problem, plan, method.samples, torch.Generator().manual_seed(method.seed), evenly)
+    draws = draw(problem, plan, method.samples, torch.Generator().manual_seed(method.seed))
     evaluate = problem.fresh or problem.given
     moved, noise = [], []
     for some in tracked(draws.multipliers.split(problem.room), "sampled passes", "batch"):

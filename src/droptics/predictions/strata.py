@@ -15,6 +15,9 @@ from torch import Tensor
 
 # Fewer masks than this would leave a stratum without a spread of its own.
 FEWEST_MASKS = 16
+# Share of the masks that is spread evenly over the strata where other sites vary, too: whatever holds the variance, its
+# squared error is at most 1.25 times that of masks in proportion. A gradient may be wrong about who does.
+EVENLY = 0.2
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,9 @@ def count_chances(drop: Tensor) -> list[float]:
 def allocate(chances: list[float], samples: int, evenly: float) -> Strata:
     """So many masks, a share of them `evenly` over the strata and the rest in proportion to their chances.
 
-    In proportion no mean is worse than that of independent masks, whatever is averaged. Cost: nothing is computed.
+    In proportion no mean is worse than that of independent masks, whatever is averaged; a stratum has at least
+    1 - evenly of the masks that it would have then, so that no squared error is more than 1 / (1 - evenly) times that
+    of masks in proportion, but for masks that cannot be split. Cost: nothing is computed.
     """
     possible = [chance for chance in chances if chance > 0]
     wanted = [samples * ((1 - evenly) * chance + evenly / len(possible)) for chance in possible]
