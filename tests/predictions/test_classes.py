@@ -11,6 +11,7 @@ from droptics.masks import Bernoulli, Product
 from droptics.models import LastLayer, TwoLayerLinear
 from droptics.penalties import Enumerate, MonteCarlo
 from droptics.predictions import predictive
+from droptics.predictions.classes import _compiled_gaussian
 
 RELU_LAW = Product([Bernoulli(0.2, INPUTS), Bernoulli(0.5, 3), Bernoulli(0.3, 2)])
 
@@ -61,6 +62,39 @@ def test_gaussian_logits_agree_with_many_head_masks():
     entropies = torch.special.entr(values).sum(-1).mean(0)
     information = torch.special.entr(values.mean(0)).sum(-1) - entropies
     close(found.mutual_information.value, information, 0.05)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 300.0])
+@pytest.mark.parametrize("classes", [2, 10, 37])
+def test_the_loop_of_single_precision_agrees_with_double(scale, classes):
+    """Softmax of the same logits: each is off by 64 roundings of the largest, which moves no mean by more."""
+    center, lower = scale * normal(1, 7, classes).float(), (scale * normal(1, 7, classes, classes)).tril().float()
+    points = normal(50, classes).float().mT.contiguous().mT
+    found = _compiled_gaussian(center, points, lower)
+    logits = center.double().unsqueeze(-1) + lower.double() @ points.double().mT
+    given = torch.softmax(logits, -2)
+    wanted = torch.special.entr(given).sum(-2).mean(-1)
+    error = 64 * torch.finfo(torch.float32).eps * (1 + float(logits.abs().max()))
+    close(found.probabilities.double(), given.mean(-1), error, scale=1.0)
+    close(found.entropies.double(), wanted, error, scale=math.log(classes) + 1)
+
+
+def test_single_precision_is_that_of_double():
+    """The loop and torch's operators on one head: what 256 points average differs by rounding alone."""
+    model = TwoLayerLinear(normal(10, 200) / 8, normal(INPUTS, 200))
+    single = TwoLayerLinear(*(part.float() for part in model.tensors))
+    law, inputs = Bernoulli(0.5, 200), skewed_inputs()
+    wide, narrow = predictive(model, inputs, law).classes(), predictive(single, inputs.float(), law).classes()
+    assert narrow.probabilities.method == wide.probabilities.method
+    close(narrow.probabilities.value.double(), wide.probabilities.value, 1e-4, scale=1.0)
+    close(narrow.mutual_information.value.double(), wide.mutual_information.value, 1e-4, scale=1.0)
+
+
+def test_logits_without_a_value_stay_without_one():
+    center = torch.tensor([[[0.0, math.nan, 1.0], [0.0, 1.0, 2.0]]])
+    found = _compiled_gaussian(center, torch.zeros(3, 8).mT.contiguous().mT.mT, torch.zeros(1, 2, 3, 3))
+    assert bool(found.probabilities[0, 0].isnan().all())
+    close(found.probabilities[0, 1], torch.softmax(center[0, 1], -1), 1e-6)
 
 
 def test_a_unit_that_carries_a_logit_is_not_gaussian():

@@ -53,6 +53,24 @@ def test_only_the_head_is_random_and_one_pass_is_enough():
 class OwnClass(nn.Sequential):
     """What others wrote, of which nothing is known before it runs."""
 
+    def forward(self, values):
+        return super().forward(values)
+
+
+class Named(nn.Sequential):
+    """A class that only says how a stack is made."""
+
+    def __init__(self, *layers):
+        super().__init__(*layers)
+        self.note = "made"
+
+
+class Turned(nn.Sequential):
+    """A stack that runs in another order than it shows."""
+
+    def __iter__(self):
+        return iter([*list(super().__iter__()), nn.Identity()])
+
 
 @pytest.fixture
 def runs(monkeypatch):
@@ -68,8 +86,13 @@ def test_a_stack_of_torchs_own_layers_is_not_watched(runs):
     module, x = head_only(), inputs(5, 2, 4)
     found = predictive(module, x)
     assert len(runs) == 0
+    named = predictive(Named(*module), x)
+    assert len(runs) == 0
+    close(found.covariance.value, named.covariance.value, 1e-14)
     twice = predictive(OwnClass(*module), x)
     assert len(runs) == 2
+    predictive(Turned(*module), x)
+    assert len(runs) > 2
     assert found.variance.method == twice.variance.method
     close(found.mean.value, twice.mean.value, 1e-14)
     close(found.covariance.value, twice.covariance.value, 1e-14)

@@ -24,6 +24,7 @@ from droptics.masks import MaskLaw
 from droptics.penalties import UnitOutputs
 from droptics.penalties.evaluation import CHUNK_ELEMENTS
 from droptics.predictions.affine import Affine
+from droptics.predictions.kernels import softmax_means
 from droptics.predictions.mixtures import Outcome
 from droptics.transforms import wants_derivative
 
@@ -121,11 +122,11 @@ def _rule(outputs: Affine, points: int, samples: int | None) -> tuple[_Rule, _Su
         rule = _head_rule(masks, chances)
         return rule, rule(outputs), f"exact sum over {count} head masks{early}", True
     normal, covariance = _sobol(points, outputs.center), outputs.covariance()
-    sums = _gaussian(outputs, normal, covariance)
+    sums = _gaussian(outputs.center, normal, covariance)
     reason = _objection(outputs, covariance, sums, points)
     if reason is None:
         text = f"head exact, Gaussian logits at {points} points, agreed with a trial of {TRIAL_MASKS} head masks{early}"
-        return lambda part: _gaussian(part, normal, part.covariance()), sums, text, False
+        return lambda part: _gaussian(part.center, normal, part.covariance()), sums, text, False
     masks = outputs.law.multipliers(points, torch.Generator().manual_seed(0))
     rule = _head_rule(masks, torch.full((points,), 1 / points, dtype=torch.float64))
     return rule, rule(outputs), f"{points} head masks ({reason}){early}", False
@@ -134,29 +135,33 @@ def _rule(outputs: Affine, points: int, samples: int | None) -> tuple[_Rule, _Su
 def _objection(outputs: Affine, covariance: Tensor, sums: _Sums, points: int) -> str | None:
     """Why the logits, of this covariance, must not be taken for Gaussian, or None."""
     assert outputs.law is not None
+    assert outputs.units is not None
     with torch.no_grad():
-        strengths = outputs.law.relative_variance.to(outputs.center)
-        chosen = _least_gaussian(outputs, strengths)
-        few, own = _examples(outputs, chosen), covariance[:1, chosen]
-        assert few.units is not None
-        energies = (few.units.contributions.square() * strengths).amax(-1)
-        if bool((energies > LARGEST_SHARE * own.diagonal(dim1=-2, dim2=-1)).any()):
+        features, head = outputs.units.features[0], outputs.units.head
+        head = head[0] if head.ndim > outputs.center.ndim else head
+        energies, weights = features.square(), head.square() * outputs.law.relative_variance.to(head)
+        chosen = _least_gaussian(energies, weights.sum(-2))
+        own, center = covariance[0, chosen], outputs.center[0, chosen]
+        if len(head) > 1:
+            head, weights = head[chosen], weights[chosen]
+        largest = (energies[chosen].unsqueeze(-2) * weights).amax(-1)
+        if bool((largest > LARGEST_SHARE * own.diagonal(dim1=-2, dim2=-1)).any()):
             return "one unit carries more than a third of the variance of a logit"
         wide = TRIAL_MASKS * outputs.law.size > KEPT_NUMBERS
-        moved = (_trial_masks.__wrapped__ if wide else _trial_masks)(outputs.law, few.center.dtype)
-        drawn = torch.softmax(_logits(few, moved), -2)
-        gaussian = sums.probabilities[:1, chosen]
+        moved = (_trial_masks.__wrapped__ if wide else _trial_masks)(outputs.law, center.dtype)
+        masked = torch.softmax(_logits(center, UnitOutputs(features[chosen], head), moved), -2)
+        normal = sums.probabilities[0, chosen]
         if points < TRIAL_POINTS:
-            wider = _sobol(TRIAL_POINTS, few.center)
-            gaussian = _gaussian(few, wider, own).probabilities
-        most, top = gaussian.max(-1, keepdim=True)
-        values = drawn.gather(-2, top.unsqueeze(-1).expand(*top.shape, TRIAL_MASKS))[0, :, 0]
-        variance, mean = torch.var_mean(values, -1)
-        # the examples share their masks, so that the largest of them is at worst as likely as their number
-        limit = float(stdtrit(TRIAL_MASKS - 1, 1 - TRIAL_CHANCE / 2 / len(mean)))
-        rounding = 1e-3 * mean  # of the Gaussian points themselves
-        if bool(((mean - most[0, :, 0]).abs() > limit * (variance / TRIAL_MASKS).sqrt() + rounding).any()):
-            return "a trial of head masks disagreed with Gaussian logits"
+            normal = _gaussian(center[None], _sobol(TRIAL_POINTS, center), own[None]).probabilities[0]
+        # NumPy: these steps are too small for torch
+        drawn, gaussian = (part.double().numpy(force=True) for part in (masked, normal))
+    values = drawn[range(len(drawn)), gaussian.argmax(-1)]
+    mean, error = values.mean(-1), values.std(-1, ddof=1) / math.sqrt(TRIAL_MASKS)
+    # the examples share their masks, so that the largest of them is at worst as likely as their number
+    limit = float(stdtrit(TRIAL_MASKS - 1, 1 - TRIAL_CHANCE / 2 / len(mean)))
+    rounding = 1e-3 * mean  # of the Gaussian points themselves
+    if (abs(mean - gaussian.max(-1)) > limit * error + rounding).any():
+        return "a trial of head masks disagreed with Gaussian logits"
     return None
 
 
@@ -166,26 +171,17 @@ def _trial_masks(law: MaskLaw, dtype: torch.dtype) -> Tensor:
     return (law.multipliers(TRIAL_MASKS, torch.Generator().manual_seed(1)) - 1).to(dtype).mT.contiguous().mT
 
 
-def _least_gaussian(outputs: Affine, strengths: Tensor) -> Tensor:
-    """Examples under the first early mask whose total variance the fewest units carry, by their shares squared."""
-    features, head = _first_mask(outputs)
-    energies = (features.square() * (head.square().sum(-2) * strengths))[0]
-    squares, total = torch.linalg.vector_norm(energies, dim=-1), energies.sum(-1)
-    few_units = squares / total.clamp_min(torch.finfo(total.dtype).tiny)
+def _least_gaussian(energies: Tensor, weights: Tensor) -> Tensor:
+    """Examples whose total variance the fewest units carry, by their shares squared.
+
+    Squared features (examples, units) and what a unit of one adds to the variance, (examples or 1, units).
+    """
+    if len(weights) == 1:
+        total, squares = energies @ weights[0], energies.square() @ weights[0].square()
+    else:
+        total, squares = (energies * weights).sum(-1), (energies * weights).square().sum(-1)
+    few_units = squares / total.square().clamp_min(torch.finfo(total.dtype).tiny)
     return few_units.topk(min(TRIAL_EXAMPLES, len(few_units))).indices
-
-
-def _first_mask(outputs: Affine) -> UnitOutputs:
-    assert outputs.units is not None
-    features, head = outputs.units
-    return UnitOutputs(features[:1], head[:1] if head.ndim > outputs.center.ndim else head)
-
-
-def _examples(outputs: Affine, chosen: Tensor) -> Affine:
-    """The first early mask and the chosen examples."""
-    features, head = _first_mask(outputs)
-    own = head if head.shape[-3] == 1 else head[..., chosen, :, :]
-    return Affine(outputs.center[:1, chosen], UnitOutputs(features[:, chosen], own), outputs.law)
 
 
 def _sobol(points: int, like: Tensor) -> Tensor:
@@ -200,36 +196,45 @@ def _normal_points(points: int, classes: int) -> Tensor:
     return torch.special.ndtri(uniform.clamp(limit, 1 - limit)).mT.contiguous().mT
 
 
-def _gaussian(outputs: Affine, normal: Tensor, covariance: Tensor) -> _Sums:
+def _gaussian(center: Tensor, normal: Tensor, covariance: Tensor) -> _Sums:
     """Means over c + L e for the given points e; L from a Cholesky factor of Q, singular where units are few."""
     size, limits = covariance.shape[-1], torch.finfo(covariance.dtype)
     trace = covariance.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
     unit = torch.eye(size, dtype=covariance.dtype, device=covariance.device)
     jitter = (8 * size * limits.eps * trace + limits.tiny) * unit
     lower = torch.linalg.cholesky(covariance + jitter)
-    rows, starts = lower.reshape(-1, size), outputs.center.reshape(-1, 1)  # one product for all examples
-    return _averaged(
-        lambda some: torch.addmm(starts, rows, some.mT).reshape(*outputs.center.shape, -1), normal, outputs.center
-    )
+    if lower.dtype == torch.float32 and lower.is_cpu and not wants_derivative(lower, center):
+        return _compiled_gaussian(center, normal, lower)
+    rows, starts = lower.reshape(-1, size), center.reshape(-1, 1)  # one product for all examples
+    return _averaged(lambda some: torch.addmm(starts, rows, some.mT).reshape(*center.shape, -1), normal, center)
+
+
+def _compiled_gaussian(center: Tensor, normal: Tensor, lower: Tensor) -> _Sums:
+    """The same without a derivative, in one loop: fresh memory costs more than arithmetic here."""
+    found = _Sums(torch.empty_like(center), torch.empty_like(center[..., 0]))
+    rows = (lower.flatten(0, 1), center.flatten(0, 1), normal.mT)
+    results = (found.probabilities.flatten(0, 1), found.entropies.flatten())
+    softmax_means(*(part.contiguous().numpy(force=True) for part in (*rows, *results)))
+    return found
 
 
 def _head_rule(masks: Tensor, chances: Tensor) -> _Rule:
     def rule(outputs: Affine) -> _Sums:
-        moved = (masks - 1).to(outputs.center)
-        return _averaged(lambda some: _logits(outputs, some), moved, outputs.center, chances)
+        assert outputs.units is not None
+        center, units, moved = outputs.center, outputs.units, (masks - 1).to(outputs.center)
+        return _averaged(lambda some: _logits(center, units, some), moved, center, chances)
 
     return rule
 
 
-def _logits(outputs: Affine, moved: Tensor) -> Tensor:
-    """Logits under masks that are off their mean by `moved` (points, units): (m, examples, classes, points)."""
-    assert outputs.units is not None
-    features, head = outputs.units
+def _logits(center: Tensor, units: UnitOutputs, moved: Tensor) -> Tensor:
+    """Logits under masks that are off their mean by `moved` (points, units): (..., examples, classes, points)."""
+    features, head = units
     if head.shape[-3] == 1 and head.shape[-2] > len(moved):  # fewer masked features than weighted ones
         changes = (features.unsqueeze(-2) * moved) @ head.mT
-        return outputs.center.unsqueeze(-1) + changes.mT
-    rows = outputs.units.contributions  # one product for all examples
-    return outputs.center.unsqueeze(-1) + (rows.flatten(0, -2) @ moved.mT).unflatten(0, rows.shape[:-1])
+        return center.unsqueeze(-1) + changes.mT
+    rows = units.contributions  # one product for all examples
+    return center.unsqueeze(-1) + (rows.flatten(0, -2) @ moved.mT).unflatten(0, rows.shape[:-1])
 
 
 def _certain(outputs: Affine) -> _Sums:

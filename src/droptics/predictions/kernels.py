@@ -119,3 +119,74 @@ def add_hidden_moments(
                 total[0, number, k] += outer * moved
                 total[1, number, k] += outer * square
                 total[2, number, k] += outer * spread
+
+
+@njit(fastmath={"contract"})
+def softmax_means(lower: Array, center: Array, normal: Array, probabilities: Array, entropies: Array) -> None:
+    """Mean softmax, and mean entropy of it, over the points c + L e of every row, in single precision.
+
+    lower L (rows, classes, classes), center c (rows, classes), normal e (classes, points); written are probabilities
+    (rows, classes) and entropies (rows,). exp is written out, to 1e-7 of its value, so that neighboring points are
+    taken together: the library's takes one at a time. Powers below e^-87 of the largest are raised to that. Cost:
+    classes^2 points / 2 per row for the products, none of which leaves the cache.
+    """
+    (rows, classes), points = center.shape, normal.shape[1]
+    logits = np.empty((classes, points), np.float32)
+    most, total, inner = np.empty(points, np.float32), np.empty(points, np.float32), np.empty(points, np.float32)
+    for row in range(rows):
+        for k in range(classes):
+            values = logits[k]
+            values[:] = center[row, k]
+            for j in range(k + 1):
+                weight, moved = lower[row, k, j], normal[j]
+                for p in range(points):
+                    values[p] += weight * moved[p]
+            for p in range(points):
+                most[p] = values[p] if k == 0 or values[p] > most[p] else most[p]
+        total[:] = 0.0
+        inner[:] = 0.0
+        for k in range(classes):
+            _add_powers(logits[k], most, total, inner)
+        logs, product = 0.0, 1.0
+        for p in range(points):
+            product *= total[p]  # between 1 and the number of classes
+            if product > 1e200:
+                logs, product = logs + np.log(product), 1.0
+        for p in range(points):
+            total[p] = np.float32(1.0) / total[p]
+        for k in range(classes):
+            probabilities[row, k] = _dot(logits[k], total) / points
+        entropies[row] = (logs + np.log(product) - _dot(inner, total)) / points
+
+
+@njit(fastmath={"contract"})
+def _add_powers(values: Array, most: Array, total: Array, inner: Array) -> None:
+    """Make values x into e^(x - most), and add those and their products with x - most.
+
+    x - most = n log 2 + r, and e^r by the polynomial of Cephes for |r| at most half of log 2. n comes from adding a
+    number whose last place is one, and stands in its last bits then, from where it becomes the exponent.
+    """
+    shift = np.float32(1.5 * 2**23 + 127)
+    for p in range(len(values)):
+        x = values[p] - most[p]
+        x = np.float32(-87.0) if x < np.float32(-87.0) else x
+        rounded = np.float32(x * np.float32(1.4426950408889634) + shift)
+        n = rounded - shift
+        r = x - n * np.float32(0.693359375) - n * np.float32(-2.12194440e-4)
+        square = r * r
+        first = np.float32(1.9875691500e-4) * r + np.float32(1.3981999507e-3)
+        second = np.float32(8.3334519073e-3) * r + np.float32(4.1665795894e-2)
+        third = np.float32(1.6666665459e-1) * r + np.float32(5.0000001201e-1)
+        scale = np.int32(np.float32(rounded).view(np.int32) << np.int32(23)).view(np.float32)
+        power = (((first * square + second) * square + third) * square + (r + np.float32(1.0))) * scale
+        values[p] = power
+        total[p] += power
+        inner[p] += power * x
+
+
+@njit(fastmath={"contract", "reassoc", "nsz"})
+def _dot(left: Array, right: Array) -> float:
+    total = np.float32(0.0)
+    for p in range(len(left)):
+        total += left[p] * right[p]
+    return total

@@ -48,6 +48,9 @@ from droptics.predictions.structures import structure
 PROBED = 2
 # Layers that treat every row of a matrix for itself, whatever their settings.
 ROWWISE = frozenset([nn.Linear, nn.Dropout, nn.Identity, nn.ReLU, nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.ELU])
+# What a class may say without running when its instances are called.
+MADE = frozenset(["__module__", "__qualname__", "__doc__", "__init__", "__annotations__", "__firstlineno__"])
+MADE |= {"__static_attributes__", "__annotate__", "__annotate_func__", "__annotations_cache__"}
 # Modules that gave the same twice, their heads alone random, with what they were made of: until that changes one run
 # tells all.
 _REPEATED: WeakKeyDictionary[nn.Module, tuple[Any, ...]] = WeakKeyDictionary()
@@ -300,9 +303,10 @@ def _own_stack(module: nn.Module, inputs: Inputs) -> MaskedModule | None:
     Nothing in it can draw unseen and its parts are in sight, so that one run of what comes before tells all; modules
     that others wrote are watched while they run, twice.
     """
-    parts = [part for _, part in module.named_modules(remove_duplicate=False)]  # a layer may stand in two places
-    own = all(as_made(part) for part in parts)
-    if type(module) is not nn.Sequential or not own or nn.modules.module._has_any_global_hook():
+    if not _is_stack(module) or nn.modules.module._has_any_global_hook():
+        return None
+    parts = [part for _, part in module.named_modules(remove_duplicate=False)][1:]  # a layer may stand in two places
+    if not all(as_made(part) for part in parts):
         return None
     names = list(module._modules)
     random = [part for part in parts if isinstance(part, DRAWING) or getattr(part, "dropout", False)]
@@ -324,6 +328,13 @@ def _own_stack(module: nn.Module, inputs: Inputs) -> MaskedModule | None:
     seen = Seen([], [], (features, head.weight, head.bias, outputs))
     site = ModuleSite(names[-2], drop.p, (features.shape[1],), 0)
     return MaskedModule(module, inputs, (site,), True, (), True, (outputs, seen))
+
+
+def _is_stack(module: nn.Module) -> bool:
+    """Whether a module is nn.Sequential, or of a class that only says how such a one is made."""
+    line, end = type(module).__mro__, nn.Sequential.__mro__
+    said = {name for one in line[: -len(end)] for name in vars(one)}
+    return line[-len(end) :] == end and said <= MADE and as_made(module, nn.Sequential)
 
 
 def _own_layers(module: nn.Module, inputs: Inputs) -> MaskedModule | None:

@@ -172,11 +172,12 @@ class Trunk:
         return now.keys() == before.keys() and all(now[name] is before[name] for name in now if name != "training")
 
 
-def as_made(part: nn.Module) -> bool:
-    """Whether a part is a layer of torch's own that nobody changed: its code is known before it runs."""
-    if not type(part).__module__.startswith("torch.nn.modules.") or "forward" in vars(part):
+def as_made(part: nn.Module, kind: type[nn.Module] | None = None) -> bool:
+    """Whether a part is a layer of torch's own that nobody changed: its code, of `kind`, is known before it runs."""
+    kind = kind or type(part)
+    if not kind.__module__.startswith("torch.nn.modules.") or "forward" in vars(part):
         return False
-    code = getattr(type(part).forward, "__globals__", {})  # a class of torch's may have been given another
+    code = getattr(kind.forward, "__globals__", {})  # a class of torch's may have been given another
     own = str(code.get("__name__")).startswith("torch.nn.modules.")
     return own and not part._forward_hooks and not part._forward_pre_hooks
 
