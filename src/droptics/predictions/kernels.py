@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from droptics.arrays import Array
@@ -185,7 +187,7 @@ def _add_powers(values: Array, most: Array, total: Array, inner: Array) -> None:
 
 
 @njit(fastmath={"contract", "reassoc", "nsz"})
-def _dot(left: Array, right: Array) -> float:
+def _dot(left: Array, right: Array) -> Any:
     total = np.float32(0.0)
     for p in range(len(left)):
         total += left[p] * right[p]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 from weakref import WeakKeyDictionary
 
 import torch
@@ -330,7 +330,7 @@ def _own_stack(module: nn.Module, inputs: Inputs) -> MaskedModule | None:
     return MaskedModule(module, inputs, (site,), True, (), True, (outputs, seen))
 
 
-def _is_stack(module: nn.Module) -> bool:
+def _is_stack(module: nn.Module) -> TypeGuard[nn.Sequential]:
     """Whether a module is nn.Sequential, or of a class that only says how such a one is made."""
     line, end = type(module).__mro__, nn.Sequential.__mro__
     said = {name for one in line[: -len(end)] for name in vars(one)}
