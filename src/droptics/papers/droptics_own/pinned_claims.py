@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from droptics.evidence.claims import Claim
-from droptics.papers.droptics_own import bound_checks, data_checks, floor_checks, law_checks, training_bound_checks
+from droptics.papers.droptics_own import (
+    bound_checks,
+    data_checks,
+    floor_checks,
+    flow_checks,
+    law_checks,
+    piece_checks,
+    solved_checks,
+    training_bound_checks,
+)
 from droptics.papers.droptics_own.room_claims import ENUMERATED, pair, room_claim
 
 WRITTEN = "Written out."
@@ -55,5 +64,51 @@ CLAIMS: tuple[Claim, ...] = (
         pair(training_bound_checks.trained_bounds),
         ("bounds.adversarial", "bounds.lazy", "bounds.lazy_setting", "bounds.linear_margin", "bounds.gate_margin"),
         "Written out; least widths by bisection, margins by convex programs.",
+    ),
+    room_claim(
+        "factors-and-integrals",
+        "Exponential moments of coins, lists and normal noise, integrals of margins, rules of two nodes and bounds by "
+        "leading classes are those of all outcomes.",
+        pair(piece_checks.factors_and_integrals),
+        ("penalties.penalty", "penalties.Certified"),
+        f"{ENUMERATED} Normal noise by its formulas.",
+    ),
+    room_claim(
+        "drawn-numbers",
+        "A penalty from draws is their mean without its control variate, with Student's interval and its skewness; "
+        "when draws are too few is told.",
+        pair(piece_checks.drawn_numbers),
+        ("penalties.penalty", "penalties.MonteCarlo"),
+        "Beside the same draws, summed one by one.",
+    ),
+    room_claim(
+        "flows-in-full",
+        "Flows, their split, the worst half-space and every sub-network of every family are those of single units.",
+        pair(flow_checks.flows_in_full),
+        (
+            "coadaptation.flows",
+            "coadaptation.split",
+            "coadaptation.retentivity",
+            "coadaptation.evaluate",
+            "coadaptation.smallest",
+            "coadaptation.export",
+        ),
+        "Unit by unit; half-spaces by a grid of directions.",
+    ),
+    room_claim(
+        "solved-in-full",
+        "Heads under every law are least squares over all masks, left-out errors those of refits, shares and shrunk "
+        "spectra the best of all supports, DropConnect's optimum stationary and certified.",
+        pair(solved_checks.solved_in_full),
+        (
+            "optima.optimal_head",
+            "optima.optimum",
+            "optima.certify",
+            "heads.ridge.DropoutRidge",
+            "heads.ridge.DropoutRidgeCV",
+            "linalg.shrink",
+            "linalg.shrink_unequal",
+        ),
+        f"{ENUMERATED} Refits, grids of shares, derivatives.",
     ),
 )
