@@ -388,10 +388,10 @@ THIRD = (
         "moments.yx / units",
     ),
     defect(
-        "layers.explicit",
+        "layers.sampled",
         "rotated draws keep what they should drop",
-        "(uniform + turns) % 1 >= self.drop",
-        "(uniform + turns) % 1 < self.drop",
+        "(uniform + turns) % 1 >= drop",
+        "(uniform + turns) % 1 < drop",
     ),
     defect("optima.allocations", "values for their squares", "power = values**2", "power = values"),
     defect(

@@ -12,6 +12,7 @@ from droptics.arguments import Count, DropRate, check_arguments
 from droptics.checks import as_drop, check_size
 from droptics.data import Sample
 from droptics.estimates import Estimate
+from droptics.layers.sampled import divergences, drawn_penalties
 from droptics.layers.weights import HeadWeights, check_head, head_weights
 from droptics.losses import CrossEntropy, Logistic, Loss, Squared
 from droptics.masks import Bernoulli
@@ -151,28 +152,11 @@ class ExplicitDropout(nn.Module):
         masked = weights.masked
         if isinstance(self.loss, Logistic):  # the softmax of (f, 0)
             outputs, masked = functional.pad(outputs, (0, 1)), functional.pad(masked, (0, 0, 0, 1))
-        return (
-            self._bounds(features, outputs, masked) if self.form == "bound" else self._draws(features, outputs, masked)
-        )
-
-    def _bounds(self, features: Tensor, outputs: Tensor, masked: Tensor) -> Tensor:
-        offset = outputs - features @ masked.mT
-        return upper_bounds(Moves(offset, features, masked.unsqueeze(0)), Bernoulli(self.drop, features.shape[-1]))
-
-    def _draws(self, features: Tensor, outputs: Tensor, masked: Tensor) -> Tensor:
-        """Mean over masks that one uniform number per unit gives by rotation: each is Bernoulli, together they cancel.
-
-        The part linear in the mask has mean zero and is taken out, with its gradient.
-        """
-        uniform = torch.rand_like(features).unsqueeze(-2)
-        turns = torch.arange(self.masks, dtype=features.dtype, device=features.device).unsqueeze(-1) / self.masks
-        kept = (uniform + turns) % 1 >= self.drop
-        moves = (features.unsqueeze(-2) * (kept / (1 - self.drop) - 1).to(features)) @ masked.mT
-        drawn = outputs.unsqueeze(-2) + moves
-        self.logs = torch.log_softmax(drawn, -1)
-        chances = outputs.softmax(-1).unsqueeze(-2)
-        added = torch.logsumexp(drawn, -1) - torch.logsumexp(outputs, -1, keepdim=True) - (chances * moves).sum(-1)
-        return added.mean(-1)
+        if self.form == "bound":
+            moves = Moves(outputs - features @ masked.mT, features, masked.unsqueeze(0))
+            return upper_bounds(moves, Bernoulli(self.drop, features.shape[-1]))
+        added, self.logs = drawn_penalties(features, outputs, masked, self.drop, self.masks)
+        return added
 
     @property
     def consistencies(self) -> Tensor:
@@ -186,10 +170,7 @@ class ExplicitDropout(nn.Module):
             raise ValueError(f"form must be 'sampled' to compare masks, got {self.form!r}")
         if self.logs is None:
             return torch.zeros_like(self.penalties)
-        count, chances = self.masks, self.logs.exp()
-        own = (chances * self.logs).sum((-2, -1))
-        mixed = (chances.sum(-2) * self.logs.sum(-2)).sum(-1)
-        return ((count * own - mixed) / (count * (count - 1))).reshape(self.penalties.shape)
+        return divergences(self.logs).reshape(self.penalties.shape)
 
     def check(self, input: Tensor, method: MonteCarlo = MonteCarlo(samples=400)) -> Estimate:  # noqa: B008
         """The penalty of these features in this form with the interval of the true one beside it.
