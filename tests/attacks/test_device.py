@@ -492,7 +492,7 @@ def test_recorded_steps_of_any_network_are_its_steps(
         torch.manual_seed(0)
         body = (nn.Conv2d(1, 4, 4, 2, 1), nn.ReLU(), Residual(), nn.Flatten(), nn.Linear(784, 5))
         net = nn.Sequential(*body).double().requires_grad_(False)
-    points = torch.rand(90, 1, 28, 28, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    points = torch.rand(60, 1, 28, 28, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     labels = net(points).argmax(1)
     threat = Threat(norm, {"linf": 0.006, "l2": 0.1}[norm], (0, 1))
     kind = SquareSearch if isinstance(method, Square) else AdaptiveAscent
