@@ -294,3 +294,26 @@ def test_a_step_that_is_recorded_asks_nothing_and_writes_in_place(norm):
     assert [part.data_ptr() for part in vars(record.now).values()] == places
     caught = (record.caught != data.inputs).flatten(1).any(1)
     assert int(record.counts.sum()) == int((record.now.fooled & caught).sum())
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_steps_are_halved_by_the_published_rule_and_never_grow(norm):
+    """Halved where the loss rose in fewer than 75 % of the steps, or neither step nor best value changed."""
+    net, data = classifier()
+    threat = Threat(norm, RADII[norm], (0, 1))
+    some = Sample(data.inputs[:4], data.targets[:4])
+    draws = torch.Generator().manual_seed(0)
+    search = AdaptiveAscent(differentiable(net), threat.around(some.inputs), some.targets, Apgd(), draws)
+    search.counts.append(0)
+    now, region = search._begin(torch.arange(4), 1, None, False)
+    now.points = region.random(draws)
+    now.rises = torch.tensor([8, 7, 8, 8])  # of ten steps: enough, too few, enough, enough
+    now.last_step = torch.stack([now.step[0], now.step[1], now.step[2], 2 * now.step[3]])  # halved before: the last
+    now.last_best = now.best_value - torch.tensor([1.0, 1.0, 0.0, 0.0])  # what stands still: the last two
+    before, stood = now.step.clone(), now.points.clone()
+    after = search._adapted(now, region, 10, in_place=False)
+    halved = torch.tensor([False, True, True, False])
+    assert torch.equal(after.step, torch.where(halved, before / 2, before))
+    assert torch.equal(after.points[halved], now.best_points[halved])
+    assert torch.equal(after.points[~halved], stood[~halved])
+    assert torch.equal(after.last_step, before)
