@@ -82,8 +82,8 @@ DEFECTS = {
     ),
     "rows of alternating least squares forget their count": (
         "recommenders.alternation:Strengths.diagonals",
-        "diagonals[1, : self.width] = self.expected",
-        "diagonals[2, : self.width] = self.expected",
+        "into[1, :width] = self.expected",
+        "into[2, :width] = self.expected",
         "droptics-completion",
     ),
 }

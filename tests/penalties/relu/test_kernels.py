@@ -21,7 +21,7 @@ from droptics.penalties.relu.outcomes import Coins, Stage, Walk
 from droptics.penalties.relu.sorting import Half, sorted_outcomes
 from droptics.recommenders.least_squares import solve_rows
 from droptics.recommenders.ratings import DuplicateRatings, observations
-from droptics.training import kernels as training_kernels
+from droptics.training import threads
 from droptics.training.kernels import run_kernel
 
 
@@ -227,7 +227,7 @@ def written_out(factors, x, y, z, rates):
 @pytest.mark.parametrize("workers", [1, 3])
 def test_training_steps(tied, workers, monkeypatch):
     runs, steps, width, features = 4, 256 if workers > 1 else 20, 4, 3
-    monkeypatch.setattr(training_kernels.torch, "get_num_threads", lambda: workers)
+    monkeypatch.setattr(threads.torch, "get_num_threads", lambda: workers)
     factors = [drawn(runs, width, features, seed=i) / 3 for i in range(1 if tied else 2)]
     x, y = drawn(runs, steps, features, seed=3), drawn(runs, steps, features, seed=4)
     # unequal multipliers, an odd number of them zero in most steps, all zero in one
