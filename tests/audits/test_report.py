@@ -210,3 +210,11 @@ def test_a_page_of_a_network_with_everything(tmp_path: Path):
     labeled = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Dropout(), nn.Linear(5, 3)).double()
     classes = audit(labeled, (normal(30, 6), torch.arange(30) % 3), draws=2, progress=False)
     assert "sub-networks" in page(classes.to_dict())
+
+
+def test_the_line_on_further_findings_fits_the_width():
+    findings = [Finding("note", f"site.{i}", f"text {i}", "advice", f"X{i:03}") for i in range(14)]
+    report = replace(audit(regression_net(), regression_data()), findings=tuple(findings))
+    lines = report.text(40).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert "... and 2 more kinds of findings in the JSON and HTML reports" in " ".join(" ".join(lines).split())

@@ -50,7 +50,8 @@ def terminal_text(report: Content, width: int = 110) -> str:
     for item in found[:MOST_FINDINGS]:
         lines += _finding(item, width)
     if len(found) > MOST_FINDINGS:
-        lines.append(f"... and {len(found) - MOST_FINDINGS} more kinds of findings in the JSON and HTML reports")
+        more = f"... and {len(found) - MOST_FINDINGS} more kinds of findings in the JSON and HTML reports"
+        lines += _wrapped(more, width, "  ", first="")
     return "\n".join(line.rstrip() for line in lines).rstrip()
 
 
