@@ -11,6 +11,7 @@ from droptics.papers.droptics_own.action_claims import CLAIMS as ACTIONS
 from droptics.papers.droptics_own.branch_claims import CLAIMS as BRANCHES
 from droptics.papers.droptics_own.ground_claims import CLAIMS as GROUND
 from droptics.papers.droptics_own.instrument_claims import CLAIMS as INSTRUMENTS
+from droptics.papers.droptics_own.part_claims import CLAIMS as PARTS
 from droptics.papers.droptics_own.pinned_claims import CLAIMS as PINNED
 from droptics.papers.droptics_own.room_claims import CLAIMS as ROOMS
 from droptics.papers.helmbold2017 import negative_checks
@@ -301,4 +302,5 @@ CLAIMS: tuple[Claim, ...] = (
     *BRANCHES,
     *GROUND,
     *PINNED,
+    *PARTS,
 )

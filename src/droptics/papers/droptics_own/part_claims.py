@@ -1,0 +1,108 @@
+"""Claims on the parts of layers, rates, attacks and audits: each beside loops, solvers or numbers that are given."""
+
+from __future__ import annotations
+
+from droptics.evidence.claims import Claim
+from droptics.papers.droptics_own import (
+    ascent_checks,
+    audit_part_checks,
+    audit_word_checks,
+    layer_checks,
+    mask_kind_checks,
+    rate_answer_checks,
+    robustness_checks,
+    threat_checks,
+)
+from droptics.papers.droptics_own.room_claims import ENUMERATED, pair, room_claim
+
+WRITTEN = "Written out."
+CLAIMS: tuple[Claim, ...] = (
+    room_claim(
+        "placed-blocks",
+        "Seeds, realized rates and outputs of DropBlock in every setting are those of blocks placed one by one, and "
+        "presets, tables and settings in words are what they say.",
+        pair(layer_checks.placed_blocks),
+        ("layers.DropBlock", "layers.realized_rates", "layers.DropConnect"),
+        "By loops over blocks.",
+    ),
+    room_claim(
+        "adapted-heads",
+        "Penalties of the branch of a LoRA layer, and of tokens by their labels, are those of all masks in every form.",
+        pair(layer_checks.adapted_heads),
+        ("layers.ExplicitDropout", "layers.explicit_penalty", "layers.explicit_consistency"),
+        f"{ENUMERATED} Drawn numbers within five standard errors.",
+    ),
+    room_claim(
+        "divided-rates",
+        "On losses that are known a tied rate is divided as its design, effects, path, surest step and guard say.",
+        pair(rate_answer_checks.divided_rates),
+        ("rates.two_level", "rates.verdicts.judge", "rates.splits.no_split"),
+        WRITTEN,
+    ),
+    room_claim(
+        "told-answers",
+        "Tuned rates as dictionaries, JSON, files and words hold what they are made of, and are put where rates live.",
+        pair(rate_answer_checks.told_answers),
+        ("rates.Rates", "rates.Fit", "rates.places.set_rates"),
+        WRITTEN,
+    ),
+    room_claim(
+        "masked-kinds",
+        "Shared masks of attention, of channels and of layers that draw themselves are those of their uniform numbers.",
+        pair(mask_kind_checks.masked_kinds),
+        ("rates.masking.SharedMasks",),
+        "Beside torch's own layers.",
+    ),
+    room_claim(
+        "reachable-points",
+        "Projections, largest linear functions, shortest rises and random points of every threat, with a box and "
+        "without, are those of a solver.",
+        pair(threat_checks.reachable_points),
+        ("attacks.Threat", "attacks.perturb", "attacks.adapter.BIM"),
+        "Beside scipy.optimize.",
+    ),
+    room_claim(
+        "adaptive-steps",
+        "Ascents with momentum, attacks on leaky networks, training under them and their floors go step by step as "
+        "their formulas.",
+        pair(ascent_checks.adaptive_steps),
+        ("attacks.leaky.reflected_pgd", "attacks.leaky.adversarial_sgd", "attacks.leaky.score_floor"),
+        "By automatic differentiation.",
+    ),
+    room_claim(
+        "told-robustness",
+        "Results of ensembles as dictionaries, JSON, tables and pages hold their numbers.",
+        pair(robustness_checks.told_robustness),
+        ("attacks.Robustness",),
+        WRITTEN,
+    ),
+    room_claim(
+        "merged-shards",
+        "Means with their intervals, heads, chains and units of two shards are those of all examples.",
+        pair(audit_part_checks.merged_shards),
+        ("audits.tallies.Mean", "audits.heads.Head", "audits.heads.Chain", "audits.units.UnitTally"),
+        ENUMERATED,
+    ),
+    room_claim(
+        "judged-masks",
+        "Shares of zeros and whether they are an accident, gains of other rates and spreads of outputs are those of "
+        "tests and refits by hand.",
+        pair(audit_part_checks.judged_masks),
+        ("audits.passes.differs", "audits.passes.coins", "audits.audit"),
+        "Beside scipy.stats.",
+    ),
+    room_claim(
+        "advised-findings",
+        "Each piece of advice is given on one side of its number and not on the other, with its numbers in words.",
+        pair(audit_part_checks.advised_findings),
+        ("audits.findings.remarks", "audits.lightning_callback", "audits.huggingface_callback"),
+        WRITTEN,
+    ),
+    room_claim(
+        "worded-reports",
+        "Names, numbers, groups and tables of a report stand within every width, and curves where one map puts them.",
+        pair(audit_word_checks.worded_reports),
+        ("audits.summary.terminal_text", "audits.drawing.curves", "audits.labels.compact"),
+        WRITTEN,
+    ),
+)
