@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from droptics import bounds
-from droptics.bounds import classical, lazy_training
+from droptics.bounds import classical, lazy_training, margins
 from droptics.data import Entries, Sample
 from droptics.models import DeepLinear, Factorization, ReLUNet, TwoLayerLinear
 
@@ -660,6 +660,15 @@ def test_linear_margin_equals_the_convex_program():
         signed = data.targets.numpy() * data.inputs.numpy()
         problem = cp.Problem(cp.Maximize(t), [signed @ v >= t, cp.norm(v) <= 1])
         assert bounds.linear_margin(data) == pytest.approx(problem.solve(solver="CLARABEL"), rel=1e-5)
+
+
+def test_the_nearest_point_of_a_hull_is_on_it():
+    """p is nearest where p.x_i >= ||p||^2 for all i, with equality where x_i has weight: its length bounds margins."""
+    for seed in range(3):
+        data = separable(seed=seed)
+        points = data.targets.numpy() * data.inputs.numpy()
+        nearest = margins._nearest_point(points)
+        assert (points @ nearest).min() == pytest.approx(nearest @ nearest, rel=1e-9)
 
 
 def test_linear_margin_of_scaled_and_inseparable_data():
