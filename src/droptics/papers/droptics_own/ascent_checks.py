@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from droptics.attacks import Apgd, Threat
 from droptics.attacks.apgd import AdaptiveAscent
 from droptics.attacks.gradients import differentiable
-from droptics.attacks.leaky import LeakyNet, adversarial_sgd, beta_robust_error, reflected_pgd, score_floor
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import normal, tensor
+from droptics.papers.thesis.leaky import LeakyNet, adversarial_sgd, beta_robust_error, reflected_pgd, score_floor
 
 
 def adaptive_steps(scale: float) -> list[Comparison]:

@@ -66,7 +66,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Ascents with momentum, attacks on leaky networks, training under them and their floors go step by step as "
         "their formulas.",
         pair(ascent_checks.adaptive_steps),
-        ("attacks.leaky.reflected_pgd", "attacks.leaky.adversarial_sgd", "attacks.leaky.score_floor"),
+        ("attacks.Apgd", "attacks.Threat"),
         "By automatic differentiation.",
     ),
     room_claim(
