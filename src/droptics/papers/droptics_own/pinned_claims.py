@@ -91,7 +91,6 @@ CLAIMS: tuple[Claim, ...] = (
             "coadaptation.retentivity",
             "coadaptation.evaluate",
             "coadaptation.smallest",
-            "coadaptation.export",
         ),
         "Unit by unit; half-spaces by a grid of directions.",
     ),
