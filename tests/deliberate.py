@@ -1375,7 +1375,189 @@ EIGHTH = (
         "Recording() if record is None else Recording()",
     ),
 )
+# as the eighth list, by seed 9251116 over statements, after the claims that pin formulas down; the
+# first 31 functions drawn but for two that need a GPU. 16 at first sight
+NINTH = (
+    defect(
+        "penalties.relu.kernels",
+        "a coin of the right half is another one",
+        "right[few] = g",
+        "right[few] = chosen[few]",
+    ),
+    defect(
+        "rates.stationary",
+        "the loss without dropout is that with it",
+        "float(self.objective(weights, off))",
+        "float(self.objective(weights, self._strengths(setting)))",
+    ),
+    defect(
+        "audits.tallies",
+        "standard errors forget the weight",
+        "return math.sqrt(self.variance) / self.weight",
+        "return math.sqrt(self.variance)",
+    ),
+    defect(
+        "evidence.claims",
+        "the check is its own control",
+        "tuple(claim.check()), tuple(claim.control())",
+        "tuple(claim.check()), tuple(claim.check())",
+    ),
+    defect(
+        "optima.krylov",
+        "a search that goes on has the bound of one that ended",
+        "    if ritz.complete:\n        return least\n    width",
+        "    if not ritz.complete:\n        return least\n    width",
+    ),
+    defect(
+        "envelopes.deep_linear",
+        "noise of the inputs counts twice",
+        "second = second + noise.hadamard(second)",
+        "second = second + 2 * noise.hadamard(second)",
+    ),
+    defect(
+        "attacks.gradients",
+        "hidden layers of the call before are kept",
+        "self._hidden = []\n        value",
+        'self._hidden = getattr(self, "_hidden", [])\n        value',
+    ),
+    defect("rates.exact", "inputs of a head are not centered", "(inputs - self.whitened.input_mean) @", "inputs @"),
+    defect(
+        "models.modules",
+        "a part is left in the other mode",
+        "                        part.training = mode.own",
+        "                        part.training = not mode.own",
+    ),
+    defect(
+        "recommenders.metrics", "items that are known stay in the list", "allowed[out] = False", "allowed[out] = True"
+    ),
+    defect(
+        "penalties.unit_outputs",
+        "families without a rule count as linear",
+        "is not unit_outputs.dispatch(Model)",
+        "is unit_outputs.dispatch(Model)",
+    ),
+    defect(
+        "linalg.rotations",
+        "companions are not turned",
+        "return tuple(value @ rotation for value in everything)",
+        "return (everything[0] @ rotation, *everything[1:])",
+    ),
+    defect(
+        "recommenders.stacked",
+        "every model of a blend counts the same",
+        "np.linalg.lstsq(design, target, rcond=None)[0]",
+        "np.full(design.shape[1], 1 / design.shape[1])",
+    ),
+    defect(
+        "files.modules",
+        "members that were read count as left over",
+        "return archive.read(inside.pop(name))",
+        "return archive.read(inside[name])",
+    ),
+    defect(
+        "audits.units",
+        "flows hold energies without their root",
+        "flows = self.norms * self.energies.sqrt()",
+        "flows = self.norms * self.energies",
+    ),
+    defect(
+        "linalg.gram",
+        "what the last round leaves is all",
+        "beyond += squares(parts - basis @ loads)",
+        "beyond = squares(parts - basis @ loads)",
+    ),
+    defect(
+        "audits.tails",
+        "a node depends on the masks of its last input",
+        "reach[node], refused[node] = _union(inputs), _refused(node, inputs)",
+        "reach[node], refused[node] = (inputs[-1] if inputs else 0), _refused(node, inputs)",
+    ),
+    defect(
+        "recommenders.rating_model",
+        "predictions leave the scale of ratings",
+        "return self._clipped(self._predicted(left, right))",
+        "return self._predicted(left, right)",
+    ),
+    defect(
+        "recommenders.alternation",
+        "smoothing forgets the ratings of a row",
+        "self.expected * self.smoothing * per_row * level[:width]",
+        "self.expected * self.smoothing * level[:width]",
+    ),
+    defect(
+        "attacks.square",
+        "those farthest from being fooled go on",
+        "now.value[keep].argsort(descending=True, stable=True)",
+        "now.value[keep].argsort(descending=False, stable=True)",
+    ),
+    defect(
+        "models.last_layer",
+        "the first linear layer is the head",
+        "list(linear.values())[-1]",
+        "list(linear.values())[0]",
+    ),
+    defect(
+        "rates.exact",
+        "heads without a bias have one",
+        "intercept = trace.linear[-1].bias is not None",
+        "intercept = True",
+    ),
+    defect(
+        "bounds.margins",
+        "the hull is that of two points",
+        "_nearest_point(points[chosen])",
+        "_nearest_point(points[chosen[:2]])",
+    ),
+    defect(
+        "optima.objectives",
+        "weights of examples do not count",
+        "squares.mean() if data.weights is None else data.weights.double() @ squares / data.weights.double().sum()",
+        "squares.mean()",
+    ),
+    defect(
+        "recommenders.estimator",
+        "what is not fitted passes",
+        "if not self.__sklearn_is_fitted__():",
+        "if self.__sklearn_is_fitted__() is None:",
+    ),
+    defect(
+        "predictions.controls",
+        "atoms are drawn alike",
+        "torch.multinomial(probabilities, samples",
+        "torch.multinomial(torch.ones_like(probabilities), samples",
+    ),
+    defect(
+        "recommenders.partitioned",
+        "a client is connected to, an address is not",
+        "connect(address) if self._own else address",
+        "address if self._own else connect(address)",
+    ),
+    defect(
+        "datasets.ratings",
+        "a file of the other set is taken",
+        "from_home(folder).name not in (name,",
+        "from_home(folder).name in (name,",
+    ),
+    defect(
+        "rates.masking",
+        "recurrent layers drop at their own rate",
+        "values[start + 2] = rate\n",
+        "values[start + 2] = own\n",
+    ),
+    defect(
+        "landscapes.units",
+        "second moments of targets keep half of their units",
+        "moments.yy / size**2",
+        "moments.yy / size",
+    ),
+    defect(
+        "predictions.deep_linear",
+        "maps of pairs stand in the place of variances",
+        "layer_laws(model, masks), _behind, -3)",
+        "layer_laws(model, masks), _behind, -2)",
+    ),
+)
 LISTS = {"deliberate": FIRST} | {
-    f"deliberate {i}": found for i, found in enumerate((SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH), 2)
+    f"deliberate {i}": found for i, found in enumerate((SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH), 2)
 }
 DEFECTS = tuple(one for mistakes in LISTS.values() for one in mistakes)

@@ -11,6 +11,7 @@ from droptics.papers.droptics_own import (
     law_checks,
     piece_checks,
     solved_checks,
+    third_checks,
     training_bound_checks,
 )
 from droptics.papers.droptics_own.room_claims import ENUMERATED, pair, room_claim
@@ -109,5 +110,19 @@ CLAIMS: tuple[Claim, ...] = (
             "linalg.shrink_unequal",
         ),
         f"{ENUMERATED} Refits, grids of shares, derivatives.",
+    ),
+    room_claim(
+        "seen-again",
+        "Triangles of many rows, modes, units, deep covariances, calls of attention, clipped ratings, heads without a "
+        "bias and tallies are by definition.",
+        pair(third_checks.seen_again),
+        (
+            "optima.certify",
+            "penalties.criterion",
+            "recommenders.DropoutCompletion",
+            "rates.tune_rates",
+            "linalg.equalize_columns",
+        ),
+        f"{ENUMERATED} Two runs tell whether a call drops.",
     ),
 )
