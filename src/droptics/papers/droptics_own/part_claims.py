@@ -10,6 +10,7 @@ from droptics.papers.droptics_own import (
     layer_checks,
     mask_kind_checks,
     rate_answer_checks,
+    refusal_checks,
     robustness_checks,
     threat_checks,
 )
@@ -104,5 +105,13 @@ CLAIMS: tuple[Claim, ...] = (
         pair(audit_word_checks.worded_reports),
         ("audits.summary.terminal_text", "audits.drawing.curves", "audits.labels.compact"),
         WRITTEN,
+    ),
+    room_claim(
+        "refused-arguments",
+        "Wrong arguments of every room end in an error that names them; inverses by blocks, uniform numbers in the "
+        "middles of their cells, thresholds and checkpoints are what they say.",
+        pair(refusal_checks.refused_arguments),
+        ("training.train", "attacks.perturb", "recommenders.DropoutCompletion", "recommenders.LocalAutoencoder"),
+        "Beside torch.linalg.inv.",
     ),
 )
