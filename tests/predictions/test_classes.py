@@ -79,6 +79,15 @@ def test_the_loop_of_single_precision_agrees_with_double(scale, classes):
     close(found.entropies.double(), wanted, error, scale=math.log(classes) + 1)
 
 
+def test_powers_of_the_loop_are_right_to_the_last_places():
+    """Logits that are not rounded: 16 roundings for |x| e^x, the polynomial, both sums and the division."""
+    center = torch.linspace(0, 100, 2001).reshape(1, -1, 1) * torch.tensor([0.0, -0.37, -1.0])
+    found = _compiled_gaussian(center, torch.zeros(3, 4).mT, torch.zeros(1, 2001, 3, 3))
+    given = torch.softmax(center.double(), -1)
+    close(found.probabilities.double(), given, 16 * torch.finfo(torch.float32).eps, scale=1.0)
+    close(found.entropies.double(), torch.special.entr(given).sum(-1), 16 * torch.finfo(torch.float32).eps, scale=1.0)
+
+
 def test_single_precision_is_that_of_double():
     """The loop and torch's operators on one head: what 256 points average differs by rounding alone."""
     model = TwoLayerLinear(normal(10, 200) / 8, normal(INPUTS, 200))
