@@ -63,7 +63,7 @@ def test_result_files_are_tables(table):
         for row in content.get("rows", []):
             if "workload" in row and row["ratio"] is not None:
                 assert row["ratio"] > 0
-                assert row["ours"] > 0
+                assert row["ours"] is None or row["ours"] > 0  # ratios of errors, such as the guard's, have no times
 
 
 def test_a_row_that_was_not_measured_says_so(table, tmp_path):
