@@ -43,7 +43,7 @@ def envelope_rule(model: Model, data: Data, masks: MaskLaw) -> Value:
 
 @checked
 def induced(model: Model, data: Data, masks: MaskLaw) -> Estimate:
-    """The least penalty over all networks of this shape that compute the same map (thesis-eq2.7, pal2020-eq9).
+    """The least penalty over all networks of this shape that compute the same map (thesis-eq3.2, pal2020-eq9).
 
     It depends on the model only through its map and its widths: `penalty >= induced >= envelope`, and `equalize`
     returns a network that attains it.
