@@ -48,6 +48,11 @@ def equilibrated(matrix: Array) -> tuple[Array, Array]:
     return matrix / units[:, None] / units, units
 
 
+def least_singular(size: int) -> float:
+    """Singular values of so many features in their own units that are not above this may be rounding, in float64."""
+    return 16 * (size + 4) * torch.finfo(torch.float64).eps
+
+
 def is_small(matrix: Tensor) -> bool:
     """Whether this is one matrix of numbers on the CPU that NumPy decomposes in less than a call of torch takes."""
     return (

@@ -9,15 +9,19 @@ from __future__ import annotations
 import torch
 
 from droptics.data import Data, Entries, Measurements, Moments, Sample
-from droptics.linalg.gram import triangular
+from droptics.linalg.gram import gram, triangular
+from droptics.linalg.sums import squares
 from droptics.losses import Squared
 from droptics.masks import MaskLaw
-from droptics.models import DeepLinear, LastLayer, LinearModel, Model
+from droptics.masks.correlations import WIDE
+from droptics.models import DeepLinear, LastLayer, LinearModel, Model, TwoLayerLinear
 from droptics.models.modules import linear_layer
 from droptics.penalties import ClosedForm, penalty
 from droptics.penalties.evaluation import risk
 from droptics.penalties.rounding import in_double
 from droptics.penalties.rules import criterion_rule
+from droptics.spectra.coordinates import weighed
+from droptics.spectra.roots import numbers
 
 EXACT, SQUARED = ClosedForm(), Squared()
 
@@ -25,6 +29,8 @@ EXACT, SQUARED = ClosedForm(), Squared()
 def objective(model: Model, data: Data, masks: MaskLaw) -> float:
     """Risk + penalty of a model."""
     with torch.no_grad():
+        if isinstance(model, TwoLayerLinear) and isinstance(data, Sample) and masks.size <= WIDE:
+            return _of_factors(model, data, masks)
         if model.dtype != torch.float64 or isinstance(model, LastLayer):
             model, data = precise(model, data)
         if isinstance(model, DeepLinear) and isinstance(data, Sample) and len(data) > model.input_size:
@@ -33,6 +39,20 @@ def objective(model: Model, data: Data, masks: MaskLaw) -> float:
             small = Sample(rows * len(rows) ** 0.5, rows.new_zeros(len(rows), model.output_size))
             return float(risk(model, data)) + float(penalty(model, small, masks))
         return float(criterion_rule(model, data, masks, EXACT, SQUARED))  # of a model and data that are known to fit
+
+
+def _of_factors(model: TwoLayerLinear, data: Sample, masks: MaskLaw) -> float:
+    """Risk + penalty by one look at every hidden unit of every example."""
+    parts = model.U, model.V, data.inputs, data.targets
+    U, V, inputs, targets = (numbers(part.detach().double()) for part in parts)
+    hidden, share = inputs @ V, 1 / len(data)
+    rest = targets - hidden @ U.T
+    if data.weights is not None:
+        weights = data.weights.detach().double()
+        roots, share = numbers(weights.sqrt())[:, None], 1 / float(weights.sum())
+        hidden, rest = roots * hidden, roots * rest
+    value = squares(torch.as_tensor(rest)) + weighed(masks, (U.T @ U) * numbers(gram(torch.as_tensor(hidden))))
+    return share * value
 
 
 def energy(data: Data) -> float:

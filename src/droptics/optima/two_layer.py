@@ -17,6 +17,7 @@ from droptics.checks import as_float_tensor, check_size
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm
 from droptics.linalg import equalize_columns
+from droptics.linalg.tall import SAFE
 from droptics.masks import MaskLaw
 from droptics.masks.correlations import WIDE
 from droptics.models import Autoencoder, Factorization, TwoLayerLinear
@@ -24,7 +25,7 @@ from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
 from droptics.optima.stationary import alternate
 from droptics.spectra import Action, OneRate, action
-from droptics.spectra.coordinates import SAFE, White, check_isotropic, weighed, whiten
+from droptics.spectra.coordinates import White, check_isotropic, weighed, whiten
 from droptics.spectra.decomposition import kept_values, least_of, shrunk_svd
 from droptics.spectra.one_rate import TiedOneRate
 from droptics.spectra.roots import EPS, numbers

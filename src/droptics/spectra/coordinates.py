@@ -24,17 +24,20 @@ from torch import Tensor
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm
 from droptics.linalg.gram import SHORT, gram, triangular
-from droptics.linalg.ranks import proved_rank
-from droptics.linalg.scales import is_small, powers_of_two, scaled_eigen
-from droptics.linalg.sums import products, squares, summands
+from droptics.linalg.ranks import independent, proved_rank
+from droptics.linalg.scales import is_small, least_singular, powers_of_two, scaled_eigen
+from droptics.linalg.sums import products, squares
+from droptics.linalg.tall import SAFE, moment_rounding, orthogonal
 from droptics.masks import MaskLaw
 from droptics.spectra.roots import EPS, Root, numbers
 from droptics.transforms import wants_derivative
 
-# Samples with this many examples per feature are read through their Gram matrix where that loses no digits that count:
-# no eigenvalue below SAFE after the features are in their own units. A criterion that is a smaller share of the targets
-# is measured on the examples themselves.
-TALL, SAFE = 4, 1e-3
+# Samples with this many examples per feature are read through their Gram matrix: as it is where that loses no digits
+# that count, no eigenvalue below SAFE after the features are in their own units, or by `linalg.tall`. Where one is
+# below WEAK, or a criterion is a smaller share of the targets than SAFE, it is measured on the examples themselves.
+TALL, WEAK = 4, 1e-10
+# Energies below this have lost digits to the least normal number.
+FAINT = 2.0**-900
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +121,8 @@ def frame(data: Data) -> Frame:
             return Frame(Root.identity(len(exact.yx), exact.yx), Root.of_moment(exact.xx, exact.rounding))
         case Sample():
             rows, targets, share = _rows(exact)
-            right = _tall_root(rows, share) or _split(triangular(share**0.5 * rows, rows[:, :0])[0], precision).root
+            right = _safe_root(moment := _tall_moment(rows, share))
+            right = right or _split(_few(exact, rows, rows[:, :0], share, moment).triangle, precision).root
             return Frame(Root.identity(targets.shape[-1], rows), right)
     return whiten(data)
 
@@ -178,26 +182,74 @@ def _gram_slack(parts: Any, root: Root, energy: float, off: float = 0.0) -> floa
 
 
 def _of_sample(data: Sample, precision: float) -> White:
-    """Through a QR factorization of the examples: their second moment, and so its rounding, is never formed.
+    """Through few rows with the second moment of the examples, none of whose digits are lost to rounding.
 
     Tall samples whose second moment is far from singular are read through it, at the cost of three products.
     """
     rows, targets, share = _rows(data)
-    right = _tall_root(rows, share)
+    right = _safe_root(moment := _tall_moment(rows, share))
     rows, targets = rows.detach(), targets.detach()
     if right is not None:
         return _of_tall(rows, targets, share, right)
-    triangle, loads, beyond = triangular(share**0.5 * rows, share**0.5 * targets)
-    inner, values, alive, kept, root = _split(triangle, precision)
-    basis = inner[:, kept]
+    few = _few(data, rows, targets, share, moment)
+    inner, values, alive, kept, root = _split(few.triangle, precision)
+    loads, basis = few.loads, inner[:, kept]
     target = loads.mT @ basis
-    constant = squares(loads - basis @ target.mT) + beyond
+    constant = squares(loads - basis @ target.mT) + few.beyond
+    seen, rest = int(alive.sum()), max(constant, 0.0)
     # a direction that is not proved to be absent may be all that the targets have beyond the others
-    unseen = int(alive.sum()) < len(values) and int(alive.sum()) < proved_rank(data.inputs, data.weights)
-    slack = squares(loads.mT @ inner[:, alive & ~kept]) + unseen * constant
+    unseen = seen < rows.shape[1] and seen < proved_rank(data.inputs, data.weights, seen, few.proved)
+    slack = squares(loads.mT @ inner[:, alive & ~kept]) + unseen * rest + few.slack
     # other networks may use these too, and of all directions rounding turns them the most
-    slack += _qr_slack(loads.mT @ inner[:, alive], constant, values[alive], len(rows))
-    return White(Root.identity(len(target), target), root, target, constant, slack)
+    slack += _qr_slack(loads.mT @ inner[:, alive], rest, values[alive], len(rows), few.lost)
+    safe = few.proved is not None and bool((root.energies > WEAK).all())
+    return White(Root.identity(len(target), target), root, target, constant, slack, safe)
+
+
+class _Few(NamedTuple):
+    """Few rows with the second moment of many, the targets on them, and the energy of what is left of these.
+
+    Attributes:
+        triangle: The rows.
+        loads: The targets on them.
+        beyond: The energy of what is left.
+        slack: What rounding of second moments may do to the least value.
+        lost: Norm of the difference to the rows, every feature in its own units, beside rounding of factorizations.
+        proved: How many columns are proved to depend on others; None where nobody looked.
+    """
+
+    triangle: Tensor
+    loads: Tensor
+    beyond: float
+    slack: float = 0.0
+    lost: float = 0.0
+    proved: int | None = None
+
+
+def _few(data: Sample, rows: Tensor, targets: Tensor, share: float, moment: Tensor | None) -> _Few:
+    """By QR factorizations, or for tall samples by products with many rows, at a fraction of their time.
+
+    Columns that depend on others, by a proof or up to rounding, are left out of the second moment and put back.
+    """
+    if moment is None:
+        return _Few(*triangular(share**0.5 * rows, share**0.5 * targets))
+    columns = independent(data.inputs, data.weights, rows, share, moment)
+    kept, proved, energy = columns.kept, columns.proved, squares(targets) * share
+    if not len(kept):
+        return _Few(rows[:1], 0 * targets[:1], energy, 0.0, columns.lost, proved)
+    part, whole = moment[kept[:, None], kept], len(kept) == len(moment)
+    root = None if whole else _safe_root(part)
+    if root is not None:
+        cross = products(targets, rows)[:, kept]
+    else:
+        found = orthogonal(rows if whole else rows[:, kept], share, part)
+        if found is None:
+            return _few(data, rows, targets, share, None)._replace(proved=proved)
+        root = Root(found.triangle.mT, found.turn, found.energies)
+        cross = products(targets, found.rows)
+    target = root.up_rows(cross * share)
+    slack = _gram_slack(numbers(target) ** 2, root, energy, moment_rounding(rows))
+    return _Few(root.matrix.mT @ columns.mixing, target.mT, energy - squares(target), slack, columns.lost, proved)
 
 
 def _rows(data: Sample) -> tuple[Tensor, Tensor, float]:
@@ -224,7 +276,7 @@ def _split(triangle: Tensor, precision: float) -> _Split:
     units = powers_of_two(torch.linalg.vector_norm(triangle.detach(), dim=0))
     inner, values, outer = torch.linalg.svd(triangle / units, full_matrices=False)
     size = triangle.shape[1]
-    alive = values > 16 * (size + 4) * EPS
+    alive = values > least_singular(size)
     # directions that the rounding of the data themselves may have made: no network is built on them
     kept = alive & (values > 4 * size**0.5 * precision)
     roots, directions = values[kept], outer[kept].mT
@@ -232,33 +284,42 @@ def _split(triangle: Tensor, precision: float) -> _Split:
     return _Split(inner, values, alive, kept, root)
 
 
-def _qr_slack(target: Tensor, constant: float, roots: Tensor, count: int) -> float:
+def _qr_slack(target: Tensor, constant: float, roots: Tensor, count: int, lost: float) -> float:
     """What rounding of QR factorizations of so many rows may do to the least value.
 
     It turns the direction of singular value s by at most e / s towards what the targets have beyond the inputs. One
     factorization of m x n numbers is that of a matrix off by a small multiple of sqrt(m n) u in norm (Connolly and
     Higham 2023), and m < 8 n in `triangular`: 16 n u is more than 5 times that. Every four times as many rows are one
-    factorization more.
+    factorization more. `lost` is what the rows are off beside that.
     """
     level = (8 * sum(target.shape) + SHORT) * EPS * (1 + math.log2(max(count / max(target.shape[1], 1), 1)) / 2)
+    level += lost
     weights = float((target / roots).square().sum().sqrt())
     turned = (level / float(roots.min())) ** 2 if len(roots) else 0.0
     total = constant + float(target.square().sum())
     return 2 * level * weights * constant**0.5 + turned * constant + level * total
 
 
-def _tall_root(rows: Tensor, share: float) -> Root | None:
-    """Through the second moment; None where rows are few, a derivative is wanted, or that is too close to singular."""
+def _tall_moment(rows: Tensor, share: float) -> Tensor | None:
+    """The second moment of many rows; None where they are few, a derivative is wanted, or energies underflow."""
     if len(rows) < TALL * rows.shape[1] or wants_derivative(rows):
         return None
-    values, vectors, units = scaled_eigen(gram(rows) * share)
+    moment = gram(rows) * share
+    low = numbers(moment).diagonal() < FAINT
+    return None if low.any() and bool((rows[:, torch.as_tensor(low)] != 0).any()) else moment
+
+
+def _safe_root(moment: Tensor | None) -> Root | None:
+    """Root of a second moment; None where there is none, or it is too close to singular."""
+    if moment is None:
+        return None
+    values, vectors, units = scaled_eigen(moment)
     return Root.of_eigen(values, vectors, units) if len(values) and values[0] > SAFE else None
 
 
 def _of_tall(rows: Tensor, targets: Tensor, share: float, right: Root) -> White:
     target, energy = right.up_rows(products(targets, rows) * share), squares(targets) * share
-    off = summands(*rows.shape) * EPS / 2 * rows.shape[1]  # of the second moments, by rounding of their sums
-    slack = _gram_slack(numbers(target) ** 2, right, energy, off)
+    slack = _gram_slack(numbers(target) ** 2, right, energy, moment_rounding(rows))
     return White(Root.identity(len(target), target), right, target, energy - squares(target), slack, safe=True)
 
 
