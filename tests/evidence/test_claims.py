@@ -24,7 +24,7 @@ from droptics import papers
 from droptics.cli.verify import verify_command
 from droptics.evidence.claims import REFUTED, Claim, Comparison, Erratum, Relation, compare, decide, select
 from droptics.evidence.engines import Done
-from droptics.evidence.pages import claims_page, errata_page, shown_output, write_pages
+from droptics.evidence.pages import check_place, claims_page, errata_page, shown_output, write_pages
 from droptics.papers import PAPERS, claims, figures, verify
 
 SOURCES = Path(droptics.__file__).parent
@@ -414,3 +414,11 @@ def test_the_command(monkeypatch):
 def test_the_command_refuses_unknown_names():
     assert isinstance(run_command("pal2020-nothing").exception, ValueError)
     assert isinstance(run_command("--paper", "nobody").exception, ValueError)
+
+
+def test_every_claim_links_to_a_line_of_a_file_that_is_there():
+    for claim in claims():
+        if claim.check is not None:
+            place, _, line = check_place(claim).rpartition("/papers/")[2].rstrip(")").partition("#L")
+            text = (SOURCES / "papers" / place).read_text(encoding="utf-8").splitlines()
+            assert int(line) <= len(text), claim.id

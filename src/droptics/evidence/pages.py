@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import re
 from collections import Counter
@@ -81,9 +82,9 @@ def check_place(claim: Claim) -> str:
         check = check.func
     if check is None:
         return ""
-    file = Path(check.__code__.co_filename)
+    check = inspect.unwrap(check)  # torch.no_grad() stands around some
     name = check.__name__ if check.__name__ != "<lambda>" else f"line {check.__code__.co_firstlineno}"
-    place = f"{file.parent.name}/{file.name}"
+    place = Path(check.__code__.co_filename).as_posix().rpartition("/papers/")[2]
     return f"[`{place}: {name}`]({SOURCES}/{place}#L{check.__code__.co_firstlineno})"
 
 
