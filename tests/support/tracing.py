@@ -12,6 +12,8 @@ import droptics
 
 ROOT = Path(droptics.__file__).parent
 OWN = str(ROOT / "papers")
+# the networks of a proof stand with its work, and are what its claims are about
+SUBJECT = "papers.thesis.leaky"
 
 
 def executed(call: Callable[[], object]) -> set[str]:
@@ -32,13 +34,15 @@ def executed(call: Callable[[], object]) -> set[str]:
         sys.setprofile(None)
     names = set()
     for code in codes:
-        if code.co_filename.startswith(str(ROOT)) and not code.co_filename.startswith(OWN):
-            module = ".".join(Path(code.co_filename).relative_to(ROOT).with_suffix("").parts)
+        if not code.co_filename.startswith(str(ROOT)):
+            continue
+        module = ".".join(Path(code.co_filename).relative_to(ROOT).with_suffix("").parts)
+        if module == SUBJECT or not code.co_filename.startswith(OWN):
             names.add(f"{module.removesuffix('.__init__')}:{code.co_qualname}")
     for kind in made:
-        module = kind.__module__
-        if module.startswith("droptics.") and not module.startswith(("droptics.evidence", "droptics.papers")):
-            names.add(f"{module.removeprefix('droptics.')}:{kind.__qualname__}")
+        module = kind.__module__.removeprefix("droptics.")
+        if module == SUBJECT or (module != kind.__module__ and not module.startswith(("evidence", "papers"))):
+            names.add(f"{module}:{kind.__qualname__}")
     return names
 
 
