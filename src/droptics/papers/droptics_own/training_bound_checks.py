@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -137,9 +138,9 @@ def _lazy(scale: float) -> list[Comparison]:
             ),
         )
         for compression, printed, terms in cases:
-            bound = lazy(
+            after = partial(
+                lazy,
                 margin=gamma,
-                steps=int(T),
                 inputs=d,
                 drop=0.0,
                 step_size=eta,
@@ -147,20 +148,12 @@ def _lazy(scale: float) -> list[Comparison]:
                 printed=printed,
                 confidence=0.9,
             )
+            bound = after(steps=int(T))
             label = f"margin {gamma}, compression {compression}, printed {printed}"
             found.append(compare(list(bound.terms.values()), "==", [scale * one for one in terms], label))
             there = bound.needed["steps"]
             for share, relation in ((1.0001, "<"), (0.9999, ">")):
-                near = lazy(
-                    margin=gamma,
-                    steps=max(1, round(there * share)),
-                    inputs=d,
-                    drop=0.0,
-                    step_size=eta,
-                    compression=compression,
-                    printed=printed,
-                    confidence=0.9,
-                )
+                near = after(steps=max(1, round(there * share)))
                 found.append(compare(near.value, relation, scale, f"{label} where it crosses one"))  # type: ignore[arg-type]
             width = lazy_setting(gamma, there, d, step_size=eta).width
             found.append(compare(bound.needed["width"], "==", scale * width, f"{label}, its width"))
