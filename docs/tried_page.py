@@ -107,13 +107,22 @@ def _shares(found: Mapping[str, Any]) -> list[str]:
         rooms["all rooms"] = {suite: {k: v for part in drawn for k, v in part[suite].items()} for suite in drawn[0]}
         sizes = [part["mutants"] for name, part in found["rooms"].items() if not name.startswith("deliberate")]
         whole = sum(min(size, found["count"]) for size in sizes)
-        many = f"{len(rooms['all rooms']['tests']):,} of {whole:,} mutants drawn by seed {found['seed']} were tried; "
+        many = f"{len(rooms['all rooms']['tests']):,} of {whole:,} mutants drawn by seed {found['seed']} were tried"
+        many += f"{_by_commit(found)}; "
     where = [
         f"{run['hardware']['machine']}, Python {run['versions']['python']}, torch {run['versions']['torch']}, "
         f"commit {run['commit']}: {run['checks']['tests']:,} tests and {run['checks']['claims']:,} claims"
         for run in [*found.get("earlier", ()), found]
     ]
     return [*table(_noticed(name, part) for name, part in rooms.items()), "", f"{many}{'; '.join(where)}."]
+
+
+def _by_commit(found: Mapping[str, Any]) -> str:
+    """How many mutants were tried at which commit; those of a room that changed later keep the names they had there."""
+    tried = [part for name, part in found["rooms"].items() if not name.startswith("deliberate")]
+    counts = Counter(part.get("commits", {}).get(one) for part in tried for one in part["fates"]["tests"])
+    told = ", ".join(f"{count:,} at {commit}" for commit, count in counts.items() if commit)
+    return f" ({told}; places are named as they stood there)" if told else ""
 
 
 def _noticed(name: str, fates: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:

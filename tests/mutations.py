@@ -38,6 +38,7 @@ import pytest
 import torch
 
 from deliberate import LISTS
+from droptics.evidence import provenance
 from mutants import (
     MODULES,
     ROOT,
@@ -361,6 +362,7 @@ class Room:
     found: int
     chosen: Sequence[Mutant | Defect]
     fates: dict[str, dict[str, str]] = field(default_factory=lambda: {"tests": {}, "claims": {}})
+    commits: dict[str, str] = field(default_factory=dict)  # by place, where the mutant was tried
 
     @staticmethod
     def all(count: int, seed: int) -> list[Room]:
@@ -376,13 +378,26 @@ class Room:
             ),
         ]
 
-    def recall(self, known: dict[str, dict[str, str]], again: bool) -> None:
-        """Take over what a report says of mutants of the same source; with `again` only what was noticed."""
+    def recall(self, known: dict[str, Any], commit: str, again: bool) -> None:
+        """Take over what a report says, and draw only so many mutants more as complete the room.
+
+        With `again` what lived is tried once more where its source is the same. Mutants of sources that have changed
+        since stay as they were tried, and stand for as many of the new draw; so do not deliberate mistakes.
+        """
         here = {place(mutant) for mutant in self.chosen}
-        for suite, fates in known.items():
+        listed = self.name.startswith("deliberate")
+        for suite, fates in known["fates"].items():
+            others = [one for name, one in known["fates"].items() if name != suite]
             self.fates[suite] = {
-                name: fate for name, fate in fates.items() if name in here and (fate.startswith(NOTICED) or not again)
+                name: fate
+                for name, fate in fates.items()
+                if (name in here and (fate.startswith(NOTICED) or not again))
+                or (name not in here and not listed and all(name in other for other in others))
             }
+        tried = [name for fates in self.fates.values() for name in fates]
+        self.commits = {name: known.get("commits", {}).get(name, commit) for name in tried}
+        older = sum(name not in here for name in self.commits)
+        self.chosen = self.chosen[: max(len(self.chosen) - older, 0)]
 
     def line(self) -> str:
         """How many mutants each suite noticed."""
@@ -414,7 +429,7 @@ def _queue(rooms: list[Room], suites: Iterable[str]) -> Iterator[tuple[Room, Mut
 
 def check(rooms: list[Room], runner: Runner, limits: Limits, save: Callable[[], None]) -> None:
     """Try the mutants of all rooms, several at a time, until they or the time are used up."""
-    queue, running = _queue(rooms, runner.suites), dict[int, tuple[dict[str, str], str, Path]]()
+    queue, running = _queue(rooms, runner.suites), dict[int, tuple[Room, str, str, Path]]()
     more, saved, numbers = True, time.monotonic(), itertools.count()
     with tempfile.TemporaryDirectory() as folder:
         while running or more:
@@ -425,12 +440,13 @@ def check(rooms: list[Room], runner: Runner, limits: Limits, save: Callable[[], 
                     here, mutant, suite = job
                     result = Path(folder) / str(next(numbers))
                     child = _start(lambda job=(mutant, suite, result): runner.fate(*job))  # type: ignore[misc]
-                    running[child] = here.fates[suite], place(mutant), result
+                    running[child] = here, suite, place(mutant), result
             if running:
                 child, status = os.wait()
-                fates, name, result = running.pop(child)
+                here, suite, name, result = running.pop(child)
                 if status == 0:  # otherwise it is to be tried again
-                    fates[name] = result.read_text()
+                    here.fates[suite][name] = result.read_text()
+                    here.commits[name] = provenance.commit()
             if time.monotonic() > saved + 10:
                 save()
                 saved = time.monotonic()
@@ -452,7 +468,7 @@ class Plugin:
             self.earlier = [*report["earlier"], {name: report[name] for name in WHERE}]
             for here in self.rooms:
                 if here.name in known:
-                    here.recall(known[here.name]["fates"], options.again)
+                    here.recall(known[here.name], report["commit"], options.again)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         options, start = self.options, time.monotonic()
@@ -471,10 +487,11 @@ class Plugin:
     def save(self) -> None:
         path = self.options.report
         if path:
-            source = importlib.import_module("droptics.evidence.provenance")
             told = {name: getattr(self.options, name) for name in ("count", "seed", "seconds")}
-            rooms = {here.name: {"mutants": here.found, "fates": here.fates} for here in self.rooms}
-            now = {"commit": source.commit(), **source.here(), "checks": self.passing}
+            rooms = {
+                here.name: {"mutants": here.found, "fates": here.fates, "commits": here.commits} for here in self.rooms
+            }
+            now = {"commit": provenance.commit(), **provenance.here(), "checks": self.passing}
             earlier = [run for i, run in enumerate(self.earlier) if run not in [now, *self.earlier[:i]]]
             content = {**now, **told, "earlier": earlier, "rooms": rooms}
             fresh = path.with_suffix(".part")

@@ -26,7 +26,8 @@ def mutants_lines(monkeypatch):
 def test_mutants_are_counted_by_room_and_together(mutants_lines, tmp_path):
     """Tests and claims apart, what either notices, and every survivor with the reason that was read, or none."""
     rooms = {"deliberate": FATES, "masks": FATES, "rates": {"tests": {}, "claims": {}}}
-    found = {name: {"mutants": 9, "fates": fates} for name, fates in rooms.items()}
+    commits = {"a": "old", "b": "old", "c": "abc", "d": "abc"}
+    found = {name: {"mutants": 9, "fates": fates, "commits": commits} for name, fates in rooms.items()}
     record = tmp_path / "mutations.json"
     checks = {"checks": {"tests": 4, "claims": 2}}
     record.write_text(json.dumps({**HERE, **checks, "seed": 7, "count": 6, "earlier": [], "rooms": found}))
@@ -34,9 +35,8 @@ def test_mutants_are_counted_by_room_and_together(mutants_lines, tmp_path):
     lines = mutants_lines(record)
     assert "| masks | 4 | 25% (1 not reached) | 25% (1 not reached) | 50% |" in lines
     assert "| all rooms | 4 | 25% (1 not reached) | 25% (1 not reached) | 50% |" in lines
-    assert (
-        "4 of 12 mutants drawn by seed 7 were tried; m, Python 3, torch 2, commit abc: 4 tests and 2 claims." in lines
-    )
+    tried = "4 of 12 mutants drawn by seed 7 were tried (2 at old, 2 at abc; places are named as they stood there); "
+    assert f"{tried}m, Python 3, torch 2, commit abc: 4 tests and 2 claims." in lines
     assert "4 survivors: not read yet 2, speed 2." in lines
     assert lines[-2:] == ["| c | not read yet |  |", "| d | speed | a longer step |"]
 

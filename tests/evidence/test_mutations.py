@@ -10,7 +10,7 @@ from systems import posix
 
 import mutants
 import mutations
-from mutations import Limits, Run, Runner, Suite, reach
+from mutations import Limits, Room, Run, Runner, Suite, place, reach
 
 SOURCE = """
 LIMIT = 3
@@ -102,3 +102,22 @@ def test_who_notices(suite, tmp_path):
         (mutant,) = [mutant for mutant in mutants.mutants("droptics.norms") if mutant.name.endswith(f": {name}")]
         assert runner.fate(mutant, "tests", tmp_path / "fate") == 0
         assert (tmp_path / "fate").read_text() == fate, name
+
+
+def test_a_report_goes_on_after_the_sources_changed():
+    """What was tried of older sources stands for as many mutants of the draw, under the commit where it was tried."""
+    drawn = list(mutants.mutants("droptics.norms"))[:5]
+    names = [place(mutant) for mutant in drawn]
+    fates = {names[0]: "noticed by one", names[1]: "lived 1 of 1", "norms@gone:1:1: 2  ->  3": "lived 1 of 1"}
+    both = {"tests": fates | {"norms@half:1:1: 2  ->  3": "not reached"}, "claims": dict(fates)}
+    for again, left in ((False, names[2:4]), (True, names[1:4])):
+        room = Room("ground floor", 99, drawn)
+        room.recall({"fates": both, "commits": {names[0]: "first"}}, "second", again)
+        kept = [name for name in fates if name not in left]
+        assert room.fates == {suite: {name: fates[name] for name in kept} for suite in ("tests", "claims")}
+        assert room.commits == {name: "first" if name == names[0] else "second" for name in kept}
+        assert [name for name in map(place, room.chosen) if name not in room.fates["tests"]] == left
+    room = Room("deliberate 2", 5, drawn)
+    room.recall({"fates": both}, "second", False)
+    assert set(room.commits) == set(names[:2])
+    assert len(room.chosen) == 5
