@@ -8,7 +8,7 @@ by one by name; their rows then replace those of the same name in the recorded t
 
 from __future__ import annotations
 
-from harness import Row, compare, in_turn, merge, report, several  # first: it sets threads before NumPy loads
+from harness import Row, compare, in_turn, merge, several  # first: it sets threads before NumPy loads
 
 # isort: split
 import contextlib
@@ -110,39 +110,38 @@ def dropout_sgd(M: np.ndarray, width: int, stop: float, limit: float) -> tuple[f
             return spent, value
 
 
-def closed_form_rows(quick: bool) -> list[Row]:
+def closed_form_rows(quick: bool, size: tuple[int, int], width: int) -> list[Row]:
     rows = []
-    for size, width in (((120, 80), 20), ((500, 400), 100)):
-        M, values = decaying_map(*size)
-        data, masks = Moments.of_map(torch.from_numpy(M)), Bernoulli(LAMBDA / (1 + LAMBDA), width)
-        truth = least(values, width)
-        small = size[0] == 120
+    M, values = decaying_map(*size)
+    data, masks = Moments.of_map(torch.from_numpy(M)), Bernoulli(LAMBDA / (1 + LAMBDA), width)
+    truth = least(values, width)
+    small = size[0] == 120
 
-        calls = 10 if small else 1  # short calls are timed together
+    calls = 10 if small else 1  # short calls are timed together
 
-        def ours(M=M, masks=masks, calls=calls) -> float:
-            return max(optimum_of_map(M, masks).objective for _ in range(calls))
+    def ours() -> float:
+        return max(optimum_of_map(M, masks).objective for _ in range(calls))
 
-        def general(data=data, masks=masks, calls=calls) -> float:
-            return max(optimum(TwoLayerLinear, data, masks).objective for _ in range(calls))
+    def general() -> float:
+        return max(optimum(TwoLayerLinear, data, masks).objective for _ in range(calls))
 
-        gap = max(abs(ours() / truth - 1), abs(general() / truth - 1))
-        label = f"optimum {size[0]}x{size[1]} width {width}"
-        if small or not quick:
-            other = conic(M, width)
-            first, second, ratio = compare(ours, lambda M=M, w=width: conic(M, w), 5 if small else 1)
-            note = f"ours gap {gap:.0e}, solver gap {abs(other / truth - 1):.0e}"
-            rows.append(Row(f"{label} / conic solver (SCS)", first / calls, second, calls * ratio, note))
-            slower = compare(general, lambda: None, 5)[0] / calls
-            rows.append(Row(f"{label} from moments / conic solver (SCS)", slower, second, second / slower, note))
-        stop = truth * (1 + 1e-8)
-        first, second, ratio = compare(ours, lambda M=M, w=width, s=stop: lbfgs(M, w, s), 7 if small else 3)
-        rows.append(Row(f"{label} / L-BFGS to 1e-8", first / calls, second, calls * ratio, f"ours gap {gap:.0e}"))
-        if small and not quick:
-            spent, value = dropout_sgd(M, width, truth * (1 + 1e-3), 90.0)
-            once = first / calls
-            note = f"SGD gap {value / truth - 1:.1e}"
-            rows.append(Row(f"{label} / dropout SGD to 1e-3", once, spent, spent / once, note))
+    gap = max(abs(ours() / truth - 1), abs(general() / truth - 1))
+    label = f"optimum {size[0]}x{size[1]} width {width}"
+    if small or not quick:
+        solved: list[float] = []
+        first, second, ratio = compare(ours, lambda: solved.append(conic(M, width)), 5 if small else 1)
+        note = f"ours gap {gap:.0e}, solver gap {abs(solved[0] / truth - 1):.0e}"
+        rows.append(Row(f"{label} / conic solver (SCS)", first / calls, second, calls * ratio, note))
+        slower = compare(general, lambda: None, 5)[0] / calls
+        rows.append(Row(f"{label} from moments / conic solver (SCS)", slower, second, second / slower, note))
+    stop = truth * (1 + 1e-8)
+    first, second, ratio = compare(ours, lambda: lbfgs(M, width, stop), 7 if small else 3)
+    rows.append(Row(f"{label} / L-BFGS to 1e-8", first / calls, second, calls * ratio, f"ours gap {gap:.0e}"))
+    if small and not quick:
+        spent, value = dropout_sgd(M, width, truth * (1 + 1e-3), 90.0)
+        once = first / calls
+        note = f"SGD gap {value / truth - 1:.1e}"
+        rows.append(Row(f"{label} / dropout SGD to 1e-3", once, spent, spent / once, note))
     return rows
 
 
@@ -164,9 +163,11 @@ def tight_rows(quick: bool) -> list[Row]:
         return []
     (M, values), width = decaying_map(120, 80), 20
     masks, truth = Bernoulli(LAMBDA / (1 + LAMBDA), width), least(values, width)
-    other = conic(M, width, eps=1e-7)
-    first, second, ratio = compare(several(lambda: optimum_of_map(M, masks), 10), lambda: conic(M, width, eps=1e-7), 3)
-    gap = f"ours gap {abs(optimum_of_map(M, masks).objective / truth - 1):.0e}, solver gap {abs(other / truth - 1):.0e}"
+    solved: list[float] = []
+    ours, theirs = several(lambda: optimum_of_map(M, masks), 10), lambda: solved.append(conic(M, width, eps=1e-7))
+    first, second, ratio = compare(ours, theirs, 3)
+    gaps = [abs(value / truth - 1) for value in (optimum_of_map(M, masks).objective, solved[0])]
+    gap = f"ours gap {gaps[0]:.0e}, solver gap {gaps[1]:.0e}"
     return [Row("optimum 120x80 width 20 / conic solver (SCS, 1e-7)", first / 10, second, 10 * ratio, gap)]
 
 
@@ -192,35 +193,32 @@ def svd_hadamard(U: np.ndarray) -> np.ndarray:
     return U @ outer.T @ hadamard(U.shape[1]) / np.sqrt(U.shape[1])
 
 
-def equalizer_rows(quick: bool) -> list[Row]:
+def equalizer_rows(quick: bool, width: int) -> list[Row]:
     rows = []
-    for width in (128, 512, 2048):
-        rng = np.random.default_rng(0)
-        values = np.sqrt(10 * np.exp(-4 * np.arange(width) / width))
-        left, right = (np.linalg.qr(rng.normal(size=(width, width)))[0] for _ in range(2))
-        U = (left * values) @ right.T
-        tensor = torch.from_numpy(U)
-        equal = equalize_columns(tensor)[0]
-        norms = equal.square().sum(0)
-        error = f"error {float((norms / norms.mean() - 1).abs().max()):.0e}"
-        kept = float((equal @ equal.mT - tensor @ tensor.mT).abs().max())
-        agreement = f"{error}, UU^T kept to {kept:.0e}"
+    rng = np.random.default_rng(0)
+    values = np.sqrt(10 * np.exp(-4 * np.arange(width) / width))
+    left, right = (np.linalg.qr(rng.normal(size=(width, width)))[0] for _ in range(2))
+    U = (left * values) @ right.T
+    tensor = torch.from_numpy(U)
+    equal = equalize_columns(tensor)[0]
+    norms = equal.square().sum(0)
+    error = f"error {float((norms / norms.mean() - 1).abs().max()):.0e}"
+    kept = float((equal @ equal.mT - tensor @ tensor.mT).abs().max())
+    agreement = f"{error}, UU^T kept to {kept:.0e}"
 
-        stored = tensor.mT.contiguous().mT  # by columns
-        work = stored.clone()
-        calls = 100 if width == 128 else 10
-        ours = several(lambda work=work, stored=stored: equalize_columns_(work.copy_(stored)), calls)
+    stored = tensor.mT.contiguous().mT  # by columns
+    work = stored.clone()
+    calls = 100 if width == 128 else 10
+    ours = several(lambda: equalize_columns_(work.copy_(stored)), calls)
 
-        if width == 128 or (width == 512 and not quick):
-            first, second, ratio = compare(ours, lambda U=U: published_equalizer(U), 3 if width == 128 else 1)
-            first, ratio = first / calls, calls * ratio
-            rows.append(
-                Row(f"equalizer width {width} / published, r eigendecompositions", first, second, ratio, agreement)
-            )
-        if width < 2048 or not quick:
-            first, second, ratio = compare(ours, lambda U=U: svd_hadamard(U), 5 if width < 2048 else 1)
-            first, ratio = first / calls, calls * ratio
-            rows.append(Row(f"equalizer width {width} / SVD + Hadamard", first, second, ratio, agreement))
+    if width == 128 or (width == 512 and not quick):
+        first, second, ratio = compare(ours, lambda: published_equalizer(U), 3 if width == 128 else 1)
+        first, ratio = first / calls, calls * ratio
+        rows.append(Row(f"equalizer width {width} / published, r eigendecompositions", first, second, ratio, agreement))
+    if width < 2048 or not quick:
+        first, second, ratio = compare(ours, lambda: svd_hadamard(U), 5 if width < 2048 else 1)
+        first, ratio = first / calls, calls * ratio
+        rows.append(Row(f"equalizer width {width} / SVD + Hadamard", first, second, ratio, agreement))
     return rows
 
 
@@ -329,10 +327,13 @@ def full_svd_rows(quick: bool) -> list[Row]:
 
 
 PARTS = {
-    "closed-form": closed_form_rows,
+    "small": partial(closed_form_rows, size=(120, 80), width=20),
+    "middle": partial(closed_form_rows, size=(500, 400), width=100),
     "tight": tight_rows,
     "tall": tall_rows,
-    "equalizer": equalizer_rows,
+    "equalizer-128": partial(equalizer_rows, width=128),
+    "equalizer-512": partial(equalizer_rows, width=512),
+    "equalizer-2048": partial(equalizer_rows, width=2048),
     "wide-equalizer": wide_equalizer_rows,
     "large-signal": partial(randomized_rows, name="signal+noise"),
     "large-power": partial(randomized_rows, name="power"),
@@ -349,7 +350,7 @@ def main() -> None:
     for name in chosen:
         merge("optima", PARTS[name](quick))
     if not chosen:
-        report("optima-quick" if quick else "optima", in_turn({name: partial(PARTS[name], quick) for name in PARTS}))
+        in_turn("optima-quick" if quick else "optima", {name: partial(PARTS[name], quick) for name in PARTS})
 
 
 if __name__ == "__main__":

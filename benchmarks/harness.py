@@ -94,14 +94,20 @@ def _told(ours: float, alternative: float, ratio: float) -> tuple[float, float, 
     return ours, alternative, ratio
 
 
-def in_turn(parts: Mapping[str, Callable[[], list[Row]]]) -> list[Row]:
-    """The rows of several parts, each announced with the time that the earlier ones took."""
+def in_turn(name: str, parts: Mapping[str, Callable[[], list[Row]]]) -> Path:
+    """Report several parts, each announced with the time that the earlier ones took.
+
+    Rows are written when their part is done, so that a run that is cut off leaves them beside the older ones of the
+    parts it did not reach; a whole run leaves its own rows alone.
+    """
     rows: list[Row] = []
     begin = time.perf_counter()
-    for number, (name, part) in enumerate(parts.items(), 1):
-        print(f"{name}: part {number} of {len(parts)}, after {time.perf_counter() - begin:.0f} s", flush=True)
-        rows += part()
-    return rows
+    for number, (label, part) in enumerate(parts.items(), 1):
+        print(f"{label}: part {number} of {len(parts)}, after {time.perf_counter() - begin:.0f} s", flush=True)
+        found = part()
+        merge(name, found)
+        rows += found
+    return report(name, rows)
 
 
 def _seconds(call: Callable[[], object], number: int) -> float:

@@ -162,6 +162,31 @@ def test_what_is_timed_once_is_run_once(table, monkeypatch, repeats, ours, their
     assert min(mine, other, ratio) > 0
 
 
+def test_a_run_that_is_cut_off_keeps_its_rows(table, monkeypatch, tmp_path):
+    """A first whole run leaves a and b; the second writes a again and ends in b, the third is whole and has no b."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")
+    harness = importlib.import_module("harness")
+    monkeypatch.setattr(harness, "RESULTS", tmp_path)
+
+    def rows(workload, seconds):
+        return [harness.Row(workload, seconds, 2 * seconds, 2.0, "")]
+
+    def recorded():
+        return {row["workload"]: row["ours"] for row in json.loads((tmp_path / "some.json").read_text())["rows"]}
+
+    harness.in_turn("some", {"first": lambda: rows("a", 1.0), "second": lambda: rows("b", 1.0)})
+    with pytest.raises(KeyboardInterrupt):
+        harness.in_turn("some", {"first": lambda: rows("a", 3.0), "second": _interrupted})
+    assert recorded() == {"a": 3.0, "b": 1.0}
+    harness.in_turn("some", {"first": lambda: rows("a", 5.0)})
+    assert recorded() == {"a": 5.0}
+
+
+def _interrupted():
+    raise KeyboardInterrupt
+
+
 def test_the_page_on_rates_shows_what_is_recorded():
     """Run `python benchmarks/bench_rates.py --table` with DROPTICS_RECORD=1 after measuring again."""
     page = (BENCHMARKS.parent / "docs" / "rates.md").read_text(encoding="utf-8")
