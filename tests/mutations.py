@@ -105,6 +105,16 @@ class Suite(ABC):
         """Whether checks pass in modules that are imported anew; `begin` hears of each before it runs."""
 
 
+class Quick:
+    """Drawn examples are not made smaller, and may take their time; said after conftest.py, which says otherwise."""
+
+    def pytest_sessionstart(self) -> None:
+        phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+        quick = hypothesis.settings(phases=phases, database=None, derandomize=True, deadline=None)
+        hypothesis.settings.register_profile("mutations", quick)
+        hypothesis.settings.load_profile("mutations")
+
+
 class Tests(Suite):
     """The fast tests that pytest collected."""
 
@@ -121,7 +131,7 @@ class Tests(Suite):
         return item.session.testsfailed == failed
 
     def again(self, names: Sequence[str], begin: Callable[[str], object]) -> bool:
-        class Begin:
+        class Begin(Quick):
             def pytest_runtest_logstart(self, nodeid: str) -> None:
                 begin(nodeid)
 
@@ -453,7 +463,7 @@ def check(rooms: list[Room], runner: Runner, limits: Limits, save: Callable[[], 
     save()
 
 
-class Plugin:
+class Plugin(Quick):
     """Replaces the run of the collected tests by the check."""
 
     def __init__(self, options: argparse.Namespace, extra: list[str]) -> None:
@@ -517,11 +527,6 @@ def main() -> int:
     options = parser.parse_args()
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     torch.set_num_threads(1)
-    quick = hypothesis.settings(
-        phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate), database=None, derandomize=True, deadline=None
-    )
-    hypothesis.settings.register_profile("mutations", quick)
-    hypothesis.settings.load_profile("mutations")
     files = options.tests or [
         str(path)
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
