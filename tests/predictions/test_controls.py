@@ -5,7 +5,7 @@ import torch
 from compare import close
 from torch import nn
 
-from droptics.predictions.controls import Draws, Plan, build
+from droptics.predictions.controls import Draws, Plan, build, draw
 from droptics.predictions.modules import read_module
 from droptics.predictions.strata import Strata
 
@@ -62,3 +62,14 @@ def test_controls_have_mean_zero_and_the_variance_they_state(plan, rate):
         left = untouched & (control.probabilities < 0.5)  # all but the mask without drops
         assert bool(left.any()) is (rate < 0.1)
         assert float(control.probabilities[left].sum()) < 2.0**-10
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.6])
+def test_listed_masks_are_drawn_as_often_as_they_are_likely(rate):
+    """Frequencies within six standard deviations of a binomial count, and every mask is the one its place names."""
+    found, samples = problem(rate), 4000
+    drawn = draw(found, Plan((0,), (), gradient=False), samples, torch.Generator().manual_seed(0))
+    atoms, chances = (torch.cat(part) for part in zip(*found.early[0].atom_batches(4096), strict=True))
+    assert torch.equal(drawn.multipliers[:, :3], atoms[drawn.listed[0]])
+    counts = torch.bincount(drawn.listed[0], minlength=len(atoms)).double()
+    assert bool(((counts - samples * chances).abs() <= 6 * (samples * chances * (1 - chances)).sqrt() + 1).all())

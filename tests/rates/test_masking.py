@@ -111,6 +111,28 @@ def test_kernels_that_draw_their_own_masks_follow_the_rate_and_the_seed():
     assert not torch.equal(outputs(0.3), outputs(0.6))
 
 
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers_are_torchs_own_at_the_rate_of_their_place(kind, packed):
+    """Beside a layer that was made with that rate, on the generator of the call; others keep the rate they have."""
+    torch.manual_seed(0)
+    made = {rate: getattr(nn, kind)(4, 5, 2, dropout=rate, batch_first=True) for rate in (0.5, 0.2)}
+    made[0.2].load_state_dict(made[0.5].state_dict())
+    inputs = torch.randn(3, 6, 4)
+    given = nn.utils.rnn.pack_padded_sequence(inputs, [6, 4, 3], batch_first=True) if packed else inputs
+    name = f"{kind}_dropout"
+
+    def output(module: nn.Module) -> torch.Tensor:
+        found = module(given)[0]
+        return found.data if packed else found
+
+    for rates, same in (({name: 0.2}, 0.2), ({}, 0.5)):
+        with SharedMasks(Places(made[0.5]), rates, 3, 1, []):
+            ours = output(made[0.5])
+        torch.manual_seed(key(3, 1, name))
+        assert torch.equal(ours, output(made[same]))
+
+
 def test_a_layer_that_runs_twice_is_one_place_with_two_masks():
     layer, source = nn.Dropout(0.5), torch.ones(3, 50)
     with SharedMasks(Places(layer), {"dropout": 0.5}, 0, 0, []):
