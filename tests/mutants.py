@@ -226,16 +226,28 @@ def swap(module: str, functions: list[FunctionType], tree: ast.Module, lines: ra
     return done
 
 
-def recompile(loops: list[Dispatcher]) -> None:
-    """Let the compiled functions be compiled once more, from the code that they have now, and be kept nowhere."""
+def recompile(loops: list[Dispatcher], names: set[str]) -> None:
+    """Let compiled functions of these names be compiled once more, from the code they have now, and be kept nowhere."""
     Dispatcher.enable_caching = lambda _: None
     for loop in loops:
-        loop._cache = NullCache()
-        loop._reset_overloads()
+        if loop.py_func.__name__ in names:
+            loop._cache = NullCache()
+            loop._reset_overloads()
 
 
-def loop_sites() -> dict[str, tuple[range, dict[str, set[int]]]]:
-    """By module and name the lines of every compiled function, and the statements, by module, from which it is run."""
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled function: its lines, the statements, by module, from which it is run, and the names of all compiled
+    functions that hold its code, itself and those that call it.
+    """
+
+    lines: range
+    sites: dict[str, set[int]]
+    holding: set[str]
+
+
+def loop_sites() -> dict[str, Compiled]:
+    """The compiled functions by module and name."""
     trees = {module: ast.parse(source) for module, source in SOURCES.items()}
     loops = {
         f"{module}:{node.name}": range(node.lineno, (node.end_lineno or 0) + 1)
@@ -252,7 +264,7 @@ def loop_sites() -> dict[str, tuple[range, dict[str, set[int]]]]:
     found = {}
     for place, lines in loops.items():
         sites: dict[str, set[int]] = {}
-        waiting, seen = [place.partition(":")[2]], set()
+        waiting, seen = [place.partition(":")[2]], set[str]()
         while waiting:
             name = waiting.pop()
             if name not in seen:
@@ -262,7 +274,7 @@ def loop_sites() -> dict[str, tuple[range, dict[str, set[int]]]]:
                     waiting += [other.partition(":")[2] for other in within]
                     if not within:
                         sites.setdefault(module, set()).add(line)
-        found[place] = lines, sites
+        found[place] = Compiled(lines, sites, seen)
     return found
 
 

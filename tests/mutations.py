@@ -44,6 +44,7 @@ from mutants import (
     ROOT,
     SOURCES,
     Changed,
+    Compiled,
     Defect,
     Mutant,
     live_functions,
@@ -282,16 +283,17 @@ class Runner:
         self.functions, self.loops, self.sites = live_functions(), live_loops(), loop_sites()
         gc.freeze()  # children share these objects
 
-    def compiled(self, mutant: Mutant | Defect) -> dict[str, set[int]] | None:
-        """The statements, by module, that run the compiled function with the change; None where it is in none."""
-        for place, (span, sites) in self.sites.items():
-            if place.startswith(f"{mutant.module}:") and mutant.lines is not None and mutant.lines.start in span:
-                return sites
+    def compiled(self, mutant: Mutant | Defect) -> Compiled | None:
+        """The compiled function with the change; None where it is in none."""
+        for place, loop in self.sites.items():
+            if place.startswith(f"{mutant.module}:") and mutant.lines is not None and mutant.lines.start in loop.lines:
+                return loop
         return None
 
     def reaching(self, mutant: Mutant | Defect, suite: str) -> list[Run]:
         """Checks that execute the changed statement: those of its own room first, the quickest first."""
-        sites = self.compiled(mutant) or {mutant.module: mutant.lines}
+        loop = self.compiled(mutant)
+        sites = {mutant.module: mutant.lines} if loop is None else loop.sites
         bits = {module: -1 if lines is None else _bits(lines) for module, lines in sites.items()}
         home = f"tests/{room(mutant.module)}/" if mutant.module.count(".") > 1 else "tests/test_"
         reached = (
@@ -319,8 +321,8 @@ class Runner:
                     del sys.modules[name]
             sys.meta_path.insert(0, Changed(mutant.module, tree))
             return self.suites[suite].again([run.name for run in chosen], note.write_text)
-        if self.compiled(mutant) is not None:
-            recompile(self.loops)
+        if (loop := self.compiled(mutant)) is not None:
+            recompile(self.loops, loop.holding)
             again = 60  # seconds that this may take
         for run in chosen:
             note.write_text(run.name)
