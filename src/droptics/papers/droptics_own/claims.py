@@ -11,6 +11,7 @@ from droptics.papers.droptics_own.action_claims import CLAIMS as ACTIONS
 from droptics.papers.droptics_own.branch_claims import CLAIMS as BRANCHES
 from droptics.papers.droptics_own.ground_claims import CLAIMS as GROUND
 from droptics.papers.droptics_own.instrument_claims import CLAIMS as INSTRUMENTS
+from droptics.papers.droptics_own.line_claims import CLAIMS as LINES
 from droptics.papers.droptics_own.part_claims import CLAIMS as PARTS
 from droptics.papers.droptics_own.pinned_claims import CLAIMS as PINNED
 from droptics.papers.droptics_own.room_claims import CLAIMS as ROOMS
@@ -303,4 +304,5 @@ CLAIMS: tuple[Claim, ...] = (
     *GROUND,
     *PINNED,
     *PARTS,
+    *LINES,
 )
