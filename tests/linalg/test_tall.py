@@ -10,7 +10,7 @@ import torch
 from cases import normal
 
 from droptics.data import Sample
-from droptics.linalg import ranks
+from droptics.linalg import ranks, tall
 from droptics.linalg.gram import gram
 from droptics.linalg.ranks import distinct, independent
 from droptics.linalg.scales import least_singular, powers_of_two
@@ -23,6 +23,8 @@ from droptics.spectra import coordinates
 
 N, D = 600, 6
 X, Y = normal(N, D), normal(N, 3, seed=1)
+# every seventh row is among those that a triangle is tried from; on them the first feature is small, and like another
+FIRST = torch.where(torch.arange(N)[:, None] % 7 == 0, 0.1 * (X[:, 1:2] + X[:, :1]), X[:, :1])
 ONES, CODES = torch.ones(N, 1).double(), torch.nn.functional.one_hot(torch.arange(N) % 3, 3).double()
 KINDS = {
     "centered": X,
@@ -31,6 +33,9 @@ KINDS = {
     "other units": (X + 100) * 2.0 ** torch.tensor([-30, 0, 7, 30, 1, -3]),
     "correlated": X[:, :1] + 1e-5 * X,
     "powers": torch.linspace(-1, 1, N).double()[:, None] ** torch.arange(24),
+    "many powers": torch.linspace(-1, 1, N).double()[:, None] ** torch.arange(45),
+    "powers of many sizes": (1 / torch.linspace(1e-3, 1, N).double()[:, None]) ** (torch.arange(24) / 5),
+    "alike on some rows": torch.cat([FIRST, X[:, 1:5], X[:, 4:5] + 1e-9 * X[:, 5:]], 1),
     "zero column": torch.cat([X, 0 * X[:, :1]], 1),
     "repeated": torch.cat([X, X[:, 1:3], -4 * X[:, :1]], 1),
     "one-hot": torch.cat([ONES, CODES, X], 1),
@@ -61,6 +66,15 @@ def test_rows_are_orthonormal_columns_times_a_triangle(name: str) -> None:
     other = torch.linalg.svdvals(found.triangle / units)
     assert float((values[: len(other)] - other).abs().max()) <= 2 * level
     assert not len(values) > len(other) or float(values[len(other)]) <= 2 * level
+
+
+@pytest.mark.parametrize("name", ["many powers", "alike on some rows", "powers of many sizes"])
+def test_some_rows_save_solves_where_they_say_what_all_are(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, solved = KINDS[name], []
+    solve = tall._solved
+    monkeypatch.setattr(tall, "_solved", lambda *given: solved.append(1) or solve(*given))
+    assert orthogonal(rows, 1 / N, gram(rows) / N) is not None
+    assert (len(solved) == 1) == (name == "many powers")
 
 
 def by_reflections(monkeypatch: pytest.MonkeyPatch) -> None:
