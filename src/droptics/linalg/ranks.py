@@ -11,7 +11,7 @@ from torch import Tensor
 
 from droptics.arrays import Array
 from droptics.linalg.gram import gram
-from droptics.linalg.scales import equilibrated, least_singular, powers_of_two
+from droptics.linalg.scales import equilibrated, least_singular, powers, powers_of_two
 from droptics.transforms import as_array, is_readable
 
 # The energy that a column has beside others, in its own units, below which it may depend on them, and how close to
@@ -70,7 +70,7 @@ def independent(rows: Tensor, weights: Tensor | None, roots: Tensor, share: floa
     for part in (roots[: 4 * size], roots):  # mostly the first rows say that a column does not
         open_ones = ~proved & ((sizes <= level) | torch.tensor(part is not roots))
         if bool(open_ones.any()):
-            found = share**0.5 * torch.linalg.vector_norm(part @ other[:, open_ones], dim=0).cpu()
+            found = share**0.5 * torch.linalg.vector_norm(other[:, open_ones].mT @ part.mT, dim=1).cpu()
             sizes[open_ones] = found + rounding[open_ones]
     gone = sizes <= level
     vectors, own = torch.where(proved, tried.powers, tried.vectors)[:, gone], tried.own[gone]
@@ -185,15 +185,15 @@ def vanishes(rows: Tensor, vector: Tensor) -> bool:
 
 def distinct(columns: Tensor) -> int:
     """How many columns are neither zero nor another one times a power of two, up to sign: their rank is no larger."""
-    alive = torch.from_numpy(_different(as_array(columns.mT))).mT
-    alive = alive[:, (alive != 0).any(0)]
-    if not alive.numel():
+    alive = _different(as_array(columns.mT))
+    alive = alive[(alive != 0).any(1)]
+    if not alive.size:
         return 0
-    signs = alive.gather(0, (alive != 0).int().argmax(0, keepdim=True)).sign()
-    units = signs * powers_of_two(alive.abs().amax(0))
+    first = np.take_along_axis(alive, (alive != 0).argmax(1)[:, None], 1)
+    units = np.copysign(powers(np.abs(alive).max(1, keepdims=True)), first)
     scaled = alive / units
-    exact = (scaled * units == alive).all(0)  # what underflows may differ
-    return len(_different(as_array(scaled[:, exact].mT))) + int((~exact).sum())
+    exact = (scaled * units == alive).all(1)  # what underflows may differ
+    return len(_different(scaled[exact])) + int((~exact).sum())
 
 
 def _different(vectors: Array) -> Array:

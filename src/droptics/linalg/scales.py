@@ -20,12 +20,13 @@ def powers_of_two(values: Tensor) -> Tensor:
     """The power of two in (v, 2 v] for every positive number v, 1 for zero; exact, without gradient."""
     values = values.detach()
     if values.device.type == "cpu" and is_readable(values):
-        return torch.from_numpy(np.asarray(_powers(as_array(values))))  # of one number NumPy makes no array
+        return torch.from_numpy(np.asarray(powers(as_array(values))))  # of one number NumPy makes no array
     safe = torch.where(values > 0, values, 0.5)
     return safe / torch.frexp(safe).mantissa
 
 
-def _powers(numbers: Array) -> Array:
+def powers(numbers: Array) -> Array:
+    """`powers_of_two` of an array of NumPy."""
     # the exponent of zero is zero; of one number NumPy returns no array
     return np.asarray(np.ldexp(numbers.dtype.type(1), np.frexp(numbers)[1]))
 
@@ -44,7 +45,7 @@ def equilibrate(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 def equilibrated(matrix: Array) -> tuple[Array, Array]:
     """`equilibrate` of one matrix of numbers in NumPy, whose small calls are several times cheaper."""
-    units = _powers(np.sqrt(np.maximum(matrix.diagonal(), 0)))
+    units = powers(np.sqrt(np.maximum(matrix.diagonal(), 0)))
     return matrix / units[:, None] / units, units
 
 
