@@ -142,8 +142,7 @@ class ExplicitDropout(nn.Module):
         strength = self.drop / (1 - self.drop)
         if isinstance(self.loss, Squared):
             share = strength / len(weights.whole) if self.over == "elements" else strength
-            energies = weights.masked.square().sum(0)
-            return torch.addmv(energies.new_zeros(()), features.square(), energies, beta=0, alpha=share)
+            return torch.mv(features * share * features, weights.masked.square().sum(0))
         outputs = functional.linear(features, weights.whole, weights.bias)
         if self.form == "second-order":
             # neither curvature depends on the label
