@@ -153,6 +153,10 @@ def chain(width: int) -> Work:
     return Work(f"{40 * width**2 / 1e6:.3g} MB moved", bytes=40.0 * width**2)
 
 
+TALL = (
+    "centered", "offset by 100", "correlated", "a zero column", "a repeated column", "one-hot columns", "constant",
+    "40 different rows", "powers to degree 49", "300 outputs",
+)  # fmt: skip
 # fmt: off
 AIMS = (
     Aim("optimum 120 x 80, width 20", "cvxpy, SCS", "optima", r"^optimum 120x80 width 20 / conic solver \(SCS\)$",
@@ -183,6 +187,8 @@ AIMS = (
         400_000, chain(2048), COLUMNS),
     Aim("equalizer, width 512", "SVD + Hadamard", "optima", r"equalizer width 512 / SVD", 400, chain(512), COLUMNS),
     Aim("equalizer, width 2048", "SVD + Hadamard", "optima", r"equalizer width 2048 / SVD", 1500, chain(2048), COLUMNS),
+    *(Aim(f"optimum of 20000 x 50 examples, {kind}", "optimum of a map of 20000 x 50", "tall", rf", {kind} /",
+          promised=1 / 3) for kind in TALL),
     Aim("k-support shrinkage, d = 1000", "all pairs, NumPy", "shrinkage", r"d=1000 ", promised=9000),
     Aim("k-support shrinkage, d = 10,000", "Argyriou, Foygel, Srebro", "shrinkage", r"d=10000 .*Argyriou",
         500, SHRINK, SEARCH),

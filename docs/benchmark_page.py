@@ -41,6 +41,7 @@ TITLES = {
     "step": "The penalty inside a training step",
     "step_gpu": "The penalty inside a training step, on a GPU",
     "subnetworks_gpu": "Sub-networks of wide networks, on a GPU",
+    "tall": "Optima of many examples, for ten kinds of data",
     "training": "Training",
     "training_gpu": "Training on a GPU",
     "versions": "Before and after answers stated their errors",
