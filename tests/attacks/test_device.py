@@ -37,6 +37,7 @@ from droptics.attacks import (
 )
 from droptics.attacks.apgd import AdaptiveAscent
 from droptics.attacks.ascent import Ascent, Trail
+from droptics.attacks.asking import AskingAscent
 from droptics.attacks.device import DeviceAscent
 from droptics.attacks.gradients import differentiable
 from droptics.attacks.losses import value_and_slope
@@ -94,6 +95,33 @@ def test_the_search_without_questions_finds_the_same(
     assert torch.equal(here.stuck, there.stuck)
     assert int(there.tally[-2]) == int(here.tally[-2])
     assert int(there.tally[-1]) >= int(here.tally[-1])
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_search_that_asks_finds_the_same(method: Pgd, norm: str) -> None:
+    net, points, labels = problem(3, 150)
+    threat = Threat(norm, 0.1 if norm == "linf" else 0.3, (0, 1))
+    here, there = (
+        kind(differentiable(net.forward), threat.around(points), labels, method, None).run()
+        for kind in (Ascent, AskingAscent)
+    )
+    torch.testing.assert_close(here.inputs, there.inputs, atol=1e-10, rtol=0)
+    assert torch.equal(here.fooled, there.fooled)
+    assert torch.equal(here.stuck, there.stuck)
+    assert int(there.tally[-2]) == int(here.tally[-2])
+    assert int(there.tally[-1]) >= int(here.tally[-1])
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_search_that_asks_ends_when_nobody_is_left(norm: str) -> None:
+    net, points, labels = problem(3, 150)
+    passes: list[int] = []
+    counted = differentiable(lambda inputs: passes.append(len(inputs)) or net(inputs))
+    there = AskingAscent(counted, Threat(norm, 5.0).around(points), labels, Pgd(steps=16), None).run()
+    assert bool(there.fooled.all())
+    assert passes == sorted(passes, reverse=True)
+    assert len(passes) < 16
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
@@ -449,6 +477,29 @@ def test_a_convolutional_network_on_the_gpu(count: int) -> None:
     there = attack(net.cuda(), Sample(points.cuda(), labels.cuda()), threat, Pgd(steps=20), batch=count)
     torch.testing.assert_close(there.inputs.cpu(), here.inputs, atol=1e-9, rtol=0)
     assert there.rates[-1] == here.rates[-1]
+
+
+@needs_gpu
+@pytest.mark.parametrize("loss", [CrossEntropy(), Margin(candidates=3), Reflected(CrossEntropy(), "greedy")])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("steps", [10, 30])
+def test_the_search_that_asks_on_the_gpu(steps: int, norm: str, loss: Loss) -> None:
+    """Single precision, where the kernels judge and move, beside double precision on the CPU."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        body = (nn.Conv2d(1, 4, 4, 2, 1), nn.ReLU(), Residual(), nn.Flatten(), nn.Linear(784, 5))
+        net = nn.Sequential(*body).requires_grad_(False)
+    points = torch.rand(700, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+    labels = net(points).argmax(1)
+    threat = Threat(norm, {"linf": 0.006, "l2": 0.1}[norm], (0, 1))
+    here = attack(net.double(), Sample(points.double(), labels), threat, Pgd(loss, steps=steps))
+    net.float().cuda()
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        there = attack(net, Sample(points.cuda(), labels.cuda()), threat, Pgd(loss, steps=steps))
+    assert 0 < int(here.success.sum()) < len(points)
+    # Who is nearer to the boundary than rounding moves a logit may fall on either side: one in a hundred.
+    assert int((there.success.cpu() ^ here.success).sum()) <= 7
+    assert abs(there.rates[-1] - here.rates[-1]) <= 0.01
 
 
 @needs_gpu

@@ -24,7 +24,7 @@ from droptics.attacks.threat import Region
 from droptics.gpu.graphs import captured
 from droptics.progress import tracked
 
-_CROWDED = 0.92  # fooled examples leave when the share of the others falls below this
+CROWDED = 0.92  # fooled examples leave when the share of the others falls below this
 _MOMENTUM = 0.25  # share of the last move in the next one
 _RISES = 0.75  # share of the steps in which the loss has to rise for the step size to stay
 _FIRST_SHARE = 0.2  # of the coordinates that the first l1 step moves
@@ -33,6 +33,7 @@ _WORTH_RECORDING, _RECORDING = 10, 4
 # A batch of a size that the libraries of a GPU have not met takes longer to prepare than several steps take, 130 ms
 # for a residual network: those that stay fill blocks, one, or four and more, which take as long as fewer.
 _BLOCK, _BLOCKS = 64, 4
+SMALL = _BLOCK * _BLOCKS
 _L1_EVERY = 0.04  # share of the steps between two looks at the l1 step
 # Numbers in a batch of runs side by side: as many as stay in the cache of a CPU, and as keep a GPU busy.
 _AT_ONCE, _AT_ONCE_ON_GPU = 2**19, 2**22
@@ -181,7 +182,7 @@ class AdaptiveAscent:
 
     def _climb(self, runs: int, aims: Tensor | None, *, random: bool) -> None:
         """So many runs of every example that is left, side by side; `aims` (n, runs) are the classes they aim at."""
-        lanes, left = self._left(self.fooled.repeat(runs))
+        lanes, left = left_over(self.fooled.repeat(runs), fills=self.fills)
         if left == 0:
             return
         now, region = self._begin(lanes, runs, aims, random)
@@ -192,11 +193,11 @@ class AdaptiveAscent:
                 fresh, slope = self._step(now, region, number)
                 self._note(now, fresh)
                 before = left
-                keep, left = self._left(now.fooled)
+                keep, left = left_over(now.fooled, fills=self.fills)
                 if left == 0 or number == steps - 1:
                     _keep_best(now)
                     break
-                leave = len(keep) < _CROWDED * len(now.rows)
+                leave = len(keep) < CROWDED * len(now.rows)
                 if leave:
                     now, region, slope = now.select(keep), region.select(keep), slope[keep]
                     start = start.index_select(0, keep)
@@ -208,7 +209,7 @@ class AdaptiveAscent:
             if checked:
                 now = self._adapted(now, region, self.checks[number + 1], in_place=record is not None)
             if record is not None and checked:
-                keep, left = self._left(now.fooled)
+                keep, left = left_over(now.fooled, fills=self.fills)
                 if left and (1 - len(keep) / len(now.rows)) * (steps - number) <= _RECORDING:
                     continue
                 self._store(record)
@@ -216,7 +217,7 @@ class AdaptiveAscent:
                 if left == 0:
                     break
                 now, region, start = now.select(keep), region.select(keep), start.index_select(0, keep)
-            elif record is None and left > _CROWDED * before and self._worth_recording(now, number):
+            elif record is None and left > CROWDED * before and self._worth_recording(now, number):
                 record = self._recorded(now, region)
                 now = now if record is None else record.now
         if record is not None:
@@ -225,7 +226,7 @@ class AdaptiveAscent:
 
     def _worth_recording(self, now: Climb, number: int) -> bool:
         """Whether steps are left, and are short: those of many examples of a large network hide their launches."""
-        small = self.tape.capturable or len(now.rows) <= _BLOCKS * _BLOCK
+        small = self.tape.capturable or len(now.rows) <= SMALL
         return self.records and small and 0 < number < self.method.steps - _WORTH_RECORDING  # the first has no momentum
 
     def _recorded(self, now: Climb, region: Region) -> Record | None:
@@ -337,17 +338,6 @@ class AdaptiveAscent:
         self._note(now, beaten(outputs, targets) & ~now.fooled)
         return now, region
 
-    def _left(self, fooled: Tensor) -> tuple[Tensor, int]:
-        """The rows of those not fooled and how many they are; on a GPU others beside them, up to a size that recurs."""
-        rows = (~fooled).nonzero().squeeze(1)
-        if not self.fills or len(rows) == 0:
-            return rows, len(rows)
-        blocks = -(-len(rows) // _BLOCK)
-        size = _BLOCK * (blocks if blocks == 1 else max(blocks, _BLOCKS))
-        if size > _CROWDED * len(fooled):
-            size = len(fooled)
-        return fooled.to(torch.uint8).argsort(stable=True)[:size].sort().values, len(rows)
-
     def _moved(self, now: Climb, region: Region, number: int) -> Tensor:
         """One step along the steepest direction and a quarter of the last move, inside the region."""
         wide = (-1,) + (1,) * (now.points.ndim - 1)
@@ -396,6 +386,18 @@ class AdaptiveAscent:
             return now
         mine.overwrite(now)
         return mine
+
+
+def left_over(fooled: Tensor, *, fills: bool) -> tuple[Tensor, int]:
+    """The rows of those not fooled and how many they are; on a GPU others beside them, up to a size that recurs."""
+    rows = (~fooled).nonzero().squeeze(1)
+    if not fills or len(rows) == 0:
+        return rows, len(rows)
+    blocks = -(-len(rows) // _BLOCK)
+    size = _BLOCK * (blocks if blocks == 1 else max(blocks, _BLOCKS))
+    if size > CROWDED * len(fooled):
+        size = len(fooled)
+    return fooled.to(torch.uint8).argsort(stable=True)[:size].sort().values, len(rows)
 
 
 def _wide(flags: Tensor, points: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ _STRETCH = 5  # steps in which it is looked twice at how many examples are left
 _MANY = 2**22  # numbers in a batch from which looking pays where a step is recorded
 _PRUDENCE = 2  # by how much the time that is saved must exceed that of preparing a smaller step
 ORDERED = 4096  # examples from which their order decides how long the last blocks take
-_WORTH_CAPTURING = 16  # steps; recording one takes about as long as taking four
+WORTH_CAPTURING = 16  # steps; recording one takes about as long as taking four
 
 
 class DeviceAscent(Ascent):
@@ -70,7 +70,7 @@ class DeviceAscent(Ascent):
                 step = self._step_of(now, sizes, number, counts, kind)
                 step(outputs)
                 outputs = None
-                if steps - taken > _WORTH_CAPTURING and self._capturable(now.points):
+                if steps - taken > WORTH_CAPTURING and self._capturable(now.points):
                     step = captured(step, place, rehearsals=0)
                 clock.ready()
             else:
@@ -87,7 +87,7 @@ class DeviceAscent(Ascent):
                         break
         if len(now.rows):
             now.best = self._best_of(now) if now.best is None else now.best
-            _keep(now, self._judge(now, self.tape.scores(now.points))[0])
+            keep_best(now, self._judge(now, self.tape.scores(now.points))[0])
             counts[taken] += now.fooled.sum()
         self.counts.append(counts[: taken + 1])
         self.gradients = self.gradients + pulled
@@ -114,10 +114,10 @@ class DeviceAscent(Ascent):
         def step(outputs: Tensor | None = None) -> None:
             outputs = self.tape.forward(now.points) if outputs is None else outputs
             if kind is not None:
-                stepper.move(self.tape.pull(stepper.judge(outputs)))
+                stepper.move(self.tape.pull(stepper.judge(outputs)[1]))
             else:
                 better, slope = self._judge(now, outputs)
-                _keep(now, better)
+                keep_best(now, better)
                 near = self._moved(now, self.tape.pull(slope), sizes.index_select(0, number))
                 if near.data_ptr() != now.points.data_ptr():
                     now.points.copy_(near)
@@ -167,7 +167,7 @@ class _Clock:
         return share * each * (steps - taken) > _PRUDENCE * (self._ready - self._begin)
 
 
-def _keep(now: Climbers, better: Tensor) -> None:
+def keep_best(now: Climbers, better: Tensor) -> None:
     """Remember the points that are better, without asking which they are."""
     assert now.best is not None
     torch.where(better.view(-1, *[1] * (now.points.ndim - 1)), now.points, now.best, out=now.best)

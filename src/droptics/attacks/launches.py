@@ -154,11 +154,11 @@ class Stepper:
         self._targets = now.targets.long()
         self._aims = self._targets if now.aim is None else now.aim.contiguous()
         self._sizes, self._number, self._counts = sizes, number, counts
-        self._better = torch.empty_like(self._fooled)
+        self._better = torch.zeros_like(self._fooled)
         self._options = {"LOSS": kind, "AIMED": now.aim is not None, "LEAVES": leaves}
 
-    def judge(self, outputs: Tensor) -> Tensor:
-        """Take note of what the outputs (n, classes) say; returns the slopes of the loss."""
+    def judge(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Take note of what the outputs (n, classes) say; returns who is better off and the slopes of the loss."""
         count, classes = outputs.shape
         slopes = torch.empty_like(outputs, memory_format=torch.contiguous_format)
         padded = 1 << (classes - 1).bit_length()
@@ -167,7 +167,7 @@ class Stepper:
             outputs.contiguous(), self._targets, self._aims, self._value, self._fooled, self._better, slopes,
             self._counts, self._number, count, classes, **self._options, BM=rows, BC=padded, num_warps=2,
         )  # fmt: skip
-        return slopes
+        return self._better.view(torch.bool), slopes
 
     def move(self, gradients: Tensor) -> None:
         """Keep the points that were better and go one step along the gradients, or back into the region."""

@@ -14,8 +14,8 @@ from droptics.answers import checked
 from droptics.arguments import ClassNumbers, Points
 from droptics.attacks.apgd import AdaptiveAscent, for_some
 from droptics.attacks.ascent import Ascent, Trail, chooses, linearized_order, stuck
+from droptics.attacks.asking import AskingAscent
 from droptics.attacks.closed_form import linear_attack
-from droptics.attacks.device import DeviceAscent
 from droptics.attacks.fab import BoundarySearch
 from droptics.attacks.gradients import Differentiable, Function, differentiable
 from droptics.attacks.losses import check_problem, mistaken, value_and_slope
@@ -158,7 +158,7 @@ def _searcher(
         case Square():
             return SquareSearch(tape, region, targets, method, generator, ends)
     assert isinstance(method, Pgd)
-    climb = Ascent if region.inputs.device.type == "cpu" else DeviceAscent
+    climb = Ascent if region.inputs.device.type == "cpu" else AskingAscent
     return climb(tape, region, targets, method, generator, ends)
 
 

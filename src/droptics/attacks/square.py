@@ -15,6 +15,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from droptics.attacks.apgd import SMALL
 from droptics.attacks.ascent import Trail
 from droptics.attacks.gradients import Differentiable
 from droptics.attacks.losses import beaten, check_problem, mistaken, values
@@ -106,7 +107,7 @@ class SquareSearch:
             sides = [self._side(number) for number in look]
             if sides != seen:
                 replay = None
-            elif replay is None and self._records:
+            elif replay is None and self._worth_recording(now, look):
                 replay = self._recorded(now, look, draws)
             if replay is None:
                 self._ask(now, look, draws)
@@ -171,6 +172,10 @@ class SquareSearch:
             torch.where(better.view((-1,) + (1,) * (best.ndim - 1)), best, one.current, out=one.current)
             one.fooled |= wrong
         return points, outputs
+
+    def _worth_recording(self, now: Seekers, look: range) -> bool:
+        """As for adaptive steps: passes of many examples of a large network hide their launches."""
+        return self._records and (self.tape.capturable or len(now.rows) * look.step <= SMALL)
 
     def _recorded(self, now: Seekers, look: range, draws: Tensor) -> Callable[[Tensor], None] | None:
         """A look in one launch, where a recording repeats what the passes themselves say."""
