@@ -36,7 +36,9 @@ _SQUARE = Square(patience=100, restarts=4)
 # Gradients are cheap where they are few: a sixteenth of what is left, the nearest to being fooled, is tried for longer.
 # What nine classes and boundaries find lay in the nearest 36 % on hardened perceptrons: the nearest half is tried.
 _LONGER = Apgd(Dlr("every"), steps=50, restarts=2, start="random")
-_PARTS = {Apgd(Dlr("every"), steps=20, start="random"): 2, Fab(steps=20, candidates=2): 2, _LONGER: 16}
+# On l2 balls the ratio's denominator turns steps away: margins alone find images that it never finds, and the reverse.
+_MARGINS = Apgd(Margin("every"), steps=20, start="random")
+_PARTS = {Apgd(Dlr("every"), steps=20, start="random"): 2, Fab(steps=20, candidates=2): 2, _MARGINS: 2, _LONGER: 16}
 _FEW = 0.02  # share that a search without gradients may find by luck
 _MANY = 0.1  # share of the examples from which an observation is worth a warning
 
@@ -44,10 +46,10 @@ _MANY = 0.1  # share of the examples from which an observation is worth a warnin
 def standard_attacks(outputs: Count) -> list[Method]:
     """The default ensemble for a model with this many outputs, the cheapest attack first.
 
-    Twenty steps that adapt, the first of them as far as it goes, which fool an undefended model; margins of the nearest
-    class, more such steps from random points, the nine likeliest wrong classes in turn by the difference of logits
-    ratio, the nearest boundary, and a search without gradients that turns to the nearest examples when it finds
-    nothing, and begins anew when it did.
+    Ten steps towards the nearest of three classes, the first of them as far as it goes, which fool an undefended model;
+    more of them towards the nearest of nine, steps that adapt from random points, the nine likeliest wrong classes in
+    turn by the difference of logits ratio, the nearest boundary, and a search without gradients that turns to the
+    nearest examples when it finds nothing, and begins anew when it did.
 
     Cost: nothing is computed. Claim: none, a choice of methods.
     """
@@ -56,7 +58,7 @@ def standard_attacks(outputs: Count) -> list[Method]:
         loss = Logistic()
         return [Apgd(loss, steps=20), Pgd(Margin()), Apgd(loss, start="random"), Fab(steps=50), _SQUARE]
     ensemble: list[Method] = [
-        Apgd(CrossEntropy(), steps=20), Pgd(Margin()), Apgd(CrossEntropy(), steps=50, start="random")
+        Pgd(Margin(candidates=3), steps=10), Pgd(Margin()), Apgd(CrossEntropy(), steps=50, start="random")
     ]  # fmt: skip
     if outputs > 2:
         ensemble.append(Apgd(Dlr("every"), steps=20, start="random"))
@@ -89,8 +91,8 @@ def robust_accuracy(
         data: Examples with class labels, or with targets -1 and +1 for a scorer.
         threat: Norm, radius and box.
         methods: The attacks, in this order; by default `standard_attacks`, its nine classes and boundaries for the half
-            of the examples left whose margins came nearest to zero, and before the last attack more gradients for the
-            nearest sixteenth.
+            of the examples left whose margins came nearest to zero (on l2 balls its nine classes by margins, too), and
+            before the last attack more gradients for the nearest sixteenth.
         batch: Examples per batch.
         checkpoint: A .safetensors file that holds what was found after every batch; a run that finds one of the same
             model, data, threat and methods goes on where it ended.
@@ -105,7 +107,7 @@ def robust_accuracy(
     chosen = list(standard_attacks(outputs) if methods is None else methods)
     parts = {}
     if methods is None and outputs > 2:
-        chosen.insert(-1, _LONGER)
+        chosen[-1:-1] = [_MARGINS, _LONGER] if threat.norm == "l2" else [_LONGER]
         parts = {number: _PARTS[method] for number, method in enumerate(chosen) if method in _PARTS}
     if isinstance(attacked, Averaged) and methods is None:
         # A point just across the boundary of the attacked masks is on the right side of others.
