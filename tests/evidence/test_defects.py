@@ -135,6 +135,6 @@ def test_a_compiled_step_without_its_mask_turns_a_claim_red(monkeypatch):
     engines = importlib.import_module("droptics.training.descents")
     true = engines.run_kernel
     monkeypatch.setattr(
-        engines, "run_kernel", lambda factors, x, y, z, rates: true(factors, x, y, np.ones_like(z), rates)
+        engines, "run_kernel", lambda factors, x, y, z, s, first: true(factors, x, y, np.ones_like(z), s, first=first)
     )
     assert not verify("mianjy2018-alg1")[0].agrees

@@ -6,7 +6,10 @@ from cases import normal, sample
 from compare import close
 
 from droptics.data import Moments, Sample
-from droptics.training.draws import _Population
+from droptics.masks import Bernoulli
+from droptics.models import TwoLayerLinear
+from droptics.training import Dropout, Recording, train
+from droptics.training.draws import Stream, _Population
 from droptics.training.random_numbers import Sequential
 
 
@@ -35,3 +38,30 @@ def test_a_population_has_its_moments():
     close(source._root.mT @ source._root, data.xx, 1e-12)
     close(source._map @ data.xx, data.yx, 1e-12)
     close(source._map @ data.xx @ source._map.mT + source._noise.mT @ source._noise, data.yy, 1e-12)
+
+
+def test_stretches_follow_each_other_in_the_same_memory():
+    """Two stretches of 256 steps: the same numbers as one training draws alone, masks kept by a caller stay."""
+    data = Moments.of_map(normal(3, 4))
+    stream, alone = (Stream(data, Dropout(Bernoulli(0.5, 2)), seeds, 1, torch.device("cpu")) for seeds in ([5, 6], [6]))
+    kept = []
+    for _ in range(2):
+        both, single = stream.next(300), alone.next(300)
+        for name in ("inputs", "targets", "multipliers"):
+            assert torch.equal(getattr(both, name)[1:], getattr(single, name))
+        close(both.targets, both.inputs @ data.yx.mT, 1e-14)
+        kept.append((both.multipliers, both.multipliers.clone()))
+    assert all(torch.equal(held, copied) for held, copied in kept)
+    assert not torch.equal(kept[0][0], kept[1][0])
+
+
+@pytest.mark.parametrize("width", [4, 5])
+def test_records_on_the_way_leave_the_steps_alone(width):
+    """Stretches that begin and end within what was drawn: the same weights bit for bit."""
+    begin, data = TwoLayerLinear(normal(3, width), normal(4, width, seed=1)), Moments.of_map(normal(3, 4))
+    ends = [
+        train(begin, data, Dropout(Bernoulli(0.5, width)), steps=300, step_size=1e-3, batch_size=1, record=record).model
+        for record in (Recording(at=()), Recording(at=(1, 7, 256, 299)))
+    ]
+    for one, other in zip(*(end.tensors for end in ends), strict=True):
+        assert torch.equal(one, other)

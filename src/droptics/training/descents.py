@@ -67,11 +67,11 @@ class TwoLayerDescent(Descent):
             padded[..., : model.units] = tensor.detach()
             self._stored.append(padded)
 
-    def _sample(self, draws: Draws, first: int, steps: int) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Inputs, targets and multipliers of some steps, (runs, steps, ...)."""
+    def _sample(self, draws: Draws, first: int, steps: int | None) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Inputs, targets and multipliers of some steps, or of all that were drawn, (runs, steps, ...)."""
         assert draws.inputs is not None
         assert draws.targets is not None
-        span = slice(first, first + steps)
+        span = slice(first, None if steps is None else first + steps)
         masks = None if draws.multipliers is None else draws.multipliers[:, span, 0]
         return draws.inputs[:, span, 0], draws.targets[:, span, 0], masks
 
@@ -111,13 +111,12 @@ class KernelDescent(TwoLayerDescent):
         return [stored[:, : self._template.units].mT for stored in self._stored]
 
     def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
-        x, y, z = self._sample(draws, first, len(sizes))
+        x, y, z = self._sample(draws, 0, None)
         kept = x.new_ones(1, 1, 1).expand(*x.shape[:2], self._template.units) if z is None else z
+        padded = torch.nn.functional.pad(kept, (0, self._odd)) if self._odd else kept
         # the kernel moves along half the gradient of the squared error
-        doubled = (2 * sizes.mT).to(x.dtype)
-        given = [x, y, torch.nn.functional.pad(kept, (0, self._odd)), doubled]
-        losses = run_kernel([part.numpy() for part in self._stored], *(part.contiguous().numpy() for part in given))
-        return torch.from_numpy(losses).mT
+        given = [part.contiguous().numpy() for part in (x, y, padded, (2 * sizes.mT).to(x.dtype))]
+        return torch.from_numpy(run_kernel([part.numpy() for part in self._stored], *given, first=first)).mT
 
 
 class TorchDescent(Descent):

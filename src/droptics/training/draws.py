@@ -150,13 +150,15 @@ class _Population:
         rounding = 64 * len(left) * torch.finfo(left.dtype).eps
         self._noise = None if float(left.abs().max()) <= rounding else psd_root(left) * sizes
         self.numbers = data.xx.shape[0] + data.yy.shape[0]
+        self._room = data.yx.new_empty(0)  # for targets, stretch after stretch
 
     def draw(self, numbers: Numbers, first: int, steps: int, batch: int) -> tuple[Tensor, Tensor]:
         outputs, features = self._map.shape
         inputs = numbers.normal(INPUTS, first, steps, (batch, features), self._map)
         if self._root is not None:
             inputs = inputs @ self._root
-        targets = inputs @ self._map.mT
+        self._room = self._room.resize_(*inputs.shape[:-1], outputs)
+        targets = torch.matmul(inputs, self._map.mT, out=self._room)
         if self._noise is not None:
             noise = numbers.normal(NOISE, first, steps, (batch, outputs), self._map)
             targets = targets + noise @ self._noise

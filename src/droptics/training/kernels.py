@@ -36,21 +36,23 @@ def _pairs(z: Array, alive: Array) -> int:
 
 # parameters: a kernel
 @njit(nogil=True, fastmath=FLAGS)
-def _descend(U: Array, V: Array, x: Array, y: Array, z: Array, sizes: Array, losses: Array) -> None:
+def _descend(first: int, U: Array, V: Array, x: Array, y: Array, z: Array, sizes: Array, losses: Array) -> None:
     """For every run and step: res = U (z o V x) - y, then U and V move by sizes * the halved gradient.
 
-    U (runs, width, outputs) and V (runs, width, inputs) are changed in place; x (runs, steps, inputs), y (runs,
-    steps, outputs), z (runs, steps, width), sizes and losses (runs, steps). The width is even. V may be U itself, of a
-    tied network: what a unit reads of its row in the second half is read before it is written.
+    U (runs, width, outputs) and V (runs, width, inputs) are changed in place; x (runs, draws, inputs), y (runs, draws,
+    outputs), z (runs, draws, width), of which those from `first` on are used; sizes and losses (runs, steps). The width
+    is even. V may be U itself, of a tied network: what a unit reads of its row in the second half is read before it is
+    written.
     """
-    runs, steps, width = z.shape
+    runs, steps = sizes.shape
+    width = z.shape[2]
     outputs, inputs = U.shape[2], V.shape[2]
     residual, hidden = np.empty(outputs, U.dtype), np.empty(width, U.dtype)
     alive = np.empty(width, np.int64)
     zero = U.dtype.type(0)
     for run in range(runs):
         for t in range(steps):
-            xt, yt, zt = x[run, t], y[run, t], z[run, t]
+            xt, yt, zt = x[run, first + t], y[run, first + t], z[run, first + t]
             size = sizes[run, t]
             count = _pairs(zt, alive)
             for o in range(outputs):
@@ -88,9 +90,13 @@ def _descend(U: Array, V: Array, x: Array, y: Array, z: Array, sizes: Array, los
                     vm[i] -= b * xt[i]
 
 
-def run_kernel(factors: list[Array], x: Array, y: Array, z: Array, sizes: Array) -> Array:
+def run_kernel(factors: list[Array], x: Array, y: Array, z: Array, sizes: Array, *, first: int = 0) -> Array:
     """Run all steps of all runs in place, runs shared out over torch's number of threads; returns the losses."""
     losses = np.empty(sizes.shape, factors[0].dtype)
     arrays = (factors[0], factors[-1], x, y, z, sizes, losses)
-    share_runs(lambda start, stop: _descend(*(array[start:stop] for array in arrays)), len(losses), x[0].size)
+
+    def work(start: int, stop: int) -> None:
+        _descend(first, *(array[start:stop] for array in arrays))
+
+    share_runs(work, len(losses), sizes.shape[1] * x.shape[2])
     return losses

@@ -41,25 +41,37 @@ class Numbers(abc.ABC):
 
 
 class Sequential(Numbers):
-    """One torch generator per run, and one of NumPy's for normal numbers on a CPU."""
+    """One torch generator per run, and one of NumPy's for normal numbers on a CPU.
+
+    Numbers take the memory of the stretch before: new pages would cost as much as the masks.
+    """
 
     def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
         self._device = device
         self.generators = tuple(torch.Generator(device).manual_seed(seed) for seed in seeds)
         self._normals = [np.random.Generator(np.random.SFC64([seed, 1])) for seed in seeds]
+        self._room: dict[int, Tensor] = {}
+
+    def _memory(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """Memory for the numbers of a stream, the same for every stretch of the same length."""
+        room = self._room.get(stream)
+        if room is None or room.shape != shape or room.dtype != dtype:
+            room = self._room[stream] = torch.empty(shape, dtype=dtype, device=self._device)
+        return room
 
     def normal(self, stream: int, first: int, steps: int, size: tuple[int, int], like: Tensor) -> Tensor:
         count = steps * size[0]
         if self._device.type == "cpu":  # NumPy's normal numbers take less than half the time of torch's
-            shape = (len(self._normals), count, size[1])
-            drawn = np.empty(shape, np.float32 if like.dtype == torch.float32 else np.float64)
+            kind = torch.float32 if like.dtype == torch.float32 else torch.float64
+            numbers = self._memory(stream, (len(self._normals), count, size[1]), kind)
+            drawn = numbers.numpy()
 
             def fill(start: int, stop: int) -> None:
                 for normal, target in zip(self._normals[start:stop], drawn[start:stop], strict=True):
                     normal.standard_normal(dtype=drawn.dtype.type, out=target)
 
             share_runs(fill, len(drawn), drawn[0].size)
-            found = torch.from_numpy(drawn).to(like)
+            found = numbers.to(like)
         else:
             found = torch.stack(
                 [
@@ -84,8 +96,7 @@ class Sequential(Numbers):
     ) -> Tensor:
         if countable(laws):
             drops = _drops(laws).to(self._device)
-            shape = (len(laws), steps * count, drops.shape[-1])
-            uniform = torch.empty(shape, dtype=torch.float64, device=self._device)
+            uniform = self._memory(MASKS, (len(laws), steps * count, drops.shape[-1]), torch.float64)
 
             def fill(start: int, stop: int) -> None:
                 for row, generator in zip(uniform[start:stop], self.generators[start:stop], strict=True):
