@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from droptics.evidence.claims import Claim
-from droptics.papers.droptics_own import control_checks, interval_checks, krylov_checks
+from droptics.papers.droptics_own import (
+    answer_checks,
+    attack_line_checks,
+    control_checks,
+    interval_checks,
+    krylov_checks,
+)
 from droptics.papers.droptics_own.room_claims import pair, room_claim
 
 CLAIMS: tuple[Claim, ...] = (
@@ -37,5 +43,30 @@ CLAIMS: tuple[Claim, ...] = (
         pair(control_checks.controls_in_full),
         ("penalties.MonteCarlo", "models.ReLUNet"),
         "From the same draws, group by group.",
+    ),
+    room_claim(
+        "answers-in-full",
+        "Wide factors, tall targets, laws without a closed form, tied and singular networks, rounding of envelopes and "
+        "criteria, and the words of answers are those of their plain forms.",
+        pair(answer_checks.answers_in_full),
+        (
+            "optima.optimum",
+            "optima.certify",
+            "optima.Optimum",
+            "equalization.equalize",
+            "equalization.joint_equalizer",
+            "equalization.rescale",
+            "equalization.balance",
+            "landscapes.escape",
+        ),
+        "Written out; every rank tried.",
+    ),
+    room_claim(
+        "attacks-in-full",
+        "Losses that attacks climb, aimed or not, sizes of steps, whole random searches by squares, judged searches "
+        "and the reasons to doubt them are those of examples taken one by one.",
+        pair(attack_line_checks.attacks_in_full),
+        ("attacks.attack", "attacks.robustness_curve", "attacks.Square", "attacks.Margin", "attacks.Reflected"),
+        "From the same uniform numbers, example by example.",
     ),
 )
