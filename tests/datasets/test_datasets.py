@@ -668,7 +668,8 @@ def test_planted_ratings_by_the_name_of_a_set():
 def test_a_first_line_with_a_word_and_a_number_is_broken_not_a_header(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("1,2,good\n3,4,5\n")
-    with pytest.raises(ValueError, match="line 1"):
-        joined(path)
+    for columns in (None, (0, 1, 2)):
+        with pytest.raises(ValueError, match="line 1"):
+            joined(path, columns=columns)
     path.write_text("user,item,rating\n3,4,5\n")
     assert joined(path) == [(3, 4, 5.0)]

@@ -318,6 +318,23 @@ def test_rotations_of_wide_data_are_not_counted() -> None:
     assert symmetry_dimension(small, Moments.of_map(torch.eye(3, dtype=torch.float64))) == width + 3
 
 
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_tied_networks_turn_as_far_as_the_symmetric_part_of_the_map_lets_them(symmetric):
+    """x^T U U^T y sees that part alone: with 2 I + skew all turns keep the criterion, with diag(2, 2, 1) one plane."""
+    skew = torch.linalg.cross(torch.eye(3).double(), torch.tensor([[1.0, 2.0, -1.0]]).double().expand(3, 3))
+    part = 2 * torch.eye(3).double() if symmetric else torch.diag(torch.tensor([2.0, 2.0, 1.0]).double())
+    data, masks = Moments.of_map(part + skew), Bernoulli(0.3, 2)
+    model = Autoencoder(normal(3, 2))
+    kept = 0
+    for plane in itertools.combinations(range(3), 2):
+        turn = torch.zeros(3, 3).double()
+        turn[plane], turn[plane[::-1]] = 0.7, -0.7
+        moved = criterion(Autoencoder(torch.matrix_exp(turn) @ model.U), data, masks)
+        kept += abs(float(moved) - float(criterion(model, data, masks))) < 1e-12
+    assert kept == (3 if symmetric else 1)
+    assert symmetry_dimension(model, data) == kept
+
+
 @pytest.mark.parametrize("shift", [-40, 0, 40])
 def test_symmetries_do_not_depend_on_units(shift):
     units = torch.tensor([1.0, 2.0**shift, 2.0**-shift], dtype=torch.float64)

@@ -8,6 +8,7 @@ from cases import normal
 from torch.func import vmap
 
 from droptics.linalg import psd_eigen, psd_inverse_root, psd_root
+from droptics.linalg.jacobi import graded_eigen
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -43,6 +44,17 @@ def test_small_eigenvalues_are_those_of_a_small_block() -> None:
     root, inverse = psd_root(matrix), psd_inverse_root(matrix)
     torch.testing.assert_close(root[2:, 2:] @ root[2:, 2:], 2.0**-40 * small, rtol=1e-12, atol=1e-12 * 2.0**-40)
     torch.testing.assert_close(inverse[2:, 2:] @ root[2:, 2:], torch.eye(2).double(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3])
+def test_directions_without_energy_have_none_at_all(rank: int) -> None:
+    """As many zeros, not roundings, as the matrix lacks of its full rank."""
+    rows = normal(rank, 5)
+    units = 2.0 ** torch.tensor([-30.0, 0, 20, -5, 11]).double()
+    values, vectors = graded_eigen(units[:, None] * (rows.mT @ rows) * units)
+    assert torch.equal(values[: 5 - rank], torch.zeros(5 - rank).double())
+    assert bool((values[5 - rank :] > 0).all())
+    assert float((vectors.mT @ vectors - torch.eye(5).double()).abs().max()) < 1e-14
 
 
 def test_equal_units_go_through_vmap() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 
+import numpy as np
 import pytest
 import torch
 from cases import normal
@@ -14,6 +16,7 @@ from droptics.losses import CrossEntropy, Loss, Squared
 from droptics.masks import Bernoulli, Discrete, Gaussian, MaskLaw, Product
 from droptics.models import DeepLinear, Model, ReLUNet, TwoLayerLinear
 from droptics.penalties import Enumerate, MonteCarlo, penalty
+from droptics.penalties.intervals import Question, guaranteed
 
 SAMPLE = Sample(normal(6, 4), normal(6, 2, seed=1))
 LABELS = Sample(SAMPLE.inputs, SAMPLE.targets.argmax(1))
@@ -105,6 +108,53 @@ def test_bounded_losses_have_a_guarantee(loss: Loss, law: MaskLaw) -> None:
     low, high = answer.guaranteed
     if law.support_count is not None:
         assert float(low) <= float(penalty(model, data, law, Enumerate(), loss)) <= float(high)
+
+
+def absolute_outputs(model: TwoLayerLinear, inputs: torch.Tensor) -> torch.Tensor:
+    return inputs.abs() @ model.V.abs() @ model.U.abs().mT
+
+
+@pytest.mark.parametrize("loss", [Squared(), CrossEntropy()])
+@pytest.mark.parametrize("confidence", [0.9, 0.999])
+def test_the_guarantee_is_the_empirical_bernstein_bound(loss: Loss, confidence: float) -> None:
+    """sqrt(2 V ln(4 / delta) / n) + 7 B ln(4 / delta) / (3 (n - 1)) beside the mean: Maurer and Pontil 2009, thm. 4.
+
+    B is the largest range of the mean loss: coins at rate 1/2 double what they keep.
+    """
+    model = TwoLayerLinear(normal(2, 5), normal(4, 5))
+    data, law = SAMPLE if isinstance(loss, Squared) else LABELS, Bernoulli(0.5, 5)
+    count, plain = 200_000, loss(model.outputs(data.inputs), data.targets).mean()
+    largest = 2 * absolute_outputs(model, data.inputs)
+    if isinstance(loss, Squared):
+        reach = (largest + data.targets.abs()).square().sum(1).mean()
+    else:
+        reach = 2 * CrossEntropy().slope * (largest + model.outputs(data.inputs).abs()).amax(1).mean()
+    masks = torch.cat([part for part, _ in law.atom_batches(64)])
+    losses = torch.stack([loss(model.outputs(data.inputs, mask), data.targets).mean() for mask in masks])
+    assert float(losses.max() - losses.min()) <= float(reach)
+    values = 0.01 * normal(count)
+    question = Question(model, data, law, MonteCarlo(count, confidence=confidence), loss, plain)
+    found = guaranteed(model, data, question, values, np.zeros(()))
+    assert found is not None
+    log_term = math.log(4 / (1 - confidence))
+    width = math.sqrt(2 * float(values.var()) * log_term / count) + 7 * float(reach) * log_term / (3 * (count - 1))
+    assert float(found[0]) == pytest.approx(float(values.mean()) - width, rel=1e-12)
+    assert float(found[1]) == pytest.approx(float(values.mean()) + width, rel=1e-12)
+
+
+def test_few_draws_are_cut_to_what_two_moments_allow() -> None:
+    """Of four draws nothing is known but |penalty| <= p / (1 - p) sum_k (|U| |V|^T rms x)_k^2, and loss >= 0."""
+    model, rate = TwoLayerLinear(normal(2, 5), normal(4, 5)), 0.2
+    plain = (model.outputs(SAMPLE.inputs) - SAMPLE.targets).square().sum(1).mean()
+    scale = absolute_outputs(model, SAMPLE.inputs.square().mean(0, keepdim=True).sqrt())
+    certain = rate / (1 - rate) * float(scale.square().sum())
+    question = Question(model, SAMPLE, Bernoulli(rate, 5), MonteCarlo(4), Squared(), plain)
+    found = guaranteed(model, SAMPLE, question, torch.tensor([0.0, 1.0, 0.0, 1.0]).double(), np.zeros(()))
+    assert found is not None
+    # the difference of two roundings in the bound on the change is allowed 64 roundings of the outputs, and squared
+    assert float(found[1]) == pytest.approx(certain, rel=1e-12)
+    assert float(found[1]) >= certain
+    assert float(found[0]) == pytest.approx(-min(certain, float(plain)), rel=1e-12)
 
 
 def test_the_guarantee_is_that_of_the_weights_that_were_asked_about() -> None:
