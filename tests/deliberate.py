@@ -36,8 +36,8 @@ FIRST = (
     defect(
         "landscapes.derivatives",
         "a term of the Hessian is lost",
-        "moved_suffixes.append(moved_suffixes[-1] @ weight + suffixes[i] @ change)",
-        "moved_suffixes.append(moved_suffixes[-1] @ weight + 0 * suffixes[i] @ change)",
+        "suffixes.append(suffixes[-1] @ weight)",
+        "suffixes.append(suffixes[-1] @ weight.detach())",
     ),
     defect(
         "landscapes.tied",
@@ -273,9 +273,9 @@ SECOND = (
     ),
     defect(
         "landscapes.derivatives",
-        "a cross term is not transposed",
-        "self.factors[i - 1] * (cross + cross.mT",
-        "self.factors[i - 1] * (cross + cross",
+        "the backward recursion is not transposed",
+        "backs.append(factor * (weight.mT @ backs[-1] @ weight))",
+        "backs.append(factor * (weight.mT @ backs[-1].mT @ weight.abs()))",
     ),
     defect(
         "landscapes.symmetries",
@@ -1038,9 +1038,9 @@ SEVENTH = (
     ),
     defect(
         "landscapes.derivatives",
-        "a moved moment does not pass the masks",
-        "moved.append(factor * (cross + cross.mT + weight @ moved[-1] @ weight.mT))",
-        "moved.append(cross + cross.mT + weight @ moved[-1] @ weight.mT)",
+        "a moment does not pass the masks",
+        "moments.append(factor * (weight @ moments[-1] @ weight.mT))",
+        "moments.append(weight @ moments[-1] @ weight.mT)",
     ),
     defect(
         "spectra.decomposition",

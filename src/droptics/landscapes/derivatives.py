@@ -6,8 +6,8 @@ B_i = K_i o (W_{i+1}^T B_{i+1} W_{i+1}), and with L_i = W_i ... W_1, R_i = W_{k+
 
     gradient_i = 2 B_i W_i S_{i-1} - 2 R_i^T E[y x^T] L_{i-1}^T.
 
-The Hessian applied to a direction is the derivative of these recursions (droptics-hessian). Two-layer and tied
-networks are chains of two; O(depth width^3), for any mask law that is independent across layers.
+The Hessian applied to a direction is the derivative of these recursions (droptics-hessian), in forward mode. Two-layer
+and tied networks are chains of two; O(depth width^3), for any mask law that is independent across layers.
 """
 
 from __future__ import annotations
@@ -57,70 +57,38 @@ class Derivatives:
 
     def gradient(self) -> list[Tensor]:
         """Derivative with respect to every layer."""
-        moments, prefixes = self._forward()
-        backs, suffixes = self._backward()
-        return [
+        return list(self._slopes(*self.weights))
+
+    def _slopes(self, *weights: Tensor) -> Tensors:
+        parts = zip(weights, *self._forward(weights), *self._backward(weights), strict=True)
+        return tuple(
             2 * back @ weight @ moment - 2 * suffix.mT @ self.cross @ prefix.mT
-            for weight, moment, prefix, back, suffix in zip(
-                self.weights, moments, prefixes, backs, suffixes, strict=True
-            )
-        ]
+            for weight, moment, prefix, back, suffix in parts
+        )
 
     def hessian_action(self, direction: Sequence[Tensor]) -> list[Tensor]:
         """Derivative of the gradient along a direction; leading dimensions are a batch of directions."""
-        moments, prefixes = self._forward()
-        backs, suffixes = self._backward()
-        moved, moved_prefixes = self._forward_along(direction, moments, prefixes)
-        moved_backs, moved_suffixes = self._backward_along(direction, backs, suffixes)
-        result = []
-        for i, (weight, change) in enumerate(zip(self.weights, direction, strict=True)):
-            quadratic = moved_backs[i] @ weight @ moments[i] + backs[i] @ (change @ moments[i] + weight @ moved[i])
-            linear = moved_suffixes[i].mT @ self.cross @ prefixes[i].mT
-            linear = linear + suffixes[i].mT @ self.cross @ moved_prefixes[i].mT
-            result.append(2 * (quadratic - linear))
-        return result
+        pairs = [torch.broadcast_tensors(*pair) for pair in zip(self.weights, direction, strict=True)]
+        weights, tangents = (tuple(part.contiguous() for part in side) for side in zip(*pairs, strict=True))
+        return list(torch.func.jvp(self._slopes, weights, tangents)[1])
 
-    def _forward(self) -> tuple[list[Tensor], list[Tensor]]:
+    def _forward(self, weights: Tensors) -> tuple[list[Tensor], list[Tensor]]:
         """S_0..S_k and L_0..L_k."""
         moments = [self.second]
         prefixes = [torch.eye(self.second.shape[0], dtype=self.second.dtype, device=self.second.device)]
-        for weight, factor in zip(self.weights[:-1], self.factors, strict=True):
+        for weight, factor in zip(weights[:-1], self.factors, strict=True):
             moments.append(factor * (weight @ moments[-1] @ weight.mT))
             prefixes.append(weight @ prefixes[-1])
         return moments, prefixes
 
-    def _backward(self) -> tuple[list[Tensor], list[Tensor]]:
+    def _backward(self, weights: Tensors) -> tuple[list[Tensor], list[Tensor]]:
         """B_1..B_{k+1} and R_1..R_{k+1}."""
-        top = torch.eye(self.weights[-1].shape[-2], dtype=self.second.dtype, device=self.second.device)
+        top = torch.eye(weights[-1].shape[-2], dtype=self.second.dtype, device=self.second.device)
         backs, suffixes = [top], [top]
-        for weight, factor in zip(self.weights[:0:-1], self.factors[::-1], strict=True):
+        for weight, factor in zip(weights[:0:-1], self.factors[::-1], strict=True):
             backs.append(factor * (weight.mT @ backs[-1] @ weight))
             suffixes.append(suffixes[-1] @ weight)
         return backs[::-1], suffixes[::-1]
-
-    def _forward_along(
-        self, direction: Sequence[Tensor], moments: list[Tensor], prefixes: list[Tensor]
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        moved = [torch.zeros_like(self.second)]
-        moved_prefixes = [torch.zeros_like(prefixes[0])]
-        for i, factor in enumerate(self.factors):
-            weight, change = self.weights[i], direction[i]
-            cross = change @ moments[i] @ weight.mT
-            moved.append(factor * (cross + cross.mT + weight @ moved[-1] @ weight.mT))
-            moved_prefixes.append(change @ prefixes[i] + weight @ moved_prefixes[-1])
-        return moved, moved_prefixes
-
-    def _backward_along(
-        self, direction: Sequence[Tensor], backs: list[Tensor], suffixes: list[Tensor]
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        moved = [torch.zeros_like(backs[-1])]
-        moved_suffixes = [torch.zeros_like(backs[-1])]
-        for i in range(len(self.weights) - 1, 0, -1):
-            weight, change = self.weights[i], direction[i]
-            cross = weight.mT @ backs[i] @ change
-            moved.append(self.factors[i - 1] * (cross + cross.mT + weight.mT @ moved[-1] @ weight))
-            moved_suffixes.append(moved_suffixes[-1] @ weight + suffixes[i] @ change)
-        return moved[::-1], moved_suffixes[::-1]
 
 
 def to_chain(model: Model, tensors: Sequence[Tensor]) -> list[Tensor]:
