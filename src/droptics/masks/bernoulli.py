@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,11 +11,11 @@ from torch import Tensor
 from droptics.arguments import Count, check_arguments
 from droptics.checks import as_drop, as_number, check_size
 from droptics.masks.correlations import check_dense
-from droptics.masks.law import MaskLaw, coin_batches, coins, rarest_side
+from droptics.masks.law import CoinLaw
 
 
 @dataclass(frozen=True, eq=False)
-class Bernoulli(MaskLaw):
+class Bernoulli(CoinLaw):
     """Independent units; unit i is dropped with probability drop (a number, or a tensor with one entry per unit).
 
     The characteristic matrix is diagonal with lambda = drop / (1 - drop). `drop` may require gradients.
@@ -74,19 +73,5 @@ class Bernoulli(MaskLaw):
         return self.drop.new_full((self.size,), value)
 
     @property
-    def bound(self) -> Tensor:
-        return 1 / (1 - self.drop)
-
-    def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        return coins(self.drop, count, generator)
-
-    @property
-    def rarest(self) -> float:
-        return rarest_side(self.drop)
-
-    @property
-    def support_count(self) -> int:
-        return 2 ** int((self.drop > 0).sum())
-
-    def support_batches(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
-        return coin_batches(self.drop, batch)
+    def coin_drop(self) -> Tensor:
+        return self.drop

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -15,13 +14,13 @@ from torch.nn import functional
 from droptics.arguments import Count, DropRate, check_arguments
 from droptics.checks import as_drop, as_number, check_size
 from droptics.masks.correlations import Gram, check_dense
-from droptics.masks.law import MaskLaw, coin_batches, coins, rarest_side
+from droptics.masks.law import CoinLaw, rarest_side
 
 Edges = Literal["clipped", "valid"]
 
 
 @dataclass(frozen=True, eq=False)
-class Block(MaskLaw):
+class Block(CoinLaw):
     """DropBlock on a grid: consecutive blocks of `block` units share one coin (pal2020-eq3).
 
     `drop` is a number or one rate per block. The characteristic matrix is block diagonal with entries
@@ -104,23 +103,11 @@ class Block(MaskLaw):
         return (self.relative_variance * together.repeat(len(self.drop)))[: max(self.size - lag, 0)]
 
     @property
-    def bound(self) -> Tensor:
-        return 1 / self.mean
+    def coin_drop(self) -> Tensor:
+        return self.drop
 
-    def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        return coins(self.drop, count, generator).repeat_interleave(self.block, dim=1)
-
-    @property
-    def rarest(self) -> float:
-        return rarest_side(self.drop)
-
-    @property
-    def support_count(self) -> int:
-        return 2 ** int((self.drop > 0).sum())
-
-    def support_batches(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
-        for kept, probabilities in coin_batches(self.drop, batch):
-            yield kept.repeat_interleave(self.block, dim=1), probabilities
+    def units_of(self, kept: Tensor) -> Tensor:
+        return kept.repeat_interleave(self.block, dim=1)
 
     def _by_block(self, values: Tensor) -> Tensor:
         check_dense(self.size)
@@ -129,7 +116,7 @@ class Block(MaskLaw):
 
 
 @dataclass(frozen=True, eq=False)
-class SlidingBlock(MaskLaw):
+class SlidingBlock(CoinLaw):
     """DropBlock as first proposed: the block that starts at each position falls with probability `drop`.
 
     A unit survives iff every block covering it does. With keep = 1 - drop, n_i blocks covering unit i and c_ij
@@ -211,25 +198,11 @@ class SlidingBlock(MaskLaw):
         return torch.expm1(-torch.log1p(-self.drop) * self._shared(lag))
 
     @property
-    def bound(self) -> Tensor:
-        return 1 / self.mean
-
-    def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        return self._survivors(coins(self._coin_drop(), count, generator))
-
-    @property
     def rarest(self) -> float:
-        return min(rarest_side(self._coin_drop()), rarest_side(1 - self.mean))
+        return min(rarest_side(self.coin_drop), rarest_side(1 - self.mean))
 
     @property
-    def support_count(self) -> int:
-        return 2 ** int((self._coin_drop() > 0).sum())
-
-    def support_batches(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
-        for kept, probabilities in coin_batches(self._coin_drop(), batch):
-            yield self._survivors(kept), probabilities
-
-    def _coin_drop(self) -> Tensor:
+    def coin_drop(self) -> Tensor:
         starts = self.size + self.block - 1 if self.edges == "clipped" else self.size - self.block + 1
         return self.drop.expand(starts)
 
@@ -244,7 +217,7 @@ class SlidingBlock(MaskLaw):
         starts = left.clamp_max(last) - (right - self.block + 1).clamp_min(first) + 1
         return starts.clamp_min(0).to(torch.float64)
 
-    def _survivors(self, kept: Tensor) -> Tensor:
+    def units_of(self, kept: Tensor) -> Tensor:
         """A unit survives when no block fell in the window of starts that cover it."""
         outside = 0 if self.edges == "clipped" else self.block - 1
         fallen = functional.pad(1 - kept, (outside + 1, outside)).cumsum(1)

@@ -86,6 +86,37 @@ class MaskLaw(Correlations):
             yield from zip(multipliers, probabilities.tolist(), strict=True)
 
 
+class CoinLaw(MaskLaw):
+    """Masks of zeros and ones that independent coins decide: one a unit, or coins that several units share."""
+
+    @property
+    @abc.abstractmethod
+    def coin_drop(self) -> Tensor:
+        """Probability with which each coin falls."""
+
+    def units_of(self, kept: Tensor) -> Tensor:
+        """Raw masks (count, size) of coins (count, coins), one where they are kept."""
+        return kept
+
+    @property
+    def bound(self) -> Tensor:
+        return 1 / self.mean
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        return self.units_of(coins(self.coin_drop, count, generator))
+
+    @property
+    def rarest(self) -> float:
+        return rarest_side(self.coin_drop)
+
+    @property
+    def support_count(self) -> int:
+        return 2 ** int((self.coin_drop > 0).sum())
+
+    def support_batches(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        return ((self.units_of(kept), chances) for kept, chances in coin_batches(self.coin_drop, batch))
+
+
 def coin_batches(drop: Tensor, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
     """All outcomes of independent coins (1 = kept) with their probabilities; coins with drop 0 never fall.
 
