@@ -383,7 +383,7 @@ def test_a_second_thread_is_for_long_lists(monkeypatch):
 
     # eight coins make a list of 2^4 + 2^4
     assert pools(2, 32, 2) == [2]
-    assert pools(1, 32, 2) == pools(2, 33, 2) == pools(2, 32, 1) == []
+    assert pools(1, 32, 2) == pools(2, 33, 2) == pools(2, 32, 1) == [1]
 
 
 # --- sampling -------------------------------------------------------------------------------------------------------

@@ -96,18 +96,12 @@ def relu_criterion(
     result. For a network on a GPU the moments of the last layer are summed there once there are enough outcomes;
     everything else, gradients included, is computed on the CPU.
     """
-    plans = plans_of(model, sample, masks, loss)
-    with within(plans, sample, method) as advance:
-        values = [plan.examples(sample, method.memory, advance) for plan in plans]
-    return torch.stack(values).sum(-1).reshape(*model.batch_shape, len(sample)).to(model.device, model.dtype)
+    plain, added, _ = relu_excess(model, sample, masks, method, loss)
+    return (plain + added).to(model.dtype)
 
 
 def relu_excess(
-    model: ReLUNet,
-    sample: Sample,
-    masks: MaskLaw,
-    method: ClosedForm = ClosedForm(),  # noqa: B008 - a frozen value
-    loss: Loss = Squared(),  # noqa: B008
+    model: ReLUNet, sample: Sample, masks: MaskLaw, method: ClosedForm, loss: Loss
 ) -> tuple[Tensor, Tensor, float]:
     """Losses without masks, what the masks add to each, both (*batch, examples) in float64, and how often it rounds.
 
@@ -198,7 +192,6 @@ class Plan:
     last_law: MaskLaw
     members: Tensor
     loss: Loss
-    dtype: torch.dtype
     device: torch.device
 
     @staticmethod
@@ -214,18 +207,8 @@ class Plan:
         reduced.append(mean_copies(weights[-1], groups[-1], 1))
         offsets = [mean_copies(b, groups[i + 1], 0) for i, b in enumerate(biases[:-1])] + [biases[-1]]
         coins = [coins_of(law, group) for law, group in zip(laws, groups, strict=True)]
-        return Plan(
-            tuple(reduced),
-            tuple(offsets),
-            tuple(coins),
-            laws[0],
-            weights[-1],
-            laws[-1],
-            groups[-1],
-            loss,
-            model.dtype,
-            model.device,
-        )
+        last = weights[-1], laws[-1], groups[-1]
+        return Plan(tuple(reduced), tuple(offsets), tuple(coins), laws[0], *last, loss, model.device)
 
     def stages(self, inputs: Tensor) -> list[Stage]:
         """The walk for one example: the first weights absorb the inputs, equal columns share one coin."""

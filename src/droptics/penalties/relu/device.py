@@ -18,7 +18,7 @@ from torch import Tensor
 from droptics.arrays import Array
 from droptics.penalties.relu import triton_sums
 from droptics.penalties.relu.kernels import half_table
-from droptics.penalties.relu.lists import running
+from droptics.penalties.relu.triton_sums import running
 
 Index = NDArray[np.int64]
 

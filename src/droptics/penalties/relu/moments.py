@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import queue
-from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -24,7 +22,6 @@ from droptics.penalties.relu.sorting import Half, merged_halves, sorted_outcomes
 from droptics.penalties.relu.sweeps import sweep_row
 
 Index = NDArray[np.int64]
-T = TypeVar("T")
 
 # Up to this many outcomes (log2) visiting them all is faster than sorting.
 DIRECT_BITS = 16.0
@@ -216,20 +213,12 @@ def _sweep(
     slopes = np.zeros(left.sums.shape if wanted else (0, 0))
     # the longest row first, so that the threads end together
     downwards = range(units - 1, -1, -1)
-    for i, (mean[i], found, gained) in zip(downwards, _in_order(row, downwards, workers), strict=True):
-        second[i, : i + 1] = second[: i + 1, i] = found
-        slopes[: len(gained)] += gained
-        advance((i + 1) * sweep_work(size))
-    return mean, second, slopes
-
-
-def _in_order(call: Callable[[int], T], arguments: Sequence[int], workers: int) -> Iterator[T]:
-    """The results in the order of the arguments, computed by so many threads."""
-    if workers == 1:
-        yield from map(call, arguments)
-        return
     with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(call, arguments)
+        for i, (mean[i], found, gained) in zip(downwards, pool.map(row, downwards), strict=True):
+            second[i, : i + 1] = second[: i + 1, i] = found
+            slopes[: len(gained)] += gained
+            advance((i + 1) * sweep_work(size))
+    return mean, second, slopes
 
 
 def place_of_sum(bits: float, device: torch.device | None) -> torch.device | None:

@@ -33,7 +33,7 @@ def relu_output_moments(
     with within(plans, sample, method) as advance:
         found = [_moments(plan, x, method.memory, advance) for plan in plans for x in inputs]
     shape = (*model.batch_shape, len(inputs), model.output_size)
-    mean, covariance = (torch.stack(part) for part in zip(*found, strict=True))
+    mean, covariance = (torch.stack(part).to(model.device, model.dtype) for part in zip(*found, strict=True))
     return mean.reshape(shape), covariance.reshape(*shape, model.output_size)
 
 
@@ -46,5 +46,4 @@ def _moments(plan: Plan, inputs: Tensor, memory: int, advance: Advance) -> tuple
     covariance = summed @ (second - torch.outer(mean, mean)) @ summed.mT
     spread = plan.last_law.hadamard(second[plan.members][:, plan.members])
     covariance = covariance + plan.last_weight @ spread @ plan.last_weight.mT
-    center = summed @ mean + plan.biases[-1]
-    return center.to(plan.device, plan.dtype), covariance.to(plan.device, plan.dtype)
+    return summed @ mean + plan.biases[-1], covariance

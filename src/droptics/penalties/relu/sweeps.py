@@ -9,6 +9,8 @@ that fit into the cache are finished there: O(2^(coins/2) coins) a pair of units
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -61,65 +63,47 @@ def _sweep_single(
     return mean, second
 
 
-@njit(nogil=True, fastmath=_FUSED)
-def _split(begin: int, end: int, half: int, source: Array, from_rank: Index, target: Array, to_rank: Index) -> float:
-    """Cut a block in two by rank; returns what right outcomes of the first half and left ones of the second add."""
-    none, one, two, both = 0.0, 0.0, 0.0, 0.0
-    total = 0.0
-    # unsigned, because a sign would be tested before every access
-    unit, zero = np.uint64(1), np.uint64(0)
-    low, high = np.uint64(begin), np.uint64(begin + half)
-    bit = np.int64(half)
-    for t in range(np.uint64(begin), np.uint64(end)):
-        x, y, weight, rank = source[t, 0], source[t, 1], source[t, 2], from_rank[t, 3]
-        early = (rank & bit) == 0
-        to = low if early else high
-        low += unit if early else zero
-        high += zero if early else unit
-        target[to, 0] = x
-        target[to, 1] = y
-        target[to, 2] = weight
-        to_rank[to, 3] = rank
-        right = weight if early & (weight > 0.0) else 0.0
-        left = weight if (not early) & (weight < 0.0) else 0.0
-        none += right
-        one += right * x
-        two += right * y
-        both += right * x * y
-        total -= left * (both - x * two - y * (one - x * none))
-    return total
+def _splitter(with_slopes: bool) -> Callable[[int, int, int, Array, Index, Array, Index], float]:
+    """Compiled without the slopes, or with them: entries 4 and 5 of left outcomes gain the derivatives in the values.
+
+    The loop asks nothing of its lists but numbers: a test of their width for every outcome would cost time.
+    """
+
+    @njit(nogil=True, fastmath=_FUSED)
+    def split(begin: int, end: int, half: int, source: Array, from_rank: Index, target: Array, to_rank: Index) -> float:
+        """Cut a block in two by rank; returns what right outcomes of the first half and left ones of the second add."""
+        none, one, two, both = 0.0, 0.0, 0.0, 0.0
+        total = 0.0
+        # unsigned, because a sign would be tested before every access
+        unit, zero = np.uint64(1), np.uint64(0)
+        low, high = np.uint64(begin), np.uint64(begin + half)
+        bit = np.int64(half)
+        for t in range(np.uint64(begin), np.uint64(end)):
+            x, y, weight, rank = source[t, 0], source[t, 1], source[t, 2], from_rank[t, 3]
+            early = (rank & bit) == 0
+            to = low if early else high
+            low += unit if early else zero
+            high += zero if early else unit
+            target[to, 0] = x
+            target[to, 1] = y
+            target[to, 2] = weight
+            to_rank[to, 3] = rank
+            right = weight if early & (weight > 0.0) else 0.0
+            left = weight if (not early) & (weight < 0.0) else 0.0
+            none += right
+            one += right * x
+            two += right * y
+            both += right * x * y
+            total -= left * (both - x * two - y * (one - x * none))
+            if with_slopes:
+                target[to, 4] = source[t, 4] - left * (two - y * none)
+                target[to, 5] = source[t, 5] - left * (one - x * none)
+        return total
+
+    return split
 
 
-@njit(nogil=True, fastmath=_FUSED)
-def _split_slopes(
-    begin: int, end: int, half: int, source: Array, from_rank: Index, target: Array, to_rank: Index
-) -> float:
-    """The same with slopes: entries 4 and 5 of left outcomes gain the derivatives in the values of both units."""
-    none, one, two, both = 0.0, 0.0, 0.0, 0.0
-    total = 0.0
-    unit, zero = np.uint64(1), np.uint64(0)
-    low, high = np.uint64(begin), np.uint64(begin + half)
-    bit = np.int64(half)
-    for t in range(np.uint64(begin), np.uint64(end)):
-        x, y, weight, rank = source[t, 0], source[t, 1], source[t, 2], from_rank[t, 3]
-        early = (rank & bit) == 0
-        to = low if early else high
-        low += unit if early else zero
-        high += zero if early else unit
-        right = weight if early & (weight > 0.0) else 0.0
-        left = weight if (not early) & (weight < 0.0) else 0.0
-        none += right
-        one += right * x
-        two += right * y
-        both += right * x * y
-        total -= left * (both - x * two - y * (one - x * none))
-        target[to, 0] = x
-        target[to, 1] = y
-        target[to, 2] = weight
-        to_rank[to, 3] = rank
-        target[to, 4] = source[t, 4] - left * (two - y * none)
-        target[to, 5] = source[t, 5] - left * (one - x * none)
-    return total
+_split, _split_slopes = _splitter(False), _splitter(True)
 
 
 @njit(nogil=True, fastmath=_FREE)

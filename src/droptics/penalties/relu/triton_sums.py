@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from droptics.gpu.triton import load_triton, missing
-from droptics.penalties.relu.lists import running
 
-__all__ = ["dominance_sum", "missing", "tile_of"]
+__all__ = ["dominance_sum", "missing", "running", "tile_of"]
 
 tl: Any = None
 _add: Any = None
@@ -24,6 +23,8 @@ _add_blocks: Any = None
 # Outcomes of one program at most, and its warps: few, so that many programs hide each other's barriers. Blocks of SHORT
 # are summed pair by pair.
 TILE, SHORT, WARPS = 512, 8, 4
+# Running sums of long rows are those of pieces of this length, joined.
+_PIECE = 1024
 
 
 @cache
@@ -37,6 +38,16 @@ def _compiled() -> tuple[Any, ...]:
         triton.jit(_split, do_not_specialize=free),
         triton.jit(_finish),
     )
+
+
+def running(values: Tensor) -> Tensor:
+    """Running sums along rows; long rows in pieces, because few long rows would keep few processors busy."""
+    rows, length = values.shape
+    if length <= _PIECE:
+        return values.cumsum(1)
+    inner = values.reshape(rows, -1, _PIECE).cumsum(2)
+    before = torch.nn.functional.pad(running(inner[:, :, -1])[:, :-1], (1, 0))
+    return (inner + before[:, :, None]).reshape(rows, length)
 
 
 def dominance_sum(rank: Tensor, first: Tensor, other: Tensor, weight: Tensor) -> Tensor:
