@@ -22,23 +22,16 @@ OUTPUT_KEYS = ("logits", "out", "output", "prediction", "last_hidden_state")
 
 @dataclass(frozen=True)
 class Batch:
-    """What the module is called with, what its outputs are compared with, and how many examples there are.
-
-    Attributes:
-        key: Name that the targets had in a dictionary.
-        own_loss: Whether the loss that the module returns is its output.
-        rows: Outputs that are compared with the targets; all of them where None.
-        graph: The graph (of PyTorch Geometric) that the batch is.
-    """
+    """What the module is called with, what its outputs are compared with, and how many examples there are."""
 
     arguments: tuple[Any, ...]
     options: dict[str, Any]
     targets: Tensor
     count: int
-    key: str | None = None
-    own_loss: bool = False
-    rows: Tensor | None = None
-    graph: Any = None
+    key: str | None = None  # name that the targets had in a dictionary
+    own_loss: bool = False  # whether the loss that the module returns is its output
+    rows: Tensor | None = None  # outputs that are compared with the targets; all of them where None
+    graph: Any = None  # the graph (of PyTorch Geometric) that the batch is
 
     def with_targets(self, *, own_loss: bool = False) -> Batch:
         """The same batch, with the targets among what the module is called with."""

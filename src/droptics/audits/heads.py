@@ -28,26 +28,17 @@ KEPT_OUTPUTS = 2**22  # outputs of the kept examples
 
 @dataclass
 class Head:
-    """The last linear layer with a dropout site right before it: features in, outputs out.
+    """The last linear layer with a dropout site right before it: features in, outputs out."""
 
-    Attributes:
-        site: Name of the site.
-        weight: (outputs, units), float64.
-        bias: (outputs,), float64, zeros when the layer has none.
-        moments: Second moments of (features, targets - bias), over all batches; None for class labels.
-        energies: E a_j^2 over all batches.
-        features: The first features, for statements about single examples.
-        targets: Their targets.
-    """
-
-    site: str
-    weight: Tensor
-    bias: Tensor
+    site: str  # name of the site
+    weight: Tensor  # (outputs, units), float64
+    bias: Tensor  # (outputs,), float64, zeros when the layer has none
+    # second moments of (features, targets - bias), over all batches; None for class labels
     moments: Moments | None = None
-    energies: Tensor | None = None
+    energies: Tensor | None = None  # E a_j^2 over all batches
     count: int = 0
-    features: list[Tensor] = field(default_factory=list)
-    targets: list[Tensor] = field(default_factory=list)
+    features: list[Tensor] = field(default_factory=list)  # the first features, for statements about single examples
+    targets: list[Tensor] = field(default_factory=list)  # their targets
 
     def add(self, features: Tensor, targets: Tensor) -> None:
         """Add the features of one batch."""

@@ -20,37 +20,21 @@ FEW_SITES = 4  # whose other rates are drawn without control, unless asked for
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure on every batch.
+    """What to measure on every batch."""
 
-    Attributes:
-        loss: Function of (outputs, targets).
-        sites: Sites that no closed form covers.
-        curve: Sites whose penalty at other rates is asked for too.
-        rates: Those rates.
-        draws: Masks per batch and measurement; None where the budget decides.
-        budget: Passes per batch.
-        rest: Whether something random remains when all switches are off.
-        layers: Sites that are switched off by bypassing their layer, with their rates.
-        names: All sites that can be isolated, exactly or by sampling.
-        laws: Masks of the sites that can be given from outside.
-        generator: Draws the masks.
-        total: Whether what all sites do together is still asked for.
-        quiet: Parts that would leave out layers by themselves.
-    """
-
-    loss: LossFunction
-    sites: Sequence[str]
-    curve: Sequence[str]
-    rates: Sequence[float]
-    draws: int | None
-    budget: float
-    rest: bool
-    layers: Mapping[str, float]
-    names: Sequence[str]
-    laws: Mapping[str, Law]
-    generator: torch.Generator
-    total: bool = True
-    quiet: Sequence[str] = ()
+    loss: LossFunction  # function of (outputs, targets)
+    sites: Sequence[str]  # sites that no closed form covers
+    curve: Sequence[str]  # sites whose penalty at other rates is asked for too
+    rates: Sequence[float]  # those rates
+    draws: int | None  # masks per batch and measurement; None where the budget decides
+    budget: float  # passes per batch
+    rest: bool  # whether something random remains when all switches are off
+    layers: Mapping[str, float]  # sites that are switched off by bypassing their layer, with their rates
+    names: Sequence[str]  # all sites that can be isolated, exactly or by sampling
+    laws: Mapping[str, Law]  # masks of the sites that can be given from outside
+    generator: torch.Generator  # draws the masks
+    total: bool = True  # whether what all sites do together is still asked for
+    quiet: Sequence[str] = ()  # parts that would leave out layers by themselves
 
 
 def plain(runs: Runs, plan: Plan, tally: Tally, clean: float, weight: float) -> None:

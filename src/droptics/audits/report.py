@@ -33,22 +33,15 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Units:
-    """The units of a site: features, or channels of feature maps.
+    """The units of a site: features, or channels of feature maps."""
 
-    Attributes:
-        count: How many there are.
-        dead: Indices of units that are zero on all data.
-        flows: What each unit carries into the linear layer behind the site, |u_k| sqrt(E a_k^2), in order; empty when
-            something else follows.
-        coadaptation: Evenness of the flows, 1/sqrt(count) (one unit does everything) to 1 (all carry the same).
-        imbalance: penalty / (least penalty of equally strong units) - 1, zero when all units pay the same.
-    """
-
-    count: int
-    dead: Sequence[int]
+    count: int  # how many there are
+    dead: Sequence[int]  # indices of units that are zero on all data
+    # what each unit carries into the linear layer behind the site, |u_k| sqrt(E a_k^2), in order; empty when
+    # something else follows
     flows: Sequence[float]
-    coadaptation: float
-    imbalance: float
+    coadaptation: float  # evenness of the flows, 1/sqrt(count) (one unit does everything) to 1 (all carry the same)
+    imbalance: float  # penalty / (least penalty of equally strong units) - 1, zero when all units pay the same
 
 
 @dataclass(frozen=True)
@@ -63,18 +56,12 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class RateChoice:
-    """Exact leave-one-out error of the refitted head at each rate, features fixed, and the best of them.
+    """Exact leave-one-out error of the refitted head at each rate, features fixed, and the best of them."""
 
-    Attributes:
-        best: Rate of least error.
-        rates: All rates, the site's own among them.
-        errors: Mean squared error of each.
-        gain: What the best rate gains over the site's own, with an interval over the examples.
-    """
-
-    best: float
-    rates: Sequence[float]
-    errors: Sequence[float]
+    best: float  # rate of least error
+    rates: Sequence[float]  # all rates, the site's own among them
+    errors: Sequence[float]  # mean squared error of each
+    # what the best rate gains over the site's own, with an interval over the examples
     gain: PlainEstimate | None = None
 
 

@@ -18,25 +18,16 @@ Key = TypeVar("Key")
 
 @dataclass
 class Mean:
-    """A weighted mean over examples of means over draws, with the variance that the draws leave.
+    """A weighted mean over examples of means over draws, with the variance that the draws leave."""
 
-    Attributes:
-        weight: Examples, or labels that count.
-        total: Sum of the means.
-        variance: Of `total`.
-        fourth: Sum of squared parts of the variance, each over its degrees of freedom: few large ones mean few degrees.
-        draws: How many in all.
-        batches: Over how many batches.
-        controlled: Whether the first order was subtracted.
-    """
-
-    weight: float = 0.0
-    total: float = 0.0
-    variance: float = 0.0
+    weight: float = 0.0  # examples, or labels that count
+    total: float = 0.0  # sum of the means
+    variance: float = 0.0  # of `total`
+    # sum of squared parts of the variance, each over its degrees of freedom: few large ones mean few degrees
     fourth: float = 0.0
-    draws: int = 0
-    batches: int = 0
-    controlled: bool = False
+    draws: int = 0  # how many in all
+    batches: int = 0  # over how many batches
+    controlled: bool = False  # whether the first order was subtracted
 
     def add(self, values: Sequence[float], count: float) -> None:
         """Add the draws of one batch of `count` examples, or labels that count."""
@@ -94,41 +85,25 @@ class Mean:
 
 @dataclass
 class Tally:
-    """All sums of one audit.
+    """All sums of one audit."""
 
-    Attributes:
-        clean: Loss without dropout.
-        accuracy: Share of right classes.
-        total: What all sites add together, drawn.
-        rest: What remains when all switches are off.
-        shift: What training mode changes beside dropout, the same in every pass.
-        sites: What each site adds, drawn.
-        curves: The same at other rates.
-        energies: Squared slopes of the outputs in the mask of a site, where they are affine in it.
-        listed: What each site adds, summed over all its masks.
-        listed_total: What all sites add together, summed over all masks.
-        axes: Where the examples are in the masks of each site, as the first batch showed.
-        affine: Sites in whose masks the outputs are affine.
-        curve_draws: Draws of each at other rates.
-        spent: Passes times examples.
-        examples: How many there were.
-    """
-
-    clean: Mean = field(default_factory=Mean)
-    accuracy: Mean = field(default_factory=Mean)
-    total: Mean = field(default_factory=Mean)
-    rest: Mean = field(default_factory=Mean)
-    shift: Mean = field(default_factory=Mean)
-    sites: dict[str, Mean] = field(default_factory=dict)
-    curves: dict[tuple[str, float], Mean] = field(default_factory=dict)
+    clean: Mean = field(default_factory=Mean)  # loss without dropout
+    accuracy: Mean = field(default_factory=Mean)  # share of right classes
+    total: Mean = field(default_factory=Mean)  # what all sites add together, drawn
+    rest: Mean = field(default_factory=Mean)  # what remains when all switches are off
+    shift: Mean = field(default_factory=Mean)  # what training mode changes beside dropout, the same in every pass
+    sites: dict[str, Mean] = field(default_factory=dict)  # what each site adds, drawn
+    curves: dict[tuple[str, float], Mean] = field(default_factory=dict)  # the same at other rates
+    # squared slopes of the outputs in the mask of a site, where they are affine in it
     energies: dict[str, Mean] = field(default_factory=dict)
-    listed: dict[str, Mean] = field(default_factory=dict)
-    listed_total: Mean = field(default_factory=Mean)
+    listed: dict[str, Mean] = field(default_factory=dict)  # what each site adds, summed over all its masks
+    listed_total: Mean = field(default_factory=Mean)  # what all sites add together, summed over all masks
+    # where the examples are in the masks of each site, as the first batch showed
     axes: dict[str, int | None] | None = None
-    affine: list[str] = field(default_factory=list)
-    curve_draws: int | None = None
-    spent: float = 0.0
-    examples: int = 0
+    affine: list[str] = field(default_factory=list)  # sites in whose masks the outputs are affine
+    curve_draws: int | None = None  # draws of each at other rates
+    spent: float = 0.0  # passes times examples
+    examples: int = 0  # how many there were
 
     def merge(self, other: Tally) -> Tally:
         """Sums over both shards; what the first batch decided is as the first shard has it."""

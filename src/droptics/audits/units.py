@@ -17,17 +17,11 @@ FEATURE_MAPS = 4  # dimensions from which the second one, the channels, are the 
 
 @dataclass
 class UnitTally:
-    """Sums over batches for one site.
+    """Sums over batches for one site."""
 
-    Attributes:
-        energies: E a_j^2 of every unit (feature, or channel of feature maps) over all examples and positions.
-        count: How many examples were seen.
-        norms: Norms of the outgoing weights, when the site feeds a linear layer.
-    """
-
-    energies: Tensor
-    count: int
-    norms: Tensor | None
+    energies: Tensor  # E a_j^2 of every unit (feature, or channel of feature maps) over all examples and positions
+    count: int  # how many examples were seen
+    norms: Tensor | None  # norms of the outgoing weights, when the site feeds a linear layer
 
     def merge(self, other: UnitTally) -> UnitTally:
         """The site over both."""

@@ -14,19 +14,12 @@ from droptics.files import write_text
 
 @dataclass(frozen=True)
 class Slider:
-    """Answers at many rates, one of which a reader chooses; the page holds all of them as a table too.
+    """Answers at many rates, one of which a reader chooses; the page holds all of them as a table too."""
 
-    Attributes:
-        rates: The rates, in order.
-        series: One value per rate by name; bars show them on one scale.
-        notes: One sentence per rate.
-        start: Which rate is shown first.
-    """
-
-    rates: Sequence[float]
-    series: Mapping[str, Sequence[float]]
-    notes: Sequence[str]
-    start: int
+    rates: Sequence[float]  # the rates, in order
+    series: Mapping[str, Sequence[float]]  # one value per rate by name; bars show them on one scale
+    notes: Sequence[str]  # one sentence per rate
+    start: int  # which rate is shown first
 
     def as_dict(self) -> dict[str, object]:
         """What the page's script reads."""
@@ -45,25 +38,15 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the demo.
+    """One part of the demo."""
 
-    Attributes:
-        title: What was asked.
-        lines: The answer in a few lines, for terminal and page alike.
-        pictures: Images with captions and words.
-        links: Texts and addresses of further pages, relative to this one.
-        command: What to type for the same question about a model or data of one's own.
-        slider: Answers at many rates, to be slid over.
-        code: The source of what computed the section; `droptics demo` fills it in.
-    """
-
-    title: str
-    lines: Sequence[str]
-    pictures: Sequence[Picture] = ()
-    links: Sequence[tuple[str, str]] = field(default=())
-    command: str = ""
-    slider: Slider | None = None
-    code: str = ""
+    title: str  # what was asked
+    lines: Sequence[str]  # the answer in a few lines, for terminal and page alike
+    pictures: Sequence[Picture] = ()  # images with captions and words
+    links: Sequence[tuple[str, str]] = field(default=())  # texts and addresses of further pages, relative to this one
+    command: str = ""  # what to type for the same question about a model or data of one's own
+    slider: Slider | None = None  # answers at many rates, to be slid over
+    code: str = ""  # the source of what computed the section; `droptics demo` fills it in
 
 
 def write_page(sections: Sequence[Section], folder: Path) -> Path:

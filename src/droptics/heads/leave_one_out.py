@@ -37,29 +37,18 @@ SMALL = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Whitened:
-    """Examples in coordinates where the penalty at rate lambda is lambda |W|^2, and their one factorization.
+    """Examples in coordinates where the penalty at rate lambda is lambda |W|^2, and their one factorization."""
 
-    Attributes:
-        raw: The data as given: inputs, targets, weights, block size, with intercept or not.
-        units: Power of two next to the root mean square of every input, taken out before ranks are decided.
-        rows: Whitened inputs (n, features); directions without energy are zero.
-        centered: `rows` minus their mean when there is an intercept.
-        residual: Targets minus their mean when there is an intercept.
-        maps: Inverse roots of the blocks of E x x^T, (blocks, block, block).
-        values: Singular values of the weighted centered rows.
-        right: Their right singular vectors (rank, features).
-        loadings: What the targets load on them, (rank, outputs).
-    """
-
+    # the data as given: inputs, targets, weights, block size, with intercept or not
     raw: tuple[Array, Array, Array, int, bool]
-    units: Array
-    rows: Array
-    centered: Array
-    residual: Array
-    maps: Array
-    values: Array
-    right: Array
-    loadings: Array
+    units: Array  # power of two next to the root mean square of every input, taken out before ranks are decided
+    rows: Array  # whitened inputs (n, features); directions without energy are zero
+    centered: Array  # `rows` minus their mean when there is an intercept
+    residual: Array  # targets minus their mean when there is an intercept
+    maps: Array  # inverse roots of the blocks of E x x^T, (blocks, block, block)
+    values: Array  # singular values of the weighted centered rows
+    right: Array  # their right singular vectors (rank, features)
+    loadings: Array  # what the targets load on them, (rank, outputs)
     input_mean: Array
     target_mean: Array
 

@@ -19,21 +19,14 @@ from droptics.models import ReLUNet
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """What variable projection found.
+    """What variable projection found."""
 
-    Attributes:
-        model: The network, with its top layer optimal for its hidden layer.
-        objective: Risk + dropout penalty of the model.
-        gradient_norm: Norm of the gradient with respect to the hidden weights (the top layer is stationary).
-        history: (CPU seconds, objective) after every iteration, the start included.
-        converged: Whether the optimizer stopped by its tolerance rather than by the iteration limit.
-    """
-
-    model: ReLUNet
-    objective: float
-    gradient_norm: float
+    model: ReLUNet  # the network, with its top layer optimal for its hidden layer
+    objective: float  # risk + dropout penalty of the model
+    gradient_norm: float  # norm of the gradient with respect to the hidden weights (the top layer is stationary)
+    # (CPU seconds, objective) after every iteration, the start included
     history: tuple[tuple[float, float], ...] = field(default=())
-    converged: bool = False
+    converged: bool = False  # whether the optimizer stopped by its tolerance rather than by the iteration limit
 
 
 def top_layer(features: Tensor, sample: Sample, masks: MaskLaw) -> Tensor:

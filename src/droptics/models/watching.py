@@ -45,39 +45,27 @@ class Call:
 
 @dataclass
 class LinearCall:
-    """One call of `F.linear`: the tensors themselves, and how often input and result had been written to by then.
-
-    Attributes:
-        features: A copy of the input as it was.
-    """
+    """One call of `F.linear`: the tensors themselves, and how often input and result had been written to by then."""
 
     source: Tensor
     weight: Tensor
     bias: Tensor | None
     result: Tensor
-    features: Tensor
+    features: Tensor  # a copy of the input as it was
     versions: tuple[int, int]
 
 
 @dataclass
 class Trace:
-    """What one run of the module did.
+    """What one run of the module did."""
 
-    Attributes:
-        calls: Dropout calls in order.
-        hand_written: Places (module path) where random numbers were drawn outside torch's dropout functions.
-        drawn: How many numbers each of those drew, call by call.
-        linear: Calls of `F.linear`, in order, when they are kept.
-        functions: Names of all torch functions that were called.
-        visited: Modules that ran.
-    """
-
-    calls: list[Call] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)  # dropout calls in order
+    # places (module path) where random numbers were drawn outside torch's dropout functions
     hand_written: list[str] = field(default_factory=list)
-    drawn: dict[str, list[int]] = field(default_factory=dict)
-    linear: list[LinearCall] = field(default_factory=list)
-    functions: list[str] = field(default_factory=list)
-    visited: set[nn.Module] = field(default_factory=set)
+    drawn: dict[str, list[int]] = field(default_factory=dict)  # how many numbers each of those drew, call by call
+    linear: list[LinearCall] = field(default_factory=list)  # calls of `F.linear`, in order, when they are kept
+    functions: list[str] = field(default_factory=list)  # names of all torch functions that were called
+    visited: set[nn.Module] = field(default_factory=set)  # modules that ran
 
     def note(self, place: str, count: int) -> None:
         """Random numbers were drawn by hand."""

@@ -23,20 +23,14 @@ class Half(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """Both halves in one list, which runs downwards.
+    """Both halves in one list, which runs downwards."""
 
-    Attributes:
-        spots: Values (-L, R) of every outcome and their places, beside each other, per unit (units, outcomes, 2). A
-            place is the rank or, for a tree, the number of right outcomes before it.
-        weights: Probabilities, negative for left outcomes, which come first.
-        order: The outcomes in falling order, per unit (units, outcomes).
-        right: How many of them are right ones.
-    """
-
+    # values (-L, R) of every outcome and their places, beside each other, per unit (units, outcomes, 2). A place
+    # is the rank or, for a tree, the number of right outcomes before it
     spots: Array
-    weights: Array
-    order: Short
-    right: int
+    weights: Array  # probabilities, negative for left outcomes, which come first
+    order: Short  # the outcomes in falling order, per unit (units, outcomes)
+    right: int  # how many of them are right ones
 
 
 @njit(nogil=True)
