@@ -18,14 +18,15 @@ from typer.testing import CliRunner
 from droptics.attacks import CrossEntropy, Pgd, Reflected, Threat, attack
 from droptics.cli.app import app as whole
 from droptics.cli.attack import attack_command
+from droptics.cli.errors import guarded
 from droptics.data import Sample
 
 app = typer.Typer()
-app.command()(attack_command)
+app.command()(guarded(attack_command))
 
 
 def run(*arguments: object):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(app, [*map(str, arguments), "--debug"])
 
 
 @pytest.fixture(scope="module")

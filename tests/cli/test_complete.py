@@ -10,15 +10,16 @@ import typer
 from typer.testing import CliRunner
 
 from droptics.cli.complete import complete_command
+from droptics.cli.errors import guarded
 from droptics.datasets import planted_ratings
 from droptics.recommenders import DropoutAutoencoder, DropoutCompletion
 
 app = typer.Typer()
-app.command()(complete_command)
+app.command()(guarded(complete_command))
 
 
 def run(*arguments: object):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(app, [*map(str, arguments), "--debug"])
 
 
 @pytest.fixture(autouse=True)

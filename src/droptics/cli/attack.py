@@ -26,46 +26,28 @@ def attack_command(
     ],
     data: Annotated[
         Path,
-        typer.Option(
-            help="A .npz or .safetensors file with the arrays inputs (or images) and targets (or "
-            "labels), or a folder of such files; bytes 0..255 are read as 0..1."
-        ),
+        "A .npz or .safetensors file with the arrays inputs (or images) and targets (or labels), or a folder "
+        "of such files; bytes 0..255 are read as 0..1.",
     ],
-    threat: Annotated[str, typer.Option(help="Norm and radius: l2:0.5, linf:8/255 or l1:3.")] = "linf:8/255",
-    method: Annotated[str, typer.Option(help="fgsm, bim, pgd, or linear (exact for affine models).")] = "pgd",
-    loss: Annotated[
-        str, typer.Option(help="What to climb: cross-entropy (logistic for one output) or margin.")
-    ] = "cross-entropy",
-    reflected: Annotated[
-        bool, typer.Option("--reflected", help="Reflect the loss about the origin: a lower bound of the error.")
-    ] = False,
-    target: Annotated[
-        str, typer.Option(help="Wrong class a reflected or margin loss aims at: nearest, greedy or every.")
-    ] = "nearest",
-    steps: Annotated[int, typer.Option(help="Steps of bim and pgd.")] = 40,
-    step: Annotated[
-        float | None, typer.Option(help="Step size; by default a fifth of the radius (bim) or decaying (pgd).")
-    ] = None,
-    restarts: Annotated[int, typer.Option(help="Runs per example; later ones start at random.")] = 1,
-    box: Annotated[str, typer.Option(help='Smallest and largest legal value, or "none".')] = "0,1",
-    count: Annotated[int | None, typer.Option(help="Attack only the first so many examples.")] = None,
-    batch: Annotated[int, typer.Option(help="Examples per batch.")] = 1000,
-    confidence: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.95,
-    device: Annotated[str, typer.Option(help='Torch device such as "cuda".')] = "cpu",
-    out: Annotated[
-        Path | None, typer.Option(help="Write the perturbed inputs, success and distances to this .safetensors file.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random starts.")] = 0,
-    standard: Annotated[
-        bool, typer.Option("--standard", help="Run the whole ensemble of attacks, the number people publish.")
-    ] = False,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="With --standard: a .safetensors file from which a broken run goes on.")
-    ] = None,
-    html: Annotated[Path | None, typer.Option(help="With --standard: write the result as a page.")] = None,
-    beside: Annotated[
-        list[Path] | None, typer.Option(help="With --standard: another model, in the same table.")
-    ] = None,
+    threat: Annotated[str, "Norm and radius: l2:0.5, linf:8/255 or l1:3."] = "linf:8/255",
+    method: Annotated[str, "fgsm, bim, pgd, or linear (exact for affine models)."] = "pgd",
+    loss: Annotated[str, "What to climb: cross-entropy (logistic for one output) or margin."] = "cross-entropy",
+    reflected: Annotated[bool, "Reflect the loss about the origin: a lower bound of the error."] = False,
+    target: Annotated[str, "Wrong class a reflected or margin loss aims at: nearest, greedy or every."] = "nearest",
+    steps: Annotated[int, "Steps of bim and pgd."] = 40,
+    step: Annotated[float | None, "Step size; by default a fifth of the radius (bim) or decaying (pgd)."] = None,
+    restarts: Annotated[int, "Runs per example; later ones start at random."] = 1,
+    box: Annotated[str, 'Smallest and largest legal value, or "none".'] = "0,1",
+    count: Annotated[int | None, "Attack only the first so many examples."] = None,
+    batch: Annotated[int, "Examples per batch."] = 1000,
+    confidence: Annotated[float, "Coverage of the intervals."] = 0.95,
+    device: Annotated[str, 'Torch device such as "cuda".'] = "cpu",
+    out: Annotated[Path | None, "Write the perturbed inputs, success and distances to this .safetensors file."] = None,
+    seed: Annotated[int, "Seed of the random starts."] = 0,
+    standard: Annotated[bool, "Run the whole ensemble of attacks, the number people publish."] = False,
+    checkpoint: Annotated[Path | None, "With --standard: a .safetensors file from which a broken run goes on."] = None,
+    html: Annotated[Path | None, "With --standard: write the result as a page."] = None,
+    beside: Annotated[list[Path] | None, "With --standard: another model, in the same table."] = None,
     as_json: AsJson = False,
 ) -> None:
     """Attack a saved model and print its clean and robust accuracy with confidence intervals.

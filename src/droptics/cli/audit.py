@@ -25,26 +25,18 @@ def audit_command(
     ],
     data: Annotated[
         Path,
-        typer.Option(
-            help="A .npz or .safetensors file with the arrays inputs (or images) and targets (or labels), or a folder "
-            "of such files."
-        ),
+        "A .npz or .safetensors file with the arrays inputs (or images) and targets (or labels), or a folder "
+        "of such files.",
     ],
     loss: LossName = None,
     state: State = None,
-    validation: Annotated[
-        Path | None, typer.Option(help="Data of the same form: is training above validation, and why?")
-    ] = None,
-    against: Annotated[
-        Path | None, typer.Option(help="A second state dict (or module file): shows what changed between the two.")
-    ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
-    budget: Annotated[float, typer.Option(help="Passes over the data that may be spent.")] = 60,
-    draws: Annotated[
-        int | None, typer.Option(help="Masks per batch for every sampled number, whatever they cost.")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(help="Examples at a time.")] = 256,
-    seed: Annotated[int, typer.Option(help="Seed of the sampled masks.")] = 0,
+    validation: Annotated[Path | None, "Data of the same form: is training above validation, and why?"] = None,
+    against: Annotated[Path | None, "A second state dict (or module file): shows what changed between the two."] = None,
+    html: Annotated[Path | None, "Write the report as one HTML page."] = None,
+    budget: Annotated[float, "Passes over the data that may be spent."] = 60,
+    draws: Annotated[int | None, "Masks per batch for every sampled number, whatever they cost."] = None,
+    batch_size: Annotated[int, "Examples at a time."] = 256,
+    seed: Annotated[int, "Seed of the sampled masks."] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Find all dropout in a torch module and say what it does on this data.

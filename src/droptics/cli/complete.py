@@ -17,52 +17,37 @@ def complete_command(
             "not), Parquet; or the name of a set: ml-100k, ml-1m, ml-10m, jester."
         ),
     ],
-    width: Annotated[int, typer.Option(help="Number of factors.")] = 30,
+    width: Annotated[int, "Number of factors."] = 30,
     drop: Annotated[
         float | None,
-        typer.Option(help="Probability of dropping a factor, in [0, 1); by default chosen from the data's size."),
+        "Probability of dropping a factor, in [0, 1); by default chosen from the data's size.",
     ] = None,
-    holdout: Annotated[float, typer.Option(help="Share of the ratings to test on; 0 fits to all of them.")] = 0.1,
-    penalty: Annotated[
-        str, typer.Option(help='"expected", "empirical", or the share of the expected penalty in [0, 1].')
-    ] = "expected",
+    holdout: Annotated[float, "Share of the ratings to test on; 0 fits to all of them."] = 0.1,
+    penalty: Annotated[str, '"expected", "empirical", or the share of the expected penalty in [0, 1].'] = "expected",
     smoothing: Annotated[
-        float, typer.Option(help="Mix the shares of rows and columns with uniform ones, in [0, 1]; 0 is as ALS-WR.")
+        float, "Mix the shares of rows and columns with uniform ones, in [0, 1]; 0 is as ALS-WR."
     ] = 0.5,
     rank: Annotated[
         bool,
-        typer.Option(
-            "--rank",
-            help="Rank items by a linear autoencoder with dropout on its input, and judge it on held-out users.",
-        ),
+        "Rank items by a linear autoencoder with dropout on its input, and judge it on held-out users.",
     ] = False,
-    threshold: Annotated[
-        float | None, typer.Option(help="With --rank: count ratings of at least this, each as one.")
-    ] = None,
-    choose: Annotated[
-        bool, typer.Option("--choose", help="Choose the rate on a split of the training part (ignores --drop).")
-    ] = False,
-    sweeps: Annotated[int, typer.Option(help="Passes over users and items.")] = 12,
+    threshold: Annotated[float | None, "With --rank: count ratings of at least this, each as one."] = None,
+    choose: Annotated[bool, "Choose the rate on a split of the training part (ignores --drop)."] = False,
+    sweeps: Annotated[int, "Passes over users and items."] = 12,
     biases: Annotated[bool, typer.Option("--biases/--no-biases", help="Fit a bias per user and item.")] = True,
-    clip: Annotated[bool, typer.Option("--clip", help="Clip predictions to the range of the ratings.")] = False,
-    columns: Annotated[
-        str | None, typer.Option(help="Names or positions of user, item and rating, with commas: who,what,stars.")
-    ] = None,
+    clip: Annotated[bool, "Clip predictions to the range of the ratings."] = False,
+    columns: Annotated[str | None, "Names or positions of user, item and rating, with commas: who,what,stars."] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File of the model; by default RATINGS-model.safetensors in the current folder.")
+        Path | None, "File of the model; by default RATINGS-model.safetensors in the current folder."
     ] = None,
     save: Annotated[bool, typer.Option("--save/--no-save", help="Write the model.")] = True,
-    recommend: Annotated[list[str] | None, typer.Option(help="Recommend items to this user; may be repeated.")] = None,
-    count: Annotated[int, typer.Option(help="How many items to recommend.")] = 10,
-    folder: Annotated[
-        Path | None, typer.Option(help="Folder of the named sets; by default DROPTICS_DATA or the cache.")
-    ] = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="Download a named set that is absent (checked against its checksum).")
-    ] = False,
-    device: Annotated[str | None, typer.Option(help='Torch device such as "cuda" for the solver.')] = None,
-    engine: Annotated[str | None, typer.Option(help="Address of a Dask cluster for the solver.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the split and of the start.")] = 0,
+    recommend: Annotated[list[str] | None, "Recommend items to this user; may be repeated."] = None,
+    count: Annotated[int, "How many items to recommend."] = 10,
+    folder: Annotated[Path | None, "Folder of the named sets; by default DROPTICS_DATA or the cache."] = None,
+    download: Annotated[bool, "Download a named set that is absent (checked against its checksum)."] = False,
+    device: Annotated[str | None, 'Torch device such as "cuda" for the solver.'] = None,
+    engine: Annotated[str | None, "Address of a Dask cluster for the solver."] = None,
+    seed: Annotated[int, "Seed of the split and of the start."] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table, and no progress.")] = False,
 ) -> None:
     """Complete a rating matrix with dropout on its factors, solved exactly by alternating least squares.

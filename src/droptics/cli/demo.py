@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 
 def demo_command(
-    out: Annotated[Path, typer.Option(help="Folder for the page; created if needed.")] = Path("droptics-demo"),
+    out: Annotated[Path, "Folder for the page; created if needed."] = Path("droptics-demo"),
 ) -> None:
     """Show the main job on small problems: exact penalty, optimum, certificate, verified claims, pictures.
 

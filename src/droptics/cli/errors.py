@@ -18,6 +18,7 @@ from typing import Annotated
 import typer
 import typer.core
 
+from droptics.cli.options import described_option
 from droptics.progress import shown
 
 HINT = "this is a fault of droptics, not of your input; --debug shows where"
@@ -73,9 +74,8 @@ def guarded(command: Command) -> Command:
             raise typer.Exit(2) from None
 
     signature = inspect.signature(command, eval_str=True)
-    run.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*signature.parameters.values(), DEBUG]
-    )
+    parameters = [*map(described_option, signature.parameters.values()), DEBUG]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {}
     return run
 

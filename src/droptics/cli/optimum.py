@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from droptics.cli.options import AsJson, Numbers, Rate, Together
 
 if TYPE_CHECKING:
@@ -18,14 +16,10 @@ PART = 8
 def optimum_command(
     data: Numbers,
     drop: Rate,
-    width: Annotated[
-        list[int], typer.Option(help="Number of hidden units; repeat it for each layer of a deep network.")
-    ],
+    width: Annotated[list[int], "Number of hidden units; repeat it for each layer of a deep network."],
     block: Together = 1,
-    model: Annotated[
-        Path | None, typer.Option(help="Weights of a trained network (as in `droptics penalty`) to be certified.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the optimal weights to this .safetensors file.")] = None,
+    model: Annotated[Path | None, "Weights of a trained network (as in `droptics penalty`) to be certified."] = None,
+    out: Annotated[Path | None, "Write the optimal weights to this .safetensors file."] = None,
     as_json: AsJson = False,
 ) -> None:
     """Global optimum of dropout training for a linear network, found by algebra and certified.

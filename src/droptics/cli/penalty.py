@@ -21,13 +21,9 @@ def penalty_command(
     data: Numbers,
     drop: Rate,
     block: Together = 1,
-    sliding: Annotated[bool, typer.Option("--sliding", help="Blocks slide over the units, matched to --drop.")] = False,
-    connect: Annotated[
-        bool, typer.Option("--connect", help="Drop single weights of V (DropConnect) instead of hidden units.")
-    ] = False,
-    samples: Annotated[
-        int | None, typer.Option(help="Also estimate by Monte Carlo with this many masks, with its interval.")
-    ] = None,
+    sliding: Annotated[bool, "Blocks slide over the units, matched to --drop."] = False,
+    connect: Annotated[bool, "Drop single weights of V (DropConnect) instead of hidden units."] = False,
+    samples: Annotated[int | None, "Also estimate by Monte Carlo with this many masks, with its interval."] = None,
     as_json: AsJson = False,
 ) -> None:
     """Exact penalty that dropout adds to the squared loss of a linear network.

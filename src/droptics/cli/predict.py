@@ -18,18 +18,12 @@ def predict_command(
             "(a class or function that returns the module)."
         ),
     ],
-    data: Annotated[
-        Path, typer.Option(help="A .npz or .safetensors file with the array inputs (or images), one row each.")
-    ],
+    data: Annotated[Path, "A .npz or .safetensors file with the array inputs (or images), one row each."],
     state: State = None,
-    samples: Annotated[int, typer.Option(help="Masks, where the network is random before its last layer too.")] = 200,
-    classes: Annotated[
-        bool, typer.Option("--classes", help="Read the outputs as logits: probabilities, entropy, mutual information.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the sampled masks.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Write mean, variance and the rest to this .safetensors file.")
-    ] = None,
+    samples: Annotated[int, "Masks, where the network is random before its last layer too."] = 200,
+    classes: Annotated[bool, "Read the outputs as logits: probabilities, entropy, mutual information."] = False,
+    seed: Annotated[int, "Seed of the sampled masks."] = 0,
+    out: Annotated[Path | None, "Write mean, variance and the rest to this .safetensors file."] = None,
     as_json: AsJson = False,
 ) -> None:
     """Mean and variance of every prediction under the network's own dropout, without repeating passes where possible.

@@ -16,40 +16,28 @@ def rates_command(
     ],
     data: Annotated[
         Path,
-        typer.Option(
-            help="Training data: a .npz or .safetensors file with the arrays inputs (or images) and targets (or "
-            "labels), or a folder of such files."
-        ),
+        "Training data: a .npz or .safetensors file with the arrays inputs (or images) and targets (or "
+        "labels), or a folder of such files.",
     ],
-    validation: Annotated[Path, typer.Option(help="Data of the same form, on which rates are compared.")],
+    validation: Annotated[Path, "Data of the same form, on which rates are compared."],
     loss: LossName = None,
-    state: Annotated[
-        Path | None, typer.Option(help="Initial weights, a state dict (.safetensors, or .pt without code).")
-    ] = None,
-    scan: Annotated[str, typer.Option(help="Rates to try, with commas.")] = "0,0.1,0.2,0.3,0.5,0.7",
-    split: Annotated[bool, typer.Option("--split", help="A rate per site, where that pays on fresh seeds.")] = False,
-    sites: Annotated[str | None, typer.Option(help="Sites to tune: names or patterns, with commas.")] = None,
-    groups: Annotated[
-        str | None, typer.Option(help="Patterns, with commas; the sites that fit one share a rate.")
-    ] = None,
-    epochs: Annotated[int, typer.Option(help="Passes over the training data.")] = 20,
-    batch_size: Annotated[int, typer.Option(help="Examples per step.")] = 50,
-    optimizer: Annotated[str, typer.Option(help="adam, adamw or sgd.")] = "adam",
-    step_size: Annotated[float, typer.Option(help="The learning rate.")] = 1e-3,
-    decay: Annotated[float, typer.Option(help="Weight decay.")] = 0.0,
-    stop: Annotated[
-        str, typer.Option(help="Compare copies at their best look (early stopping), or at the last: best, last.")
-    ] = "best",
-    repeats: Annotated[int, typer.Option(help="Seeds of batches and masks.")] = 1,
-    engine: Annotated[
-        str, typer.Option(help="local, processes, processes:N or dask://host:port; the numbers are the same.")
-    ] = "local",
-    store: Annotated[
-        Path | None, typer.Option(help="Folder for finished copies: a killed run resumes from it.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of batches and masks.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the answer to this .json file.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the losses along the scan into this .png file.")] = None,
+    state: Annotated[Path | None, "Initial weights, a state dict (.safetensors, or .pt without code)."] = None,
+    scan: Annotated[str, "Rates to try, with commas."] = "0,0.1,0.2,0.3,0.5,0.7",
+    split: Annotated[bool, "A rate per site, where that pays on fresh seeds."] = False,
+    sites: Annotated[str | None, "Sites to tune: names or patterns, with commas."] = None,
+    groups: Annotated[str | None, "Patterns, with commas; the sites that fit one share a rate."] = None,
+    epochs: Annotated[int, "Passes over the training data."] = 20,
+    batch_size: Annotated[int, "Examples per step."] = 50,
+    optimizer: Annotated[str, "adam, adamw or sgd."] = "adam",
+    step_size: Annotated[float, "The learning rate."] = 1e-3,
+    decay: Annotated[float, "Weight decay."] = 0.0,
+    stop: Annotated[str, "Compare copies at their best look (early stopping), or at the last: best, last."] = "best",
+    repeats: Annotated[int, "Seeds of batches and masks."] = 1,
+    engine: Annotated[str, "local, processes, processes:N or dask://host:port; the numbers are the same."] = "local",
+    store: Annotated[Path | None, "Folder for finished copies: a killed run resumes from it."] = None,
+    seed: Annotated[int, "Of batches and masks."] = 0,
+    out: Annotated[Path | None, "Write the answer to this .json file."] = None,
+    plot: Annotated[Path | None, "Draw the losses along the scan into this .png file."] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
 ) -> None:
     """Train copies of a network that differ in nothing but the rate, and say which rate is best.

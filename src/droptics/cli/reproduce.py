@@ -17,19 +17,13 @@ if TYPE_CHECKING:
 def reproduce_command(
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of figures and tables, such as mianjy2018-fig1.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All of them, and the gallery page.")] = False,
-    scale: Annotated[str, typer.Option(help="smoke (seconds each) or paper (the real thing).")] = "smoke",
-    engine: Annotated[
-        str, typer.Option(help="Where cells run: local, processes, processes:N or dask://host:port.")
-    ] = "local",
-    out: Annotated[Path, typer.Option(help="Folder for tables, pictures, manifests and the gallery.")] = Path(
-        "droptics-out"
-    ),
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of the data sets; else DROPTICS_DATA or the user's cache.")
-    ] = None,
+    scale: Annotated[str, "smoke (seconds each) or paper (the real thing)."] = "smoke",
+    engine: Annotated[str, "Where cells run: local, processes, processes:N or dask://host:port."] = "local",
+    out: Annotated[Path, "Folder for tables, pictures, manifests and the gallery."] = Path("droptics-out"),
+    data: Annotated[Path | None, "Folder of the data sets; else DROPTICS_DATA or the user's cache."] = None,
     only_list: Annotated[bool, typer.Option("--list", help="Run nothing; list the figures and tables.")] = False,
     standing: Annotated[
-        Path | None, typer.Option(help="Run nothing; write README.md of this folder of results: how each came out.")
+        Path | None, "Run nothing; write README.md of this folder of results: how each came out."
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -14,15 +14,13 @@ def verify_command(
     ids: Annotated[
         list[str] | None, typer.Argument(help="Ids of claims, such as pal2020-thm4.1; all claims when none is given.")
     ] = None,
-    paper: Annotated[
-        str | None, typer.Option(help="Only this work: mianjy2018, thesis, pal2020, helmbold2017 or droptics.")
-    ] = None,
+    paper: Annotated[str | None, "Only this work: mianjy2018, thesis, pal2020, helmbold2017 or droptics."] = None,
     run_on: Annotated[
         str, typer.Option("--engine", help="Where claims run: local, processes, processes:N or dask://host:port.")
     ] = "local",
     only_list: Annotated[bool, typer.Option("--list", help="Run nothing; list the claims.")] = False,
     as_json: AsJson = False,
-    pages: Annotated[Path | None, typer.Option(help="Also write claims.md and errata.md into this folder.")] = None,
+    pages: Annotated[Path | None, "Also write claims.md and errata.md into this folder."] = None,
 ) -> None:
     """Check printed statements numerically: which hold, hold under a condition, are false, or slips of print or proof.
 
