@@ -63,9 +63,9 @@ DEFECTS = {
         "droptics-flows",
     ),
     "multipliers of independent units are bounded wrongly": (
-        "masks.bernoulli:Bernoulli.bound",
-        "1 / (1 - self.drop)",
-        "1 / (1 - self.drop / 2)",
+        "masks.law:CoinLaw.bound",
+        "1 / self.mean",
+        "2 / (1 + self.mean)",
         "droptics-laws",
     ),
     "a root is lost in the constant of completion": (

@@ -79,7 +79,13 @@ def adversarial(  # parameters: the letters of the theorem
     if step_size is not None and not 0 < step_size <= largest * (1 + 1e-12):
         raise ValueError(f"step_size must lie in (0, {largest:.6g}], as the proof allows, got {step_size}")
     step = largest if step_size is None else step_size
-    iterations = _iterations(statement, constants, data_radius, margin, radius, error, slope, reach, start, step)
+    memory, gap = start * margin * slope * reach, (margin - radius) * slope
+    if constants == "printed":  # for the largest step size, whatever the one that is taken
+        growth = 2.0 if statement == "cor4" else 1 + memory * error
+        iterations = 64 * (data_radius + radius) ** 2 * growth / (gap * error) ** 2
+    else:  # Lemma 19 at a quarter of the error, or at an eighth with the smaller threshold
+        small = error / (8 if constants == "printed beta" else 4)
+        iterations = 4 * (1 + memory * small) / (step * (gap * reach * small) ** 2)
     norm = start if weight_norm is None else weight_norm
     speed = (reach * norm) ** 2
     pace = 1.0 / speed if speed > 0 else math.inf
@@ -138,25 +144,3 @@ def _reach(  # parameters: the letters of the theorem
     if slope == 1 or radius < 1e-18:
         raise ValueError("slope must be below 1 and radius at least 1e-18 for 'cor5'; use 'cor4', which needs no beta")
     return beta / (factor * radius * (1 - slope))
-
-
-def _iterations(  # parameters: the letters of the theorem
-    statement: str,
-    constants: str,
-    data_radius: float,
-    margin: float,
-    radius: float,
-    error: float,
-    slope: float,
-    reach: float,
-    start: float,
-    step: float,
-) -> float:
-    if statement == "cor4" and constants == "printed":
-        return 128 * (data_radius + radius) ** 2 / ((margin - radius) * error) ** 2
-    memory = start * margin * slope * reach
-    if constants == "printed":
-        return 64 * (data_radius + radius) ** 2 * (1 + memory * error) / ((margin - radius) * slope * error) ** 2
-    # Lemma 19 at a quarter of the error, or at an eighth with the smaller threshold.
-    small = error / (8 if constants == "printed beta" else 4)
-    return 4 * (1 + memory * small) / (step * ((margin - radius) * slope * reach * small) ** 2)

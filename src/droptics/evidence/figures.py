@@ -176,22 +176,17 @@ def reproduce(
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}")
     folder = check_folder(out, "out")
-    store = _Store(folder / "cells")
     runs = [_Run(figure, scale, folder / figure.id / scale, _why_not(figure, scale, missing)) for figure in figures]
     tasks = {task.key: task for run in runs for task in run.tasks}
-    resumed = {key for key in tasks if store.load(key)}
-    pending = [task for key, task in tasks.items() if key not in resumed]
+    files = {key: folder / "cells" / f"{key}.json" for key in tasks}  # figures that share a cell share its file
+    found = {key: _kept(key, record) for key in tasks if (record := read_record(files[key])) is not None}
+    resumed, pending = set(found), [task for key, task in tasks.items() if key not in found]
     with tqdm(total=len(pending), unit="cell", desc=f"reproduce ({scale})", disable=None, leave=False) as bar:
         for done in (engine or Local()).run(pending):
-            if done.error:
-                store.failures[done.key] = done.error
-            elif done.skipped:
-                store.skips[done.key] = done.skipped
-            else:
-                store.save(tasks[done.key], done)
+            found[done.key] = done if done.error or done.skipped else _keep(tasks[done.key], done, files[done.key])
             bar.set_postfix_str(done.key[:40])
             bar.update()
-    return [run.finish(store, resumed, command) for run in runs]
+    return [run.finish(found, resumed, command) for run in runs]
 
 
 def _why_not(figure: Figure, scale: Scale, missing: Callable[[str], str] | None) -> str:
@@ -201,32 +196,17 @@ def _why_not(figure: Figure, scale: Scale, missing: Callable[[str], str] | None)
     return "; ".join(reason for reason in reasons if reason)
 
 
-class _Store:
-    """Finished cells, one file each, named by what they depend on; figures that share a cell share its file."""
+def _keep(task: Task, done: Done, file: Path) -> Done:
+    """Write a finished cell to its file, as it will be read there."""
+    rows = [{name: plain_value(value) for name, value in row.items()} for row in done.rows]
+    place = dict(done.place) if done.place else None
+    record = {"parameters": dict(task.parameters), "rows": rows, "seconds": done.seconds, "place": place}
+    write_text(file, json.dumps(record, indent=1))
+    return _kept(task.key, record)
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.records: dict[str, dict[str, Any]] = {}
-        self.failures: dict[str, str] = {}
-        self.skips: dict[str, str] = {}
 
-    def load(self, key: str) -> bool:
-        """Whether the cell is on disk; a file that cannot be read counts as absent."""
-        record = read_record(self.folder / f"{key}.json")
-        if record is not None:
-            self.records[key] = record
-        return record is not None
-
-    def save(self, task: Task, done: Done) -> None:
-        plain = [{name: plain_value(value) for name, value in row.items()} for row in done.rows]
-        record = {
-            "parameters": dict(task.parameters),
-            "rows": plain,
-            "seconds": done.seconds,
-            "place": dict(done.place) if done.place else None,
-        }
-        write_text(self.folder / f"{task.key}.json", json.dumps(record, indent=1))
-        self.records[task.key] = record
+def _kept(key: str, record: Mapping[str, Any]) -> Done:
+    return Done(key, tuple(record["rows"]), record["seconds"], record.get("place"))
 
 
 class _Run:
@@ -240,21 +220,21 @@ class _Run:
         if len({task.key for task in self.tasks}) != len(self.tasks):
             raise ValueError(f"{figure.id} has two cells of the same name and parameters at scale {scale}")
 
-    def finish(self, store: _Store, resumed: set[str], command: str) -> Artifact:
+    def finish(self, found: Mapping[str, Done], resumed: set[str], command: str) -> Artifact:
         artifact = Artifact(self.figure, self.scale, self.folder, skipped=self.skipped)
         if not self.skipped:
-            artifact = self._collect(artifact, store, resumed)
+            artifact = self._collect(artifact, [found[task.key] for task in self.tasks if task.key in found], resumed)
             write_text(artifact.table, as_csv(artifact.rows))
             if not artifact.failures and not artifact.skipped:
                 artifact = self._judge(artifact)
         write_text(artifact.manifest, json.dumps(manifest(artifact, command), indent=1))
         return artifact
 
-    def _collect(self, artifact: Artifact, store: _Store, resumed: set[str]) -> Artifact:
-        records = [store.records[task.key] for task in self.tasks if task.key in store.records]
-        rows = tuple(row for record in records for row in record["rows"])
-        failures = {task.key: store.failures[task.key] for task in self.tasks if task.key in store.failures}
-        skips = {task.key: store.skips[task.key] for task in self.tasks if task.key in store.skips}
+    def _collect(self, artifact: Artifact, found: Sequence[Done], resumed: set[str]) -> Artifact:
+        cells = [done for done in found if not done.error and not done.skipped]
+        rows = tuple(row for done in cells for row in done.rows)
+        failures = {done.key: done.error for done in found if done.error}
+        skips = {done.key: done.skipped for done in found if done.skipped}
         why = f"{len(skips)} of {len(self.tasks)} cells: {'; '.join(dict.fromkeys(skips.values()))}" if skips else ""
         known = sum(task.key in resumed for task in self.tasks)
         return replace(
@@ -263,10 +243,10 @@ class _Run:
             failures=failures,
             skipped="" if failures or rows else why,
             missing=tuple(self.names[key] for key in skips) if rows else (),
-            seconds=sum(record["seconds"] for record in records),
-            computed=len(records) - known,
+            seconds=sum(done.seconds for done in cells),
+            computed=len(cells) - known,
             resumed=known,
-            places=tuple(record.get("place") for record in records),
+            places=tuple(done.place for done in cells),
         )
 
     def _judge(self, artifact: Artifact) -> Artifact:
