@@ -22,14 +22,14 @@ def show(title: str, rows: Mapping[str, object], as_json: bool) -> None:
     Console().print(table)
 
 
-def listed(rows: Sequence[Mapping[str, str]], as_json: bool) -> None:
-    """Print records with the same keys, one a line; JSON for programs."""
+def listed(rows: Sequence[Mapping[str, str]], as_json: bool = False, title: str = "", whole: str = "id") -> None:
+    """Print records with the same keys, one a line, the column `whole` without breaks; JSON for programs."""
     if as_json:
         print(json.dumps(list(rows), indent=1))
         return
-    table = Table(show_header=True)
+    table = Table(title=title or None, title_justify="left")
     for name in rows[0] if rows else ():
-        table.add_column(name, overflow="fold", no_wrap=name == "id")
+        table.add_column(name, overflow="fold", no_wrap=name == whole)
     for row in rows:
         table.add_row(*row.values())
     Console().print(table)

@@ -33,7 +33,6 @@ def verify_command(
     from collections import Counter
 
     from rich.console import Console
-    from rich.table import Table
 
     from droptics.cli.tables import listed
     from droptics.evidence.claims import select
@@ -54,14 +53,10 @@ def verify_command(
     if as_json:
         print(json.dumps([result.as_dict() for result in results], indent=1))
     else:
-        table = Table(title="claims", title_justify="left")
-        for name in ("id", "verdict", "statement"):
-            table.add_column(name, overflow="fold", no_wrap=name == "verdict")
-        for result in results:
-            verdict = result.verdict if result.agrees else f"{result.verdict} (!)"
-            table.add_row(result.claim.id, verdict, result.claim.statement)
+        rows = [(item.claim.id, item.verdict + " (!)" * (not item.agrees), item.claim.statement) for item in results]
+        names = ("id", "verdict", "statement")
+        listed([dict(zip(names, row, strict=True)) for row in rows], title="claims", whole="verdict")
         console = Console()
-        console.print(table)
         counts = Counter(result.verdict for result in results)
         spent = sum(result.seconds for result in results)
         console.print(

@@ -7,7 +7,7 @@ import inspect
 import io
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from droptics.evidence.claims import REFUTED, VERDICTS, Claim, Result, Verdict
 from droptics.files import write_text
 
 SOURCES = "https://github.com/droptics/droptics/blob/main/src/droptics/papers"
+COLUMNS = ("id", "where", "verdict", "statement", "check, and what it runs")
 KINDS: dict[Verdict, str] = {
     "false": "Statements that are false",
     "slip": "Slips of print or proof",
@@ -54,25 +55,25 @@ def claims_page(results: Sequence[Result]) -> str:
         said([result.verdict for result in results]),
     ]
     for paper in dict.fromkeys(result.claim.paper for result in results):
-        lines += ["", f"## {paper}", "", "| id | where | verdict | statement | check, and what it runs |"]
-        lines += ["|---|---|---|---|---|"]
-        for result in results:
-            claim = result.claim
-            if claim.paper == paper:
-                note = f" *{claim.note}*" if claim.note else ""
-                if claim.erratum:
-                    note = f" *{claim.erratum.wrong}* Corrected: `{claim.corrected}`."
-                runs = ", ".join(f"{{py:obj}}`~droptics.{name}`" for name in claim.objects)
-                checked = "; ".join(part for part in (check_place(claim), runs) if part)
-                cells = (
-                    f'<a id="{claim.id}"></a>`{claim.id}`',
-                    claim.source,
-                    result.verdict,
-                    f"{claim.statement}{note}",
-                    checked,
-                )
-                lines.append("| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in cells) + " |")
+        lines += ["", f"## {paper}", "", *table(COLUMNS, [_row(item) for item in results if item.claim.paper == paper])]
     return "\n".join(lines) + "\n"
+
+
+def _row(result: Result) -> tuple[str, ...]:
+    claim = result.claim
+    note = f" *{claim.note}*" if claim.note else ""
+    if claim.erratum:
+        note = f" *{claim.erratum.wrong}* Corrected: `{claim.corrected}`."
+    runs = ", ".join(f"{{py:obj}}`~droptics.{name}`" for name in claim.objects)
+    checked = "; ".join(part for part in (check_place(claim), runs) if part)
+    cells = (f'<a id="{claim.id}"></a>`{claim.id}`', claim.source, result.verdict, f"{claim.statement}{note}", checked)
+    return tuple(text.replace("|", "\\|") for text in cells)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a table in Markdown."""
+    lines = ["| " + " | ".join(cells).replace("\n", " ") + " |" for cells in (columns, *rows)]
+    return [lines[0], "|" + "---|" * len(columns), *lines[1:]]
 
 
 def check_place(claim: Claim) -> str:

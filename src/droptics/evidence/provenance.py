@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import platform
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -63,12 +65,5 @@ def here(gpu: bool = False) -> dict[str, Any]:
 
 def places(found: Iterable[Mapping[str, Any] | None]) -> list[dict[str, Any]]:
     """The different places among those of the cells, most cells first, each with their number; None is here."""
-    counted: list[dict[str, Any]] = []
-    for place in found:
-        known = dict(place or here())
-        same = next((item for item in counted if {**item, "cells": 0} == {**known, "cells": 0}), None)
-        if same is None:
-            counted.append(known | {"cells": 1})
-        else:
-            same["cells"] += 1
-    return sorted(counted, key=lambda item: -item["cells"])
+    counted = Counter(json.dumps(dict(place or here())) for place in found)
+    return [json.loads(place) | {"cells": count} for place, count in counted.most_common()]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from droptics.evidence.figures import OWN, Figure
+from droptics.evidence.pages import table
 
 NUMBER = re.compile(r"\d")
 SHOWN = 8  # printed numbers that stand beside ours in a line
@@ -118,18 +119,12 @@ def standing_page(lines: Sequence[Standing]) -> str:
         f"{len(lines) - sum(counts)} not run."
     )
     columns = ("id", "what is printed", "ours", "reproduced", "protocol: departures and choices", "ran", "commit")
+    shown = [replace(line, **{name: SPECIAL.sub(r"\\\1", text) for name, text in vars(line).items()}) for line in lines]
     cells = [
-        (line.id, line.printed, line.ours, line.reproduced, line.departures, line.ran, line.commit) for line in lines
+        (line.id, line.printed, line.ours, line.reproduced, line.departures, line.ran, line.commit) for line in shown
     ]
-    own = [(line.id, line.own) for line in lines if line.own]
-    text = HEAD + "<!-- table -->\n\n" + said + "\n\n" + _table(columns, cells)
-    if own:
-        text += "\n### Comparisons of our own\n\nNot printed, and not counted above.\n\n"
-        text += _table(("id", "compared"), own)
-    return text
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(SPECIAL.sub(r"\\\1", cell).replace("\n", " ") for cell in row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
+    text = [HEAD + "<!-- table -->", "", said, "", *table(columns, cells)]
+    if own := [(line.id, line.own) for line in shown if line.own]:
+        text += ["", "### Comparisons of our own", "", "Not printed, and not counted above.", ""]
+        text += table(("id", "compared"), own)
+    return "\n".join(text) + "\n"
