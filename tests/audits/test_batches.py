@@ -10,7 +10,7 @@ from compare import close
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from droptics.audits import audit
+from droptics.audits import audit, criteria
 from droptics.audits.batches import Batch, batches, count_batches, run
 from droptics.audits.criteria import as_loss, guess_loss, mean_loss
 from droptics.cli.files import read_arrays, read_model, read_sample, write_model
@@ -25,6 +25,25 @@ CPU = torch.device("cpu")
 
 def listed(data, size=4):
     return list(batches(data, CPU, size))
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(), Squared()])
+@pytest.mark.parametrize("most", [1, 7, 10**6])
+def test_large_outputs_have_the_loss_and_the_slope_of_small_ones(monkeypatch, loss, most):
+    """A few examples at a time in float64, or as they are where a gradient is asked for: rounding of float32 apart."""
+    monkeypatch.setattr(criteria, "DOUBLE", most)
+    outputs = normal(9, 4).float().requires_grad_()
+    targets = normal(9, 4, seed=1).float() if isinstance(loss, Squared) else torch.arange(9) % 4
+    exact = outputs.detach().double().requires_grad_()
+    loss(exact, targets.double() if targets.is_floating_point() else targets).mean().backward()
+    found = mean_loss(loss, outputs, targets)
+    found.backward()
+    close(outputs.grad.double(), exact.grad, 1e-6, scale=1.0)
+    with torch.no_grad():
+        plain = mean_loss(loss, outputs, targets)
+        close(plain, loss(exact, targets.double() if targets.is_floating_point() else targets).mean(), 1e-15, scale=9.0)
+    assert plain.dtype == torch.float64
+    close(found.detach().double(), plain, 1e-6)
 
 
 @pytest.mark.parametrize("size", [1, 3, 10, 11])

@@ -24,6 +24,7 @@ from droptics.linalg import (
     gram,
     hadamard_equalizer,
     k_support_shrink,
+    krylov,
     leading,
     psd_inverse_root,
     psd_root,
@@ -404,6 +405,22 @@ def test_krylov_bounds_enclose_the_values(spectrum):
 
 def left_vectors_all(ritz, count):
     return ritz.basis @ ritz.vectors[:, :count]
+
+
+def test_the_bound_on_the_rest_fails_as_rarely_as_it_says(monkeypatch):
+    """A value that the basis has not met shows in the test vectors but for the chance that is stated, over all degrees.
+
+    At 6 %: 100 runs fail 16 times with probability 3e-4, and each of the 12 degrees alone may take all of it.
+    """
+    monkeypatch.setattr(krylov, "FAILURE", 0.06)
+    left, right = (torch.linalg.qr(normal(size, 40, seed=size)).Q for size in (60, 50))
+    matrix = (left * torch.tensor([1.3, *[1.0] * 39]).double()) @ right.mT
+    failed = []
+    for seed in range(100):
+        run = Krylov(Operator.of(matrix), block=1, seed=seed)
+        run.grow()
+        failed.append(run.rest_bound(run.ritz(), 0) < 1.3)
+    assert sum(failed) < 16
 
 
 def test_krylov_runs_to_the_end():

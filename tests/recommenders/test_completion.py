@@ -14,7 +14,7 @@ from droptics.norms import weighted_trace
 from droptics.penalties import criterion, penalty, risk
 from droptics.recommenders import DropoutCompletion, RidgeCompletion, default_drop
 from droptics.recommenders.alternation import Effort, Strengths, alternate
-from droptics.recommenders.ratings import observations
+from droptics.recommenders.ratings import Compressed, observations
 from droptics.recommenders.sgd import Sgd, _step, objective
 from droptics.recommenders.sweepers import Device, Threads
 
@@ -121,6 +121,25 @@ def test_half_sweep_solves_the_normal_equations(engine, variant, steps):
     assert float(reached) == pytest.approx(total, rel=1e-10)
     plain = dense_objective(data, (found, factors[1]), Strengths(3, bias=0.0 if strengths.bias is not None else None))
     assert float(error) == pytest.approx(plain, rel=1e-10)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("steps", [0, 5])
+def test_rows_without_ratings_are_zero_and_change_no_other(engine, steps):
+    strengths, runner = VARIANTS["expected"], ENGINES[engine]
+    data = observations(ratings(), np.float64)
+    whole, factors = data.by_user, start(data, strengths)
+    begin, end = whole.starts[2], whole.starts[3]
+    kept = np.r_[0:begin, end : len(whole.values)]
+    starts = np.where(np.arange(len(whole.starts)) > 2, whole.starts - (end - begin), whole.starts)
+    found = []
+    for table in (whole, Compressed(starts, whole.columns[kept], whole.values[kept])):
+        left, right = (runner.hold(side) for side in factors)
+        runner.solve(runner.load(table), right, left, strengths, data.by_item.counts, steps)
+        found.append(runner.release(left))
+    assert not found[1][2].any()
+    assert found[0][2].any()
+    np.testing.assert_allclose(np.delete(found[1], 2, 0), np.delete(found[0], 2, 0), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

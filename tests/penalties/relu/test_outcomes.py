@@ -120,6 +120,19 @@ def test_only_the_last_layer_is_summed_without_enumeration():
         assert least < work < most
 
 
+def test_the_last_layer_is_summed_once_for_every_outcome_before_it():
+    """Biases that no coin changes keep all units alive: 2^5 states, each with the sum of a layer of 6 coins."""
+    first, last = (Coins(np.ones(size, np.int64), np.full(size, 0.5)) for size in (5, 6))
+    chain = [
+        Stage(first, torch.ones(6, 5).double(), torch.ones(6).double()),
+        Stage(last, torch.ones(2, 6).double(), torch.ones(2).double()),
+    ]
+    place = Place(True, ROOMY)
+    _, before = descend(chain[:1], Place(False, ROOMY), np.random.default_rng(0))
+    _, work = descend(chain, place, np.random.default_rng(0))
+    assert work - before == pytest.approx(2**5 * effort._leaf_work(2, 6.0, place))
+
+
 def test_steps_of_the_last_layer():
     place = Place(True, ROOMY)
     # the clock counts the steps of its own sum, 8 units and 12 coins, in the same way
