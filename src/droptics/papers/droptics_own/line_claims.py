@@ -9,6 +9,8 @@ from droptics.papers.droptics_own import (
     control_checks,
     interval_checks,
     krylov_checks,
+    rate_line_checks,
+    read_rating_checks,
 )
 from droptics.papers.droptics_own.room_claims import pair, room_claim
 
@@ -68,5 +70,26 @@ CLAIMS: tuple[Claim, ...] = (
         pair(attack_line_checks.attacks_in_full),
         ("attacks.attack", "attacks.robustness_curve", "attacks.Square", "attacks.Margin", "attacks.Reflected"),
         "From the same uniform numbers, example by example.",
+    ),
+    room_claim(
+        "rates-in-full",
+        "Losses example by example, orders of batches, two-level designs, paths of rates and whole divisions, best "
+        "constants, what training draws and the weights it reaches with every option are those written out.",
+        pair(rate_line_checks.rates_in_full),
+        ("training.train", "training.Dropout", "training.MaxNorm", "rates.Fit", "losses.CrossEntropy"),
+        "By autograd and torch.optim on the same draws.",
+    ),
+    room_claim(
+        "ratings-in-full",
+        "Ratings from any source in any chunks, on disk or not, ids of every kind, Gram matrices that grow, held-out "
+        "users, diagnoses and paths of rates are by definition.",
+        pair(read_rating_checks.ratings_in_full),
+        (
+            "recommenders.DropoutCompletion",
+            "recommenders.DropoutCompletionCV",
+            "recommenders.diagnose",
+            "recommenders.hold_out_users",
+            "recommenders.ranking",
+        ),
     ),
 )
