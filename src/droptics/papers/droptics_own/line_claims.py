@@ -6,6 +6,8 @@ from droptics.evidence.claims import Claim
 from droptics.papers.droptics_own import (
     answer_checks,
     attack_line_checks,
+    audit_run_checks,
+    class_checks,
     control_checks,
     interval_checks,
     krylov_checks,
@@ -91,5 +93,21 @@ CLAIMS: tuple[Claim, ...] = (
             "recommenders.hold_out_users",
             "recommenders.ranking",
         ),
+    ),
+    room_claim(
+        "audits-in-full",
+        "Runs of an audit under masks from outside: slopes, what a mask does beyond first order, first looks, lists of "
+        "outcomes alone and together, shared draws, means and their degrees of freedom.",
+        pair(audit_run_checks.audits_in_full),
+        ("losses.CrossEntropy", "losses.Squared"),
+        "By autograd under the same masks.",
+    ),
+    room_claim(
+        "classes-in-full",
+        "Class probabilities, entropies and mutual information of listed, drawn and normal logits, the trial that "
+        "decides between them, and scores of observations are sums over their points.",
+        pair(class_checks.classes_in_full),
+        ("predictions.predictive", "predictions.calibration", "predictions.fit_noise"),
+        "From the same points.",
     ),
 )

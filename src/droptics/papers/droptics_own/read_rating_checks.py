@@ -57,7 +57,7 @@ def _sources(scale: float) -> list[Comparison]:
     matrix = scipy.sparse.coo_matrix((seven[2], (seven[0], seven[1])))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ratings.csv"
-        path.write_text(f"user,item,rating\n{lines}\n")
+        path.write_text(f"user,item,rating\n{lines}\n", encoding="utf-8")
         chunks = [Chunk(users[:5], items[:5], values[:5], 1), Chunk(users[5:], items[5:], values[5:], 6)]
         sources: dict[str, tuple[Any, Table]] = {
             "arrays": ((users, items, values), _table()),
