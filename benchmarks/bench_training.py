@@ -6,15 +6,18 @@ bench_training_gpu.py has the rows that need a GPU. Workloads:
   once more on two cores, by the wall clock.
 - deep linear training, four layers of 20, by exact gradients against sampled masks with batches of 1000; per step.
 - steps and seconds until 1 % above the optimum, deterministic form against dropout.
+
+Parts can be run one by one by name; their rows then replace those of the same name.
 """
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from statistics import median
 from time import perf_counter
 
-from harness import Row, compare, report  # isort: skip  (sets the number of threads before torch is loaded)
+from harness import Row, compare, in_turn, merge  # isort: skip  (sets the number of threads before torch is loaded)
 
 import numpy as np
 import torch
@@ -246,6 +249,17 @@ def to_one_percent_rows() -> list[Row]:
     return rows
 
 
+PARTS = {
+    "single-sample": single_sample_rows,
+    "two-cores": two_core_rows,
+    "deep": deep_rows,
+    "one-percent": to_one_percent_rows,
+}
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    report("training", [*single_sample_rows(), *two_core_rows(), *deep_rows(), *to_one_percent_rows()])
+    chosen = [name for name in sys.argv[1:] if name in PARTS]
+    for name in chosen:
+        merge("training", PARTS[name]())
+    if not chosen:
+        in_turn("training", PARTS)

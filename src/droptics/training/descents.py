@@ -108,7 +108,8 @@ class KernelDescent(TwoLayerDescent):
         self._stored = [stored.mT.contiguous() for stored in self._stored]
 
     def _factors(self) -> list[Tensor]:
-        return [stored[:, : self._template.units].mT for stored in self._stored]
+        # torch copies the other factor instead, run by run, where this one is stored by columns
+        return [stored[:, : self._template.units].mT.contiguous() for stored in self._stored]
 
     def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
         x, y, z = self._sample(draws, 0, None)
