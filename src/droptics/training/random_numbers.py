@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from droptics.masks import Bernoulli, Block, MaskLaw
-from droptics.training import philox
+from droptics.training import normals, philox
 from droptics.training.threads import share_runs
 
 # Streams of a run, for counting.
@@ -68,7 +68,10 @@ class Sequential(Numbers):
 
             def fill(start: int, stop: int) -> None:
                 for normal, target in zip(self._normals[start:stop], drawn[start:stop], strict=True):
-                    normal.standard_normal(dtype=drawn.dtype.type, out=target)
+                    if kind == torch.float32:
+                        normals.fill(normals.words_of(normal), target.reshape(-1))
+                    else:
+                        normal.standard_normal(out=target)
 
             share_runs(fill, len(drawn), drawn[0].size)
             found = numbers.to(like)
@@ -112,16 +115,16 @@ class Sequential(Numbers):
     def state(self) -> tuple[Tensor, list[dict[str, Any]]]:
         """Where all generators stand."""
         states = torch.stack([generator.get_state() for generator in self.generators])
-        normals = [dict(normal.bit_generator.state) for normal in self._normals]
-        return states, [own | {"state": {"state": [int(word) for word in own["state"]["state"]]}} for own in normals]
+        inner = [dict(normal.bit_generator.state) for normal in self._normals]
+        return states, [own | {"state": {"state": [int(word) for word in own["state"]["state"]]}} for own in inner]
 
-    def restore(self, states: Tensor, normals: list[dict[str, Any]]) -> None:
+    def restore(self, states: Tensor, saved: list[dict[str, Any]]) -> None:
         """Continue from there."""
         for generator, state in zip(self.generators, states, strict=True):
             generator.set_state(state.cpu().clone())  # set_state reads aligned memory; a mapped row is not
-        for normal, saved in zip(self._normals, normals, strict=True):
-            inner = {"state": np.array(saved["state"]["state"], np.uint64)}
-            normal.bit_generator.state = saved | {"state": inner}
+        for normal, own in zip(self._normals, saved, strict=True):
+            inner = {"state": np.array(own["state"]["state"], np.uint64)}
+            normal.bit_generator.state = own | {"state": inner}
 
 
 class Counted(Numbers):
