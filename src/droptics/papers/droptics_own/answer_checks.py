@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from droptics.audits.discovery import _realized
 from droptics.coadaptation.retention import Retentivity
 from droptics.data import Moments, Sample
 from droptics.envelopes.rounding import deep_rounding, norm_rounding
@@ -16,8 +18,10 @@ from droptics.errors import CertificateError, NoClosedForm
 from droptics.estimates import Estimate
 from droptics.evidence.claims import Comparison, compare
 from droptics.landscapes.inspection import escape
-from droptics.masks import Bernoulli, Block, Discrete, Product
+from droptics.landscapes.portraits import _runs as _portrait
+from droptics.masks import Bernoulli, Block, Discrete, Product, SlidingBlock
 from droptics.models import Autoencoder, DeepLinear, Factorization, ReLUNet, TwoLayerLinear
+from droptics.models.watching import Call
 from droptics.optima import Certificate, Optimum, certify, optimum
 from droptics.optima.allocations import best_allocation
 from droptics.optima.deep_linear import gain_ceiling
@@ -26,6 +30,7 @@ from droptics.optima.optimum import check_certified, rounding
 from droptics.optima.stationary import _polished, alternate
 from droptics.optima.two_layer import value_of_factors
 from droptics.papers.instances import moments, normal, simplex, tensor, uniform
+from droptics.recommenders.unbounded import say_unbounded
 from droptics.spectra import action
 from droptics.spectra.any_law import frobenius_strength, interval_weights, mixed, nuclear_strength
 from droptics.spectra.decomposition import kept_values, shrunk_svd
@@ -47,13 +52,14 @@ def answers_in_full(scale: float) -> list[Comparison]:
         *_rounded(scale),
         *_worded(scale),
         *_opaque(scale),
+        *_pieces(scale),
     ]
 
 
 def _wide(scale: float) -> list[Comparison]:
     """Criteria of factors with more units than pairs are listed for, beside sums over all units."""
     found: list[Comparison] = []
-    for width in (5, 1200):
+    for width in (5, 2050):
         U, V, cross, second = normal(1, 2, width), normal(2, 3, width), normal(3, 2, 3), moments(4, 2, 3).xx
         W = U @ V.mT
         for name, law, extra in (
@@ -461,4 +467,44 @@ def _opaque(scale: float) -> list[Comparison]:
     slopes = torch.func.vmap(torch.func.grad(lambda x: hidden(x, b)[0]))(rows)
     wanted = torch.stack([2 * (row @ b) * b for row in rows])
     found.append(compare(slopes, "==", scale * wanted, "mapped slopes"))
+    return found
+
+
+def _pieces(scale: float) -> list[Comparison]:
+    """Diagonals of products of laws, portraits step by step, realized shares, low-rank inverses, when to warn."""
+    found: list[Comparison] = []
+    law = Product([Block(0.3, 4, 2), SlidingBlock.matching(0.2, 5, 3), Bernoulli(0.4, 3)])
+    for lag in range(13):
+        told = law.diagonal(lag)
+        if lag < 12:
+            found.append(compare(told, "==", scale * torch.diagonal(law.characteristic, lag), f"diagonal {lag}"))
+        else:
+            found.append(compare(len(told), "==", 0.0, "no diagonal"))
+    known, coins = Moments(tensor([[1.5]]), tensor([[0.7]]), tensor([[2.0]])), Bernoulli(tensor([0.2, 0.4]), 2)
+    starts = normal(1, 3, 2)
+    path = _portrait(starts, known, coins, 4, 0.1, 5)
+    generator, weights = torch.Generator().manual_seed(5), starts.clone()
+    for step in range(4):
+        z = coins.multipliers(3, generator)
+        rows = []
+        for w, one in zip(weights, z, strict=True):
+            error = 1.5 * float((one * w * w).sum()) - 0.7
+            rows.append(torch.stack([w[i] - 0.2 * float(coins.mean[i]) * error * one[i] * w[i] for i in range(2)]))
+        weights = torch.stack(rows)
+        found.append(compare(path[:, step + 1], "==", scale * weights, f"a portrait after {step + 1} steps"))
+    source = tensor([[1.0, 0.0, 2.0, 3.0], [4.0, 5.0, 0.0, 6.0]])
+    result = source * tensor([[1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
+    for kind, given, left, share in (
+        ("dropout", source, result, 3 / 6),
+        ("dropout2d", source[:, :, None, None], result[:, :, None, None], 3 / 6),
+        ("dropout1d", torch.stack([source, 0 * source], -1), torch.stack([result, 0 * result], -1), 3 / 6),
+    ):
+        call = Call("a", kind, 0.5, True, tuple(given.shape), None, source=given, result=left)
+        found.append(compare(_realized(call) or 0.0, "==", scale * share, f"realized, {kind}"))
+    for size, warned in ((1.9, 0.0), (2.1, 1.0)):
+        factors = tensor([[size], [0.0], [0.0], [0.0]]).numpy()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            say_unbounded(factors, tensor([[1.0], [1.0]]).numpy(), 1.0)
+        found.append(compare(float(bool(caught)), "==", warned, f"predictions of {size} where ratings lie within 1"))
     return found

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from droptics.bounds.statistical import completion
 from droptics.data import Entries
-from droptics.datasets import Chunk, Ratings
+from droptics.datasets import Chunk, Ratings, read_chunks
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.instances import normal, tensor, uniform
 from droptics.recommenders import DropoutCompletion, DropoutCompletionCV, diagnose, hold_out_users, ranking
@@ -31,7 +31,15 @@ Table = tuple[Any, Any, NDArray[np.float64]]
 
 def ratings_in_full(scale: float) -> list[Comparison]:
     """Sources, chunks, duplicates, ids, units, Gram matrices, lists, splits, diagnoses and paths."""
-    return [*_sources(scale), *_ids(scale), *_grams(scale), *_lists(scale), *_fits(scale), *_paths(scale)]
+    return [
+        *_sources(scale),
+        *_ids(scale),
+        *_grams(scale),
+        *_lists(scale),
+        *_fits(scale),
+        *_paths(scale),
+        *_headers(scale),
+    ]
 
 
 def _table() -> Table:
@@ -380,4 +388,55 @@ def _paths(scale: float) -> list[Comparison]:
         for width in (2, 3):
             least = min(point.holdout_rmse for point in choice.points_ if point.width == width)
             found.append(compare(tops[width].holdout_rmse, "==", scale * least, f"best of width {width}"))
+    return found
+
+
+def _headers(scale: float) -> list[Comparison]:
+    """Which lines are headers, which columns are meant, and which ids are numbers: a table of cases."""
+    found: list[Comparison] = []
+    cases: tuple[tuple[str, str, Any, list[tuple[str, str, float]] | None], ...] = (
+        ("plain", "1,2,3\n4,5,1\n", None, [("1", "2", 3.0), ("4", "5", 1.0)]),
+        ("header", "rating,user,item\n3,1,2\n", None, [("1", "2", 3.0)]),
+        ("signs", "User-ID;MOVIE id;Stars\n1;2;3\n", None, [("1", "2", 3.0)]),
+        ("unnamed", ",user,item,rating\n0,1,2,3\n", None, [("1", "2", 3.0)]),
+        ("several", "user,uid,item,rating\n1,2,3,4\n", None, None),
+        ("none", "user,thing,rating\n1,2,3\n", None, None),
+        ("a number among words", "user,item,5\n1,2,3\n", None, [("user", "item", 5.0), ("1", "2", 3.0)]),
+        ("asked names", "a,b,c,d\n1,2,3,4\n", ("d", "a", "c"), [("4", "1", 3.0)]),
+        ("asked places", "1 2 3 4\n", (3, 0, 1), [("4", "1", 2.0)]),
+        ("asked places, header", "a b c d\n1 2 3 4\n", (3, 0, 1), [("4", "1", 2.0)]),
+        ("asked name that is not there", "a,b,c\n1,2,3\n", ("a", "b", "x"), None),
+        ("beyond", "1,2,3\n", (0, 1, 3), None),
+        ("negative", "1,2,3\n", (0, 1, -1), None),
+        ("colons", "1::2::3::9\n4::5::2::9\n", None, [("1", "2", 3.0), ("4", "5", 2.0)]),
+        ("tabs and returns", "1\t2\t3\r\n4\t5\t2\r\n", None, [("1", "2", 3.0), ("4", "5", 2.0)]),
+        ("zeros in front", "007,2,3\n", None, [("007", "2", 3.0)]),
+        ("negative ids", "-12,2,3\n-7,100,4\n", None, [("-12", "2", 3.0), ("-7", "100", 4.0)]),
+        ("powers", "1,2,3e0\n", None, [("1", "2", 3.0)]),
+        ("text", '"a,b",2,3\nc,4,5\n', None, [("a,b", "2", 3.0), ("c", "4", 5.0)]),
+        ("blank lines", "\n\n1,2,3\n\n4,5,6\n", None, [("1", "2", 3.0), ("4", "5", 6.0)]),
+        ("a short line", "1,2,3\n4,5\n", None, None),
+        ("short and long", "1,2,3\n4,5\n6,7,8,9\n", None, None),
+        ("not a number", "1,2,3\n4,5,x\n", None, None),
+        ("infinite", "1,2,inf\n", None, None),
+        ("no id", "1,2,3\n,5,4\n", None, None),
+        ("underscores", "1,2,1_0\n", None, None),
+        ("only a header", "user,item,rating\n", None, None),
+        ("large ids", "9007199254740993,2,3\n", None, [("9007199254740993", "2", 3.0)]),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.csv"
+        for name, text, columns, wanted in cases:
+            path.write_bytes(text.encode())
+            for size in (1 << 20, 7):
+                try:
+                    chunks = list(read_chunks(path, columns, size))
+                    told = [
+                        (str(u), str(i), float(v))
+                        for part in chunks
+                        for u, i, v in zip(part.users, part.items, part.values, strict=True)
+                    ]
+                except ValueError:
+                    told = None
+                found.append(compare(float(told == wanted), "==", scale, f"{name}, {size}: {told}"))
     return found
