@@ -6,7 +6,10 @@ ones together with the claim that turns red.
 
 from __future__ import annotations
 
-from mutants import Defect
+import ast
+import random
+
+from mutants import SOURCES, Defect, room
 
 
 def defect(module: str, name: str, old: str, new: str) -> Defect:
@@ -1743,6 +1746,27 @@ TENTH = (
         "free.index_fill_(0, table.empty[:0], 0.0)",
     ),
 )
+# The eleventh list: statements of all rooms but papers, cli and gpu, drawn by the seed 20261117 (`drawn` below); one
+# mistake that somebody might make in each of the first 31 functions that hold one, before any claim is looked at.
+DRAWN_BY = 20261117
+
+
+def drawn(seed: int, count: int) -> list[tuple[str, int, str]]:
+    """Module, line and function of statements that compute, one per function, in the order in which they are drawn."""
+    places = set()
+    for module, source in SOURCES.items():
+        if room(module) not in ("papers", "cli", "gpu"):
+            for function in ast.walk(ast.parse(source)):
+                if isinstance(function, ast.FunctionDef):
+                    inside = (node for node in ast.walk(function) if isinstance(node, COMPUTING))
+                    places |= {(module, node.lineno, function.name) for node in inside}
+    found: dict[tuple[str, str], tuple[str, int, str]] = {}
+    for place in random.Random(seed).sample(sorted(places), len(places)):
+        found.setdefault((place[0], place[2]), place)
+    return list(found.values())[:count]
+
+
+COMPUTING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.If, ast.While, ast.For)
 LISTS = {"deliberate": FIRST} | {
     f"deliberate {i}": found
     for i, found in enumerate((SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH), 2)
