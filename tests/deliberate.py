@@ -1767,8 +1767,193 @@ def drawn(seed: int, count: int) -> list[tuple[str, int, str]]:
 
 
 COMPUTING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.If, ast.While, ast.For)
+ELEVENTH = (
+    defect(
+        "envelopes.two_layer",
+        "the induced penalty of factors is its envelope",
+        "return acting.value(spectrum).to(model.dtype), acting.words, error",
+        "return acting.envelope(spectrum).to(model.dtype), acting.words, error",
+    ),
+    defect(
+        "attacks.closed_form",
+        "a model that is far from affine passes",
+        "if not float(difference) <= allowed:",
+        "if not float(difference) <= float(scale):",
+    ),
+    defect(
+        "models.replaying",
+        "results with a part that is no tensor are kept",
+        "if not all(isinstance(leaf, (Tensor, *PLAIN)) for leaf in leaves):",
+        "if not any(isinstance(leaf, (Tensor, *PLAIN)) for leaf in leaves):",
+    ),
+    defect(
+        "linalg.leading",
+        "the last entry is not solved for",
+        "    size = x.shape[0]\n    pivot, upper",
+        "    size = x.shape[0] - 1\n    pivot, upper",
+    ),
+    defect(
+        "linalg.shrinkage",
+        "the last block of shares is left out",
+        "for begin, (_, count) in found:",
+        "for begin, (_, count) in found[:-1]:",
+    ),
+    defect(
+        "predictions.kernels",
+        "the sum of the first point counts twice",
+        "logs, product = 0.0, 1.0\n        for p in range(points):\n            product *= total[p]",
+        "logs, product = 0.0, total[0]\n        for p in range(points):\n            product *= total[p]",
+    ),
+    defect(
+        "penalties.relu.kernels",
+        "the first state has no gradient",
+        "bias_gradient = np.zeros(units)\n    for s in range(states.shape[0]):\n        left, right = split_coins",
+        "bias_gradient = np.zeros(units)\n    for s in range(1, states.shape[0]):\n        left, right = split_coins",
+    ),
+    defect(
+        "linalg.shrinkage",
+        "a free value is taken off with its sign",
+        "total -= abs(values[full])\n            full += 1",
+        "total -= values[full]\n            full += 1",
+    ),
+    defect(
+        "predictions.mixtures",
+        "shifts, squares and noise share one list",
+        "shifts, seconds, noises = [], [], []",
+        "shifts = seconds = noises = []",
+    ),
+    defect(
+        "spectra.coordinates",
+        "the scale of isotropic inputs is their sum",
+        "scale = torch.diagonal(moment).mean()",
+        "scale = torch.diagonal(moment).sum()",
+    ),
+    defect(
+        "audits.audit",
+        "one site that is listed makes all of them so",
+        "if site.name in tally.listed:",
+        "if tally.listed:",
+    ),
+    defect(
+        "attacks.apgd",
+        "points that move on stand for those that were caught",
+        "now, caught = record.now, record.caught\n        ahead",
+        "now, caught = record.now, record.now.points\n        ahead",
+    ),
+    defect(
+        "predictions.predictive",
+        "exact outputs have no spread in their distribution",
+        "units = outputs.units\n        lead",
+        "units = None\n        lead",
+    ),
+    defect(
+        "penalties.relu.criterion",
+        "the product of outputs and targets is lost",
+        "return torch.stack([(output + offset).square().sum(), added])",
+        "return torch.stack([output.square().sum() + offset.square().sum(), added])",
+    ),
+    defect(
+        "penalties.intervals",
+        "variances stand for deviations",
+        "deviation = masks.relative_variance.detach().clamp_min(0).sqrt()",
+        "deviation = masks.relative_variance.detach().clamp_min(0)",
+    ),
+    defect(
+        "training.exact",
+        "exact gradients are those of the first weights",
+        "return lambda tensors: deep_gradients(tensors, moments, noises)",
+        "return lambda tensors: deep_gradients(model.weights, moments, noises)",
+    ),
+    defect(
+        "checks",
+        "a refused rate is shown with its least value twice",
+        '{float(value.max())}]"',
+        '{float(value.min())}]"',
+    ),
+    defect(
+        "recommenders.alternation",
+        "the first sweep is not kept",
+        "if effort.keep is not None:",
+        "if effort.keep is not None and len(history) > 1:",
+    ),
+    defect(
+        "training.adversarial",
+        "every run is attacked at the weights of the first",
+        "one = partial(forward, multipliers=None, run=run)",
+        "one = partial(forward, multipliers=None, run=0)",
+    ),
+    defect(
+        "files.pages",
+        "one of two kinds of levels is not looked at",
+        "levels = [found.get(5, -1), found.get(6, -1)] if second else [0]",
+        "levels = [found.get(5, -1)] if second else [0]",
+    ),
+    defect(
+        "data",
+        "examples of moments forget how many they are",
+        "(values.clamp_min(0) * count).sqrt()[:, None] * units",
+        "values.clamp_min(0).sqrt()[:, None] * units",
+    ),
+    defect(
+        "penalties.relu.moments",
+        "the second moment comes before the mean",
+        "return torch.from_numpy(np.concatenate([mean, second.ravel()]))",
+        "return torch.from_numpy(np.concatenate([second.ravel(), mean]))",
+    ),
+    defect(
+        "datasets.ratings",
+        "a rating is trained and tested on",
+        "self.take(np.sort(order[:count]))",
+        "self.take(np.sort(order[: count + 1]))",
+    ),
+    defect(
+        "models.replaying",
+        "the call after is repeated",
+        "number = next_call[part]\n            next_call",
+        "number = next_call[part] + 1\n            next_call",
+    ),
+    defect(
+        "files.graphs",
+        "custom objects pass",
+        'if key == "custom_obj_values" and value:',
+        'if key == "custom_obj_values" and not value:',
+    ),
+    defect(
+        "layers.explicit",
+        "one layer alone is consistent",
+        "layers = _layers(module)\n    return torch.stack([_mean(layer.consistencies",
+        "layers = _layers(module)[:1]\n    return torch.stack([_mean(layer.consistencies",
+    ),
+    defect(
+        "audits.summary",
+        "words stand where numbers do",
+        "text.rjust(size) if name in NUMBERS else text.ljust(size)",
+        "text.ljust(size) if name in NUMBERS else text.rjust(size)",
+    ),
+    defect(
+        "compiling",
+        "loops are compiled without their options",
+        "kept: Loop = numba.njit(cache=True, **options)(function)",
+        "kept: Loop = numba.njit(cache=True)(function)",
+    ),
+    defect(
+        "audits.digest",
+        "groups come by name, not as they run",
+        'for item in report["sites"]:\n        key = places',
+        'for item in sorted(report["sites"], key=lambda item: str(item["site"]["name"])):\n        key = places',
+    ),
+    defect(
+        "audits.heads", "the constant of a chain stands in the first place", "constant[0, -1] = 1", "constant[0, 0] = 1"
+    ),
+    defect(
+        "audits.passes",
+        "rows that stay are compared with their inputs",
+        "wanted = factor * source[stays]",
+        "wanted = source[stays]",
+    ),
+)
 LISTS = {"deliberate": FIRST} | {
     f"deliberate {i}": found
-    for i, found in enumerate((SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH), 2)
+    for i, found in enumerate((SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH), 2)
 }
 DEFECTS = tuple(one for mistakes in LISTS.values() for one in mistakes)
