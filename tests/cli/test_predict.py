@@ -54,6 +54,8 @@ def test_moments_and_classes_are_written(folder):
     close(found["variance"], expected.variance.value, 1e-6)
     close(found["probabilities"], expected.classes().probabilities.value, 1e-6)
     assert told["largest_standard_deviation"] == pytest.approx(float(expected.std.detach().max()), rel=1e-6)
+    example, output = divmod(int(expected.std.detach().argmax()), 3)
+    assert told["of_example"] == example != output  # the place among examples, not among outputs
     assert "closed form" in told["method"]
 
 
