@@ -9,6 +9,7 @@ import torch
 from cases import normal
 from compare import close
 from networks import regression_data, regression_net, seeded
+from scipy import stats
 from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
@@ -438,3 +439,19 @@ def test_one_draw_of_two_examples_has_a_spread():
     mean = Mean()
     mean.add_rows(torch.tensor([[1.0, 3.0]]).double(), torch.ones(2).double())
     assert mean.variance == pytest.approx(4.0)  # (1 - 2)^2 + (3 - 2)^2, times 2 / (2 - 1)
+
+
+@pytest.mark.parametrize("counts", [(5,), (1, 30), (7.5, 2, 11)])
+def test_intervals_of_weighted_means_are_students_after_welch_and_satterthwaite(counts):
+    """Of one batch the interval of its draws, whatever its weight; of several by the variances of their means."""
+    found, batches = Mean(), [normal(4 + 3 * i, seed=i).numpy() + i for i in range(len(counts))]
+    for values, count in zip(batches, counts, strict=True):
+        found.add(values.tolist(), count)
+    shares = np.array(counts) / sum(counts)
+    mean = sum(share * values.mean() for share, values in zip(shares, batches, strict=True))
+    parts = [share**2 * stats.sem(values) ** 2 for share, values in zip(shares, batches, strict=True)]
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(values) - 1) for part, values in zip(parts, batches, strict=True))
+    low, high = stats.t.interval(0.9, freedom, loc=mean, scale=sum(parts) ** 0.5)
+    told = found.number(0.9)
+    for number, wanted in ((told.value, mean), (told.lower, low), (told.upper, high)):
+        assert number == pytest.approx(wanted, rel=1e-9)

@@ -1,6 +1,7 @@
 """What an audit says about unusual networks, and what it prints when there is much or little to say."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,8 +11,9 @@ from torch import nn
 from torch.nn import functional
 
 from droptics.audits import audit
-from droptics.audits.heads import Chain
+from droptics.audits.heads import Chain, chain_places
 from droptics.audits.statements import _effective_rank
+from droptics.cli.audit import _cells
 from droptics.cli.modules import load_module
 from droptics.data import Moments, Sample
 from droptics.losses import Loss
@@ -304,3 +306,22 @@ def test_the_spectrum_of_a_head_does_not_depend_on_units(shift):
     expected = torch.linalg.svdvals((INPUTS / len(INPUTS) ** 0.5) @ (head[1].weight * units).mT)
     for report in (first, second):
         close(torch.tensor(report.sites[0].spectrum.measured, dtype=torch.float64), expected, 1e-12)
+
+
+def test_dropout_in_place_before_something_else_is_no_chain():
+    """The call reads what it returns: it must not be found again while the next layer reads another value."""
+    x, hidden, other, outputs = (normal(2, 3, seed=seed) for seed in range(4))
+    call = SimpleNamespace(source=hidden, result=hidden, kind="dropout", rate=0.5, site="0")
+    layers = [SimpleNamespace(source=x, result=hidden), SimpleNamespace(source=other, result=outputs)]
+    trace = SimpleNamespace(calls=[call], linear=layers)
+    assert chain_places(trace, outputs) is None
+    layers[1].source = hidden = normal(2, 3, seed=4)
+    call.result = hidden
+    assert chain_places(trace, outputs) == {"0": 1}
+
+
+def test_a_site_that_the_other_report_lacks_has_dashes():
+    report = audit(nn.Sequential(nn.Linear(6, 4), nn.Dropout(0.5), nn.Linear(4, 2)).double(), (INPUTS, TARGETS))
+    (item,) = report.sites
+    assert _cells(None) == ("-", "-", "-")
+    assert _cells(item)[:2] == (f"{float(item.penalty.value):.4g}", f"{item.share:.1%}")

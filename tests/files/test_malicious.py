@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from droptics.files.graphs import _expression
+
 SCRIPT = Path(__file__).parents[1] / "support" / "malicious.py"
 HARMLESS = {  # read, since the part that would run is never looked at
     "pickled example inputs",
@@ -45,3 +47,17 @@ def test_malicious_files(opened):
     assert found["growth"] < 500_000, "kilobytes, on Linux"
     if not torch.backends.cuda.is_built():  # its libraries alone take more
         assert found["total"] < 2**20, "below 1 GB with Python, torch and all that made the files"
+
+
+@pytest.mark.parametrize(
+    ("power", "fine"),
+    [("Integer(3)", True), ("Integer(-1)", True), ("Integer(9)", False), ("Symbol('s1')", False), ("2.5", False)],
+)
+def test_shapes_are_raised_to_small_whole_powers_only(power, fine):
+    """A power that is no number may be a tower of them, which Python would compute for ever."""
+    text = f"Pow(Symbol('s0'), {power})"
+    if fine:
+        assert _expression(text, "it") == text
+    else:
+        with pytest.raises(ValueError, match="it has the shape expression"):
+            _expression(text, "it")
