@@ -43,7 +43,7 @@ def weight_matrices(weights: object) -> list[Tensor]:
         raise ValueError(f"weights must be a model or a list of weight matrices, got {type(weights).__name__}")
     layers = [as_float_tensor(layer, f"weights[{i}]") for i, layer in enumerate(weights)]
     for i, layer in enumerate(layers):
-        if layer.ndim < 2:
+        if layer.ndim < 2 or 0 in layer.shape:
             raise ValueError(f"weights[{i}] must be a matrix (outputs, inputs), got shape {tuple(layer.shape)}")
         if i:
             rows = layers[i - 1].shape[-2]

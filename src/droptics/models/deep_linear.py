@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import check_arguments
-from droptics.checks import as_float_tensor, check_same_kind, check_size
+from droptics.checks import check_same_kind
 from droptics.models.model import LinearModel, Model, check_multipliers
+from droptics.norms import weight_matrices
 
 
 class Layered(Model):
@@ -98,16 +99,6 @@ def check_layers(weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Check a chain of weight matrices, each taking what the one before gives."""
     if len(weights) < 2:
         raise ValueError(f"weights must hold at least two layers, got {len(weights)}; one layer has no hidden units")
-    checked = tuple(as_float_tensor(weight, f"weights[{i}]") for i, weight in enumerate(weights))
-    for i, weight in enumerate(checked):
-        if weight.ndim < 2 or 0 in weight.shape:
-            raise ValueError(f"weights[{i}] must be a matrix (outputs, inputs), got shape {tuple(weight.shape)}")
-        if i:
-            check_size(
-                f"weights[{i}] (columns)",
-                weight.shape[-1],
-                checked[i - 1].shape[-2],
-                f"the rows of weights[{i - 1}]",
-            )
+    checked = weight_matrices(weights)
     check_same_kind({f"weights[{i}]": weight for i, weight in enumerate(checked)})
-    return checked
+    return tuple(checked)

@@ -19,10 +19,6 @@ class Factorization(Factors):
     """
 
     @property
-    def units(self) -> int:
-        return self.width
-
-    @property
     def shape(self) -> tuple[int, int]:
         """Shape of the matrix."""
         return self.output_size, self.input_size

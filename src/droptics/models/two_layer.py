@@ -25,6 +25,10 @@ class Factors(Model):
         object.__setattr__(self, "V", V)
 
     @property
+    def units(self) -> int:
+        return self.width
+
+    @property
     def tensors(self) -> tuple[Tensor, ...]:
         return self.U, self.V
 
@@ -55,10 +59,6 @@ class Factors(Model):
 @dataclass(frozen=True, eq=False)
 class TwoLayerLinear(Factors, LinearModel):
     """x -> U diag(z) V^T x with U (outputs, width), V (inputs, width); leading dimensions are a batch of networks."""
-
-    @property
-    def units(self) -> int:
-        return self.width
 
     def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
         hidden = inputs @ self.V

@@ -15,7 +15,7 @@ from scipy import stats
 from droptics.papers.helmbold2017.kernels import shallow_objective, train_run
 from droptics.papers.thesis.chapter6_grid import FORMS, grid_search
 from droptics.penalties.relu import moments, sweeps
-from droptics.penalties.relu.kernels import direct_gradient, direct_moments, half_table, split_coins
+from droptics.penalties.relu.kernels import Layer, direct_gradient, direct_moments, half_table, split_coins
 from droptics.penalties.relu.moments import Dominance, MomentLeaf
 from droptics.penalties.relu.outcomes import Coins, Stage, Walk
 from droptics.penalties.relu.sorting import Half, sorted_outcomes
@@ -96,15 +96,15 @@ def test_direct_moments_and_gradients():
     states = np.abs(drawn(2, len(COUNTS), seed=5))
     states[1, 0] = 0.0
     chances = np.array([0.7, 0.3])
-    alive = (weights != 0).any(0)
-    mean, second = direct_moments(states, chances, weights, bias, alive, COUNTS, DROP)
+    masked = Layer(weights, bias, (weights != 0).any(0), COUNTS, DROP)
+    mean, second = direct_moments(states, chances, masked)
     free = [torch.tensor(value, requires_grad=True) for value in (states, weights, bias)]
     expected = listed_moments(free[0], chances, free[1], free[2], COUNTS, DROP)
     np.testing.assert_allclose(mean, expected[0].detach(), rtol=1e-12)
     np.testing.assert_allclose(second, expected[1].detach(), rtol=1e-12)
 
     linear, quadratic = drawn(3, seed=7), drawn(3, 3, seed=8)
-    found = direct_gradient(states, chances, weights, bias, alive, COUNTS, DROP, linear, quadratic)
+    found = direct_gradient(states, chances, masked, linear, quadratic)
     value = (expected[0] * torch.from_numpy(linear)).sum() + (expected[1] * torch.from_numpy(quadratic)).sum()
     wanted = [gradient.numpy() for gradient in torch.autograd.grad(value, free)]
     # the gradient in a state that is zero is never used: states come out of a ReLU, whose slope is zero there
@@ -182,7 +182,7 @@ def test_outcomes_too_rare_for_a_number(longest_tree, monkeypatch):
     walk = Walk([Stage(law, torch.from_numpy(weights), torch.from_numpy(bias))], MomentLeaf(), 1 << 30)
     part = Dominance(weights, bias, law, np.arange(4), walk)
     linear, quadratic = drawn(2, seed=7), drawn(2, 2, seed=8)
-    common = np.ones((1, 4)), np.ones(1), weights, bias, np.ones(4, dtype=bool), law.counts, law.drop
+    common = np.ones((1, 4)), np.ones(1), Layer(weights, bias, np.ones(4, dtype=bool), law.counts, law.drop)
     for found, wanted in zip(part.moments(), direct_moments(*common), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-11)
     _, slopes, offset = direct_gradient(*common, linear, quadratic)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from droptics.penalties.relu.device import Outcomes, dominance_sum
-from droptics.penalties.relu.kernels import direct_moments
+from droptics.penalties.relu.kernels import Layer, direct_moments
 
 # An outcome on one level of a list takes as long as so many steps of the direct sum, on the same CPU.
 SPLIT_STEPS = 5.0
@@ -19,16 +19,8 @@ _PROBE_BITS = 20
 @lru_cache(maxsize=1)
 def kernel_seconds() -> float:
     """Seconds of one kernel step on this machine, measured once on a small direct sum."""
-    columns = np.linspace(-1, 1, 8 * 12).reshape(8, 12)
-    arguments = (
-        np.ones((1, 12)),
-        np.ones(1),
-        columns,
-        np.zeros(8),
-        np.ones(12, dtype=bool),
-        np.ones(12, dtype=np.int64),
-        np.full(12, 0.5),
-    )
+    columns, coins = np.linspace(-1, 1, 8 * 12).reshape(8, 12), np.ones(12, dtype=np.int64)
+    arguments = np.ones((1, 12)), np.ones(1), Layer(columns, np.zeros(8), coins > 0, coins, np.full(12, 0.5))
     direct_moments(*arguments)
     start = time.perf_counter()
     for _ in range(4):

@@ -8,6 +8,7 @@ and a pre-activation is the sum of one column of each. Here every pair of column
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,16 @@ Index = NDArray[np.int64]
 
 # Sums may be reordered for vector units; NaN and infinity keep their meaning.
 _FAST = {"reassoc", "contract", "nsz"}
+
+
+class Layer(NamedTuple):
+    """A masked layer and the map behind it; of every coin whether it matters, its copies and how often each falls."""
+
+    weights: Array
+    bias: Array
+    alive: NDArray[np.bool_]
+    counts: Index
+    drop: Array
 
 
 @njit()
@@ -169,48 +180,29 @@ def _slope_pairs(
 
 
 @njit()
-def _active(values: Array, alive: NDArray[np.bool_], drop: Array) -> Index:
-    found = np.empty(len(values), np.int64)
-    size = 0
-    for g in range(len(values)):
-        if values[g] != 0.0 and alive[g] and drop[g] > 0.0:
-            found[size] = g
+def _half_tables(layer: Layer, state: Array, chance: float) -> tuple[Index, Array, Array, Index, Array, Array]:
+    """Coins, sums and probabilities of both halves; the left has the bias, the units that never fall and the chance."""
+    active, size = np.empty(len(state), np.int64), 0
+    columns, base = layer.weights * state, layer.bias.copy()
+    for g in range(len(state)):
+        if layer.drop[g] == 0.0 and state[g] != 0.0:
+            base += layer.counts[g] * columns[:, g]
+        elif state[g] != 0.0 and layer.alive[g]:
+            active[size] = g
             size += 1
-    return found[:size]
+    left, right = split_coins(layer.counts, active[:size])
+    left_table, left_weights = half_table(columns, layer.counts, layer.drop, left, base)
+    right_table, right_weights = half_table(columns, layer.counts, layer.drop, right, np.zeros(len(base)))
+    return left, left_table, left_weights * chance, right, right_table, right_weights
 
 
 @njit()
-def _half_tables(
-    columns: Array, bias: Array, values: Array, chance: float, counts: Index, drop: Array, left: Index, right: Index
-) -> tuple[Array, Array, Array, Array]:
-    """Both tables with their probabilities; the left one holds the bias, the units that never fall and the chance."""
-    base = bias.copy()
-    for g in range(len(values)):
-        if drop[g] == 0.0 and values[g] != 0.0:
-            base += counts[g] * columns[:, g]
-    left_table, left_weights = half_table(columns, counts, drop, left, base)
-    right_table, right_weights = half_table(columns, counts, drop, right, np.zeros(len(bias)))
-    return left_table, left_weights * chance, right_table, right_weights
-
-
-@njit()
-def direct_moments(
-    states: Array,
-    chances: Array,
-    weights: Array,
-    bias: Array,
-    alive: NDArray[np.bool_],
-    counts: Index,
-    drop: Array,
-) -> tuple[Array, Array]:
+def direct_moments(states: Array, chances: Array, layer: Layer) -> tuple[Array, Array]:
     """Mean and second moment of relu(weights (Z o state) + bias) over coins and states, every outcome visited."""
-    units = weights.shape[0]
+    units = len(layer.bias)
     mean, second = np.zeros(units), np.zeros((units, units))
     for s in range(states.shape[0]):
-        left, right = split_coins(counts, _active(states[s], alive, drop))
-        left_table, left_weights, right_table, right_weights = _half_tables(
-            weights * states[s], bias, states[s], chances[s], counts, drop, left, right
-        )
+        _, left_table, left_weights, _, right_table, right_weights = _half_tables(layer, states[s], chances[s])
         _sum_pairs(left_table, left_weights, right_table, right_weights, mean, second)
     for i in range(units):
         for j in range(i):
@@ -220,25 +212,14 @@ def direct_moments(
 
 @njit()
 def direct_gradient(
-    states: Array,
-    chances: Array,
-    weights: Array,
-    bias: Array,
-    alive: NDArray[np.bool_],
-    counts: Index,
-    drop: Array,
-    linear: Array,
-    quadratic: Array,
+    states: Array, chances: Array, layer: Layer, linear: Array, quadratic: Array
 ) -> tuple[Array, Array, Array]:
     """Gradients of <linear, mean> + <quadratic, second> in states, weights and bias; every outcome visited."""
-    units = weights.shape[0]
+    weights, counts, drop = layer.weights, layer.counts, layer.drop
     state_gradient, weight_gradient = np.zeros(states.shape), np.zeros(weights.shape)
-    bias_gradient = np.zeros(units)
+    bias_gradient = np.zeros(len(layer.bias))
     for s in range(states.shape[0]):
-        left, right = split_coins(counts, _active(states[s], alive, drop))
-        left_table, left_weights, right_table, right_weights = _half_tables(
-            weights * states[s], bias, states[s], chances[s], counts, drop, left, right
-        )
+        left, left_table, left_weights, right, right_table, right_weights = _half_tables(layer, states[s], chances[s])
         left_slopes, right_slopes = np.zeros(left_table.shape), np.zeros(right_table.shape)
         _slope_pairs(left_table, left_weights, right_table, right_weights, linear, quadratic, left_slopes, right_slopes)
         gradient = np.zeros(weights.shape)
@@ -246,7 +227,7 @@ def direct_gradient(
         coin_gradient(right_slopes, counts, drop, right, gradient)
         total = left_slopes.sum(axis=1)
         for g in range(len(drop)):
-            if drop[g] == 0.0 or not alive[g]:
+            if drop[g] == 0.0 or not layer.alive[g]:
                 gradient[:, g] = counts[g] * total
         bias_gradient += total
         weight_gradient += gradient * states[s]

@@ -16,7 +16,14 @@ from droptics.arrays import Array
 from droptics.masks.correlations import check_dense
 from droptics.penalties.relu.clock import split_steps
 from droptics.penalties.relu.device import device_bytes, device_moments, padded_size
-from droptics.penalties.relu.kernels import coin_gradient, direct_gradient, direct_moments, half_table, split_coins
+from droptics.penalties.relu.kernels import (
+    Layer,
+    coin_gradient,
+    direct_gradient,
+    direct_moments,
+    half_table,
+    split_coins,
+)
 from droptics.penalties.relu.outcomes import Advance, Coins, Leaf, Stage, Walk
 from droptics.penalties.relu.sorting import Half, merged_halves, sorted_outcomes
 from droptics.penalties.relu.sweeps import sweep_row
@@ -52,22 +59,22 @@ class MomentLeaf(Leaf):
     def value(self, walk: Walk, stage: Stage, states: Tensor, chances: Tensor) -> Tensor:
         if not isinstance(stage.law, Coins):
             return super().value(walk, stage, states, chances)
-        weight, bias, alive = _arrays(stage)
-        check_dense(len(bias), "use MonteCarlo()")
-        counts, drop = stage.law.counts, stage.law.drop
+        layer = _layer(stage, stage.law)
+        units = len(layer.bias)
+        check_dense(units, "use MonteCarlo()")
         bits = outcome_bits(stage, states)
         small = bits <= DIRECT_BITS
         fixed = states.detach().numpy()
-        mean, second = np.zeros(len(bias)), np.zeros((len(bias), len(bias)))
+        mean, second = np.zeros(units), np.zeros((units, units))
         if small.any():
-            mean, second = direct_moments(fixed[small], chances.numpy()[small], weight, bias, alive, counts, drop)
+            mean, second = direct_moments(fixed[small], chances.numpy()[small], layer)
         for s in np.flatnonzero(~small):
-            columns, base, chosen = _single(weight, bias, alive, fixed[s], stage.law)
+            columns, base, chosen = _single(layer, fixed[s])
             part = Dominance(columns, base, stage.law, chosen, walk, place_of_sum(bits[s], self.device))
             more = part.moments()
             mean += float(chances[s]) * more[0]
             second += float(chances[s]) * more[1]
-        walk.advance(float(np.exp2(bits[small]).sum()) * len(bias) ** 2 / 8)
+        walk.advance(float(np.exp2(bits[small]).sum()) * units**2 / 8)
         return torch.from_numpy(np.concatenate([mean, second.ravel()]))
 
     def gradient(
@@ -81,22 +88,21 @@ class MomentLeaf(Leaf):
     ) -> Tensor:
         if not isinstance(stage.law, Coins):
             return super().gradient(walk, stage, states, chances, upstream, held)
-        weight, bias, alive = _arrays(stage)
-        units = len(bias)
+        layer = _layer(stage, stage.law)
+        units = len(layer.bias)
         linear = np.ascontiguousarray(upstream[:units].numpy())
         quadratic = np.ascontiguousarray(upstream[units:].reshape(units, units).numpy())
-        counts, drop = stage.law.counts, stage.law.drop
         small = outcome_bits(stage, states) <= DIRECT_BITS
         fixed = states.detach().numpy()
         total = np.zeros(fixed.shape)
         total[small], weight_gradient, bias_gradient = direct_gradient(
-            fixed[small], chances.numpy()[small], weight, bias, alive, counts, drop, linear, quadratic
+            fixed[small], chances.numpy()[small], layer, linear, quadratic
         )
         for s in np.flatnonzero(~small):
-            columns, base, chosen = _single(weight, bias, alive, fixed[s], stage.law)
+            columns, base, chosen = _single(layer, fixed[s])
             slopes, offset = Dominance(columns, base, stage.law, chosen, walk).slopes(linear, quadratic)
             slopes *= float(chances[s])
-            total[s] = (slopes * weight).sum(0)
+            total[s] = (slopes * layer.weights).sum(0)
             weight_gradient += slopes * fixed[s]
             bias_gradient += float(chances[s]) * offset
         held[0].add_(torch.from_numpy(weight_gradient))
@@ -249,19 +255,12 @@ def most_rows(units: int, memory: int, device: torch.device | None = None) -> fl
     return max(memory / (bytes_per_row if device is None else 2 * device_bytes(units)), 16.0)
 
 
-def _arrays(stage: Stage) -> tuple[Array, Array, NDArray[np.bool_]]:
-    weight = np.ascontiguousarray(stage.weight.detach().numpy())
-    return weight, np.ascontiguousarray(stage.bias.detach().numpy()), (weight != 0).any(0)
+def _layer(stage: Stage, coins: Coins) -> Layer:
+    weight, bias = (np.ascontiguousarray(part.detach().numpy()) for part in (stage.weight, stage.bias))
+    return Layer(weight, bias, (weight != 0).any(0), coins.counts, coins.drop)
 
 
-def _single(
-    weight: Array,
-    bias: Array,
-    alive: NDArray[np.bool_],
-    state: Array,
-    law: Coins,
-) -> tuple[Array, Array, Index]:
-    columns = weight * state
-    steady = law.drop == 0
-    base = bias + columns[:, steady] @ law.counts[steady]
-    return columns, base, np.flatnonzero((state != 0) & alive & ~steady)
+def _single(layer: Layer, state: Array) -> tuple[Array, Array, Index]:
+    columns, steady = layer.weights * state, layer.drop == 0
+    base = layer.bias + columns[:, steady] @ layer.counts[steady]
+    return columns, base, np.flatnonzero((state != 0) & layer.alive & ~steady)
