@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from droptics.attacks import Pgd, Threat, WeakAttackWarning, attack
 from droptics.attacks.adapter import PGD
 from droptics.cli.attack import attack_command
+from droptics.cli.errors import guarded
 from droptics.data import Sample
 from droptics.losses import CrossEntropy
 from droptics.papers.thesis.leaky import LeakyNet, reflected_pgd
@@ -19,8 +20,8 @@ from droptics.papers.thesis.leaky import LeakyNet, reflected_pgd
 
 def attack_line(*arguments):
     app = typer.Typer()
-    app.command()(attack_command)
-    return str(CliRunner().invoke(app, [str(item) for item in arguments]).exception)
+    app.command()(guarded(attack_command))
+    return str(CliRunner().invoke(app, [*map(str, arguments), "--debug"]).exception)
 
 
 def test_files_that_cannot_be_attacked(tmp_path):
