@@ -289,6 +289,12 @@ def check_fields(value: Any, *names: str) -> None:
             refuse(name, getattr(value, name), check)
 
 
+def checked_fields(kind: type[T]) -> type[T]:
+    """The same below `@dataclass`, where nothing else is to be done when a value is made."""
+    kind.__post_init__ = check_fields  # type: ignore[attr-defined]
+    return kind
+
+
 def check_parameters(estimator: Any) -> None:
     """The same for the parameters of an estimator, which scikit-learn's rule has it look at when it is fitted."""
     for name, check in checks_of(type(estimator).__init__):

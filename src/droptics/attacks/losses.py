@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from droptics.arguments import ClassNumbers, Count, Rows, check_arguments, check_fields
+from droptics.arguments import ClassNumbers, Count, Rows, check_arguments, check_fields, checked_fields
 from droptics.checks import check_size
 from droptics.losses import CrossEntropy, Logistic, Loss, binary_margin, check_labels
 
@@ -28,6 +28,7 @@ Target = Literal["nearest", "greedy", "every"]
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Margin(Loss):
     """Minus the margin: max over wrong classes of z_j - z_y, or -y f for one output and labels y = -1 or +1.
 
@@ -38,9 +39,6 @@ class Margin(Loss):
 
     target: Target = "nearest"
     candidates: Count = 9
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return -margins(outputs, targets)
@@ -85,6 +83,7 @@ class Reflected(Loss):
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Dlr(Loss):
     """The difference of logits ratio, -(z_y - z_j) / (z_(1) - z_(3)), with z_(k) the k-th largest output.
 
@@ -96,9 +95,6 @@ class Dlr(Loss):
 
     target: Target = "greedy"
     candidates: Count = 9
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return -margins(outputs, targets) / _spread(outputs, aimed=False)

@@ -9,22 +9,20 @@ from typing import Literal
 
 from torch import Tensor
 
-from droptics.arguments import Count, Finite, Positive, Probability, Seed, check_fields
+from droptics.arguments import Count, Finite, Positive, Probability, Seed, check_fields, checked_fields
 from droptics.attacks.losses import Margin
 from droptics.checks import check_finite
 from droptics.losses import CrossEntropy, Loss
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Decay:
     """A step size that is multiplied by `factor` every `every` steps, starting from `first`."""
 
     first: Positive
     factor: Finite = 0.2
     every: Count = 10
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def __call__(self, step: int) -> float:
         """Size of step number 0, 1, 2, ..."""
@@ -35,6 +33,7 @@ Step = float | Callable[[int], float]
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Fgsm:
     """One step of the length of the radius along the steepest direction of the loss; last point returned.
 
@@ -42,9 +41,6 @@ class Fgsm:
     """
 
     loss: Loss = field(default_factory=CrossEntropy)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True)
@@ -148,6 +144,7 @@ class Apgd:
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Fab:
     """The nearest wrongly classified point: steps onto linearized decision boundaries, drawn back to the input.
 
@@ -168,11 +165,9 @@ class Fab:
     candidates: Count = 9
     seed: Seed = 0
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
 
 @dataclass(frozen=True)
+@checked_fields
 class Square:
     """Random search over squares of pixels: no gradients, so nothing that hides them can stop it.
 
@@ -196,9 +191,6 @@ class Square:
     restarts: Count = 1
     seed: Seed = 0
     patience: Count | None = None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 Method = Fgsm | Bim | Pgd | LinearExact | Apgd | Fab | Square

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from droptics.annotations import is_dense
-from droptics.arguments import Computed, Extended, NonNegative, check_arguments, check_fields
+from droptics.arguments import Computed, Extended, NonNegative, check_arguments, check_fields, checked_fields
 
 Relation = Literal["==", "<=", ">=", "<", ">", "!="]
 Recorded = Literal["holds", "holds only if", "false", "slip", "constant", "remark", "vacuous", "not checked"]
@@ -35,6 +35,7 @@ PRECISION = 1e-9
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Comparison:
     """Two numbers and how they should relate; decided by one tolerance rule.
 
@@ -49,9 +50,6 @@ class Comparison:
     label: str = ""
     precision: NonNegative = PRECISION
     scale: Extended = 1.0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @property
     def tolerance(self) -> float:

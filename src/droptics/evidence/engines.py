@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from droptics.arguments import check_arguments, check_fields
+from droptics.arguments import check_arguments, checked_fields
 from droptics.checks import check_positive
 from droptics.clusters import connect, cores
 from droptics.evidence.provenance import here
@@ -201,6 +201,7 @@ def _serve(pipe: Connection) -> None:
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Dask(Engine):
     """Cells on a Dask cluster by the address of its scheduler, such as tcp://host:8786.
 
@@ -212,9 +213,6 @@ class Dask(Engine):
     """
 
     address: str
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Done]:
         with connect(self.address) as client:

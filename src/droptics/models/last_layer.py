@@ -8,13 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from droptics.arguments import check_fields
+from droptics.arguments import checked_fields
 from droptics.models.hooks import hooked
 from droptics.models.model import Model, check_multipliers
 from droptics.models.modules import evaluating, is_plain_linear
 
 
 @dataclass(frozen=True, eq=False)
+@checked_fields
 class LastLayer(Model):
     """x -> head(z o features(x)) where `head` is the linear layer that ends a torch module.
 
@@ -24,9 +25,6 @@ class LastLayer(Model):
 
     module: nn.Module
     head: nn.Linear
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @staticmethod
     def of(module: nn.Module, name: str | None = None) -> LastLayer:

@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from droptics.arguments import check_fields
+from droptics.arguments import checked_fields
 from droptics.models.hooks import hooked
 from droptics.models.model import Model, check_multipliers
 from droptics.models.modules import evaluating
 
 
 @dataclass(frozen=True, eq=False)
+@checked_fields
 class Site(Model):
     """x -> module(x) with the output of one inner layer multiplied by the mask; the rest of the network follows.
 
@@ -30,9 +31,6 @@ class Site(Model):
     layer: nn.Module
     shape: tuple[int, ...]
     channels: bool = False
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @staticmethod
     def of(module: nn.Module, name: str, inputs: Tensor, channels: bool = False) -> Site:

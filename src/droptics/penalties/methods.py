@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from droptics.arguments import Bytes, Count, Probability, Seed, Whole, check_fields
+from droptics.arguments import Bytes, Count, Probability, Seed, Whole, check_fields, checked_fields
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,11 @@ class ClosedForm:
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Enumerate:
     """Exact expectation over the list of all masks; refuses beyond `limit` masks."""
 
     limit: Count = 65_536
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True)
@@ -52,6 +50,7 @@ _CHECK = MonteCarlo(samples=400)
 
 
 @dataclass(frozen=True)
+@checked_fields
 class SecondOrder:
     """Half the curvature of the loss in the multipliers times their covariance, for any twice differentiable loss.
 
@@ -60,9 +59,6 @@ class SecondOrder:
     """
 
     check: MonteCarlo | None = _CHECK
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True)

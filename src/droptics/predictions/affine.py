@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.arguments import Floats, check_fields
+from droptics.arguments import Floats, checked_fields
 from droptics.masks import MaskLaw
 from droptics.penalties import UnitOutputs
 from droptics.penalties.evaluation import CHUNK_ELEMENTS
 
 
 @dataclass(frozen=True, eq=False)
+@checked_fields
 class Affine:
     """Outputs center + sum_j (z_j - 1) g_j under the masks of a law; leading dimensions are a batch.
 
@@ -32,9 +33,6 @@ class Affine:
     center: Floats
     units: UnitOutputs | None
     law: MaskLaw | None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def variance(self) -> Tensor:
         """Diagonal of `covariance`, (..., examples, outputs), at the cost of `MaskLaw.variances`."""

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_fields
+from droptics.arguments import checked_fields
 from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
 from droptics.masks import MaskLaw
@@ -33,6 +33,7 @@ _CHECK = MonteCarlo(samples=24)
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Closure:
     """Moments of a ReLU network as if its pre-activations were normal: an approximation.
 
@@ -45,9 +46,6 @@ class Closure:
 
     kind: Literal["diagonal", "full"] = "full"
     check: MonteCarlo | None = _CHECK
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 def first_order(problem: Conditional, check: MonteCarlo | None) -> Predictive:

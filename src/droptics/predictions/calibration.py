@@ -22,7 +22,7 @@ from droptics.arguments import (
     Probability,
     Rows,
     check_arguments,
-    check_fields,
+    checked_fields,
 )
 from droptics.checks import as_float_tensor, check_size
 from droptics.predictions.densities import Spectrum
@@ -33,6 +33,7 @@ LEAST, MOST = 0.1, 1.5
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Calibration:
     """How predictions of one output did on observations.
 
@@ -53,9 +54,6 @@ class Calibration:
     levels: tuple[float, ...]
     coverage: tuple[float, ...]
     pit: Floats
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 def fit_noise(prediction: Predictive, targets: Tensor) -> float:

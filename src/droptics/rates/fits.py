@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from droptics.arguments import Count, DropRate, NonNegative, Positive, check_fields
+from droptics.arguments import Count, DropRate, NonNegative, Positive, checked_fields
 
 Tensors = dict[str, Tensor]
 # trains a copy of the module in place, or returns the trained module; called with (module, train, seed)
@@ -20,6 +20,7 @@ _TAIL = 0.1  # share of the run that counts as its end
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Fit:
     """Training by `tune_rates` itself: every copy from the module's own weights, on the same batches in the same order.
 
@@ -45,9 +46,6 @@ class Fit:
     stop: Literal["best", "last"] = "best"
     looks: Count = 10
     tail: Count = 10
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def look_steps(self, steps: int) -> list[int]:
         """After which steps the validation loss is taken; the last one is among them."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from droptics.arguments import Amount, Bytes, Count, Device, DropRate, Finite, Seed, check_fields, check_parameters
+from droptics.arguments import Amount, Bytes, Count, Device, DropRate, Finite, Seed, check_parameters, checked_fields
 from droptics.arrays import Array
 from droptics.checks import check_positive
 from droptics.progress import tracked
@@ -38,6 +38,7 @@ class Contributions(NamedTuple):
 
 
 @dataclass(frozen=True)
+@checked_fields
 class ChoicePoint:
     """One point of the choice: rate, ridge, diagonal and its exact leave-one-out criteria."""
 
@@ -45,9 +46,6 @@ class ChoicePoint:
     ridge: float
     left_out: LeaveOneOut
     diagonal: Diagonal = "zero"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 class DropoutAutoencoder(Ranker):

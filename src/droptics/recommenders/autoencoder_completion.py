@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from droptics.arguments import Amount, Bytes, Finite, Seed, Size, check_fields, check_parameters
+from droptics.arguments import Amount, Bytes, Finite, Seed, Size, check_parameters, checked_fields
 from droptics.arrays import Array
 from droptics.recommenders import saving
 from droptics.recommenders.ids import Lookup, pair_columns
@@ -23,15 +23,13 @@ _ENTRIES = 20_000  # ratings whose leave-one-out errors choose the constants
 
 
 @dataclass(frozen=True)
+@checked_fields
 class KernelPoint:
     """One pair of constants and the root mean square leave-one-out error of the sampled ratings."""
 
     ridge: float
     implicit: float
     rmse: float
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 class AutoencoderCompletion(RatingModel):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from droptics.arguments import Count, DropRate, Probability, Seed, check_fields, check_parameters
+from droptics.arguments import Count, DropRate, Probability, Seed, check_parameters, checked_fields
 from droptics.datasets import Ratings
 from droptics.plots import lines
 from droptics.progress import tracked
@@ -25,6 +25,7 @@ PATH = (4.0, 2.8, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35)
 
 
 @dataclass(frozen=True)
+@checked_fields
 class PathPoint:
     """One fit of the path: its width and rate, strength = lam / width, errors, and the sweeps it took."""
 
@@ -34,9 +35,6 @@ class PathPoint:
     train_rmse: float
     holdout_rmse: float
     sweeps: int
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 class DropoutCompletionCV(Estimator):

@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, NonNegative, Positive, check_fields
+from droptics.arguments import Count, NonNegative, Positive, checked_fields
 from droptics.attacks import Method, Pgd, Reflected, Threat
 from droptics.attacks.gradients import Function, differentiable
 from droptics.attacks.losses import check_problem, mistaken, value_and_slope
@@ -29,6 +29,7 @@ class CatastrophicOverfitting(UserWarning):
 
 
 @dataclass(frozen=True, eq=False)
+@checked_fields
 class Adversarial(Objective):
     """The loss at perturbed inputs: each step attacks its batch and descends on what the attack found (thesis-alg6).
 
@@ -49,9 +50,6 @@ class Adversarial(Objective):
     method: Method
     loss: Loss = field(default_factory=CrossEntropy)
     consistency: NonNegative = 0.0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @staticmethod
     def fast(threat: Threat, loss: Loss | None = None) -> Adversarial:
@@ -83,6 +81,7 @@ class Adversarial(Objective):
 
 
 @dataclass(frozen=True, eq=False)
+@checked_fields
 class Free(Objective):
     """Adversarial training at the price of plain training: every pass moves the weights and the inputs at once.
 
@@ -102,9 +101,6 @@ class Free(Objective):
     replays: Count = 4
     step: Positive | None = None
     loss: Loss = field(default_factory=CrossEntropy)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @property
     def updates(self) -> int:

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from droptics.arguments import check_fields
+from droptics.arguments import check_fields, checked_fields
 from droptics.data import average
 from droptics.losses import Loss, Squared
 from droptics.masks import MaskLaw
@@ -85,13 +85,11 @@ class Objective(abc.ABC):
 
 
 @dataclass(frozen=True, eq=False)
+@checked_fields
 class Plain(Objective):
     """The risk without masks."""
 
     loss: Loss = _SQUARED
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def describe(self) -> str:
         return f"Plain({type(self.loss).__name__})"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from droptics.arguments import Floats, check_fields
+from droptics.arguments import Floats, checked_fields
 from droptics.data import Data, Sample
 from droptics.equalization import imbalance
 from droptics.losses import Loss
@@ -26,6 +26,7 @@ NAMES = (*DEFAULT, "imbalance", "importance_variance", "importance_spread", "sin
 
 
 @dataclass(frozen=True, eq=False)
+@checked_fields
 class Recording:
     """What to record, when and on what.
 
@@ -46,9 +47,6 @@ class Recording:
     masks: MaskLaw | None = None
     method: Method | None = None
     reference: Floats | None = None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def quantities(
         self, model: Model, data: Data, masks: MaskLaw | None, laws: Sequence[MaskLaw], loss: Loss

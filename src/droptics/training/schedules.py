@@ -6,46 +6,40 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from droptics.arguments import Count, Positive, Whole, check_arguments, check_fields
+from droptics.arguments import Count, Positive, Whole, check_arguments, checked_fields
 
 Schedule = Callable[[int], float]
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Inverse:
     """1 / (1 + step / scale): the decay under which single-sample steps lose their noise floor."""
 
     scale: Positive
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def __call__(self, step: int) -> float:
         return 1.0 / (1.0 + step / self.scale)
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Cosine:
     """(1 + cos(pi step / steps)) / 2, zero from `steps` on."""
 
     steps: Count
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def __call__(self, step: int) -> float:
         return 0.5 * (1.0 + math.cos(math.pi * min(step / self.steps, 1.0)))
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Staircase:
     """factor^(step // every): constant between drops."""
 
     every: Count
     factor: Positive
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def __call__(self, step: int) -> float:
         return float(self.factor ** (step // self.every))

@@ -10,7 +10,7 @@ from typing import Literal, TypedDict
 import torch
 from torch import Tensor
 
-from droptics.arguments import Count, NonNegative, PerRun, Positive, Seed, check_fields
+from droptics.arguments import Count, NonNegative, PerRun, Positive, Seed, check_fields, checked_fields
 from droptics.training.records import Recording
 from droptics.training.schedules import Schedule, constant
 from droptics.training.setup import Convention
@@ -21,6 +21,7 @@ Precision = Literal["full", "bfloat16"]
 
 
 @dataclass(frozen=True)
+@checked_fields
 class MaxNorm:
     """Keep the norm of every row (dim -1) or column (dim -2) of the chosen weights at most `radius` (thesis-alg4).
 
@@ -31,9 +32,6 @@ class MaxNorm:
     tensors: tuple[int, ...] = (0,)
     dim: int = -1
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
     def project(self, tensor: Tensor) -> None:
         """Shrink the vectors that are too long, in place."""
         norms = torch.linalg.vector_norm(tensor, dim=self.dim, keepdim=True)
@@ -41,14 +39,12 @@ class MaxNorm:
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Checkpoint:
     """Where to write progress, and the least number of seconds between two writes."""
 
     path: str | Path
     seconds: float = 30.0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
