@@ -21,6 +21,7 @@ from droptics.models import TwoLayerLinear
 from droptics.optima import certify, optimum
 from droptics.spectra import coordinates
 
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
 N, D = 600, 6
 X, Y = normal(N, D), normal(N, 3, seed=1)
 # every seventh row is among those that a triangle is tried from; on them the first feature is small, and like another
@@ -147,3 +148,20 @@ def test_rows_with_equal_sums_of_bits_are_compared(monkeypatch: pytest.MonkeyPat
     assert distinct(rows.mT) == 3
     monkeypatch.setattr(ranks.np.random, "default_rng", lambda seed: Zero())
     assert distinct(rows.mT) == 3
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", [*KINDS, "many outputs"])
+def test_every_device_answers_as_the_cpu(name: str, dtype: torch.dtype, device: str) -> None:
+    inputs = KINDS.get(name, X).to(dtype)
+    targets = normal(N, 300 if name == "many outputs" else 3, seed=1).to(dtype)
+    weights = None if name == "offset" else (1 + torch.arange(N) % 5).to(dtype)
+    data, masks = Sample(inputs, targets, weights), Bernoulli(0.5, 4)
+    found, other = (optimum(TwoLayerLinear, data.to(device=where), masks) for where in (device, "cpu"))
+    assert found.model.U.device.type == device
+    size = found.slack + other.slack + 1e-9 * other.scale
+    # weights rounded to float32 add to the criterion of what they multiply
+    assert abs(found.objective - other.objective) <= (size if dtype == torch.float64 else size + 1e-4 * other.scale)
+    assert max(found.bound, other.bound) <= min(found.objective, other.objective) + 1e-12 * other.scale
+    assert found.certified == other.certified or found.slack > 1e-10 * found.scale
