@@ -1,11 +1,17 @@
 """White coordinates: roots of second moments, and the spectra and decompositions of maps in them."""
 
+from fractions import Fraction
+
 import pytest
 import torch
 from cases import normal
 from compare import close
 
 from droptics.data import Moments, Sample
+from droptics.linalg.scales import least_singular
+from droptics.masks import Bernoulli
+from droptics.models import TwoLayerLinear
+from droptics.optima import optimum
 from droptics.spectra.coordinates import frame, whiten
 
 TALL = Sample(normal(60, 5), normal(60, 3, seed=1))
@@ -51,3 +57,40 @@ def test_spectrum_and_svd_are_those_of_the_map(outputs, inputs, width):
     close(
         white.spectrum(U * small, V / small), torch.linalg.svdvals(image)[: min(outputs, inputs, width)], 1e-13 * size
     )
+
+
+def in_fractions(model: TwoLayerLinear, data: Sample, strength: Fraction) -> Fraction:
+    """Risk + strength sum_j |u_j|^2 E (v_j x)^2 of the numbers as they are."""
+    U, V, X, Y = (
+        [[Fraction(a) for a in row] for row in part.tolist()] for part in (*model.tensors, data.inputs, data.targets)
+    )
+    norms, total = [sum(u[j] ** 2 for u in U) for j in range(len(U[0]))], Fraction(0)
+    for x, y in zip(X, Y, strict=True):
+        hidden = [sum(a * v[j] for a, v in zip(x, V, strict=True)) for j in range(len(norms))]
+        outputs = [sum(a * b for a, b in zip(u, hidden, strict=True)) for u in U]
+        total += sum((a - b) ** 2 for a, b in zip(y, outputs, strict=True))
+        total += strength * sum(a * b**2 for a, b in zip(norms, hidden, strict=True))
+    return total / len(X)
+
+
+@pytest.mark.parametrize(
+    ("size", "apart", "safe"), [(4, 1e-3, True), (4, 1e-4, True), (4, 1e-6, False), (20, 5e-5, False)]
+)
+def test_a_criterion_is_measured_on_the_examples_where_the_rows_do_not_tell(
+    size: int, apart: float, safe: bool
+) -> None:
+    """The third column is the first but for `apart`; the second is but for rounding, which the targets are about.
+
+    Of 20 columns the second counts as the first on few rows, and weights of 1 / apart on both make that an error.
+    """
+    rows = normal(200, size + 2)
+    level = 0.8 * least_singular(size)
+    first, second = rows[:, :1], rows[:, :1] + level * rows[:, 2:3]
+    inputs = torch.cat([first, second, first + apart * rows[:, 1:2], rows[:, 3:size]], 1)
+    seen = (second - first) / level
+    data = Sample(inputs, torch.cat([rows[:, 1:2] + seen, 0.1 * seen], 1))
+    found = optimum(TwoLayerLinear, data, Bernoulli(0.05, 2))
+    truth = in_fractions(found.model, data, Fraction(Bernoulli(0.05, 2).common_strength))
+    # products of rows and weights lose size u / apart
+    assert abs(Fraction(found.objective) - truth) <= (1e-10 + safe * 2 * level / apart) * found.scale
+    assert whiten(data).safe == safe  # where few rows tell, nothing is asked of many

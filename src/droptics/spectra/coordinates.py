@@ -202,7 +202,8 @@ def _of_sample(data: Sample, precision: float) -> White:
     slack = squares(loads.mT @ inner[:, alive & ~kept]) + unseen * rest + few.slack
     # other networks may use these too, and of all directions rounding turns them the most
     slack += _qr_slack(loads.mT @ inner[:, alive], rest, values[alive], len(rows), few.lost)
-    safe = few.proved is not None and bool((root.energies > WEAK).all())
+    # weights grow with the root of an energy, and with them what the rows are off by
+    safe = few.proved is not None and bool((root.energies > max(WEAK, (1e9 * few.lost) ** 2)).all())
     return White(Root.identity(len(target), target), root, target, constant, slack, safe)
 
 
