@@ -211,6 +211,13 @@ def test_calls_that_share_a_rate_get_the_first():
     assert set_rates(module, {"other.one": 0.1}, {"other.one": 0.1}) == ["other.one"]
 
 
+def test_a_rate_of_zero_may_be_an_integer_and_a_switch_is_no_rate():
+    module = nn.Linear(2, 2)
+    module.drop, module.drop_first = 0, False
+    assert set_rates(module, {"one": 0.1}, {"one": 0.0}) == []
+    assert (module.drop, module.drop_first) == (0.1, False)
+
+
 def test_masks_written_by_hand_are_named_and_left_alone():
     class Written(nn.Module):
         def forward(self, inputs: torch.Tensor) -> torch.Tensor:

@@ -95,9 +95,10 @@ def _place(parts: Mapping[str, nn.Module], name: str, before: float | None) -> t
         return owner, "p"
     if isinstance(owner, (nn.MultiheadAttention, nn.RNNBase)):
         return owner, "dropout"
-    fits = [
-        key
+    numbers = {
+        key: value
         for key, value in (vars(owner) if owner is not None else {}).items()
-        if isinstance(value, float) and value == before and ("drop" in key or key in ("p", "rate"))
-    ]
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    fits = [key for key, value in numbers.items() if value == before and ("drop" in key or key in ("p", "rate"))]
     return (owner, fits[0]) if owner is not None and len(fits) == 1 else None
