@@ -113,6 +113,7 @@ def test_a_split_moves_the_sites_whose_effect_is_clear(planted, monkeypatch):
     assert third.rate == 0.2
     assert [site.verdict for site in found.sites] == ["resolved", "resolved", "flat"]
     assert first.effect == pytest.approx(0.025, abs=4 * first.error)
+    # no corner of the design is better: the path goes half a level
     assert [point.stage for point in found.points] == ["scan"] * 6 + ["design"] * 4 + ["path"] * 4 + ["guard"] * 2
     assert found.cost.copies == 6 + 4 + 4 + 4
 
@@ -140,6 +141,19 @@ def test_a_product_of_sites_turns_the_path_a_little(planted, monkeypatch):
     assert found.split.kept
     assert found.rates["0"] < 0.2 < found.rates["3"]
     assert found.rates["6"] < 0.2
+
+
+def test_sites_that_matter_through_their_product_alone_are_divided(planted, monkeypatch):
+    """No effect shows it, a corner of the design does: one site up and one down is worth 0.05 * 4 * 0.7^2, and the bowl
+    takes half of it away. Two groups, the first site and the others, so that all four corners are there.
+    """
+    monkeypatch.setattr(planted, "slopes", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(planted, "product", 4.0)
+    found = tune_rates(perceptron(), data(40, 1), data(30, 2), split="factorial", groups=["[36]"], progress=False)
+    assert [site.verdict for site in found.sites] == ["flat"] * 3
+    assert found.split.kept
+    assert (found.rates["0"] - 0.2) * (found.rates["3"] - 0.2) < 0
+    assert found.rates["3"] == found.rates["6"]
 
 
 def test_a_split_that_does_not_pay_on_fresh_seeds_is_declined(planted, monkeypatch):

@@ -67,7 +67,7 @@ class Answer:
         along = exact.trained(settings)
         best = surest(self.trained[self.best], along)
         pair = [self.trained[self.best], along[best]]
-        self.split, self.chosen, more = guarded(tied, settings[best], pair, "the loss is lower by")
+        self.split, self.chosen, more = guarded([tied, settings[best]], pair, "the loss is lower by")
         self.points += points_of("path", settings, along, best) + more
 
     def _site(self, place: Place) -> SiteRate:

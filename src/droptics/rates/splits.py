@@ -1,4 +1,4 @@
-"""A rate per site: down the path of steepest descent of the sites with a clear effect, kept where it pays.
+"""A rate per site: a corner of a design, or down the steepest descent of sites with a clear effect, where it pays.
 
 Box and Wilson's way with a two-level design: its effects are a direction, and copies along it tell how far to go.
 """
@@ -20,6 +20,7 @@ LEVEL = 0.7  # log-odds between the tied rate and the levels of the design
 STEPS = (0.5, 1.0, 2.0, 4.0)  # along the path, in levels, of the site that moves most
 FINE_STEPS = (1 / 16, 1 / 8, 1 / 4, *STEPS)  # where a step costs no training
 NOTHING_MOVES = "no site has an effect beyond two standard errors"
+NOTHING_GAINS = "no copy of the design is better by one"
 
 
 def no_split(verdict: str, rate: float, groups: set[str]) -> str:
@@ -39,9 +40,10 @@ def divide(
     seeds: Sequence[int],
     fresh: Sequence[int],
 ) -> tuple[Split, dict[str, float], dict[str, Effect], list[Point]]:
-    """A rate per group: effects from a two-level design, the surest of a path, a comparison with the tied rate.
+    """A rate per group: effects from a two-level design, a path along them, a comparison with the tied rate.
 
-    `center` are the copies at the tied rate, on the same seeds.
+    `center` are the copies at the tied rate, on the same seeds. The surest copy of the path is compared, and the best
+    of the design where it gains one standard error: groups may matter through their product, which no effect shows.
     """
     groups = list(dict.fromkeys(group.values()))
     signs = two_level(len(groups))
@@ -57,14 +59,21 @@ def divide(
     found = [Effect(effect.value / LEVEL, effect.error / LEVEL) for effect in effects(signs, means)]
     by_group = dict(zip(groups, found, strict=True))
     effect = {name: by_group[own] for name, own in group.items()}
-    settings = path(by_group, group, rate)
-    if not settings:
-        return Split(False, NOTHING_MOVES), tied, effect, points
-    along = runner.run(settings, seeds, "path")
-    best = surest(center, along)
-    points += points_of("path", settings, along, best)
-    pair = runner.run([tied, settings[best]], fresh, "guard")
-    kept, answer, more = guarded(tied, settings[best], pair, f"the loss on {len(fresh)} fresh seeds is lower by")
+    asked = [tied]
+    along = path(by_group, group, rate)
+    if along:
+        followed = runner.run(along, seeds, "path")
+        best = surest(center, followed)
+        points += points_of("path", along, followed, best)
+        asked.append(along[best])
+    gain = compare(center.losses, trained[lowest].losses)
+    if gain.value > gain.error:
+        asked.append(settings[lowest])
+    if len(asked) == 1:
+        return Split(False, f"{NOTHING_MOVES}, and {NOTHING_GAINS}"), tied, effect, points
+    kept, answer, more = guarded(
+        asked, runner.run(asked, fresh, "guard"), f"the loss on {len(fresh)} fresh seeds is lower by"
+    )
     return kept, answer, effect, points + more
 
 
@@ -86,21 +95,22 @@ def path(
     ]
 
 
-def surest(center: Trained, along: Sequence[Trained]) -> int:
-    """The step whose gain over the tied rate, less its standard error, is largest; the guard asks for one above 0."""
-    gains = [compare(center.losses, item.losses) for item in along]
+def surest(center: Trained, others: Sequence[Trained]) -> int:
+    """The copy whose gain over the tied rate, less its standard error, is largest; the guard asks for one above 0."""
+    gains = [compare(center.losses, item.losses) for item in others]
     return max(range(len(gains)), key=lambda i: gains[i].value - gains[i].error)
 
 
 def guarded(
-    tied: dict[str, float], own_rates: dict[str, float], pair: Sequence[Trained], text: str
+    settings: Sequence[dict[str, float]], trained: Sequence[Trained], text: str
 ) -> tuple[Split, dict[str, float], list[Point]]:
-    """The split where it beats the tied rate by one standard error, else the tied rate."""
-    gain = compare(pair[0].losses, pair[1].losses)
-    points = points_of("guard", [tied, own_rates], pair, 1 if gain.value > 0 else 0)
+    """The surest of the settings where it beats the first, the tied rate, by one standard error; else the tied rate."""
+    best = 1 + surest(trained[0], trained[1:])
+    gain = compare(trained[0].losses, trained[best].losses)
+    points = points_of("guard", settings, trained, best if gain.value > 0 else 0)
     kept = gain.value > gain.error
     reason = f"{text} {gain.value:.3g} ± {gain.error:.2g}"
-    return Split(kept, reason, gain.value, gain.error), own_rates if kept else tied, points
+    return Split(kept, reason, gain.value, gain.error), settings[best if kept else 0], points
 
 
 def _moved(rate: float, shift: float) -> float:

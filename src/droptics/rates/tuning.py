@@ -65,8 +65,9 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
 
     With `split="factorial"` copies at the two levels `log-odds +- 0.7` around the tied answer (4, 8 or 12 for up to
     3, 7 or 11 sites) show the effect of each site. Sites beyond two standard errors move in proportion to it: four more
-    copies down this path, from half a level to four levels, tell how far, and the split is kept only if it beats the
-    tied rate on fresh seeds by one standard error.
+    copies down this path, from half a level to four levels, tell how far. The surest of them, and the best copy of the
+    design where it gains one standard error, are compared with the tied rate on fresh seeds: the split is kept only if
+    the surer of both is better by one standard error.
 
     The module, its modes, buffers, gradients and all random states are as before, also after an exception. Losses that
     are not finite stand as nan or inf, and an error whose square is not as inf.
@@ -98,7 +99,7 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
         seed: Of batches and masks.
         progress: Show a bar with the time left; by default only on a terminal.
 
-    Cost: len(scan) * repeats trainings; a split adds 8, 12 or 16 times `repeats`, and 2 * guard.
+    Cost: len(scan) * repeats trainings; a split adds 8, 12 or 16 times `repeats`, and 2 or 3 times `guard`.
     """
     check_arguments(tune_rates, locals())
     begin, rates = time.perf_counter(), _scan(scan)

@@ -72,7 +72,7 @@ def _gain(a: Tensor, b: Tensor) -> tuple[float, float]:
 
 
 def divided_rates(scale: float) -> list[Comparison]:
-    """Splits of a tied rate on losses that are known: design, effects, path, the surest step, the guard."""
+    """Splits of a tied rate on losses that are known: design, effects, path, the best copies of both, the guard."""
     found: list[Comparison] = []
     slopes = torch.stack([0.3 + 0.1 * normal(1, 40), -0.2 + 0.1 * normal(2, 40), 0.5 * normal(3, 40)])
     for curve, exact in itertools.product((0.05, 3.0), (False, True)):
@@ -84,14 +84,10 @@ def divided_rates(scale: float) -> list[Comparison]:
         places = [Place(name, "dropout", 0.5) for name in SITES]
         answer = answer_of(places, [0.05, 0.3, 0.8], scan, normal(4, 40).square() + 9, "scan")
         label = f"curve {curve}, exact {exact}"
-        steps: tuple[float, ...]
         if exact:
             answer.divide_exactly(runner, SITES, True)
-            seeds, fresh, steps = [1], [1], (1 / 16, 1 / 8, 1 / 4, 0.5, 1.0, 2.0, 4.0)
         else:
             answer.divide(runner, SITES, [1, 2], [3, 4, 5])
-            seeds, fresh, steps = [1, 2], [3, 4, 5], (0.5, 1.0, 2.0, 4.0)
-            found.append(same(runner.asked, [("design", 4), ("path", 4), ("guard", 2)], f"stages: {label}", scale))
         told = answer.finished(0.0, None if exact else runner)
         levels = {name: _Known(slopes, 0.0).effects({}, {})[name] for name in "abc"}
         effects = {site.name: site for site in told.sites}
@@ -104,48 +100,64 @@ def divided_rates(scale: float) -> list[Comparison]:
             wanted = "resolved" if own != "c" else "flat"
             found.append(same(effects[name].verdict, wanted, f"verdict of {name}: {label}", scale))
             found.append(same((effects[name].group, effects[name].before), (own, 0.5), f"{name}: {label}", scale))
-        found += _path_of(runner, told, (seeds, fresh, steps), scale)
+        found += _asked_of(runner, told, exact, scale)
     return found + _undivided(slopes, scale)
 
 
-def _path_of(
-    runner: Any, told: Rates, run: tuple[Sequence[int], Sequence[int], Sequence[float]], scale: float
-) -> list[Comparison]:
-    """The path along the effects, its surest step, and the guard, step by step."""
+def _asked_of(runner: Any, told: Rates, exact: bool, scale: float) -> list[Comparison]:
+    """The corners of the design, the path along its effects, and the guard of the best of both, step by step."""
     found: list[Comparison] = []
-    (seeds, fresh, steps), exact = run, len(run[0]) == 1
-    effects, label = {site.name: site for site in told.sites}, f"curve {runner.curve}, exact {exact}"
-    steep = max(abs(effects["one"].effect or 0.0), abs(effects["three"].effect or 0.0))
-    moves = {name: -0.7 * (effects[name].effect or 0.0) / steep if SITES[name] != "c" else 0.0 for name in SITES}
-    path = [{name: _rate(_odds(0.3) + step * moves[name]) for name in SITES} for step in steps]
-    center = runner.losses(dict.fromkeys(SITES, 0.3), seeds)
-    gains = [_gain(center, runner.losses(setting, seeds)) for setting in path]
-    best = max(range(len(path)), key=lambda i: gains[i][0] - gains[i][1])
+    label, tied = f"curve {runner.curve}, exact {exact}", dict.fromkeys(SITES, 0.3)
+    asked, seeds = [("design", 4), ("path", 4)], [1] if exact else [1, 2]
+    steps = (1 / 16, 1 / 8, 1 / 4, 0.5, 1.0, 2.0, 4.0) if exact else (0.5, 1.0, 2.0, 4.0)
+    effects = {site.name: site for site in told.sites}
+    path = _descent({name: (effects[name].effect or 0.0) * (own != "c") for name, own in SITES.items()}, steps)
+    centers = [tied, _surest(runner, tied, path, seeds)[0]]
+    corners = [
+        {name: _rate(_odds(0.3) + 0.7 * row["abc".index(own)]) for name, own in SITES.items()}
+        for row in ((-1, -1, 1), (-1, 1, -1), (1, -1, -1), (1, 1, 1))
+    ]
+    corner = min(corners, key=lambda setting: float(runner.losses(setting, seeds).mean()))
+    gain = _gain(runner.losses(tied, seeds), runner.losses(corner, seeds))
+    if gain[0] > gain[1] and not exact:
+        centers.append(corner)
     tried = [point for point in told.points if point.stage == "path"]
     for point, setting in zip(tried, path, strict=True):
         rates = [point.rates[name] for name in SITES]
-        found.append(compare(rates, "==", scale * tensor(list(setting.values())), f"path: {label}"))
-    gain = _gain(runner.losses(dict.fromkeys(SITES, 0.3), fresh), runner.losses(path[best], fresh))
-    kept = gain[0] > gain[1]
-    split = told.split
+        found.append(compare(rates, "==", scale * tensor(list(setting.values())), f"path: {label}", precision=1e-8))
+    fresh, split = [1] if exact else [3, 4, 5], told.split
     assert split is not None
+    best, gain = _surest(runner, tied, centers[1:], fresh)
+    asked.append(("guard", len(centers)))
+    kept = gain[0] > gain[1]
     found.append(same(split.kept, kept, f"kept: {label}", scale))
     found.append(compare(split.difference or 0.0, "==", scale * gain[0], f"gain: {label}", precision=1e-8))
     found.append(compare(split.error or 0.0, "==", scale * gain[1], f"error of the gain: {label}", precision=1e-8))
     text = "the loss is lower by" if exact else "the loss on 3 fresh seeds is lower by"
     found.append(same(split.reason, f"{text} {gain[0]:.3g} \u00b1 {gain[1]:.2g}", f"in words: {label}", scale))
-    answer_rates = [told.rates[name] for name in SITES]
-    wanted_rates = list(path[best].values()) if kept else [0.3] * 4
-    found.append(compare(answer_rates, "==", scale * tensor(wanted_rates), f"answer: {label}"))
-    counted = {
-        stage: sum(point.stage == stage for point in told.points) for stage in ("scan", "design", "path", "guard")
-    }
-    numbers = {"scan": 3, "design": 0 if exact else 4, "path": len(steps), "guard": 2}
-    found.append(same(counted, numbers, f"points: {label}", scale))
+    answer_rates, wanted_rates = [told.rates[name] for name in SITES], list((best if kept else tied).values())
+    found.append(compare(answer_rates, "==", scale * tensor(wanted_rates), f"answer: {label}", precision=1e-8))
+    if not exact:
+        found.append(same(runner.asked, asked, f"stages: {label}", scale))
     cost = (told.cost.copies, told.cost.resumed, told.cost.together, told.notes)
     found.append(same(cost, (0, 0, False, ()) if exact else (17, 3, True, ("a note",)), f"cost: {label}", scale))
     found.append(same((told.best, told.alike, told.verdict), (0.3, (0.3,), "resolved"), f"tied: {label}", scale))
     return found
+
+
+def _descent(slopes: Mapping[str, float], steps: Sequence[float]) -> list[dict[str, float]]:
+    """Rates down the slopes from the tied rate, the steepest by 0.7 in log-odds at a step of one."""
+    steep = max(map(abs, slopes.values()))
+    return [{name: _rate(_odds(0.3) - 0.7 * step * slope / steep) for name, slope in slopes.items()} for step in steps]
+
+
+def _surest(
+    runner: Any, center: Mapping[str, float], others: Sequence[dict[str, float]], seeds: Sequence[int]
+) -> tuple[dict[str, float], tuple[float, float]]:
+    """The setting whose gain over the center less its error is largest, and both."""
+    gains = [_gain(runner.losses(center, seeds), runner.losses(setting, seeds)) for setting in others]
+    best = max(range(len(others)), key=lambda i: gains[i][0] - gains[i][1])
+    return others[best], gains[best]
 
 
 def _undivided(slopes: Tensor, scale: float) -> list[Comparison]:
@@ -181,7 +193,9 @@ def _undivided(slopes: Tensor, scale: float) -> list[Comparison]:
             answer.divide(runner, SITES, [1, 2], [3])
         split = answer.finished(0.0).split
         assert split is not None
-        found.append(same(split.reason, "no site has an effect beyond two standard errors", f"still, {exact}", scale))
+        why = "no site has an effect beyond two standard errors"
+        why += "" if exact else ", and no copy of the design is better by one"
+        found.append(same(split.reason, why, f"still, {exact}", scale))
         found.append(same((split.kept, split.difference), (False, None), f"nothing kept, {exact}", scale))
     runner.slopes = slopes + math.inf
     answer = answer_of(places, [0.05, 0.3, 0.8], flat, None, "scan")

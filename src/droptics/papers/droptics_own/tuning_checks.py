@@ -254,10 +254,10 @@ def conclusions(scale: float) -> list[Comparison]:
     trained = [Trained(part, (own,), (None,)) for part, own in zip(losses, (0.4, 0.7, 0.9), strict=True)]
     tied, apart = {"a": 0.2}, {"a": 0.4}
     gain = told.compare(losses[0], losses[1])
-    kept, chosen, _ = guarded(tied, apart, trained[:2], "lower by")
+    kept, chosen, _ = guarded([tied, apart], trained[:2], "lower by")
     found.append(compare(kept.difference or 0.0, "==", gain.value, "gain of a split"))
     found.append(compare([float(kept.kept), chosen["a"]], "==", [float(gain.value > gain.error), 0.4], "kept"))
-    found.append(compare(guarded(tied, apart, trained[1::-1], "")[1]["a"], "==", 0.2, "a split that loses"))
+    found.append(compare(guarded([tied, apart], trained[1::-1], "")[1]["a"], "==", 0.2, "a split that loses"))
     found.append(compare(surest(trained[0], trained[1:]), "==", 0, "the surest step"))
     gap = gap_of(trained, 1)
     assert gap is not None
