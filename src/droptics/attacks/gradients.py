@@ -155,8 +155,6 @@ def differentiable(model: Model | Function, *, faithful: bool = False) -> Differ
 
 def _plain_mlp(module: nn.Module, faithful: bool) -> PlainMlp | None:
     """The closed form when the module is nothing but Linear layers with ReLU between them, else None."""
-    if any(torch.is_autocast_enabled(part.device.type) for part in module.parameters()):
-        return None
     layers: list[nn.Linear] = []
     flattens = False
     after_linear = False
@@ -175,7 +173,7 @@ def _plain_mlp(module: nn.Module, faithful: bool) -> PlainMlp | None:
             after_linear = False
         else:
             return None
-    if not after_linear:
+    if not after_linear or any(torch.is_autocast_enabled(layer.weight.device.type) for layer in layers):
         return None
     biases = [None if layer.bias is None else layer.bias.detach() for layer in layers]
     return PlainMlp([layer.weight.detach() for layer in layers], biases, flattens, faithful)

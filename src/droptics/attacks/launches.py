@@ -128,7 +128,7 @@ def verify(
         flags.view(torch.uint8), numbers, counts[-SEEN:], count, features, classes, threat.radius, low, high,
         *rounding(threat, features), LOSS=kind, L2=threat.norm == "l2", BLOCK=block, BC=_padded(classes), num_warps=4,
     )  # fmt: skip
-    return tuple(flags), tuple(numbers)
+    return flags.unbind(), numbers.unbind()
 
 
 @lru_cache(64)
