@@ -182,7 +182,7 @@ class Square:
         restarts: Runs per example; with patience a run that fooled less than a hundredth is the last.
         seed: Of the squares, when no generator is passed.
         patience: After this many queries in a row that fooled nobody, only the half of the batch with the largest
-            loss goes on, with twice the patience; a run ends where it would be halved a sixth time. None never.
+            loss goes on, with four times the patience, from the third time on twice; the sixth ends a run. None never.
     """
 
     loss: Loss = field(default_factory=Margin)

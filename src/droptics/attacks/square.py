@@ -28,6 +28,8 @@ from droptics.progress import tracked
 _HALVED = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)
 _LOOK = 10  # queries between two looks at which examples are left
 _HALVINGS = 5  # of the batch, before a run with patience ends
+# Where gradients are hidden, queries of all examples fool some at once; else what luck finds is near, and worth more.
+_BRIEF = 2  # stretches between halvings that are a quarter and a half as long as the later ones
 _RARE = 0.01  # share of the examples that a run must have fooled to be repeated by a search with patience
 _CROWDED = 0.875  # on a GPU fooled examples leave when the share of the others falls below this
 _ORDER = {"linf": math.inf, "l2": 2.0, "l1": 1.0}
@@ -126,7 +128,8 @@ class SquareSearch:
                 # queries change anything by now, so that two at a time find about what two in a row do.
                 nearest = now.value[keep].argsort(descending=True, stable=True)
                 keep = keep[nearest[: (left + 1) // 2]]
-                idle, halvings, patience, left = 0, halvings + 1, 2 * patience, len(keep)
+                patience *= 4 if halvings < _BRIEF else 2
+                idle, halvings, left = 0, halvings + 1, len(keep)
                 self._tries, seen = 2 * self._tries, None
             if len(keep) < (_CROWDED if self._records else 1) * len(now.rows):
                 self._store(now)
