@@ -173,17 +173,16 @@ def test_the_search_without_questions_finds_the_same(norm, loss, steps, start):
 
 
 @pytest.mark.parametrize("records", [False, True])
-def test_batches_of_sizes_that_recur_find_the_same(records, monkeypatch):
+def test_batches_of_sizes_that_recur_find_the_same(records):
     """As on a GPU: fooled examples fill the batch up to whole blocks, one, or four and more."""
-    monkeypatch.setattr("droptics.attacks.apgd._BLOCK", 8)
     net, data = classifier()
     targets = torch.where(torch.arange(60) % 9 == 0, (data.targets + 1) % 5, data.targets)
     region = Threat("linf", 0.25 * RADII["linf"], (0, 1)).around(data.inputs)
     found, sizes = [], set()
-    for fills in (False, True):
+    for block in (0, 8):
         tape = differentiable(net)
         climb = AdaptiveAscent(tape, region, targets, Apgd(steps=30), torch.Generator())
-        climb.fills, climb.records = fills, records
+        climb.block, climb.records = block, records
         forward = tape.forward
         tape.forward = lambda points, forward=forward: sizes.add(len(points)) or forward(points)
         sizes.clear()

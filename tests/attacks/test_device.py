@@ -110,7 +110,6 @@ def test_the_search_that_asks_finds_the_same(method: Pgd, norm: str) -> None:
     assert torch.equal(here.fooled, there.fooled)
     assert torch.equal(here.stuck, there.stuck)
     assert int(there.tally[-2]) == int(here.tally[-2])
-    assert int(there.tally[-1]) >= int(here.tally[-1])
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
@@ -125,13 +124,14 @@ def test_a_search_that_asks_ends_when_nobody_is_left(norm: str) -> None:
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
-@pytest.mark.parametrize("at_once", [1, 10**6])
+@pytest.mark.parametrize("at_once", [0, 1, 10**6])
 def test_all_classes_at_once_come_in_the_order_of_one_by_one(
     norm: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ascent, "_AT_ONCE", at_once)
     net, points, labels = problem(9, 40, (10, 24, 6))
-    tape, threat = differentiable(net), Threat(norm, 0.1)
+    tape, threat = differentiable(net if at_once else net.forward), Threat(norm, 0.1)
+    assert tape.stackable == bool(at_once)
     outputs = tape.forward(points)
     one_by_one = ascent.linearized_order(tape, outputs, labels, Margin(), threat, labels < 0)
     aims = outputs.scatter(-1, labels[:, None], -torch.inf).topk(5).indices

@@ -32,8 +32,8 @@ _FIRST_SHARE = 0.2  # of the coordinates that the first l1 step moves
 _WORTH_RECORDING, _RECORDING = 10, 4
 # A batch of a size that the libraries of a GPU have not met takes longer to prepare than several steps take, 130 ms
 # for a residual network: those that stay fill blocks, one, or four and more, which take as long as fewer.
-_BLOCK, _BLOCKS = 64, 4
-SMALL = _BLOCK * _BLOCKS
+BLOCK, _BLOCKS = 64, 4
+SMALL = BLOCK * _BLOCKS
 _L1_EVERY = 0.04  # share of the steps between two looks at the l1 step
 # Numbers in a batch of runs side by side: as many as stay in the cache of a CPU, and as keep a GPU busy.
 _AT_ONCE, _AT_ONCE_ON_GPU = 2**19, 2**22
@@ -146,7 +146,8 @@ class AdaptiveAscent:
         self.gradients = 0
         self.several = False  # whether an example has several runs side by side
         self.known: Tensor | None = None  # outputs of the pass that the tape remembers, as long as it does
-        self.fills = self.records = region.inputs.is_cuda
+        self.records = region.inputs.is_cuda
+        self.block = BLOCK if self.records else 0
         self.checks = check_points(method.steps, region.threat.norm)
 
     def run(self) -> Trail:
@@ -182,7 +183,7 @@ class AdaptiveAscent:
 
     def _climb(self, runs: int, aims: Tensor | None, *, random: bool) -> None:
         """So many runs of every example that is left, side by side; `aims` (n, runs) are the classes they aim at."""
-        lanes, left = left_over(self.fooled.repeat(runs), fills=self.fills)
+        lanes, left = left_over(self.fooled.repeat(runs), self.block)
         if left == 0:
             return
         now, region = self._begin(lanes, runs, aims, random)
@@ -193,7 +194,7 @@ class AdaptiveAscent:
                 fresh, slope = self._step(now, region, number)
                 self._note(now, fresh)
                 before = left
-                keep, left = left_over(now.fooled, fills=self.fills)
+                keep, left = left_over(now.fooled, self.block)
                 if left == 0 or number == steps - 1:
                     _keep_best(now)
                     break
@@ -209,7 +210,7 @@ class AdaptiveAscent:
             if checked:
                 now = self._adapted(now, region, self.checks[number + 1], in_place=record is not None)
             if record is not None and checked:
-                keep, left = left_over(now.fooled, fills=self.fills)
+                keep, left = left_over(now.fooled, self.block)
                 if left and (1 - len(keep) / len(now.rows)) * (steps - number) <= _RECORDING:
                     continue
                 self._store(record)
@@ -388,14 +389,14 @@ class AdaptiveAscent:
         return mine
 
 
-def left_over(fooled: Tensor, *, fills: bool) -> tuple[Tensor, int]:
-    """The rows of those not fooled and how many they are; on a GPU others beside them, up to a size that recurs."""
+def left_over(fooled: Tensor, block: int, crowded: float = CROWDED) -> tuple[Tensor, int]:
+    """The rows of those not fooled and how many they are; beside them others, up to a size that recurs, if any."""
     rows = (~fooled).nonzero().squeeze(1)
-    if not fills or len(rows) == 0:
+    if block == 0 or len(rows) == 0:
         return rows, len(rows)
-    blocks = -(-len(rows) // _BLOCK)
-    size = _BLOCK * (blocks if blocks == 1 else max(blocks, _BLOCKS))
-    if size > CROWDED * len(fooled):
+    blocks = -(-len(rows) // block)
+    size = block * (blocks if blocks == 1 else max(blocks, _BLOCKS))
+    if size > crowded * len(fooled):
         size = len(fooled)
     return fooled.to(torch.uint8).argsort(stable=True)[:size].sort().values, len(rows)
 

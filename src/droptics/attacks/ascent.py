@@ -265,7 +265,7 @@ def linearized_order(
     index = targets.unsqueeze(-1)
     others = outputs.scatter(-1, index, float("-inf"))
     aims = others.topk(min(loss.candidates, classes - 1), dim=-1).indices
-    if tape.stackable and outputs.device.type != "cpu":
+    if outputs.device.type != "cpu":
         order = _order_of_all(tape, outputs, index, aims, threat)
         return torch.where(wrong[:, None], aims, aims.gather(-1, order))
     rows = (~wrong).nonzero().squeeze(1)
@@ -287,8 +287,8 @@ def _order_of_all(tape: Differentiable, outputs: Tensor, index: Tensor, aims: Te
     """The same order for all examples, many classes at a time: the device is asked nothing and launches little."""
     slopes = outputs.new_zeros(aims.shape[1], *outputs.shape)
     slopes.scatter_(-1, aims.mT[..., None], 1.0).scatter_(-1, index.expand(aims.shape[1], *index.shape), -1.0)
-    some = max(1, _AT_ONCE // max(1, len(outputs)))
-    speeds = [threat.dual_norm(tape.pull(part, again=True)).view(len(part), -1) for part in slopes.split(some)]
+    parts = slopes.split(max(1, _AT_ONCE // max(1, len(outputs)))) if tape.stackable else slopes.unbind()
+    speeds = [threat.dual_norm(tape.pull(part, again=True)).view(-1, len(outputs)) for part in parts]
     distances = (outputs.gather(-1, index) - outputs.gather(-1, aims)) / torch.cat(speeds).mT
     return distances.nan_to_num(nan=torch.inf).argsort(dim=-1, stable=True)
 

@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 
 from droptics.attacks import launches
-from droptics.attacks.apgd import CROWDED, left_over
+from droptics.attacks.apgd import BLOCK, CROWDED, left_over
 from droptics.attacks.ascent import Climbers
 from droptics.attacks.device import WORTH_CAPTURING, DeviceAscent, keep_best, kernel
 from droptics.attacks.gradients import PlainMlp
+
+# A long search gets back what it takes to prepare a size: its batch shrinks by less at a time, with fewer beside.
+_CROWDED, _BLOCK = 0.97, 16
 
 
 class AskingAscent(DeviceAscent):
@@ -25,6 +28,8 @@ class AskingAscent(DeviceAscent):
         if long or not self.leaves or isinstance(self.tape, PlainMlp):
             super()._climb(now, outputs)
             return
+        block, crowded = (BLOCK, CROWDED) if steps <= WORTH_CAPTURING else (_BLOCK, _CROWDED)
+        block = block if now.points.is_cuda else 0
         kind = kernel(self.method, self.region.threat, self.region.inputs)
         sizes = torch.tensor(self.sizes, dtype=now.points.dtype).to(place, non_blocking=True)
         number = torch.zeros(1, dtype=torch.int64, device=place)  # of steps taken, for the device to read
@@ -40,9 +45,9 @@ class AskingAscent(DeviceAscent):
                 stepper = None if kind is None else launches.Stepper(now, sizes, number, unread, kind, self.leaves)
             better, slopes = self._judge(now, outputs) if stepper is None else stepper.judge(outputs)
             outputs, chosen = None, None
-            keep, left = left_over(now.fooled, fills=place.type != "cpu")
+            keep, left = left_over(now.fooled, block, crowded)
             counts.append(len(self.targets) - left)
-            leave = len(keep) < CROWDED * len(now.rows)
+            leave = len(keep) < crowded * len(now.rows)
             if stepper is None or leave or left == 0 or taken == steps:
                 keep_best(now, better)
             if left == 0 or taken == steps:
