@@ -34,8 +34,7 @@ _FRESH = 4  # times as many masks for the evaluation as for the attack
 _OTHER_MASKS, _LAST_MASKS = 2**20, 2**21  # where the seeds of the masks begin that judge a point, and the result
 _SQUARE = Square(patience=25, restarts=4)
 # Gradients are cheap where they are few: a sixteenth of what is left, the nearest to being fooled, is tried for longer.
-# What later steps, nine classes and boundaries find lay in the nearest 36 % on hardened perceptrons: the nearest half is
-# tried.
+# What the others find lay in the nearest 36 % on hardened perceptrons: the nearest half is tried.
 _LONGER = Apgd(Dlr("every"), steps=50, restarts=2, start="random")
 # On l2 balls the ratio's denominator turns steps away: margins alone find images that it never finds, and the reverse.
 _MARGINS = Apgd(Margin("every"), steps=20, start="random")
