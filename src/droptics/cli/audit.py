@@ -10,8 +10,6 @@ import typer
 from droptics.cli.options import LossName, State
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from droptics.audits import Report, SiteReport
 
 
@@ -61,21 +59,12 @@ def audit_command(
 
     def run(source: str, weights: Path | None) -> Report:
         network = load_module(source, weights)
-
-        def read(path: Path) -> tuple[Tensor, Tensor]:
-            inputs, targets = read_examples(path)
-            return like_weights(network, inputs), like_weights(network, targets)
-
-        return audit(
-            network,
-            read(data),
-            loss,
-            validation=None if validation is None else read(validation),
-            budget=budget,
-            draws=draws,
-            batch_size=batch_size,
-            seed=seed,
+        seen, held = (
+            None if path is None else tuple(like_weights(network, part) for part in read_examples(path))
+            for path in (data, validation)
         )
+        effort = {"budget": budget, "draws": draws, "batch_size": batch_size, "seed": seed}
+        return audit(network, seen, loss, validation=held, **effort)  # type: ignore[arg-type]
 
     report = run(model, state)
     other = None
@@ -116,10 +105,8 @@ def _show_changes(report: Report, other: Report) -> None:
     before = {item.site.name: item for item in other.sites}
     table.add_row("loss without dropout", f"{report.clean_loss:.4g}", f"{other.clean_loss:.4g}", "", "", "", "")
     for item in report.sites:
-        second = before.get(item.site.name)
-        pairs = zip(_cells(item), _cells(second), strict=True)
-        cells = [item.site.name, *(text for pair in pairs for text in pair)]
-        table.add_row(*cells)
+        pairs = zip(_cells(item), _cells(before.get(item.site.name)), strict=True)
+        table.add_row(item.site.name, *(text for pair in pairs for text in pair))
     Console().print(table)
 
 

@@ -76,20 +76,20 @@ def reproduce_command(
 def print_outcomes(artifacts: Sequence[Artifact], scale: str) -> None:
     """A table of the figures, and below it every comparison that does not hold."""
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(title=f"figures and tables, scale {scale}", title_justify="left")
-    for name in ("id", "outcome", "compared", "seconds", "folder or reason"):
-        table.add_column(name, overflow="fold")
+    from droptics.cli.tables import listed
+
+    names, rows = ("id", "outcome", "compared", "seconds", "folder or reason"), []
     for artifact in artifacts:
         met = sum(item.comparison.holds for item in artifact.expectations)
         reason = artifact.skipped.replace("folder=...", "--data")
         reason = reason.replace("pass download=True", "download it with droptics.datasets")
         where = reason or "; ".join(artifact.failures.values()) or str(artifact.folder)
         counted = f"{met} of {len(artifact.expectations)}" if artifact.expectations else ""
-        table.add_row(artifact.figure.id, artifact.outcome, counted, f"{artifact.seconds:.1f}", where)
+        cells = (artifact.figure.id, artifact.outcome, counted, f"{artifact.seconds:.1f}", where)
+        rows.append(dict(zip(names, cells, strict=True)))
+    listed(rows, title=f"figures and tables, scale {scale}", whole="")
     console = Console()
-    console.print(table)
     for artifact in artifacts:
         for item in artifact.expectations:
             if not item.comparison.holds:

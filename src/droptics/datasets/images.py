@@ -192,9 +192,7 @@ def _empty_array(_kind: object, shape: tuple[int, ...], dtype: object) -> NDArra
 
 
 def _read_cifar_coded(path: Path) -> tuple[Bytes, Bytes]:
-    stored = read_npz(path)
-    if absent := [key for key in ("coded", "labels") if key not in stored]:
-        raise ValueError(f"{path} has no array {absent[0]!r}; it holds {sorted(stored)}")
+    stored = read_npz(path, "coded", "labels")
     coded, labels = stored["coded"], stored["labels"]
     if coded.dtype != np.uint8 or coded.shape != (3, len(labels), 32, 32):
         raise ValueError(f"{path} holds {coded.dtype} {coded.shape} for {len(labels)} labels, expected coded planes")

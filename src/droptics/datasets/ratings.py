@@ -213,9 +213,7 @@ def _power_law(count: int, power: float, generator: np.random.Generator) -> NDAr
 
 
 def _read_npz(path: Path) -> Ratings:
-    stored = read_npz(path)
-    if absent := [key for key in ("users", "items", "ratings") if key not in stored]:
-        raise ValueError(f"{path} has no array {absent[0]!r}; it holds {sorted(stored)}")
+    stored = read_npz(path, "users", "items", "ratings")
     return Ratings(stored["users"], stored["items"], stored["ratings"].astype(np.float32), stored.get("timestamps"))
 
 

@@ -28,8 +28,8 @@ _HEADER = 10_000  # bytes of a .npy header; NumPy's own limit
 _DIMENSIONS = 64
 
 
-def read_npz(path: Path) -> dict[str, Array]:
-    """The arrays of a .npz file, each of a listed kind and of the size its header says."""
+def read_npz(path: Path, *needed: str) -> dict[str, Array]:
+    """The arrays of a .npz file, each of a listed kind and of the size its header says; some of which it must hold."""
     check_regular(path)
     if not zipfile.is_zipfile(path):  # NumPy would take it for a pickle
         raise ValueError(f"{path} cannot be read: it is not an archive of arrays, such as numpy.savez writes")
@@ -40,6 +40,8 @@ def read_npz(path: Path) -> dict[str, Array]:
                 raise ValueError(f"{path} holds the member {name!r}, which is not an array (.npy); it is refused")
             with archive.open(info) as stream:
                 arrays[name.removesuffix(".npy")] = _read_npy(stream, info.file_size, f"{path}: array {name[:-4]!r}")
+    if absent := [name for name in needed if name not in arrays]:
+        raise ValueError(f"{path} has no array {absent[0]!r}; it holds {sorted(arrays)}")
     return arrays
 
 
