@@ -1831,8 +1831,8 @@ ELEVENTH = (
     defect(
         "audits.audit",
         "one site that is listed makes all of them so",
-        "if site.name in tally.listed:",
-        "if tally.listed:",
+        "if own and site in tally.listed else None",
+        "if own and tally.listed else None",
     ),
     defect(
         "attacks.apgd",

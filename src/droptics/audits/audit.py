@@ -307,13 +307,13 @@ def _total(state: _State, sites: Sequence[AuditedSite], confidence: float) -> Pl
         return tally.total.number(confidence)
     if not rates:
         return PlainEstimate.exact(0.0)
-    only = next(iter(rates))  # what is neither closed nor listed was drawn
-    found = _exact(only, rates[only], state)
-    return PlainEstimate.exact(tally.listed[only].value, LISTED) if found is None else found[0]
+    known = _exact(*next(iter(rates.items())), state)
+    assert known is not None  # what is neither closed nor listed was drawn
+    return known[0]
 
 
-def _exact(site: str, rate: float, state: _State) -> tuple[PlainEstimate, str | None] | None:
-    """The penalty of a site at a rate by a closed form, and the claim it rests on; None where there is none."""
+def _exact(site: str, rate: float, state: _State, own: bool = True) -> tuple[PlainEstimate, str | None] | None:
+    """The exact penalty of a site at its `own` or another rate, and the claim it rests on; None where there is none."""
     tally = state.tally
     if state.chain is not None and site in state.chain.places:
         return PlainEstimate.exact(state.chain.penalty({site: rate})), "thesis-prop8"
@@ -321,13 +321,13 @@ def _exact(site: str, rate: float, state: _State) -> tuple[PlainEstimate, str | 
         return PlainEstimate.exact(state.head.penalty(rate)), "thesis-prop5"
     if site in tally.energies:
         return PlainEstimate.exact(rate / (1 - rate) * tally.energies[site].value, "exact: affine tail"), None
-    return None
+    return (PlainEstimate.exact(tally.listed[site].value, LISTED), None) if own and site in tally.listed else None
 
 
 def _at_rate(site: str, rate: float, state: _State, confidence: float) -> PlainEstimate | None:
     """The penalty of a site at a rate other than its own, where it is known or was drawn."""
-    found, drawn = _exact(site, rate, state), state.tally.curves.get((site, rate))
-    return found[0] if found is not None else None if drawn is None else drawn.number(confidence)
+    known, drawn = _exact(site, rate, state, own=False), state.tally.curves.get((site, rate))
+    return known[0] if known is not None else None if drawn is None else drawn.number(confidence)
 
 
 def _site_report(
@@ -335,19 +335,12 @@ def _site_report(
 ) -> SiteReport:
     if site.reason is not None:
         return SiteReport(site)
-    claim: str | None = None
-    found, tally = _exact(site.name, site.rate, state), state.tally
-    if found is not None:
-        value, claim = found
-    else:
-        if site.name in tally.listed:
-            value = PlainEstimate.exact(tally.listed[site.name].value, LISTED)
-        else:
-            value = tally.sites[site.name].number(confidence)
-        if state.head is not None and site.name == state.head.site:
-            proved = state.head.entropic(site.rate, plan.loss)
-            if proved is not None and proved.upper - proved.lower < value.upper - value.lower:
-                value = proved
+    known = _exact(site.name, site.rate, state)
+    value, claim = (state.tally.sites[site.name].number(confidence), None) if known is None else known
+    if known is None and state.head is not None and site.name == state.head.site:
+        proved = state.head.entropic(site.rate, plan.loss)
+        if proved is not None and proved.upper - proved.lower < value.upper - value.lower:
+            value = proved
     training = clean + total.value
     points = [(rate, _at_rate(site.name, rate, state, confidence)) for rate in plan.rates]
     others = training - value.value
