@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-GOAL, REACHED = 25_500, 27_020
+GOAL, REACHED = 25_500, 27_000
 ROOMS = (Path(__file__).parent / "rooms.txt").read_text(encoding="utf-8").split()
 
 
