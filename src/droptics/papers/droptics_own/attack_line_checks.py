@@ -251,7 +251,7 @@ def _squares(scale: float) -> list[Comparison]:
         ("l2", (2, 7, 6), 0.5, None, 40),
         ("l1", (1, 7, 7), 2.0, None, 30),
         ("linf", (7,), 0.05, None, 30),
-        ("linf", (1, 6, 6), 0.01, 10, 250),
+        ("linf", (1, 6, 6), 0.01, 5, 300),
     ):
         size = int(np.prod(shape))
         net = nn.Sequential(nn.Flatten(), linear_head(1, size, 6), nn.Tanh(), linear_head(3, 6, 3))
@@ -331,7 +331,8 @@ def _searched(
             if halvings == 5:
                 break
             left = sorted(left, key=lambda k: -value[k])[: (len(left) + 1) // 2]
-            idle, halvings, patience, tries = 0, halvings + 1, 2 * patience, 2 * tries
+            patience *= (4, 4, 2, 2, 2)[halvings]
+            idle, halvings, tries = 0, halvings + 1, 2 * tries
         rows = left
     for k, point in points.items():
         best[k] = torch.from_numpy(point).reshape(inputs.shape[1:])
