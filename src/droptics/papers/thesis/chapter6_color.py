@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from droptics.attacks import CrossEntropy, Loss, Pgd, Reflected, Threat, attack, perturb
@@ -40,8 +39,8 @@ def cifar_run(  # parameters: columns of the table
     SGD with momentum 0.9 and weight decay 5e-4, the rate rising linearly to `peak` at half time and back to zero;
     PGD in the linf ball with random start in training, in steps of `step` (2.5 radii over all of them without it),
     "R-PGD" with the greedy reflected loss; PGD with restarts at test. Runs on the device of the data; the time is that
-    of epochs * (steps + 1) passes over the data. `precision` is that of the products in training; the test is in
-    float32 always.
+    of epochs * (steps + 1) passes over the data. `precision`
+    is that of the products in training; the test is in float32 always.
     """
     device = train.inputs.device
     with torch.random.fork_rng(devices=[]):
@@ -57,7 +56,6 @@ def cifar_run(  # parameters: columns of the table
             scores: Tensor = net(images)
         return scores.float()
 
-    attacked = _replayed(net, outputs, train.inputs[:batch]) if device.type == "cuda" else outputs
     loss: Loss = Reflected(CrossEntropy(), "greedy") if reflected else CrossEntropy()
     method = Pgd(loss, steps, 2.5 * radius / steps if step is None else step, start="random", stop="never")
     threat = Threat("linf", radius, (0.0, 1.0))
@@ -71,7 +69,7 @@ def cifar_run(  # parameters: columns of the table
             images, labels = train.inputs[rows.to(device)], train.targets[rows.to(device)]
             if augment:
                 images = _augmented(images, shuffle)
-            points = perturb(attacked, images, labels, threat, method, draws)
+            points = perturb(outputs, images, labels, threat, method, draws)
             place = (done + 0.5) / total
             optimizer.param_groups[0]["lr"] = peak * (1 - abs(2 * place - 1))
             optimizer.zero_grad()
@@ -87,24 +85,6 @@ def cifar_run(  # parameters: columns of the table
         "standard accuracy": float(result.clean_accuracy()),
         "weights": float(sum(p.numel() for p in net.parameters())),
     }
-
-
-def _replayed(net: nn.Module, outputs: Callable[[Tensor], Tensor], images: Tensor) -> Callable[[Tensor], Tensor]:
-    """The outputs of a batch, forward and backward to the images as one launch each; other sizes as they are.
-
-    A pass of 128 small images is shorter than it takes to launch its kernels one by one. Rehearsals move the running
-    means of the network, which are put back.
-    """
-    before = [buffer.clone() for buffer in net.buffers()]
-    replay: Any = torch.cuda.make_graphed_callables(outputs, (images.clone().requires_grad_(),))
-    for buffer, old in zip(net.buffers(), before, strict=True):
-        buffer.copy_(old)
-
-    def attacked(batch: Tensor) -> Tensor:
-        scores: Tensor = replay(batch) if batch.shape == images.shape else outputs(batch)
-        return scores
-
-    return attacked
 
 
 def _augmented(images: Tensor, generator: torch.Generator) -> Tensor:
