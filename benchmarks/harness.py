@@ -176,13 +176,16 @@ def _where(device: object) -> dict[str, object]:
 
 
 def merge(name: str, rows: list[Row], device: object = "cpu") -> Path:
-    """Like `report`, for a part of the table: rows of the same workload are replaced, the others stay."""
+    """Like `report`, for a part of the table: rows of the same workload are replaced in place, the others stay."""
     show(rows)
     file = RESULTS / f"{name}.json"
-    recorded = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
-    fresh = {row.workload for row in rows}
-    kept = [row for row in recorded if row["workload"] not in fresh]
-    return write(name, {**_where(device), "rows": kept + [asdict(row) for row in rows]})
+    recorded = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"rows": [], "versions": {}}
+    fresh = {row.workload: asdict(row) for row in rows}
+    known = [row["workload"] for row in recorded["rows"]]
+    found = [fresh.get(row["workload"], row) for row in recorded["rows"]]
+    found += [row for workload, row in fresh.items() if workload not in known]
+    # what the other rows ran against stays named
+    return write(name, {**_where(device), "versions": recorded["versions"] | _versions(), "rows": found})
 
 
 def show(rows: list[Row]) -> None:

@@ -178,9 +178,23 @@ def test_a_run_that_is_cut_off_keeps_its_rows(table, monkeypatch, tmp_path):
     harness.in_turn("some", {"first": lambda: rows("a", 1.0), "second": lambda: rows("b", 1.0)})
     with pytest.raises(KeyboardInterrupt):
         harness.in_turn("some", {"first": lambda: rows("a", 3.0), "second": _interrupted})
-    assert recorded() == {"a": 3.0, "b": 1.0}
+    assert list(recorded().items()) == [("a", 3.0), ("b", 1.0)]
     harness.in_turn("some", {"first": lambda: rows("a", 5.0)})
     assert recorded() == {"a": 5.0}
+
+
+def test_a_part_leaves_the_other_rows_and_the_versions_that_they_ran_against(table, monkeypatch, tmp_path):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")
+    harness = importlib.import_module("harness")
+    monkeypatch.setattr(harness, "RESULTS", tmp_path)
+    first = {"workload": "a", "ours": 1.0}, {"workload": "b", "ours": 1.0}
+    harness.write("some", {"rows": first, "versions": {"surprise": "1", "python": "2"}})
+    harness.merge("some", [harness.Row(name, 2.0, 4.0, 2.0, "") for name in ("c", "a")])
+    content = json.loads((tmp_path / "some.json").read_text())
+    assert [(row["workload"], row["ours"]) for row in content["rows"]] == [("a", 2.0), ("b", 1.0), ("c", 2.0)]
+    assert content["versions"]["surprise"] == "1"
+    assert content["versions"]["python"] != "2"
 
 
 def _interrupted():
