@@ -66,6 +66,11 @@ SHORT = """
 
 By how much, and why:
 """
+BELOW = """
+### Below half of the floor
+
+What takes the time where our share is below 50 %:
+"""
 COUNTED = """
 ### What the floors count
 """
@@ -77,6 +82,8 @@ def benchmarks_page(results: Path) -> str:
     others = {folder.name: list(standings(folder)) for folder in machines(results)}
     rows = [line(standing, {name: list_[k] for name, list_ in others.items()}) for k, standing in enumerate(found)]
     lines = [INTRODUCTION, *table(rows), "", *ceilings(results), SHORT, *shortfalls(found)]
+    lines += [BELOW, *profiles("aarch64", found)]
+    lines += [text for name, list_ in others.items() for text in profiles(name, list_)]
     lines += [COUNTED, *counted(found), "", "## Everything measured"]
     for file in sorted(results.glob("*.json")):
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -137,6 +144,21 @@ def shortfalls(found: Sequence[Standing]) -> list[str]:
             lines.append(f"- {label}: **{escape(missed)}**. {escape(aim.why)}".rstrip())
         elif standing.row is None and aim.moonshot:
             lines.append(f"- {label}: not measured. {escape(aim.why)}".rstrip())
+    return lines
+
+
+def profiles(machine: str, found: Sequence[Standing]) -> list[str]:
+    """A line for every workload below half of its floor: our shares, and what takes the time there."""
+    shares: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for standing in found:
+        if standing.share and standing.share < 0.5:
+            aim = standing.aim
+            label = aim.task if aim.device == "cuda" else f"{aim.task}, {machine}"
+            shares[label, aim.why if machine == "aarch64" else aim.elsewhere].append(standing.share)
+    lines = []
+    for (label, text), values in shares.items():
+        ends = dict.fromkeys(f"{value:.0%}" for value in (min(values), max(values)))
+        lines.append(f"- {escape(label)}: **{' to '.join(ends)}**. {escape(text or 'Not profiled.')}")
     return lines
 
 
