@@ -152,3 +152,15 @@ def test_families_without_an_envelope_say_so():
     with pytest.raises(NoClosedForm, match="SlidingBlock"):
         envelope(TwoLayerLinear(normal(3, 4), normal(4, 4)), sample(), SlidingBlock(0.2, 4, 2))
     assert any(isinstance(model, LastLayer) for _, model, _ in linear_pairs())
+
+
+@pytest.mark.parametrize("question", [induced, envelope])
+def test_masks_and_data_that_do_not_fit_the_model_are_refused(question):
+    """By name, before anything is computed: one mask too many, a feature too few, another number of outputs."""
+    model, masks = TwoLayerLinear(normal(3, 5), normal(4, 5)), Bernoulli(0.5, 5)
+    with pytest.raises(ValueError, match="masks has size 6, expected 5"):
+        question(model, sample(), Bernoulli(0.5, 6))
+    with pytest.raises(ValueError, match="the model takes 4 features"):
+        question(model, sample(features=3), masks)
+    with pytest.raises(ValueError, match="data have 2 outputs but the model has 3"):
+        question(model, sample(outputs=2), masks)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+import numpy as np
 import pytest
 import torch
 from cases import normal
@@ -91,3 +94,38 @@ def test_tied_networks_state_an_error() -> None:
     answer = induced(Autoencoder(normal(4, 6)), Moments.of_map(torch.eye(4).double()), Bernoulli(0.3, 6))
     assert float(answer.error) > 0
     assert "+-" not in repr(answer)
+
+
+def test_the_error_of_a_map_that_cancels_to_nothing_covers_what_is_left_of_it() -> None:
+    """(1 + h) (1 - h) - 1 = -h^2 is zero in float64: all that is known of the answer is its stated error."""
+    h = 2.0**-40
+    one = torch.ones(1, 1, dtype=torch.float64)
+    model = TwoLayerLinear(torch.cat([(1 + h) * one, one], 1), torch.cat([(1 - h) * one, -one], 1))
+    data = Sample(2 * one, one)
+    truth = Fraction(1, 2) * (2 * ((1 + Fraction(h)) * (1 - Fraction(h)) - 1)) ** 2  # lambda / width W^2 E[x^2]
+    for question in (induced, envelope):
+        answer = question(model, data, Bernoulli(0.5, 2))
+        assert abs(Fraction(float(answer)) - truth) <= Fraction(float(answer.error))
+
+
+def test_the_error_with_masks_on_the_inputs_covers_float64_of_the_same_numbers() -> None:
+    """One hidden layer in float32: a ||W S^(1/2)||_*^2 + tr W (S - E[x x^T]) W^T with S of masked inputs, by NumPy."""
+    first, second, points = normal(5, 3).float(), normal(3, 5).float(), normal(9, 3).float()
+    model = DeepLinear([first, second], mask_inputs=True)
+    answer = induced(model, Sample(points, normal(9, 3).float()), Product([Bernoulli(0.75, 3), Bernoulli(0.5, 5)]))
+    whole, inputs = second.double().numpy() @ first.double().numpy(), points.double().numpy()
+    moment = inputs.T @ inputs / 9
+    noise = 3.0 * np.diag(np.diag(moment))
+    values = np.linalg.svd(whole @ np.linalg.cholesky(moment + noise), compute_uv=False)
+    truth = values.sum() ** 2 / 5 + np.trace(whole @ noise @ whole.T)
+    assert abs(float(answer) - truth) <= float(answer.error) <= 0.1 * truth
+
+
+def test_the_error_of_an_envelope_covers_singular_values_that_were_left_out() -> None:
+    """What float32 products cannot tell from zero is left out of sum s, three values of 7 / 2^20 beside a one here."""
+    small = 7 * 2.0**-20
+    model = DeepLinear([torch.diag(torch.tensor([1.0, small, small, small])), torch.eye(16, 4)])
+    answer = envelope(model, Sample(2 * torch.eye(4), torch.zeros(4, 16)), Bernoulli(0.5, 4))
+    truth = Fraction(1, 4) * (1 + 3 * Fraction(small)) ** 2
+    assert abs(Fraction(float(answer)) - truth) > Fraction(1, 10**6), "nothing was left out"
+    assert abs(Fraction(float(answer)) - truth) <= Fraction(float(answer.error))
