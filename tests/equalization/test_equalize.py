@@ -285,3 +285,19 @@ def white_target(data: Sample) -> torch.Tensor:
 
 def test_factors_without_rows_are_equal_as_they_are():
     assert torch.equal(joint_equalizer(torch.zeros(0, 3), torch.ones(2, 3)), torch.eye(3))
+
+
+def test_two_factors_that_are_zero_have_a_rotation():
+    """All products are zero under any rotation, and one comes back."""
+    rotation = joint_equalizer(torch.zeros(3, 4).double(), torch.zeros(5, 4).double())
+    close(rotation.mT @ rotation, torch.eye(4).double(), 1e-13)
+
+
+@pytest.mark.parametrize(("large", "small"), [(2.0**700, 2.0**-700), (2.0**-700, 2.0**-700), (2.0**700, 2.0**700)])
+def test_factors_whose_squares_overflow_or_vanish_are_equalized(large, small):
+    """Powers of two change all products alike, so the rotation has to equalize the factors without them."""
+    U, V = normal(5, 4, seed=1), normal(3, 4, seed=2)
+    rotation = joint_equalizer(large * U, small * V)
+    close(rotation.mT @ rotation, torch.eye(4).double(), 1e-12)
+    products = (U @ rotation).norm(dim=0) * (V @ rotation).norm(dim=0)
+    close(products, products.mean().expand(4), 1e-10)
