@@ -383,3 +383,19 @@ def test_rounded_weights_of_a_minimum_move_it_by_what_is_allowed(family, beside)
         assert allowed <= 1e-9 * best.scale / beside**2
         if beside == 1.0:
             assert landscapes.inspect(single, data.to(torch.float32), law).kind == "global minimum"
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_where_all_inputs_are_zero_every_rotation_of_the_outputs_is_a_symmetry(tied):
+    """Counted by the rank of all directions A U with A skew, and of U D with D diagonal unless the layers are tied."""
+    U = normal(3, 2)
+    directions = [] if tied else [np.outer(U[:, i], np.eye(2)[i]) for i in range(2)]
+    for i, j in itertools.combinations(range(3), 2):
+        turn = np.zeros((3, 3))
+        turn[i, j], turn[j, i] = 1.0, -1.0
+        directions.append(turn @ U.numpy())
+    model = Autoencoder(U) if tied else TwoLayerLinear(U, normal(3, 2, seed=1))
+    data = Moments(torch.zeros(3, 3).double(), torch.zeros(3, 3).double(), torch.eye(3).double())
+    expected = np.linalg.matrix_rank(np.stack([direction.ravel() for direction in directions]))
+    assert expected == (3 if tied else 5)
+    assert symmetry_dimension(model, data) == expected
