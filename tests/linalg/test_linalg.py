@@ -467,6 +467,17 @@ class TestLeadingEigen:
         assert np.abs(vectors.T @ vectors - np.eye(count)).max() <= rounding
         assert np.abs(matrix @ vectors - vectors * values).max() <= rounding * spectrum.max()
 
+    def test_entries_so_small_that_inverse_iteration_misses_are_decomposed_all_the_same(self):
+        """A power of two changes values by itself and vectors not at all: compared with the matrix without it."""
+        matrix = np.random.default_rng(0).normal(size=(40, 40))
+        matrix = matrix + matrix.T
+        values, vectors = leading_eigen(2.0**-1000 * matrix, 3)
+        expected = np.linalg.eigvalsh(matrix)[::-1]
+        rounding = 40 * 40 * 2.3e-16 * np.abs(expected).max()
+        assert np.abs(2.0**1000 * values - expected[:3]).max() <= rounding
+        assert np.abs(vectors.T @ vectors - np.eye(3)).max() <= 40 * 40 * 2.3e-16
+        assert np.abs(matrix @ vectors - vectors * expected[:3]).max() <= rounding
+
     def test_full_decomposition_steps_in(self, monkeypatch):
         monkeypatch.setattr(leading, "_vectors", lambda *arguments: np.inf)
         matrix = np.diag(np.arange(40.0))
