@@ -142,6 +142,14 @@ def test_sparse_steps_move_the_steepest_coordinates():
     assert torch.equal(step[1], torch.zeros(4)), "no slope, no step"
 
 
+@pytest.mark.parametrize("share", [0.25, 0.0])
+def test_a_sparse_step_along_one_coordinate_alone_has_length_one(share):
+    """The steepest coordinate moves by all of the l1 norm, in the direction of its sign."""
+    gradient = torch.tensor([[0.1, -3.0, 0.5, 1.0], [0.0, 0.0, 2.0, 0.0]])
+    step = sparse_direction(gradient, torch.tensor([share, share]))
+    assert torch.equal(step, torch.tensor([[0.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]))
+
+
 @pytest.mark.parametrize("bad", [{"steps": 0}, {"restarts": 0}, {"start": "middle"}])
 def test_bad_options_are_named(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):

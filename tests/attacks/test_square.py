@@ -247,6 +247,25 @@ def test_bumps_have_two_signs_and_norm_one(shape):
         assert float(hill.clamp_min(0).norm()) == pytest.approx(float(hill.clamp_max(0).norm()))
 
 
+def published_hill(tall, broad):
+    """Entry (r, s) is the sum of 1 / (k + 1)^2 from its distance to the middle on, the larger of the two, to n."""
+    n = max(tall // 2, broad // 2)
+    hill = torch.zeros(tall, broad, dtype=torch.float64)
+    for r in range(tall):
+        for s in range(broad):
+            distance = max(abs(r - tall // 2), abs(s - broad // 2))
+            hill[r, s] = sum(1 / (k + 1) ** 2 for k in range(distance, n + 1))
+    return hill / hill.square().sum().sqrt()
+
+
+@pytest.mark.parametrize("side", [2, 3, 6, 7])
+def test_bumps_are_two_hills_of_the_published_shape(side):
+    """Square Attack, the update for l2: the upper half of the square a hill, the lower half another one, turned."""
+    half = side // 2
+    expected = torch.cat([published_hill(half, side), -published_hill(side - half, side)]) / 2**0.5
+    assert torch.allclose(bump(side, side, torch.float64), expected, rtol=1e-13, atol=0)
+
+
 @pytest.mark.parametrize("bad", [{"queries": 0}, {"restarts": 0}, {"first": 1.5}, {"patience": 0}])
 def test_bad_options_are_named(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
