@@ -160,6 +160,17 @@ def test_completion_of_a_model_and_data():
     assert bounds.completion_condition(data) < bounds.completion_condition(data, 0.5)  # some row was hardly seen
 
 
+def test_the_condition_of_completion_on_at_most_two_users_and_two_items():
+    """By hand at two by two and two by one, every entry seen once; one by one has no logarithm to divide by."""
+    square = Entries([0, 0, 1, 1], [0, 1, 0, 1], torch.ones(4, dtype=torch.float64), (2, 2))
+    assert bounds.completion_condition(square) == pytest.approx(0.5 * 0.5 * 4 * 2 / math.log(2), rel=1e-14)
+    for shape, rows, columns in (((2, 1), [0, 1], [0, 0]), ((1, 2), [0, 0], [0, 1])):
+        thin = Entries(rows, columns, torch.ones(2, dtype=torch.float64), shape)
+        assert bounds.completion_condition(thin) == pytest.approx(0.5 * 2 * math.sqrt(2) / math.log(2), rel=1e-14)
+    with pytest.raises(ValueError, match="side of at least 2"):
+        bounds.completion_condition(Entries([0], [0], torch.ones(1, dtype=torch.float64), (1, 1)))
+
+
 def test_smoothed_constant_bounds_the_measured_complexity_on_skewed_marginals():
     shape, n = (12, 9), 2000
     rng = np.random.default_rng(0)
