@@ -346,6 +346,19 @@ def test_accuracy_by_width_and_the_smallest_subnetwork():
     assert coadaptation.smallest(model, data, 1.0).width == 0
 
 
+@pytest.mark.parametrize(("tolerance", "kept"), [(0.0, [True, True, False]), (0.5, [True, False, False])])
+def test_a_subnetwork_exactly_as_accurate_as_asked_is_small_enough(tolerance, kept):
+    """Two units answer one of two examples each and the third is dead: accuracies of 1 and 1/2 without rounding."""
+    double = {"dtype": torch.float64}
+    first = torch.tensor([[2.0, 0.0], [0.0, 1.0], [0.0, 0.0]], **double)
+    last = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], **double)
+    undecided = torch.tensor([0.0, 0.0, 0.5], **double)  # where no unit answers
+    model = ReLUNet([first, last], [torch.zeros(3, **double), undecided])
+    data = Sample(torch.eye(2, **double), torch.tensor([0, 1]))
+    found = coadaptation.smallest(model, data, tolerance, draws=0)
+    assert (found.kept.tolist(), found.accuracy, found.full) == (kept, 1.0 - tolerance, 1.0)
+
+
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_exported_subnetworks_are_smaller_and_equal(scale):
     net, data = classifier(), labeled()
@@ -360,6 +373,16 @@ def test_exported_subnetworks_are_smaller_and_equal(scale):
     assert sum(p.numel() for p in small.parameters()) < sum(p.numel() for p in net.parameters())
     small[2].weight.data.zero_()  # copies, not views
     assert float(net[2].weight.detach().abs().sum()) > 0
+
+
+def test_a_last_layer_is_exported_as_it_is_without_a_scale():
+    """The kept units of the layer before, their columns of the last one, and nothing multiplied."""
+    net, data = classifier(), labeled()
+    kept = torch.tensor([1, 0, 1, 1, 0, 0, 1, 0, 1, 0, 0, 1], dtype=torch.bool)
+    small = coadaptation.export(LastLayer.of(net), data, kept)
+    assert torch.equal(small[2].weight, net[2].weight[kept])
+    assert torch.equal(small[5].weight, net[5].weight[:, kept])
+    assert torch.equal(small[5].bias, net[5].bias)
 
 
 def test_export_of_relu_and_linear_networks():
