@@ -329,6 +329,25 @@ def test_ids_that_are_not_plain_numbers_stay_text(tmp_path, mark, odd):
     assert [str(item) for _, item, _ in joined(path)] == [odd, "7"]
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["::", "\t", ",", " "])
+def test_ids_that_are_not_plain_numbers_stay_text_in_the_last_column(tmp_path, mark, newline):
+    """Every item is written with a zero in front, right before the end of its line."""
+    path = tmp_path / "r.csv"
+    rows = [("3", "1", "07"), ("3.5", "12", "08")]
+    path.write_bytes(newline.join(mark.join(row) for row in rows).encode())
+    read = joined(path, columns=(1, 2, 0))
+    assert [(value, str(user), item) for user, item, value in read] == [(3.0, "1", "07"), (3.5, "12", "08")]
+
+
+@pytest.mark.parametrize("mark", ["::", "\t", ",", " "])
+def test_a_table_none_of_whose_ids_is_a_plain_number_is_all_text(tmp_path, mark):
+    """Numbers to anyone who does not look at how they are written."""
+    path = tmp_path / "r.csv"
+    path.write_text("\n".join(mark.join(row) for row in (("01", "007", "3"), ("+2", "08", "3.5"))))
+    assert joined(path) == [("01", "007", 3.0), ("+2", "08", 3.5)]
+
+
 @given(
     rows=st.lists(st.tuples(identifier, identifier, st.integers(-99, 99)), min_size=1, max_size=20),
     mark=st.sampled_from(["::", "\t", ",", ";"]),
