@@ -444,6 +444,12 @@ def test_other_refusals():
     assert clone(DropoutAutoencoder(0.1, diagonal=0.5)).get_params()["diagonal"] == 0.5
 
 
+def test_users_of_a_model_that_is_not_fitted_cannot_be_left_out():
+    """Said in words, before anything is missed that only a fit provides."""
+    with pytest.raises(NotFittedError, match="call fit first"):
+        DropoutAutoencoder().leave_one_out()
+
+
 def test_users_are_scored_in_blocks():
     model, x, _ = fitted(users=30)
     many = np.tile(x, (40, 1))
