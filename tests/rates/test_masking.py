@@ -96,6 +96,20 @@ def test_attention_of_grouped_queries():
     assert float((ours - theirs).abs().max()) < 1e-6
 
 
+@pytest.mark.parametrize("examples", [1, 3, 5])
+def test_grouped_queries_of_any_number_of_examples_share_their_keys(examples):
+    """Head by head by the formula: two heads of queries, one behind the other, read one head of keys."""
+    generator = torch.Generator().manual_seed(2)
+    query = torch.randn(examples, 4, 5, 3, generator=generator, dtype=torch.float64)
+    keys, values = (torch.randn(examples, 2, 6, 3, generator=generator, dtype=torch.float64) for _ in range(2))
+    with SharedMasks(Places(nn.Identity()), {"attention_dropout": 0.0}, 0, 0, []):
+        ours = functional.scaled_dot_product_attention(query, keys, values, dropout_p=0.5, enable_gqa=True)
+    for head in range(4):
+        weights = (query[:, head] @ keys[:, head // 2].mT / 3**0.5).softmax(-1)
+        # sums of 6 averages of numbers below 10: some hundred roundings of 1e-15 each
+        assert float((ours[:, head] - weights @ values[:, head // 2]).abs().max()) < 1e-12
+
+
 def test_kernels_that_draw_their_own_masks_follow_the_rate_and_the_seed():
     module, inputs = Everything().train(), torch.randn(6, 5, 4, generator=torch.Generator().manual_seed(0))
 
