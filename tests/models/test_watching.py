@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from droptics.models.replaying import Recording
 from droptics.models.watching import all_on, as_written, only, watched
 
 
@@ -71,3 +72,66 @@ def test_in_evaluation_nothing_drops_unless_it_is_switched_on(name):
     part = make(0.0).train()
     _, trace = watched(part, run)
     assert trace.calls == []
+
+
+@pytest.mark.parametrize("examples", [1, 3, 5])
+def test_attention_with_fewer_heads_of_keys_under_given_masks(examples):
+    """Head by head by the formula, the weights multiplied by the mask: two heads of queries read one of keys."""
+    generator = torch.Generator().manual_seed(2)
+    query = torch.randn(examples, 4, 5, 3, generator=generator, dtype=torch.float64)
+    keys, values = (torch.randn(examples, 2, 6, 3, generator=generator, dtype=torch.float64) for _ in range(2))
+    mask = 2.0 * torch.randint(0, 2, (examples, 4, 5, 6), generator=generator).double()
+
+    def run() -> torch.Tensor:
+        return functional.scaled_dot_product_attention(query, keys, values, dropout_p=0.5, enable_gqa=True)
+
+    outputs, _ = watched(nn.Identity(), run, lambda site, rate: lambda source: mask)
+    for head in range(4):
+        weights = (query[:, head] @ keys[:, head // 2].mT / 3**0.5).softmax(-1) * mask[:, head]
+        # sums of 6 products of numbers below 10: some hundred roundings of 1e-15 each
+        assert float((outputs[:, head] - weights @ values[:, head // 2]).abs().max()) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+def test_dropout_between_layers_of_packed_sequences_is_named_so(name):
+    """One call, told apart from that of padded sequences, with the numbers of torch's own."""
+    torch.manual_seed(0)
+    part, inputs = getattr(nn, name)(4, 5, 2, dropout=0.4).train(), torch.randn(6, 3, 4)
+    packed = nn.utils.rnn.pack_padded_sequence(inputs, [6, 4, 3])
+
+    def seen(given: object) -> tuple[torch.Tensor, str]:
+        torch.manual_seed(1)
+        (outputs, _), trace = watched(part, lambda: part(given))
+        (call,) = trace.calls
+        assert (call.site, call.rate, call.applied) == (f"{name}_dropout", 0.4, True)
+        return outputs, call.kind
+
+    outputs, kind = seen(packed)
+    torch.manual_seed(1)
+    assert torch.equal(outputs.data, part(packed)[0].data)
+    assert kind == f"{name} dropout of packed sequences"
+    assert seen(inputs)[1] == f"{name} dropout"
+
+
+def test_a_mask_of_the_second_call_of_a_layer_falls_there_when_the_first_is_replayed():
+    """The second call keeps its own name, and its mask is the one that multiplies: by hand, layer by layer."""
+    generator = torch.Generator().manual_seed(0)
+    drop = nn.Dropout(0.5)
+    part = nn.Sequential(nn.Linear(3, 4), drop, nn.Linear(4, 4), drop, nn.Linear(4, 2)).double()
+    with torch.no_grad():
+        for weight in part.parameters():
+            weight.copy_(torch.randn(weight.shape, generator=generator))
+    x = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    mask = 2.0 * torch.randint(0, 2, (5, 4), generator=generator).double()
+    recording = Recording()
+    with torch.no_grad():
+        watched(part, lambda: part(x), off, recording=recording)
+        outputs, _ = watched(
+            part,
+            lambda: part(x),
+            lambda site, rate: (lambda source: mask) if site == "1@2" else 0.0,
+            replay=(recording, recording.places["1@2"]),
+        )
+        expected = part[4](part[2](part[0](x)) * mask)
+    # sums of at most 4 products, three times over
+    assert float((outputs - expected).abs().max()) <= 1e-12 * float(expected.abs().max())
