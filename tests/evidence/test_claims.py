@@ -59,6 +59,16 @@ def test_the_tolerance_rule(left, relation, right, holds):
     assert Comparison(left, relation, right).holds is holds
 
 
+def test_two_numbers_share_the_scale_of_the_larger_one():
+    """A miss of 1e-6 is nothing beside a million, at the default precision of 1e-9, and something beside one."""
+    left = torch.tensor([1e6, 1.0], dtype=torch.float64)
+    right = torch.tensor([1e6, 1.0 + 1e-6], dtype=torch.float64)
+    item = compare(left, "==", right)
+    assert (item.left, item.scale, item.holds) == (1.0, 1e6, True)
+    assert not compare(left[1], "==", right[1]).holds
+    assert not compare(left / 1e6, "==", right / 1e6 + 1e-6).holds
+
+
 def test_compare_keeps_the_worst_entry():
     item = compare(torch.tensor([1.0, 5.0, 2.0]), "<=", torch.tensor([2.0, 3.0, 2.0]), "label")
     assert (item.left, item.right, item.holds) == (5.0, 3.0, False)

@@ -7,6 +7,7 @@ import csv
 import importlib.metadata
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -424,6 +425,36 @@ def test_results_name_the_version_and_the_commit_without_an_installed_package(mo
         provenance.commit.cache_clear()
         assert provenance.commit() == "0123abcd4567"
         assert provenance.versions()["droptics"] == droptics.__version__
+    finally:
+        provenance.commit.cache_clear()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_results_name_the_commit_of_a_source_tree_with_its_own_history(monkeypatch, tmp_path):
+    """A repository of one commit: the first digits of what git calls it, and `-dirty` once a file has changed."""
+    for name in [name for name in os.environ if name.startswith("GIT_")] + ["DROPTICS_COMMIT"]:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    source = tmp_path / "src" / "droptics" / "evidence" / "provenance.py"
+    source.parent.mkdir(parents=True)
+    source.write_text("first\n")
+
+    def git(*words: str) -> str:
+        whole = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org", *words]
+        return subprocess.run(whole, capture_output=True, text=True, check=True).stdout.strip()
+
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "first")
+    head = git("rev-parse", "HEAD")[:12]
+    monkeypatch.setattr(provenance, "__file__", str(source))
+    provenance.commit.cache_clear()
+    try:
+        assert provenance.commit() == head
+        source.write_text("second, longer\n")
+        provenance.commit.cache_clear()
+        assert provenance.commit() == f"{head}-dirty"
     finally:
         provenance.commit.cache_clear()
 
