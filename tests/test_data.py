@@ -63,6 +63,15 @@ def test_numpy_arrays_and_vectors_are_accepted():
     assert len(Entries(np.array([0, 1]), [1, 0], np.ones(2), (2, 2))) == 2
 
 
+@pytest.mark.parametrize("values", [[2.0, -3.0], np.array([2.0, -3.0])], ids=["list", "array"])
+def test_entries_given_as_lists_and_arrays_are_tensors_afterwards(values):
+    """Targets, indices and conversions as those of the same entries given as tensors."""
+    data = Entries([0, 1], np.array([1, 0]), values, (2, 2))
+    assert torch.equal(data.targets.double(), torch.tensor([[2.0], [-3.0]], dtype=torch.float64))
+    assert torch.equal(data.inputs, torch.tensor([[0, 1], [1, 0]]))
+    assert data.to(torch.float32).values.tolist() == [2.0, -3.0]
+
+
 def test_conversion_keeps_indices_whole():
     converted = entries().to(torch.float32)
     assert converted.values.dtype == torch.float32
