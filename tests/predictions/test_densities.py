@@ -12,7 +12,7 @@ from droptics.errors import NoClosedForm
 from droptics.masks import Bernoulli, Gaussian, Product, SlidingBlock
 from droptics.models import DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.penalties import Enumerate, MonteCarlo
-from droptics.predictions import predictive
+from droptics.predictions import mixtures, predictive
 from droptics.predictions.transforms import mixed
 
 MODEL = TwoLayerLinear(normal(OUTPUTS, 6), normal(INPUTS, 6))
@@ -126,6 +126,23 @@ def test_sampled_and_enumerated_predictions_have_densities_too():
     sampled = predictive(model, inputs, law, MonteCarlo(1000, seed=2)).log_likelihood(targets, 0.6)
     # a mean of 1000 densities, each at most 1 / (0.6 sqrt(2 pi)): five standard errors of it
     close(sampled.exp(), exact.exp(), 5 * 0.665 / math.sqrt(1000), scale=1.0)
+
+
+@pytest.mark.parametrize("name", ["relu", "deep"])
+def test_densities_of_mixtures_in_many_parts_equal_the_sum_over_all_masks(name, monkeypatch):
+    """One early mask at a time, as where no two fit into memory."""
+    monkeypatch.setattr(mixtures, "CHUNK_ELEMENTS", 1)
+    model, law = CASES[name]
+    inputs, noise = skewed_inputs(), 0.7
+    values, chances = listed(model, inputs, law)
+    found = predictive(model, inputs, law)
+    assert sum(1 for _ in found.mixture()()) > 2
+    targets = values.amax(0) + 3.0
+    for y in (model.outputs(inputs), targets):
+        bumps = Normal(values, noise).log_prob(y).exp()
+        close(found.density(noise).pdf(y), torch.tensordot(chances, bumps, dims=1), 1e-12, scale=1.0)
+    logs = Normal(values, noise).log_prob(targets)
+    close(found.log_likelihood(targets, noise), torch.logsumexp(logs + chances.log()[:, None, None], 0), 1e-11)
 
 
 def test_refusals():
