@@ -59,6 +59,17 @@ def test_moments_and_classes_are_written(folder):
     assert "closed form" in told["method"]
 
 
+def test_nothing_is_said_of_classes_unless_asked(folder):
+    """Neither in the table nor in the file, which holds the two moments alone."""
+    path, _ = folder
+    options = ("--data", "data.npz", "--out", "sure.safetensors", "--json")
+    done = droptics("predict", "predicted_nets:head", *options, cwd=path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert not [name for name in told if "entropy" in name or "mutual" in name or "classes" in name]
+    assert set(load_file(path / "sure.safetensors")) == {"mean", "variance"}
+
+
 def test_other_randomness_is_sampled_and_said(folder):
     path, _ = folder
     done = droptics("predict", "predicted_nets:deep", "--data", "data.npz", "--samples", 40, "--json", cwd=path)
