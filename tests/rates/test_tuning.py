@@ -13,6 +13,7 @@ from droptics import Sample, tune_rates
 from droptics.rates import Fit, Rates
 from droptics.rates.places import set_rates
 from droptics.rates.running import Runner, Trained
+from droptics.rates.splits import guarded
 
 FIT = Fit(epochs=3, batch_size=16, step_size=1e-2, looks=4)
 QUICK = {"fit": FIT, "scan": RATES, "progress": False}
@@ -375,3 +376,16 @@ def test_the_best_constant_is_that_of_the_validation_data():
     entropy = -(shares * shares.log()).sum(1).mean()
     assert found.constant == pytest.approx(float(entropy), rel=1e-6)  # a minimum: slopes of 1e-5 leave 1e-10
     assert found.verdict == "flat"
+
+
+@pytest.mark.parametrize(("gains", "kept"), [((0.1, 0.3), 2), ((0.3, 0.1), 1), ((-0.1, -0.3), 0)])
+def test_the_guard_keeps_the_surer_of_two_splits(gains, kept):
+    """Losses that are known: both splits differ from the tied rate by a gain and a noise of which the mean is zero."""
+    tied = torch.full((2, 8), 1.0)
+    noise = torch.tensor([0.01, -0.01]).repeat(2, 4)
+    losses = [tied, *(tied - gain + noise for gain in gains)]
+    settings = [{"site": rate} for rate in (0.5, 0.3, 0.7)]
+    split, answer, points = guarded(settings, [Trained(part, (0.0, 0.0), (1, 1)) for part in losses], "lower by")
+    assert split.kept == (kept > 0)
+    assert answer == settings[kept]
+    assert [point.rates for point in points] == settings
