@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -199,15 +200,18 @@ def test_generators_draw_full_stretches():
 
 
 @pytest.mark.parametrize(
-    "law", [Bernoulli(torch.tensor([0.0, 0.3, 0.9, 0.5]), 4), Block(0.4, 2, 2)], ids=["units", "blocks"]
+    "law", [Bernoulli(torch.tensor([0.0, 0.3, 0.9, 0.5]), 4), Block(0.4, 4, 2)], ids=["units", "blocks"]
 )
 @pytest.mark.parametrize("scaled", [True, False])
 def test_generated_masks_are_those_of_the_law_on_any_number_of_threads(law, scaled, monkeypatch):
     monkeypatch.setattr(threads, "LEAST", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     drawn = Sequential(range(7), CPU).masks((law,) * 7, 0, 50, 2, scaled, torch.float32)
+    coins = law.drop.numel()
     for seed, found in enumerate(drawn):
-        alone = law.multipliers(100, rng(seed)) if scaled else law.sample(100, rng(seed))
+        uniform = torch.from_numpy(np.random.Generator(np.random.SFC64([seed, 1])).random((100, coins)))
+        value = 1 / (1 - law.drop) if scaled else torch.ones_like(law.drop)
+        alone = torch.where(uniform < law.drop, 0.0, value).repeat_interleave(law.size // coins, -1)
         assert torch.equal(found, alone.float().unflatten(0, (50, 2)))
 
 

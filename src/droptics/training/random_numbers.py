@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from droptics.masks import Bernoulli, Block, MaskLaw
-from droptics.training import normals, philox
+from droptics.training import philox, sfc64
 from droptics.training.threads import share_runs
 
 # Streams of a run, for counting.
@@ -41,7 +41,7 @@ class Numbers(abc.ABC):
 
 
 class Sequential(Numbers):
-    """One torch generator per run, and one of NumPy's for normal numbers on a CPU.
+    """One torch generator per run, and one of NumPy's for normal numbers and coins on a CPU.
 
     Numbers take the memory of the stretch before: new pages would cost as much as the masks.
     """
@@ -49,7 +49,7 @@ class Sequential(Numbers):
     def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
         self._device = device
         self.generators = tuple(torch.Generator(device).manual_seed(seed) for seed in seeds)
-        self._normals = [np.random.Generator(np.random.SFC64([seed, 1])) for seed in seeds]
+        self._numbers = [np.random.Generator(np.random.SFC64([seed, 1])) for seed in seeds]
         self._room: dict[int, Tensor] = {}
 
     def _memory(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
@@ -63,13 +63,13 @@ class Sequential(Numbers):
         count = steps * size[0]
         if self._device.type == "cpu":  # NumPy's normal numbers take less than half the time of torch's
             kind = torch.float32 if like.dtype == torch.float32 else torch.float64
-            numbers = self._memory(stream, (len(self._normals), count, size[1]), kind)
+            numbers = self._memory(stream, (len(self._numbers), count, size[1]), kind)
             drawn = numbers.numpy()
 
             def fill(start: int, stop: int) -> None:
-                for normal, target in zip(self._normals[start:stop], drawn[start:stop], strict=True):
+                for normal, target in zip(self._numbers[start:stop], drawn[start:stop], strict=True):
                     if kind == torch.float32:
-                        normals.fill(normals.words_of(normal), target.reshape(-1))
+                        sfc64.fill_normal(sfc64.words_of(normal), target.reshape(-1))
                     else:
                         normal.standard_normal(out=target)
 
@@ -99,30 +99,43 @@ class Sequential(Numbers):
     ) -> Tensor:
         if countable(laws):
             drops = _drops(laws).to(self._device)
+            if self._device.type == "cpu":
+                found = self._tossed(drops, steps * count, scaled, dtype)
+                return _shared(found, laws[0].size).unflatten(1, (steps, count))
             uniform = self._memory(MASKS, (len(laws), steps * count, drops.shape[-1]), torch.float64)
-
-            def fill(start: int, stop: int) -> None:
-                for row, generator in zip(uniform[start:stop], self.generators[start:stop], strict=True):
-                    torch.rand(row.shape, generator=generator, out=row)
-
-            share_runs(fill, len(laws), uniform[0].numel())
+            for row, generator in zip(uniform, self.generators, strict=True):
+                torch.rand(row.shape, generator=generator, out=row)
             return _coins(uniform, drops, laws[0].size, scaled, dtype).unflatten(1, (steps, count))
         drawn = torch.empty(len(laws), steps * count, laws[0].size, dtype=dtype, device=self._device)
         for row, law, generator in zip(drawn, laws, self.generators, strict=True):
             row.copy_(law.multipliers(steps * count, generator) if scaled else law.sample(steps * count, generator))
         return drawn.unflatten(1, (steps, count))
 
+    def _tossed(self, drops: Tensor, masks: int, scaled: bool, dtype: torch.dtype) -> Tensor:
+        """Coins (runs, masks, coins) by one compiled loop per run over the numbers of NumPy's generator."""
+        runs = len(self._numbers)
+        value = _value(drops, scaled, torch.float32 if dtype == torch.float32 else torch.float64)
+        found = value.new_empty(runs, masks, value.shape[-1])
+        rates, values, coins = *(part.expand(runs, -1).numpy() for part in (drops.double(), value)), found.numpy()
+
+        def toss(start: int, stop: int) -> None:
+            for run in range(start, stop):
+                sfc64.toss(sfc64.words_of(self._numbers[run]), rates[run], values[run], coins[run])
+
+        share_runs(toss, runs, coins[0].size)
+        return found.to(dtype)
+
     def state(self) -> tuple[Tensor, list[dict[str, Any]]]:
         """Where all generators stand."""
         states = torch.stack([generator.get_state() for generator in self.generators])
-        inner = [dict(normal.bit_generator.state) for normal in self._normals]
+        inner = [dict(normal.bit_generator.state) for normal in self._numbers]
         return states, [own | {"state": {"state": [int(word) for word in own["state"]["state"]]}} for own in inner]
 
     def restore(self, states: Tensor, saved: list[dict[str, Any]]) -> None:
         """Continue from there."""
         for generator, state in zip(self.generators, states, strict=True):
             generator.set_state(state.cpu().clone())  # set_state reads aligned memory; a mapped row is not
-        for normal, own in zip(self._normals, saved, strict=True):
+        for normal, own in zip(self._numbers, saved, strict=True):
             inner = {"state": np.array(own["state"]["state"], np.uint64)}
             normal.bit_generator.state = own | {"state": inner}
 
@@ -161,9 +174,18 @@ class Counted(Numbers):
 def _coins(uniform: Tensor, drops: Tensor, size: int, scaled: bool, dtype: torch.dtype) -> Tensor:
     """Masks (runs, masks, size) of coins that fall where a uniform number, (runs, masks, coins), is below its rate."""
     kept = uniform >= drops[:, None].to(uniform.dtype)
-    value = (1 / (1 - drops) if scaled else torch.ones_like(drops)).to(dtype)
-    found = torch.where(kept, value[:, None], value.new_zeros(()))
-    return found.repeat_interleave(size // drops.shape[-1], -1) if drops.shape[-1] < size else found
+    value = _value(drops, scaled, dtype)
+    return _shared(torch.where(kept, value[:, None], value.new_zeros(())), size)
+
+
+def _value(drops: Tensor, scaled: bool, dtype: torch.dtype) -> Tensor:
+    """What coins that do not fall multiply by."""
+    return (1 / (1 - drops) if scaled else torch.ones_like(drops)).to(dtype)
+
+
+def _shared(coins: Tensor, size: int) -> Tensor:
+    """Multipliers of `size` units, as many neighbours to a coin as there are units for it."""
+    return coins.repeat_interleave(size // coins.shape[-1], -1) if coins.shape[-1] < size else coins
 
 
 def countable(laws: Sequence[MaskLaw]) -> bool:

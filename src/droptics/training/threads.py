@@ -20,6 +20,8 @@ def share_runs(work: Callable[[int, int], object], runs: int, numbers: int) -> N
         work(0, runs)
         return
     cuts = np.linspace(0, runs, workers + 1).astype(int).tolist()
-    with ThreadPoolExecutor(workers) as pool:
-        for part in [pool.submit(work, start, stop) for start, stop in pairwise(cuts)]:
+    with ThreadPoolExecutor(workers - 1) as pool:
+        others = [pool.submit(work, start, stop) for start, stop in pairwise(cuts[1:])]
+        work(0, cuts[1])  # the calling thread is one of them
+        for part in others:
             part.result()

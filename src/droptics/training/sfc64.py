@@ -1,4 +1,4 @@
-"""NumPy's normal numbers in float32, the same ones from the same generator, by a compiled loop.
+"""NumPy's numbers from SFC64 by compiled loops, the same ones from the same generator: normals in float32, and coins.
 
 NumPy calls its generator through two pointers for every number, 8 ns on aarch64 and 15 on x86_64. Here SFC64 and the
 first test of the ziggurat (Marsaglia and Tsang 2000), which accepts 98.8 %, are one loop over registers. State is read
@@ -19,7 +19,7 @@ from droptics.compiling import njit
 
 # Where the tail begins, and its inverse.
 TAIL, INVERSE = np.float32(3.6541528853610088), np.float32(0.27366123732975828)
-HALF, UNIT = np.uint64(0xFFFFFFFF), np.float32(2.0**-24)
+HALF, UNIT, DOUBLE = np.uint64(0xFFFFFFFF), np.float32(2.0**-24), 2.0**-53
 
 
 def words_of(generator: np.random.Generator) -> Array:
@@ -84,7 +84,7 @@ def _drawn(words: Array) -> np.float32:
 
 
 @njit(nogil=True)
-def fill(words: Array, into: Array) -> None:
+def fill_normal(words: Array, into: Array) -> None:
     """Fill `into`, float32 (n,), with the next standard normal numbers of the generator that the words belong to."""
     i = 0
     while i < len(into):
@@ -105,3 +105,19 @@ def fill(words: Array, into: Array) -> None:
         if i < len(into):
             into[i] = _drawn(words)
             i += 1
+
+
+@njit(nogil=True)
+def toss(words: Array, drops: Array, values: Array, into: Array) -> None:
+    """Fill `into` (masks, coins) with values[c] where NumPy's next double is at least drops[c], and zero where not."""
+    a, b, c, counter = words[0], words[1], words[2], words[3]
+    for mask in range(into.shape[0]):
+        for coin in range(into.shape[1]):
+            found = a + b + counter
+            counter += np.uint64(1)
+            a = b ^ (b >> np.uint64(11))
+            b = c + (c << np.uint64(3))
+            c = (c << np.uint64(24) | c >> np.uint64(40)) + found
+            kept = np.intp(found >> np.uint64(11)) * DOUBLE >= drops[coin]
+            into[mask, coin] = values[coin] * kept  # a branch would be guessed wrong every other time
+    words[0], words[1], words[2], words[3] = a, b, c, counter
