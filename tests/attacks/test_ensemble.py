@@ -123,6 +123,20 @@ def test_the_default_spends_more_on_those_that_came_nearest(monkeypatch):
     assert float(margins[chosen].max()) <= float(margins[~chosen].min())
 
 
+def test_a_perceptron_is_tried_from_more_points(monkeypatch):
+    """Whatever mode it is in: it is attacked in eval mode."""
+    _, data = classifier()
+    net = nn.Sequential(nn.Flatten(), nn.Linear(98, 6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 5)).double()
+    asked, inner = [], ensemble._run_stage
+    monkeypatch.setattr(ensemble, "_run_stage", lambda *given: asked.append(given[3][1]) or inner(*given))
+    monkeypatch.setattr(ensemble, "standard_attacks", lambda outputs: [Pgd(steps=3), Square(queries=5)])
+    for model, restarts in ((net.train(), 6), (classifier()[0], 2)):
+        asked.clear()
+        robust_accuracy(model, data, Threat("linf", 0.01, (0, 1)))
+        assert asked[-2] == Apgd(Dlr("every"), steps=50, restarts=restarts, start="random")
+    assert net.training
+
+
 @pytest.mark.parametrize("given", [False, True])
 def test_by_default_nine_classes_and_boundaries_are_for_the_nearest_half(given, monkeypatch):
     net, data = classifier()
