@@ -690,8 +690,8 @@ FIFTH = (
     defect(
         "heads.leave_one_out",
         "an isolated example meets the first target",
-        "refit.error(self.raw[0][i], self.raw[1][i], strength)",
-        "refit.error(self.raw[0][i], self.raw[1][0], strength)",
+        "refit.error(X[i], Y[i], strength)",
+        "refit.error(X[i], Y[0], strength)",
     ),
     defect(
         "landscapes.inspection",
@@ -934,8 +934,8 @@ SIXTH = (
     defect(
         "heads.projection",
         "the top layer of the start is returned",
-        "top = top_layer(torch.relu(data.inputs @ rows.mT), data, masks)\n        value",
-        "top = top_layer(torch.relu(data.inputs @ hidden.mT), data, masks)\n        value",
+        "Projection(ReLUNet([rows, top]), value",
+        "Projection(ReLUNet([rows, top_layer(torch.relu(data.inputs @ hidden.mT), data, masks)]), value",
     ),
     defect(
         "predictions.transforms",

@@ -28,7 +28,7 @@ LAWS = [Bernoulli(0.5, 4), Bernoulli(torch.tensor([0.1, 0.3, 0.6, 0.0]), 4), Blo
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
 def test_objective_equals_the_expected_dropout_loss(law, weighted):
     data, hidden = sample(weighted=weighted), randn(4, 3, seed=2)
-    value, _ = _value_and_gradient(hidden, data, law)
+    value, _, _ = _value_and_gradient(hidden, data, law)
     top = top_layer(torch.relu(data.inputs @ hidden.mT), data, law)
     share = np.full(40, 1 / 40) if data.weights is None else (data.weights / data.weights.sum()).numpy()
     features = torch.relu(data.inputs @ hidden.mT)
@@ -40,7 +40,7 @@ def test_objective_equals_the_expected_dropout_loss(law, weighted):
 
 def test_objective_equals_enumeration_over_masks():
     data, hidden, law = sample(), randn(4, 3, seed=2), Bernoulli(0.3, 4)
-    value, _ = _value_and_gradient(hidden, data, law)
+    value, _, _ = _value_and_gradient(hidden, data, law)
     model = ReLUNet([hidden, top_layer(torch.relu(data.inputs @ hidden.mT), data, law)])
     masks = Product([Bernoulli(0.0, 3), law])
     assert value == pytest.approx(float(criterion(model, data, masks, Enumerate(limit=16))), rel=1e-10)
@@ -64,11 +64,11 @@ def test_top_layer_is_optimal(law):
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
 def test_gradient_against_finite_differences(law, weighted):
     data, hidden = sample(weighted=weighted), randn(4, 3, seed=2)
-    _, gradient = _value_and_gradient(hidden, data, law)
+    _, gradient, _ = _value_and_gradient(hidden, data, law)
     direction = randn(4, 3, seed=3)
     step = 1e-6
-    ahead, _ = _value_and_gradient(hidden + step * direction, data, law)
-    behind, _ = _value_and_gradient(hidden - step * direction, data, law)
+    ahead, _, _ = _value_and_gradient(hidden + step * direction, data, law)
+    behind, _, _ = _value_and_gradient(hidden - step * direction, data, law)
     assert (ahead - behind) / (2 * step) == pytest.approx(float((gradient * direction).sum()), rel=1e-5, abs=1e-8)
 
 

@@ -59,8 +59,9 @@ class Whitened:
         units = powers_of_two(torch.from_numpy(np.sqrt(weights @ X**2))).numpy()
         maps = _inverse_roots(X / units, weights, block)
         rows = _apply(X / units, maps)
-        zero_x, zero_y = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
-        input_mean, target_mean = (weights @ X, weights @ Y) if intercept else (zero_x, zero_y)
+        input_mean, target_mean = (
+            (weights @ X, weights @ Y) if intercept else (np.zeros_like(X[0]), np.zeros_like(Y[0]))
+        )
         centered = rows - _apply((input_mean / units)[None], maps)
         residual = Y - target_mean
         roots = np.sqrt(weights)[:, None]
@@ -100,11 +101,15 @@ class Whitened:
         if self.copies.max() >= 1:
             raise ValueError("sample_weight leaves one example only; leaving it out leaves none")
         found = [self._left_out(strength) for strength in strengths]
+        X, Y, counts, block, intercept = self.raw
         for i in np.flatnonzero(np.any([alone for _, alone in found], axis=0)):
-            refit = self._without(int(i))
+            others = counts.copy()
+            others[i] -= min(counts[i], 1.0)
+            kept = others > 0
+            refit = Whitened.of(X[kept], Y[kept], others[kept], block, intercept)
             for strength, (errors, alone) in zip(strengths, found, strict=True):
                 if alone[i]:
-                    errors[i] = refit.error(self.raw[0][i], self.raw[1][i], strength)
+                    errors[i] = refit.error(X[i], Y[i], strength)
         return [errors for errors, _ in found]
 
     def _left_out(self, strength: float) -> tuple[Array, NDArray[np.bool_]]:
@@ -119,20 +124,16 @@ class Whitened:
         small = energy <= SMALL
         self._iterate(strength, np.flatnonzero(small), float(energy[small].max(initial=0.0)), inverse, solved)
         self._conjugate(strength, np.flatnonzero(~small & ~alone), inverse, solved)
-        share = copies / left
-        slack = 1 - share * (self.centered * solved).sum(1)
+        slack = 1 - copies / left * (self.centered * solved).sum(1)
         fitted = solved @ (self.right.T * self.values) @ self.loadings
         alone |= slack < 1e-7
-        errors = (self.residual - fitted) / np.where(alone, 1.0, slack * left)[:, None]
-        return errors, alone
+        return (self.residual - fitted) / np.where(alone, 1.0, slack * left)[:, None], alone
 
     def _iterate(self, strength: float, index: Index, rate: float, inverse: Solver, solution: Array) -> None:
         """Rows h_i with (B - lambda w_i blocks(x_i)) h_i = d_i by h <- B^-1 (d + lambda w blocks(x) h).
 
         The error shrinks by the largest share of energy that one of these examples has in a block.
         """
-        if not len(index):
-            return
         rows = self.centered[index]
         found = inverse(rows)
         if strength > 0 and rate > 0:
@@ -189,21 +190,12 @@ class Whitened:
         """B^-1 for rows, B = E d d^T + lambda: a dense product, or a low-rank one when examples are few."""
         inside = self.right.T / (self.values**2 + strength)
         rank, size = self.right.shape
-        if rank == size or strength == 0:
-            dense = inside @ self.right
-            return lambda rows: rows @ dense
-        if 2 * rank < size:
+        if strength > 0 and 2 * rank < size:
             return lambda rows: (rows @ inside + (rows @ self.right.T) / -strength) @ self.right + rows / strength
-        dense = inside @ self.right + (np.eye(size) - self.right.T @ self.right) / strength
+        dense = inside @ self.right
+        if strength > 0 and rank < size:
+            dense += (np.eye(size) - self.right.T @ self.right) / strength
         return lambda rows: rows @ dense
-
-    def _without(self, i: int) -> Whitened:
-        """The examples but one copy of example i."""
-        X, Y, counts, block, intercept = self.raw
-        others = counts.copy()
-        others[i] -= min(counts[i], 1.0)
-        kept = others > 0
-        return Whitened.of(X[kept], Y[kept], others[kept], block, intercept)
 
     def error(self, x: Array, y: Array, strength: float) -> Array:
         """Error at an example that was not among the fitted ones, (outputs,)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -24,8 +24,7 @@ class Projection:
     model: ReLUNet  # the network, with its top layer optimal for its hidden layer
     objective: float  # risk + dropout penalty of the model
     gradient_norm: float  # norm of the gradient with respect to the hidden weights (the top layer is stationary)
-    # (CPU seconds, objective) after every iteration, the start included
-    history: tuple[tuple[float, float], ...] = field(default=())
+    history: tuple[tuple[float, float], ...] = ()  # (CPU seconds, objective) after every iteration, from the start on
     converged: bool = False  # whether the optimizer stopped by its tolerance rather than by the iteration limit
 
 
@@ -67,9 +66,8 @@ def variable_projection(  # parameters: keywords with defaults after the problem
     width, inputs = masks.size, data.inputs.shape[1]
     if hidden is None:
         generator = torch.Generator().manual_seed(int(seed))
-        hidden = (torch.randn(width, inputs, generator=generator, dtype=torch.float64) * (2 / inputs) ** 0.5).to(
-            data.inputs
-        )
+        noise = torch.randn(width, inputs, generator=generator, dtype=torch.float64)
+        hidden = (noise * (2 / inputs) ** 0.5).to(data.inputs)
     hidden = as_float_tensor(hidden, "hidden", 2).detach()
     check_size("hidden (rows)", hidden.shape[0], width, "the mask law covers one unit per row")
     check_size("hidden (columns)", hidden.shape[1], inputs, "one column per input feature")
@@ -81,7 +79,7 @@ def variable_projection(  # parameters: keywords with defaults after the problem
 
     def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         rows = torch.from_numpy(flat).to(hidden).reshape(width, inputs)
-        value, gradient = _value_and_gradient(rows, data, masks)
+        value, gradient, _ = _value_and_gradient(rows, data, masks)
         latest.append(value)
         return value, gradient.double().cpu().numpy().reshape(-1)
 
@@ -90,42 +88,33 @@ def variable_projection(  # parameters: keywords with defaults after the problem
 
     origin = hidden.double().cpu().numpy().reshape(-1)
     history.append((0.0, objective(origin)[0]))
-    found = scipy.optimize.minimize(
-        objective,
-        origin,
-        jac=True,
-        method="L-BFGS-B",
-        callback=record,
-        options={"maxiter": iterations, "maxcor": memory, "ftol": tolerance, "gtol": 0.0, "maxfun": 10 * iterations},
-    )
+    limits = {"maxiter": iterations, "maxcor": memory, "ftol": tolerance, "gtol": 0.0, "maxfun": 10 * iterations}
+    found = scipy.optimize.minimize(objective, origin, jac=True, method="L-BFGS-B", callback=record, options=limits)
     rows = torch.from_numpy(found.x).to(hidden).reshape(width, inputs)
-    with torch.no_grad():
-        top = top_layer(torch.relu(data.inputs @ rows.mT), data, masks)
-        value, gradient = _value_and_gradient(rows, data, masks)
+    value, gradient, top = _value_and_gradient(rows, data, masks)
     return Projection(ReLUNet([rows, top]), value, float(gradient.norm()), tuple(history), found.status == 0)
 
 
-def _value_and_gradient(rows: Tensor, data: Sample, masks: MaskLaw) -> tuple[float, Tensor]:
-    """Objective at the optimal top layer and its gradient in the hidden weights."""
-    with torch.no_grad():
-        features = torch.relu(data.inputs @ rows.mT)
-        top = top_layer(features, data, masks)
-        residual = features @ top.mT - data.targets
-        share = data.shares[:, None]
-        weighted = residual * share
-        spread = masks.correlate(features, top)  # the penalty is E a^T (Cbar o U^T U) a
-        value = float((weighted * residual).sum() + (features * share * spread).sum())
-        slope = 2 * (weighted @ top + spread * share) * (features > 0)
-        return value, slope.mT @ data.inputs
+@torch.no_grad()
+def _value_and_gradient(rows: Tensor, data: Sample, masks: MaskLaw) -> tuple[float, Tensor, Tensor]:
+    """Objective at the optimal top layer, its gradient in the hidden weights, and that layer."""
+    features = torch.relu(data.inputs @ rows.mT)
+    top = top_layer(features, data, masks)
+    share = data.shares[:, None]
+    residual = features @ top.mT - data.targets
+    weighted = residual * share
+    spread = masks.correlate(features, top)  # the penalty is E a^T (Cbar o U^T U) a
+    value = float((weighted * residual).sum() + (features * share * spread).sum())
+    slope = 2 * (weighted @ top + spread * share) * (features > 0)
+    return value, slope.mT @ data.inputs, top
 
 
 def _solve(system: Tensor, right: Tensor) -> Tensor:
     """Solve a positive semi-definite system scaled to unit diagonal; least-norm solution where it is singular."""
     diagonal = torch.diagonal(system)
     alive = diagonal > 0
-    scale = torch.where(alive, diagonal, torch.ones_like(diagonal)).rsqrt()
-    scaled = system * scale[:, None] * scale
-    scaled = scaled + torch.diag((~alive).to(scaled))
+    scale = torch.where(alive, diagonal, 1.0).rsqrt()
+    scaled = system * scale[:, None] * scale + torch.diag((~alive).to(system))
     lower, info = torch.linalg.cholesky_ex(scaled)
     smallest = torch.diagonal(lower).amin() if int(info) == 0 else torch.zeros(())
     # below this pivot the factorization has lost half of its digits

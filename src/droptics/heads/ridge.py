@@ -23,9 +23,7 @@ class _DropoutLinear(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: 
     def _read(self, X: Any, y: Any, sample_weight: Any, least: int) -> Whitened:
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=least)
         if X.shape[1] % self.block:
-            raise ValueError(
-                f"block must divide the number of features, got block {self.block} and {X.shape[1]} features"
-            )
+            raise ValueError(f"block must divide the number of features, got {self.block} and {X.shape[1]} features")
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():  # scikit-learn before 1.8 lets this through
             raise ValueError("sample_weight must contain at least one non-zero number")
@@ -36,8 +34,8 @@ class _DropoutLinear(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: 
     def _keep(self, whitened: Whitened, strength: float) -> None:
         coefficients = whitened.coefficients(strength)
         intercept = whitened.target_mean - coefficients @ whitened.input_mean
-        self.coef_ = coefficients[0] if self._single_output else coefficients
-        self.intercept_ = intercept[0] if self._single_output else intercept
+        single = 0 if self._single_output else slice(None)
+        self.coef_, self.intercept_ = coefficients[single], intercept[single]
         self.objective_ = whitened.objective(strength)
         self._strength = strength
 
@@ -113,9 +111,7 @@ class DropoutRidgeCV(_DropoutLinear):
         drop_: The chosen rate (the smallest one on ties).
         drops_: The rates that were compared.
         loo_errors_: Mean squared leave-one-out error of every rate, averaged over outputs.
-        coef_: Weights at the chosen rate.
-        intercept_: Bias at the chosen rate.
-        objective_: The criterion at the chosen rate.
+        coef_, intercept_, objective_: Those of DropoutRidge at the chosen rate.
     """
 
     def __init__(self, drops: Rates | None = None, *, block: Count = 1, fit_intercept: bool = True) -> None:
@@ -131,7 +127,6 @@ class DropoutRidgeCV(_DropoutLinear):
         errors = whitened.leave_one_out([rate / (1 - rate) for rate in rates])
         self.drops_ = rates
         self.loo_errors_ = np.array([whitened.weights @ (error**2).mean(1) for error in errors])
-        best = min(range(len(rates)), key=lambda i: (self.loo_errors_[i], rates[i]))
-        self.drop_ = float(rates[best])
+        self.drop_ = float(min(zip(self.loo_errors_, rates, strict=True))[1])
         self._keep(whitened, self.drop_ / (1 - self.drop_))
         return self
