@@ -8,17 +8,8 @@ from droptics.audits.findings import Finding
 from droptics.audits.report import Report, SiteReport
 from droptics.estimates import PlainEstimate
 
-__all__ = [
-    "AuditedSite",
-    "Finding",
-    "PlainEstimate",
-    "Report",
-    "SiteReport",
-    "audit",
-    "audit_numbers",
-    "huggingface_callback",
-    "lightning_callback",
-]
+__all__ = ["AuditedSite", "Finding", "PlainEstimate", "Report", "SiteReport"]
+__all__ += ["audit", "audit_numbers", "huggingface_callback", "lightning_callback"]
 
 # the old names: `models.Site` is the model of one, and a number with its interval is an estimate everywhere
 Site, Number = AuditedSite, PlainEstimate

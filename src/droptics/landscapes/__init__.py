@@ -6,17 +6,6 @@ from droptics.landscapes.portraits import Portrait, portrait
 from droptics.landscapes.spurious import spurious_minimum
 from droptics.landscapes.tied import CriticalPoint, critical_points
 
-__all__ = [
-    "CriticalPoint",
-    "Escape",
-    "Inspection",
-    "Portrait",
-    "critical_points",
-    "escape",
-    "gradient",
-    "hessian",
-    "hessian_action",
-    "inspect",
-    "portrait",
-    "spurious_minimum",
-]
+__all__ = ["CriticalPoint", "Escape", "Inspection", "Portrait"]
+__all__ += ["critical_points", "escape", "inspect", "portrait", "spurious_minimum"]
+__all__ += ["gradient", "hessian", "hessian_action"]

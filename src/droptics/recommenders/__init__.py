@@ -16,35 +16,10 @@ from droptics.recommenders.ridge import RidgeCompletion
 from droptics.recommenders.selection import DropoutCompletionCV, PathPoint
 from droptics.recommenders.stacked import StackedCompletion, StackedRanker
 
-__all__ = [
-    "AutoencoderCompletion",
-    "ChoicePoint",
-    "Completion",
-    "Contributions",
-    "Diagnosis",
-    "DropoutAutoencoder",
-    "DropoutCompletion",
-    "DropoutCompletionCV",
-    "DuplicateRatings",
-    "Errors",
-    "HeldOutUsers",
-    "ImplicitDropoutCompletion",
-    "KernelPoint",
-    "LeaveOneOut",
-    "LocalAutoencoder",
-    "Mean",
-    "PathPoint",
-    "Ranker",
-    "Ranking",
-    "Recommendations",
-    "RidgeCompletion",
-    "StackedCompletion",
-    "StackedRanker",
-    "UnboundedPredictions",
-    "UnknownIds",
-    "against_popularity",
-    "default_drop",
-    "diagnose",
-    "hold_out_users",
-    "ranking",
-]
+__all__ = ["Completion", "DropoutCompletion", "DropoutCompletionCV", "RidgeCompletion", "default_drop"]  # by factors
+__all__ += ["AutoencoderCompletion", "KernelPoint", "LeaveOneOut", "StackedCompletion"]  # other predictions of ratings
+__all__ += ["ChoicePoint", "DropoutAutoencoder", "ImplicitDropoutCompletion", "LocalAutoencoder"]  # rankings
+__all__ += ["Ranker", "StackedRanker"]
+__all__ += ["HeldOutUsers", "Mean", "Ranking", "against_popularity", "hold_out_users", "ranking"]  # how good they are
+__all__ += ["Contributions", "Diagnosis", "Errors", "PathPoint", "Recommendations", "diagnose"]  # answers
+__all__ += ["DuplicateRatings", "UnboundedPredictions", "UnknownIds"]  # warnings
