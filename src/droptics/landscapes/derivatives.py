@@ -55,11 +55,8 @@ class Derivatives:
             second = second * factors.pop(0)
         return Derivatives(weights, second, factors, moments.yx)
 
-    def gradient(self) -> list[Tensor]:
-        """Derivative with respect to every layer."""
-        return list(self._slopes(*self.weights))
-
-    def _slopes(self, *weights: Tensor) -> Tensors:
+    def slopes(self, *weights: Tensor) -> Tensors:
+        """The gradient at these weights, layer by layer."""
         parts = zip(weights, *self._forward(weights), *self._backward(weights), strict=True)
         return tuple(
             2 * back @ weight @ moment - 2 * suffix.mT @ self.cross @ prefix.mT
@@ -70,7 +67,7 @@ class Derivatives:
         """Derivative of the gradient along a direction; leading dimensions are a batch of directions."""
         pairs = [torch.broadcast_tensors(*pair) for pair in zip(self.weights, direction, strict=True)]
         weights, tangents = (tuple(part.contiguous() for part in side) for side in zip(*pairs, strict=True))
-        return list(torch.func.jvp(self._slopes, weights, tangents)[1])
+        return list(torch.func.jvp(self.slopes, weights, tangents)[1])
 
     def _forward(self, weights: Tensors) -> tuple[list[Tensor], list[Tensor]]:
         """S_0..S_k and L_0..L_k."""
@@ -124,7 +121,8 @@ def gradient(model: Model, data: Data, masks: MaskLaw) -> Tensors:
 
     Cost: that of the criterion, O(layers width^3).
     """
-    return from_chain(model, Derivatives.of(model, data, masks).gradient())
+    chain = Derivatives.of(model, data, masks)
+    return from_chain(model, chain.slopes(*chain.weights))
 
 
 @checked
@@ -154,14 +152,12 @@ def hessian(model: Model, data: Data, masks: MaskLaw) -> Tensor:
     if total > LARGEST:
         raise ValueError(f"model has {total} weights, too many for all second derivatives; use hessian_action")
     basis = torch.eye(total, dtype=model.dtype, device=model.device)
-    columns = torch.cat(
-        [part.flatten(1) for part in hessian_action(model, data, masks, unflatten(model, basis))], dim=1
-    )
+    parts = hessian_action(model, data, masks, unflatten(model, basis))
+    columns = torch.cat([part.flatten(1) for part in parts], dim=1)
     return (columns + columns.mT) / 2
 
 
 def unflatten(model: Model, vectors: Tensor) -> Tensors:
     """Vectors (..., parameters) as tensors with the shapes of the model."""
-    sizes = [tensor.numel() for tensor in model.tensors]
-    parts = vectors.split(sizes, dim=-1)
+    parts = vectors.split([tensor.numel() for tensor in model.tensors], dim=-1)
     return tuple(part.unflatten(-1, tensor.shape) for part, tensor in zip(parts, model.tensors, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,29 +74,27 @@ def inspect(model: Model, data: Data, masks: MaskLaw, tolerance: NonNegative = 1
 
     For TwoLayerLinear, Autoencoder and DeepLinear with at most 4,000 weights; O(weights^3). `tolerance` is relative:
     to the largest curvature for eigenvalues, to the energy of the targets for the gap, beside what rounding of weights
-    and data explains. Signs of curvatures are counted,
-    and slopes compared with zero, where inputs and targets are in their own units and the layers of every hidden node
-    are alike: neither changes what kind of point it is.
+    and data explains. Signs of curvatures are counted, and slopes compared with zero, where inputs and targets are in
+    their own units and the layers of every hidden node are alike: neither changes what kind of point it is.
     """
     total = _size(model)
     if total > DENSE:
         raise ValueError(
-            f"model has {total} weights, too many for all curvatures (at most {DENSE}); escape needs only one"
+            f"model has {total} weights, too many (above {DENSE}) for all curvatures; escape needs only one"
         )
     even, moments = in_own_units(model, data)
     eigenvalues = torch.linalg.eigvalsh(hessian(even, moments, masks))
-    largest = float(eigenvalues.abs().max())
-    level = tolerance * largest
+    level = tolerance * float(eigenvalues.abs().max())
     negative, positive = int((eigenvalues < -level).sum()), int((eigenvalues > level).sum())
     inertia = (negative, total - negative - positive, positive)
     symmetries = symmetry_dimension(model, data)
-    value = objective(model, data, masks)
     steepness = _norm(gradient(even, moments, masks))
     kind = "not critical"
-    if steepness <= tolerance * largest * max(_norm(even.tensors), tolerance):
+    if steepness <= level * max(_norm(even.tensors), tolerance):
         kind = _kind(model, data, masks, inertia, symmetries, tolerance)
     curvature = float(torch.linalg.eigvalsh(hessian(model, data, masks))[0])
-    return Inspection(value, _norm(gradient(model, data, masks)), inertia, kind, curvature, symmetries)
+    slope = _norm(gradient(model, data, masks))
+    return Inspection(objective(model, data, masks), slope, inertia, kind, curvature, symmetries)
 
 
 def _kind(
@@ -104,11 +103,8 @@ def _kind(
     negative, zero, positive = inertia
     if negative:
         return "local maximum" if not positive and zero <= symmetries else "strict saddle"
-    try:
+    with suppress(NoClosedForm):
         certificate = certify(model, data, masks)
-    except NoClosedForm:
-        certificate = None
-    if certificate is not None:
         level = tolerance * max(certificate.scale, abs(certificate.objective)) + _rounded(model, data, masks)
         if certificate.gap <= level:
             return "global minimum"

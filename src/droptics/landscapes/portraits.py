@@ -56,10 +56,8 @@ def portrait(  # parameters: the problem, the window and the training that are d
     check_arguments(portrait, locals())
     moments = Moments.of(data).to("cpu", torch.float64)
     if moments.yx.shape != (1, 1) or masks.size != 2:
-        raise ValueError(
-            f"data must have one input and one output, and masks two units, got yx of shape {tuple(moments.yx.shape)} "
-            f"and {masks.size} units"
-        )
+        got = f"yx of shape {tuple(moments.yx.shape)} and {masks.size} units"
+        raise ValueError(f"data must have one input and one output, and masks two units, got {got}")
     axis = torch.linspace(-extent, extent, resolution, dtype=torch.float64)
     grid = torch.stack(torch.meshgrid(axis, axis, indexing="xy"), dim=-1)
     values = criterion(Autoencoder(grid.unsqueeze(-2)), moments, masks).value
@@ -96,13 +94,11 @@ def _runs(starts: Tensor, moments: Moments, masks: MaskLaw, steps: int, step_siz
     generator = torch.Generator().manual_seed(int(seed))
     xx, yx = float(moments.xx), float(moments.yx)
     keep = masks.mean.detach().cpu()
-    weights = starts
-    path = [weights]
+    path = [starts]
     for _ in range(steps):
-        z = masks.multipliers(len(starts), generator)
+        weights, z = path[-1], masks.multipliers(len(starts), generator)
         residual = xx * (z * weights.square()).sum(1, keepdim=True) - yx
-        weights = weights - 2 * step_size * keep * residual * z * weights
-        path.append(weights)
-    if not bool(torch.isfinite(weights).all()):
+        path.append(weights - 2 * step_size * keep * residual * z * weights)
+    if not bool(torch.isfinite(path[-1]).all()):
         raise ValueError(f"step_size is too large for these data and starts: training diverges at {step_size}")
     return torch.stack(path, dim=1)

@@ -32,10 +32,8 @@ def symmetry_dimension(model: Model, data: Data) -> int:
         tangents.append(moved)
     if not tangents:
         return 0
-    if tied:
-        flat = torch.stack([moved[-1].flatten() for moved in tangents])
-    else:
-        flat = torch.stack([torch.cat([part.flatten() for part in moved]) for moved in tangents])
+    own = slice(-1 if tied else 0, None)  # the layers that are parameters
+    flat = torch.stack([torch.cat([part.flatten() for part in moved[own]]) for moved in tangents])
     values = torch.linalg.svdvals(flat.detach().double())
     return int((values > 1e-8 * values[0].clamp_min(torch.finfo(torch.float64).tiny)).sum())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 
 import torch
 from torch import Tensor
@@ -81,15 +81,12 @@ def critical_points(family: type[Model], data: Data, masks: MaskLaw, limit: Coun
     values, vectors = torch.linalg.eigh((moments.yx + moments.yx.mT).double() / (2 * scale))
     values, vectors = values.flip(0), vectors.flip(1)
     positive = int((values > 1e-12 * values.abs().max()).sum())
-    found: list[tuple[Group, ...]] = []
-    for groups in _arrangements(values[:positive].tolist(), masks.size, strength):
-        if len(found) == limit:
-            raise ValueError(f"limit must be raised: there are more than {limit} critical points at width {masks.size}")
-        found.append(groups)
-    points = []
-    for groups in found:
-        model = Autoencoder(_columns(values, vectors, groups, strength).to(data.dtype))
-        points.append(CriticalPoint(model, groups, inspect(model, data, masks)))
+    found = list(islice(_arrangements(values[:positive].tolist(), masks.size, strength), limit + 1))
+    if len(found) > limit:
+        raise ValueError(f"limit must be raised: there are more than {limit} critical points at width {masks.size}")
+    models = [Autoencoder(_columns(values, vectors, groups, strength).to(data.dtype)) for groups in found]
+    parts = zip(models, found, strict=True)
+    points = [CriticalPoint(model, groups, inspect(model, data, masks)) for model, groups in parts]
     return sorted(points, key=lambda point: point.objective)
 
 
