@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from droptics.arrays import Array
+from droptics.gpu.graphs import captured
 from droptics.recommenders import triton_rows
 from droptics.recommenders.alternation import Strengths
 from droptics.recommenders.ratings import Compressed
@@ -33,7 +34,7 @@ class Device:
         self.memory = memory
         self.kernel = kernel and self.device.type == "cuda" and not triton_rows.missing()
         self._weights: dict[int, tuple[Array, Tensor]] = {}
-        self._graphs: dict[Any, tuple[Any, tuple[Tensor, Tensor], Any]] = {}
+        self._graphs: dict[Any, tuple[Any, Tensor, Any]] = {}
 
     def close(self) -> None:
         self._weights.clear()
@@ -60,17 +61,15 @@ class Device:
             return half_sweep(held, fixed, free, strengths, counts, steps)
         key = (id(table), id(fixed), id(free), strengths, steps)
         if key not in self._graphs:
-            before = free.clone()
-            half_sweep(held, fixed, free, strengths, counts, steps)  # libraries set themselves up on first use
-            free.copy_(before)
-            torch.cuda.synchronize(self.device)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                reached = half_sweep(held, fixed, free, strengths, counts, steps)
-            self._graphs[key] = graph, reached, (table, fixed, free)
-        graph, reached, _ = self._graphs[key]
-        graph.replay()
-        return reached
+            into = torch.zeros(2, dtype=torch.float64, device=self.device)
+
+            def step() -> None:
+                into.copy_(torch.stack(half_sweep(held, fixed, free, strengths, counts, steps)))
+
+            self._graphs[key] = captured(step, self.device, [free], rehearsals=1), into, (table, fixed, free)
+        replay, reached, _ = self._graphs[key]
+        replay()
+        return reached[0], reached[1]
 
 
 class Table:
@@ -88,11 +87,9 @@ class Table:
     def buckets(self) -> Buckets:
         """Padded rows, for batched operations."""
         table = self._table
-        counts = table.counts
-        order = np.argsort(-counts, kind="stable")
-        empty = order[counts[order] == 0]
-        order = order[counts[order] > 0]
-        counts = counts[order]
+        order = np.argsort(-table.counts, kind="stable")
+        order, empty = np.split(order, [np.count_nonzero(table.counts)])
+        counts = table.counts[order]
         groups: list[list[Bucket]] = []
         at = held = 0
         while at < len(order):
@@ -202,10 +199,9 @@ def _direct(system: Tensor, r: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
     move = torch.cholesky_solve(r.double()[..., None], factor)[..., 0]
     # the Gram matrix was formed in the precision of the factors: smaller pivots are its rounding
     pivots = factor.diagonal(dim1=-2, dim2=-1).square() / diagonal
-    lost = (pivots <= full.shape[-1] * torch.finfo(start.dtype).eps).any(-1)
-    singular = (info > 0) | lost | ~torch.isfinite(move).all(-1)
+    rounding = full.shape[-1] * torch.finfo(start.dtype).eps
+    singular = (info > 0) | (pivots <= rounding).any(-1) | ~torch.isfinite(move).all(-1)
     if bool(singular.any()):
-        rounding = full.shape[-1] * torch.finfo(start.dtype).eps
         inverse = torch.linalg.pinv(full[singular], rtol=rounding, hermitian=True)
         move[singular] = torch.bmm(inverse, r[singular].double()[..., None])[..., 0]
     return (start + move.to(start.dtype)), (move * r.double()).sum(1)

@@ -45,12 +45,10 @@ class Rows:
 
 def load(table: Compressed, device: torch.device) -> Rows:
     """Bring a table to a device."""
-    counts = table.counts
-    order = np.argsort(-counts, kind="stable")
-    full = order[counts[order] > 0]
-    arrays = (table.starts, np.asarray(table.columns), np.asarray(table.values), full)
-    starts, columns, values, tensor = (torch.from_numpy(np.array(array)).to(device) for array in arrays)
-    return Rows(starts, columns, values, tensor, counts[full], torch.from_numpy(order[len(full) :]).to(device))
+    full, empty = np.split(np.argsort(-table.counts, kind="stable"), [np.count_nonzero(table.counts)])
+    arrays = (table.starts, table.columns, table.values, full, empty)
+    starts, columns, values, order, rest = (torch.from_numpy(np.array(array)).to(device) for array in arrays)
+    return Rows(starts, columns, values, order, table.counts[full], rest)
 
 
 def solve(
@@ -67,12 +65,8 @@ def solve(
     reached = torch.empty(2, len(table.order), dtype=torch.float64, device=free.device)
     whole, small = HELD // padded, max(HELD // padded // 4, 1)
     longer, middle = (int(np.count_nonzero(table.lengths > size)) for size in (whole, small))
-    groups = (
-        (0, longer, TILE // padded, False),
-        (longer, middle, whole, True),
-        (middle, len(table.order), small, True),
-    )
-    for first, stop, tile, held in groups:
+    last = (middle, len(table.order), small, True)
+    for first, stop, tile, held in ((0, longer, TILE // padded, False), (longer, middle, whole, True), last):
         if stop > first:
             kernel[(stop - first,)](
                 table.starts, table.columns, table.values, table.order, regressors, offsets, diagonals, free, reached,
