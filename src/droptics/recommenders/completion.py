@@ -54,20 +54,23 @@ class Completion(RatingModel):
         formats, Parquet, a folder of Parquet files) are read in chunks; ratings that need more than `memory` bytes stay
         on disk. With an `engine`, its workers read them, each user's ratings in one file, and the ratings stay there.
         """
-        self._check()
-        source = ratings if y is None else (*pair_columns(ratings), y)
-        mean = None if getattr(self, "center", True) else 0.0
-        dtype = np.dtype(self.dtype).type
-        with closing(sweeper_for(self.engine, self.device, self.threads, self.memory)) as engine:
+        with self._engine() as engine:
+            source = ratings if y is None else (*pair_columns(ratings), y)
+            mean = None if getattr(self, "center", True) else 0.0
+            dtype = np.dtype(self.dtype).type
             if isinstance(engine, Cluster) and isinstance(source, (str, os.PathLike)):
                 return self._fit(engine.read(source, dtype, mean), engine)
             return self._fit(observations(source, dtype, self.memory, mean), engine)
 
     def fit_observations(self, data: Observations) -> Completion:
         """Fit to ratings that were read before, so that several fits share one reading."""
-        self._check()
-        with closing(sweeper_for(self.engine, self.device, self.threads, self.memory)) as engine:
+        with self._engine() as engine:
             return self._fit(data, engine)
+
+    def _engine(self) -> closing[Sweeper]:
+        check_parameters(self)
+        self._check_clip()
+        return closing(sweeper_for(self.engine, self.device, self.threads, self.memory))
 
     def _fit(self, data: Observations | Partitions, engine: Sweeper) -> Completion:
         strengths = self._strengths(data)
@@ -100,10 +103,6 @@ class Completion(RatingModel):
         effort = Effort(self.sweeps, self.cg_steps or 0, self.tolerance, keep)
         return alternate(engine, data, start, strengths, effort, watch)
 
-    def _check(self) -> None:
-        check_parameters(self)
-        self._check_clip()
-
     def _start(self, data: Observations | Partitions, strengths: Strengths) -> tuple[Array, Array]:
         """Normal item factors and zero users (the first half-sweep sets them), or the last fit's where ids are known.
 
@@ -133,11 +132,11 @@ class Completion(RatingModel):
         self.mean_, self.history_, self.objective_ = data.mean, history, history[-1].objective
         self.range_ = (data.low, data.high)
         self._users, self._items = data.users, data.items
-        here = data if isinstance(data, Observations) else None
-        self._seen: Compressed | None = None if here is None else here.by_user
         self._counts = (data.by_user.counts, data.by_item.counts)
         self._fresh: dict[int, tuple[Array, Array]] = {}
-        self._data: Observations | None = here  # keeps files on disk alive as long as they are needed
+        # keeps files on disk alive as long as they are needed
+        self._data: Observations | None = data if isinstance(data, Observations) else None
+        self._seen: Compressed | None = None if self._data is None else self._data.by_user
 
     def _set_sides(self, left: Array, right: Array) -> None:
         """Factors and biases of both sides, from fitted arrays in units of `scale_`, whose memory the factors keep."""
@@ -188,10 +187,7 @@ class Completion(RatingModel):
             raise ValueError("this model has no ratings (saved with seen=False, or fitted by a cluster)")
         if not self._fresh:
             return self._seen
-        rated = [self._rated(user) for user in range(len(self._users))]
-        starts = np.concatenate([[0], np.cumsum([len(items) for items, _ in rated])])
-        items, values = (np.concatenate(parts) for parts in zip(*rated, strict=True))
-        return Compressed(starts.astype(np.int64), items.astype(np.int32), values.astype(self._seen.values.dtype))
+        return Compressed.of(map(self._rated, range(len(self._users))), self._seen.values.dtype)
 
     def partial_fit(self, ratings: Source) -> Completion:
         """Add ratings of new (or known) users: their rows are solved exactly with the items fixed, then new items.
@@ -226,9 +222,7 @@ class Completion(RatingModel):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Completion:
         """Read a model that `save` wrote."""
-        model: Completion = saving.load(cls, path)
-        model._loaded()
-        return model
+        return saving.load(cls, path)
 
     def _loaded(self) -> None:
         """Restore what a subclass derives from its strengths."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from droptics.arrays import Array
 from droptics.recommenders.interactions import extended
-from droptics.recommenders.ratings import Compressed, DuplicateRatings
+from droptics.recommenders.ratings import Compressed, say_duplicates
 from droptics.recommenders.rows import block_of, prepared, solve_block
 
 
@@ -25,8 +24,11 @@ def fold_in(model: Any, ratings: tuple[Array, Array, NDArray[np.float64]]) -> No
     known_items = len(model._items)
     model._users = extended(model._users, user_ids)
     model._items = extended(model._items, item_ids)
-    users, items = model._users(user_ids), model._items(item_ids)
-    users, items, centered = _averaged(users, items, (values - model.mean_) / model.scale_)
+    given = np.stack([model._users(user_ids), model._items(item_ids)])
+    (users, items), place, times = np.unique(given, axis=1, return_inverse=True, return_counts=True)
+    if len(users) < len(values):
+        say_duplicates(len(values) - len(users), len(values))
+    centered = np.bincount(place.reshape(-1), (values - model.mean_) / model.scale_) / times
     model.range_ = (min(model.range_[0], float(values.min())), max(model.range_[1], float(values.max())))
     touched = np.unique(users)
     for user in touched:
@@ -39,40 +41,25 @@ def fold_in(model: Any, ratings: tuple[Array, Array, NDArray[np.float64]]) -> No
         )
     sizes = len(model._users), len(model._items)
     counts = [np.pad(count, (0, size - len(count))) for count, size in zip(model._counts, sizes, strict=True)]
-    left, right = model._sides(len(model._users), len(model._items))
-    table = _table([model._fresh[int(user)] for user in touched], known_items, right.dtype)
-    left[touched] = _solved(model, table, right[:known_items], left[touched], counts[1][:known_items], len(left))
+    left, right = model._sides(*sizes)
+    rows = [model._fresh[int(user)] for user in touched]
+    rows = [(columns[columns < known_items], values[columns < known_items]) for columns, values in rows]
+    left[touched] = _solved(model, rows, right[:known_items], left[touched], counts[1][:known_items], len(left))
     counts[0][touched] = [len(model._fresh[int(user)][0]) for user in touched]
     fresh = np.arange(known_items, len(right))
     if len(fresh):
         rows = [(users[items == item], centered[items == item]) for item in fresh]
-        right[fresh] = _solved(model, _table(rows, len(left), right.dtype), left, right[fresh], counts[0], len(right))
+        right[fresh] = _solved(model, rows, left, right[fresh], counts[0], len(right))
         counts[1][fresh] = [len(raters) for raters, _ in rows]
     model._set_sides(left, right)
     model._counts = tuple(counts)
 
 
-def _averaged(users: Array, items: Array, values: Array) -> tuple[Array, Array, Array]:
-    pairs, place, times = np.unique(np.stack([users, items]), axis=1, return_inverse=True, return_counts=True)
-    if pairs.shape[1] < len(values):
-        warnings.warn(
-            f"{len(values) - pairs.shape[1]} of {len(values)} ratings repeat a (user, item) pair; their mean is used",
-            DuplicateRatings,
-            stacklevel=5,
-        )
-    return pairs[0], pairs[1], np.bincount(place.reshape(-1), values) / times
-
-
-def _table(rows: list[tuple[Array, Array]], limit: int, dtype: np.dtype[Any]) -> Compressed:
-    """Compressed rows of (columns, values), columns from `limit` on left out."""
-    kept = [(columns[columns < limit], values[columns < limit]) for columns, values in rows]
-    starts = np.concatenate([[0], np.cumsum([len(columns) for columns, _ in kept])]).astype(np.int64)
-    columns = np.concatenate([columns for columns, _ in kept]).astype(np.int32)
-    return Compressed(starts, columns, np.concatenate([values for _, values in kept]).astype(dtype))
-
-
-def _solved(model: Any, table: Compressed, fixed: Array, rows: Array, weights: Array, count: int) -> Array:
+def _solved(
+    model: Any, rows: list[tuple[Array, Array]], fixed: Array, start: Array, weights: Array, count: int
+) -> Array:
     regressors, offsets, diagonals, _ = prepared(fixed, model.strengths_.scaled(model.scale_), weights, count)
-    result = np.ascontiguousarray(rows)
+    result = np.ascontiguousarray(start)
+    table = Compressed.of(rows, fixed.dtype)
     solve_block(block_of(table, 0, table.rows), regressors, offsets, result, diagonals, 0)
     return result

@@ -29,7 +29,6 @@ from droptics.recommenders.ids import Lookup, as_ids, joined
 Source = Any
 """Entries, Ratings, a scipy sparse matrix, a table of three columns, three arrays, chunks, or the path of a table."""
 
-
 Counted = tuple[Array, NDArray[np.int64]]
 """Distinct ids in sorted order, and how often each occurs."""
 
@@ -46,6 +45,13 @@ class Compressed:
     columns: NDArray[np.int32]
     values: Array
 
+    @staticmethod
+    def of(rows: Iterable[tuple[Array, Array]], dtype: np.dtype[Any]) -> Compressed:
+        """Rows given as pairs of columns and values."""
+        columns, values = zip(*rows, strict=True)
+        starts = _starts(np.array([len(part) for part in columns]))
+        return Compressed(starts, np.concatenate(columns).astype(np.int32), np.concatenate(values).astype(dtype))
+
     @property
     def rows(self) -> int:
         """Number of rows."""
@@ -58,18 +64,16 @@ class Compressed:
 
     def blocks(self, count: int) -> list[tuple[int, int]]:
         """At most `count` ranges of rows with nearly equal numbers of ratings."""
-        total = int(self.starts[-1])
-        cuts = np.searchsorted(self.starts, np.linspace(0, total, count + 1)[1:-1])
-        edges = np.unique(np.concatenate([[0], cuts, [self.rows]]))
-        return [(int(low), int(high)) for low, high in pairwise(edges)]
+        cuts = np.searchsorted(self.starts, np.linspace(0, self.starts[-1], count + 1)[1:-1])
+        return list(pairwise(np.unique([0, *cuts, self.rows]).tolist()))
 
 
 @dataclass(frozen=True, eq=False)
 class Observations:
     """All ratings, minus their mean, compressed by user and by item; users and items are numbered by activity.
 
-    The most active come first, so that blocks of rows need similar work and the factors read most often lie
-    together. Values are (rating - mean) / scale, formed in float64; `scale` is 1 for ratings of ordinary size.
+    The most active come first, so that blocks of rows need similar work and the factors read most often lie together.
+    Values are (rating - mean) / scale, formed in float64; `scale` is 1 for ratings of ordinary size.
     """
 
     users: Lookup
@@ -191,36 +195,33 @@ def chunked(source: Source, size: int = 1 << 24) -> Callable[[], Iterator[Chunk]
 def triple(source: Source) -> tuple[Array, Array, NDArray[np.float64]]:
     """Users, items and ratings of a source as three arrays; refuses what cannot be read and what is not finite."""
     if isinstance(source, Entries):
-        raw: tuple[Any, Any, Any] = (source.rows, source.columns, source.values)
+        raw: tuple[Any, ...] = (source.rows, source.columns, source.values)
     elif isinstance(source, Ratings):
         raw = (source.users, source.items, source.values)
     elif sparse.issparse(source):
         found = source.tocoo()
         raw = (found.row, found.col, found.data)
-    elif isinstance(source, (str, os.PathLike)) or _is_chunks(source):
+    elif isinstance(source, (str, os.PathLike)) or (
+        isinstance(source, list) and source and all(isinstance(part, Chunk) for part in source)
+    ):
         parts = source if isinstance(source, list) else list(chunked(source, 1 << 22)())
         users, items = (joined([getattr(part, name) for part in parts]) for name in ("users", "items"))
         raw = (users, items, np.concatenate([part.values for part in parts]))
     elif hasattr(source, "columns") and hasattr(source, "iloc"):
         if source.shape[1] < 3:
             raise ValueError(f"ratings must have three columns (user, item, rating), got {list(source.columns)}")
-        raw = (source.iloc[:, 0].to_numpy(), source.iloc[:, 1].to_numpy(), source.iloc[:, 2].to_numpy())
+        raw = tuple(source.iloc[:, i].to_numpy() for i in range(3))
     elif isinstance(source, (tuple, list)) and len(source) == 3:
-        raw = (source[0], source[1], source[2])
+        raw = tuple(source)
     else:
         raise ValueError(
             "ratings must be Entries, Ratings, a scipy sparse matrix, a three-column table, three arrays or a path, "
             f"got {type(source).__name__}"
         )
-    users, items = as_ids(raw[0]), as_ids(raw[1])
-    values = _as_values(raw[2])
+    users, items, values = as_ids(raw[0]), as_ids(raw[1]), _as_values(raw[2])
     if not len(users) == len(items) == len(values):
         raise ValueError(f"ratings: {len(users)} users, {len(items)} items and {len(values)} values do not match")
     return users, items, values
-
-
-def _is_chunks(source: Source) -> bool:
-    return isinstance(source, list) and bool(source) and all(isinstance(part, Chunk) for part in source)
 
 
 def _as_values(values: Any) -> NDArray[np.float64]:
@@ -300,8 +301,7 @@ def _merge_duplicates(starts: Any, columns: Any, values: Any) -> int:
         end = starts[row + 1]
         starts[row] = write
         order = np.argsort(columns[begin:end])
-        sorted_columns = columns[begin:end][order]
-        sorted_values = values[begin:end][order]
+        sorted_columns, sorted_values = columns[begin:end][order], values[begin:end][order]
         k = 0
         while k < len(order):
             total, times = 0.0, 0

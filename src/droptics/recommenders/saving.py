@@ -83,6 +83,7 @@ def load(kind: Any, path: str | os.PathLike[str]) -> Any:
     model._fresh, model._data = {}, None
     seen = [arrays.get(name) for name in ("seen_starts", "seen_items", "seen_values")]
     model._seen = None if seen[0] is None else Compressed(*seen)  # type: ignore[arg-type]
+    model._loaded()
     return model
 
 
