@@ -12,10 +12,10 @@ from droptics.data import Entries
 from droptics.masks import Bernoulli
 from droptics.norms import weighted_trace
 from droptics.penalties import criterion, penalty, risk
-from droptics.recommenders import DropoutCompletion, RidgeCompletion, default_drop
+from droptics.recommenders import DropoutCompletion, RidgeCompletion, default_drop, sgd
 from droptics.recommenders.alternation import Effort, Strengths, alternate
 from droptics.recommenders.ratings import Compressed, observations
-from droptics.recommenders.sgd import Sgd, _step, objective
+from droptics.recommenders.sgd import Sgd, _step
 from droptics.recommenders.sweepers import Device, Threads
 
 VARIANTS = {
@@ -143,11 +143,12 @@ def test_rows_without_ratings_are_zero_and_change_no_other(engine, steps):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_one_pass_objective_is_the_definition(variant):
+def test_one_pass_objective_is_the_definition(variant, monkeypatch):
+    monkeypatch.setattr(sgd, "CHUNK", 4)
     strengths = VARIANTS[variant]
     data = observations(ratings(), np.float64)
     factors = start(data, strengths)
-    total, error = objective(data, tuple(factors), strengths, chunk=4)
+    total, error = sgd.objective(data, tuple(factors), strengths)
     assert total == pytest.approx(dense_objective(data, factors, strengths), rel=1e-12)
     assert error <= total
 

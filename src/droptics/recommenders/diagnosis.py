@@ -83,11 +83,9 @@ def _mean_square(model: Completion) -> float:
     """Mean squared error on all ratings known by now."""
     entries = model.entries(biases=True)
     left, right = (torch.from_numpy(side).double() for side in (model.user_factors_, model.item_factors_))
-    parts = (part.split(1 << 16) for part in (entries.rows, entries.columns, entries.values))
-    total = 0.0
-    for rows, columns, values in zip(*parts, strict=True):
-        total += float((values.double() - (left[rows] * right[columns]).sum(1)).square().sum())
-    return total / len(entries)
+    parts = zip(*(part.split(1 << 16) for part in (entries.rows, entries.columns, entries.values)), strict=True)
+    squares = ((values.double() - (left[u] * right[v]).sum(1)).square().sum() for u, v, values in parts)
+    return sum(map(float, squares)) / len(entries)
 
 
 def _bound(model: Completion, confidence: float) -> Bound:
@@ -106,14 +104,12 @@ def _bound(model: Completion, confidence: float) -> Bound:
     right = torch.cat([right, torch.ones(len(right), 1, dtype=torch.float64), item_side[:, None] / half], 1)
     trace = float(product_spectrum(left * rows.sqrt()[:, None], right * columns.sqrt()[:, None]).sum())
     alpha, failure = grid_alpha(trace**2, 1 - confidence)
-    risk = _mean_square(model) / half**2
-    constant = float(entries.values.double().square().mean()) / half**2
     return completion(
         alpha=alpha,
         shape=entries.shape,
         examples=len(entries),
-        risk=risk,
+        risk=_mean_square(model) / half**2,
         confidence=1 - failure,
         smoothing=0.5,
-        trivial=constant,
+        trivial=float(entries.values.double().square().mean()) / half**2,
     )

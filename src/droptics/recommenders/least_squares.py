@@ -150,23 +150,15 @@ def _conjugate_gradients(
 
 @njit(nogil=True, fastmath=FAST)
 def solve_rows(
-    starts: Any,
-    columns: Any,
-    values: Any,
-    regressors: Any,
-    offsets: Any,
-    solution: Any,
-    diagonals: Any,
-    steps: int,
+    starts: Any, columns: Any, values: Any, regressors: Any, offsets: Any, solution: Any, diagonals: Any, steps: int
 ) -> tuple[float, float]:
     """Improve every row of `solution` in place; returns the (penalized, plain) sums of squares reached.
 
-    `diagonals` holds a, c and f of the module's formula as three rows. With steps >= 1, that many
-    conjugate-gradient steps, preconditioned by the diagonal, from the current solution: the objective of no row
-    increases. With steps = 0 the exact minimizer, by Cholesky factorization. Rows without ratings become zero.
-    Products are taken in the precision of the regressors and summed in float64 every 512 ratings or less; everything
-    per row is float64. Cost per rating O(width) a step, O(width^2) exact, plus O(width^3) per row exact. `starts` may
-    begin anywhere: columns and values are indexed from starts[0].
+    `diagonals` holds a, c and f of the module's formula as three rows. With steps >= 1, that many conjugate-gradient
+    steps, preconditioned by the diagonal, from the current solution: the objective of no row increases. With steps = 0
+    the exact minimizer, by Cholesky factorization. Rows without ratings become zero. Products are taken in the
+    precision of the regressors and summed in float64 every 512 ratings or less; everything per row is float64. Cost per
+    rating O(width) a step, O(width^2) exact, plus O(width^3) per row exact. `starts` may begin anywhere.
     """
     width = regressors.shape[1]
     x, r, d, weight = np.empty(width), np.empty(width), np.empty(width), np.empty(width)

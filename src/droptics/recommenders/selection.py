@@ -105,7 +105,7 @@ class DropoutCompletionCV(Estimator):
                 raise ValueError("drops must name at least one rate, got none")
             return sorted(map(float, self.drops), reverse=True)
         base = default_drop(width, count)
-        strengths = [multiple * base / (1 - base) for multiple in PATH]
+        strengths = (multiple * base / (1 - base) for multiple in PATH)
         return [strength / (1 + strength) for strength in strengths]
 
     def predict(self, rows: Any, columns: Any = None, unknown: str = "warn") -> NDArray[np.float64]:
@@ -147,7 +147,6 @@ class DropoutCompletionCV(Estimator):
 
 
 def _point(model: DropoutCompletion, held: Ratings) -> PathPoint:
-    drop = model.drop_
-    strength = drop / (1 - drop) / model.width
+    drop, last = model.drop_, model.history_[-1]
     held_out = model.evaluate(held, unknown="ignore").rmse
-    return PathPoint(model.width, drop, strength, model.history_[-1].rmse, held_out, len(model.history_))
+    return PathPoint(model.width, drop, drop / (1 - drop) / model.width, last.rmse, held_out, last.sweep)

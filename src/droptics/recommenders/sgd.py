@@ -14,6 +14,8 @@ from droptics.arrays import Array
 from droptics.recommenders.alternation import Strengths, Sweep, column_sums
 from droptics.recommenders.ratings import Observations
 
+CHUNK = 1 << 16  # ratings at a time, where the objective is evaluated
+
 
 @dataclass(frozen=True)
 class Sgd:
@@ -43,7 +45,7 @@ def descend(
     fitted, is shared over the ratings. The history holds the exact objective after each epoch; its seconds leave out
     that evaluation. `inspect` sees the factors after each epoch.
     """
-    target = torch.device("cpu" if how.device is None else how.device)
+    target = torch.device(how.device or "cpu")
     generator = torch.Generator(target).manual_seed(int(how.seed))
     rows, columns, values = _triples(data, target)
     left, right = (torch.from_numpy(side.copy()).to(target) for side in factors)
@@ -91,20 +93,17 @@ def _step(
     if strengths.bias is not None:
         # The ridge of all n ratings, in the share of this batch and of this step.
         shrink = 2 * how.step_size * strengths.bias / total
-        step_u[:, width] = pull[:, 0]
-        step_v[:, width] = pull[:, 0]
-        left[:, width] *= 1 - shrink
-        right[:, width] *= 1 - shrink
+        for side, step in ((left, step_u), (right, step_v)):
+            step[:, width] = pull[:, 0]
+            side[:, width] *= 1 - shrink
     left.index_add_(0, rows, step_u, alpha=-1)
     right.index_add_(0, columns, step_v, alpha=-1)
 
 
-def objective(
-    data: Observations, factors: tuple[Array, Array], strengths: Strengths, chunk: int = 1 << 16
-) -> tuple[float, float]:
+def objective(data: Observations, factors: tuple[Array, Array], strengths: Strengths) -> tuple[float, float]:
     """F of the given factors and the sum of squared errors, by one pass over the ratings in float64."""
     left, right = (torch.from_numpy(side) for side in factors)
-    return _objective((left, right), _triples(data, left.device), strengths, data, chunk)
+    return _objective((left, right), _triples(data, left.device), strengths, data)
 
 
 def _triples(data: Observations, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
@@ -115,17 +114,13 @@ def _triples(data: Observations, device: torch.device) -> tuple[Tensor, Tensor, 
 
 
 def _objective(
-    factors: tuple[Tensor, Tensor],
-    ratings: tuple[Tensor, Tensor, Tensor],
-    strengths: Strengths,
-    data: Observations,
-    chunk: int = 1 << 16,
+    factors: tuple[Tensor, Tensor], ratings: tuple[Tensor, Tensor, Tensor], strengths: Strengths, data: Observations
 ) -> tuple[float, float]:
     """`objective` on the device of the factors; only the two sums leave it."""
     left, right = (side.double() for side in factors)
     width = strengths.width
     sums = torch.zeros(2, dtype=torch.float64, device=left.device)
-    for rows, columns, values in zip(*(part.split(chunk) for part in ratings), strict=True):
+    for rows, columns, values in zip(*(part.split(CHUNK) for part in ratings), strict=True):
         u, v = left[rows], right[columns]
         products = u[:, :width] * v[:, :width]
         residual = values - products.sum(1)
@@ -133,10 +128,8 @@ def _objective(
             residual = residual - u[:, width] - v[:, width]
         sums += torch.stack([residual @ residual, products.square().sum()])
     error, squares = sums.tolist()
-    sides = [
-        column_sums(side.cpu().numpy(), counts)
-        for side, counts in zip((left, right), (data.by_user.counts, data.by_item.counts), strict=True)
-    ]
+    tables = ((left, data.by_user), (right, data.by_item))
+    sides = [column_sums(side.cpu().numpy(), table.counts) for side, table in tables]
     levels = [strengths.level(*side, data.count, len(rows)) for side, rows in zip(sides, factors, strict=True)]
     joint = data.count * (levels[0] * levels[1])[:width].sum()
     own = strengths.empirical * squares + strengths.expected * joint + sum(strengths.own(*side) for side in sides)
