@@ -136,7 +136,7 @@ def test_a_tail_behind_frozen_layers_is_a_chain():
 
 def test_a_rate_per_site_follows_the_derivative():
     """At 30 examples both sites want a little more than the best tied rate of the scan."""
-    module, train, held = chain(), regression(30, 1), regression(2000, 2)
+    module, train, held = chain(), regression(30, 1), regression(8000, 2)
     found = tune_rates(module, train, held, scan=(0.0, 0.05, 0.1, 0.2), split="factorial", progress=False)
     assert found.cost.copies == 0
     assert found.split.kept

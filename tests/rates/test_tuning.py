@@ -13,7 +13,6 @@ from droptics import Sample, tune_rates
 from droptics.rates import Fit, Rates
 from droptics.rates.places import set_rates
 from droptics.rates.running import Runner, Trained
-from droptics.rates.splits import guarded
 
 FIT = Fit(epochs=3, batch_size=16, step_size=1e-2, looks=4)
 QUICK = {"fit": FIT, "scan": RATES, "progress": False}
@@ -116,7 +115,7 @@ def test_a_split_moves_the_sites_whose_effect_is_clear(planted, monkeypatch):
     assert first.effect == pytest.approx(0.025, abs=4 * first.error)
     # no corner of the design is better: the path goes half a level
     assert [point.stage for point in found.points] == ["scan"] * 6 + ["design"] * 4 + ["path"] * 4 + ["guard"] * 2
-    assert found.cost.copies == 6 + 4 + 4 + 4
+    assert found.cost.copies == 6 + 4 + 4 + 2 * 4
 
 
 @pytest.mark.parametrize(("slope", "step"), [(0.5, 0.5), (1.0, 1.0), (1.9, 2.0), (3.8, 4.0)])
@@ -319,6 +318,7 @@ def test_results_are_data(tmp_path):
         ({"population": "alone"}, "population must be"),
         ({"repeats": 0}, "repeats must be"),
         ({"guard": 0}, "guard must be"),
+        ({"guard": 1}, "guard must be at least 2"),
         ({"loss": "hinge"}, "loss must be"),
         ({"fit": "adam"}, "fit must be"),
         ({"store": f"{__file__}/x"}, "store"),
@@ -376,16 +376,3 @@ def test_the_best_constant_is_that_of_the_validation_data():
     entropy = -(shares * shares.log()).sum(1).mean()
     assert found.constant == pytest.approx(float(entropy), rel=1e-6)  # a minimum: slopes of 1e-5 leave 1e-10
     assert found.verdict == "flat"
-
-
-@pytest.mark.parametrize(("gains", "kept"), [((0.1, 0.3), 2), ((0.3, 0.1), 1), ((-0.1, -0.3), 0)])
-def test_the_guard_keeps_the_surer_of_two_splits(gains, kept):
-    """Losses that are known: both splits differ from the tied rate by a gain and a noise of which the mean is zero."""
-    tied = torch.full((2, 8), 1.0)
-    noise = torch.tensor([0.01, -0.01]).repeat(2, 4)
-    losses = [tied, *(tied - gain + noise for gain in gains)]
-    settings = [{"site": rate} for rate in (0.5, 0.3, 0.7)]
-    split, answer, points = guarded(settings, [Trained(part, (0.0, 0.0), (1, 1)) for part in losses], "lower by")
-    assert split.kept == (kept > 0)
-    assert answer == settings[kept]
-    assert [point.rates for point in points] == settings

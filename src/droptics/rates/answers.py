@@ -13,7 +13,7 @@ from droptics.rates.places import Place
 from droptics.rates.points import gap_of, points_of
 from droptics.rates.result import Cost, Point, Rates, SiteRate, Split
 from droptics.rates.running import Runner, Trained
-from droptics.rates.splits import FINE_STEPS, NOTHING_MOVES, divide, guarded, no_split, path, surest
+from droptics.rates.splits import FINE_STEPS, NOTHING_MOVES, divide, guarded, halves, no_split, on, path, surest
 from droptics.rates.stationary import Stationary
 from droptics.rates.verdicts import ERRORS, Verdict, alike, judge
 
@@ -52,7 +52,8 @@ class Answer:
         """The derivative by every site's rate, and the rates that it leads to if a split is asked for."""
         self.group, rate = group, self.rates[self.best]
         tied = dict.fromkeys(group, rate)
-        by_group = exact.effects(tied, group) if rate > 0 else {}
+        choosing, judging = halves(self.trained[self.best].losses.shape[1])
+        by_group = exact.effects(tied, group, choosing if split else slice(None)) if rate > 0 else {}
         self.effects = {name: by_group[own] for name, own in group.items() if by_group}
         if not split:
             return
@@ -64,10 +65,11 @@ class Answer:
         if not settings:
             self.split = Split(False, NOTHING_MOVES)
             return
-        along = exact.trained(settings)
-        best = surest(self.trained[self.best], along)
-        pair = [self.trained[self.best], along[best]]
-        self.split, self.chosen, more = guarded([tied, settings[best]], pair, "the loss is lower by")
+        copies = [self.trained[self.best], *exact.trained(settings)]
+        center, *along = on(choosing, copies)
+        best = surest(center, along)
+        judged = on(judging, [copies[0], copies[1 + best]])
+        self.split, self.chosen, more = guarded([tied, settings[best]], judged, "the loss is lower by")
         self.points += points_of("path", settings, along, best) + more
 
     def _site(self, place: Place) -> SiteRate:

@@ -30,7 +30,8 @@ class Point:
     Attributes:
         stage: "scan" (one rate everywhere), "design" and "path" (copies of the split) or "guard" (fresh seeds).
         rates: Rate per site.
-        loss: Mean validation loss at the step it was taken; None where every copy diverged.
+        loss: Mean validation loss at the step it was taken, of a split on the half of the examples that chooses it
+            ("design", "path") or judges it ("guard"); None where every copy diverged.
         error: Its standard error over examples (and seeds).
         difference: Loss minus that of the best point of the stage.
         paired_error: Standard error of that difference, example by example.
@@ -84,7 +85,7 @@ class SiteRate:
 
 @dataclass(frozen=True)
 class Split:
-    """What became of the wish for a rate per site: whether it was kept, and the difference on fresh seeds."""
+    """What became of the wish for a rate per site: whether it was kept, and the difference where it was judged."""
 
     kept: bool
     reason: str

@@ -1,14 +1,18 @@
 """A rate per site: a corner of a design, or down the steepest descent of sites with a clear effect, where it pays.
 
-Box and Wilson's way with a two-level design: its effects are a direction, and copies along it tell how far to go.
+Box and Wilson's way with a two-level design: its effects are a direction, and copies along it tell how far to go. One
+half of the validation examples chooses the split, the other half judges it, on fresh seeds: among many copies the best
+on some examples looks better on these than it is, and no number of seeds takes that away.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from droptics.rates.designs import Effect, effects, two_level
 from droptics.rates.points import points_of
@@ -32,6 +36,17 @@ def no_split(verdict: str, rate: float, groups: set[str]) -> str:
     return "the tied answer is no dropout" if rate == 0 else ""
 
 
+def halves(examples: int) -> tuple[Tensor, Tensor]:
+    """The examples that choose a split, and those that judge it; drawn, since data may come in an order."""
+    first, second = torch.randperm(examples, generator=torch.Generator().manual_seed(0)).tensor_split(2)
+    return first, second
+
+
+def on(examples: Tensor, trained: Sequence[Trained]) -> list[Trained]:
+    """The same copies, with their losses on some of the examples."""
+    return [replace(item, losses=item.losses[:, examples]) for item in trained]
+
+
 def divide(
     runner: Runner,
     group: dict[str, str],
@@ -42,14 +57,17 @@ def divide(
 ) -> tuple[Split, dict[str, float], dict[str, Effect], list[Point]]:
     """A rate per group: effects from a two-level design, a path along them, a comparison with the tied rate.
 
-    `center` are the copies at the tied rate, on the same seeds. The surest copy of the path is compared, and the best
-    of the design where it gains one standard error: groups may matter through their product, which no effect shows.
+    `center` are the copies at the tied rate, on the same seeds. The surest copy of the path, or the best of the design
+    where it gains one standard error and is surer, is judged: groups may matter through their product, which no effect
+    shows.
     """
+    choosing, judging = halves(center.losses.shape[1])
+    (center,) = on(choosing, [center])
     groups = list(dict.fromkeys(group.values()))
     signs = two_level(len(groups))
     levels = [dict(zip(groups, (_moved(rate, LEVEL * sign) for sign in row), strict=True)) for row in signs.tolist()]
     settings = [{name: level[own] for name, own in group.items()} for level in levels]
-    trained = runner.run(settings, seeds, "design")
+    trained = on(choosing, runner.run(settings, seeds, "design"))
     tied = dict.fromkeys(group, rate)
     means = torch.stack([item.losses.mean(0) for item in trained])
     lowest = min(range(len(settings)), key=lambda i: float(trained[i].losses.mean()))
@@ -59,21 +77,17 @@ def divide(
     found = [Effect(effect.value / LEVEL, effect.error / LEVEL) for effect in effects(signs, means)]
     by_group = dict(zip(groups, found, strict=True))
     effect = {name: by_group[own] for name, own in group.items()}
-    asked = [tied]
     along = path(by_group, group, rate)
-    if along:
-        followed = runner.run(along, seeds, "path")
-        best = surest(center, followed)
-        points += points_of("path", along, followed, best)
-        asked.append(along[best])
+    followed = on(choosing, runner.run(along, seeds, "path")) if along else []
+    points += points_of("path", along, followed, surest(center, followed)) if along else []
     gain = compare(center.losses, trained[lowest].losses)
     if gain.value > gain.error:
-        asked.append(settings[lowest])
-    if len(asked) == 1:
+        along, followed = [*along, settings[lowest]], [*followed, trained[lowest]]
+    if not along:
         return Split(False, f"{NOTHING_MOVES}, and {NOTHING_GAINS}"), tied, effect, points
-    kept, answer, more = guarded(
-        asked, runner.run(asked, fresh, "guard"), f"the loss on {len(fresh)} fresh seeds is lower by"
-    )
+    pair = [tied, along[surest(center, followed)]]
+    judged = on(judging, runner.run(pair, fresh, "guard"))
+    kept, answer, more = guarded(pair, judged, f"the loss on {len(fresh)} fresh seeds is lower by")
     return kept, answer, effect, points + more
 
 
@@ -96,21 +110,19 @@ def path(
 
 
 def surest(center: Trained, others: Sequence[Trained]) -> int:
-    """The copy whose gain over the tied rate, less its standard error, is largest; the guard asks for one above 0."""
+    """The copy whose gain over the tied rate, less its standard error, is largest."""
     gains = [compare(center.losses, item.losses) for item in others]
     return max(range(len(gains)), key=lambda i: gains[i].value - gains[i].error)
 
 
 def guarded(
-    settings: Sequence[dict[str, float]], trained: Sequence[Trained], text: str
+    pair: Sequence[dict[str, float]], trained: Sequence[Trained], text: str
 ) -> tuple[Split, dict[str, float], list[Point]]:
-    """The surest of the settings where it beats the first, the tied rate, by one standard error; else the tied rate."""
-    best = 1 + surest(trained[0], trained[1:])
-    gain = compare(trained[0].losses, trained[best].losses)
-    points = points_of("guard", settings, trained, best if gain.value > 0 else 0)
-    kept = gain.value > gain.error
+    """The second setting of a pair where it is surely better than the first, the tied rate; else the tied rate."""
+    gain = compare(trained[0].losses, trained[1].losses)
+    points = points_of("guard", pair, trained, int(gain.value > 0))
     reason = f"{text} {gain.value:.3g} ± {gain.error:.2g}"
-    return Split(kept, reason, gain.value, gain.error), settings[best if kept else 0], points
+    return Split(gain.sure, reason, gain.value, gain.error), pair[int(gain.sure)], points
 
 
 def _moved(rate: float, shift: float) -> float:

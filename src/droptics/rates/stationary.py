@@ -77,8 +77,13 @@ class Stationary(ABC):
         options = {"maxiter": STEPS, "maxfun": 2 * STEPS, "ftol": GAIN, "gtol": SLOPE, "maxcor": 50}
         return torch.from_numpy(minimize(both, self.start.numpy(), jac=True, method="L-BFGS-B", options=options).x)
 
-    def effects(self, setting: Setting, groups: Mapping[str, str]) -> dict[str, Effect]:
-        """Derivative of the validation loss by the log-odds that the sites of a group share, and its standard error."""
+    def effects(
+        self, setting: Setting, groups: Mapping[str, str], examples: Tensor | slice = slice(None)
+    ) -> dict[str, Effect]:
+        """Derivative of the validation loss by the log-odds that the sites of a group share, and its standard error.
+
+        `examples` are the numbers of the validation examples that are asked; all by default.
+        """
         weights, strengths = self.fitted(setting), self._strengths(setting)
         slope = grad(self.objective, argnums=0)
 
@@ -94,7 +99,7 @@ class Stationary(ABC):
             own = torch.tensor([float(groups.get(site) == group) for site in self.before]) * strengths
             change = jvp(lambda given: slope(weights, given), (strengths,), (own,))[1]
             answer = -torch.from_numpy(minres(hessian, change.numpy(), rtol=SOLVED, maxiter=20 * size)[0])
-            slopes = jvp(self.example_losses, (weights,), (answer,))[1]
+            slopes = jvp(self.example_losses, (weights,), (answer,))[1][examples]
             found[group] = Effect(float(slopes.mean()), float(slopes.std()) / math.sqrt(len(slopes)))
         return found
 

@@ -48,7 +48,7 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
     sites: Sequence[str] | None = None,
     groups: Sequence[str] = (),
     repeats: Count = 1,
-    guard: Count = 2,
+    guard: Count = 4,
     population: PopulationChoice = "auto",
     engine: str | Engine = "local",
     store: str | Path | None = None,
@@ -65,9 +65,11 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
 
     With `split="factorial"` copies at the two levels `log-odds +- 0.7` around the tied answer (4, 8 or 12 for up to
     3, 7 or 11 sites) show the effect of each site. Sites beyond two standard errors move in proportion to it: four more
-    copies down this path, from half a level to four levels, tell how far. The surest of them, and the best copy of the
-    design where it gains one standard error, are compared with the tied rate on fresh seeds: the split is kept only if
-    the surer of both is better by one standard error.
+    copies down this path, from half a level to four levels, tell how far. The surest of them, or the best copy of the
+    design where it gains one standard error and is surer, is compared with the tied rate on fresh seeds and on the half
+    of the validation examples that had no part in the choice. It is kept only if it is better by Student's test of size
+    0.05 (examples and seeds counted, degrees of freedom after Satterthwaite): a split that is no better is kept in at
+    most about 5 of 100 cases.
 
     The module, its modes, buffers, gradients and all random states are as before, also after an exception. Losses that
     are not finite stand as nan or inf, and an error whose square is not as inf.
@@ -91,7 +93,7 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
         sites: Names or patterns (as in file names) of the sites to tune; all by default, others keep their rate.
         groups: Patterns; the sites that fit one share a rate in the split.
         repeats: Seeds of batches and masks; with two or more, errors count how much the seed matters.
-        guard: Fresh seeds on which a split is compared with the tied rate.
+        guard: Fresh seeds on which a split is compared with the tied rate, at least 2: one says nothing of the others.
         population: "auto" trains copies together where torch.func.vmap gives the very bits that each gives alone,
             "together" also where it rounds otherwise, "apart" never.
         engine: "local", "processes", "processes:N", "dask://host:port" or an engine: the numbers are the same.
@@ -99,10 +101,12 @@ def tune_rates(  # parameters: keywords with defaults, each of which an answer c
         seed: Of batches and masks.
         progress: Show a bar with the time left; by default only on a terminal.
 
-    Cost: len(scan) * repeats trainings; a split adds 8, 12 or 16 times `repeats`, and 2 or 3 times `guard`.
+    Cost: len(scan) * repeats trainings; a split adds 8, 12 or 16 times `repeats`, and twice `guard`.
     """
     check_arguments(tune_rates, locals())
     begin, rates = time.perf_counter(), _scan(scan)
+    if guard < 2:
+        raise ValueError(f"guard must be at least 2, got {guard}: one fresh seed says nothing of what another changes")
     if isinstance(fit, nn.Module):
         raise ValueError(f"fit must be a Fit or a function (module, train, seed), got the module {type(fit).__name__}")
     if not isinstance(module, nn.Module):

@@ -7,40 +7,47 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from scipy.special import stdtrit
 from torch import Tensor
 
 Verdict = Literal["resolved", "flat", "at the edge"]
 ERRORS = 2.0  # differences beyond so many standard errors are told apart
+SIZE = 0.05  # how often a gain that is none may pass
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean of a - b over examples and seeds, and its standard error."""
+    """Mean of a - b over examples and seeds, its standard error, and the degrees of freedom of that error."""
 
     value: float
     error: float
+    freedom: float = math.inf
 
     @property
     def clear(self) -> bool:
         """Whether a is told apart as the larger one."""
         return self.value > ERRORS * self.error and self.value > 0
 
+    @property
+    def sure(self) -> bool:
+        """Whether a is the larger one by Student's test, which says so of equals in 5 of 100 cases at most."""
+        return self.value > float(stdtrit(self.freedom, 1 - SIZE)) * self.error and self.value > 0
+
 
 def compare(a: Tensor, b: Tensor) -> Difference:
     """Paired difference of losses (seeds, examples).
 
     The error counts examples, and seeds where there are at least two; from one seed nothing is known about how much
-    another one would change the difference.
+    another one would change the difference. Degrees of freedom are Satterthwaite's for a sum of two variances.
     """
     gaps = a - b
     mean = float(gaps.mean())
     if not math.isfinite(mean):
         return Difference(math.inf if mean != -math.inf else -math.inf, 0.0)
-    seeds, examples = gaps.shape
-    square = float(gaps.mean(0).var(unbiased=True)) / examples
-    if seeds > 1:
-        square += float(gaps.mean(1).var(unbiased=True)) / seeds
-    return Difference(mean, math.sqrt(square))
+    parts = [(float(gaps.mean(1 - i).var(unbiased=True)) / n, n - 1) for i, n in enumerate(gaps.shape) if n > 1]
+    square = sum(part for part, _ in parts)
+    shares = [(part / square) ** 2 / free for part, free in parts if 0 < part < math.inf and square < math.inf]
+    return Difference(mean, math.sqrt(square), 1 / sum(shares) if shares else math.inf)
 
 
 def standard_error(losses: Tensor) -> float:

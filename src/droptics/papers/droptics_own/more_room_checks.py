@@ -43,7 +43,7 @@ def trained_rates(scale: float) -> list[Comparison]:
     module = stack((3, 4, 4, 2), (0.3, 0.2), nn.Tanh)
     fit, found = Fit(2, 8, "sgd", 0.1, stop="last", looks=1, tail=1), list[Comparison]()
     answer = tune_rates(
-        module, train_data, held, fit=fit, scan=(0.0, 0.4), repeats=2, split="factorial", guard=1, progress=False
+        module, train_data, held, fit=fit, scan=(0.0, 0.4), repeats=2, split="factorial", guard=2, progress=False
     )
     cpu = torch.device("cpu")
     examples = Examples.of(train_data, "train", cpu)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from scipy import stats
 from torch import Tensor, nn
 
 from droptics.evidence.claims import Comparison, compare
@@ -27,6 +28,8 @@ from droptics.rates.splits import no_split
 from droptics.rates.verdicts import judge
 
 SITES = {"one": "a", "two": "a", "three": "b", "four": "c"}
+# of forty examples one half chooses a split, and the other judges it
+CHOOSING, JUDGING = torch.randperm(40, generator=torch.Generator().manual_seed(0)).chunk(2)
 
 
 class _Known:
@@ -47,9 +50,10 @@ class _Known:
         self.asked.append((stage, len(settings)))
         return [Trained(self.losses(one, seeds), (0.1,) * len(seeds), (5,) * len(seeds)) for one in settings]
 
-    def effects(self, setting: Mapping[str, float], groups: Mapping[str, str]) -> dict[str, Effect]:
-        errors = self.slopes.std(1) / 40**0.5
-        return {name: Effect(float(self.slopes[i].mean()), float(errors[i])) for i, name in enumerate("abc")}
+    def effects(self, setting: Mapping[str, float], groups: Mapping[str, str], examples: Tensor) -> dict[str, Effect]:
+        own = self.slopes[:, examples]
+        errors = own.std(1) / len(examples) ** 0.5
+        return {name: Effect(float(own[i].mean()), float(errors[i])) for i, name in enumerate("abc")}
 
     def trained(self, settings: Sequence[Mapping[str, float]]) -> list[Trained]:
         return self.run(settings, [1], "exact")
@@ -71,6 +75,14 @@ def _gain(a: Tensor, b: Tensor) -> tuple[float, float]:
     return float(gaps.mean()), float(square.sqrt())
 
 
+def _quantile(gaps: Tensor) -> float:
+    """Student's at 0.95, with Satterthwaite's degrees of freedom for the error of a mean over seeds and examples."""
+    seeds, examples = gaps.shape
+    one = float(gaps.mean(0).var()) / examples
+    other = float(gaps.mean(1).var()) / seeds if seeds > 1 else 0.0
+    return float(stats.t.ppf(0.95, (one + other) ** 2 / (one**2 / (examples - 1) + other**2 / max(seeds - 1, 1))))
+
+
 def divided_rates(scale: float) -> list[Comparison]:
     """Splits of a tied rate on losses that are known: design, effects, path, the best copies of both, the guard."""
     found: list[Comparison] = []
@@ -89,7 +101,7 @@ def divided_rates(scale: float) -> list[Comparison]:
         else:
             answer.divide(runner, SITES, [1, 2], [3, 4, 5])
         told = answer.finished(0.0, None if exact else runner)
-        levels = {name: _Known(slopes, 0.0).effects({}, {})[name] for name in "abc"}
+        levels = _Known(slopes, 0.0).effects({}, {}, CHOOSING)
         effects = {site.name: site for site in told.sites}
         for name, own in SITES.items():
             # the curve is even, so that a two-level design does not see it; noise of seeds is that of the examples
@@ -112,24 +124,26 @@ def _asked_of(runner: Any, told: Rates, exact: bool, scale: float) -> list[Compa
     steps = (1 / 16, 1 / 8, 1 / 4, 0.5, 1.0, 2.0, 4.0) if exact else (0.5, 1.0, 2.0, 4.0)
     effects = {site.name: site for site in told.sites}
     path = _descent({name: (effects[name].effect or 0.0) * (own != "c") for name, own in SITES.items()}, steps)
-    centers = [tied, _surest(runner, tied, path, seeds)[0]]
+    among = list(path)
     corners = [
         {name: _rate(_odds(0.3) + 0.7 * row["abc".index(own)]) for name, own in SITES.items()}
         for row in ((-1, -1, 1), (-1, 1, -1), (1, -1, -1), (1, 1, 1))
     ]
-    corner = min(corners, key=lambda setting: float(runner.losses(setting, seeds).mean()))
-    gain = _gain(runner.losses(tied, seeds), runner.losses(corner, seeds))
+    corner = min(corners, key=lambda setting: float(runner.losses(setting, seeds)[:, CHOOSING].mean()))
+    gain = _gain(runner.losses(tied, seeds)[:, CHOOSING], runner.losses(corner, seeds)[:, CHOOSING])
     if gain[0] > gain[1] and not exact:
-        centers.append(corner)
+        among.append(corner)
     tried = [point for point in told.points if point.stage == "path"]
     for point, setting in zip(tried, path, strict=True):
         rates = [point.rates[name] for name in SITES]
         found.append(compare(rates, "==", scale * tensor(list(setting.values())), f"path: {label}", precision=1e-8))
     fresh, split = [1] if exact else [3, 4, 5], told.split
     assert split is not None
-    best, gain = _surest(runner, tied, centers[1:], fresh)
-    asked.append(("guard", len(centers)))
-    kept = gain[0] > gain[1]
+    best = _surest(runner, tied, among, seeds)
+    asked.append(("guard", 2))
+    pair = [runner.losses(setting, fresh)[:, JUDGING] for setting in (tied, best)]
+    gain = _gain(*pair)
+    kept = gain[0] > _quantile(pair[0] - pair[1]) * gain[1]
     found.append(same(split.kept, kept, f"kept: {label}", scale))
     found.append(compare(split.difference or 0.0, "==", scale * gain[0], f"gain: {label}", precision=1e-8))
     found.append(compare(split.error or 0.0, "==", scale * gain[1], f"error of the gain: {label}", precision=1e-8))
@@ -153,11 +167,11 @@ def _descent(slopes: Mapping[str, float], steps: Sequence[float]) -> list[dict[s
 
 def _surest(
     runner: Any, center: Mapping[str, float], others: Sequence[dict[str, float]], seeds: Sequence[int]
-) -> tuple[dict[str, float], tuple[float, float]]:
-    """The setting whose gain over the center less its error is largest, and both."""
-    gains = [_gain(runner.losses(center, seeds), runner.losses(setting, seeds)) for setting in others]
-    best = max(range(len(others)), key=lambda i: gains[i][0] - gains[i][1])
-    return others[best], gains[best]
+) -> dict[str, float]:
+    """The setting whose gain over the center less its error is largest, on the examples that choose."""
+    tied = runner.losses(center, seeds)[:, CHOOSING]
+    gains = [_gain(tied, runner.losses(setting, seeds)[:, CHOOSING]) for setting in others]
+    return others[max(range(len(others)), key=lambda i: gains[i][0] - gains[i][1])]
 
 
 def _undivided(slopes: Tensor, scale: float) -> list[Comparison]:

@@ -276,7 +276,7 @@ def _designs(scale: float) -> list[Comparison]:
     center = copies_of.run([tied], [1, 2], "tied")[0]
     split, rates, told_effects, points = divide(copies_of, groups, 0.4, center, [1, 2], [7, 8])  # type: ignore[arg-type]
     found.append(
-        compare([number for _, number in copies_of.asked], "==", tensor([2.0, 8, 8, 6]) * scale, "copies asked")
+        compare([number for _, number in copies_of.asked], "==", tensor([2.0, 8, 8, 4]) * scale, "copies asked")
     )
     t = math.log(0.4 / 0.6)
     levels = two_level(3).tolist()
@@ -298,7 +298,7 @@ def _designs(scale: float) -> list[Comparison]:
     found.append(compare(float(split.kept), "==", scale, "it is kept"))
     gain = (copies_of.losses(tied, [7, 8]) - copies_of.losses(rates, [7, 8])).mean()
     found.append(compare(split.difference or 0.0, "==", scale * gain, "its gain on fresh seeds"))
-    found.append(compare(len(points), "==", scale * (4 + 4 + 3), "points told"))
+    found.append(compare(len(points), "==", scale * (4 + 4 + 2), "points told"))
     words = [no_split("flat", 0.3, {"a", "b"}), no_split("resolved", 0.0, {"a", "b"}), no_split("resolved", 0.3, {"a"})]
     found.append(
         compare(float(all(words)) + float(not no_split("resolved", 0.3, {"a", "b"})), "==", 2 * scale, "why not")

@@ -6,6 +6,7 @@ import copy
 import math
 
 import torch
+from scipy import stats
 from torch import Tensor, nn
 
 from droptics.evidence.claims import Comparison, compare
@@ -228,8 +229,16 @@ def conclusions(scale: float) -> list[Comparison]:
     found = []
     for a in losses:
         gaps = a - losses[1]
-        square = gaps.mean(0).var() / 30 + gaps.mean(1).var() / 2
+        parts = gaps.mean(0).var() / 30, gaps.mean(1).var() / 2
+        square = parts[0] + parts[1]
+        free = square**2 / (parts[0] ** 2 / 29 + parts[1] ** 2) if a is not losses[1] else tensor(math.inf)
         difference = told.compare(a, losses[1])
+        found.append(compare(1 / difference.freedom, "==", scale / free, "degrees of freedom of its error"))
+        needed = float(stats.t.ppf(0.95, float(free))) * square.sqrt()
+        for factor in (0.99, 1.01):  # Student's test, just missed and just passed
+            moved = told.compare(a - gaps.mean() + factor * needed, losses[1])
+            sure = factor > 1 and a is not losses[1]
+            found.append(compare(float(moved.sure), "==", float(sure), "surely larger"))
         found.append(compare(difference.value, "==", scale * gaps.mean(), "difference"))
         found.append(compare(difference.error, "==", scale * square.sqrt(), "its error"))
         clear = gaps.mean() > 2 * square.sqrt()
@@ -256,7 +265,7 @@ def conclusions(scale: float) -> list[Comparison]:
     gain = told.compare(losses[0], losses[1])
     kept, chosen, _ = guarded([tied, apart], trained[:2], "lower by")
     found.append(compare(kept.difference or 0.0, "==", gain.value, "gain of a split"))
-    found.append(compare([float(kept.kept), chosen["a"]], "==", [float(gain.value > gain.error), 0.4], "kept"))
+    found.append(compare([float(kept.kept), chosen["a"]], "==", [1.0, 0.4] if gain.sure else [0.0, 0.2], "kept"))
     found.append(compare(guarded([tied, apart], trained[1::-1], "")[1]["a"], "==", 0.2, "a split that loses"))
     found.append(compare(surest(trained[0], trained[1:]), "==", 0, "the surest step"))
     gap = gap_of(trained, 1)
