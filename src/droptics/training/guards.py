@@ -34,11 +34,6 @@ class Guard:
         self.sizes = sizes
         self.frozen: dict[int, int] = {}
 
-    @property
-    def all_frozen(self) -> bool:
-        """Whether no run is left to train."""
-        return len(self.frozen) == len(self.sizes)
-
     def remember(self, engine: Descent) -> dict[str, Tensor] | None:
         """The weights before a stretch of steps, when diverged runs are to be put back there."""
         if self._mode == "raise":

@@ -86,22 +86,12 @@ class Recorder:
         steps: Sequence[int],
         bound: float | Sequence[float] | Tensor | None,
     ) -> None:
-        self._quantities = quantities
-        self.names = tuple(quantities)
-        self.steps = tuple(steps)
-        self.lead = bool(model.batch_shape)
-        self._device = model.device
-        self._runs = model.batch_shape.numel() if self.lead else 1
+        self.quantities, self.steps, self.lead = quantities, tuple(steps), bool(model.batch_shape)
+        self._device, self._runs = model.device, model.batch_shape.numel()
         self._bound = None if bound is None else torch.as_tensor(bound, dtype=torch.float64).expand(self._runs)
         self._done: list[int] = []
-        self._rows: dict[str, list[Tensor]] = {name: [] for name in ("loss", *self.names)}
-        self._sum = torch.zeros(self._runs, dtype=torch.float64)
-        self._count = 0
-
-    @property
-    def last(self) -> int:
-        """The last recorded step."""
-        return self._done[-1]
+        self._rows: dict[str, list[Tensor]] = {name: [] for name in ("loss", *quantities)}
+        self._sum, self._count = torch.zeros(self._runs, dtype=torch.float64), 0
 
     @property
     def has_bound(self) -> bool:
@@ -117,11 +107,6 @@ class Recorder:
         # a bound of zero leaves the gap itself as the only measure
         return float((above / torch.where(self._bound > 0, self._bound, torch.ones_like(self._bound))).max())
 
-    def due(self, step: int) -> bool:
-        """Whether this step is to be recorded."""
-        position = bisect_right(self.steps, step) - 1
-        return position >= 0 and self.steps[position] == step and (not self._done or self._done[-1] < step)
-
     def next_after(self, step: int) -> int:
         """The next step to be recorded."""
         return self.steps[bisect_right(self.steps, step)]
@@ -136,7 +121,7 @@ class Recorder:
     def record(self, step: int, model: Model, frozen: Mapping[int, int]) -> None:
         """Evaluate all quantities; runs that diverged get infinity."""
         with torch.no_grad():
-            for name, quantity in self._quantities.items():
+            for name, quantity in self.quantities.items():
                 value = torch.as_tensor(quantity(model)).detach().clone()
                 if frozen and self.lead:
                     value[list(frozen)] = float("inf")
@@ -150,15 +135,10 @@ class Recorder:
 
     def table(self) -> dict[str, Tensor]:
         """All series by name."""
-        found = {"step": torch.tensor(self._done)}
-        for name, rows in self._rows.items():
-            found[name] = torch.stack(rows)
-        if not self.lead:
-            found["loss"] = found["loss"][:, 0]
+        found = {"step": torch.tensor(self._done)} | {name: torch.stack(rows) for name, rows in self._rows.items()}
+        found["loss"] = found["loss"] if self.lead else found["loss"][:, 0]
         if self._bound is not None:
-            found["bound"] = (
-                self._bound.expand(len(self._done), -1) if self.lead else self._bound.expand(len(self._done))
-            )
+            found["bound"] = self._bound.expand(len(self._done), *([self._runs] if self.lead else []))
         return found
 
     def state(self) -> dict[str, Tensor]:
@@ -170,7 +150,7 @@ class Recorder:
         """Take back what a checkpoint holds."""
         self._done = [int(step) for step in saved["at"]]
         self._sum, self._count = saved["sum"].clone(), int(saved["count"])
-        places = {name: self._device if name in self.names else torch.device("cpu") for name in self._rows}
+        places = {name: self._device if name in self.quantities else torch.device("cpu") for name in self._rows}
         self._rows = {name: list(saved[name].to(place).unbind(0)) for name, place in places.items()}
 
 
@@ -234,15 +214,12 @@ class _Known:
 
 def one_run(model: Model, run: int) -> Model:
     """One of a batch of models."""
-    if not model.batch_shape:
-        return model
-    return rebuild(model, [tensor[run] for tensor in model.tensors])
+    return rebuild(model, [tensor[run] for tensor in model.tensors]) if model.batch_shape else model
 
 
 def lower_bounds(model: Model, data: Data, laws: Sequence[MaskLaw]) -> Tensor:
     """A proved lower bound on risk + penalty for every run, (runs,); runs with the same law share the work."""
-    runs = model.batch_shape.numel() if model.batch_shape else 1
-    each = list(laws) * runs if len(laws) == 1 else list(laws)
+    each = list(laws) * model.batch_shape.numel() if len(laws) == 1 else list(laws)
     if not each:
         raise ValueError("bound needs masks: the objective has none, so there is nothing to certify")
     found: dict[int, float] = {}

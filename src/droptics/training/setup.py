@@ -26,9 +26,8 @@ def check_training(model: Model, data: Data, objective: Objective, batch_size: i
     if len(model.batch_shape) > 1:
         raise ValueError(f"model must have at most one leading dimension of runs, got {tuple(model.batch_shape)}")
     check_shapes(model, data)
-    runs = model.batch_shape.numel() if model.batch_shape else 1
     if len(objective.laws) > 1:
-        check_size("masks", len(objective.laws), runs, "one mask law per run")
+        check_size("masks", len(objective.laws), model.batch_shape.numel(), "one mask law per run")
     for law in objective.laws[:1]:
         check_size("masks", law.size, model.units, f"{type(model).__name__} has {model.units} maskable units")
     if isinstance(data, Moments) and not (isinstance(model, LinearModel) and isinstance(objective.loss, Squared)):
@@ -59,16 +58,12 @@ def run_step_sizes(
     sizes = torch.as_tensor(step_size, dtype=torch.float64)
     if sizes.ndim > 1 or (sizes.ndim == 1 and len(sizes) != runs) or not bool((sizes > 0).all()):
         raise ValueError(f"step_size must be positive, one number or one per run ({runs}), got {sizes.tolist()}")
-    match convention:
-        case "gradient":
-            factor = torch.ones(1, dtype=torch.float64)
-        case "pal2020":
-            factor = torch.full((1,), 0.5, dtype=torch.float64)
-        case "mianjy2018":
-            keeps = [law.mean.detach() for law in objective.laws] or [torch.ones(1, dtype=torch.float64)]
-            if any(float(keep.max() - keep.min()) > 1e-12 for keep in keeps):
-                raise ValueError('convention "mianjy2018" needs one rate for all units; use convention="gradient"')
-            factor = torch.stack([keep[0] for keep in keeps]).cpu() / 2
+    factor = torch.full((1,), 1.0 if convention == "gradient" else 0.5, dtype=torch.float64)
+    if convention == "mianjy2018" and objective.laws:
+        keeps = [law.mean.detach() for law in objective.laws]
+        if any(float(keep.max() - keep.min()) > 1e-12 for keep in keeps):
+            raise ValueError('convention "mianjy2018" needs one rate for all units; use convention="gradient"')
+        factor = factor * torch.stack([keep[0] for keep in keeps]).cpu()
     return (sizes * factor).expand(runs).clone()
 
 

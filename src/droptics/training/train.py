@@ -23,7 +23,7 @@ from droptics.training.adversarial import CatastrophicOverfitting
 from droptics.training.checkpoints import Iterate, Progress, State
 from droptics.training.descents import Descent, KernelDescent, TorchDescent, single_sample, stacked
 from droptics.training.draws import Draws, Stream
-from droptics.training.guards import Diverged, Guard
+from droptics.training.guards import Guard
 from droptics.training.objectives import Objective
 from droptics.training.persistent import PersistentDescent, why_not
 from droptics.training.products import ProductsDescent
@@ -31,8 +31,6 @@ from droptics.training.records import Recorder, Recording, lower_bounds
 from droptics.training.schedules import Schedule, constant
 from droptics.training.settings import EngineName, Options, Settings, chosen
 from droptics.training.setup import Convention, check_training, data_tensors, run_seeds, run_step_sizes
-
-__all__ = ["Diverged", "Iterate", "Run", "train"]
 
 SINGLE: dict[str, Callable[[Any], Descent]] = {
     "kernel": KernelDescent,
@@ -101,11 +99,7 @@ class Run:
 
 
 def train(
-    model: Model,
-    data: Data,
-    objective: Objective,
-    settings: Settings | None = None,
-    **options: Unpack[Options],
+    model: Model, data: Data, objective: Objective, settings: Settings | None = None, **options: Unpack[Options]
 ) -> Run:
     """Minimize an objective by first-order steps; a leading dimension of the weights is a batch of independent runs.
 
@@ -141,10 +135,11 @@ def train(
     check_training(model, data, objective, settings.batch_size)
     training = _prepared(model, data, objective, settings)
     stopped = training.run()
+    history = training.recorder.table()
     return Run(
         model=training.descent.snapshot(),
-        history=training.recorder.table(),
-        steps=training.recorder.last,
+        history=history,
+        steps=int(history["step"][-1]),
         convention=settings.convention,
         engine=training.engine,
         seeds=training.seeds,
@@ -159,7 +154,7 @@ def _prepared(model: Model, data: Data, objective: Objective, settings: Settings
     """Everything a training needs, where it begins or was interrupted."""
     if settings.checkpoint is not None and settings.keep and isinstance(model, LastLayer):
         raise ValueError("keep is not part of a checkpoint for a network's module; leave out keep or checkpoint")
-    runs = model.batch_shape.numel() if model.batch_shape else 1
+    runs = model.batch_shape.numel()
     seeds = run_seeds(settings.seed, runs)
     sizes = run_step_sizes(settings.step_size, settings.convention, objective, runs)
     masks = stacked(objective.laws, bool(model.batch_shape))
@@ -185,30 +180,24 @@ def _prepared(model: Model, data: Data, objective: Objective, settings: Settings
         "optimizer": re.sub(r" at 0x[0-9a-f]+", "", repr(settings.optimizer)),  # functions show their address
         "options": [
             *(settings.decay, repr(settings.max_norm), list(settings.frozen), settings.stop_gap),
-            *(list(recorder.names), sorted(settings.keep)),
+            *(list(recorder.quantities), sorted(settings.keep)),
             *([] if settings.precision == "full" else [settings.precision]),
         ],
     }
-    tensors = [*descent.tensors().values(), *data_tensors(data)]
-    saver = Progress(settings.checkpoint, identity, tensors, State(descent, stream, recorder, guard))
-    done, iterates = saver.resume()
-    return _Training(settings, engine, seeds, descent, stream, recorder, guard, saver, done, iterates)
+    saver = Progress(settings.checkpoint, identity, [*descent.tensors().values(), *data_tensors(data)])
+    training = _Training(descent, stream, recorder, guard, 0, [], settings, engine, seeds, saver)
+    saver.resume(training)
+    return training
 
 
 @dataclass(eq=False)
-class _Training:
-    """One training on its way: what it goes by, what takes its steps and watches them, and how far it is."""
+class _Training(State):
+    """One training on its way, and what it goes by."""
 
     settings: Settings
     engine: EngineName
     seeds: tuple[int, ...]
-    descent: Descent
-    stream: Stream
-    recorder: Recorder
-    guard: Guard
     saver: Progress
-    step: int
-    iterates: list[Iterate]
 
     def run(self) -> str:
         """Steps in stretches between records; random numbers come in chunks, checkpoints are written between chunks."""
@@ -217,7 +206,7 @@ class _Training:
             self.recorder.record(0, self.descent.model(), self.guard.frozen)
         closed = self._closed()
         with _bar(self.settings.progress, self.step, steps) as bar:
-            while self.step < steps and not closed and not self.guard.all_frozen:
+            while self.step < steps and not closed and len(self.guard.frozen) < len(self.seeds):
                 begin, end = self.step, min(steps, self.step + self.stream.length)
                 draws = self.stream.next(end - begin)
                 while self.step < end and not closed:
@@ -226,7 +215,7 @@ class _Training:
                     gap = f"gap {self.recorder.gap:.2%}" if self.recorder.has_bound else ""
                     bar.set_postfix_str(gap, refresh=False)
                     bar.update(self.step - begin)
-                self.saver.save(self.step, self.iterates, final=self.step == steps or closed)
+                self.saver.save(self, final=self.step == steps or closed)
         if self.step in self.settings.keep:
             self.iterates.append(Iterate(self.step, self.descent.snapshot(), None))
         return "certificate" if closed else "steps"
@@ -237,7 +226,8 @@ class _Training:
         if step in keep:
             masks = draws.masks(step - begin, self.recorder.lead)
             self.iterates.append(Iterate(step, descent.snapshot(), masks))
-        until = min([end, self.recorder.next_after(step), *(kept for kept in keep if kept > step)])
+        record = self.recorder.next_after(step)
+        until = min([end, record, *(kept for kept in keep if kept > step)])
         place = descent.sizes_on
         sizes = _factors(self.settings.schedule, step, until).to(place)[:, None] * self.guard.sizes.to(place)
         before = self.guard.remember(descent)
@@ -245,7 +235,7 @@ class _Training:
         self.guard.check(descent, losses, sizes, step, before)
         self.recorder.add(losses)
         self.step = until
-        if not self.recorder.due(until):
+        if until < record:
             return False
         self.recorder.record(until, descent.model(), self.guard.frozen)
         said = descent.doubt(draws, until - 1 - begin)
