@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -19,7 +18,7 @@ from droptics.training.exact import gradient_rule
 from droptics.training.kernels import run_kernel
 from droptics.training.objectives import Dropout, Objective, Penalized, Plain, StepData
 from droptics.training.settings import Settings
-from droptics.training.trainees import Trainee, rebuild, trainee_rule
+from droptics.training.trainees import rebuild, trainee_rule
 
 
 class Descent(abc.ABC):
@@ -126,11 +125,7 @@ class TorchDescent(Descent):
     def __init__(self, model: Model, data: Data, objective: Objective, settings: Settings) -> None:
         batched, optimizer = settings.batch_size is not None, settings.optimizer
         self._trainee = trainee_rule(model, settings.frozen)
-        self._objective = objective
-        self._decay = settings.decay
-        self._max_norm = settings.max_norm
-        self._precision = settings.precision
-        self._data = data
+        self._objective, self._data, self._settings = objective, data, settings
         self._masks = stacked(objective.laws, self._trainee.lead)
         self._fixed: StepData | None = None
         if not batched:
@@ -140,7 +135,10 @@ class TorchDescent(Descent):
         full = settings.precision == "full"
         if not full and isinstance(objective, Penalized):
             raise ValueError("precision must be 'full' for Penalized, whose closed forms have no products to round")
-        self._exact = None if batched or not full else _exact_rule(self._trainee, data, objective, self._masks)
+        # exact gradients, for linear chains under squared loss
+        smooth = isinstance(objective, (Plain, Penalized)) and isinstance(objective.loss, Squared)
+        exact = smooth and full and not batched and all(tensor.requires_grad for tensor in self._trainee.tensors)
+        self._exact = gradient_rule(self._trainee.view, data, self._masks) if exact else None
         # lr is set at every step; any positive value will do here. Plain SGD is written out below.
         try:
             self._optimizer = None if optimizer is None else optimizer(self._trainee.leaves, lr=1.0)
@@ -158,10 +156,10 @@ class TorchDescent(Descent):
             for _ in range(self._objective.updates):
                 plain = self._optimizer is None
                 found.append(self._plain_step(batch, moved[offset]) if plain else self._step(batch, size))
-                if self._max_norm is not None:
+                if (norm := self._settings.max_norm) is not None:
                     with torch.no_grad():
-                        for index in self._max_norm.tensors:
-                            self._max_norm.project(self._trainee.tensors[index])
+                        for index in norm.tensors:
+                            norm.project(self._trainee.tensors[index])
                 batch = self._objective.again(batch)
             self._moves = batch.moves
             losses.append(found[0])
@@ -175,7 +173,7 @@ class TorchDescent(Descent):
 
     def _forward(self, inputs: Tensor, multipliers: Tensor | None, run: int | None = None) -> Tensor:
         """Outputs of the model, products in the precision asked for."""
-        if self._precision == "full":
+        if self._settings.precision == "full":
             return self._trainee.forward(inputs, multipliers, run)
         with torch.autocast(inputs.device.type, torch.bfloat16):
             return self._trainee.forward(inputs, multipliers, run).to(inputs.dtype)
@@ -218,10 +216,10 @@ class TorchDescent(Descent):
             leaf.grad = None
         with torch.enable_grad():
             value = self._gradients(batch)
-        if self._decay:
+        if self._settings.decay:
             for matrix in self._trainee.matrices():
                 if matrix.grad is not None:
-                    matrix.grad.add_(matrix.detach(), alpha=self._decay)
+                    matrix.grad.add_(matrix.detach(), alpha=self._settings.decay)
         return value.detach().reshape(-1)
 
     @staticmethod
@@ -230,7 +228,10 @@ class TorchDescent(Descent):
 
     def _gradients(self, batch: StepData) -> Tensor:
         if self._exact is not None:
-            return self._exact()
+            value, gradients = self._exact([tensor.detach() for tensor in self._trainee.tensors])
+            for tensor, gradient in zip(self._trainee.tensors, gradients, strict=True):
+                tensor.grad = gradient.contiguous()  # optimizers may flatten gradients by view
+            return value
         if isinstance(self._objective, Penalized):
             assert self._masks is not None
             whole = None if self._fixed is None else self._data
@@ -247,10 +248,8 @@ class TorchDescent(Descent):
         return self._trainee.snapshot()
 
     def sound(self) -> Tensor:
-        runs = self._trainee.runs
-        return torch.stack(
-            [torch.isfinite(leaf.detach()).reshape(runs, -1).all(1) for leaf in self._trainee.leaves]
-        ).all(0)
+        leaves, runs = self._trainee.leaves, self._trainee.runs
+        return torch.stack([torch.isfinite(leaf.detach()).reshape(runs, -1).all(1) for leaf in leaves]).all(0)
 
     def tensors(self) -> dict[str, Tensor]:
         found = {f"weights.{i}": tensor.detach() for i, tensor in enumerate(self._trainee.tensors)}
@@ -281,10 +280,8 @@ class TorchDescent(Descent):
 
 def stacked(laws: tuple[MaskLaw, ...], lead: bool) -> MaskLaw | None:
     """The law that penalties of all runs are computed with: the common one, or all of them side by side."""
-    if not laws:
-        return None
-    if len(laws) == 1:
-        return laws[0]
+    if len(laws) < 2:
+        return laws[0] if laws else None
     if not lead:
         raise ValueError(f"masks holds {len(laws)} laws but the model has no leading dimension of runs")
     if all(isinstance(law, Product) for law in laws):
@@ -304,23 +301,3 @@ def single_sample(model: Model, data: Data, objective: Objective, settings: Sett
         and settings.plain
         and model.dtype in (torch.float32, torch.float64)
     )
-
-
-def _exact_rule(
-    trainee: Trainee, data: Data, objective: Objective, masks: MaskLaw | None
-) -> Callable[[], Tensor] | None:
-    """A function that fills in exact gradients and returns the objective, for linear chains under squared loss."""
-    smooth = isinstance(objective, (Plain, Penalized)) and isinstance(objective.loss, Squared)
-    if not smooth or any(not tensor.requires_grad for tensor in trainee.tensors):
-        return None
-    rule = gradient_rule(trainee.view, data, masks)
-    if rule is None:
-        return None
-
-    def fill() -> Tensor:
-        value, gradients = rule([tensor.detach() for tensor in trainee.tensors])
-        for tensor, gradient in zip(trainee.tensors, gradients, strict=True):
-            tensor.grad = gradient.contiguous()  # optimizers may flatten gradients by view
-        return value
-
-    return fill

@@ -45,7 +45,7 @@ class Trainee:
 
     def __init__(self, model: Model, frozen: Sequence[int] = ()) -> None:
         self.lead = bool(model.batch_shape)
-        self.runs = model.batch_shape.numel() if self.lead else 1
+        self.runs = model.batch_shape.numel()
         self.tensors, trainable = self._own(model)
         if any(not 0 <= index < len(self.tensors) for index in frozen):
             raise ValueError(f"frozen must be indices of the {len(self.tensors)} weights, got {tuple(frozen)}")
@@ -56,8 +56,15 @@ class Trainee:
             tensor.requires_grad_(i in set(trainable) - set(frozen))
 
     def _own(self, model: Model) -> tuple[list[Tensor], list[int]]:
-        """Copies of all tensors, and which of them may be trained; sets `view`, the model that they make up."""
-        tensors = _expanded(model)
+        """Copies of all tensors, each with the leading dimension of the runs, and which of them may be trained.
+
+        Sets `view`, the model that they make up.
+        """
+        shape, tensors = model.batch_shape, []
+        for tensor in model.tensors:
+            batched = tensor.shape[: len(shape)] == shape and tensor.ndim > len(shape)
+            value = tensor.detach() if batched else tensor.detach().expand((*shape, *tensor.shape))
+            tensors.append(value.clone(memory_format=torch.contiguous_format))
         self.view = rebuild(model, tensors)
         return tensors, list(range(len(tensors)))
 
@@ -139,30 +146,13 @@ class ModuleTrainee(Trainee):
         return self.view
 
 
-@trainee_rule.register
-def _(model: Factorization, frozen: Sequence[int] = ()) -> Trainee:
-    return EntriesTrainee(model, frozen)
-
-
-@trainee_rule.register
-def _(model: LastLayer, frozen: Sequence[int] = ()) -> Trainee:
-    return ModuleTrainee(model, frozen)
+trainee_rule.register(Factorization, EntriesTrainee)
+trainee_rule.register(LastLayer, ModuleTrainee)
 
 
 def head_penalty(head: nn.Linear, features: Tensor, masks: MaskLaw) -> Tensor:
     """sum_ij Cbar_ij <w_i, w_j> mean(a_i a_j) for features a of a batch and columns w of the head (pal2020-cor3.2)."""
     return masks.weigh(OutputGram(UnitOutputs(features, head.weight.unsqueeze(-3))))
-
-
-def _expanded(model: Model) -> list[Tensor]:
-    """Own copies of all tensors, each with the leading dimension of the runs."""
-    shape = model.batch_shape
-    copies = []
-    for tensor in model.tensors:
-        batched = bool(shape) and tensor.shape[: len(shape)] == shape and tensor.ndim > len(shape)
-        value = tensor.detach() if batched or not shape else tensor.detach().expand(*shape, *tensor.shape)
-        copies.append(value.clone(memory_format=torch.contiguous_format))
-    return copies
 
 
 def _copied(model: LastLayer) -> LastLayer:
