@@ -45,9 +45,8 @@ class Draws:
         assert self.inputs is not None
         assert self.targets is not None
         inputs, targets = self.inputs[:, step], self.targets[:, step]
-        return StepData(
-            inputs if lead else inputs[0], targets if lead else targets[0], None, masks, self.generators, runs
-        )
+        inputs, targets = (inputs, targets) if lead else (inputs[0], targets[0])
+        return StepData(inputs, targets, None, masks, self.generators, runs)
 
     def masks(self, step: int, lead: bool) -> Tensor | None:
         """The multipliers of the given step."""
@@ -68,13 +67,15 @@ class Stream:
         device: torch.device,
         counted: bool | None = None,
     ) -> None:
-        self._source = _source(data) if batch_size is not None else None
+        assert isinstance(data, (Moments, Sample, Entries, Measurements))
+        self._source = None if batch_size is None else _Population(data) if isinstance(data, Moments) else _Fixed(data)
         self._batch = batch_size
         self._dtype = data.dtype
         self._scaled = not isinstance(objective, Dropout) or objective.scaled
         laws = objective.laws if objective.share is not None else ()
         self._laws: tuple[MaskLaw, ...] = laws * len(seeds) if len(laws) == 1 else laws
-        rows = batch_size if batch_size is not None else _examples(data)
+        examples = data.xx.shape[0] + data.yy.shape[0] if isinstance(data, Moments) else len(data)
+        rows = examples if batch_size is None else batch_size
         self._masks = 0 if not self._laws else (rows if objective.share == "example" else 1)
         numbers = self._masks * (self._laws[0].size if self._laws else 0)
         numbers += 0 if self._source is None else rows * self._source.numbers
@@ -83,9 +84,7 @@ class Stream:
         self.counted = possible and (device.type == "cuda" if counted is None else counted)
         self._generators = None if self.counted else Sequential(seeds, device)
         self._numbers: Numbers = self._generators or Counted(seeds, device)
-        ahead, longest = AHEAD, LONGEST
-        if self.counted:
-            ahead, longest = COUNTED_AHEAD // len(seeds), COUNTED_LONGEST
+        ahead, longest = (COUNTED_AHEAD // len(seeds), COUNTED_LONGEST) if self.counted else (AHEAD, LONGEST)
         self.length = max(1, min(longest, ahead // max(numbers, 1)))
         self._drawn = 0
 
@@ -111,13 +110,6 @@ class Stream:
         self._drawn = step
         if self._generators is not None:
             self._generators.restore(states, normals)
-
-
-def _examples(data: Data) -> int:
-    if isinstance(data, Moments):
-        return data.xx.shape[0] + data.yy.shape[0]
-    assert isinstance(data, (Sample, Entries, Measurements))
-    return len(data)
 
 
 class _Fixed:
@@ -170,10 +162,3 @@ class _Population:
             noise = numbers.normal(NOISE, first, steps, (batch, outputs), self._map)
             targets = targets + noise @ self._noise
         return inputs, targets
-
-
-def _source(data: Data) -> _Fixed | _Population:
-    if isinstance(data, Moments):
-        return _Population(data)
-    assert isinstance(data, (Sample, Entries, Measurements))
-    return _Fixed(data)

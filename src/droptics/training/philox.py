@@ -44,14 +44,14 @@ def uniforms(seeds: Tensor, stream: int, first: int, steps: int, count: int, dty
     """Numbers between 0 and 1, never either, (runs, steps, count)."""
     if _on_kernel(seeds):
         return triton_steps.fill(seeds, stream, first, steps, count, dtype, normal=False)
-    return torch.stack(_uniform_words(seeds, stream, first, steps, count, dtype), -1).flatten(2)[..., :count]
+    return torch.stack(_cells(seeds, stream, first, steps, count, dtype), -1).flatten(2)[..., :count]
 
 
 def normals(seeds: Tensor, stream: int, first: int, steps: int, count: int, dtype: torch.dtype) -> Tensor:
     """Standard normal numbers (runs, steps, count), by Box and Muller's transform."""
     if _on_kernel(seeds):
         return triton_steps.fill(seeds, stream, first, steps, count, dtype, normal=True)
-    words = _uniform_words(seeds, stream, first, steps, count, dtype)
+    words = _cells(seeds, stream, first, steps, count, dtype)
     turned = []
     for length, turn in zip(words[::2], words[1::2], strict=True):
         radius, angle = (-2 * length.log()).sqrt(), 2 * math.pi * turn
@@ -59,9 +59,7 @@ def normals(seeds: Tensor, stream: int, first: int, steps: int, count: int, dtyp
     return torch.stack(turned, -1).flatten(2)[..., :count]
 
 
-def _uniform_words(
-    seeds: Tensor, stream: int, first: int, steps: int, count: int, dtype: torch.dtype
-) -> tuple[Tensor, ...]:
+def _cells(seeds: Tensor, stream: int, first: int, steps: int, count: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
     """Four (float32) or two (float64) uniform numbers per group: the middles of 2^23 or 2^52 equal cells."""
     if dtype == torch.float64:
         a, b, c, d = bits(seeds, stream, first, steps, -(-count // 2))

@@ -6,8 +6,8 @@ a draw is a launch whoever it is for.
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,25 +22,7 @@ from droptics.training.threads import share_runs
 INPUTS, NOISE, MASKS, CHOICES = range(4)
 
 
-class Numbers(abc.ABC):
-    """Random numbers of all runs for `steps` steps from `first` on."""
-
-    @abc.abstractmethod
-    def normal(self, stream: int, first: int, steps: int, size: tuple[int, int], like: Tensor) -> Tensor:
-        """Standard normal numbers (runs, steps, *size) of the dtype of `like`."""
-
-    @abc.abstractmethod
-    def choice(self, first: int, steps: int, count: int, size: int, weights: Tensor | None) -> Tensor:
-        """Indices below `size`, by weight where there are weights, (runs, steps, count)."""
-
-    @abc.abstractmethod
-    def masks(
-        self, laws: Sequence[MaskLaw], first: int, steps: int, count: int, scaled: bool, dtype: torch.dtype
-    ) -> Tensor:
-        """Masks (runs, steps, count, units), divided by their mean if `scaled`."""
-
-
-class Sequential(Numbers):
+class Sequential:
     """One torch generator per run, and one of NumPy's for normal numbers and coins on a CPU.
 
     Numbers take the memory of the stretch before: new pages would cost as much as the masks.
@@ -60,6 +42,7 @@ class Sequential(Numbers):
         return room
 
     def normal(self, stream: int, first: int, steps: int, size: tuple[int, int], like: Tensor) -> Tensor:
+        """Standard normal numbers (runs, steps, *size) of the dtype of `like`, for the steps from `first` on."""
         count = steps * size[0]
         if self._device.type == "cpu":  # NumPy's normal numbers take less than half the time of torch's
             kind = torch.float32 if like.dtype == torch.float32 else torch.float64
@@ -76,15 +59,12 @@ class Sequential(Numbers):
             share_runs(fill, len(drawn), drawn[0].size)
             found = numbers.to(like)
         else:
-            found = torch.stack(
-                [
-                    torch.randn(count, size[1], dtype=like.dtype, device=self._device, generator=generator)
-                    for generator in self.generators
-                ]
-            )
+            draw = partial(torch.randn, count, size[1], dtype=like.dtype, device=self._device)
+            found = torch.stack([draw(generator=generator) for generator in self.generators])
         return found.unflatten(1, (steps, size[0]))
 
     def choice(self, first: int, steps: int, count: int, size: int, weights: Tensor | None) -> Tensor:
+        """Indices below `size`, by weight where there are weights, (runs, steps, count)."""
         chosen = []
         for generator in self.generators:
             if weights is None:
@@ -97,6 +77,7 @@ class Sequential(Numbers):
     def masks(
         self, laws: Sequence[MaskLaw], first: int, steps: int, count: int, scaled: bool, dtype: torch.dtype
     ) -> Tensor:
+        """Masks (runs, steps, count, units), divided by their mean if `scaled`."""
         if countable(laws):
             drops = _drops(laws).to(self._device)
             if self._device.type == "cpu":
@@ -140,8 +121,8 @@ class Sequential(Numbers):
             normal.bit_generator.state = own | {"state": inner}
 
 
-class Counted(Numbers):
-    """Philox: a number depends on the seed of its run, the stream and the step, not on what was drawn before."""
+class Counted:
+    """The same by Philox: a number depends on the seed of its run, the stream and the step, not on what was drawn."""
 
     def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
         self._seeds = torch.tensor([seed % 2**63 for seed in seeds], device=device)
@@ -171,6 +152,9 @@ class Counted(Numbers):
         return _coins(uniform.flatten(1, 2), drops, laws[0].size, scaled, dtype).unflatten(1, (steps, count))
 
 
+Numbers = Sequential | Counted
+
+
 def _coins(uniform: Tensor, drops: Tensor, size: int, scaled: bool, dtype: torch.dtype) -> Tensor:
     """Masks (runs, masks, size) of coins that fall where a uniform number, (runs, masks, coins), is below its rate."""
     kept = uniform >= drops[:, None].to(uniform.dtype)
@@ -190,9 +174,8 @@ def _shared(coins: Tensor, size: int) -> Tensor:
 
 def countable(laws: Sequence[MaskLaw]) -> bool:
     """Whether masks of all these laws are made of independent coins, one per unit or block."""
-    return all(type(law) is type(laws[0]) and type(law) in (Bernoulli, Block) for law in laws) and (
-        len({law.drop.shape for law in laws}) <= 1  # type: ignore[attr-defined]
-    )
+    coins = all(type(law) in (Bernoulli, Block) for law in laws)
+    return coins and len({(type(law), law.drop.shape) for law in laws}) <= 1  # type: ignore[attr-defined]
 
 
 def _drops(laws: Sequence[MaskLaw]) -> Tensor:
