@@ -6,7 +6,7 @@ launch of a captured graph takes the place of some ten launches per step.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ class ProductsDescent(TwoLayerDescent):
 
     def __init__(self, model: TwoLayerLinear | Autoencoder) -> None:
         super().__init__(model, model.units)
-        self._graph: _Graph | None = None
+        self._graph: Callable[..., Tensor] | None = None
 
     def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
         count = len(sizes)
@@ -39,9 +39,9 @@ class ProductsDescent(TwoLayerDescent):
         if x.device.type == "cuda":
             while count - start >= UNROLL:
                 if self._graph is None:
-                    self._graph = _Graph(self, x, y, z)
+                    self._graph = self._captured(x, y, z, doubled)
                 part = slice(start, start + UNROLL)
-                losses[part] = self._graph.replay(x[part], y[part], z[part], doubled[part])
+                losses[part] = self._graph(x[part], y[part], z[part], doubled[part])
                 start += UNROLL
         for t in range(start, count):
             self.step(x[t], y[t], z[t], doubled[t], losses[t])
@@ -59,26 +59,20 @@ class ProductsDescent(TwoLayerDescent):
         U.baddbmm_((residual * scale).mT, hidden, alpha=-1)
         V.baddbmm_((rows * scale).mT, back, alpha=-1)
 
+    def _captured(self, *given: Tensor) -> Callable[..., Tensor]:
+        """UNROLL steps recorded once; a replay reads from fixed buffers and returns losses that the next overwrites."""
+        buffers = [part.new_zeros(UNROLL, *part.shape[1:]) for part in (*given, given[-1])]
 
-class _Graph:
-    """UNROLL steps captured once; a replay reads its numbers from fixed buffers."""
+        def steps() -> None:
+            for numbers in zip(*buffers, strict=True):
+                self.step(*numbers)
 
-    def __init__(self, engine: ProductsDescent, x: Tensor, y: Tensor, z: Tensor) -> None:
-        runs = x.shape[1]
-        self._buffers = [x.new_zeros(UNROLL, runs, part.shape[-1]) for part in (x, y, z)]
-        self._sizes = x.new_zeros(UNROLL, runs)
-        self._losses = x.new_zeros(UNROLL, runs)
-        # at size zero nothing moves in the rehearsal
-        self._launch = captured(partial(self._steps, engine), x.device, rehearsals=1)
+        launch = captured(steps, given[0].device, rehearsals=1)  # at size zero nothing moves in the rehearsal
 
-    def _steps(self, engine: ProductsDescent) -> None:
-        x, y, z = self._buffers
-        for t in range(UNROLL):
-            engine.step(x[t], y[t], z[t], self._sizes[t], self._losses[t])
+        def replay(*parts: Tensor) -> Tensor:
+            for buffer, part in zip(buffers[:-1], parts, strict=True):
+                buffer.copy_(part)
+            launch()
+            return buffers[-1]
 
-    def replay(self, x: Tensor, y: Tensor, z: Tensor, sizes: Tensor) -> Tensor:
-        """Take UNROLL steps; returns the losses, in a buffer that the next replay overwrites."""
-        for buffer, part in zip([*self._buffers, self._sizes], (x, y, z, sizes), strict=True):
-            buffer.copy_(part)
-        self._launch()
-        return self._losses
+        return replay
