@@ -29,7 +29,7 @@ class Decay:
         return self.first * self.factor ** (step // self.every)
 
 
-Step = float | Callable[[int], float]
+Step = Positive | Callable[[int], float]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class Fgsm:
 
 
 @dataclass(frozen=True)
+@checked_fields
 class Bim:
     """Steepest-ascent steps of fixed size, pulled back into the ball and the box; the last iterate is returned.
 
@@ -58,10 +59,6 @@ class Bim:
     loss: Loss = field(default_factory=CrossEntropy)
     steps: Count = 10
     step: Step | None = None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        _check_step(self.step)
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,6 @@ class Pgd:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        _check_step(self.step)
         if self.gradient == "raw" and self.step is None:
             raise ValueError("step must be given for raw gradients, whose length depends on the loss")
 
@@ -206,10 +202,3 @@ def step_sizes(step: Step | None, steps: int, radius: float, default: str) -> li
     if not all(0 <= size < math.inf for size in sizes):
         raise ValueError(f"step must give finite sizes >= 0, got {sizes}")
     return sizes
-
-
-def _check_step(step: Step | None) -> None:
-    if step is None or callable(step):
-        return
-    if isinstance(step, bool) or not isinstance(step, (int, float)) or not 0 < step < math.inf:
-        raise ValueError(f"step must be a positive number, a function of the step number or None, got {step!r}")

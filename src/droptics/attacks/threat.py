@@ -39,28 +39,21 @@ class Threat:
         name = _NAMES.get(str(norm).lower())
         if name is None:
             raise ValueError(f"norm must be 'l2', 'linf' or 'l1' (or 2, inf, 1), got {norm!r}")
-        if isinstance(radius, bool) or not isinstance(radius, (int, float)) or not 0 <= radius < math.inf:
-            raise ValueError(f"radius must be a finite number >= 0, got {radius!r}")
         if box is not None:
             if len(box) != 2 or not all(math.isfinite(float(end)) for end in box) or not box[0] < box[1]:
                 raise ValueError(f"box must be (smallest, largest) legal value with smallest < largest, got {box!r}")
             box = (float(box[0]), float(box[1]))
-        object.__setattr__(self, "norm", name)
-        object.__setattr__(self, "radius", float(radius))
-        object.__setattr__(self, "box", box)
+        self.__dict__.update(norm=name, radius=float(radius), box=box)  # a frozen value is not assigned to
 
     @staticmethod
     def parse(text: str, box: tuple[float, float] | None = None) -> Threat:
         """The threat written as "norm:radius", for instance "l2:0.5" or "linf:8/255"."""
-        norm, colon, amount = text.partition(":")
+        norm, _, amount = text.partition(":")
         number, slash, divisor = amount.partition("/")
         try:
             radius = float(number) / float(divisor) if slash else float(number)
         except (ValueError, ZeroDivisionError):
-            colon = ""
-            radius = 0.0
-        if not colon:
-            raise ValueError(f"threat must read norm:radius, such as l2:0.5 or linf:8/255, got {text!r}")
+            raise ValueError(f"threat must read norm:radius, such as l2:0.5 or linf:8/255, got {text!r}") from None
         return Threat(norm, radius, box)
 
     def around(self, inputs: Tensor) -> Region:
@@ -85,9 +78,8 @@ class Threat:
             if flat.device.type != "cpu" and flat.dtype != torch.float64:
                 # Asking a GPU whether any is tiny would stall it; in double the squares of float32 do not underflow.
                 exact = torch.linalg.vector_norm(flat, dim=1, keepdim=True, dtype=torch.float64)
-                return (flat * exact.reciprocal().clamp_max(torch.finfo(flat.dtype).max).to(flat.dtype)).view_as(
-                    gradients
-                )
+                inverse = exact.reciprocal().clamp_max(torch.finfo(flat.dtype).max).to(flat.dtype)
+                return (flat * inverse).view_as(gradients)
             norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True)
             if flat.device.type != "cpu" or bool((norms < 1e-12).any()):
                 # Dividing by the largest entry first keeps the squares of tiny gradients from underflowing.
@@ -247,8 +239,7 @@ class Region:
                 moves = torch.randn(shape, dtype=dtype, device=device, generator=generator)
             else:
                 # Laplace draws divided by their l1 norm are uniform on the sphere of the l1 ball.
-                moves = uniform(*shape).clamp_min_(torch.finfo(dtype).tiny).log_()
-                moves = moves * (uniform(*shape) - 0.5).sign()
+                moves = uniform(*shape).clamp_min_(torch.finfo(dtype).tiny).log_() * (uniform(*shape) - 0.5).sign()
             length = torch.linalg.vector_norm(moves, ord=_ORDER[self.threat.norm], dim=1, keepdim=True)
             moves = moves / _positive(length) * uniform(shape[0], 1) ** (1.0 / max(shape[1], 1))
         return self.retract(self.inputs + (self.threat.radius * moves).view_as(self.inputs))
@@ -261,10 +252,9 @@ class Region:
         flat = self.inputs.flatten(1)
         share, reach = rounding(self.threat, flat.shape[1], points.dtype)
         largest = flat.abs().amax(1) if flat.shape[1] else flat.new_zeros(len(flat))
-        limit = largest * share + reach
         # The distance of a point with a NaN or an infinity is not below anything.
         distances = self.threat.distance(points, self.inputs) if distances is None else distances
-        inside = distances <= limit
+        inside = distances <= largest * share + reach
         if self.threat.box is not None and flat.shape[1]:
             low, high = points.flatten(1).aminmax(dim=1)
             inside &= (low >= self.threat.box[0]) & (high <= self.threat.box[1])
