@@ -117,7 +117,7 @@ def test_a_search_that_asks_ends_when_nobody_is_left(norm: str) -> None:
     net, points, labels = problem(3, 150)
     passes: list[int] = []
     counted = differentiable(lambda inputs: passes.append(len(inputs)) or net(inputs))
-    there = AskingAscent(counted, Threat(norm, 5.0).around(points), labels, Pgd(steps=16), None).run()
+    there = AskingAscent(counted, Threat(norm, 5.0).around(points), labels, Pgd(steps=16), torch.Generator()).run()
     assert bool(there.fooled.all())
     assert passes == sorted(passes, reverse=True)
     assert len(passes) < 16
@@ -135,7 +135,7 @@ def test_all_classes_at_once_come_in_the_order_of_one_by_one(
     outputs = tape.forward(points)
     one_by_one = ascent.linearized_order(tape, outputs, labels, Margin(), threat, labels < 0)
     aims = outputs.scatter(-1, labels[:, None], -torch.inf).topk(5).indices
-    order = ascent._order_of_all(tape, outputs, labels[:, None], aims, threat)
+    order = ascent._order(tape, outputs, labels[:, None], aims, threat)
     right = net(points).argmax(1) == labels  # elsewhere distances are negative or infinite
     assert torch.equal(aims.gather(-1, order)[right], one_by_one[right])
 
@@ -200,8 +200,8 @@ def both(
         launch = getattr(launches, name)
         monkeypatch.setattr(launches, name, lambda *a, launch=launch, **k: launched.append(1) or launch(*a, **k))
     exact, there = differentiable(net), threat.around(points.to(PLACE))
-    slow = Ascent(exact, threat.around(points), labels, method, None).run()
-    fast = DeviceAscent(differentiable(net.to(PLACE)), there, labels.to(PLACE), method, None).run()
+    slow = Ascent(exact, threat.around(points), labels, method, torch.Generator()).run()
+    fast = DeviceAscent(differentiable(net.to(PLACE)), there, labels.to(PLACE), method, torch.Generator(PLACE)).run()
     net.to("cpu")
     assert launched
     return fast, slow

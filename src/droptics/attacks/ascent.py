@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from droptics.attacks.gradients import Differentiable
-from droptics.attacks.losses import Dlr, Margin, Reflected, beaten, check_problem, mistaken, value_and_slope
+from droptics.attacks.losses import Dlr, Ends, Margin, Reflected, beaten, check_problem, mistaken, value_and_slope
 from droptics.attacks.methods import Pgd, step_sizes
 from droptics.attacks.threat import Region, Threat
 from droptics.losses import Loss
@@ -66,25 +66,18 @@ class Climbers:
     whole: bool = False  # whether they are all examples, their values those of the search itself
 
     def select(self, keep: Tensor) -> Climbers:
-        return Climbers(
-            self.rows[keep],
-            self.targets[keep],
-            None if self.aim is None else self.aim[keep],
-            self.region.select(keep),
-            self.points.index_select(0, keep),
-            None if self.start is None else self.start.index_select(0, keep),
-            self.value[keep],
-            self.fooled[keep],
-            None if self.settled is None else self.settled[keep],
-            None if self.fresh is None else self.fresh[keep],
+        rows, targets, points, value, fooled = (
+            part.index_select(0, keep) for part in (self.rows, self.targets, self.points, self.value, self.fooled)
         )
+        aim, start, settled, fresh = (
+            None if part is None else part.index_select(0, keep)
+            for part in (self.aim, self.start, self.settled, self.fresh)
+        )
+        return Climbers(rows, targets, aim, self.region.select(keep), points, start, value, fooled, settled, fresh)
 
 
 class Ascent:
-    """One run of Pgd over a batch; the state is the best point so far of every example.
-
-    `ends` are the smallest and the largest label where the caller knows them.
-    """
+    """One run of Pgd over a batch; the state is the best point so far of every example."""
 
     def __init__(
         self,
@@ -92,18 +85,15 @@ class Ascent:
         region: Region,
         targets: Tensor,
         method: Pgd,
-        generator: torch.Generator | None,
-        ends: tuple[float, float] | None = None,
+        generator: torch.Generator,
+        ends: Ends = None,
     ) -> None:
-        self.ends = ends
         self.tape, self.region, self.targets, self.method = tape, region, targets, method
+        self.generator, self.ends = generator, ends
         self.leaves = method.stop == "fooled"
         # A sign step that ends where it began does so again, with the same or a smaller size: that search is over.
         self.settles = self.leaves and region.threat.norm == "linf" and method.gradient == "steepest"
         self.sizes = step_sizes(method.step, method.steps, region.threat.radius, "decaying")
-        if generator is None:
-            generator = torch.Generator(region.inputs.device).manual_seed(method.seed)
-        self.generator = generator
         self.best = region.inputs.clone(memory_format=torch.contiguous_format)
         self.value = region.inputs.new_full((len(targets),), -torch.inf)
         self.fooled, self.stuck = torch.zeros(2, len(targets), dtype=torch.bool, device=targets.device)
@@ -128,17 +118,15 @@ class Ascent:
         every = isinstance(loss, (Margin, Reflected, Dlr)) and loss.target == "every"
         for restart in range(method.restarts):
             for column in range(aims.shape[1]) if every and aims is not None else [restart]:
-                climbers = self._climbers(
-                    None if aims is None else aims[:, column % aims.shape[1]], restart > 0 or method.start == "random"
-                )
+                aim = None if aims is None else aims[:, column % aims.shape[1]]
+                climbers = self._climbers(aim, restart > 0 or method.start == "random")
                 if len(climbers.rows) == 0:
                     break
                 self._climb(climbers, outputs)
                 outputs = None
         gradients = self.gradients
         last = torch.full((1,), gradients, device=clean.device) if isinstance(gradients, int) else gradients.view(1)
-        tally = torch.cat([*self.counts, last])
-        return Trail(self.best, self.fooled, self.stuck & ~self.fooled, tally, clean)
+        return Trail(self.best, self.fooled, self.stuck & ~self.fooled, torch.cat([*self.counts, last]), clean)
 
     def _climbers(self, aim: Tensor | None, random: bool) -> Climbers:
         """The examples not yet fooled, or all of them, at the inputs or at random points."""
@@ -266,29 +254,23 @@ def linearized_order(
     others = outputs.scatter(-1, index, float("-inf"))
     aims = others.topk(min(loss.candidates, classes - 1), dim=-1).indices
     if outputs.device.type != "cpu":
-        order = _order_of_all(tape, outputs, index, aims, threat)
+        order = _order(tape, outputs, index, aims, threat)
         return torch.where(wrong[:, None], aims, aims.gather(-1, order))
     rows = (~wrong).nonzero().squeeze(1)
-    if rows.numel() == 0:
-        return aims
-    right = outputs.gather(-1, index)[rows]
-    distances = []
-    for column in range(aims.shape[1]):
-        aim = aims[rows, column, None]
-        away = torch.zeros_like(outputs[rows]).scatter_(-1, aim, 1.0).scatter_(-1, index[rows], -1.0)
-        speed = threat.dual_norm(tape.pull(away, rows, again=True))
-        distances.append((right - outputs[rows].gather(-1, aim)).squeeze(-1) / speed)
-    order = torch.stack(distances, -1).nan_to_num(nan=torch.inf).argsort(dim=-1, stable=True)
-    aims[rows] = aims[rows].gather(-1, order)
+    if rows.numel():
+        aims[rows] = aims[rows].gather(-1, _order(tape, outputs[rows], index[rows], aims[rows], threat, rows))
     return aims
 
 
-def _order_of_all(tape: Differentiable, outputs: Tensor, index: Tensor, aims: Tensor, threat: Threat) -> Tensor:
-    """The same order for all examples, many classes at a time: the device is asked nothing and launches little."""
+def _order(
+    tape: Differentiable, outputs: Tensor, index: Tensor, aims: Tensor, threat: Threat, rows: Tensor | None = None
+) -> Tensor:
+    """The order of the aims: of some rows one class after the other, of all many at a time, in few launches."""
     slopes = outputs.new_zeros(aims.shape[1], *outputs.shape)
     slopes.scatter_(-1, aims.mT[..., None], 1.0).scatter_(-1, index.expand(aims.shape[1], *index.shape), -1.0)
-    parts = slopes.split(max(1, _AT_ONCE // max(1, len(outputs)))) if tape.stackable else slopes.unbind()
-    speeds = [threat.dual_norm(tape.pull(part, again=True)).view(-1, len(outputs)) for part in parts]
+    many = max(1, _AT_ONCE // max(1, len(outputs)))
+    parts = slopes.split(many) if tape.stackable and rows is None else slopes.unbind()
+    speeds = [threat.dual_norm(tape.pull(part, rows, again=True)).view(-1, len(outputs)) for part in parts]
     distances = (outputs.gather(-1, index) - outputs.gather(-1, aims)) / torch.cat(speeds).mT
     return distances.nan_to_num(nan=torch.inf).argsort(dim=-1, stable=True)
 
