@@ -15,7 +15,7 @@ from droptics.attacks.apgd import for_some
 from droptics.attacks.ascent import Trail
 from droptics.attacks.at_once import Verified, at_once
 from droptics.attacks.gradients import Differentiable, Function, PlainMlp, differentiable
-from droptics.attacks.losses import check_problem, label_range, mistaken, unfinite, values
+from droptics.attacks.losses import Ends, check_problem, label_range, mistaken, unfinite, values
 from droptics.attacks.methods import Fab, LinearExact, Method
 from droptics.attacks.search import joined, search, textbook
 from droptics.attacks.threat import Region, Threat
@@ -124,7 +124,7 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
     generator: torch.Generator | None,
     *,
     steady: bool = False,
-    ends: tuple[float, float] | None = None,
+    ends: Ends = None,
 ) -> Attack:
     """`attack` of checked arguments; a steady model repeats itself, `ends` are those of labels that were looked at."""
     if not isinstance(data, Sample) or data.weights is not None:
@@ -141,9 +141,8 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
                 generator = torch.Generator(inputs.device).manual_seed(method.seed)  # type: ignore[union-attr]
             begins = tracked(range(0, len(data), batch), "attack", "batch")
             parts = ((slice(begin, begin + batch), for_some(method, begin, begin + batch)) for begin in begins)
-            trail = joined(
-                [search(searched, inputs[some], targets[some], threat, by, generator, ends) for some, by in parts]
-            )
+            trails = [search(searched, inputs[some], targets[some], threat, by, generator, ends) for some, by in parts]
+            trail = joined(trails)
             clean = _in_batches(tape.scores, inputs, batch) if trail.clean is None else trail.clean
             outputs, queries = _in_batches(tape.scores, trail.inputs, batch), trail.queries
             loss = _loss_of(method, clean)
@@ -156,20 +155,8 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
     doubts = _verdict(unsteady, counts, rates, total, threat)
     for doubt in doubts:
         python_warnings.warn(doubt, WeakAttackWarning, stacklevel=3)  # of `attack`'s caller
-    return Attack(
-        inputs=found.points,
-        success=found.success,
-        losses=found.losses,
-        margins=found.margins,
-        clean_correct=found.right,
-        radius=found.distances,
-        threat=threat,
-        method=method,
-        warnings=tuple(doubts),
-        rates=tuple(rates),
-        gradients=found.tally[-1],
-        queries=queries,
-    )
+    judged = found.points, found.success, found.losses, found.margins, found.right, found.distances
+    return Attack(*judged, threat, method, tuple(doubts), tuple(rates), found.tally[-1], queries)
 
 
 def _judged(trail: Trail, region: Region, targets: Tensor, loss: Loss, clean: Tensor, outputs: Tensor) -> Verified:
@@ -205,16 +192,11 @@ def robustness_curve(
     Cost: one attack per radius on the examples that are left. Claim: none, every point is re-evaluated.
     """
     check_arguments(robustness_curve, locals())
-    errors: dict[float, float] = {}
-    left = data
-    for radius in sorted({float(radius) for radius in radii}):
-        if len(left.targets):
-            result = attack(model, left, Threat(threat.norm, radius, threat.box), method, batch=batch)
-            survivors = ~result.success
-            count = int(survivors.sum())
-        errors[radius] = 1.0 - count / len(data)
-        if count == 0:
-            errors.update({float(other): 1.0 for other in radii if float(other) > radius})
+    errors, left = {float(radius): 1.0 for radius in radii}, data
+    for radius in sorted(errors):
+        survivors = ~attack(model, left, Threat(threat.norm, radius, threat.box), method, batch=batch).success
+        errors[radius] = 1.0 - int(survivors.sum()) / len(data)
+        if errors[radius] == 1.0:  # and at all radii beyond
             break
         left = Sample(left.inputs[survivors], left.targets[survivors])
     return [errors[float(radius)] for radius in radii]
@@ -235,7 +217,7 @@ def proportion(count: Whole, total: Count, confidence: Probability = 0.95) -> Es
     return Estimate(value, lower, upper, "binomial proportion", 1, confidence)
 
 
-def check_data(data: Sample, threat: Threat) -> tuple[float, float] | None:
+def check_data(data: Sample, threat: Threat) -> Ends:
     """Refuse what cannot be attacked; returns the smallest and the largest class label where there are any."""
     if not isinstance(data, Sample):
         raise ValueError(f"data must be a Sample(inputs, targets), got {type(data).__name__}")

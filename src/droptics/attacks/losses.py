@@ -9,6 +9,7 @@ to one wrong class takes the place of z, and which wrong class is aimed at matte
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,8 +24,8 @@ from droptics.losses import CrossEntropy, Logistic, Loss, binary_margin, check_l
 # From this confidence on p - 1 loses digits, and the softmax over the wrong classes gives the same direction exactly.
 _SATURATED = math.log(0.999)
 
-
 Target = Literal["nearest", "greedy", "every"]
+Ends = tuple[float, float] | None  # the smallest and the largest label, where they are known
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,8 @@ class Reflected(Loss):
     """The loss reflected about the origin, -l(-z) with z the margin.
 
     `Reflected(Logistic())` is -log(1 + exp(y f)). `Reflected(CrossEntropy())` is -log(1 + exp(z_y - z_j)) with j a
-    wrong class: each such function is concave for linear models and 1 + loss / log 2 is a lower bound of the 0-1
-    loss. Called as a loss it takes the most likely wrong class, the largest of these values; an attack aims as
-    `target` says:
+    wrong class: each such function is concave for linear models and 1 + loss / log 2 is a lower bound of the 0-1 loss.
+    Called as a loss it takes the most likely wrong class, the largest of these values; an attack aims as `target` says:
 
     - "nearest": the class of smallest linearized distance (z_y - z_j) / ||grad z_y - grad z_j||, in the dual of the
       threat's norm, which is the best one for linear models; restarts go on to the next nearest,
@@ -75,11 +75,8 @@ class Reflected(Loss):
             )
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        if isinstance(self.loss, Margin):
-            return self.loss(outputs, targets)
-        if isinstance(self.loss, Logistic):
-            return -functional.softplus(binary_margin(outputs, targets))
-        return -functional.softplus(margins(outputs, targets))
+        margin = (binary_margin if isinstance(self.loss, Logistic) else margins)(outputs, targets)
+        return -margin if isinstance(self.loss, Margin) else -functional.softplus(margin)
 
 
 @dataclass(frozen=True)
@@ -146,7 +143,7 @@ def label_range(targets: Tensor) -> tuple[Tensor, Tensor] | None:
     return tuple(targets.aminmax())  # type: ignore[return-value]
 
 
-def check_problem(loss: Loss, outputs: Tensor, targets: Tensor, ends: tuple[float, float] | None = None) -> None:
+def check_problem(loss: Loss, outputs: Tensor, targets: Tensor, ends: Ends = None) -> None:
     """Refuse a loss that does not fit the outputs, or labels that are not classes of them.
 
     `ends` are the smallest and the largest label where they are known: asking a GPU for them stalls it.
@@ -204,16 +201,16 @@ def value_and_slope(
     loss looks at; without it, the most likely one.
     """
     inner = loss.loss if isinstance(loss, Reflected) else loss
-    if isinstance(inner, CrossEntropy) and not isinstance(loss, Reflected):
+    if isinstance(loss, CrossEntropy):
         return _cross_entropy(outputs, targets, scaled)
-    if isinstance(loss, Dlr):
-        return _ratio(loss, outputs, targets, aims)
+    if isinstance(loss, Dlr) and aims is not None:
+        return _by_autograd(lambda z: _gap(z, targets, aims) / _spread(z, aimed=True), outputs)
     if not isinstance(inner, (CrossEntropy, Logistic, Margin)):
-        return _by_autograd(loss, outputs, targets)
+        return _by_autograd(lambda z: loss(z, targets), outputs)
     if outputs.shape[-1] == 1:
         signs = targets.reshape(-1, 1).to(outputs.dtype)
-        best = outputs * signs
-        away, z = -signs, best
+        best = z = outputs * signs
+        away = -signs
     else:
         index = targets.unsqueeze(-1)
         top, likely = _wrong(outputs, index).max(-1, keepdim=True)
@@ -247,20 +244,11 @@ def _gap(outputs: Tensor, targets: Tensor, aims: Tensor) -> Tensor:
     return other - right
 
 
-def _ratio(loss: Dlr, outputs: Tensor, targets: Tensor, aims: Tensor | None) -> tuple[Tensor, Tensor]:
-    with torch.enable_grad():
-        leaf = outputs.detach().requires_grad_()
-        value = loss(leaf, targets) if aims is None else _gap(leaf, targets, aims) / _spread(leaf, aimed=True)
-        (slope,) = torch.autograd.grad(value.sum(), leaf)
-    return value.detach(), slope
-
-
 def _cross_entropy(outputs: Tensor, targets: Tensor, scaled: bool) -> tuple[Tensor, Tensor]:
     index = targets.unsqueeze(-1)
     logs = functional.log_softmax(outputs, -1)
     right = logs.gather(-1, index)
-    slope = logs.exp()
-    slope.scatter_(-1, index, right.exp() - 1.0)
+    slope = logs.exp().scatter_(-1, index, right.exp() - 1.0)
     # Asking a GPU whether any is saturated costs more than treating all as if they were.
     if not scaled and (outputs.device.type != "cpu" or float(right.max()) > _SATURATED):
         others = functional.softmax(_wrong(outputs, index), -1).scatter_(-1, index, -1.0)
@@ -268,10 +256,10 @@ def _cross_entropy(outputs: Tensor, targets: Tensor, scaled: bool) -> tuple[Tens
     return -right.squeeze(-1), slope
 
 
-def _by_autograd(loss: Loss, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def _by_autograd(loss: Callable[[Tensor], Tensor], outputs: Tensor) -> tuple[Tensor, Tensor]:
     with torch.enable_grad():
         leaf = outputs.detach().requires_grad_()
-        values = loss(leaf, targets)
+        values = loss(leaf)
         (slope,) = torch.autograd.grad(values.sum(), leaf)
     return values.detach(), slope
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from droptics.attacks.asking import AskingAscent
 from droptics.attacks.closed_form import linear_attack
 from droptics.attacks.fab import BoundarySearch
 from droptics.attacks.gradients import Differentiable, Function, differentiable
-from droptics.attacks.losses import check_problem, mistaken, value_and_slope
+from droptics.attacks.losses import Ends, check_problem, mistaken, value_and_slope
 from droptics.attacks.methods import Apgd, Bim, Fab, Fgsm, LinearExact, Method, Pgd, Square, step_sizes
 from droptics.attacks.square import SquareSearch
 from droptics.attacks.threat import Region, Threat
@@ -57,12 +58,9 @@ def search(  # parameters: a batch, and what its caller knows of it already
     threat: Threat,
     method: Method,
     generator: torch.Generator | None = None,
-    ends: tuple[float, float] | None = None,
+    ends: Ends = None,
 ) -> Trail:
-    """Run a method on a batch; `ends` are the smallest and the largest label where the caller knows them.
-
-    The model of a closed form must be the model itself; others may come as what differentiates them.
-    """
+    """Run a method on a batch; where it is no closed form the model may come as what differentiates it."""
     centers = inputs.detach()
     if centers.shape[0] == 0 or isinstance(method, LinearExact):
         points = centers.clone()
@@ -89,22 +87,13 @@ def textbook(method: Method) -> bool:
     return isinstance(method, (Fgsm, Bim))
 
 
-def _walk(
-    tape: Differentiable,
-    region: Region,
-    targets: Tensor,
-    loss: Loss,
-    sizes: list[float],
-    ends: tuple[float, float] | None,
-) -> Trail:
+def _walk(tape: Differentiable, region: Region, targets: Tensor, loss: Loss, sizes: list[float], ends: Ends) -> Trail:
     """All examples take all steps and the last iterate counts, which is not looked at here.
 
     Cross-entropy is taken as it is, saturation included, so that the examples are those of the textbook method.
     """
-    points = region.inputs
-    counts: list[Tensor] = []
+    points, counts = region.inputs, []
     aim: Tensor | None = None
-    clean: Tensor | None = None
     for number, size in enumerate(sizes):
         outputs = tape.forward(points)
         wrong = mistaken(outputs, targets)
@@ -127,39 +116,22 @@ def _in_blocks(
     targets: Tensor,
     method: Pgd | Apgd | Fab | Square,
     generator: torch.Generator | None,
-    ends: tuple[float, float] | None,
+    ends: Ends,
 ) -> Trail:
     """The whole batch, or block by block where the outputs of a block do not depend on the rest of the batch."""
     if generator is None:
         generator = torch.Generator(region.inputs.device).manual_seed(method.seed)
+    ascent = Ascent if region.inputs.device.type == "cpu" else AskingAscent
+    classes = {Pgd: ascent, Apgd: AdaptiveAscent, Fab: BoundarySearch, Square: SquareSearch}
+    searcher: Any = next(found for kind, found in classes.items() if isinstance(method, kind))
     count = len(targets)
     rows = max(_BLOCK // max(region.inputs[0].numel(), 1), 64)
     if region.inputs.device.type != "cpu" or not tape.separable or count <= rows:
-        return _searcher(tape, region, targets, method, generator, ends).run()
+        return searcher(tape, region, targets, method, generator, ends).run()
     size = -(-count // -(-count // rows))  # blocks of about equal size
     ends_of = ((begin, begin + size) for begin in range(0, count, size))
     parts = [(region.slice(a, b), targets[a:b], for_some(method, a, b)) for a, b in ends_of]
-    return joined([_searcher(tape, *part, generator, ends).run() for part in parts])
-
-
-def _searcher(
-    tape: Differentiable,
-    region: Region,
-    targets: Tensor,
-    method: Method,
-    generator: torch.Generator,
-    ends: tuple[float, float] | None,
-) -> Ascent | AdaptiveAscent | BoundarySearch | SquareSearch:
-    match method:
-        case Apgd():
-            return AdaptiveAscent(tape, region, targets, method, generator, ends)
-        case Fab():
-            return BoundarySearch(tape, region, targets, method, generator, ends)
-        case Square():
-            return SquareSearch(tape, region, targets, method, generator, ends)
-    assert isinstance(method, Pgd)
-    climb = Ascent if region.inputs.device.type == "cpu" else AskingAscent
-    return climb(tape, region, targets, method, generator, ends)
+    return joined([searcher(tape, *part, generator, ends).run() for part in parts])
 
 
 def joined(trails: Sequence[Trail]) -> Trail:
@@ -170,11 +142,7 @@ def joined(trails: Sequence[Trail]) -> Trail:
     length = max(len(tally) for tally in tallies)
     tally = [sum(counts[min(i, len(counts) - 2)] for counts in tallies) for i in range(length - 1)]
     clean = [trail.clean for trail in trails if trail.clean is not None]
-    return Trail(
-        torch.cat([trail.inputs for trail in trails]),
-        torch.cat([trail.fooled for trail in trails]),
-        torch.cat([trail.stuck for trail in trails]),
-        torch.tensor([*tally, sum(counts[-1] for counts in tallies)]),
-        torch.cat(clean) if len(clean) == len(trails) else None,
-        sum(trail.queries for trail in trails),
-    )
+    found = zip(*((trail.inputs, trail.fooled, trail.stuck) for trail in trails), strict=True)
+    total = torch.tensor([*tally, sum(counts[-1] for counts in tallies)])
+    outputs = torch.cat(clean) if len(clean) == len(trails) else None
+    return Trail(*map(torch.cat, found), total, outputs, sum(trail.queries for trail in trails))
