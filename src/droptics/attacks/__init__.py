@@ -11,35 +11,8 @@ from droptics.attacks.search import perturb
 from droptics.attacks.threat import Threat
 from droptics.losses import CrossEntropy, Logistic, Loss
 
-__all__ = [
-    "Apgd",
-    "Attack",
-    "Averaged",
-    "Bim",
-    "CrossEntropy",
-    "Decay",
-    "Dlr",
-    "Fab",
-    "Fgsm",
-    "LinearExact",
-    "Logistic",
-    "Loss",
-    "Margin",
-    "Method",
-    "Pgd",
-    "Reflected",
-    "Robustness",
-    "Square",
-    "Threat",
-    "WeakAttackWarning",
-    "affine_map",
-    "attack",
-    "linear_attack",
-    "margins",
-    "perturb",
-    "proportion",
-    "robust_accuracy",
-    "robustness_curve",
-    "smallest_margins",
-    "standard_attacks",
-]
+__all__ = ["Attack", "Threat", "WeakAttackWarning", "attack", "perturb"]  # an attack
+__all__ += ["Apgd", "Bim", "Decay", "Fab", "Fgsm", "LinearExact", "Method", "Pgd", "Square"]  # methods
+__all__ += ["CrossEntropy", "Dlr", "Logistic", "Loss", "Margin", "Reflected", "margins"]  # losses
+__all__ += ["Averaged", "Robustness", "proportion", "robust_accuracy", "robustness_curve", "standard_attacks"]
+__all__ += ["affine_map", "linear_attack", "smallest_margins"]  # closed forms
