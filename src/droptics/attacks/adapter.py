@@ -28,11 +28,8 @@ class Adapter:
     """An attack that is constructed with the model and called with images and labels."""
 
     def __init__(self, model: Function, threat: Threat, method: Method, seed: int = 0) -> None:
-        self.model = model
-        self.threat = threat
-        self.method = method
+        self.model, self.threat, self.method, self._seed = model, threat, method, seed
         self._generators: dict[torch.device, torch.Generator] = {}
-        self._seed = seed
 
     def __call__(self, images: Tensor, labels: Tensor) -> Tensor:
         """Perturbed images, detached and in [0, 1]; an empty batch comes back empty."""

@@ -23,14 +23,9 @@ def affine_map(model: Model | Function, inputs: Rows) -> tuple[Tensor, Tensor]:
     """
     check_arguments(affine_map, locals())
     tape = differentiable(model)
-    zero = torch.zeros_like(inputs[:1])
-    offset = tape.forward(zero)[0]
-    rows = []
-    for column in range(offset.shape[0]):
-        slope = torch.zeros_like(offset)[None]
-        slope[0, column] = 1.0
-        rows.append(tape.pull(slope, again=True).flatten())
-    matrix = torch.stack(rows)
+    offset = tape.forward(torch.zeros_like(inputs[:1]))[0]
+    slopes = torch.eye(len(offset), dtype=offset.dtype, device=offset.device)
+    matrix = torch.stack([tape.pull(slope[None], again=True).flatten() for slope in slopes])
     outputs = tape.scores(inputs)
     flat = inputs.flatten(1)
     difference = (outputs - (flat @ matrix.mT + offset)).abs().amax()
@@ -56,11 +51,10 @@ def linear_attack(model: Model | Function, inputs: Rows, targets: ClassNumbers, 
     check_size("targets", len(targets), len(inputs), "one per example of inputs")
     matrix, offset = affine_map(model, inputs)
     region = threat.around(inputs)
+    margins(offset.expand(inputs.shape[0], -1), targets)  # refuses labels out of range, or of one output but -1 and +1
     if matrix.shape[0] == 1:
-        margins(offset.expand(inputs.shape[0], 1), targets)  # refuses labels other than -1 and +1
         signs = targets.reshape(-1, 1).to(inputs.dtype)
         return region.support((-signs * matrix).view_as(inputs))
-    margins(offset.expand(inputs.shape[0], -1), targets)  # refuses labels out of range
     best = inputs.clone()
     value = inputs.new_full((inputs.shape[0],), torch.inf)
     for wrong in range(matrix.shape[0]):

@@ -31,9 +31,7 @@ class Differentiable(abc.ABC):
             which it returns one batch after the other.
     """
 
-    capturable = False
-    separable = False
-    stackable = False
+    capturable = separable = stackable = False
 
     @abc.abstractmethod
     def forward(self, inputs: Tensor) -> Tensor:
@@ -74,13 +72,11 @@ class Autograd(Differentiable):
             full = torch.zeros_like(self._outputs)
             full[rows] = slopes
         if not self._outputs.requires_grad:
-            gradient: Tensor | None = None
+            gradient = torch.zeros_like(self._inputs)
         else:
             (gradient,) = torch.autograd.grad(
-                self._outputs, self._inputs, full.to(self._outputs.dtype), retain_graph=again, allow_unused=True
+                self._outputs, self._inputs, full.to(self._outputs.dtype), retain_graph=again, materialize_grads=True
             )
-        if gradient is None:
-            gradient = torch.zeros_like(self._inputs)
         return gradient if rows is None else gradient[rows]
 
     def scores(self, inputs: Tensor) -> Tensor:
@@ -91,9 +87,7 @@ class Autograd(Differentiable):
 class PlainMlp(Differentiable):
     """Affine layers with ReLU between them, on vectors or on inputs that are flattened first."""
 
-    capturable = True
-    separable = True
-    stackable = True
+    capturable = separable = stackable = True
 
     def __init__(
         self, weights: Sequence[Tensor], biases: Sequence[Tensor | None], flattens: bool = False, faithful: bool = False
@@ -156,8 +150,7 @@ def differentiable(model: Model | Function, *, faithful: bool = False) -> Differ
 def _plain_mlp(module: nn.Module, faithful: bool) -> PlainMlp | None:
     """The closed form when the module is nothing but Linear layers with ReLU between them, else None."""
     layers: list[nn.Linear] = []
-    flattens = False
-    after_linear = False
+    flattens = after_linear = False
     for part in _parts(module):
         if _watched(part):
             return None
