@@ -75,13 +75,8 @@ class Progress:
             tensors |= {f"iterate.{i}.{j}": tensor for j, tensor in enumerate(kept.model.tensors)}
             if kept.multipliers is not None:
                 tensors[f"iterate.{i}.masks"] = kept.multipliers
-        state = {
-            "identity": self._identity,
-            "step": now.step,
-            "normals": normals,
-            "frozen": sorted(now.guard.frozen.items()),
-            "iterates": [kept.step for kept in now.iterates],
-        }
+        state: dict[str, Any] = {"identity": self._identity, "step": now.step, "normals": normals}
+        state |= {"frozen": sorted(now.guard.frozen.items()), "iterates": [kept.step for kept in now.iterates]}
         own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
         write_tensors(self._where.path, own, {"format": FORMAT, "state": json.dumps(state)})
         self._last = time.monotonic()

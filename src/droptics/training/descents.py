@@ -183,7 +183,7 @@ class TorchDescent(Descent):
         with torch.no_grad():
             for leaf in self._trainee.leaves:
                 if leaf.grad is not None:
-                    leaf.sub_(leaf.grad * (self._per_run(size, leaf) if self._trainee.lead else size.to(leaf)))
+                    leaf.sub_(leaf.grad * self._per_run(size, leaf))
         return value
 
     def _step(self, batch: StepData, size: Tensor) -> Tensor:

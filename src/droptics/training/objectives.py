@@ -147,11 +147,7 @@ class Penalized(_Masked):
     """
 
     masks: MaskLaw | Sequence[MaskLaw]
-
-    @property
-    def loss(self) -> Loss:  # type: ignore[override]
-        """The closed forms are those of squared loss."""
-        return _SQUARED
+    loss = _SQUARED  # the closed forms are those of squared loss
 
     def describe(self) -> str:
         return f"Penalized({', '.join(_law_text(law) for law in self.laws)})"

@@ -20,6 +20,7 @@ from droptics.training.threads import share_runs
 
 # Streams of a run, for counting.
 INPUTS, NOISE, MASKS, CHOICES = range(4)
+Laws = Sequence[MaskLaw]  # one per run
 
 
 class Sequential:
@@ -65,18 +66,14 @@ class Sequential:
 
     def choice(self, first: int, steps: int, count: int, size: int, weights: Tensor | None) -> Tensor:
         """Indices below `size`, by weight where there are weights, (runs, steps, count)."""
-        chosen = []
-        for generator in self.generators:
-            if weights is None:
-                index = torch.randint(size, (steps * count,), generator=generator, device=generator.device)
-            else:
-                index = torch.multinomial(weights, steps * count, replacement=True, generator=generator)
-            chosen.append(index)
+        own, total = self.generators, steps * count
+        if weights is None:
+            chosen = [torch.randint(size, (total,), generator=one, device=self._device) for one in own]
+        else:
+            chosen = [torch.multinomial(weights, total, replacement=True, generator=one) for one in own]
         return torch.stack(chosen).unflatten(1, (steps, count))
 
-    def masks(
-        self, laws: Sequence[MaskLaw], first: int, steps: int, count: int, scaled: bool, dtype: torch.dtype
-    ) -> Tensor:
+    def masks(self, laws: Laws, first: int, steps: int, count: int, scaled: bool, dtype: torch.dtype) -> Tensor:
         """Masks (runs, steps, count, units), divided by their mean if `scaled`."""
         if countable(laws):
             drops = _drops(laws).to(self._device)
@@ -126,7 +123,7 @@ class Counted:
 
     def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
         self._seeds = torch.tensor([seed % 2**63 for seed in seeds], device=device)
-        self._coins: tuple[Sequence[MaskLaw], Tensor] | None = None
+        self._coins: tuple[Laws, Tensor] | None = None
 
     def normal(self, stream: int, first: int, steps: int, size: tuple[int, int], like: Tensor) -> Tensor:
         kind = torch.float64 if like.dtype == torch.float64 else torch.float32
@@ -140,9 +137,7 @@ class Counted:
         cumulated = weights.double().cumsum(0)
         return torch.searchsorted(cumulated, uniform * cumulated[-1]).clamp_max(size - 1)
 
-    def masks(
-        self, laws: Sequence[MaskLaw], first: int, steps: int, count: int, scaled: bool, dtype: torch.dtype
-    ) -> Tensor:
+    def masks(self, laws: Laws, first: int, steps: int, count: int, scaled: bool, dtype: torch.dtype) -> Tensor:
         if self._coins is None or self._coins[0] is not laws:
             self._coins = (laws, _drops(laws).to(self._seeds.device))
         drops = self._coins[1]
@@ -172,13 +167,13 @@ def _shared(coins: Tensor, size: int) -> Tensor:
     return coins.repeat_interleave(size // coins.shape[-1], -1) if coins.shape[-1] < size else coins
 
 
-def countable(laws: Sequence[MaskLaw]) -> bool:
+def countable(laws: Laws) -> bool:
     """Whether masks of all these laws are made of independent coins, one per unit or block."""
     coins = all(type(law) in (Bernoulli, Block) for law in laws)
     return coins and len({(type(law), law.drop.shape) for law in laws}) <= 1  # type: ignore[attr-defined]
 
 
-def _drops(laws: Sequence[MaskLaw]) -> Tensor:
+def _drops(laws: Laws) -> Tensor:
     """Rates of all coins, (runs, coins), or (1, coins) when the law is the same for all runs."""
     different = laws[:1] if all(law is laws[0] for law in laws) else laws
     return torch.stack([law.drop.detach() for law in different])  # type: ignore[attr-defined]

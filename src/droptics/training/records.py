@@ -94,14 +94,9 @@ class Recorder:
         self._sum, self._count = torch.zeros(self._runs, dtype=torch.float64), 0
 
     @property
-    def has_bound(self) -> bool:
-        """Whether there is a bound to measure a gap from."""
-        return self._bound is not None and "objective" in self._rows
-
-    @property
     def gap(self) -> float:
         """Largest relative gap of a run to its bound at the last record; infinite where unknown."""
-        if not self.has_bound or self._bound is None:
+        if self._bound is None or "objective" not in self._rows:
             return float("inf")
         above = self._rows["objective"][-1].double().cpu().reshape(-1) - self._bound
         # a bound of zero leaves the gap itself as the only measure

@@ -169,21 +169,14 @@ def _prepared(model: Model, data: Data, objective: Objective, settings: Settings
     with torch.no_grad():
         guard = Guard(risk(model, data, objective.loss), sizes, settings.diverging)
     stream = Stream(data, objective, seeds, settings.batch_size, model.device)
-    identity = {
-        "objective": objective.describe(),
-        "steps": settings.steps,
-        "batch_size": settings.batch_size,
-        "seeds": list(seeds),
-        "rates": sizes.tolist(),
-        "schedule": [settings.schedule(t) for t in recorder.steps],
-        "engine": f"{engine.title()}Engine",  # as checkpoints have always called it
-        "optimizer": re.sub(r" at 0x[0-9a-f]+", "", repr(settings.optimizer)),  # functions show their address
-        "options": [
-            *(settings.decay, repr(settings.max_norm), list(settings.frozen), settings.stop_gap),
-            *(list(recorder.quantities), sorted(settings.keep)),
-            *([] if settings.precision == "full" else [settings.precision]),
-        ],
-    }
+    options: list[Any] = [settings.decay, repr(settings.max_norm), list(settings.frozen), settings.stop_gap]
+    options += [list(recorder.quantities), sorted(settings.keep)]
+    options += [] if settings.precision == "full" else [settings.precision]
+    identity: dict[str, Any] = {"objective": objective.describe(), "seeds": list(seeds), "rates": sizes.tolist()}
+    identity |= {"steps": settings.steps, "batch_size": settings.batch_size, "options": options}
+    identity["schedule"] = [settings.schedule(t) for t in recorder.steps]
+    identity["engine"] = f"{engine.title()}Engine"  # as checkpoints have always called it
+    identity["optimizer"] = re.sub(r" at 0x[0-9a-f]+", "", repr(settings.optimizer))  # functions show their address
     saver = Progress(settings.checkpoint, identity, [*descent.tensors().values(), *data_tensors(data)])
     training = _Training(descent, stream, recorder, guard, 0, [], settings, engine, seeds, saver)
     saver.resume(training)
@@ -212,8 +205,8 @@ class _Training(State):
                 while self.step < end and not closed:
                     closed = self._stretch(draws, begin, end)
                 if bar is not None:
-                    gap = f"gap {self.recorder.gap:.2%}" if self.recorder.has_bound else ""
-                    bar.set_postfix_str(gap, refresh=False)
+                    gap = self.recorder.gap
+                    bar.set_postfix_str(f"gap {gap:.2%}" if gap < float("inf") else "", refresh=False)
                     bar.update(self.step - begin)
                 self.saver.save(self, final=self.step == steps or closed)
         if self.step in self.settings.keep:
