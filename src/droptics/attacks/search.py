@@ -143,6 +143,7 @@ def joined(trails: Sequence[Trail]) -> Trail:
     tally = [sum(counts[min(i, len(counts) - 2)] for counts in tallies) for i in range(length - 1)]
     clean = [trail.clean for trail in trails if trail.clean is not None]
     found = zip(*((trail.inputs, trail.fooled, trail.stuck) for trail in trails), strict=True)
+    inputs, fooled, still = (torch.cat(part) for part in found)
     total = torch.tensor([*tally, sum(counts[-1] for counts in tallies)])
     outputs = torch.cat(clean) if len(clean) == len(trails) else None
-    return Trail(*map(torch.cat, found), total, outputs, sum(trail.queries for trail in trails))
+    return Trail(inputs, fooled, still, total, outputs, sum(trail.queries for trail in trails))
