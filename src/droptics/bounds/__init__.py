@@ -17,28 +17,7 @@ from droptics.bounds.statistical import (
 )
 from droptics.bounds.survey import surveyed
 
-__all__ = [
-    "LazySetting",
-    "active_units",
-    "adversarial",
-    "completion",
-    "completion_alpha",
-    "completion_condition",
-    "completion_constant",
-    "data_norm",
-    "gate_margin",
-    "gaussian_tail",
-    "hoeffding",
-    "initial_norm",
-    "lazy",
-    "lazy_setting",
-    "linear_margin",
-    "martingale",
-    "measured_rademacher",
-    "rademacher",
-    "relu",
-    "relu_alpha",
-    "squared",
-    "surveyed",
-    "uniform",
-]
+__all__ = ["LazySetting", "active_units", "adversarial", "completion", "completion_alpha", "completion_condition"]
+__all__ += ["completion_constant", "data_norm", "gate_margin", "gaussian_tail", "hoeffding", "initial_norm", "lazy"]
+__all__ += ["lazy_setting", "linear_margin", "martingale", "measured_rademacher", "rademacher", "relu", "relu_alpha"]
+__all__ += ["squared", "surveyed", "uniform"]

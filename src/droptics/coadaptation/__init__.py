@@ -13,23 +13,6 @@ from droptics.coadaptation.subnetworks import (
     subnetwork_outputs,
 )
 
-__all__ = [
-    "Retentivity",
-    "Split",
-    "Subnetwork",
-    "Subnetworks",
-    "accuracy_by_width",
-    "alpha",
-    "coadaptation",
-    "draw",
-    "evaluate",
-    "evenness",
-    "export",
-    "flows",
-    "importance",
-    "retentivity",
-    "smallest",
-    "split",
-    "subnetwork_outputs",
-    "symmetrize",
-]
+__all__ = ["Retentivity", "Split", "Subnetwork", "Subnetworks", "accuracy_by_width", "alpha", "coadaptation", "draw"]
+__all__ += ["evaluate", "evenness", "export", "flows", "importance", "retentivity", "smallest", "split"]
+__all__ += ["subnetwork_outputs", "symmetrize"]

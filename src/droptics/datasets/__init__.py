@@ -9,17 +9,5 @@ from droptics.datasets.images import cifar10, fashion_mnist, mnist
 from droptics.datasets.ratings import PROFILES, Ratings, jester, movielens, planted_ratings
 from droptics.datasets.tables import Chunk, read_chunks
 
-__all__ = [
-    "PROFILES",
-    "VARIABLE",
-    "Chunk",
-    "DatasetMissing",
-    "Ratings",
-    "cifar10",
-    "fashion_mnist",
-    "jester",
-    "mnist",
-    "movielens",
-    "planted_ratings",
-    "read_chunks",
-]
+__all__ = ["PROFILES", "VARIABLE", "Chunk", "DatasetMissing", "Ratings", "cifar10", "fashion_mnist", "jester", "mnist"]
+__all__ += ["movielens", "planted_ratings", "read_chunks"]

@@ -7,13 +7,5 @@ from droptics.optima.last_layer import optimal_head
 from droptics.optima.optimum import Certificate, Optimum, certify, optimum
 from droptics.optima.two_layer import optimal_factors
 
-__all__ = [
-    "Certificate",
-    "Optimum",
-    "certify",
-    "deep_optimum",
-    "optimal_factors",
-    "optimal_head",
-    "optimum",
-    "optimum_of_map",
-]
+__all__ = ["Certificate", "Optimum", "certify", "deep_optimum", "optimal_factors", "optimal_head", "optimum"]
+__all__ += ["optimum_of_map"]
