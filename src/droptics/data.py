@@ -334,10 +334,7 @@ def _holds(wide: torch.dtype, narrow: torch.dtype) -> bool:
 
 
 def average(per_example: Tensor, weights: Tensor | None) -> Tensor:
-    """(Weighted) mean over the last dimension, the examples.
-
-    Cost: O(n). Claim: none, a definition.
-    """
+    """(Weighted) mean over the last dimension, the examples. Cost: O(n). Claim: none, a definition."""
     if weights is None:
         return per_example.mean(-1)
     return (per_example * (weights / weights.sum())).sum(-1)

@@ -119,10 +119,7 @@ def binary_margin(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def check_labels(targets: Tensor, classes: int) -> None:
-    """Refuse anything but class labels 0, ..., classes - 1.
-
-    Cost: O(n). Claim: none, a check.
-    """
+    """Refuse anything but class labels 0, ..., classes - 1. Cost: O(n). Claim: none, a check."""
     if targets.is_floating_point() or targets.dtype == torch.bool or targets.ndim != 1:
         raise ValueError(
             f"targets must be a vector of integer class labels, got {targets.dtype} of shape {tuple(targets.shape)}"

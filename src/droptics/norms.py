@@ -52,10 +52,7 @@ def weight_matrices(weights: object) -> list[Tensor]:
 
 
 def nuclear(matrix: Matrix) -> Tensor:
-    """Sum of the singular values.
-
-    Cost: a singular value decomposition. Claim: none, a definition.
-    """
+    """Sum of the singular values. Cost: a singular value decomposition. Claim: none, a definition."""
     check_arguments(nuclear, locals())
     return torch.linalg.svdvals(matrix).sum(-1)
 
@@ -64,9 +61,7 @@ def weighted_trace(matrix: Tensor, row_weights: Tensor, column_weights: Tensor) 
     """Weighted trace norm || diag(sqrt p) M diag(sqrt q) ||_* with p = row_weights, q = column_weights (thesis-prop4).
 
     Its square divided by the width is the least expected dropout penalty of a factorization of M when entry (i, j)
-    is observed with probability p_i q_j.
-
-    Cost: a singular value decomposition.
+    is observed with probability p_i q_j. Cost: a singular value decomposition.
     """
     matrix = as_float_tensor(matrix, "matrix", 2)
     scaled = matrix

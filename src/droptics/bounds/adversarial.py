@@ -48,7 +48,6 @@ def adversarial(  # parameters: the letters of the theorem
     What the statement does not say: a network of unit norm changes by at most kappa sqrt(m) nu inside the ball, so for
     slopes below 3/4 (1/2 with the printed threshold) only points that are misclassified without any attack can have
     beta-effective attacks. The guarantee is then one about the clean error alone and the bound reports itself vacuous.
-
     Cost: O(1).
 
     Args:

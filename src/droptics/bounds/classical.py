@@ -21,9 +21,7 @@ def uniform(
 
     With probability `confidence` = 1 - delta, for all members g of the class at once, E g is at most
     mean g + 2 R_n + sqrt(log(1/delta) / 2n), or mean g + 2 R_S + 3 sqrt(log(2/delta) / 2n) with the empirical
-    Rademacher complexity R_S (`empirical=True`).
-
-    Cost: O(1).
+    Rademacher complexity R_S (`empirical=True`). Cost: O(1).
     """
     check_arguments(uniform, locals())
     failure = failure_probability(confidence)
@@ -43,9 +41,7 @@ def squared(
     """Uniform deviation for the squared loss with |prediction - target| <= M = `deviation` (thesis-thm19).
 
     E loss <= mean loss + 4 M R_n + M^2 sqrt(log(2/delta) / 2n); with the empirical complexity (`empirical=True`)
-    the last term is three times as large. The loss is 2 M-Lipschitz, hence the factor 2 * 2M.
-
-    Cost: O(1).
+    the last term is three times as large. The loss is 2 M-Lipschitz, hence the factor 2 * 2M. Cost: O(1).
     """
     check_arguments(squared, locals())
     most = float(deviation) * float(deviation)  # infinite where the power would raise
@@ -68,10 +64,7 @@ def hoeffding(deviation: Finite, ranges: Sequence[Extended]) -> float:
 
 
 def gaussian_tail(deviation: Finite, lipschitz: NonNegative) -> float:
-    """P(f(z) - E f >= t) <= exp(-t^2 / (2 rho^2)) for z ~ N(0, I) and f rho-Lipschitz (thesis-thm21).
-
-    Cost: O(1).
-    """
+    """P(f(z) - E f >= t) <= exp(-t^2 / (2 rho^2)) for z ~ N(0, I) and f rho-Lipschitz (thesis-thm21). Cost: O(1)."""
     check_arguments(gaussian_tail, locals())
     if deviation <= 0:
         return 1.0

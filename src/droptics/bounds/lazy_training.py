@@ -42,9 +42,7 @@ def lazy_setting(
     """Evaluate lambda, c and the width condition; without `width`, at the least admissible width (thesis-thm14).
 
     The width condition m >= 2401 gamma^-6 lambda(m)^2 contains m on both sides: its right-hand side grows like
-    ln m, so iterating it from m = 1 climbs to the least solution (fewer than 20 steps to rounding).
-
-    Cost: O(1).
+    ln m, so iterating it from m = 1 climbs to the least solution (fewer than 20 steps to rounding). Cost: O(1).
     """
     check_arguments(lazy_setting, locals())
     _check_setting(margin, steps, step_size)
@@ -88,7 +86,6 @@ def lazy(  # parameters: the letters of the theorem, or data to read them from
     Without `width` the least admissible one is taken; below it no statement holds and the value is infinite. `needed`
     gives the steps at which the bound falls below 1 and the width these ask for. A model and data (labels +-1) supply
     width, inputs, steps (one pass) and the linear margin times (1 - drop) / 2.
-
     Cost: O(1) from numbers; from data that of `linear_margin` and one pass.
     """
     check_arguments(lazy, locals())
@@ -127,7 +124,6 @@ def active_units(
     """Units that are active in every visited sub-network, at most q m + sqrt(m ln(T/delta) / 2) with q = 1 - drop.
 
     Hoeffding and a union bound over the T steps; the thesis prints sqrt(2 m ln(T/delta)), twice as much.
-
     Cost: O(1). Claim: thesis-sec5.3-active.
     """
     check_arguments(active_units, locals())

@@ -23,7 +23,6 @@ def linear_margin(data: Sample, tolerance: NonNegative = 1e-6) -> float:
     separable. Non-negative least squares on a growing set of the worst examples; the value returned is the margin
     that the separator found really has, so it never overstates. Times (1 - drop) / 2 it satisfies the margin
     assumption of lazy dropout training (Assumption 2 of thesis chapter 5) with a constant map.
-
     Cost: O(n d) per round, and a non-negative least squares problem of the worst examples so far. Claim:
     thesis-asm2-corrected.
     """
@@ -54,7 +53,6 @@ def gate_margin(
     the mask replaced by its mean 1 - drop. Two-sided: the lower end is the margin of the P found, the upper end the
     value of the dual weights found; multiplicative weights narrow the gap as 1 / sqrt(steps). Never above
     (1 - drop) / 2 in the limit of large width. O(steps n width d) time, O(width d) memory beyond the gates.
-
     Claim: thesis-asm2-corrected.
     """
     check_arguments(gate_margin, locals())

@@ -51,7 +51,6 @@ def completion(  # parameters: the letters of the theorem, or data to read them 
     in proportion `smoothing` (1/2 when they come from data, 0 for plain numbers: then the non-degeneracy condition of
     `completion_condition` is assumed). An alpha read off a model is rounded up to a geometric grid and the confidence
     shared over the grid, because alpha must not depend on the data; marginals are those of the data (plug-in).
-
     Cost: O(1) from numbers, O((rows + columns) width + ratings) from data.
     """
     check_arguments(completion, locals())
@@ -89,9 +88,7 @@ def completion_constant(shape: tuple[Count, Count], examples: float = math.inf, 
     Matrix Bernstein with l = log(d + d') / log d for sides d >= d': K = sqrt(2 l) + l (d'/d)^(1/4) / 3 under the
     non-degeneracy condition. With marginals mixed with the uniform law in proportion s = `smoothing` no condition is
     needed: K = sqrt(2 l) / (1 - s) + l sqrt(d' log d / n) / (3 s) (a result of our
-    own). Printed with K = 1, which is false for small matrices.
-
-    Cost: O(1).
+    own). Printed with K = 1, which is false for small matrices. Cost: O(1).
     """
     check_arguments(completion_constant, locals())
     long, short = max(shape), min(shape)
@@ -162,7 +159,6 @@ def rademacher(  # parameters: the letters of the theorem, or data to read them 
     Networks of width d with dropout regularizer at most r (without lambda) are the case alpha = sqrt(d r); their
     complexity is the same for every width, because d copies of the best unit stay in the class, so the constant 1/2
     holds for odd widths too (a result of our own). Symmetrized data have beta = 1/2.
-
     Cost: O(1) from numbers; from data one pass and `data_norm`.
     """
     check_arguments(rademacher, locals())
@@ -205,7 +201,6 @@ def relu(  # parameters: the letters of the theorem, or data to read them from
     `symmetrized` the retentivity must be given (`coadaptation.retentivity`); it is 0 for non-negative data, and the
     bound infinite. Numbers override what a model and data would give; an alpha read off a model is rounded up to a
     geometric grid, over which the confidence is shared. The second moments are those of the data (plug-in).
-
     Cost: O(1) from numbers; from data one pass and `data_norm`.
     """
     check_arguments(relu, locals())
@@ -249,7 +244,6 @@ def data_norm(data: Sample, second_moment: Square | None = None) -> float:
     """sqrt(sum_i x_i^T C^+ x_i); equal to sqrt(n rank C) when C is the second moment of the same examples.
 
     Pass `second_moment` for the population matrix, or one estimated on other examples; O(n d^2 + d^3).
-
     Claim: thesis-sec4.3-norm.
     """
     check_arguments(data_norm, locals())

@@ -47,7 +47,6 @@ def flows(model: Model, data: Data, *, symmetrized: bool = False) -> Tensor:
     layer; every other family is covered by its `unit_energies` rule (TwoLayerLinear, LastLayer of a torch module,
     Factorization, ...). With `symmetrized=True` the second moment is that of +-x with a fair sign, without sampling:
     v_k^T C v_k / 2 for a two-layer ReLU network without biases, for which `Moments` suffice. One pass over the data.
-
     Cost: one pass over the data, or O(d^2 units) on moments. Claim: thesis-sec4.3-symmetrization.
     """
     energies = _energies(model, data, symmetrized)
@@ -80,7 +79,6 @@ def coadaptation(model: Model, data: Data, *, symmetrized: bool = False) -> Tens
 
     1 means that all units carry the same flow, 1 / sqrt(width) that a single one carries everything: small values
     are high co-adaptation. Differentiable and invariant to rescaling of the units and of the network.
-
     Conditions: those of `flows`. Cost: that of `flows`. Claim: thesis-sec4.6.
     """
     return evenness(flows(model, data, symmetrized=symmetrized))
@@ -104,7 +102,6 @@ def split(model: Model, data: Data, *, symmetrized: bool = False) -> Split:
     """The regularizer sum_k psi_k^2 split into size and equality, width * regularizer = (alpha / phi)^2.
 
     The equality phi is nan when no unit carries any flow.
-
     Conditions: one network, and those of `flows`. Cost: that of `flows`. Claim: thesis-sec4.6.
     """
     values = flows(model, data, symmetrized=symmetrized).detach()

@@ -106,7 +106,6 @@ def symmetrize(data: Sample, generator: torch.Generator | None = None) -> Sample
     Without a generator nothing is drawn: the result holds x and -x (2n examples), so that its retentivity is exactly
     1/2. Targets are kept, so a network that fits the result is nearly even. The second moment does not change, and
     no sampling is needed for activations: E relu(+-v.x)^2 = v^T C v / 2 (`flows(..., symmetrized=True)`).
-
     Cost: a copy of the inputs. Claim: thesis-sec4.3-symmetrization.
     """
     check_arguments(symmetrize, locals())

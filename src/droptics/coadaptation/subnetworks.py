@@ -62,7 +62,6 @@ def subnetwork_outputs(model: Model, inputs: Rows, kept: Table, *, scale: Finite
 
     The layers below the masked one run once; only the last layer is masked, as one matrix product over all
     sub-networks. Kept units are multiplied by `scale` (1 / (1 - drop) gives what dropout computes in training).
-
     Cost: one pass, and O(count n units outputs). Claim: none, it evaluates.
     """
     features, weight, bias = _readout(model, inputs)
@@ -75,7 +74,6 @@ def evaluate(model: Model, data: Sample, kept: Table, *, scale: Finite = 1.0) ->
     The features are computed once for all sub-networks and no weights are copied beyond one masked last layer per
     sub-network, in chunks: for width m, k outputs and s sub-networks, O(features + s n m k) instead of s evaluations
     of the whole network. Targets are class labels, one-hot rows, or -1 and +1 for one output.
-
     Claim: none, each sub-network is evaluated.
     """
     check_arguments(evaluate, locals())
@@ -97,7 +95,6 @@ def accuracy_by_width(model: Model, data: Sample, order: Tensor | None = None) -
 
     By default the order of decreasing flow. Kept units are multiplied by total flow / kept flow, so that outputs keep
     their size beside the bias. All widths come from one cumulative sum, O(n units outputs).
-
     Claim: none, each width is evaluated.
     """
     check_arguments(accuracy_by_width, locals())
@@ -142,9 +139,7 @@ def smallest(
     Finding the smallest of all 2^units sub-networks is hard. The candidates are all prefixes of the units in
     decreasing order of flow and in `draws` random orders, every one of them evaluated; in wide networks trained with
     dropout random units often do better than those of largest flow. The choice is made on the data given: judge the
-    result on other data. O((1 + draws) n units outputs).
-
-    Claim: none, a search, every candidate of which is evaluated.
+    result on other data. O((1 + draws) n units outputs). Claim: none, a search, every candidate of which is evaluated.
     """
     check_arguments(smallest, locals())
     values = flows(model, data).detach()
@@ -188,9 +183,7 @@ def export(model: Model, data: Sample, kept: Flags, *, scale: Finite = 1.0, prev
     module is as before. For a LastLayer, the layer before is `previous` (a name in `named_modules()`; by default the
     last linear layer before the head with as many outputs as there are units); only elementwise functions that map
     each unit alone may stand between the two. The result is compared with the masked network on the data and refused
-    if it differs.
-
-    Cost: a copy of the module. Claim: none, outputs are those of the masked network.
+    if it differs. Cost: a copy of the module. Claim: none, outputs are those of the masked network.
     """
     raise ValueError(f"model must be ReLUNet, TwoLayerLinear or LastLayer to be exported, got {type(model).__name__}")
 

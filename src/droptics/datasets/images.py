@@ -46,7 +46,6 @@ def mnist(folder: Folder | None = None, split: Split = "train", download: bool =
     """Handwritten digits: images (n, 28, 28) uint8 and labels (n,) int64; 60000 in "train", 10000 in "test".
 
     Reads the four original IDX files (gzipped or not) from `folder/mnist`, or from `folder` itself.
-
     Cost: one reading of the files, after a download where one is asked for. Claim: none, it reads.
     """
     check_arguments(mnist, locals())
@@ -72,7 +71,6 @@ def cifar10(folder: Folder | None = None, split: Split = "train", download: bool
     (`cifar-10-batches-bin/data_batch_1.bin`), the python batches (`cifar-10-batches-py/data_batch_1`), or coded npz
     files (`cifar10-train-a.npz`, ...: `labels` (n,) and `coded` (3, n, 32, 32), the planes G, R - G, B - G, each
     differenced along both axes modulo 256). Batches that are absent are left out, so "train" has up to 50000 images.
-
     Cost: one reading of the files, after a download where one is asked for. Claim: none, it reads.
     """
     check_arguments(cifar10, locals())

@@ -98,7 +98,6 @@ def movielens(name: str = "ml-100k", folder: Folder | None = None, download: boo
 
     Reads the first found of the original files (`ml-100k/u.data`, `ml-1m/ratings.dat`, `ml-10M100K/ratings.dat`) or
     `<name>.npz` with arrays users, items, ratings and timestamps, in `folder/movielens` or in `folder` itself.
-
     Cost: one reading of the files, after a download where one is asked for. Claim: none, it reads.
     """
     check_arguments(movielens, locals())
@@ -132,9 +131,7 @@ def jester(folder: Folder | None = None, download: bool = False) -> Ratings:
     Reads the first found of `jester-1.npz` (arrays users, items, ratings) and the original table as text or as a
     spreadsheet (`jester-data-1.csv`, `jester-data-1.xls`: a line per user, the number of ratings and then the 100
     ratings, 99 where there is none), in `folder/jester` or in `folder` itself. The spreadsheet needs the
-    extra `xls` (xlrd).
-
-    Cost: one reading of the files, after a download where one is asked for. Claim: none, it reads.
+    extra `xls` (xlrd). Cost: one reading of the files, after a download where one is asked for. Claim: none, it reads.
     """
     check_arguments(jester, locals())
     names = ("jester-1.npz", "jester-data-1.csv", "jester-data-1.xls")
@@ -171,7 +168,6 @@ def planted_ratings(
     have variance about 0.5 and e_ij is standard normal, so no predictor has a test RMSE below `noise`. Pair (i, j)
     is drawn with probability proportional to the powers -activity[0] and -activity[1] of the (shuffled) ranks of
     user and item, without repetition. Needs about 40 bytes per rating.
-
     Cost: O(ratings (rank + log ratings) + (users + items) rank). Claim: none, it draws.
     """
     check_arguments(planted_ratings, locals())

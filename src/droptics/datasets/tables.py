@@ -55,9 +55,7 @@ def read_chunks(
     objects or triples, or columns by name; JSONL (.jsonl, .ndjson) one of them a line. Ids that are whole numbers come
     as int64, others as text. A line that cannot be read and a rating that is not a finite number raise a ValueError
     that names the line. Memory is a small multiple of `size`, whatever the length of the file (JSON as one document
-    excepted).
-
-    Cost: one reading of the file, `size` bytes in memory at a time. Claim: none, it reads.
+    excepted). Cost: one reading of the file, `size` bytes in memory at a time. Claim: none, it reads.
     """
     check_arguments(read_chunks, locals())
     source = from_home(path)

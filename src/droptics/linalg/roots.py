@@ -19,7 +19,6 @@ def psd_root(matrix: Square) -> Tensor:
 
     Eigenvalues below rounding level are set to zero; O(d^3). Leading dimensions are a batch. Differentiable once, also
     where eigenvalues coincide; directions without energy are taken to stay so. The rank is that of `psd_eigen`.
-
     Claim: none, a definition.
     """
     check_arguments(psd_root, locals())
@@ -43,7 +42,6 @@ def psd_eigen(matrix: Square) -> tuple[Tensor, Tensor]:
     How many are zero is decided after every feature is put into its own units, and small eigenvalues of features in
     small units have the digits of large ones (`linalg.jacobi`); inside torch.func.vmap, where numbers cannot be looked
     at, those below the rounding of the largest one keep none.
-
     Cost: O(d^3), in Python where units differ by half the digits. Claim: none, LAPACK's, with rounding cut off.
     """
     check_arguments(psd_eigen, locals())

@@ -255,9 +255,7 @@ def equalize_columns_(factor: Factor) -> Tensor:
     """`equalize_columns` in place: the columns of U (..., d, r) are overwritten; U is returned.
 
     Nothing else is allocated when U is stored by columns (U.mT contiguous), one transposed copy of U otherwise; never
-    a Gram matrix.
-
-    Cost: that of `equalize_columns`. Claim: mianjy2018-thm2.2.
+    a Gram matrix. Cost: that of `equalize_columns`. Claim: mianjy2018-thm2.2.
     """
     check_arguments(equalize_columns_, locals())
     if wants_derivative(factor):
@@ -308,9 +306,7 @@ def hadamard_equalizer(size: Count, dtype: torch.dtype = torch.float64, device: 
     """Orthogonal Z with entries +-size^(-1/2): diag(Z^T D Z) is constant for EVERY diagonal D (mianjy2018-rem5.2).
 
     Z(2m) = 2^(-1/2) [[Z, Z], [-Z, Z]], normalized once per level (the printed recursion is not orthogonal). With
-    U = P S W^T the matrix U W Z is equalized: Z is universal, W Z is not. Sizes are powers of two.
-
-    Cost: O(size^2).
+    U = P S W^T the matrix U W Z is equalized: Z is universal, W Z is not. Sizes are powers of two. Cost: O(size^2).
     """
     check_arguments(hadamard_equalizer, locals())
     if size & (size - 1):
@@ -326,7 +322,6 @@ def schur_horn(values: Spectrum, diagonal: Spectrum) -> Tensor:
 
     Majorized: equal sums, and the k largest entries of the diagonal never sum to more than the k largest values. This
     is necessary (Schur) and sufficient (Horn). r - 1 plane rotations, O(r log r) for the angles and O(r^2) for Q.
-
     Claim: none, the theorems of Schur and Horn.
     """
     check_arguments(schur_horn, locals())

@@ -42,9 +42,7 @@ def optimum_of_map(
     ||M||_F^2) of the least one. The bound holds with probability 1 - 1e-10 over `seed`: values inside the basis err
     quadratically in their residuals, and the rest of the spectrum is bounded by a Chebyshev test on fresh random
     vectors. Dense maps with a side of at most 400 are decomposed directly. Cost: two products with `block` columns per
-    step, and O((rows + columns) size^2) for a basis of that size.
-
-    Claim: mianjy2018-thm3.6.
+    step, and O((rows + columns) size^2) for a basis of that size. Claim: mianjy2018-thm3.6.
 
     Args:
         matrix: Tensor (dense or sparse, any device), NumPy array, SciPy sparse matrix or LinearOperator.

@@ -181,7 +181,6 @@ def optimal_head(model: LastLayer, data: Data, masks: MaskLaw) -> Optimum:
     """A copy of the module whose last layer is the best one for its features under the mask law (droptics-head).
 
     The body is untouched. `bound` holds for every head on these features; `certify` has the one for every body.
-
     Cost: one pass through the body, and that of `optimum` for its features.
     """
     check_arguments(optimal_head, locals())

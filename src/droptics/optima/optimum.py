@@ -173,9 +173,7 @@ def optimum(family: type[Model], data: Data, masks: MaskLaw) -> Optimum:
     """The global optimum of risk + penalty over all models of a family, with its certificate.
 
     The widths are those that the mask law covers, the other shapes those of the data.
-
     Cost: a whitening O(n d^2 + d^3) and one singular value decomposition, where the law has a closed form.
-
     Claim: `Optimum.claim` says which; mianjy2018-thm3.6, pal2020-thm2.6 and droptics-any-law are the most common.
     """
     check_arguments(optimum, locals())
@@ -195,7 +193,6 @@ def certify(model: Model, data: Data, masks: MaskLaw) -> Certificate:
 
     Objective and bound are float64 for data of any precision, and the bound is lowered by its own rounding. A bound
     above the objective by more than rounding raises CertificateError.
-
     Cost: that of `optimum` without its factors, and of `criterion`. Claim: that of `optimum`, see
     mianjy2018-thm3.6, pal2020-thm2.6 and droptics-any-law.
     """

@@ -210,7 +210,6 @@ def optimal_factors(
     are exactly U = P S^(1/2) A D and V = E[x x^T]^(-1/2) Q S^(1/2) A D^-1 with A the top rows of an orthogonal matrix
     such that diag(A^T S A) is constant, and D diagonal and non-singular. So: multiply an optimal pair by any rotation,
     equalize again (an equalized product stays as it is), rescale the nodes. Tied networks have D = diag(+-1).
-
     Cost: O((inputs + outputs) width^2).
 
     Args:
