@@ -53,9 +53,8 @@ class Operator:
         if isinstance(matrix, Tensor):
             return _of_tensor(matrix, energy)
         if not (hasattr(matrix, "shape") and hasattr(matrix, "dtype") and hasattr(matrix, "T")):
-            raise ValueError(
-                f"matrix must be a tensor, an array, a sparse matrix or a LinearOperator, got {type(matrix).__name__}"
-            )
+            kinds = "a tensor, an array, a sparse matrix or a LinearOperator"
+            raise ValueError(f"matrix must be {kinds}, got {type(matrix).__name__}")
         dtype = torch.float32 if np.dtype(matrix.dtype) == np.float32 else torch.float64
         transposed = matrix.T
         if hasattr(matrix, "tocsr"):
@@ -63,12 +62,10 @@ class Operator:
             if energy is None:
                 energy = float((matrix.data.astype(np.float64) ** 2).sum())
 
-        def times(block: Tensor) -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(matrix @ block.numpy()))
+        def product(left: Any) -> Product:
+            return lambda block: torch.from_numpy(np.ascontiguousarray(left @ block.numpy()))
 
-        def back(block: Tensor) -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(transposed @ block.numpy()))
-
+        times, back = product(matrix), product(transposed)
         rows, columns = int(matrix.shape[0]), int(matrix.shape[1])
         if energy is None:
             energy = _energy(times, columns, dtype)
@@ -90,13 +87,10 @@ def _of_tensor(matrix: Tensor, energy: float | None) -> Operator:
     if not math.isfinite(energy):
         check_finite(entries, "matrix")
         raise ValueError(f"matrix must have a finite squared norm, got {energy}; scale it down")
-    shape = (matrix.shape[0], matrix.shape[1])
-    if sparse:
-        pair = matrix.__matmul__, flipped.__matmul__
-        return Operator(shape, *pair, energy, matrix.dtype, matrix.device, pair)
+    pair = (matrix.__matmul__, flipped.__matmul__) if sparse else _products(matrix)
     # The rest of the spectrum is only needed to a few per cent: half the precision, twice the speed.
-    rough = _products(matrix.float())
-    return Operator(shape, *_products(matrix), energy, matrix.dtype, matrix.device, rough)
+    rough = pair if sparse else _products(matrix.float())
+    return Operator((matrix.shape[0], matrix.shape[1]), *pair, energy, matrix.dtype, matrix.device, rough)
 
 
 def _products(matrix: Tensor) -> tuple[Product, Product]:
@@ -156,12 +150,10 @@ class Krylov:
         self.limit = min(operator.shape)
         self.block = min(block, self.limit)
         self.generator = torch.Generator().manual_seed(int(seed))
-        rows, columns = operator.shape
-        start = self._random(columns)
+        start = self._random(operator.shape[1])
         # stored by columns with room to grow, so that adding a block copies nothing
-        self._basis_rows = torch.empty(8 * self.block, rows, dtype=operator.dtype, device=operator.device)
-        self._image_rows = torch.empty(8 * self.block, columns, dtype=operator.dtype, device=operator.device)
-        self._gram = torch.empty(0, 0, dtype=torch.float64, device=operator.device)
+        self._basis_rows, self._image_rows = (start.new_empty(8 * self.block, size) for size in operator.shape)
+        self._gram = start.new_empty(0, 0, dtype=torch.float64)
         self._pending = operator.times(start)
         self._sizes: list[int] = []
 
@@ -211,14 +203,8 @@ class Krylov:
         tail = vectors[-last:] * inverse
         residual = tail.mT @ (pending.mT @ pending) @ tail
         complete = self.size >= self.limit
-        return Ritz(
-            self._basis,
-            self._images,
-            values.cpu().numpy(),
-            vectors.to(self._basis),
-            residual.cpu().numpy() * (not complete),
-            complete,
-        )
+        left = residual.cpu().numpy() * (not complete)
+        return Ritz(self._basis, self._images, values.cpu().numpy(), vectors.to(self._basis), left, complete)
 
     def rest_bound(self, ritz: Ritz, count: int, wanted: float = 0.0) -> float:
         """An upper bound on the norm of M without its leading `count` Ritz triples, ||(I - U U^T) M||_2.

@@ -54,18 +54,14 @@ def _rotate(
     """Rotate two columns in place; squared norm of the carrier and its product with a third, over `size` entries."""
     total, inner = 0.0, 0.0
     for i in range(size):
-        a = fresh[i]
-        b = carrier[i]
+        a, b = fresh[i], carrier[i]
         fresh[i] = cosine * a + sine * b
         moved = cosine * b - sine * a
         carrier[i] = moved
         total += moved * moved
         inner += moved * following[i]
     for i in range(size, fresh.shape[0]):
-        a = fresh[i]
-        b = carrier[i]
-        fresh[i] = cosine * a + sine * b
-        carrier[i] = cosine * b - sine * a
+        fresh[i], carrier[i] = cosine * fresh[i] + sine * carrier[i], cosine * carrier[i] - sine * fresh[i]
     return total, inner
 
 
@@ -164,18 +160,17 @@ def _gram_chain(gram: Array, basis: Array) -> None:
 
 
 @njit()
-def _schur_horn_plan(values: Array, targets: Array) -> tuple[Array, Array, Array, Array, Array]:
+def _schur_horn_plan(values: Array, targets: Array) -> tuple[Array, Array, Array, Array]:
     """Rotations (fresh, carrier, cos, sin) that bring diag(values) to the targets, both sorted in descending order.
 
     The largest target left is made from the two neighboring values around it; what remains of them lies between its
-    neighbors, so that the list stays sorted and a stack suffices. place[i] is the coordinate that ends at target i.
+    neighbors, so that the list stays sorted and a stack suffices. fresh[i] is the coordinate that ends at target i.
     """
     count = values.shape[0]
     above = np.empty(count, np.int64)  # stack of coordinates with values at least the current target
     current = values.copy()
     fresh, carrier = np.empty(count, np.int64), np.empty(count, np.int64)
     cosine, sine = np.ones(count), np.zeros(count)
-    place = np.empty(count, np.int64)
     depth, ahead = 0, 0
     pending = -1  # what remained of the last pair, between the stack and the values ahead
     for i in range(count):
@@ -192,21 +187,17 @@ def _schur_horn_plan(values: Array, targets: Array) -> tuple[Array, Array, Array
                 ahead += 1
         top = above[depth - 1]
         depth -= 1
-        place[i] = top
         fresh[i] = carrier[i] = top
         if following >= 0 and current[top] > target:
-            if pending >= 0:
-                pending = -1
-            else:
+            if pending < 0:
                 ahead += 1
             span = current[top] - current[following]
             share = min(max((current[top] - target) / span, 0.0), 1.0)
             cosine[i], sine[i] = np.sqrt(1.0 - share), np.sqrt(share)
-            fresh[i], carrier[i] = top, following
+            carrier[i] = pending = following
             current[following] = current[following] + (current[top] - target)
             current[top] = target
-            pending = following
-    return fresh, carrier, cosine, sine, place
+    return fresh, carrier, cosine, sine
 
 
 @njit()
@@ -235,10 +226,8 @@ def equalize_columns(factor: Factor, *companions: Factor) -> tuple[Tensor, ...]:
         if position:
             check_finite(value, f"companions[{position - 1}]")
         if value.shape[:-2] != factor.shape[:-2]:
-            raise ValueError(
-                f"companions[{position - 1}] has shape {tuple(value.shape)}, expected the leading dimensions "
-                f"{tuple(factor.shape[:-2])} of factor"
-            )
+            wanted = f"expected the leading dimensions {tuple(factor.shape[:-2])} of factor"
+            raise ValueError(f"companions[{position - 1}] has shape {tuple(value.shape)}, {wanted}")
     if factor.device.type != "cpu" or wants_derivative(*everything):
         check_finite(factor, "factor")
         rotation = equalizer(factor.detach().mT @ factor.detach())
@@ -343,17 +332,16 @@ def _schur_horn_rows(values: Tensor, diagonal: Tensor, columns: Tensor) -> Tenso
     wanted, to_unit = wanted.sort(descending=True)
     scale = float(spectrum.abs().max()) if len(spectrum) else 0.0
     slack = (spectrum.cumsum(0) - wanted.cumsum(0)) / (scale or 1.0)
-    tolerance = 1e-6 if values.dtype == torch.float32 else 1e-10
-    tolerance *= max(len(spectrum), 1)
+    tolerance = (1e-6 if values.dtype == torch.float32 else 1e-10) * len(spectrum)
     if len(spectrum) and (float(slack.min()) < -tolerance or abs(float(slack[-1])) > tolerance):
+        missed = f"partial sums miss by {-float(slack.min()) * scale:.3g}, the total by {float(slack[-1]) * scale:.3g}"
         raise ValueError(
             "diagonal must be majorized by values: equal sums, and no k entries that sum to more than the k largest "
-            f"values; partial sums miss by {-float(slack.min()) * scale:.3g}, "
-            f"the total by {float(slack[-1]) * scale:.3g}"
+            f"values; {missed}"
         )
     work = columns[from_value].contiguous()
-    fresh, carrier, cosine, sine, place = _schur_horn_plan(spectrum.numpy(), wanted.numpy())
-    _apply_plan(work.numpy(), fresh, carrier, cosine, sine)
+    fresh, *plan = _schur_horn_plan(spectrum.numpy(), wanted.numpy())
+    _apply_plan(work.numpy(), fresh, *plan)
     result = torch.empty_like(work)
-    result[to_unit] = work[torch.from_numpy(place)]
+    result[to_unit] = work[torch.from_numpy(fresh)]
     return result

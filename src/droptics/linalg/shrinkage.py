@@ -32,15 +32,13 @@ def shrink(values: Spectrum, strength: float | Tensor, width: Count) -> Tensor:
     tensor([1.8182, 0.0000], dtype=torch.float64)
     """
     check_arguments(shrink, locals())
-    values = as_float_tensor(values, "values")
     strength = _check_strength(strength, values)
     if not values.shape[-1]:
         return values
     ordered, order = values.sort(dim=-1, descending=True, stable=True)
     sums = ordered.cumsum(-1)
     counts = torch.arange(1, ordered.shape[-1] + 1, dtype=values.dtype, device=values.device)
-    fits = width * ordered > strength * (sums - counts * ordered)
-    fits = fits & (ordered > 0) & (counts <= width)
+    fits = (width * ordered > strength * (sums - counts * ordered)) & (ordered > 0) & (counts <= width)
     kept = fits.long().cumprod(-1)
     rank = kept.sum(-1, keepdim=True)
     total = torch.where(rank > 0, sums.gather(-1, (rank - 1).clamp_min(0)), 0.0)
@@ -168,25 +166,18 @@ def k_support_shrink(values: Spectrum, strength: float | Tensor, k: Count) -> Te
     tensor([1.5000, 0.5000], dtype=torch.float64)
     """
     check_arguments(k_support_shrink, locals())
-    plain = isinstance(values, Tensor) and values.ndim == 1 and values.device.type == "cpu"
-    plain = plain and not wants_derivative(values)
+    plain = values.ndim == 1 and values.device.type == "cpu" and not wants_derivative(values)
     if plain and isinstance(strength, float) and 0 <= strength < math.inf and values.dtype.itemsize >= 4:
-        shrunk = _k_support_direct(values.numpy(), strength, k)
-        if shrunk is not None:
-            return torch.from_numpy(shrunk)
-    values = as_float_tensor(values, "values")
-    if values.ndim == 0:
-        raise ValueError("values must be a vector, got a number")
+        return torch.from_numpy(_k_support_direct(values.numpy(), strength, k))
     if is_transformed():
         rate = torch.as_tensor(strength, dtype=values.dtype, device=values.device)
         return opaque(lambda spectrum, rate: k_support_shrink(spectrum, rate, k), values, rate)
     beta = _check_strength(strength, values)
     magnitudes = values.abs()
-    flat = (
-        magnitudes.detach().to("cpu", torch.float64).sort(dim=-1, descending=True).values.reshape(-1, values.shape[-1])
-    )
+    ordered = magnitudes.detach().to("cpu", torch.float64).sort(dim=-1, descending=True).values
     strengths = beta.detach().expand(*values.shape[:-1], 1).to("cpu", torch.float64).reshape(-1)
-    pieces = np.array([_k_support_piece(row.numpy(), float(b), k) for row, b in zip(flat, strengths, strict=True)])
+    rows = zip(ordered.reshape(-1, values.shape[-1]), strengths, strict=True)
+    pieces = np.array([_k_support_piece(row.numpy(), float(b), k) for row, b in rows])
     shape = (*values.shape[:-1], 1)
     full, free = (torch.from_numpy(pieces[:, i].astype(np.int64)).reshape(shape).to(values.device) for i in (0, 1))
     rank = magnitudes.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
@@ -232,11 +223,10 @@ def _k_support_piece(values: Array, beta: float, k: int) -> tuple[int, int]:
 
 @njit()
 def _k_support_sorted(values: Array, beta: float, k: int, out: Array) -> bool:
-    """Write the shrunk values; False when these are not finite and sorted by magnitude, the largest first."""
-    count = values.shape[0]
-    in_order = count == 0 or np.isfinite(values[0])
-    for i in range(count - 1):
-        in_order &= abs(values[i]) >= abs(values[i + 1])  # never true of a NaN
+    """Write the shrunk values; False when these are not sorted by magnitude, the largest first."""
+    in_order = True
+    for i in range(values.shape[0] - 1):
+        in_order &= abs(values[i]) >= abs(values[i + 1])
     if not in_order:
         return False
     full, free = _k_support_piece(values, beta, k)
@@ -254,13 +244,12 @@ def _k_support_sorted(values: Array, beta: float, k: int, out: Array) -> bool:
     return True
 
 
-def _k_support_direct(values: Array, beta: float, k: int) -> Array | None:
-    """The shrunk values, None when some are not finite; sorted ones, as spectra are, cost no copy."""
+def _k_support_direct(values: Array, beta: float, k: int) -> Array:
+    """The shrunk values, which are finite; sorted ones, as spectra are, cost no copy."""
     out = np.empty_like(values)
     if not _k_support_sorted(values, beta, k, out):
         order = np.argsort(-np.abs(values), kind="stable")
         shrunk = np.empty_like(values)
-        if not _k_support_sorted(values[order], beta, k, shrunk):
-            return None
+        _k_support_sorted(values[order], beta, k, shrunk)
         out[order] = shrunk
     return out
