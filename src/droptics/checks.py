@@ -31,11 +31,10 @@ def as_float_tensor(value: object, name: str, ndim: int | Sequence[int] | None =
         raise ValueError(f"{name} must be a dense tensor that holds numbers, got {value.layout} on {value.device}")
     if not value.is_floating_point() or value.element_size() == 1:  # of eight bits nothing is computed
         raise ValueError(f"{name} must be floating point, got {value.dtype}; convert it with .double() or .float()")
-    if ndim is not None:
-        allowed = (ndim,) if isinstance(ndim, int) else tuple(ndim)
-        if value.ndim not in allowed:
-            wanted = " or ".join(map(str, allowed))
-            raise ValueError(f"{name} must have {wanted} dimensions, got shape {tuple(value.shape)}")
+    allowed = (ndim,) if isinstance(ndim, int) else ndim
+    if allowed is not None and value.ndim not in allowed:
+        wanted = " or ".join(map(str, allowed))
+        raise ValueError(f"{name} must have {wanted} dimensions, got shape {tuple(value.shape)}")
     check_finite(value, name)
     return value
 
@@ -128,9 +127,8 @@ def as_number(drop: float | Tensor) -> float | None:
 
 def check_same_kind(tensors: dict[str, Tensor]) -> None:
     """Refuse tensors of different dtype or device, naming the two that disagree."""
-    items = list(tensors.items())
-    name0, first = items[0]
-    for name, other in items[1:]:
+    (name0, first), *others = tensors.items()
+    for name, other in others:
         if other.dtype != first.dtype or other.device != first.device:
             raise ValueError(
                 f"{name} is {other.dtype} on {other.device} but {name0} is {first.dtype} on {first.device}; "

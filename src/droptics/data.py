@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,16 +44,15 @@ class Data(abc.ABC):
         if args == (self.dtype,) and not kwargs:
             return self
         changes: dict[str, Tensor] = {}
-        for item in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, item.name)
+        for name, value in vars(self).items():
             if isinstance(value, Tensor):
                 moved = value.to(*args, **kwargs)
                 moved = moved if value.is_floating_point() else moved.to(value.dtype)
                 if moved is not value:
-                    changes[item.name] = moved
+                    changes[name] = moved
         if not changes:
             return self
-        if all(_holds(new.dtype, getattr(self, name).dtype) for name, new in changes.items()):
+        if all(torch.promote_types(new.dtype, getattr(self, name).dtype) == new.dtype for name, new in changes.items()):
             other = object.__new__(type(self))  # the same numbers were checked before
             other.__dict__.update(vars(self), **changes)
             return other
@@ -150,8 +149,7 @@ class Moments(Data):
         rounding = max(float(self.rounding), torch.finfo(xx.dtype).eps)
         _check_second_moment(xx, "xx", rounding, self.rank)
         _check_second_moment(yy, "yy", rounding)
-        object.__setattr__(self, "rounding", rounding)
-        for name, value in (("xx", xx), ("yx", yx), ("yy", yy)):
+        for name, value in (("xx", xx), ("yx", yx), ("yy", yy), ("rounding", rounding)):
             object.__setattr__(self, name, value)
 
     @staticmethod
@@ -164,12 +162,9 @@ class Moments(Data):
     @staticmethod
     def of(data: Data) -> Moments:
         """Moments as they are, those of a sample of vectors computed; nothing else has them."""
-        match data:
-            case Moments():
-                return data
-            case Sample():
-                return Moments.of_sample(data)
-        raise ValueError(f"data must be Sample or Moments, got {type(data).__name__}")
+        if not isinstance(data, (Sample, Moments)):
+            raise ValueError(f"data must be Sample or Moments, got {type(data).__name__}")
+        return data if isinstance(data, Moments) else Moments.of_sample(data)
 
     @staticmethod
     def of_sample(sample: Sample) -> Moments:
@@ -328,16 +323,9 @@ def _joined(first: Moments, second: Moments) -> Moments:
     return Moments(xx, yx, yy, weight, rounding, ranks)
 
 
-def _holds(wide: torch.dtype, narrow: torch.dtype) -> bool:
-    """Whether every number of a type is one of the other, too."""
-    return torch.promote_types(wide, narrow) == wide
-
-
 def average(per_example: Tensor, weights: Tensor | None) -> Tensor:
     """(Weighted) mean over the last dimension, the examples. Cost: O(n). Claim: none, a definition."""
-    if weights is None:
-        return per_example.mean(-1)
-    return (per_example * (weights / weights.sum())).sum(-1)
+    return per_example.mean(-1) if weights is None else (per_example * (weights / weights.sum())).sum(-1)
 
 
 def _as_targets(value: Any) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -89,13 +90,11 @@ class Estimate:
     def shift(self, offset: Tensor, error: Error = 0.0) -> Estimate:
         """The same estimate of `value + offset`, for an offset that is known up to a rounding of `error`."""
         value = self.value + offset
-        more: list[Tensor | float] = []
 
+        @functools.cache
         def rounding() -> Tensor | float:
             # the sum itself is rounded, by half a unit in the last place of the result
-            if not more:
-                more.append(resolved(error) + torch.finfo(value.dtype).eps * value.detach().abs())
-            return more[0]
+            return resolved(error) + torch.finfo(value.dtype).eps * value.detach().abs()
 
         if "_exact" in self.__dict__:
             return Estimate.exact(value, self.method, self.cost, lambda: self.error + rounding())
@@ -120,28 +119,18 @@ class Estimate:
     def __repr__(self) -> str:
         if self.value.numel() != 1:
             return f"Estimate(values of shape {tuple(self.value.shape)}, {self.method})"
-        value = float(self)
-        low, high = float(self.lower), float(self.upper)
-        if self.confidence == 1.0 and high - low > 4 * float(self.error):  # bounds that do not meet
-            return f"Estimate({value:.6g} in [{low:.6g}, {high:.6g}], {self.method})"
-        if self.confidence == 1.0:
-            # an error that changes none of the digits shown is not shown
-            error = float(self.error)
+        value, low, high, error = float(self), float(self.lower), float(self.upper), float(self.error)
+        shown = f"{value:.6g} in [{low:.6g}, {high:.6g}]"
+        if self.confidence < 1.0:
+            shown += f" at {self.confidence:.0%}"
+        elif not high - low > 4 * error:  # the ends meet; an error that changes none of the digits is not shown
             shown = f"{value:.6g}" if error <= 5e-7 * abs(value) else f"{value:.6g} +- {error:.2g}"
-            return f"Estimate({shown}, {self.method})"
-        return f"Estimate({value:.6g} in [{low:.6g}, {high:.6g}] at {self.confidence:.0%}, {self.method})"
+        return f"Estimate({shown}, {self.method})"
 
 
 @dataclass(frozen=True)
 class PlainEstimate:
-    """An estimate in plain floats, so that reports compare, merge and become JSON.
-
-    Attributes:
-        value: The number.
-        lower: Lower end of its interval.
-        upper: Upper end.
-        method: How it was obtained ("exact", "Monte Carlo, 40 draws", ...).
-    """
+    """An estimate in plain floats, so that reports compare, merge and become JSON; `method` says how it was found."""
 
     value: float
     lower: float

@@ -106,10 +106,7 @@ class Logistic(Loss):
 
 
 def binary_margin(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Y f for one output and labels y = -1 or +1; positive where the prediction is right.
-
-    Cost: O(n). Claim: none, a definition.
-    """
+    """Y f for one output and labels y = -1 or +1, positive where it is right. Cost: O(n). Claim: none, a definition."""
     if outputs.shape[-1] != 1:
         raise ValueError(f"outputs must have one column for a binary margin, got shape {tuple(outputs.shape)}")
     labels = targets.reshape(-1).to(outputs.dtype)

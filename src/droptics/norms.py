@@ -31,10 +31,7 @@ def path_norm(weights: object, power: Power = 2.0) -> Tensor:
 
 
 def weight_matrices(weights: object) -> list[Tensor]:
-    """The layers W_1, ..., W_k1 of a chain: a list of them, or those of a model with `weights` or factors U and V.
-
-    Cost: nothing is copied. Claim: none, a reading of the model.
-    """
+    """The layers W_1, ..., W_k1 of a chain, or of a model. Cost: nothing is copied. Claim: none, it reads the model."""
     if hasattr(weights, "weights"):
         weights = weights.weights
     elif hasattr(weights, "U"):
@@ -90,13 +87,12 @@ def k_support(values: Tensor, k: int) -> Tensor:
     check_positive("k", k)
     if values.ndim == 0:
         raise ValueError("values must be a vector, got a number")
-    k = min(int(k), max(values.shape[-1], 1))  # more is the Euclidean norm, too
-    size = values.detach().abs().amax(-1, keepdim=True) if values.shape[-1] else values.new_ones(*values.shape[:-1], 1)
+    if not values.shape[-1]:
+        return values.sum(-1)
+    k = min(int(k), values.shape[-1])  # more is the Euclidean norm, too
+    size = values.detach().abs().amax(-1, keepdim=True)
     size = torch.where(size > 0, size, torch.ones_like(size))  # squares of what is divided by it do not overflow
     ordered = (values / size).abs().sort(dim=-1, descending=True).values
-    if ordered.shape[-1] < k:
-        padding = ordered.new_zeros(*ordered.shape[:-1], k - ordered.shape[-1])
-        ordered = torch.cat([ordered, padding], dim=-1)
     tails = ordered.flip(-1).cumsum(-1).flip(-1)[..., :k]
     room = torch.arange(k, 0, -1, dtype=ordered.dtype, device=ordered.device)
     head_sums = torch.cat([torch.zeros_like(tails[..., :1]), ordered[..., : k - 1].square().cumsum(-1)], dim=-1)

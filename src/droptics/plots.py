@@ -157,11 +157,8 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         axes.plot(points[0], points[1], marker, color=color, label=name, markersize=5)
     for name, level in panel.levels.items():
         axes.axhline(level, color="#555555", linestyle="--", linewidth=1, label=name)
-    if "x" in panel.log:
-        axes.set_xscale("log")
-    if "y" in panel.log:
-        axes.set_yscale("log")
     axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel, title=panel.title)
+    axes.set(**{f"{axis}scale": "log" for axis in panel.log})
     if len(panel.series) + len(panel.levels) + len(panel.marks) > 1:
         axes.legend(frameon=False, fontsize=7)
 
