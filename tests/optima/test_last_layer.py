@@ -44,7 +44,7 @@ def listed(features, sample, law, bias):
 def test_the_best_head_is_least_squares_over_all_masks(law, bias, weights):
     sample = Sample(FEATURES, TARGETS, weights)
     problem = HeadProblem.of(FEATURES, sample, law, bias)
-    weight, offset = problem.solve()
+    weight, offset, _ = problem.solve()
     expected = listed(FEATURES, sample, law, bias)
     close(weight, expected[0], relative=1e-11)
     close(offset, expected[1], relative=1e-11, scale=1.0)
@@ -59,7 +59,7 @@ def test_dead_and_repeated_features_get_the_weights_of_least_norm(bias):
     law = Discrete(torch.ones(1, 4, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
     sample = Sample(features, TARGETS)
     problem = HeadProblem.of(features, sample, law, bias)
-    weight, offset = problem.solve()
+    weight, offset, _ = problem.solve()
     close(problem.value(weight, offset), listed(features, sample, law, bias)[2], relative=1e-11)
     close(weight[:, 1], [0.0, 0.0], relative=1e-10, scale=1.0)
     close(weight[:, 2], weight[:, 3], relative=1e-10)

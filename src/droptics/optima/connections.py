@@ -54,10 +54,8 @@ def connections_solution(target: Tensor, correlation: Tensor, strength: float, l
     steepest = float(torch.linalg.eigvalsh(correlation)[-1])
     if not steepest > 0:
         return solution, 0.0
-    step = 1 / steepest
+    step, level, largest = 1 / steepest, 4 * sum(target.shape) * EPS, float(target.norm())
     size = float(target.square().sum()) * step
-    level = 4 * sum(target.shape) * EPS
-    largest = float(target.norm())
 
     def bound(solution: Tensor) -> float:
         image = solution @ correlation
@@ -73,12 +71,12 @@ def connections_solution(target: Tensor, correlation: Tensor, strength: float, l
             best = max(best, bound(solution))
         left, values, right = torch.linalg.svd(point + step * (target - point @ correlation), full_matrices=False)
         fresh = (left * shrink(values, step * strength * limit, limit)) @ right
-        if float(((point - fresh) * (fresh - solution)).sum()) > 0:  # the momentum points uphill: restart
+        change = fresh - solution
+        if float(((point - fresh) * change).sum()) > 0:  # the momentum points uphill: restart
             momentum = 1.0
-            point, solution = fresh, fresh
+            point = solution = fresh
             continue
         following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-        change = fresh - solution
         point = fresh + (momentum - 1) / following * change
         solution, momentum = fresh, following
         if float(change.square().sum()) <= 1e-30 * size * step:
@@ -131,15 +129,11 @@ def connections_optimum(family: type[Connections], data: Data, masks: MaskLaw) -
         solution = solution * torch.where(inverse > 0, 1 / torch.where(inverse > 0, inverse, 1.0), 0.0)
     left, values, right = torch.linalg.svd(solution, full_matrices=False)
     rank = min(width, int((values > 1e-10 * values[:1]).sum()))
-    padding = (0, width - rank)
     roots = values[:rank].sqrt()
-    U, V = equalize_columns(
-        torch.nn.functional.pad(left[:, :rank] * roots, padding),
-        torch.nn.functional.pad(inverse[:, None] * right[:rank].mT * roots, padding),
-    )
+    factors = left[:, :rank] * roots, inverse[:, None] * right[:rank].mT * roots
+    U, V = equalize_columns(*(torch.nn.functional.pad(factor, (0, width - rank)) for factor in factors))
     model = family(U.to(data.dtype), V.to(data.dtype))
-    value = objective(model, data, masks)
-    level = rounding(data.dtype, data)
+    value, level = objective(model, data, masks), rounding(data.dtype, data)
     return Optimum(model, value, bound, rank, CLAIM, total, level, "proximal gradient", slack)
 
 

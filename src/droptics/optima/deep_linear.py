@@ -27,6 +27,7 @@ from droptics.optima.objectives import objective
 from droptics.optima.optimum import Optimum, certify_bound, optimum_rule, rounding
 from droptics.spectra import action
 from droptics.spectra.coordinates import White, whiten
+from droptics.transforms import as_array
 
 CLAIM = "droptics-deep-optimum"
 
@@ -47,9 +48,8 @@ def deep_optimum(data: Data, masks: MaskLaw) -> Optimum:
     For inputs of full rank the network attains f*; its minimizers are unique only as maps, up to ties.
 
     >>> from droptics.masks import Bernoulli
-    >>> data = Moments.of_map(torch.eye(2, dtype=torch.float64))
     >>> masks = Product([Bernoulli(0.5, 2), Bernoulli(0.5, 2)])
-    >>> best = deep_optimum(data, masks)
+    >>> best = deep_optimum(Moments.of_map(torch.eye(2, dtype=torch.float64)), masks)
     >>> best.rank, round(best.objective, 6)
     (2, 1.5)
     """
@@ -57,10 +57,10 @@ def deep_optimum(data: Data, masks: MaskLaw) -> Optimum:
     if not isinstance(data, (Sample, Moments)):
         raise ValueError(f"data for DeepLinear must be Sample or Moments, got {type(data).__name__}")
     laws = masks.laws if isinstance(masks, Product) else (masks,)
-    strengths = exact_strengths(laws).detach()
+    strengths = exact_strengths(laws).detach().double()
     white = whiten(data)
     left, values, right = _spectrum(white, min(law.size for law in laws))
-    found = best_allocation(_array(values), _array(strengths))
+    found = best_allocation(as_array(values), as_array(strengths))
     kept = torch.from_numpy((found.shares > 0).all(0)).to(values.device)
     shares = torch.from_numpy(found.shares).to(values)[:, kept]
     shrunk = values[kept] / (1 + strengths.to(values)[:, None] / shares).prod(0)
@@ -80,16 +80,12 @@ def _(family: type[DeepLinear], data: Data, masks: MaskLaw) -> Optimum:
 
 def gain_ceiling(values: Tensor, strengths: Tensor, found: Allocation) -> float:
     """The least proved upper bound on how far dropout training can get below tr E[y y^T]."""
-    array = _array(values)
-    strength = float(np.expm1(np.log1p(_array(strengths)).sum()))
+    array = as_array(values)
+    strength = float(np.expm1(np.log1p(as_array(strengths)).sum()))
     if not len(array) or not strength > 0:
         return found.bound
     x = water_fill(array[None], strength)[0]
     return min(found.bound, float((array**2 * x / (x + strength)).sum()))
-
-
-def _array(value: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    return np.asarray(value.detach().double().cpu().numpy())
 
 
 @certify_bound.register
@@ -107,5 +103,5 @@ def _(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[float, str]:
     white = whiten(data)
     _, values, _ = _spectrum(white, min(model.hidden_sizes))
     strengths = torch.stack([action(law).nuclear.to(values) for law in laws]).detach()
-    ceiling = gain_ceiling(values, strengths, best_allocation(_array(values), _array(strengths)))
+    ceiling = gain_ceiling(values, strengths, best_allocation(as_array(values), as_array(strengths)))
     return white.energy - ceiling - white.slack, CLAIM

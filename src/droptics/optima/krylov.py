@@ -64,13 +64,8 @@ def optimum_of_map(
     operator = Operator.of(matrix, energy)
     tall = operator.shape[0] > operator.shape[1]
     if tall:  # only on the shorter side does a complete basis hold the range of every map; the criterion is symmetric
-        operator = replace(
-            operator,
-            shape=operator.shape[::-1],
-            times=operator.transposed,
-            transposed=operator.times,
-            rough=operator.rough[::-1],
-        )
+        back, times, rough = operator.times, operator.transposed, operator.rough[::-1]
+        operator = replace(operator, shape=operator.shape[::-1], times=times, transposed=back, rough=rough)
     run = Krylov(operator, block, seed)
     aim = tolerance * operator.energy
     check, best = FIRST_CHECK, -np.inf
@@ -117,12 +112,12 @@ def _estimated(ritz: Ritz, acting: Action, found: float, energy: float) -> float
     kept, _ = _least(acting, ritz.values, energy)
     count = ritz.found()
     if len(kept) > count or count >= len(ritz.values):
-        return float("inf")
+        return math.inf
     # the test that follows leaves a margin of some per cent
     rest = 1.05 * float(ritz.values[count])
     level = acting.cutoff(torch.from_numpy(ritz.values), kept)
     if rest >= level:
-        return float("inf")
+        return math.inf
     return found - _least(acting, upper_values(ritz, count, rest, level, acting.size), energy)[1]
 
 
@@ -135,20 +130,12 @@ def _bound(run: Krylov, ritz: Ritz, acting: Action, energy: float) -> float:
     sharp = acting.cutoff(torch.from_numpy(ritz.values), kept)
     count = ritz.found()
     rest = run.rest_bound(ritz, count, 0.98 * sharp)
-    levels = [rest * (1 + step) for step in (1e-3, 1e-2, 1e-1)]
-    if sharp > rest:
-        levels.append(sharp)
+    levels = [rest * (1 + step) for step in (1e-3, 1e-2, 1e-1)] + [sharp] * (sharp > rest)
     return max(_least(acting, upper_values(ritz, count, rest, level, width), energy)[1] for level in levels)
 
 
 def _answer(  # parameters: what the search found, once
-    operator: Operator,
-    ritz: Ritz,
-    kept: torch.Tensor,
-    masks: MaskLaw,
-    bound: float,
-    steps: int,
-    tolerance: float,
+    operator: Operator, ritz: Ritz, kept: torch.Tensor, masks: MaskLaw, bound: float, steps: int, tolerance: float
 ) -> Optimum:
     acting = action(masks)
     left, right = ritz.triples(len(kept))

@@ -80,36 +80,29 @@ class HeadProblem:
         quadratic = quadratic + masks.hadamard(quadratic + torch.outer(h_mean, h_mean)).detach()
         return HeadProblem(quadratic, linear, energy, h_mean, y_mean, summands(*both.shape) * EPS / 2)
 
-    def solve(self) -> tuple[Tensor, Tensor]:
-        """Best weights (outputs, units) and bias (outputs,); directions without energy get no weight. O(units^3)."""
-        weight = self._solved()[0]
-        return weight, self.target_mean - weight @ self.input_mean
+    def solve(self) -> tuple[Tensor, Tensor, float]:
+        """Best weights linear quadratic^+ (outputs, units), their bias, and what rounding may take off the least value.
 
-    def _solved(self) -> tuple[Tensor, float]:
-        """The product linear quadratic^+, and what rounding may take off the least value.
-
-        By Cholesky where every unit in its own scale leaves no doubt about the rank, else by eigenvectors. Moments off
-        by e change the value by at most e (|y| + |W|)^2, and a direction whose energy is below rounding may explain
-        all that is left, unless it is a unit that is exactly zero. Means off by m raise the computed value by
-        |m_y - W m_h|^2.
+        Directions without energy get no weight; O(units^3). By Cholesky where every unit in its own scale leaves no
+        doubt about the rank, else by eigenvectors. Moments off by e change the value by at most e (|y| + |W|)^2, and a
+        direction whose energy is below rounding may explain all that is left, unless it is a unit that is exactly zero.
+        Means off by m raise the computed value by |m_y - W m_h|^2.
         """
         scaled, units = equilibrate(self.quadratic)
-        linear = self.linear / units
-        factor = _safe_factor(scaled)
-        level = 4 * sum(linear.shape) * EPS + 2 * len(scaled) * self.rounding
-        unknown = 0.0
+        linear, factor = self.linear / units, _safe_factor(scaled)
+        level, unknown = 4 * sum(linear.shape) * EPS + 2 * len(scaled) * self.rounding, 0.0
         if factor is not None:
             weight = torch.cholesky_solve(linear.mT, factor).mT
         else:
             values, vectors = torch.linalg.eigh(scaled)
             kept = values > 8 * len(values) * EPS
             weight = (linear @ vectors[:, kept] / values[kept]) @ vectors[:, kept].mT
+            if int((~kept).sum()) > int((scaled.diagonal() == 0).sum()):
+                unknown = max(float(self.energy - (weight * linear).sum()), 0.0)
         reach = float(weight.norm() + self.energy.sqrt())
-        if factor is None and int((~kept).sum()) > int((scaled.diagonal() == 0).sum()):
-            unknown = max(float(self.energy - (weight * linear).sum()), 0.0)
         weight = torch.where(scaled.diagonal() > 0, weight / units, 0.0)
         means = self.rounding * float((weight.abs() @ self.input_mean.abs() + self.target_mean.abs()).norm())
-        return weight, level * reach**2 + means**2 + unknown
+        return weight, self.target_mean - weight @ self.input_mean, level * reach**2 + means**2 + unknown
 
     def value(self, weight: Tensor, bias: Tensor | None) -> float:
         """The criterion of any head, O(outputs units^2)."""
@@ -120,15 +113,13 @@ class HeadProblem:
 
     def optimum(self, module: nn.Module, head: nn.Linear, dtype: torch.dtype) -> Optimum:
         """Write the best weights into the head of the module and say what they reach, after rounding to its dtype."""
-        weight, slack = self._solved()
-        bias = self.target_mean - weight @ self.input_mean
+        weight, bias, slack = self.solve()
         with torch.no_grad():
             head.weight.copy_(weight)
             if head.bias is not None:
                 head.bias.copy_(bias)
-        least = float(self.energy - (weight * self.linear).sum()) - slack
+        least, found = float(self.energy - (weight * self.linear).sum()) - slack, self.value(head.weight, head.bias)
         scale = float(self.energy + self.target_mean.square().sum())
-        found = self.value(head.weight, head.bias)
         # the rank of what the head adds up, every feature in units of its own
         rank = _rank(weight * self.quadratic.diagonal().sqrt())
         return Optimum(LastLayer(module, head), found, least, rank, HEAD, scale, rounding(dtype), slack=slack)
@@ -205,11 +196,10 @@ def capacity_bound(sample: Sample, masks: MaskLaw, bias: bool) -> float:
     y = targets.double()
     mean = products(share[:, None], y)[0] if bias else torch.zeros_like(y[0])
     triangle, _, _ = triangular(share.sqrt()[:, None] * (y - mean), y[:, :0])
-    ones = Root.identity(triangle.shape[1], triangle), Root.identity(triangle.shape[0], triangle)
+    left, right = (Root.identity(size, triangle) for size in triangle.mT.shape)
     slack = (4 * sum(triangle.shape) + min(len(y), SHORT)) * EPS * squares(triangle)
     slack += squares(summands(len(y)) * EPS / 2 * mean)
-    white = White(*ones, triangle.mT, 0.0, slack)
-    return two_layer_bound(white, masks)[0]
+    return two_layer_bound(White(left, right, triangle.mT, 0.0, slack), masks)[0]
 
 
 @certify_bound.register

@@ -88,14 +88,13 @@ def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks
     white, acting = whiten(data), action(masks)
     U, H, rank, least, method = best_factors(white.target, acting, masks)
     model = family(white.left.up(U).to(data.dtype), white.right.up(H).to(data.dtype))
+    factors, energy = (model.U.double(), model.V.double()), white.energy
     if isinstance(data, Moments):
         exact = data.to(torch.float64)
         energy = float(torch.trace(exact.yy))
-        second = None if white.right.plain else exact.xx
-        value = value_of_factors(model.U.double(), model.V.double(), exact.yx, second, energy, masks)
+        value = value_of_factors(*factors, exact.yx, None if white.right.plain else exact.xx, energy, masks)
     else:
-        energy = white.energy
-        value = white.criterion(model.U.double(), model.V.double(), masks) if white.safe and masks.size <= WIDE else 0.0
+        value = white.criterion(*factors, masks) if white.safe and masks.size <= WIDE else 0.0
         # what is left of the targets has lost its digits to them: it is taken on the examples themselves
         if value <= SAFE * energy:
             value = objective(model, data, masks)
@@ -221,17 +220,15 @@ def optimal_factors(
     model = optimum.model
     if not isinstance(model, (TwoLayerLinear, Autoencoder)) or optimum.claim not in (OneRate.claim, TiedOneRate.claim):
         raise ValueError("optimum must be that of a two-layer or tied network under independent units with one rate")
-    width = model.units
-    turn = torch.eye(width, dtype=model.dtype, device=model.device) if rotation is None else rotation
-    turn = as_float_tensor(turn, "rotation", 2).to(model.U)
-    check_size("rotation", turn.shape[0], width, "one row per hidden unit")
-    check_size("rotation (columns)", turn.shape[1], width, "one column per hidden unit")
-    defect = (turn.mT @ turn - torch.eye(width, dtype=model.dtype, device=model.device)).abs().max()
-    if float(defect) > 1e3 * torch.finfo(model.dtype).eps:
-        raise ValueError(f"rotation must be orthogonal, R^T R differs from the identity by {float(defect):.3g}")
-    factors = torch.ones(width, dtype=model.dtype) if scales is None else as_float_tensor(scales, "scales", 1)
-    check_size("scales", factors.shape[0], width, "one factor per hidden unit")
-    factors = factors.to(model.U)
+    identity = torch.eye(model.units, dtype=model.dtype, device=model.device)
+    turn = identity if rotation is None else as_float_tensor(rotation, "rotation", 2).to(model.U)
+    check_size("rotation", turn.shape[0], model.units, "one row per hidden unit")
+    check_size("rotation (columns)", turn.shape[1], model.units, "one column per hidden unit")
+    defect = float((turn.mT @ turn - identity).abs().max())
+    if defect > 1e3 * torch.finfo(model.dtype).eps:
+        raise ValueError(f"rotation must be orthogonal, R^T R differs from the identity by {defect:.3g}")
+    factors = torch.ones_like(identity[0]) if scales is None else as_float_tensor(scales, "scales", 1).to(model.U)
+    check_size("scales", factors.shape[0], model.units, "one factor per hidden unit")
     if bool((factors == 0).any()):
         raise ValueError("scales must not contain zeros: a node scaled to zero cannot be scaled back")
     if isinstance(model, Autoencoder):
