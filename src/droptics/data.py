@@ -100,9 +100,8 @@ class Sample(Data):
     @property
     def shares(self) -> Tensor:
         """What every example counts in a mean, (n,): weights / weights.sum(), or 1 / n."""
-        if self.weights is None:
-            return self.inputs.new_full((len(self),), 1.0 / len(self))
-        return self.weights / self.weights.sum()
+        count, weights = len(self), self.weights
+        return self.inputs.new_full((count,), 1.0 / count) if weights is None else weights / weights.sum()
 
     def _reference(self) -> Tensor:
         return self.inputs
@@ -225,9 +224,7 @@ class Moments(Data):
         values, vectors = torch.linalg.eigh(scaled)
         count = joint.shape[0]
         if float(values[0].detach()) < -_moment_tolerance(count, self.rounding):
-            raise ValueError(
-                "xx, yx and yy are not the moments of any data: the joint matrix has a negative eigenvalue"
-            )
+            raise ValueError("xx, yx, yy are not the moments of any data: the joint matrix has a negative eigenvalue")
         rows = (vectors.mT * (values.clamp_min(0) * count).sqrt()[:, None] * units).to(self.dtype)
         inputs = self.xx.shape[0]
         return Sample(rows[:, :inputs], rows[:, inputs:])
@@ -274,10 +271,9 @@ class Entries(_Values):
         for name, limit in (("rows", self.shape[0]), ("columns", self.shape[1])):
             index = _as_index(getattr(self, name), name)
             check_size(name, index.shape[0], values.shape[0], "one index per observed value")
-            if int(index.min()) < 0 or int(index.max()) >= limit:
-                raise ValueError(
-                    f"{name} must lie in 0..{limit - 1}, got indices from {int(index.min())} to {int(index.max())}"
-                )
+            low, high = int(index.min()), int(index.max())
+            if low < 0 or high >= limit:
+                raise ValueError(f"{name} must lie in 0..{limit - 1}, got indices from {low} to {high}")
             object.__setattr__(self, name, index.to(values.device))
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "shape", (int(self.shape[0]), int(self.shape[1])))
@@ -333,10 +329,8 @@ def _as_targets(value: Any) -> Tensor:
         value = torch.from_numpy(np.ascontiguousarray(value))
     if isinstance(value, Tensor) and not value.is_floating_point():
         if value.ndim != 1 or value.dtype == torch.bool:
-            raise ValueError(
-                f"targets must be floating point (n, outputs) or integer class labels (n,), "
-                f"got {value.dtype} of shape {tuple(value.shape)}"
-            )
+            kinds = "floating point (n, outputs) or integer class labels (n,)"
+            raise ValueError(f"targets must be {kinds}, got {value.dtype} of shape {tuple(value.shape)}")
         return value.long()
     targets = as_float_tensor(value, "targets", (1, 2))
     return targets[:, None] if targets.ndim == 1 else targets

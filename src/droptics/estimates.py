@@ -144,10 +144,7 @@ class PlainEstimate:
 
 
 def resolved(error: Error) -> Tensor | float:
-    """The error bound itself; no derivative passes through it.
-
-    Cost: that of the bound, which may take longer than the number. Claim: none, it evaluates.
-    """
+    """The error bound itself, without derivative. Cost: that of the bound. Claim: none, it evaluates."""
     if not callable(error):
         return error
     with torch.no_grad():

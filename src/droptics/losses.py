@@ -34,11 +34,9 @@ class Loss(abc.ABC):
             (slope,) = torch.autograd.grad(self(point, targets).sum(), point, create_graph=True)
             if not slope.requires_grad:
                 return outputs.new_zeros(*outputs.shape, outputs.shape[-1])
-            rows = [
-                torch.autograd.grad(slope[..., i].sum(), point, create_graph=outputs.requires_grad, retain_graph=True)
-                for i in range(outputs.shape[-1])
-            ]
-        return torch.stack([row for (row,) in rows], dim=-2)
+            sums, keep = [slope[..., i].sum() for i in range(outputs.shape[-1])], outputs.requires_grad
+            rows = [torch.autograd.grad(one, point, create_graph=keep, retain_graph=True)[0] for one in sums]
+        return torch.stack(rows, dim=-2)
 
     def curvatures(self, outputs: Tensor, targets: Tensor, directions: Tensor) -> Tensor:
         """v^T Hessian v for every column v of directions (outputs, m): (n, m)."""
@@ -118,11 +116,8 @@ def binary_margin(outputs: Tensor, targets: Tensor) -> Tensor:
 def check_labels(targets: Tensor, classes: int) -> None:
     """Refuse anything but class labels 0, ..., classes - 1. Cost: O(n). Claim: none, a check."""
     if targets.is_floating_point() or targets.dtype == torch.bool or targets.ndim != 1:
-        raise ValueError(
-            f"targets must be a vector of integer class labels, got {targets.dtype} of shape {tuple(targets.shape)}"
-        )
+        came = f"{targets.dtype} of shape {tuple(targets.shape)}"
+        raise ValueError(f"targets must be a vector of integer class labels, got {came}")
     if targets.numel() and (int(targets.min()) < 0 or int(targets.max()) >= classes):
-        raise ValueError(
-            f"targets must lie in 0..{classes - 1} for {classes} outputs, "
-            f"got labels from {int(targets.min())} to {int(targets.max())}"
-        )
+        came = f"labels from {int(targets.min())} to {int(targets.max())}"
+        raise ValueError(f"targets must lie in 0..{classes - 1} for {classes} outputs, got {came}")

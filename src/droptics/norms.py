@@ -60,8 +60,7 @@ def weighted_trace(matrix: Tensor, row_weights: Tensor, column_weights: Tensor) 
     Its square divided by the width is the least expected dropout penalty of a factorization of M when entry (i, j)
     is observed with probability p_i q_j. Cost: a singular value decomposition.
     """
-    matrix = as_float_tensor(matrix, "matrix", 2)
-    scaled = matrix
+    scaled = matrix = as_float_tensor(matrix, "matrix", 2)
     for name, weights, axis in (("row_weights", row_weights, 0), ("column_weights", column_weights, 1)):
         value = as_float_tensor(weights, name, 1)
         check_size(name, value.shape[0], matrix.shape[axis], "one weight per row or column")

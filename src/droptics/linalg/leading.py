@@ -81,15 +81,6 @@ def _solve(parts: Array, x: Array) -> float:
 
 
 @njit()
-def _residual(diagonal: Array, beside: Array, value: float, x: Array) -> float:
-    """Largest entry of T x - value x."""
-    error = (diagonal - value) * x
-    error[1:] += beside * x[:-1]
-    error[:-1] += beside * x[1:]
-    return np.abs(error).max()
-
-
-@njit()
 def _vectors(diagonal: Array, beside: Array, values: Array, out: Array) -> float:
     """Eigenvectors of a tridiagonal matrix as rows of `out` by inverse iteration; returns the largest residual.
 
@@ -111,7 +102,10 @@ def _vectors(diagonal: Array, beside: Array, values: Array, out: Array) -> float
                 return np.inf
         if not _orthonormalize(out, k):
             return np.inf
-        worst = max(worst, _residual(diagonal, beside, values[k], x))
+        error = (diagonal - values[k]) * x
+        error[1:] += beside * x[:-1]
+        error[:-1] += beside * x[1:]
+        worst = max(worst, np.abs(error).max())
     return worst / (scale if scale > 0.0 else 1.0)
 
 

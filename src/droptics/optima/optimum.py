@@ -101,15 +101,7 @@ class Optimum(_Bounded):
 
 @dataclass(frozen=True)
 class Certificate(_Bounded):
-    """How far a given model is from the global optimum.
-
-    Attributes:
-        objective: Criterion of the model.
-        bound: Proved lower bound on the criterion of every model of the same shape.
-        claim: Id of the statement that the bound rests on.
-        scale: Size of the numbers that were added and subtracted; rounding is measured against it.
-        tolerance: What counts as rounding, relative to the scale, as in `Optimum`.
-    """
+    """How far a given model is from the global optimum; its fields are those of `Optimum` that need no other model."""
 
     objective: float
     bound: float
@@ -131,7 +123,7 @@ class Certificate(_Bounded):
         """The gap as a share of the bound; infinite when the bound is zero and the gap is not."""
         if self.gap <= 0:
             return 0.0
-        return self.gap / self.bound if self.bound > 0 else float("inf")
+        return self.gap / self.bound if self.bound > 0 else math.inf
 
 
 def rounding(dtype: torch.dtype, data: Data | None = None) -> float:
