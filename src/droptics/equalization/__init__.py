@@ -6,15 +6,5 @@ from droptics.equalization.equalization import equalize, equalize_rule, imbalanc
 from droptics.equalization.joint import balance, joint_equalizer, rank_one_network, rescale
 from droptics.equalization.orders import GapCondition, gap_condition, order_gaps
 
-__all__ = [
-    "GapCondition",
-    "balance",
-    "equalize",
-    "equalize_rule",
-    "gap_condition",
-    "imbalance",
-    "joint_equalizer",
-    "order_gaps",
-    "rank_one_network",
-    "rescale",
-]
+__all__ = ["GapCondition", "gap_condition", "order_gaps"]
+__all__ += ["balance", "equalize", "equalize_rule", "imbalance", "joint_equalizer", "rank_one_network", "rescale"]

@@ -5,12 +5,5 @@ from droptics.layers.drop_connect import DropConnect
 from droptics.layers.explicit import ExplicitDropout, explicit_consistency, explicit_penalty
 from droptics.layers.variance_head import VarianceHead
 
-__all__ = [
-    "DropBlock",
-    "DropConnect",
-    "ExplicitDropout",
-    "VarianceHead",
-    "explicit_consistency",
-    "explicit_penalty",
-    "realized_rates",
-]
+__all__ = ["DropBlock", "DropConnect", "ExplicitDropout", "VarianceHead"]
+__all__ += ["explicit_consistency", "explicit_penalty", "realized_rates"]

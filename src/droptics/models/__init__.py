@@ -9,15 +9,5 @@ from droptics.models.relu import ReLUNet
 from droptics.models.site import Site
 from droptics.models.two_layer import Autoencoder, TwoLayerLinear
 
-__all__ = [
-    "Autoencoder",
-    "Connections",
-    "DeepLinear",
-    "Factorization",
-    "LastLayer",
-    "LinearModel",
-    "Model",
-    "ReLUNet",
-    "Site",
-    "TwoLayerLinear",
-]
+__all__ = ["Autoencoder", "Connections", "DeepLinear", "Factorization", "TwoLayerLinear"]
+__all__ += ["LastLayer", "LinearModel", "Model", "ReLUNet", "Site"]

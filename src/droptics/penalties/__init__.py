@@ -11,28 +11,7 @@ from droptics.penalties.relu.effort import Cost
 from droptics.penalties.second_order import Approximation, second_order
 from droptics.penalties.unit_outputs import UnitOutputs, is_linear_in_masks, unit_outputs
 
-__all__ = [
-    "Approximation",
-    "Certified",
-    "ClosedForm",
-    "Cost",
-    "Enumerate",
-    "Method",
-    "MonteCarlo",
-    "SecondOrder",
-    "UnitOutputs",
-    "best_method",
-    "criterion",
-    "effective_strength",
-    "has_closed_form",
-    "is_linear_in_masks",
-    "penalty",
-    "relu_cost",
-    "relu_criterion",
-    "risk",
-    "second_order",
-    "sub_penalties",
-    "unit_energies",
-    "unit_gram",
-    "unit_outputs",
-]
+__all__ = ["Certified", "ClosedForm", "Enumerate", "Method", "MonteCarlo", "SecondOrder", "best_method"]
+__all__ += ["Approximation", "Cost", "criterion", "penalty", "relu_cost", "relu_criterion", "risk", "second_order"]
+__all__ += ["UnitOutputs", "effective_strength", "has_closed_form", "is_linear_in_masks", "sub_penalties"]
+__all__ += ["unit_energies", "unit_gram", "unit_outputs"]
