@@ -12,15 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.arrays import Array
 from droptics.penalties.relu import triton_sums
-from droptics.penalties.relu.kernels import half_table
+from droptics.penalties.relu.kernels import Index, half_table
 from droptics.penalties.relu.triton_sums import running
-
-Index = NDArray[np.int64]
 
 # Blocks so short are summed pair by pair.
 _SHORT = 16

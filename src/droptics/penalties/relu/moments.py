@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.arrays import Array
@@ -17,6 +16,7 @@ from droptics.masks.correlations import check_dense
 from droptics.penalties.relu.clock import split_steps
 from droptics.penalties.relu.device import device_bytes, device_moments, padded_size
 from droptics.penalties.relu.kernels import (
+    Index,
     Layer,
     coin_gradient,
     direct_gradient,
@@ -27,8 +27,6 @@ from droptics.penalties.relu.kernels import (
 from droptics.penalties.relu.outcomes import Advance, Coins, Leaf, Stage, Walk
 from droptics.penalties.relu.sorting import Half, merged_halves, sorted_outcomes
 from droptics.penalties.relu.sweeps import sweep_row
-
-Index = NDArray[np.int64]
 
 # Up to this many outcomes (log2) visiting them all is faster than sorting.
 DIRECT_BITS = 16.0
@@ -78,13 +76,7 @@ class MomentLeaf(Leaf):
         return torch.from_numpy(np.concatenate([mean, second.ravel()]))
 
     def gradient(
-        self,
-        walk: Walk,
-        stage: Stage,
-        states: Tensor,
-        chances: Tensor,
-        upstream: Tensor,
-        held: tuple[Tensor, Tensor],
+        self, walk: Walk, stage: Stage, states: Tensor, chances: Tensor, upstream: Tensor, held: tuple[Tensor, Tensor]
     ) -> Tensor:
         if not isinstance(stage.law, Coins):
             return super().gradient(walk, stage, states, chances, upstream, held)
@@ -114,13 +106,7 @@ class Dominance:
     """Meet in the middle: moments of relu(base + columns Z) for many coins, by sorted half tables."""
 
     def __init__(
-        self,
-        columns: Array,
-        base: Array,
-        law: Coins,
-        chosen: Index,
-        walk: Walk,
-        device: torch.device | None = None,
+        self, columns: Array, base: Array, law: Coins, chosen: Index, walk: Walk, device: torch.device | None = None
     ) -> None:
         self.columns, self.base, self.law, self.advance, self.device = columns, base, law, walk.advance, device
         limit = most_rows(len(base), walk.memory, device)

@@ -204,13 +204,7 @@ class Leaf(abc.ABC):
         return total
 
     def gradient(
-        self,
-        walk: Walk,
-        stage: Stage,
-        states: Tensor,
-        chances: Tensor,
-        upstream: Tensor,
-        held: tuple[Tensor, Tensor],
+        self, walk: Walk, stage: Stage, states: Tensor, chances: Tensor, upstream: Tensor, held: tuple[Tensor, Tensor]
     ) -> Tensor:
         """Gradient of <upstream, value> in the states; those in weight and bias are added to `held`."""
         total = torch.zeros_like(states)
