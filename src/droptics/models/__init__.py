@@ -1,13 +1,11 @@
 """Model families: weights in, outputs under multipliers out."""
 
-from droptics.models.connections import Connections
 from droptics.models.deep_linear import DeepLinear
-from droptics.models.factorization import Factorization
 from droptics.models.last_layer import LastLayer
 from droptics.models.model import LinearModel, Model
 from droptics.models.relu import ReLUNet
 from droptics.models.site import Site
-from droptics.models.two_layer import Autoencoder, TwoLayerLinear
+from droptics.models.two_layer import Autoencoder, Connections, Factorization, TwoLayerLinear
 
 __all__ = ["Autoencoder", "Connections", "DeepLinear", "Factorization", "TwoLayerLinear"]
 __all__ += ["LastLayer", "LinearModel", "Model", "ReLUNet", "Site"]

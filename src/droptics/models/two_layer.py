@@ -1,4 +1,4 @@
-"""Two-layer linear networks, untied and tied."""
+"""Models of a matrix U V^T: two-layer linear networks, untied and tied, DropConnect and matrix factorization."""
 
 from __future__ import annotations
 
@@ -107,6 +107,56 @@ class Autoencoder(LinearModel):
 
     def matrix(self) -> Tensor:
         return self.U @ self.U.mT
+
+
+@dataclass(frozen=True, eq=False)
+class Connections(Factors, LinearModel):
+    """x -> U (Z o V)^T x: DropConnect on V (inputs, width); unit (i, k) stands at index i * width + k of a mask."""
+
+    @property
+    def units(self) -> int:
+        return self.input_size * self.width
+
+    def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
+        if multipliers is None:
+            return inputs @ self.V @ self.U.mT
+        check_multipliers(multipliers, self.units)
+        V = self.V if multipliers.ndim == 1 else self.V.unsqueeze(-3)
+        masked = multipliers.unflatten(-1, (self.input_size, self.width)) * V
+        if multipliers.ndim == 1:
+            hidden = inputs @ masked
+        elif multipliers.shape[-2] == 1:  # one mask for all examples: a plain product, nothing is expanded
+            hidden = inputs @ masked.squeeze(-3)
+        else:
+            hidden = (inputs.unsqueeze(-2) @ masked).squeeze(-2)
+        return hidden @ self.U.mT
+
+
+@dataclass(frozen=True, eq=False)
+class Factorization(Factors):
+    """The matrix U diag(z) V^T with U (rows, width) and V (columns, width).
+
+    `outputs` takes index pairs (n, 2) of whole numbers, or measurement matrices (n, rows, columns), and returns one
+    output column: the entries, or the inner products with the measurement matrices.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix."""
+        return self.output_size, self.input_size
+
+    def unit_outputs(self, inputs: Tensor) -> Tensor:
+        """What each unit contributes to each observation, (..., n, width)."""
+        if not inputs.is_floating_point():
+            return self.U[..., inputs[:, 0], :] * self.V[..., inputs[:, 1], :]
+        return ((inputs @ self.V.unsqueeze(-3)) * self.U.unsqueeze(-3)).sum(-2)
+
+    def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
+        contributions = self.unit_outputs(inputs)
+        if multipliers is not None:
+            check_multipliers(multipliers, self.units)
+            contributions = contributions * multipliers
+        return contributions.sum(-1, keepdim=True)
 
 
 def check_factors(**factors: Tensor) -> tuple[Tensor, ...]:
