@@ -1,4 +1,4 @@
-"""Product: independent laws side by side, one per layer."""
+"""Laws side by side: Product, one per layer, and Stacked, one per run."""
 
 from __future__ import annotations
 
@@ -105,3 +105,37 @@ def _combine(laws: Sequence[MaskLaw], batch: int) -> Iterator[tuple[Tensor, Tens
             left = left_masks.repeat_interleave(len(right_masks), dim=0)
             right = right_masks.repeat(len(left_masks), 1)
             yield torch.cat([left, right], 1), torch.outer(left_probabilities, right_probabilities).flatten()
+
+
+class Stacked(MaskLaw):
+    """Laws of equal size side by side, one per run: moments carry a leading dimension, penalties broadcast over it."""
+
+    def __init__(self, members: Sequence[MaskLaw]) -> None:
+        self._members = tuple(members)
+
+    @property
+    def size(self) -> int:
+        return self._members[0].size
+
+    @property
+    def mean(self) -> Tensor:
+        return torch.stack([law.mean for law in self._members])
+
+    @property
+    def covariance(self) -> Tensor:
+        return torch.stack([law.covariance for law in self._members])
+
+    @property
+    def independent(self) -> bool:
+        return all(law.independent for law in self._members)
+
+    @property
+    def characteristic(self) -> Tensor:
+        return torch.stack([law.characteristic for law in self._members])
+
+    @property
+    def relative_variance(self) -> Tensor:
+        return torch.stack([law.relative_variance for law in self._members])
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        raise ValueError("each run draws from its own law; sample from one of them")

@@ -10,7 +10,7 @@ from torch import Tensor
 from droptics.data import Data, Moments, Sample
 from droptics.losses import Squared
 from droptics.masks import MaskLaw, Product
-from droptics.masks.stacked import Stacked
+from droptics.masks.product import Stacked
 from droptics.models import Autoencoder, Model, TwoLayerLinear
 from droptics.penalties.evaluation import data_inputs, data_targets, data_weights
 from droptics.training.draws import Draws
