@@ -1,7 +1,5 @@
 """Same map, least penalty."""
 
-from droptics.equalization import deep_linear as _deep_linear  # noqa: F401 - registers its rules
-from droptics.equalization import two_layer as _two_layer  # noqa: F401 - registers its rules
 from droptics.equalization.equalization import equalize, equalize_rule, imbalance
 from droptics.equalization.joint import balance, joint_equalizer, rank_one_network, rescale
 from droptics.equalization.orders import GapCondition, gap_condition, order_gaps

@@ -18,8 +18,7 @@ from torch import Tensor
 
 from droptics.arguments import check_arguments
 from droptics.data import Data, Moments, Sample
-from droptics.envelopes.deep_linear import exact_strengths, split_laws
-from droptics.envelopes.deep_network import least_penalty_network
+from droptics.envelopes.deep_linear import exact_strengths, least_penalty_network, split_laws
 from droptics.masks import MaskLaw, Product
 from droptics.models import DeepLinear
 from droptics.optima.allocations import Allocation, best_allocation, water_fill
