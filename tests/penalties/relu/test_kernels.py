@@ -18,7 +18,7 @@ from droptics.penalties.relu import moments, sweeps
 from droptics.penalties.relu.kernels import Layer, direct_gradient, direct_moments, half_table, split_coins
 from droptics.penalties.relu.moments import Dominance, MomentLeaf
 from droptics.penalties.relu.outcomes import Coins, Stage, Walk
-from droptics.penalties.relu.sorting import Half, sorted_outcomes
+from droptics.penalties.relu.sweeps import Half, sorted_outcomes
 from droptics.recommenders.least_squares import solve_rows
 from droptics.recommenders.ratings import DuplicateRatings, observations
 from droptics.training import threads

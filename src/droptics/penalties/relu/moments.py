@@ -25,8 +25,7 @@ from droptics.penalties.relu.kernels import (
     split_coins,
 )
 from droptics.penalties.relu.outcomes import Advance, Coins, Leaf, Stage, Walk
-from droptics.penalties.relu.sorting import Half, merged_halves, sorted_outcomes
-from droptics.penalties.relu.sweeps import sweep_row
+from droptics.penalties.relu.sweeps import Half, merged_halves, sorted_outcomes, sweep_row
 
 # Up to this many outcomes (log2) visiting them all is faster than sorting.
 DIRECT_BITS = 16.0
