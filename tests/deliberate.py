@@ -178,7 +178,7 @@ FIRST = (
         "return (self.values.square() * self.variance).sum(-1)",
     ),
     defect(
-        "models.connections",
+        "models.two_layer",
         "masks of connections are laid out the other way",
         "multipliers.unflatten(-1, (self.input_size, self.width)) * V",
         "multipliers.unflatten(-1, (self.width, self.input_size)).mT * V",
@@ -239,7 +239,7 @@ SECOND = (
         "second = noise.hadamard(second)",
     ),
     defect(
-        "envelopes.deep_network",
+        "envelopes.deep_linear",
         "noise is not passed on to the next layer",
         "second = image + torch.diag(law.relative_variance.detach().to(image) * image.diagonal())",
         "second = image",
@@ -367,7 +367,7 @@ THIRD = (
         "= _masked_outputs(features, scale * weight, scale * bias,",
     ),
     defect(
-        "envelopes.deep_network",
+        "envelopes.deep_linear",
         "layers are stretched without the root",
         "stretch = (1 + strengths[:, None] / shares).sqrt()",
         "stretch = 1 + strengths[:, None] / shares",
@@ -520,7 +520,7 @@ FOURTH = (
         "model.weights[-1], 0 * model.biases[-1]",
     ),
     defect(
-        "equalization.two_layer",
+        "equalization.equalization",
         "what a map does without energy replaces the rest",
         "V = V + (inverse @ (wanted - U @ V.mT)).mT",
         "V = (inverse @ wanted).mT",
@@ -608,7 +608,7 @@ FOURTH = (
         "law.relative_variance.mean() for",
     ),
     defect(
-        "equalization.deep_linear", "inputs are taken for white", "(root.up(first.mT).mT, *others)", "(first, *others)"
+        "equalization.equalization", "inputs are taken for white", "(root.up(first.mT).mT, *others)", "(first, *others)"
     ),
     defect(
         "heads.leave_one_out",
@@ -713,7 +713,7 @@ FIFTH = (
         "(right - self.block).clamp_min(first)",
     ),
     defect(
-        "models.factorization",
+        "models.two_layer",
         "multipliers act twice",
         "contributions = contributions * multipliers",
         "contributions = contributions * multipliers.square()",

@@ -29,8 +29,8 @@ from droptics.penalties import (
 from droptics.penalties.closed_form import input_moment
 from droptics.penalties.deep_linear import TINY, layer_laws
 from droptics.penalties.evaluation import CHUNK_ELEMENTS, check_inputs, check_shapes, masked_risk
+from droptics.penalties.expectations import _regress_out
 from droptics.penalties.grams import feature_energies, feature_gram
-from droptics.penalties.monte_carlo import _regress_out
 from droptics.penalties.relu.sampling import _residuals
 from droptics.penalties.rounding import output_bound
 

@@ -10,8 +10,8 @@ from droptics.losses import CrossEntropy, Logistic, Loss, Squared
 from droptics.masks import MaskLaw
 from droptics.models import Model
 from droptics.penalties.entropy import certified_penalty
-from droptics.penalties.enumeration import enumerated
 from droptics.penalties.evaluation import check_masks, check_triple
+from droptics.penalties.expectations import enumerated
 from droptics.penalties.factors import has_factors
 from droptics.penalties.members import random_masks
 from droptics.penalties.methods import Certified, ClosedForm, Enumerate, Method, MonteCarlo, SecondOrder

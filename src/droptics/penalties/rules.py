@@ -12,8 +12,8 @@ from droptics.models import Model
 from droptics.penalties.closed_form import linear_penalty, unit_gram
 from droptics.penalties.entropy import has_margin, logistic_penalty
 from droptics.penalties.evaluation import plain_risk
+from droptics.penalties.expectations import sampled
 from droptics.penalties.methods import ClosedForm, MonteCarlo
-from droptics.penalties.monte_carlo import sampled
 from droptics.penalties.rounding import deferred, risk_rounding
 from droptics.penalties.unit_outputs import is_linear_in_masks
 

@@ -10,8 +10,8 @@ from droptics.estimates import Estimate
 from droptics.losses import Loss, Squared
 from droptics.masks import MaskLaw
 from droptics.models import Model, ReLUNet
+from droptics.penalties.expectations import sampled
 from droptics.penalties.methods import ClosedForm, MonteCarlo
-from droptics.penalties.monte_carlo import sampled
 from droptics.penalties.relu.criterion import relu_cost, relu_excess, relu_summable
 from droptics.penalties.relu.sampling import sampled_relu, separable
 from droptics.penalties.rounding import deferred, excess_scale, in_double, risk_rounding, typical_multipliers
