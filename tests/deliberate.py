@@ -294,10 +294,10 @@ SECOND = (
     ),
     defect("linalg.shrinkage", "a value is full too early", ">= (1.0 + beta) * total:", ">= beta * total:"),
     defect(
-        "masks.block",
+        "masks.law",
         "blocks have their rate for a variance",
-        "(self.block, self.block), self._rate / (1 - self._rate))",
-        "(self.block, self.block), self._rate)",
+        "self._by_block(self.relative_variance[:: self.block])",
+        "self._by_block(self.drop)",
     ),
     defect(
         "masks.correlations",

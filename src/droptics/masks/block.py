@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import scipy
 import torch
@@ -12,15 +12,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from droptics.arguments import Count, DropRate, check_arguments
-from droptics.checks import as_drop, as_number, check_size
+from droptics.checks import as_drop
 from droptics.masks.correlations import Gram, check_dense
-from droptics.masks.law import CoinLaw, rarest_side
+from droptics.masks.law import CoinLaw, RatedLaw, rarest_side
 
 Edges = Literal["clipped", "valid"]
 
 
 @dataclass(frozen=True, eq=False)
-class Block(CoinLaw):
+class Block(RatedLaw):
     """DropBlock on a grid: consecutive blocks of `block` units share one coin (pal2020-eq3).
 
     `drop` is a number or one rate per block. The characteristic matrix is block diagonal with entries
@@ -35,7 +35,6 @@ class Block(CoinLaw):
 
     drop: Tensor
     block: int
-    _rate: ClassVar[float | None] = None  # where the rate is a number, so is what follows from it
 
     def __init__(self, drop: float | Tensor, size: Count, block: Count) -> None:
         check_arguments(Block.__init__, locals())
@@ -44,51 +43,8 @@ class Block(CoinLaw):
                 f"block must divide size, got block {block} and size {size}; "
                 f"use a size of {size - size % block or block} or {size + block - size % block}"
             )
-        value = as_drop(drop)
-        if value.ndim:
-            check_size("drop", value.numel(), size // block, "one rate per block")
-            value = value.reshape(-1)
-        object.__setattr__(self, "drop", value.expand(size // block))
-        object.__setattr__(self, "_rate", as_number(drop))
+        self._keep_rates(drop, size // block, "one rate per block")
         object.__setattr__(self, "block", int(block))
-
-    @property
-    def size(self) -> int:
-        return self.drop.shape[0] * self.block
-
-    @property
-    def mean(self) -> Tensor:
-        return (1 - self.drop).repeat_interleave(self.block)
-
-    @property
-    def covariance(self) -> Tensor:
-        return self._by_block(self.drop * (1 - self.drop))
-
-    @property
-    def independent(self) -> bool:
-        return self.block == 1
-
-    @property
-    def characteristic(self) -> Tensor:
-        if self._rate is None:
-            return self._by_block(self.drop / (1 - self.drop))
-        check_dense(self.size)
-        inside = self.drop.new_full((self.block, self.block), self._rate / (1 - self._rate))
-        return torch.kron(torch.eye(len(self.drop), dtype=inside.dtype, device=inside.device), inside)
-
-    @property
-    def common_strength(self) -> float | None:
-        return None if self._rate is None else self._rate / (1 - self._rate)
-
-    @property
-    def relative_variance(self) -> Tensor:
-        if self._rate is None:
-            return (self.drop / (1 - self.drop)).repeat_interleave(self.block)
-        return self.drop.new_full((self.size,), self._rate / (1 - self._rate))
-
-    @property
-    def reach(self) -> int:
-        return self.block - 1
 
     def weigh(self, gram: Tensor | Gram) -> Tensor:
         if self.common_strength is None or self.independent or self._narrow:
@@ -97,22 +53,6 @@ class Block(CoinLaw):
         entries = gram if isinstance(gram, Tensor) else gram.part(whole, whole)
         blocks = entries.reshape(*entries.shape[:-2], -1, self.block, len(self.drop), self.block)
         return self.common_strength * torch.diagonal(blocks, dim1=-4, dim2=-2).sum((-3, -2, -1))
-
-    def diagonal(self, lag: int) -> Tensor:
-        together = torch.arange(self.block, device=self.drop.device) < self.block - lag  # i and i + lag in one block
-        return (self.relative_variance * together.repeat(len(self.drop)))[: max(self.size - lag, 0)]
-
-    @property
-    def coin_drop(self) -> Tensor:
-        return self.drop
-
-    def units_of(self, kept: Tensor) -> Tensor:
-        return kept.repeat_interleave(self.block, dim=1)
-
-    def _by_block(self, values: Tensor) -> Tensor:
-        check_dense(self.size)
-        ones = torch.ones(self.block, self.block, dtype=values.dtype, device=values.device)
-        return torch.kron(torch.diag(values), ones)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ class Gaussian(MaskLaw):
     """
 
     variance: Tensor
+    independent = True
 
     def __init__(self, variance: float | Tensor, size: Count) -> None:
         check_arguments(Gaussian.__init__, locals())
@@ -44,14 +45,6 @@ class Gaussian(MaskLaw):
     def covariance(self) -> Tensor:
         check_dense(self.size)
         return torch.diag(self.variance)
-
-    @property
-    def independent(self) -> bool:
-        return True
-
-    @property
-    def characteristic(self) -> Tensor:
-        return self.covariance
 
     @property
     def relative_variance(self) -> Tensor:

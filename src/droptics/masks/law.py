@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.checks import as_drop, as_number, check_size
 from droptics.errors import NoFiniteSupport
-from droptics.masks.correlations import Correlations
+from droptics.masks.correlations import Correlations, check_dense
 from droptics.transforms import as_array
 
 
@@ -94,9 +95,9 @@ class CoinLaw(MaskLaw):
     def coin_drop(self) -> Tensor:
         """Probability with which each coin falls."""
 
+    @abc.abstractmethod
     def units_of(self, kept: Tensor) -> Tensor:
         """Raw masks (count, size) of coins (count, coins), one where they are kept."""
-        return kept
 
     @property
     def bound(self) -> Tensor:
@@ -115,6 +116,73 @@ class CoinLaw(MaskLaw):
 
     def support_batches(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
         return ((self.units_of(kept), chances) for kept, chances in coin_batches(self.coin_drop, batch))
+
+
+class RatedLaw(CoinLaw):
+    """Every coin has a rate of its own and decides the next `block` units."""
+
+    drop: Tensor
+    block: int = 1
+    _rate: ClassVar[float | None] = None  # where the rate is a number, so is what follows from it
+
+    def _keep_rates(self, drop: float | Tensor, coins: int, reason: str) -> None:
+        value = as_drop(drop)
+        if value.ndim:
+            check_size("drop", value.numel(), coins, reason)
+            value = value.reshape(-1)
+        object.__setattr__(self, "drop", value.expand(coins))
+        object.__setattr__(self, "_rate", as_number(drop))
+
+    @property
+    def size(self) -> int:
+        return self.drop.shape[0] * self.block
+
+    @property
+    def coin_drop(self) -> Tensor:
+        return self.drop
+
+    @property
+    def mean(self) -> Tensor:
+        return self.units_of(1 - self.drop)
+
+    @property
+    def covariance(self) -> Tensor:
+        return self._by_block(self.drop * (1 - self.drop))
+
+    @property
+    def independent(self) -> bool:
+        return self.block == 1
+
+    @property
+    def characteristic(self) -> Tensor:
+        return self._by_block(self.relative_variance[:: self.block])
+
+    @property
+    def common_strength(self) -> float | None:
+        return None if self._rate is None else self._rate / (1 - self._rate)
+
+    @property
+    def relative_variance(self) -> Tensor:
+        common = self.common_strength
+        return (
+            self.units_of(self.drop / (1 - self.drop)) if common is None else self.drop.new_full((self.size,), common)
+        )
+
+    @property
+    def reach(self) -> int:
+        return self.block - 1
+
+    def diagonal(self, lag: int) -> Tensor:
+        together = torch.arange(self.block, device=self.drop.device) < self.block - lag  # i and i + lag in one block
+        return (self.relative_variance * together.repeat(len(self.drop)))[: max(self.size - lag, 0)]
+
+    def units_of(self, kept: Tensor) -> Tensor:
+        return kept if self.block == 1 else kept.repeat_interleave(self.block, dim=-1)
+
+    def _by_block(self, values: Tensor) -> Tensor:
+        check_dense(self.size)
+        ones = torch.ones(self.block, self.block, dtype=values.dtype, device=values.device)
+        return torch.kron(torch.diag(values), ones)
 
 
 def coin_batches(drop: Tensor, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
