@@ -19,7 +19,7 @@ def test_nobody_else_asks():
     [
         ("optima/two_layer.py", "faster = masks.independent", "whether units are independent"),
         ("heads/ridge.py", "if law.independent:\n    pass", "whether units are independent"),
-        ("equalization/equalization.py", "blocks = isinstance(masks, Block)", "asks for Block"),
+        ("equalization/families.py", "blocks = isinstance(masks, Block)", "asks for Block"),
         ("penalties/penalty.py", "relu = isinstance(model, ReLUNet)", "names ReLUNet"),
         ("optima/optimum.py", "known = {TwoLayerLinear: None}", "names TwoLayerLinear"),
         ("envelopes/two_layer.py", "Gaussian(0.5, 3)", "asks for Gaussian"),
