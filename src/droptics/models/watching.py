@@ -138,9 +138,7 @@ class Places:
         """Python's own random numbers, drawn since the last look, belong to the innermost part that is running."""
         if self.on_dice is not None and (state := random.getstate()) != self.dice:
             self.dice = state
-            part = self.stack[-1] if self.stack else None
-            path = self.names.get(part, "") if part is not None else ""
-            self.on_dice(f"{path}.random" if path else "random")
+            self.on_dice(self.below("random"))
 
     def leave(self, part: nn.Module, _: object = None, result: object = None) -> None:
         self._look()
@@ -156,12 +154,21 @@ class Places:
         self.counts.update(counts)
         self.replaying.add(part)
 
+    @property
+    def part(self) -> nn.Module | None:
+        """The innermost part that is running."""
+        return self.stack[-1] if self.stack else None
+
+    def below(self, what: str) -> str:
+        """Name of the place where `what` happens."""
+        path = self.names.get(self.part, "") if self.part is not None else ""
+        return f"{path}.{what}" if path else what
+
     def name(self, what: str) -> str:
-        """Name of the place where `what` happens, counted when it happens there again."""
-        part = self.stack[-1] if self.stack else None
-        path = self.names.get(part, "") if part is not None else ""
-        own = isinstance(part, nn.modules.dropout._DropoutNd) and path
-        base = path if own else f"{path}.{what}" if path else what
+        """The same, counted when it happens there again; a dropout layer goes by its own name."""
+        base = self.below(what)
+        if isinstance(self.part, nn.modules.dropout._DropoutNd):
+            base = self.names.get(self.part) or base
         self.counts[base] = self.counts.get(base, 0) + 1
         name = base if self.counts[base] == 1 else f"{base}@{self.counts[base]}"
         if self.recording is not None:
@@ -201,8 +208,7 @@ class _FunctionWatch(DropoutCalls):
         if callable(wanted):
             return masked(wanted)(source)
         applied = training if wanted is None else wanted > 0
-        part = self.places.stack[-1] if self.places.stack else None
-        call = Call(site, kind, rate, applied and rate > 0, tuple(source.shape), part)
+        call = Call(site, kind, rate, applied and rate > 0, tuple(source.shape), self.places.part)
         self.trace.calls.append(call)
         if not applied:
             # the same memory under another name: who reads the result can be told from who reads the input
@@ -222,24 +228,21 @@ class _FunctionWatch(DropoutCalls):
         wanted = self._record("attention dropout", rate, rate > 0)
         if callable(wanted):
             return attention(*args, **options, masking=masked(wanted))
-        if len(args) > 4:
-            args = (*args[:4], wanted, *args[5:])
-        else:
-            options["dropout_p"] = wanted
-        with self._own_numbers():
-            return func(*args, **options)
+        return self._at_rate(func, args, options, 4, wanted)
 
     def _multi_head(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        position = 10  # dropout_p
-        rate = float(args[position] if len(args) > position else options["dropout_p"])
+        rate = float(args[10] if len(args) > 10 else options["dropout_p"])
         wanted = self._record("attention dropout", rate, bool(options.get("training", True)) and rate > 0)
         if callable(wanted):
             return multi_head(masked(wanted))(*args, **{**options, "training": True})
+        return self._at_rate(func, args, {**options, "training": wanted > 0}, 10, wanted)
+
+    def _at_rate(self, func: Any, args: tuple[Any, ...], options: dict[str, Any], position: int, rate: float) -> Any:
+        """Call an attention function with another `dropout_p`, which may stand at this position."""
         if len(args) > position:
-            args = (*args[:position], wanted, *args[position + 1 :])
+            args = (*args[:position], rate, *args[position + 1 :])
         else:
-            options["dropout_p"] = wanted
-        options["training"] = wanted > 0
+            options["dropout_p"] = rate
         with self._own_numbers():
             return func(*args, **options)
 
@@ -265,9 +268,8 @@ class _FunctionWatch(DropoutCalls):
         if callable(wanted):
             return wanted
         actual = (rate if applied else 0.0) if wanted is None else wanted
-        part = self.places.stack[-1] if self.places.stack else None
         if rate > 0:
-            self.trace.calls.append(Call(site, kind, rate, actual > 0, None, part))
+            self.trace.calls.append(Call(site, kind, rate, actual > 0, None, self.places.part))
         return actual
 
     @contextmanager
@@ -295,15 +297,11 @@ class _RandomWatch(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         random_numbers = torch.Tag.nondeterministic_seeded in func.tags and "attention" not in str(func)
+        result = func(*args, **(kwargs or {}))
         if random_numbers and not self.functions.inside:
-            part = self.places.stack[-1] if self.places.stack else None
-            path = self.places.names.get(part, "") if part is not None else ""
-            operator = str(func).split(".")[1].rstrip("_")
-            place = f"{path}.{operator}" if path else operator
-            result = func(*args, **(kwargs or {}))
+            place = self.places.below(str(func).split(".")[1].rstrip("_"))
             self.trace.note(place, result.numel() if isinstance(result, Tensor) else 0)
-            return result
-        return func(*args, **(kwargs or {}))
+        return result
 
 
 def written(tensor: Tensor) -> int:
@@ -341,12 +339,10 @@ def watched(  # parameters: keywords with defaults, one thing to watch each
     with ExitStack() as stack:
         parts = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
         before, after = ([(part, hook) for part in parts] for hook in (places.enter, places.leave))
-        own = {module.get_submodule(name): (name, rate) for name, rate in (layers or {}).items()}
-        reached = [(part, _reach(name, recording)) for part, (name, _) in own.items()] if recording is not None else []
-        bypassed = [(part, _bypass(name, rate, switch)) for part, (name, rate) in own.items()]
-        skipped = [(module.get_submodule(name), _skip(name, rate, switch)) for name, rate in (skips or {}).items()]
-        if recording is not None:
-            reached += [(module.get_submodule(name), _reach(name, recording)) for name in skips or {}]
+        own, left_out, find = layers or {}, skips or {}, module.get_submodule
+        reached = [(find(name), _reach(name, recording)) for name in (*own, *left_out)] if recording is not None else []
+        bypassed = [(find(name), _bypass(name, rate, switch)) for name, rate in own.items()]
+        skipped = [(find(name), _skip(name, rate, switch)) for name, rate in left_out.items()]
         stack.enter_context(hooked(reached, [*bypassed, *skipped]))
         # what a bypass returns is the result of the part: recorded last
         stack.enter_context(hooked(before, after, always=True))
