@@ -62,7 +62,7 @@ class ExplicitDropout(nn.Module):
         self,
         drop: DropRate,
         head: nn.Module,
-        loss: Loss = Squared(),  # noqa: B008 - a frozen value
+        loss: Loss = Squared(),
         form: Form = "second-order",
         *,
         over: Literal["examples", "elements"] = "examples",
@@ -171,7 +171,7 @@ class ExplicitDropout(nn.Module):
             return torch.zeros_like(self.penalties)
         return divergences(self.logs).reshape(self.penalties.shape)
 
-    def check(self, input: Tensor, method: MonteCarlo = MonteCarlo(samples=400)) -> Estimate:  # noqa: B008
+    def check(self, input: Tensor, method: MonteCarlo = MonteCarlo(samples=400)) -> Estimate:
         """The penalty of these features in this form with the interval of the true one beside it.
 
         The second-order approximation is outside its range where its value lies outside the interval (confident heads

@@ -22,11 +22,7 @@ from droptics.penalties.unit_outputs import is_linear_in_masks
 
 @checked
 def penalty(
-    model: Model,
-    data: Data,
-    masks: MaskLaw,
-    method: Method = ClosedForm(),  # noqa: B008 - a frozen value
-    loss: Loss = Squared(),  # noqa: B008
+    model: Model, data: Data, masks: MaskLaw, method: Method = ClosedForm(), loss: Loss = Squared()
 ) -> Estimate:
     """What the mask law adds to the loss: E_z risk(model under z) - risk(model), with z the mask divided by its mean.
 
@@ -77,11 +73,7 @@ def _answer(model: Model, data: Data, masks: MaskLaw, method: Method, loss: Loss
 
 @checked
 def criterion(
-    model: Model,
-    data: Data,
-    masks: MaskLaw,
-    method: Method = ClosedForm(),  # noqa: B008
-    loss: Loss = Squared(),  # noqa: B008
+    model: Model, data: Data, masks: MaskLaw, method: Method = ClosedForm(), loss: Loss = Squared()
 ) -> Estimate:
     """The expected training loss under dropout: risk + penalty.
 
@@ -93,7 +85,7 @@ def criterion(
     return with_risk(_answer(model, data, masks, method, loss), model, data, loss)
 
 
-def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = Squared()) -> Method:  # noqa: B008
+def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = Squared()) -> Method:
     """The most exact method that applies: the first of these that does.
 
     ClosedForm; Enumerate within its default limit; Certified, whose interval is proved; MonteCarlo.
@@ -112,7 +104,7 @@ def best_method(model: Model, data: Data, masks: MaskLaw, loss: Loss = Squared()
     return Certified() if entropic and is_linear_in_masks(model) and has_factors(masks) else MonteCarlo()
 
 
-def has_closed_form(model: Model, masks: MaskLaw, loss: Loss = Squared()) -> bool:  # noqa: B008
+def has_closed_form(model: Model, masks: MaskLaw, loss: Loss = Squared()) -> bool:
     """Whether ClosedForm covers this family, law and loss.
 
     Cost: nothing is computed. Claim: none, a reading of the rules.

@@ -47,7 +47,7 @@ def predictive(
     model: Model | nn.Module,
     inputs: Inputs,
     masks: MaskLaw | None = None,
-    method: Method | Closure = ClosedForm(),  # noqa: B008 - a frozen value
+    method: Method | Closure = ClosedForm(),
 ) -> Predictive:
     """Moments of the outputs of every example when the units of the model are masked: what MC dropout converges to.
 

@@ -232,7 +232,7 @@ def test_progress_adds_up_to_the_estimate(monkeypatch):
 # --- plans and walks ------------------------------------------------------------------------------------------------
 
 
-def alike(model, data, masks, loss=Squared(), method=ClosedForm()):  # noqa: B008 - frozen values
+def alike(model, data, masks, loss=Squared(), method=ClosedForm()):
     """Value and gradients against those by listing every mask."""
     free = [part.requires_grad_(True) for part in model.tensors]
     ours, theirs = (criterion(model, data, masks, way, loss).value for way in (method, ALL))

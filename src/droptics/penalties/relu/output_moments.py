@@ -20,7 +20,7 @@ def relu_output_moments(
     model: ReLUNet,
     inputs: Tensor,
     masks: MaskLaw,
-    method: ClosedForm = ClosedForm(),  # noqa: B008 - a frozen value
+    method: ClosedForm = ClosedForm(),
 ) -> tuple[Tensor, Tensor]:
     """Exact mean (*batch, examples, outputs) and covariance (..., outputs, outputs) of the masked outputs.
 
