@@ -65,8 +65,7 @@ def network_laws(model: ReLUNet, masks: MaskLaw) -> tuple[MaskLaw, ...]:
 def relu_summable(model: ReLUNet, masks: MaskLaw, loss: Loss) -> bool:
     """Whether law and loss allow the exact sum: layers independent, and finite lists of masks where they are listed."""
     try:
-        laws = network_laws(model, masks)
-        _check_finite(laws if not isinstance(loss, Squared) else laws[:-1])
+        _summed_laws(model, masks, loss)
     except NoClosedForm:
         return False
     return True
@@ -78,11 +77,7 @@ def _flat(masks: MaskLaw) -> list[MaskLaw]:
 
 @checked
 def relu_criterion(
-    model: ReLUNet,
-    sample: Sample,
-    masks: MaskLaw,
-    method: ClosedForm = ClosedForm(),  # noqa: B008 - a frozen value
-    loss: Loss = Squared(),  # noqa: B008
+    model: ReLUNet, sample: Sample, masks: MaskLaw, method: ClosedForm = ClosedForm(), loss: Loss = Squared()
 ) -> Tensor:
     """Exact expected loss of every example under dropout, (*batch, examples); helmbold2017-eq2.
 
@@ -111,7 +106,7 @@ def relu_excess(
     """
     plans = plans_of(model, sample, masks, loss)
     with within(plans, sample, method) as advance:
-        values = [plan.examples(sample, method.memory, advance) for plan in plans]
+        values = [plan.example(sample, i, method.memory, advance) for plan in plans for i in range(len(sample))]
     parts = torch.stack(values).reshape(*model.batch_shape, len(sample), 2).to(model.device)
     return parts[..., 0], parts[..., 1], max(plan.roundings() for plan in plans)
 
@@ -136,7 +131,7 @@ def within(plans: Sequence[Plan], sample: Sample, method: ClosedForm) -> Iterato
         yield lambda work: bar.update(work * speed)
 
 
-def relu_cost(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss = Squared()) -> Cost:  # noqa: B008
+def relu_cost(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss = Squared()) -> Cost:
     """Outcomes and seconds that `relu_criterion` would take.
 
     Exact for depth 2; for deeper networks the number of outcomes is estimated by random descents (Knuth 1975), which
@@ -151,8 +146,7 @@ def relu_cost(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss = Squar
 def plans_of(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss) -> list[Plan]:
     """One plan per network of the batch, for data and masks that fit it."""
     check_triple(model, sample, masks)
-    laws = network_laws(model, masks)
-    _check_finite(laws if not isinstance(loss, Squared) else laws[:-1])
+    laws = _summed_laws(model, masks, loss)
     return [Plan.of(network, laws, loss) for network in _networks(model)]
 
 
@@ -161,13 +155,16 @@ def _cost(plans: Sequence[Plan], sample: Sample, memory: int) -> Cost:
     return Cost(sum(part.outcomes for part in parts), sum(part.seconds for part in parts))
 
 
-def _check_finite(laws: Sequence[MaskLaw]) -> None:
-    for law in laws:
+def _summed_laws(model: ReLUNet, masks: MaskLaw, loss: Loss) -> tuple[MaskLaw, ...]:
+    """`network_laws`, where those that are listed have finite lists: all but the last under squared loss."""
+    laws = network_laws(model, masks)
+    for law in laws[:-1] if isinstance(loss, Squared) else laws:
         if law.support_count is None:
             raise NoClosedForm(
                 f"{type(law).__name__} has no finite list of masks and stands before the last hidden layer, where "
                 "masks are enumerated; use MonteCarlo()"
             )
+    return laws
 
 
 def _networks(model: ReLUNet) -> list[ReLUNet]:
@@ -252,12 +249,8 @@ class Plan:
         last = 2.0 ** min(final / 2 if isinstance(self._summed[-1], Coins) else final, _MOST_BITS)
         return 16.0 + early + 4 * last + 4.0 * sum(sum(weight.shape) for weight in self.weights)
 
-    def examples(self, sample: Sample, memory: int, advance: Advance = silent) -> Tensor:
-        """Loss without masks and what they add, for every example: (examples, 2), float64."""
-        return torch.stack([self.example(sample, position, memory, advance) for position in range(len(sample))])
-
     def example(self, sample: Sample, position: int, memory: int, advance: Advance) -> Tensor:
-        """Loss without masks of one example, and what they add."""
+        """Loss without masks of one example, and what they add: (2,), float64."""
         leaf = self.leaf(sample, position)
         stages = self.stages(sample.inputs[position])
         result = self.walked(stages, leaf, memory, advance)
