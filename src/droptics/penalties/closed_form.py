@@ -66,14 +66,12 @@ class ModelGram:
     def energies(self) -> Tensor:
         """`unit_energies`."""
         if self._diagonal is None:
-            entries = self._entries
-            match entries:
-                case OutputGram():
-                    self._diagonal = entries.energies()
-                case Tensor():
-                    self._diagonal = torch.diagonal(entries, dim1=-2, dim2=-1)
-                case _:
-                    self._diagonal = unit_energies.dispatch(type(self._model))(self._model, self._data)
+            if self._entries is None:
+                self._diagonal = unit_energies.dispatch(type(self._model))(self._model, self._data)
+            elif isinstance(self._entries, OutputGram):
+                self._diagonal = self._entries.energies()
+            else:
+                self._diagonal = torch.diagonal(self._entries, dim1=-2, dim2=-1)
         return self._diagonal
 
     def part(self, rows: slice, columns: slice) -> Tensor:
@@ -89,8 +87,7 @@ class ModelGram:
 def linear_penalty(model: Model, data: Data, masks: MaskLaw) -> tuple[Tensor, Error]:
     """sum_ij Cbar_ij G_ij (pal2020-lem3.1, mianjy2018-lemA.1) and how far rounding can have moved it."""
     gram = ModelGram(model, data)
-    value = masks.weigh(gram)
-    return value, deferred(_linear_rounding, model, data, masks, gram)
+    return masks.weigh(gram), deferred(_linear_rounding, model, data, masks, gram)
 
 
 @torch.no_grad()
@@ -130,15 +127,16 @@ def _(model: Factorization, data: Data, energies: Tensor) -> Tensor:
 
 def _readable(model: Model, data: Data) -> Tensor:
     """Inputs on which a family states its rule; second moments stand for the unit vectors, enough for linear maps."""
-    if isinstance(data, Sample) and not isinstance(model, Factorization):
-        return data.inputs
+    wanted = "Sample or Moments" if isinstance(model, LinearModel) else "Sample"
     if isinstance(model, Factorization):
-        if not isinstance(data, (Entries, Measurements)):
-            raise _wrong_data("Factorization", data, "Entries or Measurements")
+        wanted = "Entries or Measurements"
+        if isinstance(data, (Entries, Measurements)):
+            return data.inputs
+    elif isinstance(data, Sample):
         return data.inputs
-    if isinstance(model, LinearModel) and isinstance(data, Moments):
+    elif isinstance(data, Moments) and isinstance(model, LinearModel):
         return torch.eye(len(data.xx), dtype=data.xx.dtype, device=data.xx.device)
-    raise _wrong_data(type(model).__name__, data, "Sample or Moments" if isinstance(model, LinearModel) else "Sample")
+    raise ValueError(f"data for {type(model).__name__} must be {wanted}, got {type(data).__name__}")
 
 
 # Without unit vectors in place of second moments: small networks are asked often, in loops.
@@ -180,13 +178,8 @@ def _(model: Connections, data: Data) -> Tensor:
 
 def input_moment(model: Model, data: Data) -> Tensor:
     """E x x^T of the inputs of a linear network."""
-    match data:
-        case Moments():
-            return data.xx
-        case Sample():
-            return feature_gram(data.inputs, data)
-    raise _wrong_data(type(model).__name__, data, "Sample or Moments")
-
-
-def _wrong_data(family: str, data: Data, wanted: str) -> ValueError:
-    return ValueError(f"data for {family} must be {wanted}, got {type(data).__name__}")
+    if isinstance(data, Moments):
+        return data.xx
+    inputs = _readable(model, data)
+    assert isinstance(data, Sample)
+    return feature_gram(inputs, data)

@@ -116,7 +116,11 @@ def check_shapes(model: Model, data: Data) -> None:
 def check_inputs(model: Model, data: Data) -> None:
     """Refuse data on which the model cannot be evaluated; targets play no part."""
     if isinstance(model, Factorization):
-        _check_matrix(model, data)
+        if not isinstance(data, (Entries, Measurements)):
+            raise ValueError(f"data for Factorization must be Entries or Measurements, got {type(data).__name__}")
+        shape = data.shape if isinstance(data, Entries) else tuple(data.matrices.shape[1:])
+        if shape != model.shape:
+            raise ValueError(f"data describe a matrix of shape {shape} but the factors give {model.shape}")
     elif not isinstance(data, (Sample, Moments)):
         raise ValueError(f"data for {type(model).__name__} must be Sample or Moments, got {type(data).__name__}")
     if isinstance(model, (LinearModel, ReLUNet)):
@@ -130,14 +134,3 @@ def check_inputs(model: Model, data: Data) -> None:
             f"data are {data.dtype} on {data.device} but the model is {model.dtype} on {model.device}; "
             "convert the data with data.to(model.device, model.dtype)"
         )
-
-
-def _check_matrix(model: Factorization, data: Data) -> None:
-    if isinstance(data, Entries):
-        shape = data.shape
-    elif isinstance(data, Measurements):
-        shape = (data.matrices.shape[1], data.matrices.shape[2])
-    else:
-        raise ValueError(f"data for Factorization must be Entries or Measurements, got {type(data).__name__}")
-    if shape != model.shape:
-        raise ValueError(f"data describe a matrix of shape {shape} but the factors give {model.shape}")

@@ -46,15 +46,8 @@ class Approximation:
             half = float(reference.upper - reference.lower) / 2
             share = "" if truth == 0 else f" = {(value - truth) / abs(truth):+.1%}"
             method += f"; Monte Carlo says {truth:.6g} +- {half:.2g}, so its error is {value - truth:+.3g}{share}"
-        known = {
-            "value": self.value,
-            "lower": reference.lower,
-            "upper": reference.upper,
-            "method": method,
-            "cost": self.cost + reference.cost,
-            "confidence": reference.confidence,
-            "error": 0.0,
-        }
+        known = {"value": self.value, "method": method, "cost": self.cost + reference.cost, "error": 0.0}
+        known |= {name: getattr(reference, name) for name in ("lower", "upper", "confidence")}
         return Estimate.later(known, lambda: {"guaranteed": reference.guaranteed})
 
     def unchecked(self) -> Estimate:
