@@ -520,7 +520,7 @@ FOURTH = (
         "model.weights[-1], 0 * model.biases[-1]",
     ),
     defect(
-        "equalization.equalization",
+        "equalization.families",
         "what a map does without energy replaces the rest",
         "V = V + (inverse @ (wanted - U @ V.mT)).mT",
         "V = (inverse @ wanted).mT",
@@ -608,7 +608,7 @@ FOURTH = (
         "law.relative_variance.mean() for",
     ),
     defect(
-        "equalization.equalization", "inputs are taken for white", "(root.up(first.mT).mT, *others)", "(first, *others)"
+        "equalization.families", "inputs are taken for white", "(root.up(first.mT).mT, *others)", "(first, *others)"
     ),
     defect(
         "heads.leave_one_out",
@@ -1162,8 +1162,8 @@ SEVENTH = (
     defect(
         "envelopes.two_layer",
         "a tied network has the envelope of an untied one",
-        "return tied.value(spectrum).to(model.dtype), tied.words, error",
-        "return acting.value(spectrum).to(model.dtype), tied.words, error",
+        "acting.tied if isinstance(model, Autoencoder) else acting",
+        "acting",
     ),
     defect(
         "rates.running",
@@ -1284,8 +1284,8 @@ EIGHTH = (
     defect(
         "models.watching",
         "a call counts as dropping whatever was done to it",
-        "Call(site, kind, rate, actual > 0, None, part)",
-        "Call(site, kind, rate, rate > 0, None, part)",
+        "Call(site, kind, rate, actual > 0, None, self.places.part)",
+        "Call(site, kind, rate, rate > 0, None, self.places.part)",
     ),
     defect(
         "optima.last_layer",

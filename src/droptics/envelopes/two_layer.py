@@ -49,26 +49,16 @@ def _read(model: Model, data: Data, white: Frame, masks: MaskLaw) -> tuple[Tenso
     spectrum = white.spectrum(model.tensors[0], model.tensors[-1])  # a tied network has one for both
     if not isinstance(data, (Sample, Moments)):  # known where inputs have root mean squares
         return spectrum, math.inf
-    return spectrum, deferred(_rounding, model, data, spectrum.detach(), masks)
+    return spectrum, deferred(norm_rounding, model, data, spectrum.detach(), masks.relative_variance.detach().max())
 
 
-def _rounding(model: Model, data: Data, spectrum: Tensor, masks: MaskLaw) -> Tensor:
-    return norm_rounding(model, data, spectrum, masks.relative_variance.detach().max())
-
-
-@induced_rule.register
-def _(model: Factors, data: Data, masks: MaskLaw) -> Value:
+@induced_rule.register(Factors)
+@induced_rule.register(Autoencoder)
+def _(model: Factors | Autoencoder, data: Data, masks: MaskLaw) -> Value:
     white, acting = white_form(model, data, masks)
+    acting = acting.tied if isinstance(model, Autoencoder) else acting
     spectrum, error = _read(model, data, white, masks)
     return acting.value(spectrum).to(model.dtype), acting.words, error
-
-
-@induced_rule.register
-def _(model: Autoencoder, data: Data, masks: MaskLaw) -> Value:
-    white, acting = white_form(model, data, masks)
-    tied = acting.tied
-    spectrum, error = _read(model, data, white, masks)
-    return tied.value(spectrum).to(model.dtype), tied.words, error
 
 
 @envelope_rule.register(Factors)

@@ -163,10 +163,8 @@ class RatedLaw(CoinLaw):
 
     @property
     def relative_variance(self) -> Tensor:
-        common = self.common_strength
-        return (
-            self.units_of(self.drop / (1 - self.drop)) if common is None else self.drop.new_full((self.size,), common)
-        )
+        one = self.common_strength
+        return self.units_of(self.drop / (1 - self.drop)) if one is None else self.drop.new_full((self.size,), one)
 
     @property
     def reach(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -82,13 +83,9 @@ class Product(MaskLaw):
 
     @property
     def support_count(self) -> int | None:
-        total = 1
-        for law in self.laws:
-            count = law.support_count
-            if count is None:
-                return None
-            total *= count
-        return total
+        counts = [law.support_count for law in self.laws]
+        known = [count for count in counts if count is not None]
+        return math.prod(known) if len(known) == len(counts) else None
 
     def support_batches(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
         return _combine(self.laws, batch)

@@ -28,11 +28,7 @@ from droptics.spectra.roots import EPS
 
 @dataclass(frozen=True, eq=False)
 class AnyLaw(Action):
-    """A law of which only the characteristic matrix is known.
-
-    Attributes:
-        law: The law.
-    """
+    """A law of which only the characteristic matrix is known."""
 
     law: MaskLaw
     claim: ClassVar[str] = "droptics-mask-bounds"
@@ -43,14 +39,14 @@ class AnyLaw(Action):
 
     def value(self, spectrum: Tensor) -> Tensor:
         raise NoClosedForm(
-            f"the induced penalty under {self._name} has no closed form; use Bernoulli, Gaussian or Block, or optimum "
-            "and certify for bounds"
+            f"the induced penalty under {type(self.law).__name__} has no closed form; use Bernoulli, Gaussian or "
+            "Block, or optimum and certify for bounds"
         )
 
     def envelope(self, spectrum: Tensor) -> Tensor:
         raise NoClosedForm(
-            f"the convex envelope under {self._name} is not known; use Bernoulli, Gaussian or Block, or certify for a "
-            "lower bound on the criterion"
+            f"the convex envelope under {type(self.law).__name__} is not known; use Bernoulli, Gaussian or Block, "
+            "or certify for a lower bound on the criterion"
         )
 
     def shrink(self, values: Tensor) -> tuple[Tensor, float]:
@@ -64,11 +60,7 @@ class AnyLaw(Action):
         return max(found, key=lambda pair: float((values - pair[0]).square().sum()) + pair[1])
 
     def spread(self, left: Tensor, values: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-        raise NoClosedForm(f"no equalized network is known under {self._name}; use Bernoulli or Block")
-
-    @property
-    def _name(self) -> str:
-        return type(self.law).__name__
+        raise NoClosedForm(f"no equalized network is known under {type(self.law).__name__}; use Bernoulli or Block")
 
     @cached_property
     def _strengths(self) -> tuple[float, float]:
@@ -83,8 +75,17 @@ def mixed(values: Tensor, plain: float, nuclear: float, width: int) -> tuple[Ten
 
 
 def frobenius_strength(characteristic: Tensor) -> float:
-    """Bound (a): 1 / (1^T Cbar^+ 1), zero when the vector of ones is not in the range of Cbar."""
-    return _ones_form(characteristic)
+    """Bound (a): at most 1 / (1^T Cbar^+ 1), zero when the vector of ones is not in the range of Cbar.
+
+    Eigenvalues are known up to a level of rounding, and all of them may be smaller by that.
+    """
+    values, vectors = torch.linalg.eigh((characteristic + characteristic.mT) / 2)
+    kept = values > 1e-10 * values[-1].clamp_min(0)
+    weights = vectors.sum(0).square()
+    if float(weights[~kept].sum()) > 1e-10 * len(characteristic) or not bool(kept.any()):
+        return 0.0
+    level = 4 * len(characteristic) * EPS * values[-1]
+    return 1.0 / float((weights / (values - level).clamp_min(level)).sum())
 
 
 def nuclear_strength(characteristic: Tensor) -> float:
@@ -94,7 +95,7 @@ def nuclear_strength(characteristic: Tensor) -> float:
     if intervals is not None:
         size = len(characteristic)
         length = (torch.arange(size) - torch.arange(size)[:, None] + 1).clamp_min(1).to(intervals)
-        found = _ones_form(_covering(intervals / length))
+        found = frobenius_strength(_covering(intervals / length))
     diagonal = torch.diagonal(characteristic)
     if bool((diagonal > 0).all()):
         scaled = characteristic / torch.outer(diagonal.sqrt(), diagonal.sqrt())
@@ -108,8 +109,7 @@ def interval_weights(characteristic: Tensor) -> Tensor | None:
     size = len(characteristic)
     padded = torch.zeros(size + 1, size + 1, dtype=characteristic.dtype)
     padded[1:, :-1] = characteristic.detach().cpu()
-    alpha = padded[1:, :-1] - padded[:-1, :-1] - padded[1:, 1:] + padded[:-1, 1:]
-    alpha = alpha.triu()
+    alpha = (padded[1:, :-1] - padded[:-1, :-1] - padded[1:, 1:] + padded[:-1, 1:]).triu()
     level = 1e-12 * float(characteristic.abs().max())
     return None if bool((alpha < -level).any()) else alpha.clamp_min(0)
 
@@ -118,17 +118,3 @@ def _covering(weights: Tensor) -> Tensor:
     """sum_I weights_I 1_I 1_I^T from weights by (first, last): entry (i, j) sums first <= i, last >= j."""
     upper = weights.cumsum(0).flip(1).cumsum(1).flip(1).triu()
     return upper + upper.triu(1).mT
-
-
-def _ones_form(matrix: Tensor) -> float:
-    """At most 1 / (1^T matrix^+ 1) for a positive semi-definite matrix; 0 when 1 is not in its range.
-
-    Eigenvalues are known up to a level of rounding, and all of them may be smaller by that.
-    """
-    values, vectors = torch.linalg.eigh((matrix + matrix.mT) / 2)
-    kept = values > 1e-10 * values[-1].clamp_min(0)
-    weights = vectors.sum(0).square()
-    if float(weights[~kept].sum()) > 1e-10 * len(matrix) or not bool(kept.any()):
-        return 0.0
-    level = 4 * len(matrix) * EPS * values[-1]
-    return 1.0 / float((weights / (values - level).clamp_min(level)).sum())
