@@ -294,7 +294,7 @@ SECOND = (
     ),
     defect("linalg.shrinkage", "a value is full too early", ">= (1.0 + beta) * total:", ">= beta * total:"),
     defect(
-        "masks.law",
+        "masks.coins",
         "blocks have their rate for a variance",
         "self._by_block(self.relative_variance[:: self.block])",
         "self._by_block(self.drop)",
@@ -460,7 +460,7 @@ THIRD = (
         "cross = 0 * (self._images.mT @ images).double()",
     ),
     defect(
-        "masks.block",
+        "masks.coins",
         "windows of starts are one off",
         "(fallen[:, self.block :] - fallen",
         "(fallen[:, self.block - 1 : -1] - fallen",
@@ -707,7 +707,7 @@ FIFTH = (
         "found[-1][1][0] <= current[0]",
     ),
     defect(
-        "masks.block",
+        "masks.coins",
         "blocks reach one unit further",
         "(right - self.block + 1).clamp_min(first)",
         "(right - self.block).clamp_min(first)",
@@ -780,7 +780,7 @@ FIFTH = (
         "inner * inner + above * below",
     ),
     defect(
-        "masks.law",
+        "masks.coins",
         "coins fall as often as they should stay",
         "torch.where(dropped.bool(), drop[random], 1 - drop[random])",
         "torch.where(dropped.bool(), 1 - drop[random], drop[random])",

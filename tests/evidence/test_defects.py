@@ -27,7 +27,7 @@ DEFECTS = {
         "droptics-any-law",
     ),
     "valid edges of sliding blocks are off by one": (
-        "masks.block:SlidingBlock._containing",
+        "masks.coins:SlidingBlock._containing",
         "(0, self.size - self.block)",
         "(0, self.size - self.block + 1)",
         "droptics-laws",
@@ -63,7 +63,7 @@ DEFECTS = {
         "droptics-flows",
     ),
     "multipliers of independent units are bounded wrongly": (
-        "masks.law:CoinLaw.bound",
+        "masks.coins:CoinLaw.bound",
         "1 / self.mean",
         "2 / (1 + self.mean)",
         "droptics-laws",

@@ -16,7 +16,7 @@ from droptics.arrays import Array
 from droptics.checks import as_float_tensor, check_size
 from droptics.data import Sample
 from droptics.masks import Bernoulli
-from droptics.masks.law import coin_batches
+from droptics.masks.coins import coin_batches
 from droptics.models import ReLUNet
 from droptics.papers.helmbold2017.experiments import SCALES, scale_run
 from droptics.papers.helmbold2017.kernels import shallow_objective

@@ -1,7 +1,6 @@
 """Laws of random masks: a mean, a covariance and a sampler; a finite support where there is one."""
 
-from droptics.masks.bernoulli import Bernoulli
-from droptics.masks.block import Block, SlidingBlock, drop_for_width
+from droptics.masks.coins import Bernoulli, Block, SlidingBlock, drop_for_width
 from droptics.masks.discrete import Discrete
 from droptics.masks.gaussian import Gaussian
 from droptics.masks.law import MaskLaw

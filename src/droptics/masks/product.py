@@ -18,7 +18,7 @@ from droptics.masks.law import MaskLaw
 class Product(MaskLaw):
     """Independent laws on consecutive groups of units, such as one law per layer.
 
-    >>> from droptics.masks.bernoulli import Bernoulli
+    >>> from droptics.masks.coins import Bernoulli
     >>> Product([Bernoulli(0.5, 3), Bernoulli(0.2, 2)]).size
     5
     """

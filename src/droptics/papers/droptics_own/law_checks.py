@@ -9,7 +9,7 @@ from torch import Tensor
 
 from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock, drop_for_width
-from droptics.masks.law import coin_batches, rarest_side
+from droptics.masks.coins import coin_batches, rarest_side
 from droptics.masks.product import Stacked
 from droptics.papers.instances import normal, tensor
 
