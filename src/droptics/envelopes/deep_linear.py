@@ -138,12 +138,8 @@ def least_penalty_network(
     N_1 = T_2 ... T_k M and split N_i S_{i-1}^(1/2) into factors whose units all carry the same product of norms (one
     equalizer per layer); the upper factor divided by T_{i+1} is N_{i+1} (droptics-deep-induced).
 
-    Args:
-        left: Orthonormal columns (outputs, n).
-        values: Positive singular values of the map, (n,).
-        right: Orthonormal rows (n, inputs).
-        shares: x (k, n), rows in the simplex.
-        laws: One law with equal rates per hidden layer.
+    Conditions: left (outputs, n) and right (n, inputs) have orthonormal columns and rows, values (n,) are positive,
+    the rows of shares (k, n) lie in the simplex, and each hidden layer has a law of one rate.
     """
     sizes = [law.size for law in laws]
     if not len(values):
@@ -175,23 +171,16 @@ def _balanced(matrix: Tensor, second: Tensor, rank: int, width: int) -> tuple[Te
     return (left * scaled) @ rotation, (rotation.mT * scaled) @ ((right / roots) @ basis.mT)
 
 
-def _input_penalty(model: DeepLinear, data: Data, law: MaskLaw | None) -> Tensor | float:
-    """What masks on the inputs alone add: tr W (Cbar o E x x^T) W^T."""
-    if law is None:
-        return 0.0
-    second = input_moment(model, data).double()
-    matrix = model.matrix().double()
-    return ((matrix @ law.hadamard(second)) * matrix).sum((-2, -1))
-
-
 @induced_rule.register
 def _(model: DeepLinear, data: Data, masks: MaskLaw) -> Value:
     """Theta of the map (droptics-deep-induced); for a singular E x x^T an infimum that need not be attained."""
     laws, inputs = split_laws(model, masks)
     strengths = exact_strengths(laws)
     values = spectrum(model, input_root(data, inputs))
-    value = induced_spectrum(values, strengths.to(values)) + _input_penalty(model, data, inputs)
-    noise = 0.0 if inputs is None else float(inputs.relative_variance.detach().max())
+    value, noise = induced_spectrum(values, strengths.to(values)), 0.0
+    if inputs is not None:  # masks on the inputs alone add tr W (Cbar o E x x^T) W^T
+        matrix, noise = model.matrix().double(), float(inputs.relative_variance.detach().max())
+        value = value + ((matrix @ inputs.hadamard(input_moment(model, data).double())) * matrix).sum((-2, -1))
     error = deferred(deep_rounding, model, data, values.detach(), value.detach(), noise)
     return value.to(model.dtype), "geometric program (block descent)", error
 

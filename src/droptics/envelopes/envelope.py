@@ -2,8 +2,7 @@
 
 A family registers two rules, `induced_rule.register` and `envelope_rule.register`, each a function of
 (model, data, masks) that returns the value, the words for how it was computed and, where it is known, how far rounding
-can have moved it. Rules live beside the mathematics
-they implement, in the other files of this room.
+can have moved it. Rules live beside the mathematics they implement, in the other files of this room.
 """
 
 from __future__ import annotations

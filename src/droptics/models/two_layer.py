@@ -90,9 +90,7 @@ class Autoencoder(LinearModel):
     def input_size(self) -> int:
         return self.U.shape[-2]
 
-    @property
-    def output_size(self) -> int:
-        return self.U.shape[-2]
+    output_size = input_size
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
