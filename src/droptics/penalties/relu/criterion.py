@@ -83,9 +83,8 @@ def relu_criterion(
 
     The last hidden layer's mask is integrated analytically (squared loss only, any law); the earlier layers need
     independent coins or a finite list of masks. Differentiable once in weights, biases and inputs; rates of the
-    earlier layers count as constants. Depth 2 with K inputs and n units costs O(n^2 2^(K/2) K); every earlier
-    layer multiplies by the outcomes of its live units. Refused beforehand when the estimate exceeds
-    `method.seconds`.
+    earlier layers count as constants. Depth 2 with K inputs and n units costs O(n^2 2^(K/2) K); every earlier layer
+    multiplies by the outcomes of its live units. Refused beforehand when the estimate exceeds `method.seconds`.
 
     The sums are float64 whatever the network is. Long ones use two threads where torch has them, with the same
     result. For a network on a GPU the moments of the last layer are summed there once there are enough outcomes;

@@ -13,17 +13,10 @@ from torch import Tensor
 
 from droptics.arrays import Array
 from droptics.masks.correlations import check_dense
+from droptics.penalties.relu import kernels
 from droptics.penalties.relu.clock import split_steps
 from droptics.penalties.relu.device import device_bytes, device_moments, padded_size
-from droptics.penalties.relu.kernels import (
-    Index,
-    Layer,
-    coin_gradient,
-    direct_gradient,
-    direct_moments,
-    half_table,
-    split_coins,
-)
+from droptics.penalties.relu.kernels import Index, Layer
 from droptics.penalties.relu.outcomes import Advance, Coins, Leaf, Stage, Walk
 from droptics.penalties.relu.sweeps import Half, merged_halves, sorted_outcomes, sweep_row
 
@@ -64,7 +57,7 @@ class MomentLeaf(Leaf):
         fixed = states.detach().numpy()
         mean, second = np.zeros(units), np.zeros((units, units))
         if small.any():
-            mean, second = direct_moments(fixed[small], chances.numpy()[small], layer)
+            mean, second = kernels.direct_moments(fixed[small], chances.numpy()[small], layer)
         for s in np.flatnonzero(~small):
             columns, base, chosen = _single(layer, fixed[s])
             part = Dominance(columns, base, stage.law, chosen, walk, place_of_sum(bits[s], self.device))
@@ -86,7 +79,7 @@ class MomentLeaf(Leaf):
         small = outcome_bits(stage, states) <= DIRECT_BITS
         fixed = states.detach().numpy()
         total = np.zeros(fixed.shape)
-        total[small], weight_gradient, bias_gradient = direct_gradient(
+        total[small], weight_gradient, bias_gradient = kernels.direct_gradient(
             fixed[small], chances.numpy()[small], layer, linear, quadratic
         )
         for s in np.flatnonzero(~small):
@@ -114,16 +107,16 @@ class Dominance:
         while len(inner) > 1 and half_rows(law.counts[inner]) > limit:
             outer.append(inner.pop())
         self.outer = np.array(outer, dtype=np.int64)
-        self.halves = split_coins(law.counts, np.array(inner, dtype=np.int64))
+        self.halves = kernels.split_coins(law.counts, np.array(inner, dtype=np.int64))
 
     def _half(self, base: Array, chosen: Index) -> Half:
         """All outcomes of the chosen coins, starting from `base`."""
-        sums, chances = half_table(self.columns, self.law.counts, self.law.drop, chosen, base)
+        sums, chances = kernels.half_table(self.columns, self.law.counts, self.law.drop, chosen, base)
         return Half(*sorted_outcomes(sums, self.law.counts, chosen), chances)
 
     def _outside(self) -> tuple[Array, Array]:
         """Bases (units, outcomes) and probabilities of the outer coins."""
-        return half_table(self.columns, self.law.counts, self.law.drop, self.outer, self.base)
+        return kernels.half_table(self.columns, self.law.counts, self.law.drop, self.outer, self.base)
 
     def moments(self) -> tuple[Array, Array]:
         """Mean and second moment."""
@@ -163,10 +156,10 @@ class Dominance:
             weights = (chance * linear, chance * quadratic)
             for pair, half in (((left, right), self.halves[0]), ((right, left), self.halves[1])):
                 slopes = _sweep(*pair, self.advance, weights)[2]
-                coin_gradient(slopes, self.law.counts, self.law.drop, half, result)
+                kernels.coin_gradient(slopes, self.law.counts, self.law.drop, half, result)
             outer_slopes[:, o] = slopes.sum(1)
         if len(self.outer):
-            coin_gradient(outer_slopes, self.law.counts, self.law.drop, self.outer, result)
+            kernels.coin_gradient(outer_slopes, self.law.counts, self.law.drop, self.outer, result)
         offset = outer_slopes.sum(1)
         steady = self.law.drop == 0
         steady |= ~(self.columns != 0).any(0)

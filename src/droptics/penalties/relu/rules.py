@@ -6,14 +6,15 @@ import torch
 from torch import Tensor
 
 from droptics.data import Data, Sample, average
+from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
 from droptics.losses import Loss, Squared
 from droptics.masks import MaskLaw
 from droptics.models import Model, ReLUNet
 from droptics.penalties.expectations import sampled
 from droptics.penalties.methods import ClosedForm, MonteCarlo
-from droptics.penalties.relu.criterion import relu_cost, relu_excess, relu_summable
-from droptics.penalties.relu.sampling import sampled_relu, separable
+from droptics.penalties.relu.criterion import network_laws, relu_cost, relu_excess, relu_summable
+from droptics.penalties.relu.sampling import sampled_relu
 from droptics.penalties.rounding import deferred, excess_scale, in_double, risk_rounding, typical_multipliers
 from droptics.penalties.rules import covered_rule, criterion_rule, penalty_rule, sampling_rule
 from droptics.transforms import is_transformed, opaque_of
@@ -38,9 +39,13 @@ def _(model: ReLUNet, masks: MaskLaw, loss: Loss, data: Data | None = None) -> b
 
 @sampling_rule.register
 def _(model: ReLUNet, data: Data, masks: MaskLaw, method: MonteCarlo, loss: Loss) -> Estimate:
-    if isinstance(loss, Squared) and separable(model, masks):
-        return sampled_relu(model, _sample(data), masks, method)
-    return sampled(model, data, masks, method, loss)
+    try:
+        laws = network_laws(model, masks) if isinstance(loss, Squared) else None
+    except NoClosedForm:  # the last hidden layer has no mask of its own that could be integrated
+        laws = None
+    return (
+        sampled(model, data, masks, method, loss) if laws is None else sampled_relu(model, _sample(data), masks, method)
+    )
 
 
 def _both(model: ReLUNet, data: Data, masks: MaskLaw, method: ClosedForm, loss: Loss) -> tuple[Estimate, Estimate]:

@@ -6,27 +6,17 @@ import torch
 from torch import Tensor
 
 from droptics.data import Sample, average
-from droptics.errors import NoClosedForm
 from droptics.estimates import Estimate
 from droptics.losses import Squared
 from droptics.masks import MaskLaw, Product
 from droptics.models import ReLUNet
-from droptics.penalties.evaluation import CHUNK_ELEMENTS
+from droptics.penalties.evaluation import CHUNK_ELEMENTS, shaped
 from droptics.penalties.intervals import Draws, Question, check_draws, concluded
 from droptics.penalties.methods import MonteCarlo
 from droptics.penalties.relu.criterion import network_laws
 
 # Samples per fitted coefficient below which the regression would be too noisy and the controls are left out.
 _SAMPLES_PER_CONTROL = 8
-
-
-def separable(model: ReLUNet, masks: MaskLaw) -> bool:
-    """Whether the last hidden layer has a mask of its own, which can then be integrated."""
-    try:
-        network_laws(model, masks)
-    except NoClosedForm:
-        return False
-    return True
 
 
 def sampled_relu(model: ReLUNet, data: Sample, masks: MaskLaw, method: MonteCarlo) -> Estimate:
@@ -60,12 +50,8 @@ def _integrated(model: ReLUNet, data: Sample, multipliers: Tensor, last: MaskLaw
 
     `plain` are the errors without masks. The head is applied in float64, so that large targets do not cancel.
     """
-    shaped = multipliers.to(model.dtype)
-    shaped = shaped.reshape(len(multipliers), *(1,) * len(model.batch_shape), 1, multipliers.shape[-1])
-    hidden = data.inputs
-    for weight, bias, mask in zip(
-        model.weights[:-1], model.biases[:-1], shaped.split(model.layer_units[:-1], dim=-1), strict=True
-    ):
+    hidden, early = data.inputs, shaped(model, multipliers).split(model.layer_units[:-1], dim=-1)
+    for weight, bias, mask in zip(model.weights[:-1], model.biases[:-1], early, strict=True):
         hidden = torch.relu((hidden * mask) @ weight.mT + bias.unsqueeze(-2))
     hidden, head = hidden.double(), model.weights[-1].double()
     error = hidden @ head.mT + (model.biases[-1].unsqueeze(-2).double() - data.targets.double())
