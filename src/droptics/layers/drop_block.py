@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 import scipy
 import torch
@@ -162,12 +162,9 @@ def realized_rates(
     rows = []
     for size, drop, block in itertools.product(sizes, drops, blocks):
         square = (size, size)
-        library = [DropBlock.like(name, drop, block).realized_rate(square) for name in _LIBRARIES]
+        library = [DropBlock.like(name, drop, block).realized_rate(square) for name in get_args(Library)]
         rows.append(RealizedRate(size, drop, block, DropBlock(drop, block).realized_rate(square), *library))
     return rows
-
-
-_LIBRARIES: tuple[Library, ...] = ("torchvision", "timm", "dropblock")
 
 
 def _cut(block: int, size: tuple[int, ...]) -> int:

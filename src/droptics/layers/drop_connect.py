@@ -15,9 +15,8 @@ class DropConnect(nn.Linear):
 
     Parameters and state dictionary are those of nn.Linear; in evaluation mode it is one. One mask serves a batch;
     with `per_example=True` every example has its own, at the cost of a weight matrix per example. The bias is never
-    dropped. With squared loss on its outputs the expected loss gains
-    drop / (1 - drop) sum_k ||w_k||^2 E a_k^2, exactly as for dropout of its inputs (pal2020-thm4.1, the companion
-    that holds for the last weights).
+    dropped. With squared loss on its outputs the expected loss gains drop / (1 - drop) sum_k ||w_k||^2 E a_k^2, exactly
+    as for dropout of its inputs (pal2020-thm4.1, the companion that holds for the last weights).
     """
 
     def __init__(  # parameters: those of nn.Linear and two

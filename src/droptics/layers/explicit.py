@@ -187,11 +187,8 @@ class ExplicitDropout(nn.Module):
         weights = head_weights(self.head)
         wide = torch.promote_types(torch.promote_types(features.dtype, weights.whole.dtype), torch.float32)
         known = weights.to(wide)
-        bias = None if known.bias is None else known.bias.detach()
-        head = linear_layer(known.whole.detach(), bias).requires_grad_(False)
-        labels = torch.ones(len(features), dtype=torch.long, device=features.device)
-        if isinstance(self.loss, CrossEntropy):
-            labels = labels - 1
+        head = linear_layer(known.whole, known.bias).requires_grad_(False)
+        labels = torch.full((len(features),), int(isinstance(self.loss, Logistic)), device=features.device)
         sample = Sample(features.to(wide), labels)
         law = Bernoulli(self.drop, known.whole.shape[-1])
         ways: dict[str, Method] = {"second-order": SecondOrder(check=method), "bound": Certified(), "sampled": method}
