@@ -1338,8 +1338,8 @@ EIGHTH = (
     defect(
         "penalties.relu.outcomes",
         "the slope of the bias is lost",
-        "            held[1].add_(parts[2])",
-        "            held[1].add_(0 * parts[2])",
+        "            grads[level][1].add_(parts[2])",
+        "            grads[level][1].add_(0 * parts[2])",
     ),
     defect(
         "predictions.classes",

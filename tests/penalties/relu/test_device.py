@@ -23,8 +23,7 @@ from droptics.models import ReLUNet
 from droptics.penalties import ClosedForm, Enumerate, criterion, relu_cost
 from droptics.penalties.relu import criterion as walks
 from droptics.penalties.relu import moments, triton_sums
-from droptics.penalties.relu.clock import split_steps
-from droptics.penalties.relu.device import Outcomes, dominance_sum
+from droptics.penalties.relu.device import Outcomes, dominance_sum, split_steps
 from droptics.penalties.relu.moments import Dominance, MomentLeaf
 from droptics.penalties.relu.outcomes import Coins, Stage, Walk
 

@@ -17,8 +17,7 @@ from droptics.models import ReLUNet
 from droptics.penalties import ClosedForm, Enumerate, MonteCarlo, criterion, penalty, relu_cost
 from droptics.penalties.relu import copies, effort, moments, sampling
 from droptics.penalties.relu import criterion as walks
-from droptics.penalties.relu.clock import SPLIT_STEPS
-from droptics.penalties.relu.device import device_bytes
+from droptics.penalties.relu.device import SPLIT_STEPS, device_bytes
 from droptics.penalties.relu.effort import Place, descend, words
 from droptics.penalties.relu.moments import Dominance, MomentLeaf, half_rows, most_rows, outcome_bits
 from droptics.penalties.relu.outcomes import Coins, Stage, Walk, merged, outcome_blocks

@@ -29,9 +29,9 @@ from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import ReLUNet
 from droptics.penalties.evaluation import check_triple
 from droptics.penalties.methods import ClosedForm
-from droptics.penalties.relu.clock import kernel_seconds
 from droptics.penalties.relu.copies import coins_of, label_copies, label_rows, mean_copies, sum_copies
 from droptics.penalties.relu.effort import Cost, Place, descend, words
+from droptics.penalties.relu.kernels import kernel_seconds
 from droptics.penalties.relu.moments import MomentLeaf
 from droptics.penalties.relu.outcomes import Advance, Coins, Leaf, LossLeaf, Stage, Walk, silent
 

@@ -7,8 +7,10 @@ streams through the list: O(2^(coins/2) coins) a pair of units.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -16,11 +18,14 @@ from torch import Tensor
 
 from droptics.arrays import Array
 from droptics.penalties.relu import triton_sums
-from droptics.penalties.relu.kernels import Index, half_table
+from droptics.penalties.relu.kernels import Index, half_table, kernel_seconds
 from droptics.penalties.relu.triton_sums import running
 
 # Blocks so short are summed pair by pair.
 _SHORT = 16
+# An outcome on one level of a list takes as long as so many steps of the direct sum, on the same CPU.
+SPLIT_STEPS = 5.0
+_PROBE_BITS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,3 +144,19 @@ def _pairs(blocks: Outcomes) -> Tensor:
     ordered = ordered & (blocks.rank[:, None, :] < blocks.rank[:, :, None])
     right, left = blocks.weight.clamp_min(0.0)[:, None, :], blocks.weight.clamp_max(0.0).neg()[:, :, None]
     return torch.where(ordered, right * left * x * y, 0.0).sum()
+
+
+@lru_cache(maxsize=8)
+def split_steps(device: torch.device | None) -> float:
+    """Kernel steps that an outcome takes on one level of a list: known for the CPU, measured once for a device."""
+    if device is None:
+        return SPLIT_STEPS
+    size = 2**_PROBE_BITS
+    value = torch.linspace(1, -1, size, dtype=torch.float64, device=device)
+    rank = torch.arange(size, dtype=torch.int32, device=device)
+    outcomes = Outcomes(rank, value, value, value)
+    # reading the result waits for it; the first call compiles
+    float(dominance_sum(outcomes))
+    start = time.perf_counter()
+    float(dominance_sum(outcomes))
+    return (time.perf_counter() - start) / (size * _PROBE_BITS) / kernel_seconds()

@@ -14,8 +14,7 @@ from torch import Tensor
 from droptics.arrays import Array
 from droptics.masks.correlations import check_dense
 from droptics.penalties.relu import kernels
-from droptics.penalties.relu.clock import split_steps
-from droptics.penalties.relu.device import device_bytes, device_moments, padded_size
+from droptics.penalties.relu.device import device_bytes, device_moments, padded_size, split_steps
 from droptics.penalties.relu.kernels import Index, Layer
 from droptics.penalties.relu.outcomes import Advance, Coins, Leaf, Stage, Walk
 from droptics.penalties.relu.sweeps import Half, merged_halves, sorted_outcomes, sweep_row
@@ -46,9 +45,9 @@ class MomentLeaf(Leaf):
         weighted = hidden * chances[:, None]
         return torch.cat([weighted.sum(0), (weighted.mT @ hidden).flatten()])
 
-    def value(self, walk: Walk, stage: Stage, states: Tensor, chances: Tensor) -> Tensor:
+    def value(self, walk: Walk, stage: Stage, states: Tensor, chances: Tensor) -> Tensor | None:
         if not isinstance(stage.law, Coins):
-            return super().value(walk, stage, states, chances)
+            return None
         layer = _layer(stage, stage.law)
         units = len(layer.bias)
         check_dense(units, "use MonteCarlo()")
@@ -69,9 +68,9 @@ class MomentLeaf(Leaf):
 
     def gradient(
         self, walk: Walk, stage: Stage, states: Tensor, chances: Tensor, upstream: Tensor, held: tuple[Tensor, Tensor]
-    ) -> Tensor:
+    ) -> Tensor | None:
         if not isinstance(stage.law, Coins):
-            return super().gradient(walk, stage, states, chances, upstream, held)
+            return None
         layer = _layer(stage, stage.law)
         units = len(layer.bias)
         linear = np.ascontiguousarray(upstream[:units].numpy())

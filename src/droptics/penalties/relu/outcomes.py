@@ -159,12 +159,15 @@ class Walk:
 
     def value(self, level: int, states: Tensor, chances: Tensor) -> Tensor:
         """Sum over outcomes of probability times leaf value."""
-        stage = self.stages[level]
-        if level == len(self.stages) - 1:
-            return self.leaf.value(self, stage, states, chances)
+        stage, last = self.stages[level], level == len(self.stages) - 1
+        if last and (found := self.leaf.value(self, stage, states, chances)) is not None:
+            return found
         total: Tensor | float = 0.0
         for block in outcome_blocks(stage, states, self.room):
-            total = total + self.value(level + 1, *self.next_states(block, stage, states, chances))
+            if last:
+                total = total + self.leaf.block_value(block.values(stage, states), block.probabilities(chances))
+            else:
+                total = total + self.value(level + 1, *self.next_states(block, stage, states, chances))
         assert isinstance(total, Tensor)
         return total
 
@@ -176,15 +179,20 @@ class Walk:
         self, level: int, states: Tensor, chances: Tensor, upstream: Tensor, grads: list[tuple[Tensor, Tensor]]
     ) -> Tensor:
         """Gradient in the states; those in weights and biases are added to `grads`."""
-        stage = self.stages[level]
-        if level == len(self.stages) - 1:
-            return self.leaf.gradient(self, stage, states, chances, upstream, grads[level])
+        stage, below, last = self.stages[level], upstream, level == len(self.stages) - 1
+        if last and (found := self.leaf.gradient(self, stage, states, chances, upstream, grads[level])) is not None:
+            return found
         total = torch.zeros_like(states)
         for block in outcome_blocks(stage, states, self.room):
             with torch.enable_grad():
                 free = [t.detach().requires_grad_(True) for t in (states, stage.weight, stage.bias)]
-                values, probabilities = self.next_states(block, Stage(stage.law, *free[1:]), free[0], chances)
-            below = self.gradient(level + 1, values.detach(), probabilities, upstream, grads)
+                here = Stage(stage.law, *free[1:])
+                if last:
+                    values = self.leaf.block_value(block.values(here, free[0]), block.probabilities(chances))
+                else:
+                    values, probabilities = self.next_states(block, here, free[0], chances)
+            if not last:
+                below = self.gradient(level + 1, values.detach(), probabilities, upstream, grads)
             parts = torch.autograd.grad(values, free, below)
             total += parts[0]
             grads[level][0].add_(parts[1])
@@ -195,29 +203,15 @@ class Walk:
 class Leaf(abc.ABC):
     """What is summed at the end of a walk."""
 
-    def value(self, walk: Walk, stage: Stage, states: Tensor, chances: Tensor) -> Tensor:
-        """Sum over states and the outcomes of the last stage."""
-        total: Tensor | float = 0.0
-        for block in outcome_blocks(stage, states, walk.room):
-            total = total + self.block_value(block.values(stage, states), block.probabilities(chances))
-        assert isinstance(total, Tensor)
-        return total
+    def value(self, walk: Walk, stage: Stage, states: Tensor, chances: Tensor) -> Tensor | None:
+        """Sum over states and all outcomes of the last stage, where that is faster than block by block."""
+        return None
 
     def gradient(
         self, walk: Walk, stage: Stage, states: Tensor, chances: Tensor, upstream: Tensor, held: tuple[Tensor, Tensor]
-    ) -> Tensor:
+    ) -> Tensor | None:
         """Gradient of <upstream, value> in the states; those in weight and bias are added to `held`."""
-        total = torch.zeros_like(states)
-        for block in outcome_blocks(stage, states, walk.room):
-            with torch.enable_grad():
-                free = [t.detach().requires_grad_(True) for t in (states, stage.weight, stage.bias)]
-                values = block.values(Stage(stage.law, *free[1:]), free[0])
-                result = (self.block_value(values, block.probabilities(chances)) * upstream).sum()
-            parts = torch.autograd.grad(result, free)
-            total += parts[0]
-            held[0].add_(parts[1])
-            held[1].add_(parts[2])
-        return total
+        return None
 
     @abc.abstractmethod
     def block_value(self, values: Tensor, chances: Tensor) -> Tensor:

@@ -43,9 +43,9 @@ def _(model: ReLUNet, data: Data, masks: MaskLaw, method: MonteCarlo, loss: Loss
         laws = network_laws(model, masks) if isinstance(loss, Squared) else None
     except NoClosedForm:  # the last hidden layer has no mask of its own that could be integrated
         laws = None
-    return (
-        sampled(model, data, masks, method, loss) if laws is None else sampled_relu(model, _sample(data), masks, method)
-    )
+    if laws is None:
+        return sampled(model, data, masks, method, loss)
+    return sampled_relu(model, _sample(data), masks, method)
 
 
 def _both(model: ReLUNet, data: Data, masks: MaskLaw, method: ClosedForm, loss: Loss) -> tuple[Estimate, Estimate]:
