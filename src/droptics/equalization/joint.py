@@ -112,9 +112,8 @@ def rescale(model: Rescalable, scales: Tensor | Sequence[Tensor]) -> Rescalable:
         return type(model)(model.U / checked[0], model.V * checked[0])
     ones = [torch.ones(1, dtype=model.dtype, device=model.device)]
     incoming, outgoing = [*checked, *ones], [*ones, *checked]
-    weights = [
-        into[:, None] * weight / out for weight, into, out in zip(model.weights, incoming, outgoing, strict=True)
-    ]
+    chain = zip(model.weights, incoming, outgoing, strict=True)
+    weights = [into[:, None] * weight / out for weight, into, out in chain]
     if isinstance(model, ReLUNet):
         return ReLUNet(weights, [into * bias for bias, into in zip(model.biases, incoming, strict=True)])
     return DeepLinear(weights, model.mask_inputs)

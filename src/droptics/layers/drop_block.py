@@ -237,6 +237,5 @@ def _solved_rate(drop: float, block: int, edges: str, rate: str, size: tuple[int
     covers = _covers(size, block, edges)
     # the mean survival falls from 1 (log_keep 0) past 1 - drop before every cover count reaches that on its own
     low = math.log1p(-drop) / min(covers)
-    return -math.expm1(
-        scipy.optimize.brentq(lambda t: _mean_survival(t, covers) - (1 - drop), low * 1.001, 0.0, xtol=1e-15)
-    )
+    root = scipy.optimize.brentq(lambda t: _mean_survival(t, covers) - (1 - drop), low * 1.001, 0.0, xtol=1e-15)
+    return -math.expm1(root)

@@ -31,10 +31,9 @@ class Discrete(MaskLaw):
         if masks.shape[1] == 0:
             raise ValueError("masks must cover at least one unit, got none")
         check_size("probabilities", probabilities.shape[0], masks.shape[0], "one probability per mask")
-        if bool((probabilities < 0).any()) or abs(float(probabilities.sum()) - 1) > rounding:
-            raise ValueError(
-                f"probabilities must be non-negative and sum to 1, got a sum of {float(probabilities.sum())}"
-            )
+        total = float(probabilities.sum())
+        if bool((probabilities < 0).any()) or abs(total - 1) > rounding:
+            raise ValueError(f"probabilities must be non-negative and sum to 1, got a sum of {total}")
         object.__setattr__(self, "masks", masks)
         object.__setattr__(self, "probabilities", probabilities / probabilities.sum())
         dead = (self.mean == 0).nonzero().squeeze(-1)

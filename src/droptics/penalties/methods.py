@@ -46,9 +46,6 @@ class MonteCarlo:
             raise ValueError(f"samples must be at least 4 to estimate a variance, got {self.samples}")
 
 
-_CHECK = MonteCarlo(samples=400)
-
-
 @dataclass(frozen=True)
 @checked_fields
 class SecondOrder:
@@ -58,7 +55,7 @@ class SecondOrder:
     None leaves it out, and the answer then claims no coverage.
     """
 
-    check: MonteCarlo | None = _CHECK
+    check: MonteCarlo | None = MonteCarlo(samples=400)
 
 
 @dataclass(frozen=True)

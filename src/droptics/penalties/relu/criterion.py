@@ -294,15 +294,10 @@ class Plan:
         probed = np.unique(np.linspace(0, len(sample) - 1, min(len(sample), _MOST_PROBED_EXAMPLES)).astype(int))
         single = len(self.weights) == 2 and place.squared
         probes = 1 if single else -(-_PROBES // len(probed))
-        outcomes, work = 0.0, 0.0
-        for position in probed:
-            stages = self.stages(sample.inputs[position].detach())
-            for _ in range(probes):
-                found = descend(stages, place, generator)
-                outcomes += found[0]
-                work += found[1]
-        share = len(sample) / (len(probed) * probes)
-        return Cost(outcomes * share, work * share * kernel_seconds())
+        walks = (self.stages(sample.inputs[position].detach()) for position in probed)
+        found = [descend(stages, place, generator) for stages in walks for _ in range(probes)]
+        outcomes, work = (sum(part) * len(sample) / len(found) for part in zip(*found, strict=True))
+        return Cost(outcomes, work * kernel_seconds())
 
 
 class _Expectation(torch.autograd.Function):

@@ -43,8 +43,7 @@ def _binomial(count: int, drop: float) -> Array:
         result[1] = 1.0 - drop
         return result
     # ratios of neighbors, outwards from the mode: no logarithms of large factorials, no underflow that matters
-    mode = int((count + 1) * (1.0 - drop))
-    mode = min(mode, count)
+    mode = min(int((count + 1) * (1.0 - drop)), count)
     odds = (1.0 - drop) / drop
     result[mode] = 1.0
     for kept in range(mode, count):
@@ -100,12 +99,9 @@ def split_coins(counts: Index, chosen: Index) -> tuple[Index, Index]:
     """Two halves with nearly equal numbers of outcomes."""
     left = np.empty(len(chosen), np.int64)
     right = np.empty(len(chosen), np.int64)
-    sizes = np.empty(len(chosen), np.int64)
-    for position, g in enumerate(chosen):
-        sizes[position] = -counts[g]
     many, few = 0, 0
     log_left, log_right = 0.0, 0.0
-    for position in np.argsort(sizes, kind="mergesort"):
+    for position in np.argsort(-counts[chosen], kind="mergesort"):
         g = chosen[position]
         if log_left <= log_right:
             left[many] = g
@@ -231,10 +227,9 @@ def direct_gradient(
         for g in range(len(drop)):
             if drop[g] == 0.0 or not layer.alive[g]:
                 gradient[:, g] = counts[g] * total
+            state_gradient[s, g] = (gradient[:, g] * weights[:, g]).sum()
         bias_gradient += total
         weight_gradient += gradient * states[s]
-        for g in range(len(drop)):
-            state_gradient[s, g] = (gradient[:, g] * weights[:, g]).sum()
     return state_gradient, weight_gradient, bias_gradient
 
 

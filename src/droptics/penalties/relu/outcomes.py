@@ -81,8 +81,7 @@ def outcome_blocks(stage: Stage, states: Tensor, room: int) -> Iterator[OutcomeB
         for multipliers, chances in stage.law.atom_batches(room):
             possible = chances > 0
             step = max(1, room // len(multipliers))
-            for start in range(0, len(states), step):
-                some = torch.arange(start, min(start + step, len(states)))
+            for some in torch.arange(len(states)).split(step):
                 yield OutcomeBlock(some, everything, multipliers[possible].cpu(), chances[possible].cpu())
         return
     alive = ((states != 0) & (stage.weight != 0).any(0)).detach().numpy()
@@ -96,10 +95,8 @@ def outcome_blocks(stage: Stage, states: Tensor, room: int) -> Iterator[OutcomeB
             codes = np.arange(start, min(start + room, size))
             multipliers, chances = _outcomes(codes, stage.law.counts[units], stage.law.drop[units])
             step = max(1, room // len(codes))
-            for first in range(0, len(chosen), step):
-                yield OutcomeBlock(
-                    torch.from_numpy(chosen[first : first + step]), torch.from_numpy(units), multipliers, chances
-                )
+            for some in torch.from_numpy(chosen).split(step):
+                yield OutcomeBlock(some, torch.from_numpy(units), multipliers, chances)
 
 
 def _outcomes(codes: NDArray[np.int64], counts: NDArray[np.int64], drop: NDArray[np.float64]) -> tuple[Tensor, Tensor]:

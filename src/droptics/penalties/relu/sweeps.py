@@ -57,9 +57,7 @@ def sorted_outcomes(table: Array, counts: Index, chosen: Index) -> tuple[Array, 
     units, size = table.shape
     order, sums = np.zeros((units, size), np.int32), np.empty((units, size))
     other, merged = np.empty(size, np.int32), np.empty(size)
-    binary = True
-    for g in chosen:
-        binary = binary and counts[g] == 1
+    binary = np.all(counts[chosen] == 1)
     for i in range(units):
         if not binary:
             order[i] = np.argsort(table[i]).astype(np.int32)
@@ -105,8 +103,7 @@ def merged_halves(left: Half, right: Half, tree: bool) -> Merged:
         a, b = 0, more - 1
         for place in range(size):
             before = more - 1 - b
-            take = b < 0 or (a < many and -left.sums[i, a] >= right.sums[i, b])
-            if take:
+            if b < 0 or (a < many and -left.sums[i, a] >= right.sums[i, b]):
                 value, outcome = -left.sums[i, a], left.order[i, a]
                 a += 1
             else:
@@ -131,9 +128,7 @@ def _lead(i: int, merged: Merged) -> Array:
 
 
 @njit(nogil=True)
-def _sweep_single(
-    i: int, order: Short, lead: Array, linear: float, quadratic: float, slopes: Array
-) -> tuple[float, float]:
+def _single(i: int, order: Short, lead: Array, linear: float, quadratic: float, slopes: Array) -> tuple[float, float]:
     """Mean and second moment of one unit; adds its slopes when `slopes` is not empty."""
     none, one, two = 0.0, 0.0, 0.0
     mean, second = 0.0, 0.0
@@ -347,5 +342,5 @@ def sweep_row(
             found[j] = _tree_pair(i, j, merged, lead, target, factor, slopes)
         else:
             found[j] = _sweep_pair(i, j, merged, lead, source, target, factor, slopes)
-    mean, found[i] = _sweep_single(i, merged.order[i], lead, linear[i], quadratic[i, i], slopes)
+    mean, found[i] = _single(i, merged.order[i], lead, linear[i], quadratic[i, i], slopes)
     return mean
