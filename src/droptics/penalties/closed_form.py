@@ -18,7 +18,7 @@ from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.estimates import Error
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, Connections, Factorization, LastLayer, LinearModel, Model, TwoLayerLinear
-from droptics.penalties.grams import OutputGram, feature_energies, feature_gram, mean_squares
+from droptics.penalties.grams import OutputGram, mean_products, mean_squares
 from droptics.penalties.rounding import deferred, input_scale, roundings
 from droptics.penalties.unit_outputs import UnitOutputs, unit_outputs
 
@@ -167,12 +167,7 @@ def _(model: Connections, data: Data) -> Tensor:
 
 @unit_energies.register
 def _(model: Connections, data: Data) -> Tensor:
-    if isinstance(data, Moments):
-        energies = torch.diagonal(data.xx)
-    else:
-        inputs = _readable(model, data)
-        assert isinstance(data, Sample)
-        energies = feature_energies(inputs, data)
+    energies = torch.diagonal(data.xx) if isinstance(data, Moments) else mean_squares(_readable(model, data), data)
     return (model.V.square() * energies[:, None] * model.U.square().sum(-2, keepdim=True)).flatten(-2)
 
 
@@ -181,5 +176,4 @@ def input_moment(model: Model, data: Data) -> Tensor:
     if isinstance(data, Moments):
         return data.xx
     inputs = _readable(model, data)
-    assert isinstance(data, Sample)
-    return feature_gram(inputs, data)
+    return mean_products(inputs, inputs, data)

@@ -36,7 +36,7 @@ def plain_risk(model: Model, data: Data, loss: Loss) -> Tensor:
         matrix = check_linear(model, data, loss).matrix()
         slope = torch.sub(matrix @ data.xx, data.yx, alpha=2)
         return torch.trace(data.yy) + (slope * matrix).sum((-2, -1))
-    return average(loss(model.outputs(data_inputs(data)), data_targets(data)), data_weights(data))
+    return average(loss(model.outputs(observed(data).inputs), observed(data).targets), data_weights(data))
 
 
 def masked_risk(model: Model, data: Data, loss: Loss) -> tuple[Callable[[Tensor], Tensor], int]:
@@ -44,7 +44,7 @@ def masked_risk(model: Model, data: Data, loss: Loss) -> tuple[Callable[[Tensor]
     if isinstance(data, Moments):
         check_linear(model, data, loss)
         data = data.as_sample()
-    inputs, targets, weights = data_inputs(data), data_targets(data), data_weights(data)
+    inputs, targets, weights = observed(data).inputs, observed(data).targets, data_weights(data)
 
     def evaluate(multipliers: Tensor) -> Tensor:
         return average(loss(model.outputs(inputs, shaped(model, multipliers)), targets), weights)
@@ -64,16 +64,10 @@ def fitting(model: Model, examples: int, outputs: int) -> int:
     return max(1, CHUNK_ELEMENTS // per_mask)
 
 
-def data_inputs(data: Data) -> Tensor:
-    """What the model is evaluated on."""
+def observed(data: Data) -> Sample | Entries | Measurements:
+    """Data with inputs, on which a model is evaluated, and targets, with which its outputs are compared."""
     assert isinstance(data, (Sample, Entries, Measurements))
-    return data.inputs
-
-
-def data_targets(data: Data) -> Tensor:
-    """What the outputs are compared with."""
-    assert isinstance(data, (Sample, Entries, Measurements))
-    return data.targets
+    return data
 
 
 def data_weights(data: Data) -> Tensor | None:
@@ -108,7 +102,7 @@ def check_shapes(model: Model, data: Data) -> None:
     """Refuse data that do not fit the model: kind, inputs, outputs, dtype, device."""
     check_inputs(model, data)
     if isinstance(model, (LinearModel, ReLUNet)):
-        outputs = data.yy if isinstance(data, Moments) else data_targets(data)
+        outputs = data.yy if isinstance(data, Moments) else observed(data).targets
         if outputs.is_floating_point() and outputs.shape[-1] != model.output_size:
             raise ValueError(f"data have {outputs.shape[-1]} outputs but the model has {model.output_size}")
 
@@ -124,7 +118,7 @@ def check_inputs(model: Model, data: Data) -> None:
     elif not isinstance(data, (Sample, Moments)):
         raise ValueError(f"data for {type(model).__name__} must be Sample or Moments, got {type(data).__name__}")
     if isinstance(model, (LinearModel, ReLUNet)):
-        inputs = data.xx if isinstance(data, Moments) else data_inputs(data)
+        inputs = data.xx if isinstance(data, Moments) else observed(data).inputs
         if inputs.shape[-1] != model.input_size or inputs.ndim != 2:
             raise ValueError(
                 f"data inputs have shape {tuple(inputs.shape)} but the model takes {model.input_size} features"

@@ -10,7 +10,7 @@ from torch import Tensor
 from droptics.data import Data, Moments, average
 from droptics.losses import Loss, Squared
 from droptics.models import Model
-from droptics.penalties.evaluation import check_linear, data_inputs, data_targets, data_weights, fitting, risk, shaped
+from droptics.penalties.evaluation import check_linear, data_weights, fitting, observed, risk, shaped
 
 
 def masked_excess(model: Model, data: Data, loss: Loss) -> tuple[Callable[[Tensor], Tensor], Tensor, int]:
@@ -22,7 +22,7 @@ def masked_excess(model: Model, data: Data, loss: Loss) -> tuple[Callable[[Tenso
     """
     if isinstance(data, Moments):
         return _moment_excess(model, data, loss)
-    inputs, targets = data_inputs(data), data_targets(data)
+    inputs, targets = observed(data).inputs, observed(data).targets
     targets = targets.double() if targets.is_floating_point() else targets
     weights = data_weights(data)
     shares = None if weights is None else weights.double()

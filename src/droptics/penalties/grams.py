@@ -35,7 +35,7 @@ class OutputGram:
         features, head = self.units
         if head.shape[-3] == 1:
             head = head.squeeze(-3)
-            incoming = _mean_products(_columns(features, rows), _columns(features, columns), self.data)
+            incoming = mean_products(_columns(features, rows), _columns(features, columns), self.data)
             return (_columns(head, rows).mT @ _columns(head, columns)) * incoming
         flat = self._rows()
         return flat[..., rows].mT @ flat[..., columns]
@@ -50,7 +50,7 @@ class OutputGram:
 
 def feature_gram(features: Tensor, sample: Sample) -> Tensor:
     """E a a^T for features a (..., n, units) of the examples."""
-    return _mean_products(features, features, sample)
+    return mean_products(features, features, sample)
 
 
 def feature_energies(features: Tensor, sample: Sample) -> Tensor:
@@ -62,7 +62,7 @@ def _columns(matrix: Tensor, part: slice) -> Tensor:
     return matrix if part == slice(None) else matrix[..., part]  # a view costs as much as a small product
 
 
-def _mean_products(rows: Tensor, columns: Tensor, data: Data | None) -> Tensor:
+def mean_products(rows: Tensor, columns: Tensor, data: Data | None) -> Tensor:
     """E a_i b_j for features (..., n, units) on the inputs of the data."""
     match data:
         case Moments():

@@ -26,7 +26,7 @@ from droptics.losses import CrossEntropy, Logistic, Loss, Squared
 from droptics.masks import MaskLaw
 from droptics.models import Model
 from droptics.models.deep_linear import Layered
-from droptics.penalties.evaluation import data_inputs, data_targets, data_weights
+from droptics.penalties.evaluation import data_weights, observed
 from droptics.penalties.methods import MonteCarlo
 from droptics.penalties.rounding import (
     deferred,
@@ -250,15 +250,15 @@ def loss_range(question: Question) -> Tensor | None:
     if bound is None or not (isinstance(loss, Squared) or loss.slope is not None):
         return None
     sample = question.data.as_sample() if isinstance(question.data, Moments) else question.data
-    largest = output_bound(model, data_inputs(sample), bound.detach().to(model.device, model.dtype))
+    largest = output_bound(model, observed(sample).inputs, bound.detach().to(model.device, model.dtype))
     if largest is None:
         return None
     largest, weights = largest.double(), data_weights(sample)
     shares = None if weights is None else weights.double()
     if isinstance(loss, Squared):
-        return average((largest + data_targets(sample).double().abs()).square().sum(-1), shares)
+        return average((largest + observed(sample).targets.double().abs()).square().sum(-1), shares)
     assert loss.slope is not None
-    plain = model.outputs(data_inputs(sample)).double().abs()
+    plain = model.outputs(observed(sample).inputs).double().abs()
     return 2 * loss.slope * average((largest + plain).amax(-1), shares)
 
 
@@ -296,7 +296,7 @@ def moment_limit(question: Question) -> Tensor | None:
     limit = spread.square().sum(-1)
     if is_linear_in_masks(model):
         return limit
-    errors = model.outputs(data_inputs(sample)).double() - data_targets(sample).double()
+    errors = model.outputs(observed(sample).inputs).double() - observed(sample).targets.double()
     return limit + 2 * (root_mean_squares(errors, sample) * change(drift)).sum(-1)
 
 

@@ -12,7 +12,7 @@ from droptics.losses import Squared
 from droptics.masks import MaskLaw, Product
 from droptics.masks.product import Stacked
 from droptics.models import Autoencoder, Model, TwoLayerLinear
-from droptics.penalties.evaluation import data_inputs, data_targets, data_weights
+from droptics.penalties.evaluation import data_weights, observed
 from droptics.training.draws import Draws
 from droptics.training.exact import gradient_rule
 from droptics.training.kernels import run_kernel
@@ -130,7 +130,7 @@ class TorchDescent(Descent):
         self._fixed: StepData | None = None
         if not batched:
             whole = data.as_sample() if isinstance(data, Moments) else data  # the examples that have these moments
-            self._fixed = StepData(data_inputs(whole), data_targets(whole), data_weights(whole))
+            self._fixed = StepData(observed(whole).inputs, observed(whole).targets, data_weights(whole))
         self._moves: Tensor | None = None  # what a batch leaves to the next
         full = settings.precision == "full"
         if not full and isinstance(objective, Penalized):
