@@ -35,9 +35,8 @@ def equalize_rule(model: Model, data: Data, masks: MaskLaw) -> Model:
 def equalize(model: M, data: Data, masks: MaskLaw) -> M:
     """The same map with the least penalty: a model of the same shape whose penalty is `induced` (mianjy2018-thm3.3).
 
-    Two layers under dropout: every unit contributes the same share || W E[x x^T]^(1/2) ||_* / width (unequal rates:
-    the shares that suit the rates). DropBlock: balanced blocks. Deep linear networks: the shares of the exact induced
-    penalty.
+    Two layers under dropout: every unit contributes the same share || W E[x x^T]^(1/2) ||_* / width (unequal rates: the
+    shares that suit the rates). DropBlock: balanced blocks. Deep linear networks: the shares of `induced`.
 
     Cost: that of `induced`, and O(width^2 (inputs + outputs)) for the rotation.
     """
@@ -51,9 +50,8 @@ def equalize(model: M, data: Data, masks: MaskLaw) -> M:
 def imbalance(model: Model, data: Data, masks: MaskLaw) -> Tensor:
     """How far the penalty is above its envelope, penalty / envelope - 1 >= 0 (thesis-def2, thesis-def5).
 
-    Zero iff the model is equalized in the strong sense, which for DeepLinear needs a map of rank at most one.
-    Zero when both vanish, infinite when only the envelope does (a zero map from factors that are not zero). One
-    number per model of a batch.
+    Zero iff the model is equalized in the strong sense, which for DeepLinear needs a map of rank at most one. Zero when
+    both vanish, infinite when only the envelope does (factors that cancel). One number per model.
 
     Cost: those of `penalty` and `envelope`.
     """

@@ -39,8 +39,7 @@ class ExplicitDropout(nn.Module):
     - "sampled": the mean over `masks` masks of the head alone, each of which drops at the rate and all together every
       unit equally often; unbiased, and with `explicit_consistency` R-Drop in one pass of the body.
 
-    In evaluation mode the penalty is zero. Leading dimensions of the features are examples; `explicit_penalty` leaves
-    out padded tokens.
+    In evaluation mode the penalty is zero. Leading dimensions are examples; `explicit_penalty` leaves out padding.
 
         head = nn.Linear(512, 10)
         explicit = ExplicitDropout(0.5, head)

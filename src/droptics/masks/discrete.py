@@ -48,8 +48,7 @@ class Discrete(MaskLaw):
     ) -> Discrete:
         """The empirical law of a sampler `sampler(count, generator) -> masks`, or of masks already drawn.
 
-        Equal masks are merged. Its moments differ from those of the true law by the sampling error, of relative
-        size 1 / sqrt(count).
+        Equal masks are merged. Its moments have a sampling error of relative size 1 / sqrt(count).
         """
         if isinstance(sampler, Tensor):
             drawn = sampler

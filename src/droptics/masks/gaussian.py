@@ -17,8 +17,7 @@ from droptics.masks.law import MaskLaw
 class Gaussian(MaskLaw):
     """Independent units multiplied by N(1, variance); variance is a number or one entry per unit.
 
-    With variance = drop / (1 - drop) it has the same penalty as `Bernoulli(drop, size)` wherever the penalty depends
-    on two moments only.
+    With variance = drop / (1 - drop) every penalty of two moments is that of `Bernoulli(drop, size)`.
     """
 
     variance: Tensor

@@ -31,8 +31,7 @@ _LOCK = threading.RLock()
 def evaluating(model: object) -> Iterator[None]:
     """Evaluation mode for a while; every sub-module's own flag is restored, also after an exception.
 
-    What is not a module has no mode and stays as it is. Where several threads evaluate one module, the last of them
-    restores.
+    What is not a module has no mode and stays as it is. Of several threads the last one restores.
     """
     parts = list(model.modules()) if isinstance(model, nn.Module) else []
     token = object()

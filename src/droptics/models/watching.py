@@ -27,9 +27,8 @@ from droptics.models.unfused import attention, multi_head, recurrent
 class Call:
     """One dropout call that was seen: where, which function, with which rate and flags, on which tensors.
 
-    Tensors of a call that dropped are copies, so that what the module does to them later is not seen. Those of a call
-    that was switched off are the module's own, to be followed by identity; `version` then says how often the result
-    had been written to.
+    Tensors of a call that dropped are copies, which later writes leave alone. Those of a call that was switched off are
+    the module's own, to be followed by identity; `version` counts the writes to the result by then.
     """
 
     site: str

@@ -2,8 +2,7 @@ r"""Exact penalties: one small rule per model family.
 
 With squared loss and outputs linear in the mask, f(x; z) = sum_j z_j g_j(x), the penalty is sum_ij Cbar_ij G_ij with
 Cbar the characteristic matrix of the law and G_ij = E_x <g_i(x), g_j(x)> the unit Gram matrix. A family supplies
-`unit_outputs`, of which `unit_gram` and `unit_energies` (its diagonal) are averages; a cheaper reading may be
-registered.
+`unit_outputs`, of which `unit_gram` and `unit_energies` (its diagonal) are averages unless a cheaper one is registered.
 """
 
 from __future__ import annotations

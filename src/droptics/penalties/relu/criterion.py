@@ -133,8 +133,7 @@ def within(plans: Sequence[Plan], sample: Sample, method: ClosedForm) -> Iterato
 def relu_cost(model: ReLUNet, sample: Sample, masks: MaskLaw, loss: Loss = Squared()) -> Cost:
     """Outcomes and seconds that `relu_criterion` would take.
 
-    Exact for depth 2; for deeper networks the number of outcomes is estimated by random descents (Knuth 1975), which
-    is unbiased for independent coins.
+    Exact for depth 2; deeper networks are counted by random descents (Knuth 1975), unbiased for independent coins.
 
     Cost: a count for depth 2, random descents beyond. Claim: none, a count, or an unbiased estimate of one.
     """

@@ -20,8 +20,7 @@ tl: Any = None
 _add: Any = None
 _add_blocks: Any = None
 
-# Outcomes of one program at most, and its warps: few, so that many programs hide each other's barriers. Blocks of SHORT
-# are summed pair by pair.
+# Most outcomes of a program, blocks summed pair by pair, warps: few, so that programs hide each other's barriers.
 TILE, SHORT, WARPS = 512, 8, 4
 # Running sums of long rows are those of pieces of this length, joined.
 _PIECE = 1024
