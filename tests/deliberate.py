@@ -715,8 +715,8 @@ FIFTH = (
     defect(
         "models.two_layer",
         "multipliers act twice",
-        "contributions = contributions * multipliers",
-        "contributions = contributions * multipliers.square()",
+        "masked(self.unit_outputs(inputs), multipliers, self.units)",
+        "masked(masked(self.unit_outputs(inputs), multipliers, self.units), multipliers, self.units)",
     ),
     defect(
         "optima.allocations",
@@ -1022,7 +1022,7 @@ SEVENTH = (
     defect(
         "layers.drop_block",
         "covers of a cut block are those of the whole",
-        "_counts(length, _cut(block, size), edges)]",
+        "_counts(length, min(block, *size), edges)]",
         "_counts(length, block, edges)]",
     ),
     defect("attacks.attack", "who was fooled counts as right", "held, right = ~wrong\n", "right, held = ~wrong\n"),
@@ -1278,8 +1278,8 @@ EIGHTH = (
     defect(
         "models.last_layer",
         "multipliers lose their size",
-        "features = features * multipliers",
-        "features = features * (multipliers > 0)",
+        "masked(self.features(inputs), multipliers, self.units)",
+        "masked(self.features(inputs), None if multipliers is None else (multipliers > 0), self.units)",
     ),
     defect(
         "models.watching",

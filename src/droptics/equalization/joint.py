@@ -39,9 +39,8 @@ def joint_equalizer(U: Matrix, V: Matrix, seed: Seed = 0) -> Tensor:
     U, V = (factor / factor.abs().max().clamp_min(torch.finfo(factor.dtype).tiny) for factor in (U, V))
     generator = torch.Generator().manual_seed(int(seed))
     for _ in range(20):
-        start = torch.randn(width, width, generator=generator, dtype=torch.float64)
-        rotation = torch.linalg.qr(start).Q.to(U)
-        rotation, defect = _solve(U, V, rotation)
+        start = torch.linalg.qr(torch.randn(width, width, generator=generator, dtype=torch.float64)).Q
+        rotation, defect = _solve(U, V, start.to(U))
         if defect <= 1e3 * torch.finfo(U.dtype).eps:
             return rotation
     raise CertificateError(f"no rotation was found, the products still differ by {defect:.3g} relatively; try a seed")

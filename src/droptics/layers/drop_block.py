@@ -114,7 +114,7 @@ class DropBlock(nn.Module):
         return _scaled(input, kept, torch.exp(-math.log1p(-gamma) * covers))
 
     def _kept(self, input: Tensor, size: tuple[int, ...], gamma: float) -> Tensor:
-        block = _cut(self.block, size)
+        block = min(self.block, *size)
         starts, padding = _layout(size, block, self.edges)
         shape = (input.shape[0], 1 if self.shared else input.shape[1], *starts)
         # not in place: vmap draws for every member of its batch
@@ -167,10 +167,6 @@ def realized_rates(
     return rows
 
 
-def _cut(block: int, size: tuple[int, ...]) -> int:
-    return min(block, *size)
-
-
 def _layout(size: tuple[int, ...], block: int, edges: str) -> tuple[list[int], list[int]]:
     """Shape of the grid of seeds, and the padding (last dimension first) that makes every map a window maximum."""
     if edges == "clipped":
@@ -193,7 +189,7 @@ def _counts(length: int, block: int, edges: str) -> list[int]:
 @lru_cache(maxsize=256)
 def _covers(size: tuple[int, ...], block: int, edges: str) -> tuple[int, ...]:
     """How many blocks cover each position of the map."""
-    cut = _cut(block, size)
+    cut = min(block, *size)
     sides = [_counts(length, cut, edges) for length in size]
     return tuple(math.prod(combination) for combination in itertools.product(*sides))
 
@@ -211,7 +207,7 @@ def _scaled(input: Tensor, kept: Tensor, factor: Tensor) -> Tensor:
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _side_covers(length: int, block: int, edges: str, size: tuple[int, ...]) -> list[float]:
     """Cover counts along one side as floats."""
-    return [float(count) for count in _counts(length, _cut(block, size), edges)]
+    return [float(count) for count in _counts(length, min(block, *size), edges)]
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
@@ -223,7 +219,7 @@ def _seed_rate(drop: float, block: int, edges: str, rate: str, size: tuple[int, 
 def _solved_rate(drop: float, block: int, edges: str, rate: str, size: tuple[int, ...]) -> float:
     if 0 in size:  # a map without a position loses none
         return 0.0
-    cut = _cut(block, size)
+    cut = min(block, *size)
     area = cut ** len(size)
     if rate == "area":
         return drop / area

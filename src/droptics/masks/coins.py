@@ -169,8 +169,7 @@ class Block(RatedLaw):
     def weigh(self, gram: Tensor | Gram) -> Tensor:
         if self.common_strength is None or self.independent or self._narrow:
             return super().weigh(gram)
-        whole = slice(None)
-        entries = gram if isinstance(gram, Tensor) else gram.part(whole, whole)
+        entries = gram if isinstance(gram, Tensor) else gram.part(slice(None), slice(None))
         blocks = entries.reshape(*entries.shape[:-2], -1, self.block, len(self.drop), self.block)
         return self.common_strength * torch.diagonal(blocks, dim1=-4, dim2=-2).sum((-3, -2, -1))
 

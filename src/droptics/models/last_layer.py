@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from droptics.arguments import checked_fields
 from droptics.models.hooks import hooked
-from droptics.models.model import Model, check_multipliers
+from droptics.models.model import Model, masked
 from droptics.models.modules import evaluating, is_plain_linear
 
 
@@ -70,11 +70,7 @@ class LastLayer(Model):
         return features
 
     def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
-        features = self.features(inputs)
-        if multipliers is not None:
-            check_multipliers(multipliers, self.units)
-            features = features * multipliers
-        return self._head(features)
+        return self._head(masked(self.features(inputs), multipliers, self.units))
 
     def _head(self, features: Tensor) -> Tensor:
         return nn.functional.linear(features, self.head.weight, self.head.bias)

@@ -69,3 +69,11 @@ class LinearModel(Model):
 def check_multipliers(multipliers: Tensor, units: int) -> None:
     """Refuse multipliers that do not cover the units."""
     check_size("multipliers (last dimension)", multipliers.shape[-1], units, "one multiplier per unit")
+
+
+def masked(values: Tensor, multipliers: Tensor | None, units: int) -> Tensor:
+    """What units add (..., units) times their multipliers; None stands for ones."""
+    if multipliers is None:
+        return values
+    check_multipliers(multipliers, units)
+    return values * multipliers

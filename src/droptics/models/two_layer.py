@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from droptics.checks import as_float_tensor, check_same_kind, check_size
-from droptics.models.model import LinearModel, Model, check_multipliers
+from droptics.models.model import LinearModel, Model, check_multipliers, masked
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +61,7 @@ class TwoLayerLinear(Factors, LinearModel):
     """x -> U diag(z) V^T x with U (outputs, width), V (inputs, width); leading dimensions are a batch of networks."""
 
     def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
-        hidden = inputs @ self.V
-        if multipliers is not None:
-            check_multipliers(multipliers, self.units)
-            hidden = hidden * multipliers
-        return hidden @ self.U.mT
+        return masked(inputs @ self.V, multipliers, self.units) @ self.U.mT
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +146,7 @@ class Factorization(Factors):
         return ((inputs @ self.V.unsqueeze(-3)) * self.U.unsqueeze(-3)).sum(-2)
 
     def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
-        contributions = self.unit_outputs(inputs)
-        if multipliers is not None:
-            check_multipliers(multipliers, self.units)
-            contributions = contributions * multipliers
-        return contributions.sum(-1, keepdim=True)
+        return masked(self.unit_outputs(inputs), multipliers, self.units).sum(-1, keepdim=True)
 
 
 def check_factors(**factors: Tensor) -> tuple[Tensor, ...]:

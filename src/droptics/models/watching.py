@@ -124,10 +124,6 @@ class Places:
         self.on_dice: Callable[[str], None] | None = None
         self.dice: object = None
 
-    def watch_dice(self, told: Callable[[str], None]) -> None:
-        """Tell where Python's own random numbers are drawn."""
-        self.on_dice, self.dice = told, random.getstate()
-
     def enter(self, part: nn.Module, _: object) -> None:
         self._look()
         self.stack.append(part)
@@ -349,7 +345,7 @@ def watched(  # parameters: keywords with defaults, one thing to watch each
             stack.enter_context(replayed(*replay, places.replay))
         functions = stack.enter_context(_FunctionWatch(trace, places, switch, keep, on_call))
         if randomness:
-            places.watch_dice(lambda place: trace.note(place, 1))
+            places.on_dice, places.dice = (lambda place: trace.note(place, 1)), random.getstate()
             stack.enter_context(_RandomWatch(trace, places, functions))
         result = run()
     if recording is not None:

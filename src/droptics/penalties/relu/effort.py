@@ -47,7 +47,6 @@ def descend(stages: Sequence[Stage], place: Place, generator: np.random.Generato
     for level, stage in enumerate(stages):
         weight, bias = stage.weight.detach().numpy(), stage.bias.detach().numpy()
         units = len(bias)
-        last = level == len(stages) - 1
         if isinstance(stage.law, MaskLaw):
             branches = float(stage.law.support_count or 1)
             seed = torch.Generator().manual_seed(int(generator.integers(2**31)))
@@ -60,7 +59,7 @@ def descend(stages: Sequence[Stage], place: Place, generator: np.random.Generato
             branches = 2.0 ** min(bits, 1000.0)
             kept = np.where(radix > 1, generator.integers(radix), stage.law.counts)
             multipliers = kept / (1 - stage.law.drop)
-        if last and place.squared and coins:
+        if level == len(stages) - 1 and place.squared and coins:
             work += outcomes * _leaf_work(units, bits, place)
         else:
             work += outcomes * branches * (200.0 + weight.size)
