@@ -32,7 +32,7 @@ def _compiled() -> tuple[Any, ...]:
     triton = load_triton(globals(), "the sum over a list on a GPU")
     _add, _add_blocks = triton.jit(_joined), triton.jit(_joined_blocks)
     free = ["shift", "tiles"]
-    return *(triton.jit(kernel, do_not_specialize=free) for kernel in (_tally, _split)), triton.jit(_finish)
+    return (triton.jit(_tally, do_not_specialize=free), triton.jit(_split, do_not_specialize=free), triton.jit(_finish))
 
 
 def running(values: Tensor) -> Tensor:
