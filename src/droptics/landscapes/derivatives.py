@@ -97,10 +97,8 @@ def to_chain(model: Model, tensors: Sequence[Tensor]) -> list[Tensor]:
             return [tensors[0].mT, tensors[0]]
         case DeepLinear():
             return list(tensors)
-    raise NoClosedForm(
-        f"derivatives by formula exist for TwoLayerLinear, Autoencoder and DeepLinear, not for {type(model).__name__}; "
-        "differentiate criterion with autograd instead"
-    )
+    known = "derivatives by formula exist for TwoLayerLinear, Autoencoder and DeepLinear"
+    raise NoClosedForm(f"{known}, not for {type(model).__name__}; differentiate criterion with autograd instead")
 
 
 def from_chain(model: Model, layers: Sequence[Tensor]) -> Tensors:

@@ -31,41 +31,28 @@ DENSE = 4_000
 class Inspection:
     """What kind of point a model is.
 
-    Attributes:
-        objective: The criterion.
-        gradient_norm: Euclidean norm of its gradient.
-        inertia: Numbers of (negative, zero, positive) eigenvalues of the Hessian.
-        kind: "not critical", "global minimum" (no other weights are better: the certificate says so), "local minimum"
-            (no negative curvature, and all flat directions are symmetries, but not global), "strict saddle" (a
-            direction of negative curvature exists), "local maximum", or "degenerate" (no negative curvature, but flat
-            directions that no known symmetry explains: the second derivative does not decide).
-        curvature: Least eigenvalue of the Hessian.
-        symmetries: Dimension of the known symmetries at this point: rescaled nodes, rotations of the data.
+    The kinds are "not critical", "global minimum" (no other weights are better: the certificate says so), "local
+    minimum" (no negative curvature, and all flat directions are symmetries, but not global), "strict saddle" (a
+    direction of negative curvature exists), "local maximum", and "degenerate" (no negative curvature, but flat
+    directions that no known symmetry explains: the second derivative does not decide).
     """
 
-    objective: float
-    gradient_norm: float
-    inertia: tuple[int, int, int]
-    kind: str
-    curvature: float
-    symmetries: int
+    objective: float  #: The criterion.
+    gradient_norm: float  #: Euclidean norm of its gradient.
+    inertia: tuple[int, int, int]  #: Numbers of (negative, zero, positive) eigenvalues of the Hessian.
+    kind: str  #: One of the kinds above.
+    curvature: float  #: Least eigenvalue of the Hessian.
+    symmetries: int  #: Dimension of the known symmetries at this point (rescaled nodes, rotations of the data).
 
 
 @dataclass(frozen=True, eq=False)
 class Escape:
-    """A way down from a saddle.
+    """A way down from a saddle."""
 
-    Attributes:
-        direction: Unit direction of least curvature, with the shapes of the model's tensors.
-        curvature: The second derivative along it.
-        model: The model after a step along it.
-        objective: The criterion there, less than before.
-    """
-
-    direction: tuple[Tensor, ...]
-    curvature: float
-    model: Model
-    objective: float
+    direction: tuple[Tensor, ...]  #: Unit direction of least curvature, with the shapes of the model's tensors.
+    curvature: float  #: The second derivative along it.
+    model: Model  #: The model after a step along it.
+    objective: float  #: The criterion there, less than before.
 
 
 @checked

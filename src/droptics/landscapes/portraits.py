@@ -19,19 +19,12 @@ from droptics.penalties import criterion
 
 @dataclass(frozen=True, eq=False)
 class Portrait:
-    """What a picture of the landscape needs.
+    """What a picture of the landscape needs."""
 
-    Attributes:
-        axis: Grid of one weight, (resolution,).
-        values: The criterion at (axis[j], axis[i]), (resolution, resolution): rows are the second weight.
-        points: Critical points (u_1, u_2) by kind.
-        trajectories: Weights during training with dropout, (runs, steps + 1, 2).
-    """
-
-    axis: Tensor
-    values: Tensor
-    points: dict[str, list[tuple[float, float]]]
-    trajectories: Tensor
+    axis: Tensor  #: Grid of one weight, (resolution,).
+    values: Tensor  #: The criterion at (axis[j], axis[i]), (resolution, resolution); rows are the second weight.
+    points: dict[str, list[tuple[float, float]]]  #: Critical points (u_1, u_2) by kind.
+    trajectories: Tensor  #: Weights during training with dropout, (runs, steps + 1, 2).
 
 
 def portrait(  # parameters: the problem, the window and the training that are drawn

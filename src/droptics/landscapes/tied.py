@@ -25,18 +25,14 @@ Group = tuple[int, tuple[int, ...]]
 
 @dataclass(frozen=True, eq=False)
 class CriticalPoint:
-    """One family of critical points: a representative, its kind, and the groups of columns that make it.
+    """One family of critical points: a representative, its kind, and the groups of columns that make it."""
 
-    Attributes:
-        model: A representative; permuting columns, flipping signs and turning groups by other equalizers give the rest.
-        groups: For every group of columns of equal norm, how many columns and which eigenvectors (0 = largest
-            eigenvalue); a group without eigenvectors holds the zero columns.
-        inspection: Objective, gradient norm, inertia, kind.
-    """
-
+    #: A representative; permuting columns, flipping signs and turning groups by other equalizers give the rest.
     model: Autoencoder
+    #: For every group of columns of equal norm, how many columns and which eigenvectors (0 = largest eigenvalue); a
+    #: group without eigenvectors holds the zero columns.
     groups: tuple[Group, ...]
-    inspection: Inspection
+    inspection: Inspection  #: Objective, gradient norm, inertia, kind.
 
     @property
     def objective(self) -> float:
