@@ -1943,7 +1943,10 @@ ELEVENTH = (
         'for item in sorted(report["sites"], key=lambda item: str(item["site"]["name"])):\n        key = places',
     ),
     defect(
-        "audits.heads", "the constant of a chain stands in the first place", "constant[0, -1] = 1", "constant[0, 0] = 1"
+        "audits.heads",
+        "the constant of a chain stands in the first place",
+        "weights[position][-1, -1] = 1",
+        "weights[position][-1, 0] = 1",
     ),
     defect(
         "audits.passes",

@@ -85,9 +85,9 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
     Sites are found by watching operators, so functional calls, attention and recurrent dropout and masks written by
     hand are seen too. The penalty of a site is exact where its mask has few outcomes (DropPath) and, with squared loss,
     where the outputs are affine in it; otherwise it is drawn, less its first order, with an interval over the masks.
-    The method of every number says which it is.
-    The module, its modes, buffers, gradients and all random states are as before, also after an exception. Where the
-    loss itself is not finite the report says so, with nan or inf for what follows from it.
+    The method of every number says which it is. The module, its modes, buffers, gradients and all random states are as
+    before, also after an exception. Where the loss itself is not finite the report says so, with nan or inf for what
+    follows from it.
 
     Claim: none, exact parts say which formula they are, the others have an interval.
 
@@ -137,12 +137,12 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
         if clean is not None:
             state.head = _head(module, first, *clean)
             if isinstance(criterion, Squared):
-                state.chain = find_chain(clean[1], first, clean[0], [site.name for site in sites], criterion)
+                state.chain = find_chain(clean[1], first, clean[0], [site.name for site in sites])
         del clean
         generator = torch.Generator(device).manual_seed(int(seed))
         asked = {"rates": tuple(rates), "draws": draws, "budget": float(budget), "generator": generator}
         quiet = quiet_parts(module, [site.name for site in sites if site.kind == LAYER_DROP])
-        plan = _plan(criterion, sites, state, quiet, **asked)
+        plan = _plan(criterion, sites, state, quiet, confidence=confidence, **asked)
         chained, once = itertools.chain([first], stream), 2.0 + len(calls)  # asked, run once, discovered
         total, silent = count_batches(data, batch_size), None if progress is None else not progress
         for batch in tqdm(chained, total=total, desc="audit", unit="batch", disable=silent):
@@ -153,7 +153,7 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
             state.validation = _validation_loss(module, held_out, criterion)
     if distributed:
         sites, findings, state = _gathered(sites, findings, state)
-    report = _report(module, sites, findings, state, plan, confidence)
+    report = _report(module, sites, findings, state, plan)
     if not uncertainty:
         return report
     inputs = tuple(value[:MOST_EXAMPLES] for value in first.arguments) or first.options
@@ -196,17 +196,15 @@ def _plan(loss: LossFunction, sites: Sequence[AuditedSite], state: _State, quiet
     if state.head is not None and isinstance(loss, Squared):
         exact.add(state.head.site)
     isolated = [site for site in sites if site.reason is None]
-    layers = {site.name: site.rate for site in isolated if site.bypassed}
+    measured = [site for site in isolated if site.name not in exact]
     names = [site.name for site in isolated]
     rest = len(isolated) < len(sites)
     return Plan(
         loss=loss,
-        sites=[name for name in names if name not in exact],
-        curve=[
-            site.name for site in isolated if site.name not in exact and not site.bypassed and site.kind != LAYER_DROP
-        ],
+        sites=[site.name for site in measured],
+        curve=[site.name for site in measured if not site.bypassed and site.kind != LAYER_DROP],
         rest=rest,
-        layers=layers,
+        layers={site.name: site.rate for site in isolated if site.bypassed},
         names=names,
         laws={site.name: Law(site.name, site.rate, site.unit) for site in isolated if site.unit is not None},
         total=rest or not (state.chain is not None or set(names) <= exact),
@@ -255,18 +253,13 @@ def _gathered(
 
 
 def _report(
-    module: nn.Module,
-    sites: Sequence[AuditedSite],
-    findings: Sequence[Finding],
-    state: _State,
-    plan: Plan,
-    confidence: float,
+    module: nn.Module, sites: Sequence[AuditedSite], findings: Sequence[Finding], state: _State, plan: Plan
 ) -> Report:
-    tally, clean = state.tally, state.tally.clean.value
-    total, rest = _total(state, sites, confidence), _rest(state, confidence)
-    offset = clean if rest is None or tally.rest.draws else clean + rest.value  # what is drawn is part of the total
-    reports = [_site_report(site, state, plan, confidence, clean, total) for site in sites]
-    interaction = _interaction(state, reports, total, confidence)
+    tally, clean, drawn = state.tally, state.tally.clean.value, state.tally.rest.draws > 0
+    total, rest = _total(state, sites, plan.confidence), _rest(state, plan.confidence)
+    offset = clean if rest is None or drawn else clean + rest.value  # what is drawn is part of the total
+    reports = [_site_report(site, state, plan, clean, total) for site in sites]
+    parts = [*(item.penalty for item in reports), rest if drawn else None]
     draft = Report(
         network=type(module).__name__,
         examples=tally.examples,
@@ -274,10 +267,10 @@ def _report(
         clean_loss=clean,
         training_loss=PlainEstimate(offset + total.value, offset + total.lower, offset + total.upper, total.method),
         rest=rest,
-        interaction=interaction,
+        interaction=_interaction([part for part in parts if part is not None], total),
         validation_loss=None if state.validation is None else state.validation.value,
         accuracy=tally.accuracy.value if tally.accuracy.draws else None,
-        confidence=confidence,
+        confidence=plan.confidence,
         sites=reports,
         findings=(),
         passes=tally.spent / tally.examples,
@@ -330,39 +323,30 @@ def _at_rate(site: str, rate: float, state: _State, confidence: float) -> PlainE
     return known[0] if known is not None else None if drawn is None else drawn.number(confidence)
 
 
-def _site_report(
-    site: AuditedSite, state: _State, plan: Plan, confidence: float, clean: float, total: PlainEstimate
-) -> SiteReport:
+def _site_report(site: AuditedSite, state: _State, plan: Plan, clean: float, total: PlainEstimate) -> SiteReport:
     if site.reason is not None:
         return SiteReport(site)
     known = _exact(site.name, site.rate, state)
-    value, claim = (state.tally.sites[site.name].number(confidence), None) if known is None else known
+    value, claim = (state.tally.sites[site.name].number(plan.confidence), None) if known is None else known
     if known is None and state.head is not None and site.name == state.head.site:
         proved = state.head.entropic(site.rate, plan.loss)
         if proved is not None and proved.upper - proved.lower < value.upper - value.lower:
             value = proved
     training = clean + total.value
-    points = [(rate, _at_rate(site.name, rate, state, confidence)) for rate in plan.rates]
+    points = [(rate, _at_rate(site.name, rate, state, plan.confidence)) for rate in plan.rates]
     others = training - value.value
     curve = [CurvePoint(rate, point, others + point.value) for rate, point in points if point is not None]
-    report = SiteReport(site, value, value.value / training if training > 0 else None, None, curve, claim=claim)
-    if site.name in state.units:
-        report = replace(report, units=state.units[site.name].report())
+    units = state.units[site.name].report() if site.name in state.units else None
+    report = SiteReport(site, value, value.value / training if training > 0 else None, None, curve, units, claim=claim)
     if state.head is not None and state.head.site == site.name:
         report = head_statements(report, state.head, plan)
     return report
 
 
-def _interaction(
-    state: _State, reports: Sequence[SiteReport], total: PlainEstimate, confidence: float
-) -> PlainEstimate | None:
-    parts = [report.penalty for report in reports if report.penalty is not None]
-    if state.tally.rest.draws:
-        parts.append(state.tally.rest.number(confidence))
+def _interaction(parts: Sequence[PlainEstimate], total: PlainEstimate) -> PlainEstimate | None:
     if not parts:
         return None
     value = total.value - sum(part.value for part in parts)
-    widths = [(part.upper - part.lower) / 2 for part in (total, *parts)]
-    width = sum(width**2 for width in widths) ** 0.5
+    width = sum(((part.upper - part.lower) / 2) ** 2 for part in (total, *parts)) ** 0.5
     method = "exact" if width == 0 else "difference of the numbers above"
     return PlainEstimate(value, value - width, value + width, method)

@@ -46,10 +46,9 @@ def batches(data: object, device: torch.device, batch_size: int) -> Iterator[Bat
     if isinstance(data, Sample):
         data = (data.inputs, data.targets)
     if isinstance(data, tuple) and len(data) == 2 and _is_tensors(data[0]) and isinstance(data[1], Tensor):
-        count = len(data[1])
-        if count == 0:
+        if not len(data[1]):
             raise ValueError("data must hold at least one example, got none")
-        for start in range(0, count, batch_size):
+        for start in range(0, len(data[1]), batch_size):
             part = slice(start, start + batch_size)
             yield _batch((_sliced(data[0], part), data[1][part]), device)
         return
@@ -59,20 +58,21 @@ def batches(data: object, device: torch.device, batch_size: int) -> Iterator[Bat
         data = _loader(data, batch_size)
     if not isinstance(data, Iterable) or isinstance(data, (str, Tensor)):
         raise ValueError(f"data must be a Sample, a pair (inputs, targets) or a loader, got {type(data).__name__}")
-    empty = True
-    for item in _collected(iter(data), batch_size):
-        empty = False
-        yield _batch(item, device)
-    if empty:
+    items = iter(data)
+    first = next(items, None)
+    if first is None:
         raise ValueError("data must yield at least one batch, got none (a used-up iterator?)")
+    every = itertools.chain([first], items)
+    collected = map(default_collate, iter(lambda: list(itertools.islice(every, batch_size)), []))
+    for item in collected if _is_single(first) else every:
+        yield _batch(item, device)
 
 
 def count_batches(data: object, batch_size: int) -> int | None:
     """How many batches `batches` will yield, where that is known beforehand."""
-    if isinstance(data, Sample):
-        return math.ceil(len(data) / batch_size)
-    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], Tensor):
-        return math.ceil(len(data[1]) / batch_size)
+    examples = data[1] if isinstance(data, tuple) and len(data) == 2 else data
+    if isinstance(examples, (Sample, Tensor)):
+        return math.ceil(len(examples) / batch_size)
     return len(data) if isinstance(data, DataLoader) and not isinstance(data.dataset, IterableDataset) else None
 
 
@@ -86,20 +86,8 @@ def _loader(data: Dataset[Any], batch_size: int) -> Iterable[Any]:
     return DataLoader(data, batch_size=batch_size)
 
 
-def _collected(items: Iterator[Any], batch_size: int) -> Iterator[Any]:
-    """The items themselves, or batches of them where the first is a single example: its target is one number."""
-    first = next(items, None)
-    if first is None:
-        return
-    items = itertools.chain([first], items)
-    if not _is_single(first):
-        yield from items
-        return
-    while some := list(itertools.islice(items, batch_size)):
-        yield default_collate(some)
-
-
 def _is_single(item: Any) -> bool:
+    """Whether it is an example rather than a batch: its target is one number."""
     if isinstance(item, Mapping):
         target = next((item[key] for key in TARGET_KEYS if key in item), None)
         return isinstance(target, (int, float)) or (isinstance(target, Tensor) and target.ndim == 0)
@@ -170,11 +158,8 @@ def _to(value: Any, device: torch.device) -> Any:
 
 
 def _is_tensors(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return all(isinstance(item, Tensor) for item in value.values())
-    return isinstance(value, Tensor) or (
-        isinstance(value, (tuple, list)) and all(isinstance(item, Tensor) for item in value)
-    )
+    items = value.values() if isinstance(value, Mapping) else value if isinstance(value, (tuple, list)) else [value]
+    return all(isinstance(item, Tensor) for item in items)
 
 
 def _sliced(value: Any, part: slice) -> Any:
@@ -196,26 +181,19 @@ def output_of(result: Any, batch: Batch) -> Tensor:
         return own_loss(result).reshape(1)
     outputs = _tensor(result)
     if outputs.ndim == 0 or outputs.dtype.is_complex:
-        raise ValueError(
-            f"the module must return real numbers with one row per example, it returned a tensor of shape "
-            f"{tuple(outputs.shape)} ({outputs.dtype})"
-        )
+        got = f"a tensor of shape {tuple(outputs.shape)} ({outputs.dtype})"
+        raise ValueError(f"the module must return real numbers with one row per example, it returned {got}")
     return outputs if batch.rows is None else outputs[batch.rows]
 
 
 def own_loss(result: Any) -> Tensor:
     """The loss that a module returns when it is called with labels."""
-    if isinstance(result, Mapping):
-        value = result.get("loss")
-    else:
-        value = getattr(result, "loss", None)
-        if value is None and isinstance(result, (tuple, list)) and result:
-            value = result[0]
+    value = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
+    if value is None and isinstance(result, (tuple, list)) and result:
+        value = result[0]
     if not isinstance(value, Tensor) or value.numel() != 1:
-        raise ValueError(
-            f"loss='model' needs a module that returns its loss, this one returned {type(result).__name__}; "
-            "name a loss, or return the loss as `loss`"
-        )
+        got = f"{type(result).__name__}; name a loss, or return the loss as `loss`"
+        raise ValueError(f"loss='model' needs a module that returns its loss, this one returned {got}")
     return value
 
 

@@ -25,10 +25,7 @@ def audit_numbers(report: Report) -> dict[str, float]:
     Cost: O(sites). Claim: none, a reading of the report.
     """
     check_arguments(audit_numbers, locals())
-    numbers = {
-        "dropout/clean_loss": report.clean_loss,
-        "dropout/training_loss": report.training_loss.value,
-    }
+    numbers = {"dropout/clean_loss": report.clean_loss, "dropout/training_loss": report.training_loss.value}
     for item in report.sites:
         name = f"dropout/{item.site.name}"
         if item.share is not None:

@@ -25,29 +25,17 @@ NOMINAL_ATTRIBUTES = ("p", "drop", "drop_prob", "drop_rate", "rate", "dropout", 
 
 @dataclass(frozen=True)
 class AuditedSite:
-    """A place where the module drops.
+    """A place where the module drops."""
 
-    Attributes:
-        name: As in the user's model.
-        kind: Which operation.
-        rate: Probability of dropping that it was called with; 0 when it cannot be seen.
-        shape: Shape of its input in the first batch, if it has one.
-        realized: Share of the non-zero inputs that were zeroed in one training pass; None when it cannot be seen.
-        in_evaluation: Whether it also drops in evaluation mode.
-        reason: Why its penalty cannot be isolated; None when it can.
-        bypassed: Whether it is switched off by bypassing its layer, which leaves it one rate only.
-        unit: What falls independently, "entry", "channel" or "example", where masks can be given from outside.
-    """
-
-    name: str
-    kind: str
-    rate: float
-    shape: tuple[int, ...] | None
-    realized: float | None
-    in_evaluation: bool
-    reason: str | None = None
-    bypassed: bool = False
-    unit: str | None = None
+    name: str  #: As in the user's model.
+    kind: str  #: Which operation.
+    rate: float  #: Probability of dropping that it was called with; 0 when it cannot be seen.
+    shape: tuple[int, ...] | None  #: Shape of its input in the first batch, if it has one.
+    realized: float | None  #: Share of the non-zero inputs zeroed in one training pass; None when it cannot be seen.
+    in_evaluation: bool  #: Whether it also drops in evaluation mode.
+    reason: str | None = None  #: Why its penalty cannot be isolated; None when it can.
+    bypassed: bool = False  #: Whether it is switched off by bypassing its layer, which leaves it one rate only.
+    unit: str | None = None  #: What falls independently ("entry", "channel", "example"), where masks can be given.
 
 
 def discover(
@@ -102,15 +90,11 @@ def _realized(call: Call) -> float | None:
     if call.source is None or call.result is None or not call.applied or call.kind in ALPHA.values():
         return None
     alive = call.source != 0
-    fell = alive & (call.result == 0)
-    if call.kind in ELEMENTWISE.values():
-        trials, falls = int(alive.sum()), int(fell.sum())
-    else:
-        dimensions = tuple(range(2, call.source.ndim)) or (1,)
-        channels = alive.any(dim=dimensions) if call.source.ndim > 2 else alive
-        gone = (~(alive & ~fell)).all(dim=dimensions) & channels if call.source.ndim > 2 else fell
-        trials, falls = int(channels.sum()), int(gone.sum())
-    return falls / trials if trials else None
+    kept = alive & (call.result != 0)
+    if call.kind not in ELEMENTWISE.values() and call.source.ndim > 2:
+        alive, kept = alive.flatten(2).any(2), kept.flatten(2).any(2)
+    trials = int(alive.sum())
+    return (trials - int(kept.sum())) / trials if trials else None
 
 
 def _hand_written(
@@ -126,15 +110,13 @@ def _hand_written(
     places = {place: part_of(module, place.rpartition(".")[0]) for place in dict.fromkeys(training.hand_written)}
     dropping, passing = (_seen(module, list(places.values()), batch, training=mode) for mode in (True, False))
     for place, part in places.items():
-        path = place.rpartition(".")[0]
         held = (getattr(part, name, None) for name in NOMINAL_ATTRIBUTES)
         nominal = next((rate for rate in held if isinstance(rate, float) and 0 < rate < 1), None)
-        seen = dropping.get(part)
+        seen, passed = dropping.get(part), passing.get(part)
         realized, _ = zeroed(seen)
         in_evaluation = place in evaluation.hand_written
-        passed = passing.get(part)
         whole = part is not module and not in_evaluation and passed is not None and torch.equal(*passed)
-        name = path if whole else place
+        name = place.rpartition(".")[0] if whole else place
         if any(site.name == name for site in sites):
             continue
         compiled = any(isinstance(child, torch.jit.ScriptModule) for child in part.modules())

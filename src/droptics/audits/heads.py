@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from droptics.audits.batches import Batch
 from droptics.data import Moments, Sample
 from droptics.estimates import PlainEstimate
-from droptics.losses import CrossEntropy, Logistic, Squared
+from droptics.losses import CrossEntropy, Logistic
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import DeepLinear, LastLayer
 from droptics.models.modules import linear_layer
@@ -33,8 +33,7 @@ class Head:
     site: str  # name of the site
     weight: Tensor  # (outputs, units), float64
     bias: Tensor  # (outputs,), float64, zeros when the layer has none
-    # second moments of (features, targets - bias), over all batches; None for class labels
-    moments: Moments | None = None
+    moments: Moments | None = None  # of (features, targets - bias), over all batches; None for class labels
     energies: Tensor | None = None  # E a_j^2 over all batches
     count: int = 0
     features: list[Tensor] = field(default_factory=list)  # the first features, for statements about single examples
@@ -132,17 +131,13 @@ def confirmed(head: Head, trace: Trace, outputs: Tensor) -> bool:
     masked = calls[0].result
     level = (masked.shape[1] + 2) * torch.finfo(outputs.dtype).eps
     rows = max(1, KEPT_OUTPUTS // (16 * outputs.shape[1]))  # a vocabulary of outputs in float64 is checked in parts
-    return all(
-        _follows(head, part.double(), seen.double(), level)
-        for part, seen in zip(masked.split(rows), outputs.split(rows), strict=True)
-    )
-
-
-def _follows(head: Head, masked: Tensor, outputs: Tensor, level: float) -> bool:
-    wanted = masked @ head.weight.mT + head.bias
-    # every product and every partial sum may be rounded
-    scale = masked.abs() @ head.weight.abs().mT + head.bias.abs()
-    return bool(((outputs - wanted).abs() <= level * scale).all())
+    for part, seen in zip(masked.double().split(rows), outputs.split(rows), strict=True):
+        wanted = part @ head.weight.mT + head.bias
+        # every product and every partial sum may be rounded
+        scale = part.abs() @ head.weight.abs().mT + head.bias.abs()
+        if not bool(((seen.double() - wanted).abs() <= level * scale).all()):
+            return False
+    return True
 
 
 def head_features(trace: Trace) -> Tensor:
@@ -187,34 +182,23 @@ class Chain:
 
     def model(self) -> DeepLinear:
         """The module as a deep linear network with a constant unit in every layer but the last."""
-        weights = []
-        for position, (weight, bias) in enumerate(self.layers):
-            rows = torch.cat([weight.double(), bias.double()[:, None]], 1).cpu()
-            if position < len(self.layers) - 1:
-                constant = torch.zeros(1, rows.shape[1], dtype=torch.float64)
-                constant[0, -1] = 1
-                rows = torch.cat([rows, constant], 0)
-            weights.append(rows)
+        weights = [torch.cat([weight.double(), bias.double()[:, None]], 1).cpu() for weight, bias in self.layers]
+        for position, rows in enumerate(weights[:-1]):
+            weights[position] = torch.nn.functional.pad(rows, (0, 0, 0, 1))
+            weights[position][-1, -1] = 1
         return DeepLinear(weights, mask_inputs=True)
 
 
-def find_chain(
-    trace: Trace, batch: Batch, outputs: Tensor, sites: Sequence[str], loss: Callable[[Tensor, Tensor], Tensor]
-) -> Chain | None:
-    """The module as a chain of linear layers with dropout between them, if that is all it is."""
-    simple = set(trace.functions) <= HARMLESS and not trace.hand_written and isinstance(loss, Squared)
+def find_chain(trace: Trace, batch: Batch, outputs: Tensor, sites: Sequence[str]) -> Chain | None:
+    """The module as a chain of linear layers with dropout between them, if that is all it is; for squared loss."""
+    simple = set(trace.functions) <= HARMLESS and not trace.hand_written and bool(outputs.isfinite().all())
     if not simple or len(trace.linear) < 2 or len(batch.arguments) != 1 or batch.options:
-        return None
-    if not bool(outputs.isfinite().all()):
         return None
     places = chain_places(trace, outputs)
     if places is None or set(places) != set(sites):
         return None
-    layers = [
-        (call.weight.detach(), call.weight.new_zeros(call.weight.shape[0]) if call.bias is None else call.bias.detach())
-        for call in trace.linear
-    ]
-    chain = Chain(layers, places)
+    calls = [(call.weight.detach(), call.bias) for call in trace.linear]
+    chain = Chain([(w, w.new_zeros(len(w)) if bias is None else bias.detach()) for w, bias in calls], places)
     inputs = _with_constant(batch.arguments[0].detach().double().flatten(1).cpu())
     if inputs.shape[1] != chain.model().input_size:
         return None

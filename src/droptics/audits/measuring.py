@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -33,6 +34,7 @@ class Plan:
     names: Sequence[str]  # all sites that can be isolated, exactly or by sampling
     laws: Mapping[str, Law]  # masks of the sites that can be given from outside
     generator: torch.Generator  # draws the masks
+    confidence: float  # coverage of the intervals
     total: bool = True  # whether what all sites do together is still asked for
     quiet: Sequence[str] = ()  # parts that would leave out layers by themselves
 
@@ -47,17 +49,15 @@ def plain(runs: Runs, plan: Plan, tally: Tally, clean: float, weight: float) -> 
         tally.sites.setdefault(site, Mean()).add(sampled(runs, plan, only(site), clean), weight)
     for site in plan.curve if plan.draws is not None or len(plan.curve) <= FEW_SITES else ():
         for rate in plan.rates:
-            mean = tally.curves.setdefault((site, rate), Mean())
-            mean.add(sampled(runs, plan, only(site, rate), clean), weight)
+            tally.curves.setdefault((site, rate), Mean()).add(sampled(runs, plan, only(site, rate), clean), weight)
 
 
 def sampled(runs: Runs, plan: Plan, switch: Switch, clean: float) -> list[float]:
     """What a switch adds to the clean loss of the batch, draw by draw."""
     losses = []
+    passing = partial(run, runs.module, runs.batch)
     for _ in range(plan.draws or PLAIN_DRAWS):
-        result, _ = watched(
-            runs.module, lambda: run(runs.module, runs.batch), switch, layers=plan.layers, skips=runs.skips
-        )
+        result, _ = watched(runs.module, passing, switch, layers=plan.layers, skips=runs.skips)
         losses.append(float(mean_loss(plan.loss, result, runs.batch.targets)) - clean)
         runs.spent += 1
     return losses

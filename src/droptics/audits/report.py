@@ -37,9 +37,7 @@ class Units:
 
     count: int  # how many there are
     dead: Sequence[int]  # indices of units that are zero on all data
-    # what each unit carries into the linear layer behind the site, |u_k| sqrt(E a_k^2), in order; empty when
-    # something else follows
-    flows: Sequence[float]
+    flows: Sequence[float]  # |u_k| sqrt(E a_k^2), what each carries into the linear layer behind; empty for another one
     coadaptation: float  # evenness of the flows, 1/sqrt(count) (one unit does everything) to 1 (all carry the same)
     imbalance: float  # penalty / (least penalty of equally strong units) - 1, zero when all units pay the same
 
@@ -61,8 +59,7 @@ class RateChoice:
     best: float  # rate of least error
     rates: Sequence[float]  # all rates, the site's own among them
     errors: Sequence[float]  # mean squared error of each
-    # what the best rate gains over the site's own, with an interval over the examples
-    gain: PlainEstimate | None = None
+    gain: PlainEstimate | None = None  # of the best rate over the site's own, with an interval over the examples
 
 
 @dataclass(frozen=True)
@@ -100,45 +97,30 @@ class Report:
     """What dropout does to a network on some data.
 
     training_loss = clean_loss + sum of the sites' penalties + rest + interaction, up to the printed intervals.
-
-    Attributes:
-        network: Name of the module's class.
-        examples: How many examples were seen.
-        loss: Name of the loss.
-        clean_loss: Loss without any dropout.
-        training_loss: Expected loss with all dropout on.
-        rest: What remains when all switches are off (masks written by hand, other train-only behavior).
-        interaction: What the sites do together beyond their sum.
-        validation_loss: Clean loss on the validation data, if given.
-        accuracy: Share of right predictions without dropout, for classification.
-        sites: One report per site.
-        uncertainty: Spread of the predictions under the module's own dropout, where it was asked for.
-        findings: Bugs first, then warnings, then notes.
-        passes: Forward passes over the data that were spent; parts of a pass by the weights that were used, a backward
-            pass by masks alone as one.
     """
 
     judged: ClassVar = ""  # a loss that is not finite is a finding
-    network: str
-    examples: int
-    loss: str
-    clean_loss: float
-    training_loss: PlainEstimate
-    rest: PlainEstimate | None
-    interaction: PlainEstimate | None
-    validation_loss: float | None
-    accuracy: float | None
-    confidence: float
-    sites: Sequence[SiteReport]
-    findings: Sequence[Finding]
-    uncertainty: Uncertainty | None = None
+    network: str  #: Name of the module's class.
+    examples: int  #: How many examples were seen.
+    loss: str  #: Name of the loss.
+    clean_loss: float  #: Loss without any dropout.
+    training_loss: PlainEstimate  #: Expected loss with all dropout on.
+    rest: (
+        PlainEstimate | None
+    )  #: What remains with all switches off (masks written by hand, other train-only behavior).
+    interaction: PlainEstimate | None  #: What the sites do together beyond their sum.
+    validation_loss: float | None  #: Clean loss on the validation data, if given.
+    accuracy: float | None  #: Share of right predictions without dropout, for classification.
+    confidence: float  #: Coverage of the intervals.
+    sites: Sequence[SiteReport]  #: One report per site.
+    findings: Sequence[Finding]  #: Bugs first, then warnings, then notes.
+    uncertainty: Uncertainty | None = None  #: Spread of the predictions under the module's own dropout, if asked for.
+    #: Passes over the data that were spent; parts of one by the weights used, a backward pass by masks alone as one.
     passes: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, strings and numbers; infinities and NaN become None."""
-        content = _plain(asdict(self))
-        assert isinstance(content, dict)
-        return {"schema": SCHEMA_VERSION, **content}
+        return {"schema": SCHEMA_VERSION, **{name: _plain(value) for name, value in asdict(self).items()}}
 
     def to_json(self) -> str:
         """The report as JSON; `docs/audit.md` documents the schema."""
@@ -149,8 +131,7 @@ class Report:
         """The report of a dictionary of `to_dict`; None stands for NaN where a number is needed."""
         if content.get("schema") != SCHEMA_VERSION:
             raise ValueError(f"content must be a report of schema {SCHEMA_VERSION}, got {content.get('schema')!r}")
-        report: Report = restored(cls, content)
-        return report
+        return restored(cls, content)
 
     @classmethod
     def from_json(cls, text: str) -> Report:

@@ -13,7 +13,6 @@ from droptics.audits.heads import Head
 from droptics.audits.measuring import Plan
 from droptics.audits.report import RateChoice, SiteReport, Spectrum, SubnetworkSummary
 from droptics.coadaptation import draw, evaluate, smallest
-from droptics.data import Sample
 from droptics.estimates import PlainEstimate
 from droptics.heads.leave_one_out import Whitened
 from droptics.linalg import psd_root, shrink
@@ -36,12 +35,8 @@ def head_statements(report: SiteReport, head: Head, plan: Plan) -> SiteReport:
     rate = report.site.rate
     report = replace(report, subnetworks=_subnetworks(head, rate))
     if isinstance(plan.loss, Squared) and head.moments is not None:
-        return replace(
-            report,
-            spectrum=_spectrum(head, rate),
-            certificate=_certificate(head, rate),
-            rate_choice=_rate_choice(head, rate),
-        )
+        report = replace(report, spectrum=_spectrum(head, rate), certificate=_certificate(head, rate))
+        return replace(report, rate_choice=_rate_choice(head, rate))
     if isinstance(plan.loss, CrossEntropy):
         masks = Bernoulli(rate, head.weight.shape[1])
         value = penalty(head.model(), head.sample(), masks, SecondOrder(check=None), plan.loss)
@@ -56,9 +51,7 @@ def _spectrum(head: Head, rate: float) -> Spectrum:
     measured = torch.linalg.svdvals((head.weight.cpu() * units) @ psd_root(second))
     optimal = shrink(_target_spectrum(head), rate / (1 - rate), head.weight.shape[1])
     size = min(len(measured), len(optimal))
-    return Spectrum(
-        measured[:size].tolist(), optimal[:size].tolist(), _effective_rank(measured), _effective_rank(optimal)
-    )
+    return Spectrum(measured[:size].tolist(), optimal[:size].tolist(), *map(_effective_rank, (measured, optimal)))
 
 
 def _target_spectrum(head: Head) -> Tensor:
@@ -112,15 +105,12 @@ def _subnetworks(head: Head, rate: float) -> SubnetworkSummary | None:
     """Accuracy of random sub-networks of the last layer, one mask for all examples; classification only."""
     if len(head.weight) > MOST_CLASSES:
         return None
-    sample = head.sample()
-    signs = sample.targets.is_floating_point() and bool((sample.targets.abs() == 1).all())
-    if sample.targets.is_floating_point() and not signs:
+    sample, model = head.sample(), head.model()
+    if sample.targets.is_floating_point() and not bool((sample.targets.abs() == 1).all()):
         return None
-    data = Sample(sample.inputs, sample.targets)
-    model = head.model()
     generator = torch.Generator().manual_seed(0)
-    found = evaluate(model, data, draw(Bernoulli(rate, model.units), SUBNETWORKS, generator), scale=1 / (1 - rate))
+    found = evaluate(model, sample, draw(Bernoulli(rate, model.units), SUBNETWORKS, generator), scale=1 / (1 - rate))
     low, high = torch.quantile(found.accuracies, torch.tensor([0.05, 0.95], dtype=torch.float64)).tolist()
-    kept = smallest(model, data, TOLERANCE).width
+    kept = smallest(model, sample, TOLERANCE).width
     chance = float(sample.targets.reshape(-1).unique(return_counts=True)[1].max()) / sample.targets.numel()
     return SubnetworkSummary(found.full, float(found.accuracies.mean()), low, high, kept, TOLERANCE, chance)

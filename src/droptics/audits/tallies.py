@@ -23,8 +23,7 @@ class Mean:
     weight: float = 0.0  # examples, or labels that count
     total: float = 0.0  # sum of the means
     variance: float = 0.0  # of `total`
-    # sum of squared parts of the variance, each over its degrees of freedom: few large ones mean few degrees
-    fourth: float = 0.0
+    fourth: float = 0.0  # squared parts of the variance over their degrees of freedom: few large ones, few degrees
     draws: int = 0  # how many in all
     batches: int = 0  # over how many batches
     controlled: bool = False  # whether the first order was subtracted
@@ -75,11 +74,9 @@ class Mean:
         """Value and Student interval, shifted by a known offset; degrees of freedom after Satterthwaite."""
         freedom = max(self.variance**2 / self.fourth, 1.0) if self.fourth > 0 else 1e9  # as good as infinite
         width = float(stdtrit(freedom, (1 + confidence) / 2)) * self.error if self.variance > 0 else 0.0
-        value = self.value + offset
+        value, method = self.value + offset, f"Monte Carlo, {self.draws} draws"
         if self.controlled:
             method = f"sampled, gradient control, {round(self.draws / max(self.batches, 1))} draws"
-        else:
-            method = f"Monte Carlo, {self.draws} draws"
         return PlainEstimate(value, value - width, value + width, method)
 
 
@@ -94,12 +91,10 @@ class Tally:
     shift: Mean = field(default_factory=Mean)  # what training mode changes beside dropout, the same in every pass
     sites: dict[str, Mean] = field(default_factory=dict)  # what each site adds, drawn
     curves: dict[tuple[str, float], Mean] = field(default_factory=dict)  # the same at other rates
-    # squared slopes of the outputs in the mask of a site, where they are affine in it
-    energies: dict[str, Mean] = field(default_factory=dict)
+    energies: dict[str, Mean] = field(default_factory=dict)  # squared slopes in a mask that the outputs are affine in
     listed: dict[str, Mean] = field(default_factory=dict)  # what each site adds, summed over all its masks
     listed_total: Mean = field(default_factory=Mean)  # what all sites add together, summed over all masks
-    # where the examples are in the masks of each site, as the first batch showed
-    axes: dict[str, int | None] | None = None
+    axes: dict[str, int | None] | None = None  # where the examples are in the masks of each site, by the first batch
     affine: list[str] = field(default_factory=list)  # sites in whose masks the outputs are affine
     curve_draws: int | None = None  # draws of each at other rates
     spent: float = 0.0  # passes times examples
