@@ -458,7 +458,7 @@ def test_diagnosis_against_dense_formulas(planted, smoothing):
 def test_a_cluster_without_dask_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(ValueError, match=r"droptics\[dask\]"):
-        sweeper_for("tcp://nowhere:1")
+        sweeper_for("tcp://nowhere:1", None, None, 1 << 30)
 
 
 @pytest.mark.skipif(not REAL or not Path(REAL, "movielens").is_dir(), reason="DROPTICS_DATA has no MovieLens")

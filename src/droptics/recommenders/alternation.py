@@ -24,6 +24,7 @@ from droptics.arrays import Array
 from droptics.recommenders.ratings import Compressed
 
 _LANES = 8
+Sides = tuple[Array, Array]  # factors of users and of items
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,9 @@ class Sweep:
     seconds: float
 
 
+Watch = Callable[[Sweep], None]
+
+
 @dataclass(frozen=True)
 class Effort:
     """Sweeps at most, steps of conjugate gradients per half-sweep (0 solves exactly), and when to stop early.
@@ -122,13 +126,8 @@ class Effort:
 
 
 def alternate(
-    engine: Sweeper,
-    data: Any,
-    factors: tuple[Array, Array],
-    strengths: Strengths,
-    effort: Effort,
-    watch: Callable[[Sweep], None] | None = None,
-) -> tuple[tuple[Array, Array], list[Sweep]]:
+    engine: Sweeper, data: Any, factors: Sides, strengths: Strengths, effort: Effort, watch: Watch | None = None
+) -> tuple[Sides, list[Sweep]]:
     """Alternate between users and items of `Observations` (or `Partitions`); returns factors and one line per sweep.
 
     F never increases (up to rounding): each half-sweep minimizes it exactly, or decreases it by conjugate gradients

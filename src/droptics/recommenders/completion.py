@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import math
 import os
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -19,7 +18,7 @@ from droptics.arrays import Array
 from droptics.data import Entries
 from droptics.models import Factorization
 from droptics.recommenders import checkpoints, saving
-from droptics.recommenders.alternation import Effort, Strengths, Sweep, Sweeper, alternate
+from droptics.recommenders.alternation import Effort, Sides, Strengths, Sweep, Sweeper, Watch, alternate
 from droptics.recommenders.folding import fold_in
 from droptics.recommenders.ids import pair_columns
 from droptics.recommenders.partitioned import Cluster, Partitions
@@ -86,13 +85,8 @@ class Completion(RatingModel):
         return self
 
     def _minimize(
-        self,
-        engine: Sweeper,
-        data: Observations | Partitions,
-        start: tuple[Array, Array],
-        strengths: Strengths,
-        watch: Callable[[Sweep], None],
-    ) -> tuple[tuple[Array, Array], list[Sweep]]:
+        self, engine: Sweeper, data: Observations | Partitions, start: Sides, strengths: Strengths, watch: Watch
+    ) -> tuple[Sides, list[Sweep]]:
         if isinstance(engine, Cluster) and isinstance(data, Observations):
             data = engine.send(data)
         keep = None
@@ -103,7 +97,7 @@ class Completion(RatingModel):
         effort = Effort(self.sweeps, self.cg_steps or 0, self.tolerance, keep)
         return alternate(engine, data, start, strengths, effort, watch)
 
-    def _start(self, data: Observations | Partitions, strengths: Strengths) -> tuple[Array, Array]:
+    def _start(self, data: Observations | Partitions, strengths: Strengths) -> Sides:
         """Normal item factors and zero users (the first half-sweep sets them), or the last fit's where ids are known.
 
         Starting the users at zero makes the result independent of the initial scale of the items.
@@ -125,7 +119,7 @@ class Completion(RatingModel):
         return left, right
 
     def _keep(
-        self, factors: tuple[Array, Array], history: list[Sweep], data: Observations | Partitions, strengths: Strengths
+        self, factors: Sides, history: list[Sweep], data: Observations | Partitions, strengths: Strengths
     ) -> None:
         self.scale_, self.strengths_ = data.scale, strengths
         self._set_sides(*factors)
@@ -146,7 +140,7 @@ class Completion(RatingModel):
         right *= root
         self.user_factors_, self.item_factors_ = left[:, :width], right[:, :width]
 
-    def _sides(self, users: int, items: int) -> tuple[Array, Array]:
+    def _sides(self, users: int, items: int) -> Sides:
         """What `_set_sides` took, with zero rows up to these sizes."""
         width, root = self.strengths_.width, math.sqrt(self.scale_)
         left, right = (np.zeros((size, self.strengths_.columns), self.user_factors_.dtype) for size in (users, items))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,29 +16,20 @@ from droptics.recommenders.completion import Completion
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """Numbers of a fitted completion, p and q the (smoothed, if the model's are) shares of ratings of rows and columns.
+    """Numbers of a fitted completion; p and q are the shares of rows and columns, smoothed where the model's are."""
 
-    Attributes:
-        weighted_trace: || diag(sqrt p) U V^T diag(sqrt q) ||_*.
-        penalty: Expected dropout penalty lam sum_k (sum_i p_i u_ik^2)(sum_j q_j v_jk^2) of these factors.
-        induced: Least such penalty over all factors of this width with the same product, lam / width times the squared
-            weighted trace norm (thesis-prop4).
-        imbalance: penalty / induced - 1; zero when every unit pays the same.
-        effective_rank: (sum of the weighted singular values)^2 / sum of their squares.
-        coadaptation: phi of the units' flows, 1 when equal, 1 / sqrt(width) when one carries all.
-        bound: thesis-thm11, corrected, for the whole predictor (biases included, clipped to the range of the ratings),
-            in units of half that range squared; it is vacuous when predicting the mean everywhere has less error.
-        condition: min_ij p_i q_j n sqrt(d d') / log d; the printed theorem asks for at least 1.
-    """
-
-    weighted_trace: float
-    penalty: float
+    weighted_trace: float  #: || diag(sqrt p) U V^T diag(sqrt q) ||_*.
+    penalty: float  #: Expected dropout penalty lam sum_k (sum_i p_i u_ik^2)(sum_j q_j v_jk^2) of these factors.
+    #: Least such penalty over all factors of this width with the same product, lam / width times the squared weighted
+    #: trace norm (thesis-prop4).
     induced: float
-    imbalance: float
-    effective_rank: float
-    coadaptation: float
+    imbalance: float  #: penalty / induced - 1; zero when every unit pays the same.
+    effective_rank: float  #: (sum of the weighted singular values)^2 / sum of their squares.
+    coadaptation: float  #: phi of the units' flows, 1 when equal, 1 / sqrt(width) when one carries all.
+    #: thesis-thm11, corrected, for the whole predictor (biases included, clipped to the range of the ratings), in units
+    #: of half that range squared; it is vacuous when predicting the mean everywhere has less error.
     bound: Bound
-    condition: float
+    condition: float  #: min_ij p_i q_j n sqrt(d d') / log d; the printed theorem asks for at least 1.
 
     @property
     def sampling_condition_holds(self) -> bool:
@@ -94,14 +84,10 @@ def _bound(model: Completion, confidence: float) -> Bound:
     rows, columns = (side.double() for side in marginals(entries, 0.5))
     low, high = model.range_
     middle, half = (low + high) / 2, (high - low) / 2 or 1.0
-    user_side, item_side = (
-        torch.from_numpy(side.astype(np.float64))
-        for side in (model.user_biases_ + model.mean_ - middle, model.item_biases_)
-    )
-    left = torch.from_numpy(model.user_factors_).double() / half
-    right = torch.from_numpy(model.item_factors_).double()
-    left = torch.cat([left, user_side[:, None] / half, torch.ones(len(left), 1, dtype=torch.float64)], 1)
-    right = torch.cat([right, torch.ones(len(right), 1, dtype=torch.float64), item_side[:, None] / half], 1)
+    sides = (model.user_factors_, model.item_factors_, model.user_biases_, model.item_biases_)
+    left, right, users, items = (torch.from_numpy(side).double() for side in sides)
+    left = torch.column_stack([left / half, (users + model.mean_ - middle) / half, torch.ones_like(users)])
+    right = torch.column_stack([right, torch.ones_like(items), items / half])
     trace = float(product_spectrum(left * rows.sqrt()[:, None], right * columns.sqrt()[:, None]).sum())
     alpha, failure = grid_alpha(trace**2, 1 - confidence)
     return completion(

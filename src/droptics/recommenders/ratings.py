@@ -214,10 +214,8 @@ def triple(source: Source) -> tuple[Array, Array, NDArray[np.float64]]:
     elif isinstance(source, (tuple, list)) and len(source) == 3:
         raw = tuple(source)
     else:
-        raise ValueError(
-            "ratings must be Entries, Ratings, a scipy sparse matrix, a three-column table, three arrays or a path, "
-            f"got {type(source).__name__}"
-        )
+        kinds = "Entries, Ratings, a scipy sparse matrix, a three-column table, three arrays or a path"
+        raise ValueError(f"ratings must be {kinds}, got {type(source).__name__}")
     users, items, values = as_ids(raw[0]), as_ids(raw[1]), _as_values(raw[2])
     if not len(users) == len(items) == len(values):
         raise ValueError(f"ratings: {len(users)} users, {len(items)} items and {len(values)} values do not match")
@@ -232,10 +230,8 @@ def _as_values(values: Any) -> NDArray[np.float64]:
         raise ValueError("ratings must be numbers; convert or remove the entries that are not") from None
     bad = np.flatnonzero(~np.isfinite(numbers))
     if bad.size:
-        raise ValueError(
-            f"ratings must be finite, got {bad.size} NaN or infinite values, the first at position {int(bad[0])}; "
-            "remove or impute them"
-        )
+        got = f"{bad.size} NaN or infinite values, the first at position {int(bad[0])}"
+        raise ValueError(f"ratings must be finite, got {got}; remove or impute them")
     return numbers
 
 

@@ -44,26 +44,16 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]
 
 def save(model: Any, path: str | os.PathLike[str], seen: bool) -> None:
     """Write a fitted completion, with its ratings or without."""
-    arrays = {
-        **{name: getattr(model, f"{name}_") for name in SIDES},
-        "user_counts": model._counts[0],
-        "item_counts": model._counts[1],
-        **pack_ids("user_ids", model._users.ids),
-        **pack_ids("item_ids", model._items.ids),
-    }
+    arrays = {name: getattr(model, f"{name}_") for name in SIDES}
+    arrays |= pack_ids("user_ids", model._users.ids) | pack_ids("item_ids", model._items.ids)
+    arrays |= {"user_counts": model._counts[0], "item_counts": model._counts[1]}
     if seen and model._seen is not None:
         known = model._ratings()
         arrays |= {"seen_starts": known.starts, "seen_items": known.columns, "seen_values": known.values}
-    facts = {
-        "kind": type(model).__name__,
-        "parameters": {name: value for name, value in model.get_params().items() if name not in PLACES},
-        "mean": model.mean_,
-        "scale": model.scale_,
-        "range": model.range_,
-        "strengths": asdict(model.strengths_),
-        "history": [asdict(line) for line in model.history_],
-    }
-    write(path, arrays, facts)
+    parameters = {name: value for name, value in model.get_params().items() if name not in PLACES}
+    facts = {"kind": type(model).__name__, "parameters": parameters, "strengths": asdict(model.strengths_)}
+    facts |= {"mean": model.mean_, "scale": model.scale_, "range": model.range_}
+    write(path, arrays, facts | {"history": [asdict(line) for line in model.history_]})
 
 
 def load(kind: Any, path: str | os.PathLike[str]) -> Any:

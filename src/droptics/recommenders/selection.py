@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -126,19 +127,16 @@ class DropoutCompletionCV(Estimator):
 
     def best_points(self) -> dict[int, PathPoint]:
         """For every width its best point; their `strength` (lam / width) is nearly constant."""
-        best: dict[int, PathPoint] = {}
-        for point in self.points_:
-            if point.width not in best or point.holdout_rmse < best[point.width].holdout_rmse:
-                best[point.width] = point
-        return best
+        fits = groupby(self.points_, key=lambda point: point.width)
+        return {width: min(mine, key=lambda point: point.holdout_rmse) for width, mine in fits}
 
     def plot(self) -> Any:
         """Training and held-out error against lam / width (or against the rate, where rates were given)."""
         by_rate = self.drops is not None
         series: dict[str, list[float]] = {}
         axis: list[float] = []
-        for width in dict.fromkeys(point.width for point in self.points_):
-            mine = [point for point in self.points_ if point.width == width]
+        for width, fits in groupby(self.points_, key=lambda point: point.width):
+            mine = list(fits)
             axis = [point.drop if by_rate else point.strength for point in mine]
             series[f"width {width}, held out"] = [point.holdout_rmse for point in mine]
             series[f"width {width}, training"] = [point.train_rmse for point in mine]

@@ -11,9 +11,11 @@ import torch
 from torch import Tensor
 
 from droptics.arrays import Array
-from droptics.recommenders.alternation import Strengths, Sweep, column_sums
+from droptics.recommenders.alternation import Sides, Strengths, Sweep, Watch, column_sums
 from droptics.recommenders.ratings import Observations
 
+Pair = tuple[Tensor, Tensor]
+Triple = tuple[Tensor, Tensor, Tensor]
 CHUNK = 1 << 16  # ratings at a time, where the objective is evaluated
 
 
@@ -31,12 +33,12 @@ class Sgd:
 
 def descend(
     data: Observations,
-    factors: tuple[Array, Array],
+    factors: Sides,
     strengths: Strengths,
     how: Sgd,
-    watch: Callable[[Sweep], None] | None = None,
+    watch: Watch | None = None,
     inspect: Callable[[Sweep, Array, Array], None] | None = None,
-) -> tuple[tuple[Array, Array], list[Sweep]]:
+) -> tuple[Sides, list[Sweep]]:
     """Stochastic gradient steps on the mean squared error of a batch under inverted dropout of the factors.
 
     Every rating of a batch draws its own mask z (kept units are divided by 1 - drop), the prediction is
@@ -70,12 +72,7 @@ def descend(
 
 
 def _step(
-    factors: tuple[Tensor, Tensor],
-    ratings: tuple[Tensor, Tensor, Tensor],
-    strengths: Strengths,
-    how: Sgd,
-    generator: torch.Generator,
-    total: int,
+    factors: Pair, ratings: Triple, strengths: Strengths, how: Sgd, generator: torch.Generator, total: int
 ) -> None:
     left, right = factors
     rows, columns, values = ratings
@@ -100,22 +97,20 @@ def _step(
     right.index_add_(0, columns, step_v, alpha=-1)
 
 
-def objective(data: Observations, factors: tuple[Array, Array], strengths: Strengths) -> tuple[float, float]:
+def objective(data: Observations, factors: Sides, strengths: Strengths) -> tuple[float, float]:
     """F of the given factors and the sum of squared errors, by one pass over the ratings in float64."""
     left, right = (torch.from_numpy(side) for side in factors)
     return _objective((left, right), _triples(data, left.device), strengths, data)
 
 
-def _triples(data: Observations, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+def _triples(data: Observations, device: torch.device) -> Triple:
     """Rows, columns and values of all ratings on a device."""
     rows = torch.from_numpy(np.repeat(np.arange(data.by_user.rows), data.by_user.counts))
     columns = torch.from_numpy(np.array(data.by_user.columns)).long()
     return rows.to(device), columns.to(device), torch.from_numpy(np.array(data.by_user.values)).to(device)
 
 
-def _objective(
-    factors: tuple[Tensor, Tensor], ratings: tuple[Tensor, Tensor, Tensor], strengths: Strengths, data: Observations
-) -> tuple[float, float]:
+def _objective(factors: Pair, ratings: Triple, strengths: Strengths, data: Observations) -> tuple[float, float]:
     """`objective` on the device of the factors; only the two sums leave it."""
     left, right = (side.double() for side in factors)
     width = strengths.width

@@ -14,9 +14,7 @@ from droptics.recommenders.ratings import Compressed
 from droptics.recommenders.rows import block_of, prepared, solve_block
 
 
-def sweeper_for(
-    engine: Any = None, device: str | None = None, threads: int | None = None, memory: int = 1 << 30
-) -> Sweeper:
+def sweeper_for(engine: Any, device: str | None, threads: int | None, memory: int) -> Sweeper:
     """The engine asked for: a Dask cluster (address or client), a torch device, or threads (the default: all cores)."""
     if engine is not None and device is not None:
         raise ValueError("engine and device exclude each other: a cluster runs the compiled kernels")
