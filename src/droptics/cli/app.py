@@ -25,7 +25,6 @@ from droptics.cli.warmup import warmup_command
 
 app = typer.Typer(
     name="droptics",
-    help="What dropout does to a model, exactly: its penalty, the global optimum, and how far you are from it.",
     epilog="Try first: `droptics demo` (every question on a small problem, and a page with the pictures), then "
     "`droptics audit --help` for a network of your own. `droptics --install-completion` completes commands.",
     no_args_is_help=True,
@@ -40,19 +39,9 @@ def _flowing(text: str) -> str:
     return "\n\n".join(part if part.startswith("Example") else " ".join(part.split()) for part in paragraphs)
 
 
-COMMANDS: dict[str, Command] = {
-    "demo": demo_command,
-    "penalty": penalty_command,
-    "optimum": optimum_command,
-    "audit": audit_command,
-    "predict": predict_command,
-    "rates": rates_command,
-    "verify": verify_command,
-    "reproduce": reproduce_command,
-    "complete": complete_command,
-    "attack": attack_command,
-    "warmup": warmup_command,
-}
+_QUESTIONS = (demo_command, penalty_command, optimum_command, audit_command, predict_command, rates_command)
+_JOBS = (verify_command, reproduce_command, complete_command, attack_command, warmup_command)
+COMMANDS: dict[str, Command] = {each.__name__.removesuffix("_command"): each for each in (*_QUESTIONS, *_JOBS)}
 for _name, _command in COMMANDS.items():
     app.command(_name, cls=Stated, help=_flowing(_command.__doc__ or ""))(guarded(_command))
 

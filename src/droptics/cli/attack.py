@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from droptics.cli.options import AsJson
+from droptics.cli.options import AsJson, Examples
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -24,11 +24,7 @@ def attack_command(
             "linear layers with ReLU between them."
         ),
     ],
-    data: Annotated[
-        Path,
-        "A .npz or .safetensors file with the arrays inputs (or images) and targets (or labels), or a folder "
-        "of such files; bytes 0..255 are read as 0..1.",
-    ],
+    data: Examples,
     threat: Annotated[str, "Norm and radius: l2:0.5, linf:8/255 or l1:3."] = "linf:8/255",
     method: Annotated[str, "fgsm, bim, pgd, or linear (exact for affine models)."] = "pgd",
     loss: Annotated[str, "What to climb: cross-entropy (logistic for one output) or margin."] = "cross-entropy",
@@ -57,7 +53,7 @@ def attack_command(
     a model that is not deterministic, success that falls as the steps grow.
 
     Models are loaded without unpickling code. A state dict says nothing about the layers between its matrices; it is
-    read as linear layers with ReLU between them, and refused if its shapes do not fit that.
+    read as linear layers with ReLU between them, and refused if its shapes do not fit that. Bytes are read as 0..1.
 
     Examples:
       droptics attack model.pt --data images.npz --threat l2:0.5 --method pgd --reflected
@@ -78,8 +74,7 @@ def attack_command(
             check_target(place, suffix, name)
     if not standard and (html is not None or checkpoint is not None):
         raise ValueError("--html and --checkpoint go with --standard")
-    limits = None if box.strip().lower() == "none" else _box(box)
-    danger = Threat.parse(threat, limits)
+    danger = Threat.parse(threat, None if box.strip().lower() == "none" else _box(box))
     sample = _sample(data, count, check_device(device))
     network = _model(model, device)
     sample = sample.to(like_weights(network, sample.inputs).dtype)
@@ -103,8 +98,8 @@ def attack_command(
     if out is not None:
         from droptics.files.arrays import write_tensors
 
-        arrays = {"inputs": result.inputs, "success": result.success}
-        write_tensors(out, arrays | {"radius": result.radius, "clean_correct": result.clean_correct})
+        names = ("inputs", "success", "radius", "clean_correct")
+        write_tensors(out, {name: getattr(result, name) for name in names})
         rows["written to"] = str(out)
     show(f"{model.name} under {danger.norm} attacks of radius {danger.radius:.6g}", rows, as_json)
 
@@ -142,10 +137,9 @@ def _sample(path: Path, count: int | None, device: str) -> Sample:
         if inputs.element_size() != 1 or bool((inputs.long() < 0).any()):
             raise ValueError(f"{path}: inputs must be floating point or bytes 0..255, got {inputs.dtype}")
         inputs = inputs.float() / 255
-    if count is not None:
-        if count < 1:
-            raise ValueError(f"--count must be positive, got {count}")
-        inputs, targets = inputs[:count], targets[:count]
+    if count is not None and count < 1:
+        raise ValueError(f"--count must be positive, got {count}")
+    inputs, targets = inputs[:count], targets[:count]
     if targets.is_floating_point():
         targets = targets.to(inputs.dtype)
     return Sample(inputs.to(device), targets.to(device))
@@ -166,6 +160,7 @@ def _model(path: Path, device: str) -> Any:
 def _layers(state: dict[str, Tensor], path: Path) -> nn.Module:
     """Linear layers with ReLU between them, in the order of the state dict's names."""
     import re
+    from itertools import pairwise
 
     from torch import nn
 
@@ -178,25 +173,18 @@ def _layers(state: dict[str, Tensor], path: Path) -> nn.Module:
     known = {*names, *(name[: -len("weight")] + "bias" for name in names)}
     wide = {name for name, value in state.items() if value.is_floating_point() and value.element_size() > 1}
     if bad := sorted(known & state.keys() - wide):
-        raise ValueError(
-            f"{path}: {bad[0]} is {state[bad[0]].dtype}; weights must be floating-point numbers of 16 bits or more"
-        )
+        found = state[bad[0]].dtype
+        raise ValueError(f"{path}: {bad[0]} is {found}; weights must be floating-point numbers of 16 bits or more")
     if not names or set(state) - known or any(state[name].ndim != 2 for name in names):
-        raise ValueError(
-            f"{path} is not a state dict of linear layers (it has {sorted(state)[:6]}); save the whole model with "
-            "torch.jit.script or torch.export instead"
-        )
-    parts: list[nn.Module] = [nn.Flatten()]
-    for name in names:
-        weight, bias = state[name], state.get(name[: -len("weight")] + "bias")
-        if len(parts) > 1:
-            before = parts[-1]
-            assert isinstance(before, nn.Linear)
-            if before.out_features != weight.shape[1]:
-                raise ValueError(f"{path}: {name} takes {weight.shape[1]} inputs, {before.out_features} come before it")
-            parts.append(nn.ReLU())
-        parts.append(linear_layer(weight, bias))
-    return nn.Sequential(*parts).eval()
+        advice = "save the whole model with torch.jit.script or torch.export instead"
+        raise ValueError(f"{path} is not a state dict of linear layers (it has {sorted(state)[:6]}); {advice}")
+    for before, name in pairwise(names):
+        width, given = state[name].shape[1], state[before].shape[0]
+        if width != given:
+            raise ValueError(f"{path}: {name} takes {width} inputs, {given} come before it")
+    layers = (linear_layer(state[name], state.get(name[: -len("weight")] + "bias")) for name in names)
+    parts = [part for layer in layers for part in (nn.ReLU(), layer)]
+    return nn.Sequential(nn.Flatten(), *parts[1:]).eval()  # no ReLU before the first layer
 
 
 def _outputs(model: Any, sample: Sample) -> int:
@@ -210,11 +198,9 @@ def _outputs(model: Any, sample: Sample) -> int:
         with evaluating(model), torch.no_grad():
             outputs = model(sample.inputs[:1])
     except RuntimeError as problem:
-        first = str(problem).strip().splitlines()[-1]
-        raise ValueError(
-            f"the model cannot be evaluated on inputs of shape {tuple(sample.inputs[:1].shape)} and type "
-            f"{sample.inputs.dtype}: {first}"
-        ) from problem
+        shape, last = tuple(sample.inputs[:1].shape), str(problem).strip().splitlines()[-1]
+        text = f"the model cannot be evaluated on inputs of shape {shape} and type {sample.inputs.dtype}: {last}"
+        raise ValueError(text) from problem
     return as_columns(outputs, 1).shape[1]
 
 
@@ -223,11 +209,9 @@ def _loss(name: str, reflected: bool, target: str, outputs: int) -> Any:
 
     if name not in ("cross-entropy", "margin"):
         raise ValueError(f"--loss must be cross-entropy or margin, got {name!r}")
-    if name == "margin":
-        plain: Any = Margin(target)  # type: ignore[arg-type]
-    else:
-        plain = Logistic() if outputs == 1 else CrossEntropy()
-    return Reflected(plain, target) if reflected else plain  # type: ignore[arg-type]
+    aim: Any = target
+    plain: Any = Margin(aim) if name == "margin" else Logistic() if outputs == 1 else CrossEntropy()
+    return Reflected(plain, aim) if reflected else plain
 
 
 def _method(name: str, loss: Any, steps: int, step: float | None, restarts: int, seed: int) -> Method:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from droptics.cli.options import LossName, State
+from droptics.cli.options import Examples, LossName, State
 
 if TYPE_CHECKING:
     from droptics.audits import Report, SiteReport
@@ -21,11 +21,7 @@ def audit_command(
             "(a class or function that returns the module)."
         ),
     ],
-    data: Annotated[
-        Path,
-        "A .npz or .safetensors file with the arrays inputs (or images) and targets (or labels), or a folder "
-        "of such files.",
-    ],
+    data: Examples,
     loss: LossName = None,
     state: State = None,
     validation: Annotated[Path | None, "Data of the same form: is training above validation, and why?"] = None,
@@ -69,8 +65,7 @@ def audit_command(
     report = run(model, state)
     other = None
     if against is not None:
-        is_module = state is None and ":" not in model
-        other = run(str(against), None) if is_module else run(model, against)
+        other = run(str(against), None) if state is None and ":" not in model else run(model, against)
     if html is not None:
         report.to_html(html)
     if as_json:

@@ -18,28 +18,18 @@ def complete_command(
         ),
     ],
     width: Annotated[int, "Number of factors."] = 30,
-    drop: Annotated[
-        float | None,
-        "Probability of dropping a factor, in [0, 1); by default chosen from the data's size.",
-    ] = None,
+    drop: Annotated[float | None, "Probability of dropping a factor, in [0, 1); by default by the data's size."] = None,
     holdout: Annotated[float, "Share of the ratings to test on; 0 fits to all of them."] = 0.1,
     penalty: Annotated[str, '"expected", "empirical", or the share of the expected penalty in [0, 1].'] = "expected",
-    smoothing: Annotated[
-        float, "Mix the shares of rows and columns with uniform ones, in [0, 1]; 0 is as ALS-WR."
-    ] = 0.5,
-    rank: Annotated[
-        bool,
-        "Rank items by a linear autoencoder with dropout on its input, and judge it on held-out users.",
-    ] = False,
+    smoothing: Annotated[float, "Mix shares of rows and columns with uniform ones, in [0, 1]; 0 is as ALS-WR."] = 0.5,
+    rank: Annotated[bool, "Rank items by an autoencoder with dropout on its input, judged on held-out users."] = False,
     threshold: Annotated[float | None, "With --rank: count ratings of at least this, each as one."] = None,
     choose: Annotated[bool, "Choose the rate on a split of the training part (ignores --drop)."] = False,
     sweeps: Annotated[int, "Passes over users and items."] = 12,
     biases: Annotated[bool, typer.Option("--biases/--no-biases", help="Fit a bias per user and item.")] = True,
     clip: Annotated[bool, "Clip predictions to the range of the ratings."] = False,
     columns: Annotated[str | None, "Names or positions of user, item and rating, with commas: who,what,stars."] = None,
-    out: Annotated[
-        Path | None, "File of the model; by default RATINGS-model.safetensors in the current folder."
-    ] = None,
+    out: Annotated[Path | None, "File of the model; by default RATINGS-model.safetensors in this folder."] = None,
     save: Annotated[bool, typer.Option("--save/--no-save", help="Write the model.")] = True,
     recommend: Annotated[list[str] | None, "Recommend items to this user; may be repeated."] = None,
     count: Annotated[int, "How many items to recommend."] = 10,
@@ -90,19 +80,9 @@ def complete_command(
         model, rows = ranked(table, drop, threshold, holdout, seed)
         title = "ranking by a dropout autoencoder"
     else:
-        model = DropoutCompletion(
-            width,
-            drop,
-            _share(penalty),
-            biases=biases,
-            smoothing=smoothing,
-            sweeps=sweeps,
-            clip=clip,
-            seed=seed,
-            device=device,
-            engine=engine,
-            progress=False if as_json else _show_sweeps(sweeps),
-        )
+        what = {"biases": biases, "smoothing": smoothing, "sweeps": sweeps, "clip": clip, "seed": seed}
+        where = {"device": device, "engine": engine, "progress": False if as_json else _show_sweeps(sweeps)}
+        model = DropoutCompletion(width, drop, _share(penalty), **what, **where)  # type: ignore[arg-type]
         train, test = table.split(holdout, seed) if holdout > 0 else (table, None)
         rows = _completed(model, train, test, choose)
         title = "dropout matrix completion"
@@ -126,9 +106,8 @@ def _load(ratings: str, columns: str | None, folder: Path | None, download: bool
             if ratings == "jester":
                 return jester(folder, download)
         except DatasetMissing as error:
-            raise ValueError(
-                str(error).replace("folder=...", "--folder").replace("pass download=True", "say --download")
-            ) from error
+            text = str(error).replace("folder=...", "--folder").replace("pass download=True", "say --download")
+            raise ValueError(text) from error
         if Path(ratings).exists():
             check_regular(Path(ratings))
         raise ValueError(f"ratings: no file {ratings}, and no set of that name (ml-100k, ml-1m, ml-10m, jester)")
@@ -167,15 +146,13 @@ def _fit(model: Any, train: Any, choose: bool) -> list[str]:
     from droptics.recommenders import DropoutCompletionCV, DuplicateRatings, UnboundedPredictions
 
     told = (DuplicateRatings, UnboundedPredictions)
-
     with warnings.catch_warnings(record=True) as caught:
         for category in told:
             warnings.simplefilter("always", category)
         if choose:
             quiet = type(model)(**{**model.get_params(), "progress": False})
-            model.set_params(
-                drop=DropoutCompletionCV(model.width, estimator=quiet, seed=model.seed).fit(train).best_drop_
-            )
+            chooser = DropoutCompletionCV(model.width, estimator=quiet, seed=model.seed).fit(train)
+            model.set_params(drop=chooser.best_drop_)
         model.fit(train)
     last = {entry.category: str(entry.message) for entry in caught if issubclass(entry.category, told)}
     return list(last.values())

@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 
-def demo_command(
-    out: Annotated[Path, "Folder for the page; created if needed."] = Path("droptics-demo"),
-) -> None:
+def demo_command(out: Annotated[Path, "Folder for the page; created if needed."] = Path("droptics-demo")) -> None:
     """Show the main job on small problems: exact penalty, optimum, certificate, verified claims, pictures.
 
     Takes a minute or two, the longer time when loops are compiled; needs no data and no network, and prints the path of

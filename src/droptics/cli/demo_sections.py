@@ -60,8 +60,7 @@ def exact_penalty(out: Path) -> Section:
     """Closed form against all masks against random masks."""
     sample = planted_sample()
     generator = torch.Generator().manual_seed(1)
-    U = torch.randn(OUTPUTS, WIDTH, generator=generator, dtype=torch.float64) / WIDTH**0.5
-    V = torch.randn(INPUTS, WIDTH, generator=generator, dtype=torch.float64) / WIDTH**0.5
+    U, V = (torch.randn(n, WIDTH, generator=generator, dtype=torch.float64) / WIDTH**0.5 for n in (OUTPUTS, INPUTS))
     network, masks = TwoLayerLinear(U, V), Bernoulli(0.5, WIDTH)
     rows = []
     for name, method in (("closed form", ClosedForm()), ("all masks", Enumerate()), ("random masks", MonteCarlo(1000))):
@@ -86,13 +85,10 @@ def exact_penalty(out: Path) -> Section:
         f"At rate {rate:.2f} dropout adds {found:.4g} to a loss of {base:.4g}: {found / base:.0%}."
         for rate, found in zip(rates, curves["dropout"], strict=True)
     ]
-    return Section(
-        "What does dropout add to my loss?",
-        rows,
-        [curves_of(caption, rates, curves, ("drop probability", "exact penalty"), log="y")],
-        command="droptics penalty weights.npz --data data.npz --drop 0.5",
-        slider=Slider(rates, curves, notes, start=rates.index(0.5)),
-    )
+    shown = [curves_of(caption, rates, curves, ("drop probability", "exact penalty"), log="y")]
+    slider = Slider(rates, curves, notes, start=rates.index(0.5))
+    command = "droptics penalty weights.npz --data data.npz --drop 0.5"
+    return Section("What does dropout add to my loss?", rows, shown, command=command, slider=slider)
 
 
 def global_optimum(out: Path) -> Section:
@@ -117,13 +113,10 @@ def global_optimum(out: Path) -> Section:
     caption = "Dropout shrinks and thresholds the spectrum of the best map: the higher the rate, the lower its rank."
     text = "; ".join(f"{name}: {', '.join(f'{value:.3g}' for value in values)}" for name, values in spectra.items())
     series = {f"singular value {i + 1}": [found[rate][i] for rate in rates] for i in range(OUTPUTS)}
-    return Section(
-        "What is the best any network of this width can do?",
-        rows,
-        [Picture(caption, as_data_uri(as_png(picture)), f"Singular values of the best map. {text}.")],
-        command="droptics optimum --data data.npz --drop 0.5 --width 12",
-        slider=Slider(rates, series, notes, start=rates.index(0.5)),
-    )
+    shown = [Picture(caption, as_data_uri(as_png(picture)), f"Singular values of the best map. {text}.")]
+    slider = Slider(rates, series, notes, start=rates.index(0.5))
+    command = "droptics optimum --data data.npz --drop 0.5 --width 12"
+    return Section("What is the best any network of this width can do?", rows, shown, command=command, slider=slider)
 
 
 def trained_network(out: Path) -> Section:
@@ -143,20 +136,16 @@ def trained_network(out: Path) -> Section:
         certificate = certify(run.model, moments, masks)
         rows.append(f"{name}: after {steps} steps {certificate.relative_gap:.2%} above the global optimum")
     caption = "The certificate says at every step how much any other weights could still gain."
-    return Section(
-        "How far is a trained network from it?",
-        rows,
-        [curves_of(caption, places, curves, ("steps", "certified gap to the global optimum"), log="y")],
-        command="droptics optimum --data data.npz --drop 0.5 --width 12 --model weights.npz",
-    )
+    shown = [curves_of(caption, places, curves, ("steps", "certified gap to the global optimum"), log="y")]
+    command = "droptics optimum --data data.npz --drop 0.5 --width 12 --model weights.npz"
+    return Section("How far is a trained network from it?", rows, shown, command=command)
 
 
 def audited_network(out: Path) -> Section:
     """A small classifier on the digits of scikit-learn, trained for a moment and audited."""
-    torch_inputs, labels = digits()
-    network = _trained_classifier(torch_inputs[:1200], labels[:1200])
-    held_out = (torch_inputs[1200:], labels[1200:])
-    report = audit(network, (torch_inputs[:1200], labels[:1200]), validation=held_out, progress=False)
+    inputs, labels = digits()
+    network, held_out = _trained_classifier(inputs[:1200], labels[:1200]), (inputs[1200:], labels[1200:])
+    report = audit(network, (inputs[:1200], labels[:1200]), validation=held_out, progress=False)
     report.to_html(out / "audit.html")
     rows = [
         f"loss without dropout {report.clean_loss:.3f}, with dropout {report.training_loss.value:.3f}, "
@@ -166,12 +155,8 @@ def audited_network(out: Path) -> Section:
         assert item.penalty is not None
         rows.append(f"site {item.site.name}, rate {item.site.rate:g}: adds {item.penalty.value:.4f} ({item.share:.0%})")
     rows += [f"{found.code}, {found.site}: {found.text}" for found in report.findings[:3]]
-    return Section(
-        "What is dropout doing to my network?",
-        rows,
-        links=[("The whole report", "audit.html")],
-        command="droptics audit package.module:factory --data data.npz",
-    )
+    links, command = [("The whole report", "audit.html")], "droptics audit package.module:factory --data data.npz"
+    return Section("What is dropout doing to my network?", rows, links=links, command=command)
 
 
 def digits() -> tuple[Tensor, Tensor]:
@@ -183,15 +168,8 @@ def digits() -> tuple[Tensor, Tensor]:
 def _trained_classifier(inputs: Tensor, labels: Tensor) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        network = nn.Sequential(
-            nn.Linear(64, 64),
-            nn.ReLU(),
-            nn.Dropout(0.2),
-            nn.Linear(64, 32),
-            nn.ReLU(),
-            nn.Dropout(0.5),
-            nn.Linear(32, 10),
-        )
+        first, second = (nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.2)), (nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.5))
+        network = nn.Sequential(*first, *second, nn.Linear(32, 10))
         optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
         for _ in range(15):
             for part in torch.randperm(len(inputs)).split(64):
@@ -251,12 +229,9 @@ def robustness(out: Path) -> Section:
         for r, a, b in zip(radii, *curves.values(), strict=True)
     ]
     caption = "Raw gradients of a saturated loss vanish; reflected about the origin the loss keeps its slope."
-    return Section(
-        "How robust is a classifier?",
-        rows,
-        [curves_of(caption, radii, curves, ("l2 radius", "robust error"))],
-        command="droptics attack model.pt --data images.npz --threat l2:0.5",
-    )
+    shown = [curves_of(caption, radii, curves, ("l2 radius", "robust error"))]
+    command = "droptics attack model.pt --data images.npz --threat l2:0.5"
+    return Section("How robust is a classifier?", rows, shown, command=command)
 
 
 def evidence(out: Path) -> Section:
@@ -272,12 +247,8 @@ def evidence(out: Path) -> Section:
     page = gallery(artifacts, results, out / "gallery")
     rows.append(f"{len(artifacts)} figures computed again: {', '.join(artifact.figure.id for artifact in artifacts)}")
     links = [("The gallery of figures, claims and errata", page.resolve().relative_to(out.resolve()).as_posix())]
-    return Section(
-        "Are the theorems true, and can I have the figures?",
-        rows,
-        links=links,
-        command="droptics verify, then droptics reproduce thesis-fig5-1",
-    )
+    command = "droptics verify, then droptics reproduce thesis-fig5-1"
+    return Section("Are the theorems true, and can I have the figures?", rows, links=links, command=command)
 
 
 DEMO_PAPERS = ("mianjy2018", "pal2020")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,11 +24,8 @@ def read_arrays(path: Path) -> dict[str, Tensor]:
     if kind not in (".npz", ".safetensors"):
         raise ValueError(f"{path} must be a .npz or .safetensors file")
     try:
-        arrays = (
-            read_tensors(path)
-            if kind == ".safetensors"
-            else {name: torch.from_numpy(array) for name, array in read_npz(path).items()}
-        )
+        found: Mapping[str, Any] = read_tensors(path) if kind == ".safetensors" else read_npz(path)
+        arrays = {name: torch.as_tensor(array) for name, array in found.items()}
     except TypeError as problem:  # text, and numbers that torch does not know
         raise ValueError(f"{path} holds an array that is no tensor: {problem}") from problem
     if bad := [name for name, value in arrays.items() if value.is_complex()]:

@@ -26,9 +26,8 @@ def load_module(source: str, state: Path | None = None) -> nn.Module:
     module = _from_factory(source) if imported else read_module(Path(source))
     if state is not None:
         weights, own = read_state(state), module.state_dict()
-        if bad := [
-            name for name in weights if weights[name].is_complex() and name in own and not own[name].is_complex()
-        ]:
+        known = weights.keys() & own.keys()
+        if bad := sorted(name for name in known if weights[name].is_complex() and not own[name].is_complex()):
             raise ValueError(
                 f"{state}: {bad[0]} is complex and that of the module is real; take its real part yourself"
             )
@@ -78,10 +77,8 @@ def read_module(path: Path, device: str = "cpu") -> nn.Module:
         return read_program(path).to(device)
     if is_script(path):
         return read_script(path, device)
-    raise ValueError(
-        f"{path} is not an exported (torch.export.save) or scripted (torch.jit.save) module; "
-        "for a state dict give package.module:factory and --state"
-    )
+    advice = "for a state dict give package.module:factory and --state"
+    raise ValueError(f"{path} is not an exported (torch.export.save) or scripted (torch.jit.save) module; {advice}")
 
 
 def check_device(name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, get_origin
 
 import typer
 
+Examples = Annotated[Path, "A .npz or .safetensors file of inputs (images) and targets (labels), or a folder of them."]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Numbers = Annotated[Path, "A .npz or .safetensors file with arrays inputs (n x d) and targets (n x k)."]
 Rate = Annotated[float, "Probability of dropping a hidden unit, in [0, 1)."]

@@ -22,9 +22,7 @@ def reproduce_command(
     out: Annotated[Path, "Folder for tables, pictures, manifests and the gallery."] = Path("droptics-out"),
     data: Annotated[Path | None, "Folder of the data sets; else DROPTICS_DATA or the user's cache."] = None,
     only_list: Annotated[bool, typer.Option("--list", help="Run nothing; list the figures and tables.")] = False,
-    standing: Annotated[
-        Path | None, "Run nothing; write README.md of this folder of results: how each came out."
-    ] = None,
+    standing: Annotated[Path | None, "Run nothing; write README.md of this folder: how each came out."] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute figures and tables again and compare each printed number or ordering with ours.

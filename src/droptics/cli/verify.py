@@ -11,13 +11,9 @@ from droptics.cli.options import AsJson
 
 
 def verify_command(
-    ids: Annotated[
-        list[str] | None, typer.Argument(help="Ids of claims, such as pal2020-thm4.1; all claims when none is given.")
-    ] = None,
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids of claims, such as pal2020-thm4.1; else all.")] = None,
     paper: Annotated[str | None, "Only this work: mianjy2018, thesis, pal2020, helmbold2017 or droptics."] = None,
-    run_on: Annotated[
-        str, typer.Option("--engine", help="Where claims run: local, processes, processes:N or dask://host:port.")
-    ] = "local",
+    engine: Annotated[str, "Where claims run: local, processes, processes:N or dask://host:port."] = "local",
     only_list: Annotated[bool, typer.Option("--list", help="Run nothing; list the claims.")] = False,
     as_json: AsJson = False,
     pages: Annotated[Path | None, "Also write claims.md and errata.md into this folder."] = None,
@@ -46,7 +42,7 @@ def verify_command(
         return
     if pages is not None:
         check_folder(pages, "--pages")
-    results = verify(ids, paper, run_on)
+    results = verify(ids, paper, engine)
     if pages is not None:
         write_pages(results, pages)
     differing = [result for result in results if not result.agrees]
@@ -59,9 +55,8 @@ def verify_command(
         console = Console()
         counts = Counter(result.verdict for result in results)
         spent = sum(result.seconds for result in results)
-        console.print(
-            f"claims: {len(results)}, in {spent:.1f} s; " + ", ".join(f"{name}: {n}" for name, n in counts.items())
-        )
+        told = ", ".join(f"{name}: {n}" for name, n in counts.items())
+        console.print(f"claims: {len(results)}, in {spent:.1f} s; {told}")
         for result in differing:
             console.print(f"[bold]{result.claim.id}[/bold]: {result.verdict}, on record is {result.claim.verdict}")
             if result.error:
