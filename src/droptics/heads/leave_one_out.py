@@ -39,8 +39,7 @@ SMALL = 0.1
 class Whitened:
     """Examples in coordinates where the penalty at rate lambda is lambda |W|^2, and their one factorization."""
 
-    # the data as given: inputs, targets, weights, block size, with intercept or not
-    raw: tuple[Array, Array, Array, int, bool]
+    raw: tuple[Array, Array, Array, int, bool]  # as given: inputs, targets, weights, block size, intercept or not
     units: Array  # power of two next to the root mean square of every input, taken out before ranks are decided
     rows: Array  # whitened inputs (n, features); directions without energy are zero
     centered: Array  # `rows` minus their mean when there is an intercept
