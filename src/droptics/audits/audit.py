@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import torch
@@ -246,10 +247,7 @@ def _gathered(
         raise ValueError("distributed=True needs an initialized torch.distributed process group")
     shards: list[Any] = [None] * torch.distributed.get_world_size()
     torch.distributed.all_gather_object(shards, (sites, findings, state))
-    sites, findings, merged = shards[0]
-    for _, _, shard in shards[1:]:
-        merged = merged.merge(shard)
-    return sites, findings, merged
+    return (*shards[0][:2], reduce(_State.merge, [shard for _, _, shard in shards]))
 
 
 def _report(

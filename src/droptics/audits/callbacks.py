@@ -18,6 +18,8 @@ from droptics.arguments import Count, check_arguments
 from droptics.audits.audit import audit
 from droptics.audits.report import Report
 
+Log = Callable[[dict[str, float]], None]
+
 
 def audit_numbers(report: Report) -> dict[str, float]:
     """The numbers worth a curve: `dropout/<site>/penalty_share`, `imbalance`, `coadaptation`, and the totals.
@@ -77,7 +79,7 @@ class LightningAudit(_AuditCallback):
 class HuggingFaceAudit(_AuditCallback):
     """Audits at the end of epochs; made by `huggingface_callback`."""
 
-    log: Callable[[dict[str, float]], None] | None = None
+    log: Log | None = None
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, model: nn.Module | None = None, **_: Any) -> None:
         """Called by the trainer."""
@@ -110,12 +112,7 @@ def lightning_callback(data: object, loss: Any = None, *, every: Count = 1, **op
 
 
 def huggingface_callback(
-    data: object,
-    loss: Any = None,
-    *,
-    every: Count = 1,
-    log: Callable[[dict[str, float]], None] | None = None,
-    **options: Any,
+    data: object, loss: Any = None, *, every: Count = 1, log: Log | None = None, **options: Any
 ) -> Any:
     """A callback for the Hugging Face Trainer that audits the model on `data` after every `every`-th epoch.
 

@@ -12,11 +12,7 @@ from droptics.cli.options import AsJson, Numbers, Rate, Together
 
 def penalty_command(
     model: Annotated[
-        Path,
-        typer.Argument(
-            help="Weights: a .npz or .safetensors file with arrays U and V (x -> U V^T x), "
-            "or W1, W2, ... in order (a deep linear network)."
-        ),
+        Path, typer.Argument(help="A .npz or .safetensors file of U and V (x -> U V^T x), or W1, W2, ...")
     ],
     data: Numbers,
     drop: Rate,

@@ -126,16 +126,14 @@ def escape(model: Model, data: Data, masks: MaskLaw) -> Escape:
     if not curvature < -1e-9 * largest:
         raise ValueError(f"model is no strict saddle: its least curvature is {curvature:.3g}, nothing to escape along")
     direction = unflatten(model, vector)
-    before = float(criterion(model, data, masks))
-    size = 1.0 + _norm(model.tensors)
-    best, objective = model, before
-    for step in size * 0.5 ** torch.arange(0, 26, dtype=torch.float64):
-        for sign in (1.0, -1.0):
-            tensors = zip(model.tensors, direction, strict=True)
-            moved = _with(model, [tensor.detach() + sign * float(step) * part for tensor, part in tensors])
-            value = float(criterion(moved, data, masks))
-            if value < objective:
-                best, objective = moved, value
+    sizes = (1.0 + _norm(model.tensors)) * 0.5 ** torch.arange(0, 26, dtype=torch.float64)
+    best, objective = model, float(criterion(model, data, masks))
+    for step in torch.stack([sizes, -sizes], 1).flatten().tolist():
+        tensors = zip(model.tensors, direction, strict=True)
+        moved = _with(model, [tensor.detach() + step * part for tensor, part in tensors])
+        value = float(criterion(moved, data, masks))
+        if value < objective:
+            best, objective = moved, value
     return Escape(direction, curvature, best, objective)
 
 
