@@ -16,7 +16,6 @@ from droptics.masks import MaskLaw
 from droptics.training.adversarial import Adversarial, Free
 from droptics.training.objectives import Dropout, Objective, StepData
 from droptics.training.random_numbers import INPUTS, NOISE, Counted, Numbers, Sequential, countable
-from droptics.training.threads import share_runs
 
 # Numbers that one run draws ahead. It does not depend on how many runs there are, or batches would differ from runs;
 # counted numbers do not depend on how far ahead they are drawn, so there it is all runs together.
@@ -150,14 +149,8 @@ class _Population:
         inputs = numbers.normal(INPUTS, first, steps, (batch, features), self._map)
         if self._root is not None:
             inputs = inputs @ self._root
-        targets = self._room = self._room.resize_(*inputs.shape[:-1], outputs)
-        matrix = self._map.detach().mT
-
-        def multiply(start: int, stop: int) -> None:
-            torch.matmul(inputs[start:stop], matrix, out=targets[start:stop])
-
-        # torch's own threads would be a second team beside those of the other loops
-        share_runs(multiply, len(inputs), steps * batch * features * outputs if inputs.device.type == "cpu" else 0)
+        self._room = self._room.resize_(*inputs.shape[:-1], outputs)
+        targets = torch.matmul(inputs, self._map.mT, out=self._room)
         if self._noise is not None:
             noise = numbers.normal(NOISE, first, steps, (batch, outputs), self._map)
             targets = targets + noise @ self._noise
