@@ -19,6 +19,7 @@ from torch import Tensor
 
 from droptics.annotations import is_dense
 from droptics.arguments import Computed, Extended, NonNegative, check_arguments, check_fields, checked_fields
+from droptics.evidence.controls import compared, run
 
 Relation = Literal["==", "<=", ">=", "<", ">", "!="]
 Recorded = Literal["holds", "holds only if", "false", "slip", "constant", "remark", "vacuous", "not checked"]
@@ -112,7 +113,7 @@ def compare(
     gap = torch.where(a == b, torch.zeros_like(a), a - b)
     badness = {"==": gap.abs(), "<=": gap, "<": gap, ">=": -gap, ">": -gap, "!=": -gap.abs()}[relation]
     worst = int(torch.where(badness.isnan(), torch.full_like(badness, math.inf), badness).argmax())
-    return Comparison(float(a[worst]), relation, float(b[worst]), label, precision, largest)
+    return compared(Comparison(float(a[worst]), relation, float(b[worst]), label, precision, largest))
 
 
 def _numbers(value: object, name: str) -> Tensor:
@@ -162,7 +163,7 @@ class Claim:
         statement: The statement in our words.
         verdict: The verdict on record; `verify` says when the computed one differs.
         check: Comparisons that the statement asserts, on random instances without symmetry and on degenerate ones.
-        control: The same comparisons with one thing changed; they must come out the other way.
+        control: The same with one thing changed; must come out the other way, and ends at the first that fails.
         objects: Public objects the claim is about, as dotted names below `droptics`.
         outside: For "holds only if": the statement where its condition is violated; it must fail there.
         vacuity: For "vacuous": the bound says nothing at realistic sizes; these comparisons must hold.
@@ -268,12 +269,11 @@ def decide(claim: Claim) -> Result:
         return Result(claim, "not checked")
     start = time.perf_counter()
     try:
-        main, control = tuple(claim.check()), tuple(claim.control())
+        control = run(claim.control, ending=all_hold(main := run(claim.check)))
         verdict = _verdict(claim, main, control)
     except Exception as error:  # a claim that crashes is a finding, not the end of the run
-        return Result(
-            claim, "error", seconds=time.perf_counter() - start, error=f"{type(error).__name__}: {error}".strip()
-        )
+        text = f"{type(error).__name__}: {error}".strip()
+        return Result(claim, "error", seconds=time.perf_counter() - start, error=text)
     return Result(claim, verdict, main, control, time.perf_counter() - start)
 
 
@@ -285,9 +285,9 @@ def _verdict(claim: Claim, main: Sequence[Comparison], control: Sequence[Compari
         return "undecided"
     if not held:
         return claim.verdict if claim.verdict in REFUTED else "false"
-    if claim.vacuity is not None and all_hold(claim.vacuity()):
+    if claim.vacuity is not None and all_hold(run(claim.vacuity)):
         return "vacuous"
-    if claim.outside is not None and not all_hold(claim.outside()):
+    if claim.outside is not None and not all_hold(run(claim.outside)):
         return "holds only if"
     return "holds"
 

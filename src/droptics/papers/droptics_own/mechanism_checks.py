@@ -41,7 +41,8 @@ COND = replace(BASE, id="toy-thm4", verdict="holds only if", outside=_bad, note=
 
 def decided_verdicts(scale: float) -> list[Comparison]:
     """Comparisons hold by one rule of tolerance, and verdicts follow from check, control and what stands beside."""
-    found: list[Comparison] = []
+    # first, since those below that fail by design would end the control
+    found = [compare(compare(1e-12, "==", 0.0, precision=1e-3, scale=7.0).tolerance, "==", scale * 7e-3, "scale")]
     tolerance = 1e-9 * 5.0
     for relation, gaps in {
         "==": {-1.5: False, -0.5: True, 0.5: True, 1.5: False},
@@ -54,7 +55,6 @@ def decided_verdicts(scale: float) -> list[Comparison]:
         for gap, holds in gaps.items():
             one = compare(5.0 + gap * tolerance, relation, 5.0)  # type: ignore[arg-type]
             found.append(same(one.holds, holds, f"{relation} at {gap} tolerances", scale))
-    found.append(compare(compare(1e-12, "==", 0.0, precision=1e-3, scale=7.0).tolerance, "==", scale * 7e-3, "scale"))
     for left, relation, right, holds in (
         (math.nan, "==", math.nan, False),
         (math.inf, "==", math.inf, True),
@@ -96,7 +96,14 @@ def decided_verdicts(scale: float) -> list[Comparison]:
         {"label": "one", "left": 1.0, "relation": "==", "right": 1.0, "holds": True},
         {"label": "less", "left": 2.0, "relation": "<", "right": 3.0, "holds": True},
     ]
-    found.append(same((shown["comparisons"], shown["control"][1]["holds"]), (parts, False), "as plain values", scale))
+    found.append(
+        same(
+            (shown["comparisons"], [item["holds"] for item in shown["control"]]),
+            (parts, [False]),
+            "as plain values",
+            scale,
+        )
+    )
     found.append(
         same((shown["id"], shown["paper"], shown["agrees"]), ("toy-thm1", "toy", True), "of which claim", scale)
     )
