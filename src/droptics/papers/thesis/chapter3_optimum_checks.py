@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -142,20 +143,26 @@ def correlated_optimum(drop: float) -> list[Comparison]:
     ]
 
 
+@cache
+def _descended(seed: int, widths: tuple[int, ...]) -> tuple[Moments, float, list[Tensor]]:
+    """Data of one output, and the least criterion that descent finds with its weights."""
+    data = moments(seed, 1, 2)
+    shapes = [(b, a) for a, b in itertools.pairwise((2, *widths, 1))]
+
+    def objective(*weights: Tensor) -> Tensor:
+        W = product(weights)
+        error = data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum()
+        return error + penalty(DeepLinear(list(weights)), data, law(weights, 0.4)).value
+
+    return data, *descend(objective, shapes, starts=2, seed=seed)
+
+
 def single_output(solution: Callable[[Moments, float], Tensor]) -> list[Comparison]:
     """One output: W* = Cyx C^-1 / (1 + nu) and Theta(w) = nu w C w^T, against descent with C != I."""
     found = []
     for seed, widths in enumerate(((2, 2), (3,))):
-        data, drop = moments(seed, 1, 2), 0.4
-        nu = float(effective_strength(widths, drop))
-        shapes = [(b, a) for a, b in itertools.pairwise((2, *widths, 1))]
-
-        def objective(*weights: Tensor, data: Moments = data) -> Tensor:
-            W = product(weights)
-            error = data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum()
-            return error + penalty(DeepLinear(list(weights)), data, law(weights, 0.4)).value
-
-        best, weights = descend(objective, shapes, starts=2, seed=seed)
+        data, best, weights = _descended(seed, widths)
+        nu = float(effective_strength(widths, 0.4))
         W = solution(data, nu)
         found.append(compare(product(weights), "==", W, f"map, widths {widths}", precision=1e-4))
         theta = nu * float((W @ data.xx * W).sum())
