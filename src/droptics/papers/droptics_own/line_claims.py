@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from droptics.evidence.claims import Claim
 from droptics.papers.droptics_own import (
+    algebra_line_checks,
     answer_checks,
     attack_line_checks,
     audit_run_checks,
@@ -13,8 +14,9 @@ from droptics.papers.droptics_own import (
     krylov_checks,
     rate_line_checks,
     read_rating_checks,
+    training_line_checks,
 )
-from droptics.papers.droptics_own.room_claims import pair, room_claim
+from droptics.papers.droptics_own.room_claims import ENUMERATED, pair, room_claim
 
 CLAIMS: tuple[Claim, ...] = (
     room_claim(
@@ -109,5 +111,28 @@ CLAIMS: tuple[Claim, ...] = (
         pair(class_checks.classes_in_full),
         ("predictions.predictive", "predictions.calibration", "predictions.fit_noise"),
         "From the same points.",
+    ),
+    room_claim(
+        "training-in-full",
+        "Exact gradients of every linear family, alone and in batches, and steps along them, attacks that training "
+        "doubts, runs that leave, entries of every run, modules with their penalty and the lines of checkpoints.",
+        pair(training_line_checks.training_in_full),
+        ("training.train", "training.Penalized", "training.Adversarial", "training.Free", "training.Plain"),
+        f"{ENUMERATED} By autograd on the same points.",
+    ),
+    room_claim(
+        "algebra-in-full",
+        "Actions of laws with their cutoffs, balanced blocks, best mixtures of bounds, both routes of a decomposition, "
+        "companions of rotations, leading eigenvectors, proximal maps, criteria of given weights, reasons, units and "
+        "affine maps are those of plain sums.",
+        pair(algebra_line_checks.algebra_in_full),
+        (
+            "linalg.equalize_columns",
+            "linalg.k_support_shrink",
+            "attacks.affine_map",
+            "norms.k_support",
+            "optima.Optimum",
+        ),
+        "Written out; conditions of optimality, all supports, dense algebra.",
     ),
 )
