@@ -15,7 +15,7 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.landscapes.units import in_own_units
 from droptics.linalg import equalize_columns, k_support_shrink
 from droptics.linalg.gram import _by_panels, triangular
-from droptics.linalg.leading import leading_eigen
+from droptics.linalg.leading import _factor, _solve, _vectors, leading_eigen
 from droptics.linalg.scales import is_diagonal, scaled_eigen
 from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw
 from droptics.models import Autoencoder, DeepLinear, LastLayer, TwoLayerLinear
@@ -220,6 +220,29 @@ def _eigen(scale: float) -> list[Comparison]:
         found.append(compare(told, "==", scale * wanted + (scale - 1), f"values, {name}"))
         found.append(compare(np.abs(matrix @ vectors - vectors * told).max(), "<=", 1e-13, f"residual, {name}"))
         found.append(compare(vectors.T @ vectors, "==", scale * np.eye(5), f"orthonormal, {name}", precision=1e-13))
+    # the pieces of inverse iteration, which a full decomposition would stand in for where they failed
+    for size, value in ((5, 0.3), (6, -2.0), (9, 1.0)):
+        diagonal, beside = normal(size, size).numpy(), normal(size + 1, size - 1).numpy()
+        parts = np.empty((5, size))
+        _factor(diagonal, beside, value, 1e-300, parts)
+        dense = np.diag(diagonal - value) + np.diag(beside, 1) + np.diag(beside, -1)
+        x = np.arange(1.0, size + 1)
+        solved = np.linalg.solve(dense, x)
+        largest = _solve(parts, x)
+        found.append(compare(largest, "==", scale * np.abs(solved).max(), f"largest of {size}"))
+        found.append(compare(x * largest, "==", scale * solved, f"solved, {size}"))
+    for factor in (1.0, 1e-9, 1e9):
+        diagonal, beside = factor * normal(1, 40).numpy(), factor * normal(2, 39).numpy()
+        dense = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+        every, rows = np.linalg.eigvalsh(dense)[::-1][:5].copy(), np.empty((5, 40))
+        rest = _vectors(diagonal, beside, every, rows)
+        found.append(compare(rest, "<=", 4e-15, f"no need of another route, {factor}", precision=0.0))
+        found.append(
+            compare(rows @ dense @ rows.T / factor, "==", scale * np.diag(every) / factor, f"its rows, {factor}")
+        )
+        top = np.abs(diagonal).max() + 2 * np.abs(beside).max()
+        left = np.abs(dense @ rows.T - rows.T * every).max() / top
+        found.append(compare(rest, "==", scale * left + (scale - 1), f"its residual, {factor}", precision=1e-14))
     for size in (3, 80):
         units = 2.0 ** torch.arange(-(size // 2), size - size // 2).double().clamp(-30, 30)
         moment = moments(2, 2, size).xx * units * units[:, None]
@@ -246,6 +269,8 @@ def _support(scale: float) -> list[Comparison]:
         dual = float(slope.abs().sort(descending=True).values[:k].square().sum().sqrt())
         found.append(compare(slope @ told, "==", scale * norm**2, f"along, {seed}, {beta}, {k}"))
         found.append(compare(dual, "==", scale * norm, f"dual, {seed}, {beta}, {k}"))
+    tiny = tensor([1.0, 1e-20])
+    found.append(compare(k_support_shrink(tiny, 0.0, 1) / tiny, "==", scale, "no strength, one value beside nothing"))
     for strength, roots in ((0.0, [3.0, 2.0, 1.0]), (0.4, [3.0, 2.0, 1.0]), (5.0, [3.0, 2.9, 0.1])):
         row = np.array([roots, roots[::-1]])
         row = -np.sort(-row, axis=-1)
@@ -359,7 +384,7 @@ def _stationary(scale: float) -> list[Comparison]:
     """Alternation ends where no factor can move, says its rank, and leaves directions at rounding level out."""
     found: list[Comparison] = []
     law: MaskLaw = Discrete(tensor([[1.0, 0, 2], [0, 1, 1], [2, 1, 0]]), tensor([0.2, 0.3, 0.5]))
-    for factor in (1.0, 1e-7, 1e6):
+    for factor in (1.0, 1e-7, 1e-12, 1e6):
         low = factor * normal(1, 5, 2) @ normal(2, 2, 4)
         U, H, rank, method = alternate(low, law.characteristic)
         K = 1 + law.characteristic

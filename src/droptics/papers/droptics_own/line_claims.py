@@ -12,6 +12,7 @@ from droptics.papers.droptics_own import (
     control_checks,
     interval_checks,
     krylov_checks,
+    module_line_checks,
     rate_line_checks,
     read_rating_checks,
     training_line_checks,
@@ -134,5 +135,13 @@ CLAIMS: tuple[Claim, ...] = (
             "optima.Optimum",
         ),
         "Written out; conditions of optimality, all supports, dense algebra.",
+    ),
+    room_claim(
+        "modules-in-full",
+        "Attention and recurrent layers under given masks, replayed runs, names of places, sites, chains of three "
+        "layers, left-out losses, joined examples, and answers on rates as they are written, read and drawn.",
+        pair(module_line_checks.modules_in_full),
+        ("models.Site", "rates.Rates", "heads.ridge.DropoutRidge"),
+        f"{ENUMERATED} Torch's own layers; refits.",
     ),
 )

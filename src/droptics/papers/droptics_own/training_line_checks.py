@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from droptics.attacks import Fgsm, Pgd, Threat
 from droptics.data import Entries, Sample
 from droptics.evidence.claims import Comparison, compare
-from droptics.losses import CrossEntropy, Logistic
+from droptics.losses import CrossEntropy, Logistic, Squared
 from droptics.masks import Bernoulli, Block, MaskLaw, Product
 from droptics.models import Autoencoder, DeepLinear, Factorization, LastLayer, Model, ReLUNet, TwoLayerLinear
-from droptics.papers.droptics_own.telling import same
+from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import normal, sample, simplex, tensor
 from droptics.training import Adversarial, Dropout, Free, Penalized, Plain, train
 from droptics.training.exact import gradient_rule
-from droptics.training.guards import Diverged
+from droptics.training.guards import Diverged, Guard
 from droptics.training.lazy import lazy_norm, lazy_start
 from droptics.training.networks import ResNet, SmallCnn
 from droptics.training.objectives import StepData, mean_loss
@@ -198,10 +198,39 @@ def _left(scale: float) -> list[Comparison]:
     found.append(compare(stopped.model.weights[0][1, 0, 0], "==", scale * w, "the other run goes on", precision=1e-9))
     put_back = float(stopped.model.weights[0][0, 0, 0])
     found.append(same(math.isfinite(put_back) and abs(put_back) < 1e10, True, "put back", scale))
+    guard = Guard(tensor([1.0, 2.0, 3.0]), tensor([0.1, 0.2, 0.3]), "freeze")
+    engine: Any = _Engine(torch.zeros(3, 2).double())
+    fine = torch.ones(2, 3).double()
+    for step, losses, frozen in (
+        (0, fine, {}),
+        (2, torch.stack([tensor([5e8, 1, 1]), tensor([1.0, 1, 1])]), {0: 2}),
+        (4, torch.stack([tensor([math.nan, 1, 1]), tensor([math.nan, 1, 3.9e8])]), {0: 2}),
+        (6, torch.stack([tensor([math.nan, 1, 1]), tensor([math.nan, math.inf, 1])]), {0: 2, 1: 7}),
+    ):
+        before = guard.remember(engine)
+        engine.weights += 1
+        guard.check(engine, losses, torch.ones(2, 3).double(), step, before)
+        found.append(same(guard.frozen, frozen, f"stopped after step {step}", scale))
+    found.append(compare(guard.sizes, "==", scale * tensor([0.0, 0.0, 0.3]), "sizes of those left"))
+    found.append(compare(engine.weights[:, 0], "==", scale * tensor([3.0, 3.0, 4.0]), "put back once each"))
+    found.append(same(guard.all_frozen, False, "one goes on", scale))
     many = str(Diverged(3, 0.5, tuple(range(9))))
     found.append(same("(run 0, 1, 2, 3, 4, 5, 6, 7, ...)" in many, True, "eight runs are named", scale))
     found.append(same("..." in str(Diverged(3, 0.5, tuple(range(8)))), False, "and no more", scale))
     return found
+
+
+class _Engine:
+    """Weights that are never broken."""
+
+    def __init__(self, weights: Tensor) -> None:
+        self.weights = weights
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"w0": self.weights}
+
+    def sound(self) -> Tensor:
+        return torch.ones(3, dtype=torch.bool)
 
 
 def _read(scale: float) -> list[Comparison]:
@@ -221,6 +250,13 @@ def _read(scale: float) -> list[Comparison]:
             found.append(compare(masked, "==", scale * (terms * masks[run, at]).sum(), "under a mask"))
             alone = trainee.forward(places[run], None, run)[at, 0]
             found.append(compare(alone, "==", scale * terms.sum(), "a run alone"))
+    relu = ReLUNet([normal(5, 3, 2), normal(6, 2, 3)])
+    wide, law = sample(7, 4, 2, 2), Product([Bernoulli(0.0, 2), Bernoulli(0.4, 3)])
+    told = trainee_rule(relu).penalized(Squared(), StepData(wide.inputs, wide.targets), law, wide)
+    found.append(compare(told.detach(), "==", scale * _criterion(relu, wide, law), "a penalized network"))
+    words = "batch_size is for sampled objectives"
+    batch = StepData(wide.inputs, wide.targets)
+    found.append(refuses(lambda: trainee_rule(relu).penalized(Squared(), batch, law, None), words, "", scale))
     outputs, labels = normal(4, 2, 3, 4), torch.tensor([[0, 1, 3], [2, 2, 0]])
     weights = simplex(5, 3)
     each = -torch.stack([outputs[r].log_softmax(-1)[torch.arange(3), labels[r]] for r in range(2)])
