@@ -33,7 +33,7 @@ from droptics.linalg import (
     shrink_unequal,
 )
 from droptics.linalg.krylov import Krylov, Operator, upper_values
-from droptics.linalg.leading import leading_eigen
+from droptics.linalg.leading import _vectors, leading_eigen
 from droptics.linalg.scales import powers_of_two
 from droptics.linalg.shrinkage import threshold
 from droptics.linalg.sums import BLOCK, products
@@ -627,3 +627,27 @@ def test_products_of_many_examples_have_derivatives(count):
     close(found, wanted, relative=1e-12, scale=float(count))
     slopes = [torch.autograd.grad(value.square().sum(), left)[0] for value in (found, wanted)]
     close(*slopes, relative=1e-12, scale=float(count))
+
+
+@pytest.mark.parametrize("derivative", [False, True])
+def test_companions_turn_with_the_factor(derivative):
+    U, V, W = normal(2, 4, 3), normal(2, 5, 3), normal(2, 1, 3)
+    given = U.clone().requires_grad_() if derivative else U
+    turned = [part.detach() for part in equalize_columns(given, V, W)]
+    for (one, first), (two, second) in itertools.product(zip(turned, (U, V, W), strict=True), repeat=2):
+        close(one @ two.mT, first @ second.mT)
+    close(turned[0].square().sum(-2), (U.square().sum((-2, -1)) / 3)[:, None].expand(2, 3))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-9, 1e9])
+def test_inverse_iteration_needs_no_other_route(size):
+    """The residual is relative to the matrix, whatever its size, and at rounding level for a regular one."""
+    diagonal, beside = size * normal(40).numpy(), size * normal(39).numpy()
+    dense = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+    values, rows = np.linalg.eigvalsh(dense)[::-1][:5].copy(), np.empty((5, 40))
+    told = _vectors(diagonal, beside, values, rows)
+    scale = np.abs(diagonal).max() + 2 * np.abs(beside).max()
+    close(told, np.abs(dense @ rows.T - rows.T * values).max() / scale, relative=1e-15, scale=1.0)
+    assert told <= 4e-15
+    bad = values + 1e-3 * size
+    assert _vectors(diagonal, beside, bad, rows) > 1e-6

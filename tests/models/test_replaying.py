@@ -1,0 +1,59 @@
+"""Runs that begin where an earlier one was: what is kept, what runs again, and the names of what is left out."""
+
+import pytest
+import torch
+from cases import normal
+from torch import nn
+
+from droptics.models.replaying import Recording
+from droptics.models.watching import watched
+
+
+class Holder:
+    """A result that is no tensor."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+class Odd(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, value):
+        self.calls += 1
+        return Holder(2 * value)
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(2, 3).double(), nn.Linear(3, 2).double()
+        self.drop, self.odd = nn.Dropout(0.5), Odd()
+
+    def forward(self, inputs):
+        hidden = self.drop(self.first(inputs))
+        return self.second(self.drop(torch.tanh(hidden)) + self.odd(hidden).value)
+
+
+def test_a_part_that_returns_an_object_runs_again():
+    module, inputs, recording = Twice(), normal(4, 2), Recording()
+    truth, _ = watched(module, lambda: module(inputs), lambda *_: 0.0, recording=recording)
+    assert [entry.kept for entry in recording.entries[module.odd]] == [False]
+    again, _ = watched(module, lambda: module(inputs), lambda *_: 0.0, replay=(recording, recording.places["drop@2"]))
+    assert torch.equal(truth, again)
+    assert module.odd.calls == 2
+    assert Recording()._copied([inputs, Holder(inputs)]) == (None, False)
+
+
+@pytest.mark.parametrize("place", ["drop", "drop@2"])
+def test_the_second_call_of_a_layer_has_its_name_in_a_replay(place):
+    """The names inside parts that are not run are taken, so that what follows is called as in a whole run."""
+    module, inputs, recording = Twice(), normal(4, 2), Recording()
+    _, trace = watched(module, lambda: module(inputs), lambda *_: 0.0, recording=recording)
+    moment = recording.places[place]
+    _, replayed = watched(module, lambda: module(inputs), lambda *_: 0.0, replay=(recording, moment))
+    names = [call.site for call in trace.calls]
+    assert names == ["drop", "drop@2"]
+    assert [call.site for call in replayed.calls] == names[names.index(place) :]

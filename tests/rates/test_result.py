@@ -1,0 +1,18 @@
+"""The picture of a scan."""
+
+import pytest
+
+from droptics.rates.result import Cost, Point, Rates, SiteRate
+
+
+def test_the_band_is_two_standard_errors_on_both_sides():
+    points = tuple(
+        Point("scan", {"a": rate}, loss, 0.1, loss - 1.0, error, True, 0.5, (3,), 1)
+        for rate, loss, error in ((0.1, 1.4, 0.2), (0.3, 1.0, None), (0.5, 1.1, 0.05))
+    )
+    sites = (SiteRate("a", "dropout", 0.5, 0.3, "flat", "a"),)
+    figure = Rates({"a": 0.3}, sites, points, Cost(3, 0, 1.0, False), "flat", "why", 0.3, (0.3,)).plot()
+    edges = figure.axes[0].collections[0].get_paths()[0].vertices
+    for rate, low, high in ((0.1, 1.0, 1.8), (0.3, 1.0, 1.0), (0.5, 1.0, 1.2)):
+        heights = [float(y) for x, y in edges if abs(x - rate) < 1e-12]
+        assert (min(heights), max(heights)) == pytest.approx((low, high))

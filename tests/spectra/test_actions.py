@@ -1,0 +1,43 @@
+"""What laws say of spectra: cutoffs of unequal rates, and the best mixture of two bounds."""
+
+import pytest
+import torch
+
+from droptics.masks import Bernoulli, Discrete
+from droptics.spectra import action
+from droptics.spectra.any_law import AnyLaw, mixed
+
+RATES = Bernoulli(torch.tensor([0.1, 0.3, 0.6], dtype=torch.float64), 3)
+
+
+def vector(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("values", [(5.0, 0.1), (1.0,), (3.0, 2.9, 2.8, 2.7)])
+def test_nothing_below_the_cutoff_is_kept(values):
+    """Values just below join no support, and the last kept one lies above."""
+    acting, spectrum = action(RATES), vector(*values)
+    kept = acting.shrink(spectrum)[0]
+    kept = kept[kept > 0]
+    level = acting.cutoff(spectrum, kept)
+    assert level < values[len(kept) - 1]
+    below = torch.cat([spectrum[: len(kept)], vector(level * (1 - 1e-6))])
+    again = acting.shrink(below)[0]
+    assert int((again > 1e-12).sum()) == len(kept)
+    assert acting.cutoff(spectrum, vector()) == values[0]
+
+
+def test_the_best_mixture_need_not_move_the_values_most():
+    law = Discrete(torch.eye(3, dtype=torch.float64) + 0.5, vector(0.2, 0.3, 0.5))
+    acting, values = AnyLaw(law), vector(0.7, 0.67, 0.18)
+    acting.__dict__["_strengths"] = (0.5, 0.2)
+
+    def least(pair):
+        kept = torch.cat([pair[0], vector(*[0.0] * (3 - len(pair[0])))])
+        return float((values - kept).square().sum()) + pair[1]
+
+    every = [mixed(values, (1 - w / 20) * 0.5, w / 20 * 0.2, 3) for w in range(21)]
+    assert least(acting.shrink(values)) == max(map(least, every))
+    farthest = max(every, key=lambda pair: least((pair[0], 0.0)))
+    assert farthest is not max(every, key=least)
