@@ -15,6 +15,7 @@ from droptics.papers.droptics_own import (
     module_line_checks,
     rate_line_checks,
     read_rating_checks,
+    route_line_checks,
     training_line_checks,
 )
 from droptics.papers.droptics_own.room_claims import ENUMERATED, pair, room_claim
@@ -143,5 +144,13 @@ CLAIMS: tuple[Claim, ...] = (
         pair(module_line_checks.modules_in_full),
         ("models.Site", "rates.Rates", "heads.ridge.DropoutRidge"),
         f"{ENUMERATED} Torch's own layers; refits.",
+    ),
+    room_claim(
+        "routes-in-full",
+        "Orthonormal columns of tall matrices by every route, ranks by bits, sums in blocks, maps of factors, masks on "
+        "weights, bypassed parts, rectified normal numbers, blocks of outcomes, and systems of ratings.",
+        pair(route_line_checks.routes_in_full),
+        ("models.Connections", "penalties.penalty", "penalties.MonteCarlo", "penalties.Enumerate", "models.ReLUNet"),
+        "Dense algebra, integrals over a grid, sums in extended precision.",
     ),
 )
