@@ -168,27 +168,16 @@ def solve_buckets(
             parts.append((bucket.rows, gram, right, targets.square().sum(1, dtype=torch.float64), bucket.counts))
         rows, gram, right, size, counts = (torch.cat(kind) for kind in zip(*parts, strict=True))
         d = diagonals[0] * gram.diagonal(dim1=-2, dim2=-1) + counts[:, None] * diagonals[1] + diagonals[2]
-        solved, reached = solve_systems(gram, right, size, d, free.index_select(0, rows), steps)
-        free.index_copy_(0, rows, solved)
-        totals += reached
+        gram.diagonal(dim1=-2, dim2=-1).add_(d)  # the row systems of `least_squares`
+        start = free.index_select(0, rows)
+        r = right - torch.bmm(gram, start[..., None])[..., 0]
+        # |y|^2 - <b, x> - <r, x> is the penalized sum of squares at x when r is the residual there.
+        value = size - (start.double() * (right + r)).sum(1)
+        x, decrease = _direct(gram, r, start) if steps == 0 else _conjugate_gradients(gram, r, start, steps)
+        free.index_copy_(0, rows, x)
+        value = value - decrease
+        totals += torch.stack([value.sum(), (value - (d * x * x).sum(1, dtype=torch.float64)).sum()])
     return totals[0], totals[1]
-
-
-def solve_systems(
-    gram: Tensor, right: Tensor, size: Tensor, d: Tensor, start: Tensor, steps: int
-) -> tuple[Tensor, Tensor]:
-    """The row systems of `least_squares` for a batch, from Gram matrices R^T R, R^T y, |y|^2 and diagonals.
-
-    Returns the solutions and the float64 pair (penalized, plain) sums of squares over the batch.
-    """
-    gram.diagonal(dim1=-2, dim2=-1).add_(d)
-    r = right - torch.bmm(gram, start[..., None])[..., 0]
-    # |y|^2 - <b, x> - <r, x> is the penalized sum of squares at x when r is the residual there.
-    value = size - (start.double() * (right + r)).sum(1)
-    x, decrease = _direct(gram, r, start) if steps == 0 else _conjugate_gradients(gram, r, start, steps)
-    value = value - decrease
-    plain = value - (d * x * x).sum(1, dtype=torch.float64)
-    return x, torch.stack([value.sum(), plain.sum()])
 
 
 def _direct(system: Tensor, r: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:

@@ -69,15 +69,6 @@ def product_spectrum(left: Tensor, right: Tensor) -> Tensor:
     return torch.linalg.svdvals(torch.linalg.qr(left).R @ torch.linalg.qr(right).R.mT)
 
 
-def _mean_square(model: Completion) -> float:
-    """Mean squared error on all ratings known by now."""
-    entries = model.entries(biases=True)
-    left, right = (torch.from_numpy(side).double() for side in (model.user_factors_, model.item_factors_))
-    parts = zip(*(part.split(1 << 16) for part in (entries.rows, entries.columns, entries.values)), strict=True)
-    squares = ((values.double() - (left[u] * right[v]).sum(1)).square().sum() for u, v, values in parts)
-    return sum(map(float, squares)) / len(entries)
-
-
 def _bound(model: Completion, confidence: float) -> Bound:
     """The bound for the full predictor: mean and biases are two more factors, and the ratings are mapped to [-1, 1]."""
     entries = model.entries()
@@ -86,6 +77,9 @@ def _bound(model: Completion, confidence: float) -> Bound:
     middle, half = (low + high) / 2, (high - low) / 2 or 1.0
     sides = (model.user_factors_, model.item_factors_, model.user_biases_, model.item_biases_)
     left, right, users, items = (torch.from_numpy(side).double() for side in sides)
+    errors = model.entries(biases=True)  # all ratings known by now
+    parts = zip(*(part.split(1 << 16) for part in (errors.rows, errors.columns, errors.values)), strict=True)
+    total = sum(float((v.double() - (left[i] * right[j]).sum(1)).square().sum()) for i, j, v in parts)
     left = torch.column_stack([left / half, (users + model.mean_ - middle) / half, torch.ones_like(users)])
     right = torch.column_stack([right, torch.ones_like(items), items / half])
     trace = float(product_spectrum(left * rows.sqrt()[:, None], right * columns.sqrt()[:, None]).sum())
@@ -94,7 +88,7 @@ def _bound(model: Completion, confidence: float) -> Bound:
         alpha=alpha,
         shape=entries.shape,
         examples=len(entries),
-        risk=_mean_square(model) / half**2,
+        risk=total / len(errors) / half**2,
         confidence=1 - failure,
         smoothing=0.5,
         trivial=float(entries.values.double().square().mean()) / half**2,
