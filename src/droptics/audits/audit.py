@@ -150,8 +150,10 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
             _add(module, batch, plan, state, once)
             once = 0.0
         if validation is not None:
-            held_out = (question.batch(module, batch) for batch in batches(validation, device, batch_size))
-            state.validation = _validation_loss(module, held_out, criterion)
+            state.validation = Mean()
+            for batch in (question.batch(module, given) for given in batches(validation, device, batch_size)):
+                sums, weights = parts(criterion, _clean(module, batch)[0], batch.targets)
+                state.validation.add([float(sums.sum() / weights.sum())], float(weights.sum()))
     if distributed:
         sites, findings, state = _gathered(sites, findings, state)
     report = _report(module, sites, findings, state, plan)
@@ -228,15 +230,6 @@ def _looked_at(module: nn.Module, batch: Batch, plan: Plan, state: _State) -> Te
         state.head.add(head_features(trace), batch.targets)
     add_units(state.units, trace, plan.names)
     return outputs
-
-
-def _validation_loss(module: nn.Module, stream: Iterator[Batch], loss: Callable[[Tensor, Tensor], Tensor]) -> Mean:
-    mean = Mean()
-    for batch in stream:
-        outputs, _ = _clean(module, batch)
-        sums, weights = parts(loss, outputs, batch.targets)
-        mean.add([float(sums.sum() / weights.sum())], float(weights.sum()))
-    return mean
 
 
 def _gathered(
