@@ -105,10 +105,8 @@ def global_optimum(out: Path) -> Section:
         notes.append(f"At rate {rate:.2f} the best map has rank {best.rank}; least training loss {best.objective:.4f}.")
         if rate in (0.0, 0.2, 0.5, 0.8):
             spectra[f"rate {rate}"] = found[rate]
-            rows.append(
-                f"rate {rate}: least training loss {best.objective:.6f}, proved bound {best.bound:.6f}, "
-                f"gap {max(best.gap, 0):.0e}, rank {best.rank}"
-            )
+            proof = f"proved bound {best.bound:.6f}, gap {max(best.gap, 0):.0e}"
+            rows.append(f"rate {rate}: least training loss {best.objective:.6f}, {proof}, rank {best.rank}")
     picture = bars(spectra, [str(i) for i in range(1, OUTPUTS + 1)], ylabel="singular value of the optimal map")
     caption = "Dropout shrinks and thresholds the spectrum of the best map: the higher the rate, the lower its rank."
     text = "; ".join(f"{name}: {', '.join(f'{value:.3g}' for value in values)}" for name, values in spectra.items())
@@ -201,10 +199,8 @@ def recommendations(out: Path) -> Section:
     ranker = DropoutAutoencoder().fit(split.train)
     shares = against_popularity(ranker, split)
     found = {name: list(values.values()) for name, values in shares.items()}
-    rows.append(
-        f"ranking for new users: of their hidden items the first 20 hold {shares['personal'][20]:.0%} "
-        f"(popularity {shares['popular'][20]:.0%})"
-    )
+    mine, theirs = shares["personal"][20], shares["popular"][20]
+    rows.append(f"ranking for new users: of their hidden items the first 20 hold {mine:.0%} (popularity {theirs:.0%})")
     ranked = "Dropout on the inputs of an autoencoder, in closed form: what new users like, against what is popular."
     solved = "Dropout on the factors, solved by least squares without sampling: wider models want a higher rate."
     shown = [
