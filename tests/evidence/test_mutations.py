@@ -96,7 +96,7 @@ def test_who_notices(suite, tmp_path):
         "layer @ flow  ->  layer * flow": "lived 2 of 2",  # a chain of one row and one column
         "1.0 / power  ->  1.0 * power": "noticed by right",
         "2.0  ->  4.0": "noticed by right",  # a default value, which only a new import changes
-        "k - ordered.shape[-1]  ->  k": "not reached",
+        "check_positive('k', k)  ->  pass": "not reached",
     }
     for name, fate in fates.items():
         (mutant,) = [mutant for mutant in mutants.mutants("droptics.norms") if mutant.name.endswith(f": {name}")]
