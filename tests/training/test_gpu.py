@@ -22,8 +22,8 @@ from droptics.training import (
     train,
     triton_steps,
 )
+from droptics.training.descents import PersistentDescent
 from droptics.training.draws import Stream
-from droptics.training.persistent import PersistentDescent, why_not
 from droptics.training.products import ProductsDescent
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -260,7 +260,7 @@ def test_divergence_on_the_gpu(engine):
 
 def test_large_weights_and_other_settings_fall_back():
     wide = TwoLayerLinear(torch.zeros(2, 512, 200, device=CUDA), torch.zeros(2, 512, 200, device=CUDA))
-    assert "registers" in why_not(wide)
+    assert "registers" in PersistentDescent.why_not(wide)
     options = {"steps": 3, "step_size": 1e-3}
     data = Moments.of_map(torch.eye(512, device=CUDA))
     assert train(wide, data, Dropout(Bernoulli(0.5, 200)), batch_size=1, **options).engine == "products"

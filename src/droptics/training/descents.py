@@ -1,4 +1,4 @@
-"""The two ways to take steps: torch for everything, a compiled kernel for single-sample two-layer networks."""
+"""Ways to take steps: torch for everything, compiled kernels for single-sample two-layer networks on CPU and GPU."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from droptics.masks import MaskLaw, Product
 from droptics.masks.product import Stacked
 from droptics.models import Autoencoder, Model, TwoLayerLinear
 from droptics.penalties.evaluation import data_weights, observed
+from droptics.training import triton_steps
 from droptics.training.draws import Draws
 from droptics.training.exact import gradient_rule
 from droptics.training.kernels import run_kernel
@@ -117,6 +118,33 @@ class KernelDescent(TwoLayerDescent):
         # the kernel moves along half the gradient of the squared error
         given = [part.contiguous().numpy() for part in (x, y, padded, (2 * sizes.mT).to(x.dtype))]
         return torch.from_numpy(run_kernel([part.numpy() for part in self._stored], *given, first=first)).mT
+
+
+class PersistentDescent(TwoLayerDescent):
+    """The same on a GPU: a launch takes all steps between two records, see `triton_steps`.
+
+    Every run is a program that holds its weights in registers, (runs, features, columns) with zero columns up to a
+    power of two. Random numbers are in memory before, so that the plain path can be run on the same ones.
+    """
+
+    def __init__(self, model: TwoLayerLinear | Autoencoder) -> None:
+        super().__init__(model, triton_steps.power_of_two(model.units))
+
+    @staticmethod
+    def why_not(model: TwoLayerLinear | Autoencoder) -> str:
+        """Why the kernel does not cover this model; empty when it does."""
+        if model.device.type != "cuda":
+            return "it runs on a CUDA device"
+        rows = sum(triton_steps.power_of_two(tensor.shape[-2]) for tensor in model.tensors)
+        if not triton_steps.fits(rows, model.units, model.tensors[0].element_size()):
+            return "the weights of a run do not fit into the registers of one program"
+        return triton_steps.missing()
+
+    def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
+        x, y, z = self._sample(draws, first, len(sizes))
+        # the kernel moves along half the gradient of the squared error
+        doubled = (2 * sizes.mT).to(x).contiguous()
+        return triton_steps.descend(self._stored, self._template.units, x, y, z, doubled).mT
 
 
 class TorchDescent(Descent):
@@ -234,8 +262,7 @@ class TorchDescent(Descent):
             return value
         if isinstance(self._objective, Penalized):
             assert self._masks is not None
-            whole = None if self._fixed is None else self._data
-            value = self._trainee.penalized(self._objective.loss, batch, self._masks, whole)
+            value = self._trainee.penalized(self._objective.loss, batch, self._masks, self._data)
         else:
             value = self._objective.value(self._forward, batch)
         value.sum().backward()

@@ -21,11 +21,10 @@ from droptics.models import LastLayer, Model
 from droptics.penalties import risk
 from droptics.training.adversarial import CatastrophicOverfitting
 from droptics.training.checkpoints import Iterate, Progress, State
-from droptics.training.descents import Descent, KernelDescent, TorchDescent, single_sample, stacked
+from droptics.training.descents import Descent, KernelDescent, PersistentDescent, TorchDescent, single_sample, stacked
 from droptics.training.draws import Draws, Stream
 from droptics.training.guards import Guard
 from droptics.training.objectives import Objective
-from droptics.training.persistent import PersistentDescent, why_not
 from droptics.training.products import ProductsDescent
 from droptics.training.records import Recorder, Recording, lower_bounds
 from droptics.training.schedules import Schedule, constant
@@ -258,7 +257,7 @@ def _chosen(engine: EngineName, model: Model, single: bool) -> EngineName:
     cpu = model.device.type == "cpu"
     if engine == "kernel" and not cpu:
         raise ValueError("engine='kernel' runs on the CPU; use engine='auto'")
-    reason = why_not(model)  # type: ignore[arg-type]
+    reason = PersistentDescent.why_not(model)  # type: ignore[arg-type]
     if engine == "persistent" and reason:
         raise ValueError(f"engine='persistent' cannot be used: {reason}; use engine='auto'")
     if engine != "auto":

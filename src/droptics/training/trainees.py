@@ -83,13 +83,8 @@ class Trainee:
             return rebuild(self.view, [tensor[run] for tensor in self.tensors]).outputs(inputs, multipliers)
         return self.view.outputs(inputs, multipliers)
 
-    def penalized(self, loss: Loss, batch: StepData, masks: MaskLaw, data: Data | None) -> Tensor:
-        """Mean loss + penalty: of all data, or of a batch where there are none."""
-        if data is None:
-            raise ValueError(
-                f"batch_size is for sampled objectives: Penalized is deterministic for {type(self.view).__name__}; "
-                "leave batch_size out"
-            )
+    def penalized(self, loss: Loss, batch: StepData, masks: MaskLaw, data: Data) -> Tensor:
+        """Mean loss + penalty of all data; of the batch for a module."""
         return criterion(self.view, data, masks).value
 
     def snapshot(self) -> Model:
@@ -132,7 +127,7 @@ class ModuleTrainee(Trainee):
     def forward(self, inputs: Tensor, multipliers: Tensor | None, run: int | None = None) -> Tensor:
         return _module_outputs(self.view, inputs, multipliers)[0]
 
-    def penalized(self, loss: Loss, batch: StepData, masks: MaskLaw, data: Data | None) -> Tensor:
+    def penalized(self, loss: Loss, batch: StepData, masks: MaskLaw, data: Data) -> Tensor:
         outputs, features = _module_outputs(self.view, batch.inputs, None)
         return mean_loss(loss, outputs, batch) + head_penalty(self.view.head, features, masks)
 
