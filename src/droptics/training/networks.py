@@ -76,15 +76,10 @@ class ResNet(nn.Module):
         super().__init__()
         self.stem = nn.Conv2d(channels, base, 3, padding=1, bias=False)
         self.stem_norm = nn.GroupNorm(_groups(base), base)
-        stages: list[nn.Module] = []
-        before = base
-        for stage, count in enumerate(blocks):
-            after = base * 2**stage
-            for position in range(count):
-                stages.append(Residual(before, after, 2 if stage and position == 0 else 1))
-                before = after
+        sizes = [base, *(base * 2**stage for stage, count in enumerate(blocks) for _ in range(count))]
+        stages = (Residual(before, after, 1 if before == after else 2) for before, after in pairwise(sizes))
         self.stages = nn.Sequential(*stages)
-        self.reduce = nn.Linear(before, width)
+        self.reduce = nn.Linear(sizes[-1], width)
         self.head = nn.Linear(width, outputs, bias=False)
         initialize(self, seed)
 
@@ -100,10 +95,8 @@ def initialize(module: nn.Module, seed: int) -> None:
     with torch.no_grad():
         for layer in module.modules():
             if isinstance(layer, (nn.Conv2d, nn.Linear)):
-                fan_in = layer.weight[0].numel()
-                gain = 2.0 if isinstance(layer, nn.Conv2d) else 1.0
-                noise = torch.randn(layer.weight.shape, generator=generator)
-                layer.weight.copy_(noise * (gain / fan_in) ** 0.5)
+                variance = (2.0 if isinstance(layer, nn.Conv2d) else 1.0) / layer.weight[0].numel()
+                layer.weight.copy_(torch.randn(layer.weight.shape, generator=generator) * variance**0.5)
                 if layer.bias is not None:
                     layer.bias.zero_()
 
