@@ -20,8 +20,6 @@ WIDEST, MOST_CLASSES = 128, 16  # beyond, a block does not fit into the register
 CROSS_ENTROPY, MARGIN, REFLECTED = range(3)
 SEEN = 8  # numbers that `verify` counts
 STRETCHES = (6, 12, 20)  # steps after which blocks of many examples are filled anew
-
-
 SLACK = 2e-5  # by how much of the largest output the products of the kernel and those of torch may differ
 # Examples and coordinates of a tile, warps of a program, stages of its pipeline: the fastest found on an H200 for few
 # examples and for many, and what fits chips with less memory beside their processors.
@@ -49,12 +47,7 @@ def fits(weights: Sequence[Tensor]) -> bool:
 
 
 def climb(
-    now: Climbers,
-    tape: PlainMlp,
-    sizes: Sequence[float],
-    kind: int,
-    leaves: bool,
-    order: Tensor | None = None,
+    now: Climbers, tape: PlainMlp, sizes: Sequence[float], kind: int, leaves: bool, order: Tensor | None = None
 ) -> Tensor:
     """Take all steps in place.
 
@@ -140,10 +133,8 @@ def _there(sizes: tuple[float, ...], device: torch.device) -> Tensor:
 class Stepper:
     """What surrounds the passes of a network in a step: the judgment of its outputs, and the move along its gradient.
 
-    One launch each where torch takes some forty. Nothing is asked of the device, which also counts the steps.
-
-    Attributes:
-        counts: Fooled examples after each step, added to what stands there.
+    One launch each where torch takes some forty. Nothing is asked of the device, which also counts the steps; fooled
+    examples after each are added to what stands in `counts`.
     """
 
     def __init__(self, now: Climbers, sizes: Tensor, number: Tensor, counts: Tensor, kind: int, leaves: bool) -> None:

@@ -147,11 +147,8 @@ def _move(  # type: ignore[no-untyped-def]
     better = tl.load(better_at + row) != 0
     scale, pulled = size, 1.0
     if L2:
-        squares, away, along = (
-            tl.zeros([BLOCK], tl.float64),
-            tl.zeros([BLOCK], tl.float32),
-            tl.zeros([BLOCK], tl.float32),
-        )
+        squares = tl.zeros([BLOCK], tl.float64)
+        away, along = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
         for at in tl.range(0, features, BLOCK):
             inside = at + k < features
             g = tl.load(gradients_at + start + at + k, mask=inside, other=0.0)
