@@ -145,7 +145,8 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
             trail = joined(trails)
             clean = _in_batches(tape.scores, inputs, batch) if trail.clean is None else trail.clean
             outputs, queries = _in_batches(tape.scores, trail.inputs, batch), trail.queries
-            loss = _loss_of(method, clean)
+            fitting = Logistic() if clean.shape[-1] == 1 else CrossEntropy()
+            loss = fitting if isinstance(method, (LinearExact, Fab)) else method.loss
             check_problem(loss, clean, targets, ends)
             found = _judged(trail, Region(threat, inputs), targets, loss, clean, outputs)
     *counts, successes = found.counts
@@ -236,12 +237,6 @@ def check_data(data: Sample, threat: Threat) -> Ends:
             )
         ends = ends[2:]
     return (ends[0], ends[1]) if ends else None
-
-
-def _loss_of(method: Method, outputs: Tensor) -> Loss:
-    if isinstance(method, (LinearExact, Fab)):
-        return Logistic() if outputs.shape[-1] == 1 else CrossEntropy()
-    return method.loss
 
 
 def _in_batches(scores: Function, inputs: Tensor, batch: int) -> Tensor:

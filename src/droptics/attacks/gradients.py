@@ -195,8 +195,7 @@ def _simple(module: nn.Module) -> bool:
 
 
 def _watched(module: nn.Module) -> bool:
-    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    return any(hooks)
+    return any((module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks))
 
 
 def as_columns(outputs: Tensor, count: int) -> Tensor:

@@ -36,13 +36,12 @@ class ProductsDescent(TwoLayerDescent):
         doubled = (2 * sizes).to(x)  # steps go along half the gradient of the squared error
         losses = x.new_empty(count, x.shape[1])
         start = 0
-        if x.device.type == "cuda":
-            while count - start >= UNROLL:
-                if self._graph is None:
-                    self._graph = self._captured(x, y, z, doubled)
-                part = slice(start, start + UNROLL)
-                losses[part] = self._graph(x[part], y[part], z[part], doubled[part])
-                start += UNROLL
+        while x.is_cuda and count - start >= UNROLL:
+            if self._graph is None:
+                self._graph = self._captured(x, y, z, doubled)
+            part = slice(start, start + UNROLL)
+            losses[part] = self._graph(x[part], y[part], z[part], doubled[part])
+            start += UNROLL
         for t in range(start, count):
             self.step(x[t], y[t], z[t], doubled[t], losses[t])
         return losses

@@ -21,6 +21,7 @@ from droptics.training.schedules import log_steps
 from droptics.training.trainees import rebuild
 
 Quantity = Callable[[Model], Tensor]
+Bound = float | Sequence[float] | Tensor
 DEFAULT = ("objective", "risk", "penalty")
 NAMES = (*DEFAULT, "imbalance", "importance_variance", "importance_spread", "singular_values", "distance")
 
@@ -80,11 +81,7 @@ class Recorder:
     """Collects the records of one training, and the losses between them."""
 
     def __init__(
-        self,
-        quantities: Mapping[str, Quantity],
-        model: Model,
-        steps: Sequence[int],
-        bound: float | Sequence[float] | Tensor | None,
+        self, quantities: Mapping[str, Quantity], model: Model, steps: Sequence[int], bound: Bound | None
     ) -> None:
         self.quantities, self.steps, self.lead = quantities, tuple(steps), bool(model.batch_shape)
         self._device, self._runs = model.device, model.batch_shape.numel()
@@ -161,11 +158,9 @@ class _Known:
     reference: Tensor | None
 
     def risk(self, model: Model) -> Tensor:
-        """Mean loss without masks."""
         return risk(model, self.data, self.loss)
 
     def penalty(self, model: Model) -> Tensor:
-        """What the masks add to it."""
         assert self.masks is not None
         method = self.method or best_method(model, self.data, self.masks, self.loss)
         return penalty(model, self.data, self.masks, method, self.loss).value
