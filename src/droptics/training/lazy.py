@@ -19,7 +19,7 @@ from droptics.models import ReLUNet
 from droptics.training.objectives import Dropout
 from droptics.training.records import Recording
 from droptics.training.schedules import log_steps
-from droptics.training.settings import MaxNorm
+from droptics.training.settings import MaxNorm, Settings
 from droptics.training.train import Run, train
 
 
@@ -93,19 +93,10 @@ def train_lazy(  # parameters: those of thesis-alg4
     width, inputs = start.weights[0].shape[-2:]
     radius = lazy_norm(inputs, width) if max_norm is None else max_norm
     steps_kept = tuple(log_steps(steps, 20)) if keep is None else tuple(sorted(set(keep)))
-    run = train(
-        start,
-        data,
-        Dropout(Product([Bernoulli(0.0, inputs), Bernoulli(rate, width)]), Logistic(), scaled=False),
-        steps=steps,
-        step_size=step_size,
-        batch_size=1,
-        frozen=(1, 2, 3),
-        max_norm=MaxNorm(radius),
-        keep=steps_kept,
-        seed=seed,
-        record=Recording(("risk",), at=(0, steps)),
-    )
+    objective = Dropout(Product([Bernoulli(0.0, inputs), Bernoulli(rate, width)]), Logistic(), scaled=False)
+    settings = Settings(steps=steps, step_size=step_size, batch_size=1, frozen=(1, 2, 3), seed=seed, keep=steps_kept)
+    record = Recording(("risk",), at=(0, steps))
+    run = train(start, data, objective, settings, max_norm=MaxNorm(radius), record=record)
     subnetworks, drift = [], []
     for iterate in run.iterates:
         assert isinstance(iterate.model, ReLUNet)
