@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from droptics.attacks.gradients import Differentiable
-from droptics.attacks.losses import Dlr, Ends, Margin, Reflected, beaten, check_problem, mistaken, value_and_slope
+from droptics.attacks.losses import Aiming, Ends, beaten, check_problem, mistaken, value_and_slope
 from droptics.attacks.methods import Pgd, step_sizes
 from droptics.attacks.threat import Region, Threat
 from droptics.losses import Loss
@@ -66,14 +66,9 @@ class Climbers:
     whole: bool = False  # whether they are all examples, their values those of the search itself
 
     def select(self, keep: Tensor) -> Climbers:
-        rows, targets, points, value, fooled = (
-            part.index_select(0, keep) for part in (self.rows, self.targets, self.points, self.value, self.fooled)
-        )
-        aim, start, settled, fresh = (
-            None if part is None else part.index_select(0, keep)
-            for part in (self.aim, self.start, self.settled, self.fresh)
-        )
-        return Climbers(rows, targets, aim, self.region.select(keep), points, start, value, fooled, settled, fresh)
+        parts = vars(self) | {"region": self.region.select(keep), "before": None, "best": None, "whole": False}
+        kept = {name: part.index_select(0, keep) if isinstance(part, Tensor) else part for name, part in parts.items()}
+        return Climbers(**kept)
 
 
 class Ascent:
@@ -115,7 +110,7 @@ class Ascent:
             if self.leaves:
                 self.fooled |= mistaken(clean, self.targets)
             outputs = None
-        every = isinstance(loss, (Margin, Reflected, Dlr)) and loss.target == "every"
+        every = isinstance(loss, Aiming) and loss.target == "every"
         for restart in range(method.restarts):
             for column in range(aims.shape[1]) if every and aims is not None else [restart]:
                 aim = None if aims is None else aims[:, column % aims.shape[1]]
@@ -231,18 +226,13 @@ class Ascent:
             self.stuck[now.rows] = found
 
 
-def chooses(loss: Loss, outputs: Tensor) -> TypeGuard[Margin | Reflected | Dlr]:
+def chooses(loss: Loss, outputs: Tensor) -> TypeGuard[Aiming]:
     """Whether an attack on this loss has to choose at which wrong class to aim."""
-    return isinstance(loss, (Margin, Reflected, Dlr)) and loss.target != "greedy" and outputs.shape[-1] > 2
+    return isinstance(loss, Aiming) and loss.target != "greedy" and outputs.shape[-1] > 2
 
 
 def linearized_order(
-    tape: Differentiable,
-    outputs: Tensor,
-    targets: Tensor,
-    loss: Margin | Reflected | Dlr,
-    threat: Threat,
-    wrong: Tensor,
+    tape: Differentiable, outputs: Tensor, targets: Tensor, loss: Aiming, threat: Threat, wrong: Tensor
 ) -> Tensor:
     """Wrong classes (n, candidates) in the order of their linearized distance.
 

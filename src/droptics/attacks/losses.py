@@ -97,6 +97,9 @@ class Dlr(Loss):
         return -margins(outputs, targets) / _spread(outputs, aimed=False)
 
 
+Aiming = Margin | Reflected | Dlr
+
+
 def _spread(outputs: Tensor, aimed: bool) -> Tensor:
     """What the ratio divides by: z_(1) - z_(3), or z_(1) - (z_(3) + z_(4)) / 2 for an aimed loss; positive."""
     classes = outputs.shape[-1]
