@@ -319,12 +319,6 @@ def stacked(laws: tuple[MaskLaw, ...], lead: bool) -> MaskLaw | None:
 
 def single_sample(model: Model, data: Data, objective: Objective, settings: Settings) -> bool:
     """Whether single-sample engines cover this training: one sample a step, two layers, squared loss, plain SGD."""
-    return (
-        isinstance(model, (TwoLayerLinear, Autoencoder))
-        and isinstance(data, (Moments, Sample))
-        and isinstance(objective, (Plain, Dropout))
-        and isinstance(objective.loss, Squared)
-        and settings.batch_size == 1
-        and settings.plain
-        and model.dtype in (torch.float32, torch.float64)
-    )
+    two_layers = isinstance(model, (TwoLayerLinear, Autoencoder)) and model.dtype in (torch.float32, torch.float64)
+    known = isinstance(data, (Moments, Sample)) and isinstance(objective, (Plain, Dropout))
+    return two_layers and known and isinstance(objective.loss, Squared) and settings.batch_size == 1 and settings.plain

@@ -6,7 +6,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Unpack
@@ -31,11 +31,7 @@ from droptics.training.schedules import Schedule, constant
 from droptics.training.settings import EngineName, Options, Settings, chosen
 from droptics.training.setup import Convention, check_training, data_tensors, run_seeds, run_step_sizes
 
-SINGLE: dict[str, Callable[[Any], Descent]] = {
-    "kernel": KernelDescent,
-    "persistent": PersistentDescent,
-    "products": ProductsDescent,
-}
+SINGLE: dict[str, Any] = {"kernel": KernelDescent, "persistent": PersistentDescent, "products": ProductsDescent}
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +154,7 @@ def _prepared(model: Model, data: Data, objective: Objective, settings: Settings
     sizes = run_step_sizes(settings.step_size, settings.convention, objective, runs)
     masks = stacked(objective.laws, bool(model.batch_shape))
     engine = _chosen(settings.engine, model, single_sample(model, data, objective, settings))
-    descent = SINGLE[engine](model) if engine in SINGLE else TorchDescent(model, data, objective, settings)
+    descent: Descent = SINGLE[engine](model) if engine in SINGLE else TorchDescent(model, data, objective, settings)
     bound = "certify" if settings.stop_gap is not None and settings.bound is None else settings.bound
     lower = lower_bounds(model, data, objective.laws) if isinstance(bound, str) else bound
     record = settings.record
