@@ -7,7 +7,7 @@ longer needs. That asks after every step who is left; `DeviceAscent` does the sa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -67,7 +67,7 @@ class Climbers:
 
     def select(self, keep: Tensor) -> Climbers:
         parts = vars(self) | {"region": self.region.select(keep), "before": None, "best": None, "whole": False}
-        kept = {name: part.index_select(0, keep) if isinstance(part, Tensor) else part for name, part in parts.items()}
+        kept: Any = {name: own.index_select(0, keep) if isinstance(own, Tensor) else own for name, own in parts.items()}
         return Climbers(**kept)
 
 

@@ -15,7 +15,7 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic, Squared
 from droptics.masks import Bernoulli, Block, MaskLaw, Product
 from droptics.models import Autoencoder, DeepLinear, Factorization, LastLayer, Model, ReLUNet, TwoLayerLinear
-from droptics.papers.droptics_own.telling import refuses, same
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, sample, simplex, tensor
 from droptics.training import Adversarial, Dropout, Free, Penalized, Plain, train
 from droptics.training.exact import gradient_rule
@@ -253,9 +253,6 @@ def _read(scale: float) -> list[Comparison]:
     wide, law = sample(7, 4, 2, 2), Product([Bernoulli(0.0, 2), Bernoulli(0.4, 3)])
     told = trainee_rule(relu).penalized(Squared(), StepData(wide.inputs, wide.targets), law, wide)
     found.append(compare(told.detach(), "==", scale * _criterion(relu, wide, law), "a penalized network"))
-    words = "batch_size is for sampled objectives"
-    batch = StepData(wide.inputs, wide.targets)
-    found.append(refuses(lambda: trainee_rule(relu).penalized(Squared(), batch, law, None), words, "", scale))
     outputs, labels = normal(4, 2, 3, 4), torch.tensor([[0, 1, 3], [2, 2, 0]])
     weights = simplex(5, 3)
     each = -torch.stack([outputs[r].log_softmax(-1)[torch.arange(3), labels[r]] for r in range(2)])
