@@ -16,7 +16,8 @@ from droptics import clusters
 from droptics.cli.reproduce import reproduce_command
 from droptics.cli.verify import verify_command
 from droptics.clusters import cores
-from droptics.evidence.engines import Dask, Local, Processes, Task, _Pool, engine
+from droptics.evidence import engines
+from droptics.evidence.engines import Dask, Local, Processes, Task, engine
 from droptics.evidence.figures import Cell, Figure, reproduce
 from droptics.papers import missing
 from droptics.papers.registry import Paper, unavailable
@@ -56,33 +57,35 @@ def test_whoever_takes_the_call_and_says_nothing_is_no_scheduler(monkeypatch):
                 clusters.connect(address)
 
 
+@pytest.fixture
+def started(monkeypatch):
+    """The workers that engines start, in order."""
+    workers, start = [], engines._start
+    monkeypatch.setattr(engines, "_start", lambda: workers.append(start()) or workers[-1])
+    return workers
+
+
 @posix
-def test_an_idle_worker_ends_by_itself():
+def test_an_idle_worker_ends_by_itself(started):
     """Terminated, it would leave the locks behind that its libraries made, and Python would complain of them."""
-    pool = _Pool(1)
-    list(pool.run([Task("1", toys.square_cell, {"number": 1}, False)]))
-    (worker,) = pool._workers
-    pool.close()
+    list(Processes(1).run([Task("1", toys.square_cell, {"number": 1}, False)]))
+    (worker,) = started
+    worker.process.join(60)
     assert worker.process.exitcode == 0
 
 
 @pytest.mark.slow
 @posix
-def test_a_worker_that_died_while_idle_is_replaced():
-    tasks = [Task(str(i), toys.square_cell, {"number": i}, False) for i in range(2)]
-    pool = _Pool(1)
-    try:
-        (first,) = pool.run(tasks[:1])
-        assert not first.error
-        (worker,) = pool._workers
-        os.kill(worker.process.pid, signal.SIGKILL)
-        worker.process.join(10)
-        (again,) = pool.run(tasks[1:])
-        assert not again.error
-        assert again.rows[0]["square"] == 1
-        assert pool._workers != [worker]
-    finally:
-        pool.close()
+def test_a_worker_that_died_while_idle_is_replaced(started):
+    run = Processes(1).run([Task(str(i), toys.square_cell, {"number": i}, False) for i in range(2)])
+    assert not next(run).error
+    (worker,) = started
+    os.kill(worker.process.pid, signal.SIGKILL)
+    worker.process.join(10)
+    (again,) = run
+    assert not again.error
+    assert again.rows[0]["square"] == 1
+    assert len(started) == 2
 
 
 def test_cells_must_differ(tmp_path):

@@ -10,7 +10,7 @@ import abc
 import multiprocessing
 import time
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -104,93 +104,71 @@ class Processes(Engine):
         check_positive("workers", self.workers)
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Done]:
-        pool = _Pool(min(self.workers, max(len(tasks), 1)))
+        waiting, deaths = deque(tasks), Counter[str]()
+        workers: list[_Worker] = []
         try:
-            yield from pool.run(tasks)
+            while waiting or any(worker.task for worker in workers):
+                self._feed(workers, waiting)
+                busy = {worker.pipe: (worker, worker.task) for worker in workers if worker.task}
+                for ready in wait(list(busy)):
+                    worker, task = busy[ready]  # type: ignore[index]
+                    worker.task = None
+                    try:
+                        done = worker.pipe.recv()
+                    except (EOFError, OSError):
+                        workers.remove(worker)
+                        worker.process.join(5)
+                        deaths[task.key] += 1
+                        if deaths[task.key] < 2:
+                            waiting.appendleft(task)
+                            continue
+                        why = f"its worker process died twice (exit code {worker.process.exitcode})"
+                        done = Done(task.key, error=why)
+                    yield done
         finally:
-            pool.close()
+            for worker in workers:
+                worker.pipe.close()  # an idle one ends by itself, and gives back what it holds
+                if worker.task is not None:
+                    worker.process.terminate()
+            for worker in workers:
+                worker.process.join(5)
+
+    def _feed(self, workers: list[_Worker], waiting: deque[Task]) -> None:
+        """Give every idle worker a task; start workers while there is work for them."""
+        while waiting:
+            gpu_busy = any(worker.task is not None and worker.task.gpu for worker in workers)
+            task = next((task for task in waiting if not (task.gpu and gpu_busy)), None)
+            worker = next((worker for worker in workers if worker.task is None), None)
+            if task is None or (worker is None and len(workers) >= self.workers):
+                return
+            if worker is None:
+                worker = _start()
+                workers.append(worker)
+            try:
+                worker.pipe.send(task)
+            except OSError:  # it died while idle: nothing is lost
+                workers.remove(worker)
+                continue
+            waiting.remove(task)
+            worker.task = task
 
 
-@dataclass
+@dataclass(eq=False)
 class _Worker:
+    """A process with a pipe of its own, so that it is known which cell it was on when it died."""
+
     process: BaseProcess
     pipe: Connection
     task: Task | None = None
 
 
-class _Pool:
-    """Worker processes with a pipe each, so that it is known which cell a dead worker was on."""
-
-    def __init__(self, count: int) -> None:
-        self._context = multiprocessing.get_context("spawn")
-        self._workers: list[_Worker] = []
-        self._count = count
-
-    def run(self, tasks: Sequence[Task]) -> Iterator[Done]:
-        waiting, deaths = deque(tasks), dict.fromkeys((task.key for task in tasks), 0)
-        while waiting or any(worker.task for worker in self._workers):
-            self._feed(waiting)
-            busy = {worker.pipe: worker for worker in self._workers if worker.task}
-            for ready in wait(list(busy)):
-                worker = busy[ready]  # type: ignore[index]
-                task = worker.task
-                assert task is not None
-                try:
-                    done = worker.pipe.recv()
-                    worker.task = None
-                except (EOFError, OSError):
-                    self._bury(worker)
-                    deaths[task.key] += 1
-                    if deaths[task.key] < 2:
-                        waiting.appendleft(task)
-                        continue
-                    code = worker.process.exitcode
-                    done = Done(task.key, error=f"its worker process died twice (exit code {code})")
-                yield done
-
-    def _feed(self, waiting: deque[Task]) -> None:
-        """Give every idle worker a task; start workers while there is work for them."""
-        while waiting:
-            gpu_busy = any(worker.task is not None and worker.task.gpu for worker in self._workers)
-            position = next((i for i, task in enumerate(waiting) if not (task.gpu and gpu_busy)), None)
-            if position is None:
-                return
-            worker = next((item for item in self._workers if item.task is None), None)
-            if worker is None:
-                if len(self._workers) >= self._count:
-                    return
-                worker = self._start()
-            task = waiting[position]
-            try:
-                worker.pipe.send(task)
-            except (BrokenPipeError, OSError):  # it died while idle: nothing is lost
-                self._bury(worker)
-                continue
-            del waiting[position]
-            worker.task = task
-
-    def _start(self) -> _Worker:
-        ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(theirs,), daemon=True)
-        process.start()
-        theirs.close()
-        worker = _Worker(process, ours)
-        self._workers.append(worker)
-        return worker
-
-    def _bury(self, worker: _Worker) -> None:
-        self._workers.remove(worker)
-        worker.pipe.close()
-        worker.process.join(5)
-
-    def close(self) -> None:
-        for worker in self._workers:
-            worker.pipe.close()  # an idle one ends by itself, and gives back what it holds
-            if worker.task is not None:
-                worker.process.terminate()
-        for worker in self._workers:
-            worker.process.join(5)
-        self._workers.clear()
+def _start() -> _Worker:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs,), daemon=True)
+    process.start()
+    theirs.close()
+    return _Worker(process, ours)
 
 
 def _serve(pipe: Connection) -> None:
