@@ -87,7 +87,6 @@ def adversarial(  # parameters: the letters of the theorem
         iterations = 4 * (1 + memory * small) / (step * (gap * reach * small) ** 2)
     norm = start if weight_norm is None else weight_norm
     speed = (reach * norm) ** 2
-    pace = 1.0 / speed if speed > 0 else math.inf
     effort = 16.0 if constants == "printed beta" else 8.0
     per_square = effort * (radius * reach) ** 2 / error  # attack steps per ||W_t||^2
     attack_steps = per_square * norm**2
@@ -95,12 +94,12 @@ def adversarial(  # parameters: the letters of the theorem
         attack_steps = 2 * (1 - slope) ** 2 / ((beta or 1.0) ** 2 * norm**2 * error) if norm > 0 else math.inf
     total = per_square * (iterations * start**2 + 1.5 * step * iterations * max(iterations - 1, 0))
     needed_slope = 0.75 if constants == "corrected" else 0.5
-    claims = {"thm16": "thesis-thm16", "cor4": "thesis-cor4", "cor5": "thesis-cor5-corrected"}
+    corrected = statement == "cor5" and constants != "printed"
     return Bound(
         value=iterations,
         terms={
             "training_step_size": step,
-            "attack_step_size": pace,
+            "attack_step_size": 1.0 / speed if speed > 0 else math.inf,
             "attack_steps": attack_steps,
             "total_attack_steps": total,
             "beta": factor * radius * (1 - slope) * reach,
@@ -108,7 +107,7 @@ def adversarial(  # parameters: the letters of the theorem
             "robust_error": 2 * error,
             "informative_slope": needed_slope,
         },
-        claim="thesis-cor5" if statement == "cor5" and constants == "printed" else claims[statement],
+        claim=f"thesis-{statement}" + "-corrected" * corrected,
         trivial=math.inf if slope >= needed_slope else 0.0,
         needed={"slope": needed_slope},
     )
@@ -118,10 +117,8 @@ def _check(statement: str, data_radius: float, margin: float, radius: float, slo
     if not margin <= data_radius:
         raise ValueError(f"margin must be at most data_radius, got {margin} and {data_radius}")
     if not 0 <= radius < margin:
-        raise ValueError(
-            f"radius must be at least 0 and smaller than the margin {margin}, got {radius}: beyond it no linear "
-            "classifier is robust and the theorem says nothing"
-        )
+        why = "beyond it no linear classifier is robust and the theorem says nothing"
+        raise ValueError(f"radius must be at least 0 and smaller than the margin {margin}, got {radius}: {why}")
     if statement == "cor4" and slope != 1:
         raise ValueError(f"slope must be 1 for 'cor4', the linear case, got {slope}")
 

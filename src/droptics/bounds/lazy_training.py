@@ -45,7 +45,12 @@ def lazy_setting(
     ln m, so iterating it from m = 1 climbs to the least solution (fewer than 20 steps to rounding). Cost: O(1).
     """
     check_arguments(lazy_setting, locals())
-    _check_setting(margin, steps, step_size)
+    if not 0 < margin <= 0.5:
+        raise ValueError(f"margin must lie in (0, 1/2], got {margin}")
+    if not 0 < step_size <= LARGEST_STEP:
+        raise ValueError(f"step_size must lie in (0, ln 2] (base-2 logistic loss), got {step_size}")
+    if not 2 * step_size * steps >= 1:
+        raise ValueError(f"steps must be at least 1 / (2 step_size) = {1 / (2 * step_size):.4g}, got {steps}")
     if width is not None:
         return _at_width(margin, steps, inputs, step_size, width)
     current = 1.0
@@ -109,8 +114,8 @@ def lazy(  # parameters: the letters of the theorem, or data to read them from
         if setting.width < setting.needed_width * (1 - 1e-9):
             return {"width below the required one": math.inf}
         if not compression:
-            return _learning(setting, step_size, count, printed)
-        return _compression(setting, step_size, count, failure_probability(confidence), printed)
+            return _learning(setting, step_size * count, printed)
+        return _compression(setting, step_size * count, count, failure_probability(confidence), printed)
 
     terms = terms_at(steps, width)
     enough = crossing(lambda count: sum(terms_at(count, None).values()), 1.0, 1 / step_size)
@@ -141,15 +146,13 @@ def initial_norm(width: Count, inputs: Count) -> float:
     return math.sqrt(inputs) + 2 * math.sqrt(math.log(width))
 
 
-def _learning(setting: LazySetting, eta: float, steps: float, printed: bool) -> dict[str, float]:
-    scale = eta * steps
+def _learning(setting: LazySetting, scale: float, printed: bool) -> dict[str, float]:
     if printed:
         return {"distance": 4 * setting.strength**2 / scale}
     return {"distance": setting.strength**2 / scale, "competitor loss": (1 / math.log(2) + 1) / scale}
 
 
-def _compression(setting: LazySetting, eta: float, steps: float, failure: float, printed: bool) -> dict[str, float]:
-    scale = eta * steps
+def _compression(setting: LazySetting, scale: float, steps: float, failure: float, printed: bool) -> dict[str, float]:
     if printed:
         return {"distance": 12 * setting.strength**2 / scale, "confidence": 6 * math.log(1 / failure) / steps}
     spent = 1 / (4 * scale * setting.radius * math.sqrt(setting.width))
@@ -167,19 +170,5 @@ def _at_width(margin: float, steps: float, inputs: int, step_size: float, width:
     radius = math.sqrt(inputs) + max(1 / (14 * margin**2), 2 * math.sqrt(math.log(max(width, 1.0)))) + 1
     inner = math.log(24 * step_size * radius) + math.log(max(width, 1.0)) / 2 + 2 * math.log(steps)
     strength = 5 / margin * math.log(2 * step_size * steps) + math.sqrt(44 * max(inner, 0.0)) / margin
-    return LazySetting(
-        strength,
-        radius,
-        width,
-        2401 * margin**-6 * strength**2,
-        7 * strength / (2 * margin * math.sqrt(max(width, 1.0))),
-    )
-
-
-def _check_setting(margin: float, steps: float, step_size: float) -> None:
-    if not 0 < margin <= 0.5:
-        raise ValueError(f"margin must lie in (0, 1/2], got {margin}")
-    if not 0 < step_size <= LARGEST_STEP:
-        raise ValueError(f"step_size must lie in (0, ln 2] (base-2 logistic loss), got {step_size}")
-    if not 2 * step_size * steps >= 1:
-        raise ValueError(f"steps must be at least 1 / (2 step_size) = {1 / (2 * step_size):.4g}, got {steps}")
+    drift = 7 * strength / (2 * margin * math.sqrt(max(width, 1.0)))
+    return LazySetting(strength, radius, width, 2401 * margin**-6 * strength**2, drift)

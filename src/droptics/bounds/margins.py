@@ -34,14 +34,14 @@ def linear_margin(data: Sample, tolerance: NonNegative = 1e-6) -> float:
         direction = _nearest_point(points[chosen])
         length = float(np.linalg.norm(direction))
         if length < 1e-12:
-            return max(best, 0.0)
+            break
         products = points @ direction / length
         best = max(best, float(products.min()))
         # the nearest point of a part of the hull is an upper bound on the margin
         if length - best <= tolerance * length:
-            return best
+            break
         chosen = np.union1d(chosen, np.argsort(products)[:64])
-    return max(best, 0.0)
+    return best
 
 
 def gate_margin(

@@ -39,9 +39,11 @@ def measured_rademacher(
     check_arguments(measured_rademacher, locals())
     if data.weights is not None or data.inputs.ndim != 2:
         raise ValueError("data must hold unweighted vectors: the complexity speaks of n equally weighted examples")
-    law = data.to(torch.float64) if population is None else _law(population, data)
-    points, at = whitened(data.to(torch.float64), law), whitened(law, law)
-    shares = law.shares
+    law = (data if population is None else population).to(torch.float64)
+    if law.inputs.ndim != 2:
+        raise ValueError(f"population must hold vectors, got inputs of shape {tuple(law.inputs.shape)}")
+    check_size("population (features)", law.inputs.shape[1], data.inputs.shape[1], "as many as the data have")
+    points, at, shares = whitened(data.to(torch.float64), law), whitened(law, law), law.shares
     count, rank = points.shape
     signs, listed = _signs(count, draws, seed, points)
     if rank == 0:
@@ -70,14 +72,6 @@ def _rounding(data: Sample, alpha: float, mean: float) -> float:
     return inner + (4 + 2.0 ** (count / 2)) * torch.finfo(data.dtype).eps * mean
 
 
-def _law(population: Sample, data: Sample) -> Sample:
-    """A law of inputs of which the data may be draws."""
-    if population.inputs.ndim != 2:
-        raise ValueError(f"population must hold vectors, got inputs of shape {tuple(population.inputs.shape)}")
-    check_size("population (features)", population.inputs.shape[1], data.inputs.shape[1], "as many as the data have")
-    return population.to(torch.float64)
-
-
 def whitened(data: Sample, law: Sample) -> Tensor:
     """Coordinates z = C^{+/2} x of the data in the span of a law of inputs, (n, rank), with E z z^T = I."""
     scaled, units = equilibrate(feature_gram(law.inputs, law))
@@ -91,11 +85,9 @@ def whitened(data: Sample, law: Sample) -> Tensor:
 
 def _signs(count: int, draws: int, seed: int, like: Tensor) -> tuple[Tensor, bool]:
     if count <= _ENUMERATED_EXAMPLES:
-        patterns = torch.tensor(list(itertools.product((1.0, -1.0), repeat=count)))
-        return patterns.to(like), True
+        return torch.tensor(list(itertools.product((1.0, -1.0), repeat=count))).to(like), True
     generator = torch.Generator().manual_seed(int(seed))
-    drawn = torch.randint(0, 2, (draws, count), generator=generator) * 2 - 1
-    return drawn.to(like), False
+    return (torch.randint(0, 2, (draws, count), generator=generator) * 2 - 1).to(like), False
 
 
 def _one_dimension(points: Tensor, signs: Tensor, law: Tensor, shares: Tensor) -> Tensor:
@@ -151,9 +143,8 @@ def _direction(angles: Tensor) -> Tensor:
 
 def _inward(starts: Tensor, ends: Tensor) -> Tensor:
     """Normals (arcs, 2, 2): a direction lies in the arc iff both products are non-negative (arcs below pi)."""
-    return torch.stack(
-        [torch.stack([-starts.sin(), starts.cos()], -1), torch.stack([ends.sin(), -ends.cos()], -1)], dim=-2
-    )
+    normals = torch.stack([-starts.sin(), starts.cos()], -1), torch.stack([ends.sin(), -ends.cos()], -1)
+    return torch.stack(normals, dim=-2)
 
 
 def _adjugate(moments: Tensor, sums: Tensor) -> Tensor:

@@ -65,14 +65,12 @@ def completion(  # parameters: the letters of the theorem, or data to read them 
             alpha, failure = grid_alpha(completion_alpha(model, data, smoothing), failure)
     if alpha is None or shape is None or examples is None:
         raise ValueError("completion needs a model and data, or the numbers alpha, shape and examples")
-    base = 0.0 if risk is None else risk
-    long = max(shape)
+    base, long = 0.0 if risk is None else risk, max(shape)
     strength = alpha * long * math.log(long)
 
     def parts(count: float) -> tuple[float, float]:
         if printed:
-            whole = 8 * math.sqrt((2 * strength + math.log(2 / failure) / 4) / count)
-            return whole, 0.0
+            return 8 * math.sqrt((2 * strength + math.log(2 / failure) / 4) / count), 0.0
         constant = completion_constant(shape, count, smoothing or 0.0)
         return 8 * constant * math.sqrt(strength / count), 4 * tail(count, failure / 2)
 
@@ -110,8 +108,7 @@ def completion_alpha(model: Factorization, data: Entries, smoothing: NonNegative
     Cost: O((rows + columns) width + ratings). Claim: thesis-thm11.
     """
     rows, columns = marginals(data, smoothing)
-    units = (rows @ model.U.square()) * (columns @ model.V.square())
-    return float(units.sum()) * model.units
+    return float((rows @ model.U.square() * (columns @ model.V.square())).sum()) * model.units
 
 
 def completion_condition(data: Entries, smoothing: NonNegative = 0.0) -> float:
@@ -169,12 +166,10 @@ def rademacher(  # parameters: the letters of the theorem, or data to read them 
             alpha = relu_alpha(model, data, symmetrized)
     if alpha is None or norm is None or examples is None:
         raise ValueError("rademacher needs a model and data, or the numbers alpha, norm and examples")
-    terms = {"alpha": alpha, "data norm / examples": norm / examples}
-    if side == "lower":
-        terms["constant"], claim = 0.5, "thesis-thm13"
-    else:
-        terms["constant"], claim = 2.0, "thesis-thm12"
+    terms = {"alpha": alpha, "data norm / examples": norm / examples, "constant": 0.5 if side == "lower" else 2.0}
+    if side == "upper":
         terms["1 / sqrt(retentivity)"] = _inverse_root(retentivity, symmetrized)
+    claim = "thesis-thm13" if side == "lower" else "thesis-thm12"
     value = 0.0 if alpha == 0 else math.prod(terms.values())
     return Bound(value, terms, claim, 1.0, {"examples": examples * value * value})
 
@@ -222,8 +217,8 @@ def relu(  # parameters: the letters of the theorem, or data to read them from
     doubled = {name: 2 * term for name, term in base.terms.items()}
     if printed:
         doubled["complexity"] *= 46 / (32 * math.sqrt(2))
-    gap, room = doubled["complexity"] + doubled["confidence"], 4.0 - doubled["empirical risk"]
-    needed = examples_needed(gap, room, count)
+    gap = doubled["complexity"] + doubled["confidence"]
+    needed = examples_needed(gap, 4.0 - doubled["empirical risk"], count)
     return Bound(sum(doubled.values()), doubled, "thesis-cor3", 4.0, {"examples": needed})
 
 

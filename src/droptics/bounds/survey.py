@@ -69,28 +69,14 @@ def _expressions(
     frobenius = [float(layer.norm()) for layer in layers]
     rows = [float(layer.norm(dim=1).sum()) for layer in layers]
     dual_root = 0.0 if power == 1 else 1 - 1 / power
+    paths = (2 * width**dual_root) ** hidden * math.sqrt(math.log(max(layers[0].shape[1], 2)))
+    spread = sum(_ratio(a, b) ** (2 / 3) for a, b in zip(rows, spectral, strict=True))
+    energy = hidden * math.sqrt(width * sum(_ratio(a, b) ** 2 for a, b in zip(frobenius, spectral, strict=True)))
     return {
-        "path norm": {
-            "path norm": float(path_norm(layers, power)),
-            "architecture": (2 * width**dual_root) ** hidden * math.sqrt(math.log(max(layers[0].shape[1], 2))),
-            "inputs": largest_entry,
-        },
-        "spectral": {
-            "product of norms": math.prod(spectral),
-            "architecture": sum(_ratio(a, b) ** (2 / 3) for a, b in zip(rows, spectral, strict=True)) ** 1.5,
-            "inputs": largest_norm,
-        },
-        "PAC-Bayes": {
-            "product of norms": math.prod(spectral),
-            "architecture": hidden
-            * math.sqrt(width * sum(_ratio(a, b) ** 2 for a, b in zip(frobenius, spectral, strict=True))),
-            "inputs": largest_norm,
-        },
-        "Frobenius": {
-            "product of norms": math.prod(frobenius),
-            "architecture": math.sqrt(hidden),
-            "inputs": largest_norm,
-        },
+        "path norm": {"path norm": float(path_norm(layers, power)), "architecture": paths, "inputs": largest_entry},
+        "spectral": {"product of norms": math.prod(spectral), "architecture": spread**1.5, "inputs": largest_norm},
+        "PAC-Bayes": {"product of norms": math.prod(spectral), "architecture": energy, "inputs": largest_norm},
+        "Frobenius": {"product of norms": math.prod(frobenius), "architecture": hidden**0.5, "inputs": largest_norm},
     }
 
 
