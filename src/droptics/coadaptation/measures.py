@@ -112,10 +112,8 @@ def split(model: Model, data: Data, *, symmetrized: bool = False) -> Split:
 
 @singledispatch
 def _energies(model: Model, data: Data, symmetrized: bool) -> Tensor:
-    if not symmetrized:
-        return unit_energies(model, data)
     # units linear in x do not notice the sign; other features are evaluated at both signs
-    if not isinstance(data, Sample) or not isinstance(model, LastLayer):
+    if not symmetrized or not isinstance(data, Sample) or not isinstance(model, LastLayer):
         return unit_energies(model, data)
     flipped = Sample(-data.inputs, data.targets, data.weights)
     return (unit_energies(model, data) + unit_energies(model, flipped)) / 2

@@ -65,13 +65,11 @@ def retentivity(data: Sample | Tensor, *, starts: Count = 20, seed: Seed = 0, it
     population's. O(n d) per step and start, after a whitening O(n d^2 + d^3).
     """
     check_arguments(retentivity, locals())
-    sample = data
-    if not isinstance(sample, Sample):
-        sample = Sample(as_float_tensor(sample, "data", 2), sample.new_zeros(len(sample), 1))
-    if sample.inputs.ndim != 2:
-        raise ValueError(f"data must hold vectors, got inputs of shape {tuple(sample.inputs.shape)}")
-    count = len(sample)
-    working = sample.to(torch.float64)
+    if not isinstance(data, Sample):
+        data = Sample(as_float_tensor(data, "data", 2), data.new_zeros(len(data), 1))
+    if data.inputs.ndim != 2:
+        raise ValueError(f"data must hold vectors, got inputs of shape {tuple(data.inputs.shape)}")
+    working = data.to(torch.float64)
     scaled, units = equilibrate(feature_gram(working.inputs, working))
     values, vectors = psd_eigen(scaled)
     kept = values > 0
@@ -79,25 +77,22 @@ def retentivity(data: Sample | Tensor, *, starts: Count = 20, seed: Seed = 0, it
     if rank == 0:
         raise ValueError("data must hold an input other than zero: the retentivity of zero data is undefined")
     basis = vectors[:, kept] / values[kept].sqrt() / units[:, None]
-    points = working.inputs @ basis
-    weights = working.shares
+    points, weights = working.inputs @ basis, working.shares
     separating = _half_space(working.inputs, points, basis)
     if separating is not None:
         worst, value, exact = -separating, 0.0, True
     else:
-        if rank == 1:
-            best = points.new_ones(1)
-        elif rank == 2:
-            best = _sweep(points, weights)
-        else:
+        if rank > 2:
             best = _ascend(points, weights, starts, seed, iterations)
+        else:
+            best = _sweep(points, weights) if rank == 2 else points.new_ones(1)
         products = points @ best
         above, below = (float((weights * torch.relu(side).square()).sum()) for side in (products, -products))
         if above < below:  # the other side of the same hyperplane is worse
             above, below, best = below, above, -best
         # dividing by the sum instead of trusting |w| = 1 cancels the rounding of the whitening
         worst, value, exact = -(basis @ best), below / (above + below), rank <= 2
-    return Retentivity(value, (worst / worst.norm()).to(sample.inputs), exact, rank, count)
+    return Retentivity(value, (worst / worst.norm()).to(data.inputs), exact, rank, len(data))
 
 
 def symmetrize(data: Sample, generator: torch.Generator | None = None) -> Sample:
@@ -163,11 +158,9 @@ def _sweep(points: Tensor, weights: Tensor) -> Tensor:
     The objective is continuously differentiable on the circle, so its maximum is stationary on its arc. Points are
     sorted by angle once and second moments come from prefix sums: O(n log n).
     """
-    order = torch.atan2(points[:, 1], points[:, 0])
-    angles, index = order.sort()
-    products = weights[:, None] * torch.stack(
-        [points[:, 0] ** 2, points[:, 0] * points[:, 1], points[:, 1] ** 2], dim=1
-    )
+    x, y = points.unbind(1)
+    angles, index = torch.atan2(y, x).sort()
+    products = weights[:, None] * torch.stack([x**2, x * y, y**2], dim=1)
     sums = torch.cat([products.new_zeros(1, 3), products[index].repeat(3, 1).cumsum(0)])
     unrolled = torch.cat([angles - 2 * math.pi, angles, angles + 2 * math.pi])
     turns = torch.cat([angles + math.pi / 2, angles - math.pi / 2])

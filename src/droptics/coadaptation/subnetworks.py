@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -43,8 +44,7 @@ class Subnetworks:
 
     def quantiles(self, levels: tuple[float, ...] = (0.05, 0.5, 0.95)) -> tuple[float, ...]:
         """Quantiles of the accuracies over the sub-networks."""
-        values = torch.quantile(self.accuracies, self.accuracies.new_tensor(levels))
-        return tuple(values.tolist())
+        return tuple(torch.quantile(self.accuracies, self.accuracies.new_tensor(levels)).tolist())
 
 
 def draw(masks: MaskLaw, count: Count, generator: torch.Generator) -> Tensor:
@@ -170,11 +170,6 @@ def _scales(ordered: Tensor) -> Tensor:
     return torch.where(sums > 0, sums[-1] / sums.clamp_min(torch.finfo(sums.dtype).tiny), torch.ones_like(sums))
 
 
-def model_width(model: Model) -> int:
-    """Number of units of the last hidden layer, those that sub-networks keep or lose."""
-    return model.weights[-1].shape[-1] if isinstance(model, ReLUNet) else model.units
-
-
 @checked_rules
 def export(model: Model, data: Sample, kept: Flags, *, scale: Finite = 1.0, previous: str | None = None) -> nn.Module:
     """The sub-network as a plain torch module with smaller layers.
@@ -231,17 +226,12 @@ def _previous(model: LastLayer, name: str | None) -> nn.Linear:
         if name not in layers:
             raise ValueError(f"previous must be one of the linear layers {sorted(layers)}, got {name!r}")
         return layers[name]
-    found = None
-    for layer in layers.values():
-        if layer is model.head:
-            break
-        if layer.out_features == model.units:
-            found = layer
-    if found is None:
-        raise ValueError(
-            f"no linear layer with {model.units} outputs stands before the head; name it with previous=..."
-        )
-    return found
+    before = itertools.takewhile(lambda layer: layer is not model.head, layers.values())
+    fitting = [layer for layer in before if layer.out_features == model.units]
+    if not fitting:
+        text = f"no linear layer with {model.units} outputs stands before the head; name it with previous=..."
+        raise ValueError(text)
+    return fitting[-1]
 
 
 def _verified(module: nn.Module, model: Model, data: Sample, kept: Tensor, scale: float) -> nn.Module:
@@ -251,12 +241,11 @@ def _verified(module: nn.Module, model: Model, data: Sample, kept: Tensor, scale
         try:
             got = module(inputs)
         except RuntimeError as error:
-            raise ValueError(
-                f"the smaller module does not run: {error}; name another layer with previous=..."
-            ) from error
+            text = f"the smaller module does not run: {error}; name another layer with previous=..."
+            raise ValueError(text) from error
         wanted = subnetwork_outputs(model, inputs, kept.reshape(1, -1), scale=scale)[0]
         size = subnetwork_outputs(model, inputs, torch.ones_like(kept).reshape(1, -1), scale=scale).abs().max()
-    limit = 100 * math.sqrt(model_width(model)) * torch.finfo(got.dtype).eps * (1 + float(size))
+    limit = 100 * math.sqrt(kept.numel()) * torch.finfo(got.dtype).eps * (1 + float(size))
     if got.shape != wanted.shape or float((got - wanted).abs().max()) > limit:
         raise ValueError(
             "the smaller module does not compute the sub-network: something between the two layers mixes units; "
@@ -294,7 +283,6 @@ def _masks(kept: Tensor, features: Tensor) -> Tensor:
         raise ValueError(f"kept must be a table (sub-networks, units), got shape {tuple(kept.shape)}")
     check_size("kept (columns)", kept.shape[1], features.shape[1], "one entry per unit of the last hidden layer")
     masks = kept.to(features)
-    check_same_kind({"features": features, "kept": masks})
     return masks
 
 
@@ -308,8 +296,6 @@ def _index(kept: Tensor, units: int) -> Tensor:
 
 def _hits(outputs: Tensor, targets: Tensor) -> Tensor:
     """Whether each prediction (..., n, outputs) is right, (..., n)."""
-    if not targets.is_floating_point():
-        return outputs.argmax(-1) == targets
-    if outputs.shape[-1] == 1:
+    if targets.is_floating_point() and outputs.shape[-1] == 1:
         return outputs[..., 0] * targets[:, 0] > 0
-    return outputs.argmax(-1) == targets.argmax(-1)
+    return outputs.argmax(-1) == (targets.argmax(-1) if targets.is_floating_point() else targets)
