@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,12 +35,8 @@ class Remote:
 
 def data_folder(folder: str | os.PathLike[str] | None) -> Path:
     """The folder that holds data sets: the argument, else `DROPTICS_DATA`, else the user's cache."""
-    if folder is not None:
-        return from_home(folder)
-    named = os.environ.get(VARIABLE)
-    if named:
-        return from_home(named)
-    return Path(pooch.os_cache("droptics"))
+    named = (os.environ.get(VARIABLE) or None) if folder is None else folder
+    return Path(pooch.os_cache("droptics")) if named is None else from_home(named)
 
 
 def places(folder: str | os.PathLike[str] | None, subfolders: Sequence[str]) -> list[Path]:
@@ -55,21 +52,15 @@ def places(folder: str | os.PathLike[str] | None, subfolders: Sequence[str]) -> 
 
 def locate(folders: Iterable[Path], names: Iterable[str]) -> Path | None:
     """The first existing file among names in folders, or None."""
-    wanted = list(names)
-    for place in folders:
-        for name in wanted:
-            if (place / name).is_file():
-                return place / name
-    return None
+    return next((place / name for place, name in itertools.product(folders, names) if (place / name).is_file()), None)
 
 
 def missing(title: str, folder: str | os.PathLike[str] | None, file: str, download: bool = True) -> DatasetMissing:
     """The error for an absent set: where it was looked for, under which name, and what to do."""
-    root = data_folder(folder)
     offer = ", or pass download=True" if download else ""
     return DatasetMissing(
-        f"{title}: no file {file} in folder {root}; name the folder that holds it with folder=... or the environment "
-        f"variable {VARIABLE}{offer}"
+        f"{title}: no file {file} in folder {data_folder(folder)}; name the folder that holds it with folder=... or "
+        f"the environment variable {VARIABLE}{offer}"
     )
 
 
@@ -77,13 +68,11 @@ def download(remote: Remote, folder: Path) -> Path:
     """Fetch a file into the folder; kept only when its checksum is right, so a broken download never stays."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        found = pooch.retrieve(
-            remote.url, known_hash=remote.checksum, fname=remote.name, path=folder, progressbar=False
-        )
+        wanted = {"known_hash": remote.checksum, "fname": remote.name, "path": folder}
+        return Path(pooch.retrieve(remote.url, **wanted, progressbar=False))
     except OSError as problem:
         reason = str(problem).rpartition("Caused by ")[2]  # what stands before is about connection pools
         raise DatasetMissing(
             f"{remote.url} cannot be downloaded: {reason}; without a network, bring the set to this machine and name "
             f"its folder with folder=... or the environment variable {VARIABLE}"
         ) from problem
-    return Path(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import os
 import pickle
@@ -83,8 +84,7 @@ def cifar10(folder: Folder | None = None, split: Split = "train", download: bool
         parts = _cifar_parts([target / "cifar-10-batches-bin"], split)
     if not parts:
         raise missing("CIFAR-10", folder, "data_batch_1.bin" if split == "train" else "test_batch.bin")
-    images = np.concatenate([part[0] for part in parts])
-    labels = np.concatenate([part[1] for part in parts])
+    images, labels = map(np.concatenate, zip(*parts, strict=True))
     return torch.from_numpy(images), torch.from_numpy(labels.astype(np.int64))
 
 
@@ -127,15 +127,12 @@ def _read_idx(path: Path, dimensions: int) -> Bytes:
 def _cifar_parts(folders: list[Path], split: Split) -> list[tuple[Bytes, Bytes]]:
     stems = [f"data_batch_{i}" for i in range(1, 6)] if split == "train" else ["test_batch"]
     coded = [f"cifar10-train-{part}.npz" for part in "ab"] if split == "train" else ["cifar10-test.npz"]
-    for place in folders:
-        for names, reader in (
-            ([stem + ".bin" for stem in stems], _read_cifar_binary),
-            (stems, _read_cifar_python),
-            (coded, _read_cifar_coded),
-        ):
-            found = [place / name for name in names if (place / name).is_file()]
-            if found:
-                return [reader(path) for path in found]
+    binary = [stem + ".bin" for stem in stems]
+    readers = (binary, _read_cifar_binary), (stems, _read_cifar_python), (coded, _read_cifar_coded)
+    for place, (names, reader) in itertools.product(folders, readers):
+        found = [place / name for name in names if (place / name).is_file()]
+        if found:
+            return [reader(path) for path in found]
     return []
 
 

@@ -60,12 +60,10 @@ class Ratings:
         for name in ("users", "items", "values", "times"):
             if isinstance(getattr(self, name), (list, tuple)):
                 object.__setattr__(self, name, np.asarray(getattr(self, name)))
-        lengths = {len(self.users), len(self.items), len(self.values)}
-        if len(lengths) != 1:
-            raise ValueError(
-                f"users, items and values must have one entry per rating, "
-                f"got {len(self.users)}, {len(self.items)} and {len(self.values)}"
-            )
+        lengths = len(self.users), len(self.items), len(self.values)
+        if len(set(lengths)) != 1:
+            came = "{}, {} and {}".format(*lengths)
+            raise ValueError(f"users, items and values must have one entry per rating, got {came}")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -117,12 +115,9 @@ def movielens(name: str = "ml-100k", folder: Folder | None = None, download: boo
         raise missing(f"MovieLens {name}", folder, f"{original} or {name}.npz")
     if path.suffix == ".npz":
         return _read_npz(path)
-    chunks = list(read_chunks(path))
-    return Ratings(
-        np.concatenate([chunk.users for chunk in chunks]),
-        np.concatenate([chunk.items for chunk in chunks]),
-        np.concatenate([chunk.values for chunk in chunks]).astype(np.float32),
-    )
+    parts = [(chunk.users, chunk.items, chunk.values) for chunk in read_chunks(path)]
+    users, items, values = map(np.concatenate, zip(*parts, strict=True))
+    return Ratings(users, items, values.astype(np.float32))
 
 
 def jester(folder: Folder | None = None, download: bool = False) -> Ratings:
@@ -148,9 +143,8 @@ def jester(folder: Folder | None = None, download: bool = False) -> Ratings:
     wrong = np.flatnonzero(rated.sum(1) != counts)
     if wrong.size:
         line = int(wrong[0])
-        raise ValueError(
-            f"{path}, line {line + 1}: {int(rated[line].sum())} ratings, its first field says {counts[line]:g}"
-        )
+        told = f"{int(rated[line].sum())} ratings, its first field says {counts[line]:g}"
+        raise ValueError(f"{path}, line {line + 1}: {told}")
     users, items = np.nonzero(rated)
     return Ratings(users, items, matrix[rated].astype(np.float32))
 
@@ -189,8 +183,7 @@ def planted_ratings(
         columns = np.searchsorted(np.cumsum(weights[1]), generator.random(count) * (1 - 1e-12))
         cells = np.unique(np.concatenate([cells, rows * items + np.minimum(columns, items - 1)]))
     surplus = generator.choice(len(cells), len(cells) - count, replace=False, shuffle=False)
-    cells = np.delete(cells, surplus)
-    rows, columns = np.divmod(cells, items)
+    rows, columns = np.divmod(np.delete(cells, surplus), items)
     scale = (0.5 / rank) ** 0.25
     left = (scale * generator.standard_normal((users, rank))).astype(np.float32)
     right = (scale * generator.standard_normal((items, rank))).astype(np.float32)
@@ -204,8 +197,7 @@ def planted_ratings(
 
 def _power_law(count: int, power: float, generator: np.random.Generator) -> NDArray[np.float64]:
     weights = np.arange(1, count + 1, dtype=np.float64) ** -power
-    shuffled: NDArray[np.float64] = generator.permutation(weights / weights.sum())
-    return shuffled
+    return generator.permutation(weights / weights.sum())
 
 
 def _read_npz(path: Path) -> Ratings:
@@ -241,10 +233,8 @@ def _read_jester_sheet(path: Path) -> NDArray[np.float64]:
     try:
         import xlrd  # type: ignore[import-untyped]  # noqa: PLC0415 - optional
     except ImportError as error:
-        raise ValueError(
-            f"{path}: reading a spreadsheet needs xlrd; install it with `pip install droptics[xls]`, or save the "
-            "sheet as csv"
-        ) from error
+        advice = "install it with `pip install droptics[xls]`, or save the sheet as csv"
+        raise ValueError(f"{path}: reading a spreadsheet needs xlrd; {advice}") from error
     if check_regular(path).stat().st_size > FREE:
         raise ValueError(f"{path} is larger than any sheet of this set; it is refused")
     try:

@@ -204,15 +204,11 @@ def _field_lengths(block: bytes, mark: bytes, width: int) -> Array | None:
         hits[-1] = False
         hits[1:] &= ~hits[:-1].copy()
     ends = np.flatnonzero(hits | (raw == 10))
-    if (
-        ends.size % width
-        or not (raw[ends.reshape(-1, width)[:, -1]] == 10).all()
-        or (raw[ends] == 10).sum() * width != ends.size
-    ):
+    last = raw[ends] == 10
+    if ends.size % width or not last[width - 1 :: width].all() or last.sum() * width != ends.size:
         return None
-    skip = np.where(raw[ends] == 10, 1, len(mark))
-    starts = np.concatenate([[0], (ends + skip)[:-1]])
-    returns = (raw[ends] == 10) & (raw[np.maximum(ends - 1, 0)] == 13)
+    starts = np.concatenate([[0], (ends + np.where(last, 1, len(mark)))[:-1]])
+    returns = last & (raw[np.maximum(ends - 1, 0)] == 13)
     return (ends - starts - returns).reshape(-1, width)
 
 
@@ -231,22 +227,19 @@ def _parse_fields(block: bytes, separator: str, picked: tuple[int, int, int], li
         text = _decode(raw, path, line + offset).rstrip("\r")
         if not text.strip():
             continue
-        fields = _split(text, separator, f"{path}, line {line + offset}")
+        where = f"{path}, line {line + offset}"
+        fields = _split(text, separator, where)
         if len(fields) <= max(picked):
-            raise ValueError(
-                f"{path}, line {line + offset}: {len(fields)} fields where {max(picked) + 1} are needed: {text[:80]!r}"
-            )
+            raise ValueError(f"{where}: {len(fields)} fields where {max(picked) + 1} are needed: {text[:80]!r}")
         user, item, rating = (fields[position] for position in picked)
         try:
             value = float(rating.replace("_", "?"))  # Python's own number 1_0 is nobody's rating
         except ValueError:
-            raise ValueError(
-                f"{path}, line {line + offset}: rating {rating!r} is not a number: {text[:80]!r}"
-            ) from None
+            raise ValueError(f"{where}: rating {rating!r} is not a number: {text[:80]!r}") from None
         if not np.isfinite(value):
-            raise ValueError(f"{path}, line {line + offset}: rating {rating!r} is not finite; remove or impute it")
+            raise ValueError(f"{where}: rating {rating!r} is not finite; remove or impute it")
         if not user or not item:
-            raise ValueError(f"{path}, line {line + offset}: an id is empty: {text[:80]!r}")
+            raise ValueError(f"{where}: an id is empty: {text[:80]!r}")
         users.append(user)
         items.append(item)
         values.append(value)
@@ -280,9 +273,8 @@ def _parquet_chunks(path: Path, columns: Sequence[str | int] | None, rows: int) 
     try:
         from pyarrow import lib, parquet  # noqa: PLC0415 - optional
     except ImportError as error:
-        raise ValueError(
-            f"{path}: reading Parquet needs pyarrow; install it with `pip install droptics[parquet]`"
-        ) from error
+        advice = "install it with `pip install droptics[parquet]`"
+        raise ValueError(f"{path}: reading Parquet needs pyarrow; {advice}") from error
     try:
         with parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
