@@ -42,21 +42,18 @@ def said(verdicts: Sequence[str]) -> str:
 
 def claims_page(results: Sequence[Result]) -> str:
     """The verdict table as Markdown, one section per work."""
-    lines = [
+    blocks = [
         "# Claims",
-        "",
         "Each statement of the works that can be checked numerically is a program: `droptics verify` runs them all. "
         "A check passes only together with its control, the same comparison with one thing changed, which must come "
         "out the other way. That a statement fails as printed is computed; what kind of failure it is, a reader of "
         "the source decides:",
-        "",
-        *(f"- *{kind}*: {words};" for kind, words in REFUTED.items()),
-        "",
+        "\n".join(f"- *{kind}*: {words};" for kind, words in REFUTED.items()),
         said([result.verdict for result in results]),
     ]
     for paper in dict.fromkeys(result.claim.paper for result in results):
-        lines += ["", f"## {paper}", "", *table(COLUMNS, [_row(item) for item in results if item.claim.paper == paper])]
-    return "\n".join(lines) + "\n"
+        blocks += [f"## {paper}", table(COLUMNS, [_row(item) for item in results if item.claim.paper == paper])]
+    return "\n\n".join(blocks) + "\n"
 
 
 def _row(result: Result) -> tuple[str, ...]:
@@ -70,10 +67,10 @@ def _row(result: Result) -> tuple[str, ...]:
     return tuple(text.replace("|", "\\|") for text in cells)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of a table in Markdown."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = ["| " + " | ".join(cells).replace("\n", " ") + " |" for cells in (columns, *rows)]
-    return [lines[0], "|" + "---|" * len(columns), *lines[1:]]
+    return "\n".join([lines[0], "|" + "---|" * len(columns), *lines[1:]])
 
 
 def check_place(claim: Claim) -> str:
@@ -91,23 +88,21 @@ def check_place(claim: Claim) -> str:
 
 def errata_page(claims: Sequence[Claim]) -> str:
     """Statements that fail as printed: the print, a charitable reading, what is wrong, a counterexample, the repair."""
-    lines = [
+    blocks = [
         "# Errata",
-        "",
         "Each entry gives the printed formula, the most charitable reading in our words, what is wrong with it, and "
         "the smallest counterexample we know, decided in exact rational arithmetic unless it says otherwise: the "
         "snippet prints the printed value and then the true one. The corrected statement is a claim that holds. "
         "A statement that two works print stands here once for each.",
-        "",
         said([claim.verdict for claim in claims if claim.verdict in REFUTED]),
     ]
     for kind, title in KINDS.items():
         chosen = [claim for claim in claims if claim.verdict == kind]
         if chosen:
-            lines += ["", f"## {title}", "", f"{REFUTED[kind][:1].upper()}{REFUTED[kind][1:]}."]
+            blocks += [f"## {title}", f"{REFUTED[kind][:1].upper()}{REFUTED[kind][1:]}."]
         for claim in chosen:
-            lines += _entry(claim, {claim.id: claim.statement for claim in claims})
-    return "\n".join(lines) + "\n"
+            blocks += _entry(claim, {claim.id: claim.statement for claim in claims})
+    return "\n\n".join(blocks) + "\n"
 
 
 def _entry(claim: Claim, statements: dict[str, str]) -> list[str]:
@@ -115,27 +110,14 @@ def _entry(claim: Claim, statements: dict[str, str]) -> list[str]:
     assert erratum is not None
     exact = f" (in floating point: {erratum.inexact})" if erratum.inexact else ""
     return [
-        "",
         f"### {claim.id}",
-        "",
         f"{claim.source}. Printed:",
-        "",
         "$$" + re.sub(r"``(.*?)''", "\u201c\\1\u201d", erratum.printed) + "$$",
-        "",
         f"**Read kindly.** {erratum.reading}",
-        "",
         f"**What is wrong.** {erratum.wrong}",
-        "",
-        "```python",
-        erratum.counterexample.strip(),
-        "```",
-        "",
+        f"```python\n{erratum.counterexample.strip()}\n```",
         f"prints{exact}",
-        "",
-        "```text",
-        shown_output(erratum.counterexample),
-        "```",
-        "",
+        f"```text\n{shown_output(erratum.counterexample)}\n```",
         f"**Corrected** (`{erratum.corrected}`): {statements.get(erratum.corrected, '')}",
     ]
 

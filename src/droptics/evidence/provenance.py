@@ -37,17 +37,11 @@ def commit() -> str:
     root, told = Path(__file__).resolve().parents[3], os.environ.get("DROPTICS_COMMIT", "")
     if told or not (root / ".git").exists():
         return told
+    ask = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
-        head = subprocess.run(
-            ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-        )
+        return subprocess.run(ask, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
-    return head.stdout.strip()
 
 
 @functools.cache

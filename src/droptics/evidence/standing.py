@@ -83,14 +83,8 @@ def _ran(figure: Figure, manifest: Mapping[str, Any]) -> Standing:
         "; ".join(figure.departures if manifest["scale"] == "paper" else ()),
         "; ".join(apart),
         f"{manifest['scale']}, {cells}, {hardware}, {span(manifest['seconds'])}",
-        _commit(manifest.get("commit", "")),
+        manifest.get("commit", "").replace("-dirty", " with uncommitted changes") or "not recorded",
     )
-
-
-def _commit(name: str) -> str:
-    if not name:
-        return "not recorded"
-    return f"{name.removesuffix('-dirty')} with uncommitted changes" if name.endswith("-dirty") else name
 
 
 def _compared(item: Mapping[str, Any]) -> str:
@@ -123,8 +117,7 @@ def standing_page(lines: Sequence[Standing]) -> str:
     cells = [
         (line.id, line.printed, line.ours, line.reproduced, line.departures, line.ran, line.commit) for line in shown
     ]
-    text = [HEAD + "<!-- table -->", "", said, "", *table(columns, cells)]
+    blocks = [HEAD + "<!-- table -->", said, table(columns, cells)]
     if own := [(line.id, line.own) for line in shown if line.own]:
-        text += ["", "### Comparisons of our own", "", "Not printed, and not counted above.", ""]
-        text += table(("id", "compared"), own)
-    return "\n".join(text) + "\n"
+        blocks += ["### Comparisons of our own", "Not printed, and not counted above.", table(("id", "compared"), own)]
+    return "\n\n".join(blocks) + "\n"
