@@ -70,7 +70,13 @@ def adversarial(  # parameters: the letters of the theorem
         Claims: thesis-thm16, thesis-cor4, thesis-cor5, thesis-cor5-corrected, thesis-lem18, thesis-lem19, thesis-eq6.7.
     """
     check_arguments(adversarial, locals())
-    _check(statement, data_radius, margin, radius, slope)
+    if not margin <= data_radius:
+        raise ValueError(f"margin must be at most data_radius, got {margin} and {data_radius}")
+    if not 0 <= radius < margin:
+        why = "beyond it no linear classifier is robust and the theorem says nothing"
+        raise ValueError(f"radius must be at least 0 and smaller than the margin {margin}, got {radius}: {why}")
+    if statement == "cor4" and slope != 1:
+        raise ValueError(f"slope must be 1 for 'cor4', the linear case, got {slope}")
     factor = 4.0 if constants == "corrected" else 2.0
     reach = _reach(statement, factor, radius, slope, beta, top, width)
     start = 1.0 / margin if start_norm is None else start_norm
@@ -111,16 +117,6 @@ def adversarial(  # parameters: the letters of the theorem
         trivial=math.inf if slope >= needed_slope else 0.0,
         needed={"slope": needed_slope},
     )
-
-
-def _check(statement: str, data_radius: float, margin: float, radius: float, slope: float) -> None:
-    if not margin <= data_radius:
-        raise ValueError(f"margin must be at most data_radius, got {margin} and {data_radius}")
-    if not 0 <= radius < margin:
-        why = "beyond it no linear classifier is robust and the theorem says nothing"
-        raise ValueError(f"radius must be at least 0 and smaller than the margin {margin}, got {radius}: {why}")
-    if statement == "cor4" and slope != 1:
-        raise ValueError(f"slope must be 1 for 'cor4', the linear case, got {slope}")
 
 
 def _reach(  # parameters: the letters of the theorem

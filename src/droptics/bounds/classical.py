@@ -24,7 +24,7 @@ def uniform(
     Rademacher complexity R_S (`empirical=True`). Cost: O(1).
     """
     check_arguments(uniform, locals())
-    failure = failure_probability(confidence)
+    failure = 1.0 - float(confidence)
     slack = 3 * tail(examples, failure / 2) if empirical else tail(examples, failure)
     return assemble(risk, 2 * complexity, slack, 1.0, examples, "thesis-thm18")
 
@@ -45,7 +45,7 @@ def squared(
     """
     check_arguments(squared, locals())
     most = float(deviation) * float(deviation)  # infinite where the power would raise
-    slack = (3 if empirical else 1) * most * tail(examples, failure_probability(confidence) / 2)
+    slack = (3 if empirical else 1) * most * tail(examples, (1.0 - float(confidence)) / 2)
     complexity_term = 4 * deviation * complexity if deviation else 0.0
     return assemble(risk, complexity_term, slack, most, examples, "thesis-thm19")
 
@@ -78,7 +78,7 @@ def martingale(variance: NonNegative, largest: Positive, *, confidence: Probabil
     Cost: O(1).
     """
     check_arguments(martingale, locals())
-    failure = failure_probability(confidence)
+    failure = 1.0 - float(confidence)
     return largest * math.log(1 / failure) + (math.e - 2) * variance / largest
 
 
@@ -118,8 +118,3 @@ def crossing(value_at: Callable[[float], float], trivial: float, start: float = 
         middle = (low + high) / 2
         low, high = (low, middle) if value_at(middle) < trivial else (middle, high)
     return high
-
-
-def failure_probability(confidence: float) -> float:
-    """Delta = 1 - confidence."""
-    return 1.0 - float(confidence)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from droptics.arguments import Count, DropRate, Extended, Probability, Size, check_arguments, renamed
-from droptics.bounds.classical import crossing, failure_probability
+from droptics.bounds.classical import crossing
 from droptics.bounds.margins import linear_margin
 from droptics.checks import as_drop
 from droptics.data import Sample
@@ -115,7 +115,7 @@ def lazy(  # parameters: the letters of the theorem, or data to read them from
             return {"width below the required one": math.inf}
         if not compression:
             return _learning(setting, step_size * count, printed)
-        return _compression(setting, step_size * count, count, failure_probability(confidence), printed)
+        return _compression(setting, step_size * count, count, 1.0 - float(confidence), printed)
 
     terms = terms_at(steps, width)
     enough = crossing(lambda count: sum(terms_at(count, None).values()), 1.0, 1 / step_size)
@@ -132,7 +132,7 @@ def active_units(
     Cost: O(1). Claim: thesis-sec5.3-active.
     """
     check_arguments(active_units, locals())
-    logarithm = math.log(steps / failure_probability(confidence))
+    logarithm = math.log(steps / (1.0 - float(confidence)))
     spread = 2 * width * logarithm if printed else width * logarithm / 2
     return min(float(width), (1 - float(as_drop(drop))) * width + math.sqrt(spread))
 

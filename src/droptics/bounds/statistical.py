@@ -10,7 +10,7 @@ from torch import Tensor
 
 from droptics.answers import checked
 from droptics.arguments import Count, Examples, Finite, NonNegative, Probability, Square, check_arguments
-from droptics.bounds.classical import crossing, examples_needed, failure_probability, squared, tail
+from droptics.bounds.classical import crossing, examples_needed, squared, tail
 from droptics.checks import check_size
 from droptics.data import Entries, Sample, average
 from droptics.estimates import Bound
@@ -54,7 +54,7 @@ def completion(  # parameters: the letters of the theorem, or data to read them 
     Cost: O(1) from numbers, O((rows + columns) width + ratings) from data.
     """
     check_arguments(completion, locals())
-    failure = failure_probability(confidence)
+    failure = 1.0 - float(confidence)
     if model is not None and data is not None:
         smoothing = 0.5 if smoothing is None else smoothing
         shape, examples = data.shape, len(data)
@@ -199,7 +199,7 @@ def relu(  # parameters: the letters of the theorem, or data to read them from
     Cost: O(1) from numbers; from data one pass and `data_norm`.
     """
     check_arguments(relu, locals())
-    failure = failure_probability(confidence)
+    failure = 1.0 - float(confidence)
     if model is not None and data is not None:
         _check_range(data.targets, "targets")
         if alpha is None:

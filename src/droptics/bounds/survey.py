@@ -81,10 +81,9 @@ def _expressions(
 
 
 def _input_sizes(data: Sample | None, given: float | None) -> tuple[float, float]:
-    if given is not None:
-        return float(given), float(given)
-    if data is None:
-        return 1.0, 1.0
+    if given is not None or data is None:
+        size = 1.0 if given is None else float(given)
+        return size, size
     flat = data.inputs.flatten(1)
     return float(flat.norm(dim=1).max()), float(flat.abs().max())
 
