@@ -43,15 +43,12 @@ class Retentivity:
         """How far the value can be trusted as an estimate for the population."""
         ratio = self.examples / max(self.rank, 1)
         if ratio < 2:
-            return (
-                f"{self.examples} examples span {self.rank} dimensions: below two examples per dimension almost any "
-                "data lie in a half-space, so this value is near 0 whatever the population's is"
-            )
+            why = "below two examples per dimension almost any data lie in a half-space"
+            near = "so this value is near 0 whatever the population's is"
+            return f"{self.examples} examples span {self.rank} dimensions: {why}, {near}"
         if ratio < 200:
-            return (
-                f"biased down: with {ratio:.0f} examples per dimension a Gaussian sample, whose population value is "
-                f"1/2, reads about {max(0.0, 0.5 - 1 / math.sqrt(ratio)):.2f}"
-            )
+            gaussian = f"with {ratio:.0f} examples per dimension a Gaussian sample, whose population value is 1/2"
+            return f"biased down: {gaussian}, reads about {max(0.0, 0.5 - 1 / math.sqrt(ratio)):.2f}"
         return f"{ratio:.0f} examples per dimension: the downward bias is below about {1 / math.sqrt(ratio):.2f}"
 
 

@@ -278,12 +278,9 @@ def decide(claim: Claim) -> Result:
 
 
 def _verdict(claim: Claim, main: Sequence[Comparison], control: Sequence[Comparison]) -> Verdict:
-    if not main or not control:
+    if not main or not control or all_hold(main) == all_hold(control):
         return "undecided"
-    held, control_held = all_hold(main), all_hold(control)
-    if held == control_held:
-        return "undecided"
-    if not held:
+    if not all_hold(main):
         return claim.verdict if claim.verdict in REFUTED else "false"
     if claim.vacuity is not None and all_hold(run(claim.vacuity)):
         return "vacuous"

@@ -156,8 +156,7 @@ class Artifact:
     @property
     def agrees(self) -> bool:
         """Whether nothing failed and every comparison came out as recorded."""
-        as_recorded = all(item.comparison.holds == item.reproduced for item in self.expectations)
-        return not self.failures and as_recorded
+        return not self.failures and all(item.comparison.holds == item.reproduced for item in self.expectations)
 
 
 def reproduce(

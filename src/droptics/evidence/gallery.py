@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import struct
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,47 +50,41 @@ def build_gallery(
     if results:
         pages += [{"file": "claims.html", "name": "Claims"}, {"file": "errata.html", "name": "Errata"}]
     pages += [{"file": f"{work.key}.html", "name": work.name} for work in shown]
-    site = _Pages(folder, pages, pictures)
+    write = _writer(folder, pages, pictures)
     groups = [(work.name, cards[work.key]) for work in shown if cards[work.key]]
     title = "What the papers show, again"
-    site.write("index.html", "index.html.j2", title, groups=groups, summary=_figures_said(artifacts))
+    write("index.html", "index.html.j2", title, groups=groups, summary=_figures_said(artifacts))
     if results:
         used = [name for name in (*VERDICTS, "undecided", "error") if any(item.verdict == name for item in results)]
         found = {"rows": results, "papers": [work.key for work in shown], "verdicts": used}
-        site.write("claims.html", "claims.html.j2", "Claims", summary=_claims_said(results), **found)
+        write("claims.html", "claims.html.j2", "Claims", summary=_claims_said(results), **found)
         wrong = [item.claim for item in results if item.claim.erratum is not None]
         wrong.sort(key=lambda claim: VERDICTS.index(claim.verdict))
         statements = {item.claim.id: item.claim.statement for item in results}
-        site.write("errata.html", "errata.html.j2", "Errata", claims=wrong, statements=statements)
+        write("errata.html", "errata.html.j2", "Errata", claims=wrong, statements=statements)
     for work in shown:
         own, mine = cards[work.key], rows[work.key]
         words = f"{_figures_said(own)} {_claims_said(mine)}".strip()
         page = f"{work.key}.html"
-        site.write(page, "paper.html.j2", work.name, rows=mine, cards=own, citation=work.citation, summary=words)
+        write(page, "paper.html.j2", work.name, rows=mine, cards=own, citation=work.citation, summary=words)
     return folder / "index.html"
 
 
-class _Pages:
-    def __init__(self, folder: Path, pages: Sequence[Mapping[str, str]], pictures: Mapping[str, Any]) -> None:
-        self._folder = folder
-        self._environment = Environment(
-            loader=PackageLoader("droptics.evidence"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-        )
-        self._environment.globals |= {
-            "pages": pages,
-            "pictures": pictures,
-            "style": Path(__file__).with_name("style.css").read_text(encoding="utf-8"),
-            "made": versions() | hardware() | {"commit": commit()},
-            "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "signs": SIGNS,
-            "meanings": REFUTED,
-            "mathml": mathml,
-            "shown_output": shown_output,
-        }
+def _writer(folder: Path, pages: Sequence[Mapping[str, str]], pictures: Mapping[str, Any]) -> Callable[..., None]:
+    """What writes a page: of its file, its template, its title and the values that the template asks for."""
+    loader = PackageLoader("droptics.evidence")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
+    environment.globals |= {"pages": pages, "pictures": pictures, "style": style, "signs": SIGNS, "meanings": REFUTED}
+    environment.globals |= {"made": versions() | hardware() | {"commit": commit()}, "mathml": mathml}
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    environment.globals |= {"date": date, "shown_output": shown_output}
 
-    def write(self, file: str, template: str, title: str, **values: Any) -> None:
-        page = self._environment.get_template(template)
-        write_text(self._folder / file, page.render(title=title, current=file, **values))
+    def write(file: str, template: str, title: str, **values: Any) -> None:
+        page = environment.get_template(template)
+        write_text(folder / file, page.render(title=title, current=file, **values))
+
+    return write
 
 
 def _copied(artifact: Artifact, folder: Path) -> tuple[str, int, int] | None:
