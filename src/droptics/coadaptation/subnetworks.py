@@ -25,13 +25,7 @@ _CHUNK = 2**24
 
 @dataclass(frozen=True, eq=False)
 class Subnetworks:
-    """Accuracies of sub-networks beside that of the full network.
-
-    Attributes:
-        full: Accuracy of the full network.
-        accuracies: Accuracy of each sub-network, (count,).
-        widths: Number of units that each keeps, (count,).
-    """
+    """Accuracy of the full network, accuracies (count,) of its sub-networks and the numbers of units that they keep."""
 
     full: float
     accuracies: Tensor

@@ -91,13 +91,8 @@ def _text_chunks(path: Path, columns: Sequence[str | int] | None, size: int) -> 
         picked = positions(fields if header else None, columns, path, len(fields))
         line += header
         rest, found = (b"" if header else head.lstrip(b"\xef\xbb\xbf")), 0
-        while True:
-            block = rest + stream.read(size)
-            if not block:
-                break
-            cut = block.rfind(b"\n") + 1
-            if len(block) - len(rest) < size:
-                cut = len(block)
+        while block := rest + stream.read(size):
+            cut = len(block) if len(block) - len(rest) < size else block.rfind(b"\n") + 1
             rest, block = block[cut:], block[:cut]
             if len(rest) > max(LINE, size):
                 raise ValueError(f"{path}, line {line + block.count(NEWLINE)}: longer than {LINE:,} bytes; refused")
@@ -220,9 +215,7 @@ def _plain_length(ids: Array) -> Array:
 
 def _parse_fields(block: bytes, separator: str, picked: tuple[int, int, int], line: int, path: Path) -> Chunk:
     """The careful way, one line at a time: text ids, quotes, and the number of the first line at fault."""
-    users: list[str] = []
-    items: list[str] = []
-    values: list[float] = []
+    users, items, values = list[str](), list[str](), list[float]()
     for offset, raw in enumerate(block.split(b"\n")):
         text = _decode(raw, path, line + offset).rstrip("\r")
         if not text.strip():
