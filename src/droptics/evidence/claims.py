@@ -234,11 +234,7 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; numbers that JSON lacks become null."""
-        return {
-            "id": self.claim.id,
-            "paper": self.claim.paper,
-            "source": self.claim.source,
-            "statement": self.claim.statement,
+        return {name: getattr(self.claim, name) for name in ("id", "paper", "source", "statement")} | {
             "verdict": self.verdict,
             "recorded": self.claim.verdict,
             "agrees": self.agrees,

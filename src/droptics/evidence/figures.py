@@ -235,18 +235,11 @@ class _Run:
         failures = {done.key: done.error for done in found if done.error}
         skips = {done.key: done.skipped for done in found if done.skipped}
         why = f"{len(skips)} of {len(self.tasks)} cells: {'; '.join(dict.fromkeys(skips.values()))}" if skips else ""
-        known = sum(task.key in resumed for task in self.tasks)
-        return replace(
-            artifact,
-            rows=rows,
-            failures=failures,
-            skipped="" if failures or rows else why,
-            missing=tuple(self.names[key] for key in skips) if rows else (),
-            seconds=sum(done.seconds for done in cells),
-            computed=len(cells) - known,
-            resumed=known,
-            places=tuple(done.place for done in cells),
-        )
+        absent = tuple(self.names[key] for key in skips) if rows else ()
+        artifact = replace(artifact, failures=failures, skipped="" if failures or rows else why, missing=absent)
+        seconds, known = sum(done.seconds for done in cells), sum(task.key in resumed for task in self.tasks)
+        artifact = replace(artifact, rows=rows, seconds=seconds, places=tuple(done.place for done in cells))
+        return replace(artifact, computed=len(cells) - known, resumed=known)
 
     def _judge(self, artifact: Artifact) -> Artifact:
         """Compare and draw; rows of an older version that lack something fail this figure and no other."""

@@ -88,10 +88,8 @@ def _ran(figure: Figure, manifest: Mapping[str, Any]) -> Standing:
 
 
 def _compared(item: Mapping[str, Any]) -> str:
-    numbers = " ".join(
-        f"{part:.4g}" if isinstance(part, int | float) else str(part)
-        for part in (item["left"], item["relation"], item["right"])
-    )
+    parts = item["left"], item["relation"], item["right"]
+    numbers = " ".join(f"{part:.4g}" if isinstance(part, int | float) else str(part) for part in parts)
     return f"{item['label']} ({numbers})"
 
 
@@ -114,9 +112,8 @@ def standing_page(lines: Sequence[Standing]) -> str:
     )
     columns = ("id", "what is printed", "ours", "reproduced", "protocol: departures and choices", "ran", "commit")
     shown = [replace(line, **{name: SPECIAL.sub(r"\\\1", text) for name, text in vars(line).items()}) for line in lines]
-    cells = [
-        (line.id, line.printed, line.ours, line.reproduced, line.departures, line.ran, line.commit) for line in shown
-    ]
+    names = ("id", "printed", "ours", "reproduced", "departures", "ran", "commit")
+    cells = [tuple(getattr(line, name) for name in names) for line in shown]
     blocks = [HEAD + "<!-- table -->", said, table(columns, cells)]
     if own := [(line.id, line.own) for line in shown if line.own]:
         blocks += ["### Comparisons of our own", "Not printed, and not counted above.", table(("id", "compared"), own)]
