@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 import numpy as np
 import scipy.stats
@@ -35,6 +34,7 @@ from droptics.errors import CertificateError
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic, Loss
 from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.droptics_own.telling import fails
 from droptics.papers.instances import normal, tensor, uniform
 
 
@@ -403,17 +403,14 @@ def _judgement(scale: float) -> list[Comparison]:
     for box, refused in (((0.0, 1.0), 0.0), ((0.0, 0.5), 1.0), ((0.4, 1.0), 1.0), (None, 0.0)):
         sample = Sample(tensor([[0.2, 0.9]]), torch.tensor([0]))
         found.append(
-            compare(_fails(lambda s=sample, b=box: check_data(s, Threat("linf", 0.1, b))), "==", refused, f"box {box}")
+            compare(
+                fails(lambda s=sample, b=box: check_data(s, Threat("linf", 0.1, b)), ValueError),
+                "==",
+                refused,
+                f"box {box}",
+            )
         )
     return found
-
-
-def _fails(call: Any, kind: Any = ValueError) -> float:
-    try:
-        call()
-    except kind:
-        return 1.0
-    return 0.0
 
 
 def _doubts(scale: float) -> list[Comparison]:
@@ -446,5 +443,5 @@ def _doubts(scale: float) -> list[Comparison]:
         found.append(compare(float(same), "==", scale, f"doubt, {name}, {counts}, {rates}, {told}"))
     for counts, kind in (([0, 1, 0, 0, 10, 0], ValueError), ([0, 0, 1, 0, 10, 0], CertificateError)):
         call = lambda counts=counts: _verdict(False, counts, [], 10, Threat("l2", 0.1))  # noqa: E731
-        found.append(compare(_fails(call, kind), "==", scale, f"refused, {counts}"))
+        found.append(compare(fails(call, kind), "==", scale, f"refused, {counts}"))
     return found

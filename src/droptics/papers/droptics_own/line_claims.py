@@ -17,6 +17,7 @@ from droptics.papers.droptics_own import (
     read_rating_checks,
     route_line_checks,
     training_line_checks,
+    white_checks,
 )
 from droptics.papers.droptics_own.room_claims import ENUMERATED, pair, room_claim
 
@@ -33,7 +34,7 @@ CLAIMS: tuple[Claim, ...] = (
         "white-in-full",
         "White coordinates of moments, samples, entries and measurements give the risks of the examples, their slack "
         "is what rounding may do, and symmetries are counted.",
-        pair(krylov_checks.white_in_full),
+        pair(white_checks.white_in_full),
         ("data.Sample", "data.Moments", "data.Entries", "data.Measurements"),
         "Sums over the examples.",
     ),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from droptics.errors import NoClosedForm
 from droptics.evidence.claims import Comparison, compare
 
 
@@ -27,3 +28,12 @@ def refuses(call: Callable[..., Any], words: str, label: str = "", scale: float 
     except (ValueError, OSError) as problem:
         found = str(problem)
     return compare(float(words in found), "==", scale, label or f"refused: {words}")
+
+
+def fails(call: Callable[..., Any], kinds: type[Exception] | tuple[type[Exception], ...] = NoClosedForm) -> float:
+    """1 where a call ends in an error of these kinds, 0 where it ends well."""
+    try:
+        call()
+    except kinds:
+        return 1.0
+    return 0.0
