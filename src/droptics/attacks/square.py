@@ -15,6 +15,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from droptics.attacks import triton_square
 from droptics.attacks.apgd import SMALL
 from droptics.attacks.ascent import Trail
 from droptics.attacks.gradients import Differentiable
@@ -81,11 +82,13 @@ class SquareSearch:
         self._tries = 1  # squares of an example that are asked about at a time
         self._squares: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
         self._records = region.inputs.is_cuda
+        self._fused = False  # whether kernels propose and judge
 
     def run(self) -> Trail:
         """All restarts on the examples that are not fooled yet."""
         clean = self.tape.scores(self.region.inputs)
         check_problem(self.method.loss, clean, self.targets, self.ends)
+        self._fused = triton_square.applies(self.method.loss, self.region, self.shape, clean.shape[-1])
         self.fooled = mistaken(clean, self.targets)
         self.counts.append(int(self.fooled.sum()))
         for _ in range(self.method.restarts):
@@ -154,26 +157,32 @@ class SquareSearch:
 
     def _ask(self, now: Seekers, look: range, draws: Tensor) -> tuple[Tensor, Tensor]:
         """Some queries in a row, the state written over; returns the last points and their outputs."""
-        tries, one = look.step, now
-        if tries > 1:
+        tries, wide = look.step, now
+        if tries > 1 and not self._fused:
             first = tries * torch.arange(len(now.rows), device=now.rows.device)
-            now = one.select(torch.arange(len(one.rows), device=one.rows.device).repeat_interleave(tries))
+            wide = now.select(torch.arange(len(now.rows), device=now.rows.device).repeat_interleave(tries))
         for number, draw in zip(look, draws, strict=True):
-            side, current = self._side(number), one.current
-            if tries > 1:
-                current = current.repeat_interleave(tries, 0)
-            move = self._changed(now.region, current, side, draw) if number else self._first_move(len(now.rows))
-            points = now.region.retract_(now.region.inputs + move.view_as(current))
+            side, current = self._side(number), now.current
+            if self._fused and number:
+                points = triton_square.propose(now.region, current, side, self._square(side)[1], draw)
+            else:
+                if tries > 1:
+                    current = current.repeat_interleave(tries, 0)
+                move = self._changed(wide.region, current, side, draw) if number else self._first_move(len(wide.rows))
+                points = wide.region.retract_(wide.region.inputs + move.view_as(current))
             outputs = self.tape.scores(points)
-            found, _ = values(self.method.loss, outputs, now.targets)
-            wrong, best = beaten(outputs, now.targets), points
+            if self._fused:
+                triton_square.take(now.current, now.value, now.fooled, now.targets, points, outputs)
+                continue
+            found, _ = values(self.method.loss, outputs, wide.targets)
+            wrong, best = beaten(outputs, wide.targets), points
             if tries > 1:
                 chosen = first + torch.where(wrong, torch.inf, found).view(-1, tries).argmax(1)
                 found, wrong, best = (part.index_select(0, chosen) for part in (found, wrong, points))
-            better = ~one.fooled & (wrong | (found > one.value))
-            torch.where(better, found, one.value, out=one.value)
-            torch.where(better.view((-1,) + (1,) * (best.ndim - 1)), best, one.current, out=one.current)
-            one.fooled |= wrong
+            better = ~now.fooled & (wrong | (found > now.value))
+            torch.where(better, found, now.value, out=now.value)
+            torch.where(better.view((-1,) + (1,) * (best.ndim - 1)), best, now.current, out=now.current)
+            now.fooled |= wrong
         return points, outputs
 
     def _worth_recording(self, now: Seekers, look: range) -> bool:
