@@ -81,9 +81,9 @@ def exact_penalty(out: Path) -> Section:
         "DropConnect": [float(penalty(Connections(U, V), sample, Bernoulli(rate, INPUTS * WIDTH))) for rate in rates],
     }
     caption = "The same network under three schemes: what each adds to the squared loss, computed without sampling."
+    pairs = zip(rates, curves["dropout"], strict=True)
     notes = [
-        f"At rate {rate:.2f} dropout adds {found:.4g} to a loss of {base:.4g}: {found / base:.0%}."
-        for rate, found in zip(rates, curves["dropout"], strict=True)
+        f"At rate {p:.2f} dropout adds {more:.4g} to a loss of {base:.4g}: {more / base:.0%}." for p, more in pairs
     ]
     shown = [curves_of(caption, rates, curves, ("drop probability", "exact penalty"), log="y")]
     slider = Slider(rates, curves, notes, start=rates.index(0.5))
@@ -145,10 +145,8 @@ def audited_network(out: Path) -> Section:
     network, held_out = _trained_classifier(inputs[:1200], labels[:1200]), (inputs[1200:], labels[1200:])
     report = audit(network, (inputs[:1200], labels[:1200]), validation=held_out, progress=False)
     report.to_html(out / "audit.html")
-    rows = [
-        f"loss without dropout {report.clean_loss:.3f}, with dropout {report.training_loss.value:.3f}, "
-        f"on other digits {report.validation_loss:.3f}"
-    ]
+    losses = f"{report.clean_loss:.3f}, with dropout {report.training_loss.value:.3f}"
+    rows = [f"loss without dropout {losses}, on other digits {report.validation_loss:.3f}"]
     for item in report.sites:
         assert item.penalty is not None
         rows.append(f"site {item.site.name}, rate {item.site.rate:g}: adds {item.penalty.value:.4f} ({item.share:.0%})")
@@ -220,10 +218,8 @@ def robustness(out: Path) -> Section:
     for name, loss in (("cross-entropy", CrossEntropy()), ("reflected", Reflected(CrossEntropy()))):
         method = Pgd(loss, steps=20, step=0.5, gradient="raw")
         curves[name] = robustness_curve(network, data, Threat("l2", radii[0], (0, 1)), method, radii)
-    rows = [
-        f"radius {r}: error {a:.1%} (cross-entropy), {b:.1%} (reflected)"
-        for r, a, b in zip(radii, *curves.values(), strict=True)
-    ]
+    errors = zip(radii, *curves.values(), strict=True)
+    rows = [f"radius {r}: error {a:.1%} (cross-entropy), {b:.1%} (reflected)" for r, a, b in errors]
     caption = "Raw gradients of a saturated loss vanish; reflected about the origin the loss keeps its slope."
     shown = [curves_of(caption, radii, curves, ("l2 radius", "robust error"))]
     command = "droptics attack model.pt --data images.npz --threat l2:0.5"
