@@ -207,10 +207,8 @@ def _tensor(result: Any) -> Tensor:
         tensors = [value for value in result.values() if isinstance(value, Tensor)]
         if len(tensors) == 1:
             return tensors[0]
-        raise ValueError(
-            f"the module returns a dictionary with keys {list(result)} and none of {list(OUTPUT_KEYS)}; "
-            "wrap it in a module that returns the output alone"
-        )
+        found = f"a dictionary with keys {list(result)} and none of {list(OUTPUT_KEYS)}"
+        raise ValueError(f"the module returns {found}; wrap it in a module that returns the output alone")
     if hasattr(result, "logits"):
         return _tensor(result.logits)
     if isinstance(result, (tuple, list)) and result:

@@ -103,12 +103,9 @@ def to_chain(model: Model, tensors: Sequence[Tensor]) -> list[Tensor]:
 
 def from_chain(model: Model, layers: Sequence[Tensor]) -> Tensors:
     """Derivatives with respect to the layers of the chain, as derivatives with respect to the model's tensors."""
-    match model:
-        case TwoLayerLinear():
-            return layers[1], layers[0].mT
-        case Autoencoder():
-            return (layers[1] + layers[0].mT,)
-    return tuple(layers)
+    if isinstance(model, TwoLayerLinear):
+        return layers[1], layers[0].mT
+    return (layers[1] + layers[0].mT,) if isinstance(model, Autoencoder) else tuple(layers)
 
 
 @checked

@@ -29,6 +29,7 @@ from droptics.recommenders.sweepers import sweeper_for
 from droptics.recommenders.unbounded import say_unbounded
 
 _CHUNK = 1 << 16
+_ABSENT = "this model has no ratings (saved with seen=False, or fitted by a cluster)"
 
 
 class Completion(RatingModel):
@@ -167,9 +168,7 @@ class Completion(RatingModel):
         if user in self._fresh:
             return self._fresh[user]
         if self._seen is None:
-            raise ValueError(
-                "this model has no ratings (saved with seen=False, or fitted by a cluster); pass exclude_seen=False"
-            )
+            raise ValueError(f"{_ABSENT}; pass exclude_seen=False")
         if user >= self._seen.rows:
             return np.empty(0, np.int64), np.empty(0)
         part = slice(int(self._seen.starts[user]), int(self._seen.starts[user + 1]))
@@ -178,7 +177,7 @@ class Completion(RatingModel):
     def _ratings(self) -> Compressed:
         """All ratings known by now, those of `partial_fit` included."""
         if self._seen is None:
-            raise ValueError("this model has no ratings (saved with seen=False, or fitted by a cluster)")
+            raise ValueError(_ABSENT)
         if not self._fresh:
             return self._seen
         return Compressed.of(map(self._rated, range(len(self._users))), self._seen.values.dtype)

@@ -35,10 +35,8 @@ def fold_in(model: Any, ratings: tuple[Array, Array, NDArray[np.float64]]) -> No
         mine = users == user
         old_items, old_values = model._rated(int(user)) if model._seen is not None else (items[:0], centered[:0])
         keep = ~np.isin(old_items, items[mine])
-        model._fresh[int(user)] = (
-            np.concatenate([old_items[keep], items[mine]]),
-            np.concatenate([old_values[keep], centered[mine]]),
-        )
+        parts = (old_items[keep], items[mine]), (old_values[keep], centered[mine])
+        model._fresh[int(user)] = tuple(map(np.concatenate, parts))
     sizes = len(model._users), len(model._items)
     counts = [np.pad(count, (0, size - len(count))) for count, size in zip(model._counts, sizes, strict=True)]
     left, right = model._sides(*sizes)
