@@ -830,8 +830,8 @@ SIXTH = (
     defect(
         "landscapes.inspection",
         "only one way along a direction is tried",
-        "for sign in (1.0, -1.0):",
-        "for sign in (1.0,):",
+        "torch.stack([sizes, -sizes], 1)",
+        "torch.stack([sizes, sizes], 1)",
     ),
     defect(
         "predictions.calibration",
