@@ -455,3 +455,8 @@ def test_users_are_scored_in_blocks():
     many = np.tile(x, (40, 1))
     assert np.allclose(model.scores(many), many @ model.weights(), rtol=1e-9, atol=1e-12)
     assert model.scores(np.zeros((0, 9))).shape == (0, 9)
+
+
+def test_leave_one_out_needs_a_fit():
+    with pytest.raises(NotFittedError, match="call fit first"):
+        DropoutAutoencoder().leave_one_out()

@@ -284,3 +284,10 @@ def test_last_layer_experiment_on_images_stays_above_its_bound(dataset):
     assert values[-1] < values[0]
     assert min(values) > rows[0]["bound"]
     assert len([row for row in rows if row["kind"] == "spectrum"]) == 10
+
+
+def test_a_network_of_eight_layers_by_default():
+    """The stem, two convolutions in each of three blocks, and the reduced layer; the head stands apart."""
+    module = ResNet()
+    deep = [layer for layer in module.modules() if isinstance(layer, nn.Conv2d) and layer.kernel_size == (3, 3)]
+    assert (len(module.stages), len(deep) + 1) == (3, 8)
