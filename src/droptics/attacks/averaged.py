@@ -95,7 +95,7 @@ class _OverLaw(Averaged):
             self.exact = True
         else:
             self._multipliers = masks.multipliers(draws, torch.Generator().manual_seed(seed))
-            chances = torch.full((draws,), 1 / draws)
+            chances = torch.full((draws,), 1 / draws, dtype=torch.float64)  # they sum to one
         self.chances = chances.to(torch.float64)
         # A score that is linear in multipliers of mean one has the score without them for its mean.
         two_layers = isinstance(model, TwoLayerLinear) and model.output_size == 1

@@ -15,6 +15,7 @@ from droptics.papers.droptics_own.line_claims import CLAIMS as LINES
 from droptics.papers.droptics_own.part_claims import CLAIMS as PARTS
 from droptics.papers.droptics_own.pinned_claims import CLAIMS as PINNED
 from droptics.papers.droptics_own.room_claims import CLAIMS as ROOMS
+from droptics.papers.droptics_own.whole_claims import CLAIMS as WHOLES
 from droptics.papers.helmbold2017 import negative_checks
 from droptics.papers.pal2020 import checks as structured
 from droptics.papers.pal2020 import optimum_checks
@@ -305,4 +306,5 @@ CLAIMS: tuple[Claim, ...] = (
     *PINNED,
     *PARTS,
     *LINES,
+    *WHOLES,
 )

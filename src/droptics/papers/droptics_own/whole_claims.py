@@ -1,0 +1,73 @@
+"""Claims that write out whole rooms beside loops, solvers and bytes: searches, audits, files, maps, ensembles."""
+
+from __future__ import annotations
+
+from droptics.evidence.claims import Claim
+from droptics.papers.droptics_own import (
+    audit_input_checks,
+    ensemble_checks,
+    map_checks,
+    stored_file_checks,
+    whole_search_checks,
+)
+from droptics.papers.droptics_own.room_claims import pair, room_claim
+
+CLAIMS: tuple[Claim, ...] = (
+    room_claim(
+        "searches-in-full",
+        "Projected and adaptive ascents, aimed or not, asked after every step, at times or never, recorded or not, end "
+        "where loops end in which nobody leaves: points, who is fooled at which step, who is stuck, gradients.",
+        pair(whole_search_checks.whole_searches),
+        ("attacks.Apgd", "attacks.Pgd", "attacks.Threat", "attacks.Dlr", "attacks.Margin", "attacks.Reflected"),
+        "By autograd, all examples to the end.",
+    ),
+    room_claim(
+        "audited-in-full",
+        "Batches and outputs of every form, graphs, rules about the use of dropout and what stands around it, layers "
+        "that are left out, heat maps and rules of one's own are by definition.",
+        pair(audit_input_checks.audited_inputs),
+        ("audits.findings.finding", "audits.batches.batches", "data.Sample"),
+        "Written out, on traces that are given.",
+    ),
+    room_claim(
+        "stored-in-full",
+        "Headers and pages of Parquet columns, packed streams, lengths of ids, tables of every kind of id, downloads "
+        "and tensors of programs are read as they were written; each lie alone is refused.",
+        pair(stored_file_checks.stored_files),
+        ("datasets.read_chunks", "datasets.movielens", "datasets.jester", "datasets.planted_ratings"),
+        "Written byte by byte.",
+    ),
+    room_claim(
+        "maps-in-full",
+        "Least penalties and envelopes of maps, also of tied, single-precision, cancelled and silent networks, gap "
+        "conditions, inspections, portraits, critical points and heads of repeated units are by definition.",
+        pair(map_checks.maps_in_full),
+        (
+            "envelopes.induced",
+            "envelopes.envelope",
+            "equalization.equalize",
+            "equalization.imbalance",
+            "equalization.gap_condition",
+            "equalization.order_gaps",
+            "landscapes.inspect",
+            "landscapes.portrait",
+            "landscapes.critical_points",
+        ),
+        "By a solver, by automatic derivatives, group by group.",
+    ),
+    room_claim(
+        "ensembles-in-full",
+        "Least margins of affine models, means over masks, boundary searches, blocks of a batch, every stage of an "
+        "ensemble with who is left to it, and its results in words are those of examples taken one by one.",
+        pair(ensemble_checks.ensembles_in_full),
+        (
+            "attacks.Averaged",
+            "attacks.Fab",
+            "attacks.Robustness",
+            "attacks.linear_attack",
+            "attacks.robust_accuracy",
+            "attacks.smallest_margins",
+        ),
+        "Corner by corner; all masks; all examples to the end of their walk.",
+    ),
+)
