@@ -7,6 +7,7 @@ from droptics.papers.droptics_own import (
     audit_input_checks,
     ensemble_checks,
     map_checks,
+    rest_line_checks,
     stored_file_checks,
     whole_search_checks,
 )
@@ -69,5 +70,21 @@ CLAIMS: tuple[Claim, ...] = (
             "attacks.smallest_margins",
         ),
         "Corner by corner; all masks; all examples to the end of their walk.",
+    ),
+    room_claim(
+        "rest-in-full",
+        "Attacks in batches, accuracies of sub-networks by labels, rows and signs, worst half-spaces, complexities and "
+        "their rounding, errors of examples left out, losses of audits and single calls are by definition.",
+        pair(rest_line_checks.rest_in_full),
+        (
+            "attacks.attack",
+            "bounds.measured_rademacher",
+            "coadaptation.evaluate",
+            "coadaptation.flows",
+            "coadaptation.retentivity",
+            "coadaptation.symmetrize",
+            "heads.ridge.DropoutRidgeCV",
+        ),
+        "Refits; all signs; a grid of directions.",
     ),
 )
