@@ -62,7 +62,7 @@ A perceptron on scikit-learn's digits, hardened against linf 0.1, and the same b
 draws at random. PGD alone is cross-entropy as it stands, 40 steps, the last iterate; 300 images.
 """
 FOUND = re.compile(r"robust ([\d.]+) and ([\d.]+)")
-FIRST = "found by Pgd(Margin('greedy'), steps=10)"  # what the ensemble begins with
+FIRST = "found by Pgd(Margin('nearest'), steps=10)"  # what the ensemble begins with
 DOUBT = re.compile(r"gradients vanish[^:,]*|a search without gradients[^:]*")
 
 

@@ -51,10 +51,10 @@ _MANY = 0.1  # share of the examples from which an observation is worth a warnin
 def standard_attacks(outputs: Count) -> list[Method]:
     """The default ensemble for a model with this many outputs, the cheapest attack first.
 
-    Ten steps towards the likeliest wrong class, the first of them as far as it goes, which fool an undefended model for
-    one gradient an image; more of them towards the nearest of nine, steps that adapt from random points, the nine
-    likeliest wrong classes in turn by the difference of logits ratio, the nearest boundary, and a search without
-    gradients that turns to the nearest examples when it finds nothing, and begins anew when it did.
+    Ten steps towards the nearest of three classes, the first of them as far as it goes, which fool an undefended model;
+    more of them towards the nearest of nine, steps that adapt from random points, the nine likeliest wrong classes in
+    turn by the difference of logits ratio, the nearest boundary, and a search without gradients that turns to the
+    nearest examples when it finds nothing, and begins anew when it did.
 
     Cost: nothing is computed. Claim: none, a choice of methods.
     """
@@ -63,7 +63,7 @@ def standard_attacks(outputs: Count) -> list[Method]:
         loss = Logistic()
         return [Apgd(loss, steps=20), Pgd(Margin()), Apgd(loss, start="random"), Fab(steps=50), _SQUARE]
     ensemble: list[Method] = [
-        Pgd(Margin("greedy"), steps=10), Pgd(Margin()), Apgd(CrossEntropy(), steps=50, start="random")
+        Pgd(Margin(candidates=3), steps=10), Pgd(Margin()), Apgd(CrossEntropy(), steps=50, start="random")
     ]  # fmt: skip
     if outputs > 2:
         ensemble.append(Apgd(Dlr("every"), steps=20, start="random"))
