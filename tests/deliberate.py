@@ -35,7 +35,7 @@ FIRST = (
         "- (chances @ directions).square()",
         "- 0 * (chances @ directions)",
     ),
-    defect("data", "merged moments count parts equally", "share = part.weight / weight", "share = 0.5"),
+    defect("data", "merged moments count parts equally", "*pair, second.weight / weight)", "*pair, 0.5)"),
     defect(
         "landscapes.derivatives",
         "a term of the Hessian is lost",
@@ -1807,8 +1807,8 @@ ELEVENTH = (
     defect(
         "penalties.relu.kernels",
         "the first state has no gradient",
-        "bias_gradient = np.zeros(units)\n    for s in range(states.shape[0]):\n        left, right = split_coins",
-        "bias_gradient = np.zeros(units)\n    for s in range(1, states.shape[0]):\n        left, right = split_coins",
+        "bias_gradient = np.zeros(len(layer.bias))\n    for s in range(states.shape[0]):",
+        "bias_gradient = np.zeros(len(layer.bias))\n    for s in range(1, states.shape[0]):",
     ),
     defect(
         "linalg.shrinkage",
@@ -1976,7 +1976,7 @@ TWELFTH = (
         "plain.center + (features * mask.to(features)) @ head.mT",
     ),
     defect(
-        "envelopes.deep_network",
+        "envelopes.deep_linear",
         "stretches of layers are summed",
         "pending = (left * (values * stretch.prod(0))) @ right",
         "pending = (left * (values * stretch.sum(0))) @ right",
@@ -2018,7 +2018,7 @@ TWELFTH = (
         "loads, basis = few.loads, inner[:, alive]",
     ),
     defect(
-        "models.connections",
+        "models.two_layer",
         "batches of masks are squeezed at their front",
         "hidden = inputs @ masked.squeeze(-3)",
         "hidden = inputs @ masked.squeeze(0)",
@@ -2125,8 +2125,8 @@ TWELFTH = (
     defect(
         "bounds.statistical",
         "the printed bound is all tail",
-        "return whole, 0.0\n        constant",
-        "return 0.0, whole\n        constant",
+        "return 8 * math.sqrt((2 * strength + math.log(2 / failure) / 4) / count), 0.0",
+        "return 0.0, 8 * math.sqrt((2 * strength + math.log(2 / failure) / 4) / count)",
     ),
 )
 LISTS = {"deliberate": FIRST} | {
