@@ -1861,8 +1861,8 @@ ELEVENTH = (
     defect(
         "training.exact",
         "exact gradients are those of the first weights",
-        "return lambda tensors: deep_gradients(tensors, moments, noises)",
-        "return lambda tensors: deep_gradients(model.weights, moments, noises)",
+        "[weight.detach().numpy() for weight in weights]",
+        "[weight.detach().numpy() for weight in weights[:1] * len(weights)]",
     ),
     defect(
         "checks",

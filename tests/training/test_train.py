@@ -314,7 +314,7 @@ def test_exact_deep_gradients_equal_autograd(depth, mask_inputs):
     value = criterion(DeepLinear(leaves, mask_inputs), population(), Product(laws)).value
     wanted = torch.autograd.grad(value.sum(), leaves)
     noises = [layer_noise(law, weights[0]) for law in ([None, *hidden] if not mask_inputs else laws)]
-    found, gradients = deep_gradients(weights, population(), noises)
+    found, gradients = deep_gradients(population(), noises)(weights)
     torch.testing.assert_close(found, value.detach(), rtol=1e-12, atol=1e-11)
     for left, right in zip(gradients, wanted, strict=True):
         torch.testing.assert_close(left, right, rtol=1e-11, atol=1e-11)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -177,13 +178,13 @@ class TorchDescent(Descent):
 
     def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
         losses = []
-        moved = sizes.to(self._trainee.leaves[0].device)
-        for offset, size in enumerate(sizes):
+        lead, optimizer = self._trainee.lead, self._optimizer
+        moved = sizes.to(self._trainee.leaves[0].device) if lead and optimizer is None else sizes
+        for offset, size in enumerate(moved):
             batch = self._objective.begin(self._batch(draws, first + offset), self._moves)
             found = []
             for _ in range(self._objective.updates):
-                plain = self._optimizer is None
-                found.append(self._plain_step(batch, moved[offset]) if plain else self._step(batch, size))
+                found.append(self._plain_step(batch, size) if optimizer is None else self._step(batch, size))
                 if (norm := self._settings.max_norm) is not None:
                     with torch.no_grad():
                         for index in norm.tensors:
@@ -207,12 +208,20 @@ class TorchDescent(Descent):
             return self._trainee.forward(inputs, multipliers, run).to(inputs.dtype)
 
     def _plain_step(self, batch: StepData, size: Tensor) -> Tensor:
-        value = self._evaluate(batch)
+        leaves = self._trainee.leaves
+        gradients: Sequence[Tensor | None]
+        if self._exact is not None and not self._settings.decay:
+            value, gradients = self._exact(leaves)
+        else:
+            value, gradients = self._evaluate(batch), [leaf.grad for leaf in leaves]
+        step = None if self._trainee.lead else float(size)
         with torch.no_grad():
-            for leaf in self._trainee.leaves:
-                if leaf.grad is not None:
-                    leaf.sub_(leaf.grad * self._per_run(size, leaf))
-        return value
+            for leaf, gradient in zip(leaves, gradients, strict=True):
+                if gradient is not None and step is not None:
+                    leaf.sub_(gradient, alpha=step)
+                elif gradient is not None:
+                    leaf.addcmul_(gradient, self._per_run(size, leaf), value=-1)
+        return value.reshape(-1)
 
     def _step(self, batch: StepData, size: Tensor) -> Tensor:
         assert self._optimizer is not None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,18 +34,18 @@ def _(model: DeepLinear, data: Data, masks: MaskLaw | None) -> Gradients:
     laws = [None] * len(model.weights) if masks is None else layer_laws(model, masks)
     noises = [layer_noise(law, model.weights[0]) for law in laws]
     noises = noises if masks is None or model.mask_inputs else [None, *noises]
-    return lambda tensors: deep_gradients(tensors, moments, noises)
+    return deep_gradients(moments, noises)
 
 
 @gradient_rule.register
 def _(model: TwoLayerLinear, data: Data, masks: MaskLaw | None) -> Gradients | None:
     if model.units > WIDE:  # the penalty asks for fewer pairs of units than the formulas below
         return None
-    moments, noises = Moments.of(data), [None, layer_noise(masks, model.U)]
+    rule = deep_gradients(Moments.of(data), [None, layer_noise(masks, model.U)])
 
     def untied(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
         U, V = tensors
-        value, (first, second) = deep_gradients([V.mT, U], moments, noises)
+        value, (first, second) = rule([V.mT, U])
         return value, [second, first.mT]
 
     return untied
@@ -68,24 +69,25 @@ def layer_noise(law: MaskLaw | None, like: Tensor) -> Tensor | None:
     return None if law is None else 1 + law.characteristic.detach().to(like)
 
 
-def deep_gradients(
-    weights: Sequence[Tensor], moments: Moments, noises: Sequence[Tensor | None]
-) -> tuple[Tensor, list[Tensor]]:
+def deep_gradients(moments: Moments, noises: Sequence[Tensor | None]) -> Gradients:
     """Risk + penalty and its gradients in all weights; noises[i] acts on what weights[i] takes in (thesis-prop8).
 
     Forward: A_i = W_i S_{i-1} W_i^T, S_i = A_i o (1 1^T + Cbar_i). Backward: T_k = W_{k+1}^T W_{k+1},
     Abar_i = T_i o (1 1^T + Cbar_i), dW_i = 2 Abar_i W_i S_{i-1} + data term, T_{i-1} = W_i^T Abar_i W_i.
     Gradient descent with it is dropout training without noise. O(depth width^3), no graph; leading dimensions are runs.
     """
-    if weights[0].device.type != "cpu":
-        with torch.no_grad():
-            return _gradients(weights, moments.xx, moments.yx, torch.trace(moments.yy), noises)
+    constant = torch.trace(moments.yy)
+    if moments.xx.device.type != "cpu":
+        return torch.no_grad()(lambda weights: _gradients(weights, moments.xx, moments.yx, constant, noises))
     # NumPy takes a half to a third of torch's time for stacks of small products on a CPU; memory is shared
-    arrays = [weight.detach().numpy() for weight in weights]
+    xx, yx, least = moments.xx.numpy(), moments.yx.numpy(), float(constant)
     scales = [None if noise is None else noise.numpy() for noise in noises]
-    constant = float(torch.trace(moments.yy))
-    value, gradients = _gradients(arrays, moments.xx.numpy(), moments.yx.numpy(), constant, scales)
-    return torch.as_tensor(value, dtype=weights[0].dtype), [torch.from_numpy(gradient) for gradient in gradients]
+
+    def evaluate(weights: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        value, gradients = _gradients([weight.detach().numpy() for weight in weights], xx, yx, least, scales)
+        return torch.from_numpy(np.asarray(value, xx.dtype)), [torch.from_numpy(gradient) for gradient in gradients]
+
+    return evaluate
 
 
 def _gradients(weights: Sequence[Any], xx: Any, yx: Any, constant: Any, noises: Sequence[Any]) -> tuple[Any, list[Any]]:
