@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
+from torch.nn import functional
 
 from droptics.data import Sample
 from droptics.datasets import cifar10
 from droptics.papers.thesis import chapter6_curves
 from droptics.papers.thesis import chapter6_experiments as chapter6
-from droptics.papers.thesis.chapter6_color import cifar_run
+from droptics.papers.thesis.chapter6_color import Frozen, Trained, cifar_run, recorded
 from droptics.papers.thesis.chapter6_networks import preact_resnet18, small_cnn
 
 
@@ -145,6 +146,55 @@ def test_color_images_smoke() -> None:
     assert result["standard accuracy"] > 0.9
     assert 0.8 < result["robust accuracy"] <= result["standard accuracy"]
     assert result == cifar_run(train, test, reflected=True, seed=0, **options)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_an_attack_sees_the_network_that_is_trained(dtype: torch.dtype) -> None:
+    """Outputs and image gradients are those of autocast, to the last bit, once the weights were rounded again."""
+    torch.manual_seed(0)
+    net, images = preact_resnet18(width=4), torch.rand(5, 3, 32, 32)
+    trained, frozen = Trained(net, dtype), Frozen(net, dtype)
+
+    def passes() -> list[tuple[torch.Tensor, torch.Tensor]]:
+        leaves = [images.clone().requires_grad_() for _ in range(2)]
+        scores = [function(leaf) for function, leaf in zip((trained, frozen), leaves, strict=True)]
+        return [(z.detach(), torch.autograd.grad(z.square().sum(), x)[0]) for z, x in zip(scores, leaves, strict=True)]
+
+    def same() -> bool:
+        return all(torch.equal(a, b) for a, b in zip(*passes(), strict=True))
+
+    assert same()
+    functional.cross_entropy(trained(images), torch.arange(5)).backward()
+    torch.optim.SGD(net.parameters(), lr=0.5).step()
+    assert not same()
+    frozen.refresh()
+    assert same()
+    statistics = [part.running_mean.clone() for part in net.modules() if isinstance(part, torch.nn.BatchNorm2d)]
+    frozen(images)
+    moved = [part.running_mean for part in net.modules() if isinstance(part, torch.nn.BatchNorm2d)]
+    assert not any(torch.equal(a, b) for a, b in zip(statistics, moved, strict=True))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_recorded_passes_are_the_passes_themselves() -> None:
+    """Also for gradients, after the weights changed, and for a batch of another size."""
+    torch.manual_seed(0)
+    net, images = preact_resnet18(width=16).cuda(), torch.rand(8, 3, 32, 32).cuda()
+    trained, frozen = Trained(net, torch.float32), Frozen(net, torch.float32)
+    descend, climb = recorded(trained, images.clone()), recorded(frozen, images.clone().requires_grad_())
+    for count in (8, 8, 5):
+        some = torch.rand(count, 3, 32, 32).cuda().requires_grad_()
+        frozen.refresh()
+        (slope,), (expected,) = (torch.autograd.grad(f(some).square().sum(), some) for f in (climb, frozen))
+        torch.testing.assert_close(slope, expected, rtol=1e-2, atol=1e-2 * float(expected.abs().max()))
+        found = []
+        for function in (trained, descend):
+            net.zero_grad()
+            function(some.detach()).square().sum().backward()
+            found.append([weight.grad.clone() for weight in net.parameters()])
+        for ours, theirs in zip(*found, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-2, atol=1e-2 * float(theirs.abs().max()))
+        torch.optim.SGD(net.parameters(), lr=0.01).step()
 
 
 @pytest.mark.slow

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from copy import copy, deepcopy
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from droptics.attacks import CrossEntropy, Loss, Pgd, Reflected, Threat, attack, perturb
+from droptics.attacks import CrossEntropy, Loss, Pgd, Reflected, Threat, attack
+from droptics.attacks.gradients import Function
+from droptics.attacks.search import search
 from droptics.data import Sample
 from droptics.models.modules import evaluating
 from droptics.papers.thesis.chapter6_networks import preact_resnet18, small_cnn
@@ -39,8 +42,8 @@ def cifar_run(  # parameters: columns of the table
     SGD with momentum 0.9 and weight decay 5e-4, the rate rising linearly to `peak` at half time and back to zero;
     PGD in the linf ball with random start in training, in steps of `step` (2.5 radii over all of them without it),
     "R-PGD" with the greedy reflected loss; PGD with restarts at test. Runs on the device of the data; the time is that
-    of epochs * (steps + 1) passes over the data. `precision`
-    is that of the products in training; the test is in float32 always.
+    of epochs * (steps + 1) passes over the data. `precision` is that of the products in training; the test is in
+    float32 always.
     """
     device = train.inputs.device
     with torch.random.fork_rng(devices=[]):
@@ -50,36 +53,36 @@ def cifar_run(  # parameters: columns of the table
     net = net.to(device)
     if device.type == "cuda":
         net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-    def outputs(images: Tensor) -> Tensor:
-        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-            scores: Tensor = net(images)
-        return scores.float()
-
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    trained, frozen = Trained(net, dtype), Frozen(net, dtype)
+    descend = recorded(trained, train.inputs[:batch].clone())
+    climb = recorded(frozen, train.inputs[:batch].clone().requires_grad_())
     loss: Loss = Reflected(CrossEntropy(), "greedy") if reflected else CrossEntropy()
     method = Pgd(loss, steps, 2.5 * radius / steps if step is None else step, start="random", stop="never")
     threat = Threat("linf", radius, (0.0, 1.0))
-    shuffle = torch.Generator().manual_seed(seed)
     draws = torch.Generator(device).manual_seed(seed)
-    optimizer = torch.optim.SGD(net.parameters(), lr=peak, momentum=0.9, weight_decay=5e-4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=peak, momentum=0.9, weight_decay=5e-4, fused=True)
+    ends = (float(train.targets.min()), float(train.targets.max()))  # known once, no search asks the device for them
     total = epochs * math.ceil(len(train) / batch)
     done = 0
     for _ in range(epochs):
-        for rows in torch.randperm(len(train), generator=shuffle).split(batch):
-            images, labels = train.inputs[rows.to(device)], train.targets[rows.to(device)]
-            if augment:
-                images = _augmented(images, shuffle)
-            points = perturb(outputs, images, labels, threat, method, draws)
+        order = torch.randperm(len(train), device=device, generator=draws)
+        shown, truth = train.inputs[order], train.targets[order]
+        if augment:
+            shown = _augmented(shown, draws)
+        for images, labels in zip(shown.split(batch), truth.split(batch), strict=True):
+            frozen.refresh()
+            points = search(climb, images, labels, threat, method, draws, ends).inputs
             place = (done + 0.5) / total
             optimizer.param_groups[0]["lr"] = peak * (1 - abs(2 * place - 1))
             optimizer.zero_grad()
-            functional.cross_entropy(outputs(points), labels).backward()
+            functional.cross_entropy(descend(points), labels).backward()
             optimizer.step()
             done += 1
     judge = Threat("linf", radius if test_radius is None else test_radius, (0.0, 1.0))
     final = Pgd(steps=test_steps, step=2.5 * judge.radius / test_steps, restarts=restarts, start="random", seed=seed)
     with evaluating(net):
-        result = attack(net, test, judge, final, batch=500)
+        result = attack(net, test, judge, final)
     return {
         "robust accuracy": float(result.robust_accuracy()),
         "standard accuracy": float(result.clean_accuracy()),
@@ -87,14 +90,64 @@ def cifar_run(  # parameters: columns of the table
     }
 
 
+class Trained(nn.Module):
+    """The outputs of a network, factors of its products rounded to a precision; the weights stay as they are."""
+
+    def __init__(self, net: nn.Module, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.net, self.dtype = net, dtype
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Scores (n, classes) in float32."""
+        with torch.autocast(images.device.type, self.dtype, enabled=self.dtype != torch.float32):
+            scores: Tensor = self.net(images)
+        return scores.float()
+
+
+class Frozen:
+    """The same outputs for attacks, which differentiate by the images alone.
+
+    An attack reads the weights many times between two steps of training; they are rounded once, by `refresh`.
+    """
+
+    def __init__(self, net: nn.Module, dtype: torch.dtype) -> None:
+        self._net, self._dtype = net, dtype
+        shared = {id(part): part for part in net.modules() if isinstance(part, nn.BatchNorm2d)}
+        self._twin = deepcopy(net, shared)
+        for part in self._twin.modules():
+            if isinstance(part, (nn.Conv2d, nn.Linear)):
+                part.to(dtype).requires_grad_(False)
+
+    def refresh(self) -> None:
+        """Round the weights as they are now, in place."""
+        with torch.no_grad():
+            for mine, weight in zip(self._twin.parameters(), self._net.parameters(), strict=True):
+                mine.copy_(weight)
+
+    def __call__(self, images: Tensor) -> Tensor:
+        scores: Tensor = self._twin(images.to(self._dtype))
+        return scores.float()
+
+
+def recorded(function: Function, images: Tensor) -> Function:
+    """On a GPU, passes over as many images as these are replays, faster than their kernels launched one by one.
+
+    The rehearsals move running statistics, which forget them within an epoch.
+    """
+    if not images.is_cuda:
+        return function
+    replay: Function = torch.cuda.make_graphed_callables(copy(function), (images,))  # type: ignore[assignment]
+    return lambda batch: (replay if len(batch) == len(images) else function)(batch)
+
+
 def _augmented(images: Tensor, generator: torch.Generator) -> Tensor:
     """Each image shifted by up to four pixels, zeros coming in, and mirrored with probability one half."""
     count, _, height, width = images.shape
     padded = functional.pad(images, (4, 4, 4, 4))
-    down, right = torch.randint(0, 9, (2, count), generator=generator).to(images.device)
+    down, right = torch.randint(0, 9, (2, count), device=images.device, generator=generator)
     rows = (down[:, None] + torch.arange(height, device=images.device))[:, None, :, None]
     columns = right[:, None] + torch.arange(width, device=images.device)
-    mirrored = (torch.rand(count, generator=generator) < 0.5).to(images.device)
+    mirrored = torch.rand(count, device=images.device, generator=generator) < 0.5
     columns = torch.where(mirrored[:, None], columns.flip(1), columns)[:, None, None, :]
     which = torch.arange(count, device=images.device)[:, None, None, None]
     channels = torch.arange(images.shape[1], device=images.device)[None, :, None, None]

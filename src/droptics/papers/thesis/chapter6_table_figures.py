@@ -93,7 +93,7 @@ def color_cell(
     device = "cuda" if torch.cuda.is_available() else "cpu"
     parts = []
     for (images, labels), count in ((cifar10(split="train"), examples), (cifar10(split="test"), tests)):
-        parts.append(Sample((images[:count].float() / 255).to(device), labels[:count].to(device)))
+        parts.append(Sample(images[:count].to(device).float() / 255, labels[:count].to(device)))
     result = cifar_run(*parts, reflected=reflected, radius=radius, steps=steps, seed=seed, **options)
     return [
         {
