@@ -9,6 +9,7 @@ from droptics.papers import runs
 from droptics.papers.droptics_own import checks, recommender_checks
 from droptics.papers.droptics_own.action_claims import CLAIMS as ACTIONS
 from droptics.papers.droptics_own.branch_claims import CLAIMS as BRANCHES
+from droptics.papers.droptics_own.field_claims import CLAIMS as FIELDS
 from droptics.papers.droptics_own.ground_claims import CLAIMS as GROUND
 from droptics.papers.droptics_own.instrument_claims import CLAIMS as INSTRUMENTS
 from droptics.papers.droptics_own.line_claims import CLAIMS as LINES
@@ -307,4 +308,5 @@ CLAIMS: tuple[Claim, ...] = (
     *PARTS,
     *LINES,
     *WHOLES,
+    *FIELDS,
 )

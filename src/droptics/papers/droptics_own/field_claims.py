@@ -1,0 +1,56 @@
+"""Claims that hold whole answers against their definitions, field by field: draws, bounds, optima, recorded steps."""
+
+from __future__ import annotations
+
+from droptics.evidence.claims import Claim
+from droptics.papers.droptics_own import (
+    algebra_room_checks,
+    bound_field_checks,
+    drawn_mask_checks,
+    recorded_step_checks,
+)
+from droptics.papers.droptics_own.room_claims import pair, room_claim
+
+CLAIMS: tuple[Claim, ...] = (
+    room_claim(
+        "drawn-in-full",
+        "What given, listed and drawn masks add to the loss of every family on every kind of data, batches included, "
+        "with interval, rounding, cost and words, is what loops over the masks give; so is half the curvature.",
+        pair(drawn_mask_checks.drawn_masks_in_full),
+        ("penalties.penalty", "penalties.criterion", "penalties.risk", "models.Connections", "penalties.SecondOrder"),
+        "Maps of single networks under single masks.",
+    ),
+    room_claim(
+        "bound-fields",
+        "Terms, claims, trivial values and needed amounts of the bounds of completion, of classes of functions, of "
+        "two-layer networks, of lazy and of adversarial training, printed and corrected, are those of the formulas.",
+        pair(bound_field_checks.bound_fields),
+        (
+            "bounds.adversarial",
+            "bounds.completion",
+            "bounds.lazy",
+            "bounds.lazy_setting",
+            "bounds.rademacher",
+            "bounds.relu",
+            "bounds.squared",
+            "bounds.uniform",
+        ),
+        "Quadratic equations for what is needed.",
+    ),
+    room_claim(
+        "weak-directions",
+        "Examples in single precision whose columns nearly depend on each other have the coordinates, optima and "
+        "certificates of the directions above rounding; upper bounds of a spectrum never lie below their level.",
+        pair(algebra_room_checks.algebra_rooms),
+        ("optima.optimum", "optima.certify"),
+        "By a decomposition in double precision; all ranks.",
+    ),
+    room_claim(
+        "recorded-steps",
+        "A recorded step of an adaptive ascent leaves the numbers of a plain one in the tensors that it read, for one "
+        "run of an example or several.",
+        pair(recorded_step_checks.recorded_steps),
+        ("attacks.Apgd", "attacks.Threat"),
+        "Field by field, after each of three steps.",
+    ),
+)
