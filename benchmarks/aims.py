@@ -133,10 +133,6 @@ STEP_WHY = (
     " the start and the end, and the benchmark's own start. A step is some forty loops of 10 to 15 vectors, each of"
     " which loads as often as it multiplies."
 )
-DEEP_STEP_WHY = (
-    "Of 0.32 ms fifteen products of 20 x 20 take 0.09, what is added and multiplied between them 0.09, and the rest is "
-    "the loop around it, some thirty calls of 2 to 8 µs."
-)
 SWEEP_EXACT_WHY = (
     "Of 0.68 s, tiles in registers take 0.40 for the normal matrices, which is 69 % of a large product with the"
     " zeros that fill them up, Cholesky factors of 72 x 72 in float64 0.21, and residuals the rest."
@@ -260,7 +256,7 @@ AIMS = (
         r"^GPU, 50 runs.*vs torch modules", 50_000, None,
         "A run's steps wait for each other, a microsecond each, on 50 of 132 processors.", device="cuda"),
     Aim("deep linear training by exact gradients", "sampled masks, batch 1000", "training", r"^deep linear",
-        10, None, DEEP_STEP_WHY, promised=7),
+        10, promised=7),
     Aim("sweep, ml-1m size, width 70, exact", "cmfrec, Cholesky", "recommenders", r"ml-1m size, exact, vs cmfrec",
         10, SWEEP_EXACT, SWEEP_EXACT_WHY),
     Aim("sweep, ml-1m size, width 70", "cmfrec, CG", "recommenders", r"ml-1m size, 3 CG steps, vs cmfrec",

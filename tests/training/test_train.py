@@ -41,7 +41,7 @@ from droptics.training import (
     train,
 )
 from droptics.training.descents import stacked
-from droptics.training.exact import deep_gradients, layer_noise
+from droptics.training.exact import arrays, deep_gradients, layer_noise
 from droptics.training.objectives import StepData
 from droptics.training.trainees import Trainee
 
@@ -314,10 +314,10 @@ def test_exact_deep_gradients_equal_autograd(depth, mask_inputs):
     value = criterion(DeepLinear(leaves, mask_inputs), population(), Product(laws)).value
     wanted = torch.autograd.grad(value.sum(), leaves)
     noises = [layer_noise(law, weights[0]) for law in ([None, *hidden] if not mask_inputs else laws)]
-    found, gradients = deep_gradients(population(), noises)(weights)
-    torch.testing.assert_close(found, value.detach(), rtol=1e-12, atol=1e-11)
+    found, gradients = deep_gradients(population(), noises)(arrays(weights))
+    torch.testing.assert_close(torch.as_tensor(found), value.detach(), rtol=1e-12, atol=1e-11)
     for left, right in zip(gradients, wanted, strict=True):
-        torch.testing.assert_close(left, right, rtol=1e-11, atol=1e-11)
+        torch.testing.assert_close(torch.as_tensor(left), right, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", ["two layers, exact", "deep, exact", "completion, exact", "connections, exact"])
@@ -567,6 +567,16 @@ def test_diverged_runs_are_frozen_and_the_others_go_on(engine):
             one(start, index), population(), Dropout(LAWS["block"]), step_size=sizes[index], seed=index, **options
         )
         assert_same_model(one(run.model, index), alone.model, 1e-12)
+
+
+def test_exact_gradients_that_overflow_are_left_to_the_guard():
+    """Between two records weights may leave the range of numbers: no warning, the other run as it is alone."""
+    start, law, options = two_layer(2), Penalized(LAWS["block"]), {"record": Recording(at=(0, 50)), "steps": 50}
+    run = train(start, population(), law, step_size=(0.01, 5.0), diverging="freeze", **options)
+    assert set(run.diverged) == {1}
+    assert_same_model(one(run.model, 1), one(start, 1), 0)
+    alone = train(one(start, 0), population(), law, step_size=0.01, **options)
+    assert_same_model(one(run.model, 0), alone.model, 1e-12)
 
 
 # --- checkpoints ----------------------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,7 +16,7 @@ from droptics.models import Autoencoder, Model, TwoLayerLinear
 from droptics.penalties.evaluation import data_weights, observed
 from droptics.training import triton_steps
 from droptics.training.draws import Draws
-from droptics.training.exact import gradient_rule
+from droptics.training.exact import Gradients, arrays, gradient_rule
 from droptics.training.kernels import run_kernel
 from droptics.training.objectives import Dropout, Objective, Penalized, Plain, StepData
 from droptics.training.settings import Settings
@@ -177,6 +177,8 @@ class TorchDescent(Descent):
             ) from problem
 
     def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
+        if self._exact is not None and self._settings.plain:
+            return self._exact_steps(self._exact, sizes)
         losses = []
         lead, optimizer = self._trainee.lead, self._optimizer
         moved = sizes.to(self._trainee.leaves[0].device) if lead and optimizer is None else sizes
@@ -208,20 +210,29 @@ class TorchDescent(Descent):
             return self._trainee.forward(inputs, multipliers, run).to(inputs.dtype)
 
     def _plain_step(self, batch: StepData, size: Tensor) -> Tensor:
-        leaves = self._trainee.leaves
-        gradients: Sequence[Tensor | None]
-        if self._exact is not None and not self._settings.decay:
-            value, gradients = self._exact(leaves)
-        else:
-            value, gradients = self._evaluate(batch), [leaf.grad for leaf in leaves]
+        value = self._evaluate(batch)
         step = None if self._trainee.lead else float(size)
         with torch.no_grad():
-            for leaf, gradient in zip(leaves, gradients, strict=True):
-                if gradient is not None and step is not None:
-                    leaf.sub_(gradient, alpha=step)
-                elif gradient is not None:
-                    leaf.addcmul_(gradient, self._per_run(size, leaf), value=-1)
-        return value.reshape(-1)
+            for leaf in self._trainee.leaves:
+                if leaf.grad is not None and step is not None:
+                    leaf.sub_(leaf.grad, alpha=step)
+                elif leaf.grad is not None:
+                    leaf.addcmul_(leaf.grad, self._per_run(size, leaf), value=-1)
+        return value
+
+    @torch.no_grad()
+    def _exact_steps(self, exact: Gradients, sizes: Tensor) -> Tensor:
+        """Gradient descent and nothing else, so that a step of a small network takes little more than its products."""
+        leaves = self._trainee.leaves
+        shapes = [(-1, *(1,) * (leaf.ndim - 1)) for leaf in leaves]
+        losses = torch.empty_like(sizes, device=leaves[0].device, dtype=leaves[0].dtype)
+        seen, moves, *weights = arrays([losses, sizes.to(losses), *leaves])
+        with np.errstate(over="ignore", invalid="ignore"):  # the guard sees what diverges
+            for step, size in enumerate(moves):
+                seen[step], gradients = exact(weights)
+                for i, gradient in enumerate(gradients):
+                    weights[i] -= size.reshape(shapes[i]) * gradient
+        return losses
 
     def _step(self, batch: StepData, size: Tensor) -> Tensor:
         assert self._optimizer is not None
@@ -265,10 +276,10 @@ class TorchDescent(Descent):
 
     def _gradients(self, batch: StepData) -> Tensor:
         if self._exact is not None:
-            value, gradients = self._exact([tensor.detach() for tensor in self._trainee.tensors])
+            value, gradients = self._exact(arrays(self._trainee.tensors))
             for tensor, gradient in zip(self._trainee.tensors, gradients, strict=True):
-                tensor.grad = gradient.contiguous()  # optimizers may flatten gradients by view
-            return value
+                tensor.grad = torch.as_tensor(gradient).contiguous()  # optimizers may flatten gradients by view
+            return torch.as_tensor(value)
         if isinstance(self._objective, Penalized):
             assert self._masks is not None
             value = self._trainee.penalized(self._objective.loss, batch, self._masks, self._data)

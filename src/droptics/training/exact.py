@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,14 +15,15 @@ from droptics.masks.correlations import WIDE
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
 from droptics.penalties.deep_linear import layer_laws
 
-Gradients = Callable[[Sequence[Tensor]], tuple[Tensor, list[Tensor]]]
+Gradients = Callable[[Sequence[Any]], tuple[Any, list[Any]]]
 
 
 @singledispatch
 def gradient_rule(model: Model, data: Data, masks: MaskLaw | None) -> Gradients | None:
     """A function from the tensors of a model to risk + penalty and its exact gradients in them, for squared loss.
 
-    None leaves them to automatic differentiation, which any family with a closed form has.
+    It takes and gives what `arrays` makes of tensors. None leaves them to automatic differentiation, which any family
+    with a closed form has.
     """
     return None
 
@@ -43,10 +43,10 @@ def _(model: TwoLayerLinear, data: Data, masks: MaskLaw | None) -> Gradients | N
         return None
     rule = deep_gradients(Moments.of(data), [None, layer_noise(masks, model.U)])
 
-    def untied(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    def untied(tensors: Sequence[Any]) -> tuple[Any, list[Any]]:
         U, V = tensors
-        value, (first, second) = rule([V.mT, U])
-        return value, [second, first.mT]
+        value, (first, second) = rule([_t(V), U])
+        return value, [second, _t(first)]
 
     return untied
 
@@ -57,7 +57,7 @@ def _(model: Autoencoder, data: Data, masks: MaskLaw | None) -> Gradients | None
     if untied is None:
         return None
 
-    def tied(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    def tied(tensors: Sequence[Any]) -> tuple[Any, list[Any]]:
         value, (outgoing, incoming) = untied([tensors[0], tensors[0]])
         return value, [outgoing + incoming]
 
@@ -76,18 +76,17 @@ def deep_gradients(moments: Moments, noises: Sequence[Tensor | None]) -> Gradien
     Abar_i = T_i o (1 1^T + Cbar_i), dW_i = 2 Abar_i W_i S_{i-1} + data term, T_{i-1} = W_i^T Abar_i W_i.
     Gradient descent with it is dropout training without noise. O(depth width^3), no graph; leading dimensions are runs.
     """
-    constant = torch.trace(moments.yy)
-    if moments.xx.device.type != "cpu":
-        return torch.no_grad()(lambda weights: _gradients(weights, moments.xx, moments.yx, constant, noises))
-    # NumPy takes a half to a third of torch's time for stacks of small products on a CPU; memory is shared
-    xx, yx, least = moments.xx.numpy(), moments.yx.numpy(), float(constant)
-    scales = [None if noise is None else noise.numpy() for noise in noises]
+    xx, yx, constant = arrays([moments.xx, moments.yx, torch.trace(moments.yy)])
+    scales = [None if noise is None else arrays([noise])[0] for noise in noises]
+    return lambda weights: _gradients(weights, xx, yx, constant, scales)
 
-    def evaluate(weights: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        value, gradients = _gradients([weight.detach().numpy() for weight in weights], xx, yx, least, scales)
-        return torch.from_numpy(np.asarray(value, xx.dtype)), [torch.from_numpy(gradient) for gradient in gradients]
 
-    return evaluate
+def arrays(tensors: Sequence[Tensor]) -> list[Any]:
+    """Tensors as exact gradients take them: on a CPU NumPy arrays of the same memory, elsewhere tensors.
+
+    NumPy takes a half to a third of torch's time for stacks of small products.
+    """
+    return [tensor.detach().numpy() if tensor.device.type == "cpu" else tensor.detach() for tensor in tensors]
 
 
 def _gradients(weights: Sequence[Any], xx: Any, yx: Any, constant: Any, noises: Sequence[Any]) -> tuple[Any, list[Any]]:

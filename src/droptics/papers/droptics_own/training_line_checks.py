@@ -18,7 +18,7 @@ from droptics.models import Autoencoder, DeepLinear, Factorization, LastLayer, M
 from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, sample, simplex, tensor
 from droptics.training import Adversarial, Dropout, Free, Penalized, Plain, train
-from droptics.training.exact import gradient_rule
+from droptics.training.exact import arrays, gradient_rule
 from droptics.training.guards import Diverged, Guard
 from droptics.training.lazy import lazy_norm, lazy_start
 from droptics.training.networks import ResNet, SmallCnn
@@ -76,14 +76,14 @@ def _gradients(scale: float) -> list[Comparison]:
         assert rule is not None
         free = [part.detach().clone().requires_grad_() for part in model.tensors]
         truth = _criterion(build(free), data, law)
-        value, slopes = rule([part.detach() for part in free])
+        value, slopes = rule(arrays(free))
         found.append(compare(value, "==", scale * truth.detach(), f"risk and penalty, {name}"))
         for number, (mine, theirs) in enumerate(zip(slopes, torch.autograd.grad(truth, free), strict=True)):
             found.append(compare(mine, "==", scale * theirs, f"gradient {number}, {name}"))
         both = [torch.stack([part, 0.5 * part.flip(0)]) for part in model.tensors]
-        many, all_slopes = rule(both)
+        many, all_slopes = rule(arrays(both))
         for at in range(2):
-            alone, own = rule([part[at] for part in both])
+            alone, own = rule(arrays([part[at] for part in both]))
             found.append(compare(many[at], "==", scale * alone, f"a batch, {name}"))
             for mine, theirs in zip(all_slopes, own, strict=True):
                 found.append(compare(mine[at], "==", scale * theirs, f"gradients of a batch, {name}"))
