@@ -165,10 +165,14 @@ def k_support_shrink(values: Spectrum, strength: float | Tensor, k: Count) -> Te
     >>> k_support_shrink(torch.tensor([3.0, 1.0], dtype=torch.float64), 1.0, k=2)
     tensor([1.5000, 0.5000], dtype=torch.float64)
     """
+    # the compiled loop looks at every number, too: what it does not answer is checked, and refused or computed, below
+    if type(values) is Tensor and type(strength) is float and type(k) is int and 0 <= strength < math.inf:
+        plain = values.ndim == 1 and values.dtype in (torch.float32, torch.float64) and values.is_cpu
+        if plain and 0 < k <= values.shape[0] and not wants_derivative(values):
+            shrunk = _k_support_direct(values.numpy(), strength, k)
+            if shrunk is not None:
+                return torch.from_numpy(shrunk)
     check_arguments(k_support_shrink, locals())
-    plain = values.ndim == 1 and values.device.type == "cpu" and not wants_derivative(values)
-    if plain and isinstance(strength, float) and 0 <= strength < math.inf and values.dtype.itemsize >= 4:
-        return torch.from_numpy(_k_support_direct(values.numpy(), strength, k))
     if is_transformed():
         rate = torch.as_tensor(strength, dtype=values.dtype, device=values.device)
         return opaque(lambda spectrum, rate: k_support_shrink(spectrum, rate, k), values, rate)
@@ -223,8 +227,8 @@ def _k_support_piece(values: Array, beta: float, k: int) -> tuple[int, int]:
 
 @njit()
 def _k_support_sorted(values: Array, beta: float, k: int, out: Array) -> bool:
-    """Write the shrunk values; False when these are not sorted by magnitude, the largest first."""
-    in_order = True
+    """Write the shrunk values; False when these are not finite and sorted by magnitude, the largest first."""
+    in_order = values.shape[0] == 0 or abs(values[0]) < np.inf
     for i in range(values.shape[0] - 1):
         in_order &= abs(values[i]) >= abs(values[i + 1])
     if not in_order:
@@ -244,12 +248,13 @@ def _k_support_sorted(values: Array, beta: float, k: int, out: Array) -> bool:
     return True
 
 
-def _k_support_direct(values: Array, beta: float, k: int) -> Array:
-    """The shrunk values, which are finite; sorted ones, as spectra are, cost no copy."""
+def _k_support_direct(values: Array, beta: float, k: int) -> Array | None:
+    """The shrunk values, None for NaN and infinity; sorted ones, as spectra are, cost no copy."""
     out = np.empty_like(values)
     if not _k_support_sorted(values, beta, k, out):
         order = np.argsort(-np.abs(values), kind="stable")
         shrunk = np.empty_like(values)
-        _k_support_sorted(values[order], beta, k, shrunk)
+        if not _k_support_sorted(values[order], beta, k, shrunk):
+            return None
         out[order] = shrunk
     return out
