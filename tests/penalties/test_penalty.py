@@ -211,6 +211,20 @@ def test_deep_penalty_of_tiny_rates_does_not_cancel(drop):
     close(penalty(model, sample(), law).value, strength * unit[0] + strength**2 * unit[1], 1e-12)
 
 
+@pytest.mark.parametrize("mask_inputs", [False, True])
+@pytest.mark.parametrize("examples", [3, 40])
+def test_wide_deep_networks_are_summed_over_their_last_pivots(monkeypatch, mask_inputs, examples):
+    """The route of wide layers on small ones: few and many examples, one rate, blocks and correlated neighbors."""
+    monkeypatch.setattr("droptics.penalties.deep_linear.TINY", 0)
+    model = DeepLinear([normal(3, 4), normal(4, 3), normal(2, 4)], mask_inputs)
+    law = Product([SlidingBlock(0.4, 4, 2)] * mask_inputs + [Bernoulli(0.2, 3), Block(0.3, 4, 2)])
+    data = Sample(normal(examples, 4), normal(examples, 2, seed=1))
+    answer = penalty(model, data, law, ClosedForm())
+    truth = penalty(model, data, law, Enumerate()).value
+    close(answer.value, truth, 1e-13)
+    assert abs(float(answer.value - truth)) <= 2 * answer.error
+
+
 def test_zero_weights_cost_nothing():
     zero = TwoLayerLinear(torch.zeros(3, 5).double(), torch.zeros(4, 5).double())
     assert float(penalty(zero, sample(), Bernoulli(0.5, 5))) == 0

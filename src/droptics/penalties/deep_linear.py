@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -71,38 +73,54 @@ def layer_laws(model: DeepLinear, masks: MaskLaw) -> tuple[MaskLaw, ...]:
     return laws
 
 
+@dataclass(frozen=True, eq=False)
+class PivotGram:
+    """M o R^T R for a layer with second moment M and the map R to the outputs: what it adds as the last pivot."""
+
+    moment: Tensor
+    gain: Tensor
+
+    def energies(self) -> Tensor:
+        """Its diagonal, O(outputs units)."""
+        return torch.diagonal(self.moment, dim1=-2, dim2=-1) * self.gain.square().sum(-2)
+
+    def part(self, rows: slice, columns: slice) -> Tensor:
+        """Some of its rows and columns."""
+        return self.moment[..., rows, columns] * (self.gain[..., rows].mT @ self.gain[..., columns])
+
+
 def deep_penalty(model: DeepLinear, data: Data, masks: MaskLaw) -> tuple[Tensor, Error]:
     """Exact penalty of a deep linear network by propagating second moments (thesis-prop8), and its rounding.
 
-    Carries S, the second moment of the unmasked layer values, and D, the excess that the masks add:
-    D_i = (1 + Cbar_i) o (W_i D_{i-1} W_i^T) + Cbar_i o (W_i S_{i-1} W_i^T). Only non-negative terms are added (no
-    difference of large numbers, also for tiny rates). O(depth width^3) instead of a sum over all pivot paths.
+    With M_i the second moment of layer i under the masks before it, M_{i+1} = W ((1 + Cbar_i) o M_i) W^T, and R_i the
+    map from layer i to the outputs, the penalty is sum_i <Cbar_i, M_i o R_i^T R_i>. Only non-negative terms are added
+    (no difference of large numbers, also for tiny rates). O(depth width^3) instead of a sum over all pivot paths, and
+    as much memory as the weights.
     """
     laws = layer_laws(model, masks)
     error = deferred(_deep_rounding, model, data, laws)
     # fewer examples than features: their outer product is never formed, only that of the first hidden layer
     wide = isinstance(data, Sample) and len(data) <= model.input_size and not model.mask_inputs
-    start = _first_moment(model, data) if wide else input_moment(model, data)  # type: ignore[arg-type]
+    moment = _first_moment(model, data) if wide else input_moment(model, data)  # type: ignore[arg-type]
     strengths = [law.relative_variance for law in laws]
-    parts = [*model.weights, start, *strengths]
+    parts = [*model.weights, moment, *strengths]
     tiny = all(part.shape[0] <= TINY and part.ndim < 3 for part in parts)
-    if start.device.type == "cpu" and tiny and not wants_derivative(*parts):
+    if moment.device.type == "cpu" and tiny and not wants_derivative(*parts):
         layers = [part.numpy() for part in model.weights]
-        before = [np.eye(model.input_size, dtype=layers[0].dtype)] if model.mask_inputs else []
+        inputs = [np.eye(model.input_size, dtype=layers[0].dtype)] if model.mask_inputs else []
         known = [(law, strength.numpy()) for law, strength in zip(laws, strengths, strict=True)]
-        return start.new_tensor(_tiny_penalty([*before, *layers], start.numpy(), known, moved=wide)), error
-    second, excess = start, None
-    if model.mask_inputs:
-        excess = laws[0].hadamard(second)
-        laws = laws[1:]
-    for weight, law in tracked(list(zip(model.weights[:-1], laws, strict=True)), "exact penalty", "layer"):
-        second = second if wide else weight @ second @ weight.mT
-        wide = False
-        moved = None if excess is None else weight @ excess @ weight.mT
-        excess = law.hadamard(second) if moved is None else moved + law.hadamard(second + moved)
-    assert excess is not None
-    last = model.weights[-1]
-    return ((last @ excess) * last).sum((-2, -1)), error
+        return moment.new_tensor(_tiny_penalty([*inputs, *layers], moment.numpy(), known, moved=wide)), error
+    first, between = model.weights[0], model.weights[-len(laws) : -1]
+    gains = [model.weights[-1]]
+    for weight in reversed(between):
+        gains.append(gains[-1] @ weight)
+    moment = moment if wide or model.mask_inputs else first @ moment @ first.mT
+    value = laws[0].weigh(PivotGram(moment, gains.pop()))
+    pairs = list(zip(between, itertools.pairwise(laws), strict=True))
+    for weight, (before, law) in tracked(pairs, "exact penalty", "layer"):
+        moment = weight @ (moment + before.hadamard(moment)) @ weight.mT
+        value = value + law.weigh(PivotGram(moment, gains.pop()))
+    return value, error
 
 
 def _first_moment(model: DeepLinear, sample: Sample) -> Tensor:
@@ -122,7 +140,7 @@ def _deep_rounding(model: DeepLinear, data: Data, laws: Sequence[MaskLaw]) -> Te
         plain, noisy = weight.abs() @ plain, weight.abs() @ noisy
         noisy = (noisy.square() + rate * (noisy.square() + plain.square())).sqrt()
     scale = (model.weights[-1].abs() @ noisy).square().sum((-2, -1))
-    return (roundings(model, data) + 2 * sum(model.layer_units)) * torch.finfo(model.dtype).eps / 2 * scale
+    return (roundings(model, data) + 3 * sum(model.layer_units)) * torch.finfo(model.dtype).eps / 2 * scale
 
 
 def _tiny_penalty(layers: list[Array], second: Array, laws: list[tuple[MaskLaw, Array]], moved: bool) -> float:
