@@ -6,7 +6,7 @@ B_i = K_i o (W_{i+1}^T B_{i+1} W_{i+1}), and with L_i = W_i ... W_1, R_i = W_{k+
 
     gradient_i = 2 B_i W_i S_{i-1} - 2 R_i^T E[y x^T] L_{i-1}^T.
 
-The Hessian applied to a direction is the derivative of these recursions (droptics-hessian), in forward mode. Two-layer
+The Hessian applied to a direction is the derivative of these recursions (droptics-hessian), line by line. Two-layer
 and tied networks are chains of two; O(depth width^3), for any mask law that is independent across layers.
 """
 
@@ -55,9 +55,9 @@ class Derivatives:
             second = second * factors.pop(0)
         return Derivatives(weights, second, factors, moments.yx)
 
-    def slopes(self, *weights: Tensor) -> Tensors:
-        """The gradient at these weights, layer by layer."""
-        parts = zip(weights, *self._forward(weights), *self._backward(weights), strict=True)
+    def slopes(self) -> Tensors:
+        """The gradient, layer by layer."""
+        parts = zip(self.weights, *self._forward(), *self._backward(), strict=True)
         return tuple(
             2 * back @ weight @ moment - 2 * suffix.mT @ self.cross @ prefix.mT
             for weight, moment, prefix, back, suffix in parts
@@ -65,24 +65,40 @@ class Derivatives:
 
     def hessian_action(self, direction: Sequence[Tensor]) -> list[Tensor]:
         """Derivative of the gradient along a direction; leading dimensions are a batch of directions."""
-        pairs = [torch.broadcast_tensors(*pair) for pair in zip(self.weights, direction, strict=True)]
-        weights, tangents = (tuple(part.contiguous() for part in side) for side in zip(*pairs, strict=True))
-        return list(torch.func.jvp(self.slopes, weights, tangents)[1])
+        weights, (moments, prefixes), (backs, suffixes) = self.weights, self._forward(), self._backward()
+        moved = [(torch.zeros_like(moments[0]), torch.zeros_like(prefixes[0]))]  # derivatives of S_i and L_i
+        for weight, turn, factor, moment, prefix in zip(
+            weights[:-1], direction[:-1], self.factors, moments[:-1], prefixes[:-1], strict=True
+        ):
+            half, (before, start) = turn @ moment @ weight.mT, moved[-1]
+            moved.append((factor * (half + half.mT + weight @ before @ weight.mT), turn @ prefix + weight @ start))
+        after = [(torch.zeros_like(backs[-1]), torch.zeros_like(suffixes[-1]))]  # of B_i and R_i, from the last
+        for weight, turn, factor, back, suffix in zip(
+            weights[:0:-1], direction[:0:-1], self.factors[::-1], backs[:0:-1], suffixes[:0:-1], strict=True
+        ):
+            half, (behind, end) = turn.mT @ back @ weight, after[-1]
+            after.append((factor * (half + half.mT + weight.mT @ behind @ weight), end @ weight + suffix @ turn))
+        parts = zip(weights, direction, moments, prefixes, backs, suffixes, moved, after[::-1], strict=True)
+        return [
+            2 * ((behind @ weight + back @ turn) @ moment + back @ weight @ before)
+            - 2 * (end.mT @ self.cross @ prefix.mT + suffix.mT @ self.cross @ start.mT)
+            for weight, turn, moment, prefix, back, suffix, (before, start), (behind, end) in parts
+        ]
 
-    def _forward(self, weights: Tensors) -> tuple[list[Tensor], list[Tensor]]:
+    def _forward(self) -> tuple[list[Tensor], list[Tensor]]:
         """S_0..S_k and L_0..L_k."""
         moments = [self.second]
         prefixes = [torch.eye(self.second.shape[0], dtype=self.second.dtype, device=self.second.device)]
-        for weight, factor in zip(weights[:-1], self.factors, strict=True):
+        for weight, factor in zip(self.weights[:-1], self.factors, strict=True):
             moments.append(factor * (weight @ moments[-1] @ weight.mT))
             prefixes.append(weight @ prefixes[-1])
         return moments, prefixes
 
-    def _backward(self, weights: Tensors) -> tuple[list[Tensor], list[Tensor]]:
+    def _backward(self) -> tuple[list[Tensor], list[Tensor]]:
         """B_1..B_{k+1} and R_1..R_{k+1}."""
-        top = torch.eye(weights[-1].shape[-2], dtype=self.second.dtype, device=self.second.device)
+        top = torch.eye(self.weights[-1].shape[-2], dtype=self.second.dtype, device=self.second.device)
         backs, suffixes = [top], [top]
-        for weight, factor in zip(weights[:0:-1], self.factors[::-1], strict=True):
+        for weight, factor in zip(self.weights[:0:-1], self.factors[::-1], strict=True):
             backs.append(factor * (weight.mT @ backs[-1] @ weight))
             suffixes.append(suffixes[-1] @ weight)
         return backs[::-1], suffixes[::-1]
@@ -117,7 +133,7 @@ def gradient(model: Model, data: Data, masks: MaskLaw) -> Tensors:
     Cost: that of the criterion, O(layers width^3).
     """
     chain = Derivatives.of(model, data, masks)
-    return from_chain(model, chain.slopes(*chain.weights))
+    return from_chain(model, chain.slopes())
 
 
 @checked
