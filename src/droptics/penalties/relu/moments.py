@@ -197,7 +197,8 @@ def _sweep(
     # the longest row first, so that the threads end together
     downwards = range(units - 1, -1, -1)
     with ThreadPoolExecutor(workers) as pool:
-        for i, (mean[i], found, gained) in zip(downwards, pool.map(row, downwards), strict=True):
+        rows = pool.map(row, downwards) if workers > 1 else map(row, downwards)  # a pool of one would wait for itself
+        for i, (mean[i], found, gained) in zip(downwards, rows, strict=True):
             second[i, : i + 1] = second[: i + 1, i] = found
             slopes[: len(gained)] += gained
             advance((i + 1) * sweep_work(size))
