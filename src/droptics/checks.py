@@ -50,7 +50,7 @@ class NotFinite(ValueError):
 def is_finite(value: Tensor) -> bool:
     """Whether there is neither NaN nor infinity."""
     # one pass over what is sound; a sum hides neither
-    total = value if value.numel() == 1 else value.detach().sum()
+    total = value if value.numel() == 1 else (value.detach() if value.requires_grad else value).sum()
     return math.isfinite(total.item()) or bool(torch.isfinite(value.detach()).all())
 
 
