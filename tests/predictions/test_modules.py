@@ -510,3 +510,22 @@ def test_what_is_written_in_place_is_no_head(after):
     assert not read_module(module, x).head
     values = [(p, module.eval()(x * z)) for z, p in Bernoulli(0.5, 4).atoms()]
     close(predictive(module, x).mean.value, sum(p * value for p, value in values), 1e-12)
+
+
+class Computed(nn.Module):
+    """A last layer whose weights are no parameters: what it does to a mask has to be seen."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last, self.drop = nn.Linear(3, 4), nn.Linear(4, 2), nn.Dropout(0.3)
+
+    def forward(self, x):
+        return functional.linear(self.drop(torch.tanh(self.first(x))), 2 * self.last.weight, self.last.bias)
+
+
+def test_a_head_of_computed_weights_is_confirmed_by_one_mask():
+    module, x = seeded(Computed()), inputs(5, 3)
+    found = predictive(module, x)
+    assert found.mean.method == "closed form: only drop, before the last layer, is random"
+    features = torch.tanh(module.first(x))
+    close(found.variance.value, (3 / 7 * features.square()) @ (2 * module.last.weight).square().mT)

@@ -256,6 +256,8 @@ def _undivided(slopes: Tensor, scale: float) -> list[Comparison]:
     found.append(
         same([one.name for one in chosen(places, ["t*"])], ["two", "three"], "sites that were asked for", scale)
     )
+    for patterns, names in ((["t*", "o*"], ["one", "two", "three"]), (["*o*", "f*"], ["one", "two", "four"])):
+        found.append(same([one.name for one in chosen(places, patterns)], names, f"sites of {patterns}", scale))
     found.append(same(len(chosen(places, None)), 4, "all sites", scale))
     found.append(refuses(lambda: grouped(places, ["x*"]), "groups: no site fits the pattern 'x*'", "", scale))
     found.append(refuses(lambda: chosen(places, ["x*"]), "sites: no site fits 'x*'", "", scale))

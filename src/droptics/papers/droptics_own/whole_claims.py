@@ -5,8 +5,11 @@ from __future__ import annotations
 from droptics.evidence.claims import Claim
 from droptics.papers.droptics_own import (
     audit_input_checks,
+    audit_total_checks,
     ensemble_checks,
     map_checks,
+    rating_answer_checks,
+    reading_checks,
     rest_line_checks,
     stored_file_checks,
     whole_search_checks,
@@ -86,5 +89,29 @@ CLAIMS: tuple[Claim, ...] = (
             "heads.ridge.DropoutRidgeCV",
         ),
         "Refits; all signs; a grid of directions.",
+    ),
+    room_claim(
+        "audit-totals",
+        "Rests and shifts, totals, exact and drawn penalties of sites, their curves and shares, what is measured, "
+        "bounds of heads and layers that are left out are what the sums of an audit say.",
+        pair(audit_total_checks.audited_totals),
+        ("audits.Report", "data.Sample", "losses.CrossEntropy"),
+        "From sums that are given; heads by all masks.",
+    ),
+    room_claim(
+        "modules-read",
+        "Heads whose weights are computed or whose outputs are written to, sites of modules of every kind, places of "
+        "examples, runs with given masks and code that may change are read as they are; all is put back.",
+        pair(reading_checks.modules_read),
+        ("predictions.predictive",),
+        "All masks; modules that show one thing each.",
+    ),
+    room_claim(
+        "ratings-answered",
+        "Predictions, errors with and without times, recommendations, clipping, unknown ids, ids of every kind, "
+        "parameters and means of days are by definition.",
+        pair(rating_answer_checks.answered_ratings),
+        ("datasets.Ratings", "recommenders.StackedCompletion"),
+        "On a model whose ratings are a table.",
     ),
 )

@@ -1,0 +1,71 @@
+"""Sums of an audit in its answers: shifts up and down, heads of which not all examples are kept, layers left out."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from droptics.audits import heads
+from droptics.audits.audit import SHIFT, _rest, _site_report, _State
+from droptics.audits.batches import Batch
+from droptics.audits.digest import groups
+from droptics.audits.discovery import AuditedSite
+from droptics.audits.heads import Head
+from droptics.audits.measuring import Plan
+from droptics.audits.runs import Law, Runs
+from droptics.audits.tallies import Mean, Tally
+from droptics.estimates import PlainEstimate
+from droptics.losses import CrossEntropy, Squared
+
+
+def known(value: float) -> Mean:
+    return Mean(weight=2.0, total=2 * value, draws=1, batches=1)
+
+
+@pytest.mark.parametrize("clean", [2.0, -3.0])
+@pytest.mark.parametrize("share", [2 * SHIFT, -2 * SHIFT, SHIFT / 2, -SHIFT / 2])
+def test_a_shift_beyond_rounding_is_told_whatever_its_sign(clean: float, share: float) -> None:
+    shift = share * abs(clean)
+    told = _rest(_State(Tally(clean=known(clean), shift=known(shift))), 0.9)
+    assert (told is None) == (abs(share) < SHIFT)
+    assert told is None or told.value == pytest.approx(shift, rel=1e-15)
+
+
+def test_bounds_of_a_head_need_all_of_its_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "KEPT_EXAMPLES", 4)
+    for count in (3, 4, 5):
+        head = Head("h", torch.randn(3, 2).double(), torch.zeros(3).double())
+        head.add(torch.randn(count, 2), torch.arange(count) % 3)
+        assert (head.entropic(0.3, CrossEntropy()) is not None) == (count <= 4)
+        assert len(head.sample().inputs) == min(count, 4)
+        assert head.count == count
+
+
+def test_a_site_that_was_listed_and_drawn_says_what_is_exact() -> None:
+    drawn = Mean()
+    drawn.add([5.0, 6.0], 2.0)
+    state = _State(Tally(listed={"a": known(0.75)}, sites={"a": drawn}))
+    options = {"rates": (), "draws": None, "budget": 9.0, "rest": False, "layers": {}, "names": [], "laws": {}}
+    plan = Plan(Squared(), [], [], generator=torch.Generator(), confidence=0.9, **options)  # type: ignore[arg-type]
+    site = AuditedSite("a", "dropout", 0.2, None, None, False)
+    told = _site_report(site, state, plan, 1.0, PlainEstimate.exact(3.0))
+    assert told.penalty is not None
+    assert (told.penalty.value, told.penalty.lower, told.penalty.upper) == (0.75, 0.75, 0.75)
+    assert told.share == 0.75 / 4
+
+
+def test_layers_that_are_left_out_have_no_mask_of_their_own() -> None:
+    module = nn.Sequential(nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.4)), nn.Linear(3, 3), nn.Linear(3, 1))
+    laws = {"0.1": Law("0.1", 0.4, "entry"), "1": Law("1", 0.2, "layer")}
+    x, y = torch.randn(5, 3), torch.randn(5, 1)
+    base = Runs(module, Batch((x,), {}, y, 5), Squared(), laws, {}).base()
+    assert list(base.leaves) == ["0.1"]
+    whole = (module.eval()(x) - y).square().sum(1)
+    torch.testing.assert_close(base.sums, whole.detach().double(), rtol=1e-5, atol=1e-6)
+
+
+def test_groups_stand_in_the_order_in_which_sites_run() -> None:
+    names = ["z.1.drop", "z.0.drop", "m.drop", "a.1.drop"]
+    sites = [{"site": {"name": name, "kind": "dropout", "rate": 0.1}} for name in names]
+    assert [list(group.names) for group in groups({"sites": sites})] == [names[:2], names[2:3], names[3:]]
