@@ -8,6 +8,8 @@ from droptics.papers.droptics_own import (
     bound_field_checks,
     drawn_mask_checks,
     recorded_step_checks,
+    side_optimum_checks,
+    side_path_checks,
 )
 from droptics.papers.droptics_own.room_claims import pair, room_claim
 
@@ -52,5 +54,28 @@ CLAIMS: tuple[Claim, ...] = (
         pair(recorded_step_checks.recorded_steps),
         ("attacks.Apgd", "attacks.Threat"),
         "Field by field, after each of three steps.",
+    ),
+    room_claim(
+        "side-paths",
+        "Penalties with masked inputs, heads that differ by example, blocks on weights, losses and laws without any "
+        "bound, and which method is the most exact, are by definition; what cannot be answered is refused in words.",
+        pair(side_path_checks.side_paths),
+        (
+            "penalties.best_method",
+            "penalties.has_closed_form",
+            "penalties.penalty",
+            "penalties.sub_penalties",
+            "penalties.unit_energies",
+            "penalties.unit_gram",
+        ),
+        "All masks.",
+    ),
+    room_claim(
+        "side-optima",
+        "Optima of inputs without energy and of layers without masks, tied optima that are turned, bounds of tied and "
+        "of ReLU networks under laws of all layers, and reasons of certificates are by definition.",
+        pair(side_optimum_checks.side_optima),
+        ("optima.certify", "optima.optimal_factors", "optima.optimum"),
+        "All ranks.",
     ),
 )

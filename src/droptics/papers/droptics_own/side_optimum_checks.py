@@ -1,0 +1,123 @@
+"""Optima of silent inputs, of tied networks turned, of layers without masks; reasons of certificates."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from droptics.data import Entries, Moments, Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.masks import Bernoulli, Block, Product, SlidingBlock
+from droptics.models import Autoencoder, Connections, DeepLinear, ReLUNet, TwoLayerLinear
+from droptics.optima import Certificate, certify, optimal_factors, optimum
+from droptics.optima.allocations import best_allocation
+from droptics.optima.deep_linear import gain_ceiling
+from droptics.papers.droptics_own.telling import refuses, same
+from droptics.papers.instances import moments, normal, tensor
+from droptics.penalties import penalty, risk
+from droptics.spectra import action
+from droptics.spectra.coordinates import frame
+
+
+def side_optima(scale: float) -> list[Comparison]:
+    """Optima and certificates off the usual path, beside all ranks, refits and words."""
+    return [*_optima(scale), *_silent(scale)]
+
+
+def _optima(scale: float) -> list[Comparison]:
+    """Tied factors turned, ReLU networks under one law for all layers, tied networks on any inputs, reasons."""
+    found: list[Comparison] = []
+    even = Moments(1.7 * torch.eye(3).double(), normal(1, 3, 3) + 3 * torch.eye(3).double(), 40 * torch.eye(3).double())
+    law = Bernoulli(0.3, 4)
+    best = optimum(Autoencoder, even, law)
+    turn = torch.linalg.qr(normal(2, 4, 4)).Q
+    other = optimal_factors(best, turn, tensor([1.0, -1.0, -1.0, 1.0]))
+    assert isinstance(other, Autoencoder)
+    assert isinstance(best.model, Autoencoder)
+    found.append(compare(other.U @ other.U.mT, "==", scale * best.model.matrix(), "a turned tied optimum", 1e-9))
+    again = float(risk(other, even)) + float(penalty(other, even, law))
+    found.append(compare(again, "==", scale * best.objective, "is as good", 1e-9))
+    found.append(refuses(lambda: optimal_factors(best, None, tensor([2.0, 1.0, 1.0, 1.0])), "+1 or -1", "", scale))
+    # the eigenvalues of the symmetric part, all ranks and supports, give the least
+    values = torch.linalg.eigvalsh((even.yx + even.yx.mT) / 3.4).flip(0)
+    odds, least = 0.3 / 0.7 / 4, math.inf
+    for rank in range(4):
+        top = values[:rank] - odds * values[:rank].sum() / (1 + odds * rank)
+        if rank == 0 or bool(top.min() >= 0):
+            gain = values[:rank].square().sum() - (values[:rank] - top).square().sum() - odds * top.sum() ** 2
+            least = min(least, float(even.yy.trace() - 1.7 * gain))
+    found.append(compare(best.objective, "==", scale * least, "least of tied networks", 1e-9))
+    told = certify(Autoencoder(normal(3, 3, 4)), moments(1, 3, 3), law)
+    untied = optimum(TwoLayerLinear, moments(1, 3, 3), law)
+    found.append(compare(told.bound, "==", scale * untied.bound, "tied networks are among the untied ones"))
+    found.append(same(told.claim, untied.claim, "and say so", scale))
+    targets = normal(5, 12, 2)
+    net = ReLUNet([normal(6, 4, 3), normal(7, 3, 4), normal(8, 2, 3)])
+    rates = Bernoulli(torch.linspace(0.1, 0.5, 10).double(), 10)
+    bounds = [
+        certify(net, Sample(normal(9, 12, 3), targets), masks)
+        for masks in (rates, Product([Bernoulli(rates.drop[:7], 7), Bernoulli(rates.drop[7:], 3)]))
+    ]
+    found.append(compare(bounds[0].bound, "==", scale * bounds[1].bound, "one law for all layers"))
+    centered = (targets - targets.mean(0)) / 12**0.5
+    last = action(Bernoulli(rates.drop[7:], 3))
+    spectrum = torch.linalg.svdvals(centered)
+    kept, own = last.shrink(spectrum)
+    kept = torch.cat([kept, torch.zeros(len(spectrum) - len(kept)).double()])[: len(spectrum)]
+    found.append(compare(bounds[0].bound, "==", scale * float((spectrum - kept).square().sum() + own), "by hand", 1e-9))
+    mixed = Product([Block(0.3, 7, 7), Bernoulli(0.2, 2), Bernoulli(0.2, 1)])
+    found.append(
+        refuses(
+            lambda: certify(net, Sample(normal(9, 12, 3), targets), mixed), "a law of its last hidden layer", "", scale
+        )
+    )
+    for objective, bound, words in (
+        (1.0, 1.0 - 1e-10, None),
+        (1.0, 2.0, "the objective is below the bound by rounding of the data"),
+        (1.0, 0.5, "nothing proves that no other weights gain up to 0.5; `optimum` says whether a network does"),
+    ):
+        one = Certificate(objective, bound, "droptics-any-law", 1.0)
+        found.append(same(one.reason, words, f"reason, {bound}", scale))
+        found.append(same(one.certified, words is None, f"certified, {bound}", scale))
+    windows = action(SlidingBlock.matching(0.3, 8, 3))
+    found.append(same((windows.least_rate, float(windows.nuclear)), (0.0, 0.0), "windows have no rate", scale))
+    found.append(
+        refuses(lambda: optimum(ReLUNet, even, law), "no optimum is known for ReLUNet; families with one: A", "", scale)
+    )
+    return found
+
+
+def _silent(scale: float) -> list[Comparison]:
+    """Inputs without energy, layers without masks, white coordinates of entries."""
+    found: list[Comparison] = []
+    nothing = Moments(torch.zeros(3, 3).double(), torch.zeros(3, 3).double(), 2 * torch.eye(3).double())
+    for family, law in (
+        (Autoencoder, Bernoulli(0.3, 2)),
+        (TwoLayerLinear, Bernoulli(0.3, 2)),
+        (Connections, Bernoulli(0.3, 6)),
+        (DeepLinear, Product([Bernoulli(0.3, 2), Bernoulli(0.2, 2)])),
+    ):
+        best = optimum(family, nothing, law)
+        told = [best.objective, best.scale]
+        found.append(compare(told, "==", [6.0 * scale, 6.0 * scale], f"silent inputs, {family.__name__}"))
+        found.append(compare(best.bound, "<=", 6.0, f"their bound, {family.__name__}"))
+        found.append(compare(best.bound, "==", 6.0 * scale, f"is close, {family.__name__}", 1e-6))
+        found.append(compare(best.rank, "==", 0.0, f"no map, {family.__name__}"))
+        found.append(compare(torch.cat([part.flatten() for part in best.model.tensors]), "==", 0.0, "no weights"))
+    known, free = moments(1, 2, 3), Product([Bernoulli(0.0, 4), Bernoulli(0.0, 3)])
+    best = optimum(DeepLinear, known, free)
+    error = known.yy.trace() - (known.yx @ torch.linalg.inv(known.xx) * known.yx).sum()
+    found.append(compare(best.objective, "==", scale * error, "no masks: least squares", 1e-8))
+    values = tensor([2.0, 1.0])
+    told_gain = gain_ceiling(values, tensor([0.0, 0.0]), best_allocation(values.numpy(), np.zeros(2)))
+    found.append(compare(told_gain, "==", 5.0 * scale, "all of the energy"))
+    pairs = [(i, j) for i in range(3) for j in range(4) for _ in range((1 + (i == 1)) * (1 + 2 * (j == 2)))]
+    rows, columns = torch.tensor(pairs).T
+    cells = Entries(rows, columns, normal(1, len(pairs)), (3, 4))
+    U, V = normal(2, 3, 2), normal(3, 4, 2)
+    p, q = (torch.bincount(part).double() / len(pairs) for part in (rows, columns))
+    wanted = torch.linalg.svdvals(p.sqrt()[:, None] * (U @ V.mT) * q.sqrt())[:2]
+    found.append(compare(frame(cells).spectrum(U, V)[:2], "==", scale * wanted, "white coordinates of entries"))
+    return found
