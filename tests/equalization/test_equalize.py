@@ -50,6 +50,11 @@ def test_degenerate_maps():
     assert float(imbalance(dead, data, masks)) == 0.0  # nothing contributes: zero over zero
     canceling = TwoLayerLinear(torch.ones(3, 2).double(), torch.tensor([[1.0, -1.0]] * 4).double())
     assert float(imbalance(canceling, data, Bernoulli(0.5, 2))) == float("inf")
+    # the same where the envelope is exactly zero, and not only up to rounding
+    apart = Moments(torch.eye(2).double(), torch.zeros(1, 2).double(), torch.ones(1, 1).double())
+    exactly = TwoLayerLinear(torch.ones(1, 2).double(), torch.tensor([[1.0, -1.0], [2.0, -2.0]]).double())
+    assert float(envelope(exactly, apart, Bernoulli(0.5, 2))) == 0.0
+    assert float(imbalance(exactly, apart, Bernoulli(0.5, 2))) == float("inf")
     close(equalize(canceling, data, Bernoulli(0.5, 2)).matrix(), torch.zeros(3, 4), scale=1.0)
     rank_one = TwoLayerLinear(torch.outer(normal(3), normal(3)), torch.outer(normal(4), normal(3)))
     equal = equalize(rank_one, data, masks)

@@ -32,6 +32,8 @@ LAWS = {
     "unequal blocks": lambda: Block(torch.linspace(0.1, 0.8, 20).double(), 60, 3),
     "sliding": lambda: SlidingBlock(0.1, 61, 3),
     "product": lambda: Product([Block(0.4, 30, 2), SlidingBlock(0.2, 40, 3)]),
+    "more than a window": lambda: SlidingBlock(0.05, 301, 7),
+    "blocks across windows": lambda: Block(torch.linspace(0.1, 0.8, 60).double(), 300, 5),
 }
 
 

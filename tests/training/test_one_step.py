@@ -38,8 +38,9 @@ def test_masks_of_single_examples_and_weights():
         close(after, before - 0.01 * slope)
 
 
-def test_a_step_of_a_training_whose_law_is_one_mask():
-    model, data = relu_network(), Sample(skewed_inputs(), normal(7, 3, seed=7))
+@pytest.mark.parametrize("weights", [None, torch.linspace(0.1, 2, 7).double()], ids=["alike", "weighted"])
+def test_a_step_of_a_training_whose_law_is_one_mask(weights):
+    model, data = relu_network(), Sample(skewed_inputs(), normal(7, 3, seed=7), weights)
     mask = normal(model.units, seed=3).abs() + 0.1
     law = Discrete(mask[None], torch.ones(1).double())
     run = train(model, data, Dropout(law, scaled=False, per="step"), steps=1, step_size=0.02)

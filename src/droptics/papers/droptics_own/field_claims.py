@@ -65,8 +65,6 @@ CLAIMS: tuple[Claim, ...] = (
             "penalties.has_closed_form",
             "penalties.penalty",
             "penalties.sub_penalties",
-            "penalties.unit_energies",
-            "penalties.unit_gram",
         ),
         "All masks.",
     ),
