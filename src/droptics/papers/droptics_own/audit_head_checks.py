@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
 
+from droptics.audits import heads as parts
 from droptics.audits.batches import Batch
 from droptics.audits.digest import groups
 from droptics.audits.heads import Head
@@ -83,9 +85,9 @@ def heads(scale: float) -> list[Comparison]:
     head.targets.append(labels[:1])
     head.count = 7
     found.append(same(head.entropic(0.3, CrossEntropy()) is not None, True, "two parts", scale))
-    many = Head("h", torch.zeros(1100, 2).double(), torch.zeros(1100).double())
-    many.add(normal(2, 1000, 2), torch.zeros(1000).long())
-    found.append(same(many.entropic(0.3, CrossEntropy()), None, "too much work", scale))
+    for most, enough in ((7 * 3**2 * 4, True), (7 * 3**2 * 4 - 1, False)):
+        with mock.patch.object(parts, "MOST_WORK", most):
+            found.append(same(head.entropic(0.3, CrossEntropy()) is not None, enough, f"work of {most}", scale))
     wide = Head("h", torch.zeros(2**20, 1).double(), torch.zeros(1).double())
     found.append(same((wide.most, head.most), (4, 4096), "examples that are kept", scale))
     wide.add(normal(3, 3, 1), torch.zeros(3).long())

@@ -8,6 +8,7 @@ from droptics.papers.droptics_own import (
     audit_total_checks,
     ensemble_checks,
     map_checks,
+    predicted_answer_checks,
     rating_answer_checks,
     reading_checks,
     rest_line_checks,
@@ -113,5 +114,13 @@ CLAIMS: tuple[Claim, ...] = (
         pair(rating_answer_checks.answered_ratings),
         ("datasets.Ratings", "recommenders.StackedCompletion"),
         "On a model whose ratings are a table.",
+    ),
+    room_claim(
+        "predictions-answered",
+        "Densities, tables and quantiles are mixtures of normal laws to their ends and far beyond; words, costs and "
+        "coverage of every answer, its covariance, what is refused and functions that drop are by definition.",
+        pair(predicted_answer_checks.predicted_answers),
+        ("predictions.predictive", "predictions.Density", "predictions.Closure"),
+        "All masks; the same masks.",
     ),
 )
