@@ -7,6 +7,7 @@ from droptics.papers.droptics_own import (
     audit_input_checks,
     audit_total_checks,
     ensemble_checks,
+    kept_copy_checks,
     map_checks,
     predicted_answer_checks,
     rating_answer_checks,
@@ -122,5 +123,13 @@ CLAIMS: tuple[Claim, ...] = (
         pair(predicted_answer_checks.predicted_answers),
         ("predictions.predictive", "predictions.Density", "predictions.Closure"),
         "All masks; the same masks.",
+    ),
+    room_claim(
+        "copies-kept",
+        "Trainings that are broken off end in the numbers of whole ones; copies are kept under all that they depend "
+        "on; looks, tails, rates in attributes and what a pass writes on a module are by definition.",
+        pair(kept_copy_checks.kept_copies),
+        ("rates.Fit", "losses.CrossEntropy"),
+        "Beside trainings that nobody breaks off.",
     ),
 )
