@@ -10,6 +10,7 @@ from droptics.papers.droptics_own import (
     recorded_step_checks,
     side_optimum_checks,
     side_path_checks,
+    side_room_checks,
 )
 from droptics.papers.droptics_own.room_claims import pair, room_claim
 
@@ -75,5 +76,22 @@ CLAIMS: tuple[Claim, ...] = (
         pair(side_optimum_checks.side_optima),
         ("optima.certify", "optima.optimal_factors", "optima.optimum"),
         "All ranks.",
+    ),
+    room_claim(
+        "side-rooms",
+        "Roots of moments that carry derivatives, laws that state a mean and a covariance alone, envelopes of silent "
+        "inputs, explicit dropout by autocast and in evaluation, trainings of several laws at once, gradients by "
+        "formula and margins of many points are by definition.",
+        pair(side_room_checks.side_rooms),
+        (
+            "bounds.lazy",
+            "bounds.linear_margin",
+            "bounds.measured_rademacher",
+            "envelopes.envelope",
+            "equalization.imbalance",
+            "layers.ExplicitDropout",
+            "training.train",
+        ),
+        "By eigenvectors, autograd, each training alone.",
     ),
 )
