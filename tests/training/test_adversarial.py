@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -238,3 +240,9 @@ def test_half_precision_is_refused_where_nothing_is_rounded():
     model = DeepLinear([torch.rand(3, 2), torch.rand(1, 3)])
     with pytest.raises(ValueError, match="precision"):
         train(model, data, Penalized(Bernoulli(0.5, 3)), steps=1, step_size=0.1, precision="bfloat16")
+
+
+def test_training_without_attacks_does_not_load_them():
+    code = "import sys, droptics.training; print('droptics.attacks' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout.split() == ["False"]

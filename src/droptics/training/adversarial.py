@@ -24,10 +24,6 @@ _MISLED = 0.25  # share of the batch that it may fool beyond
 _SINGLE = Pgd(steps=1, start="random", stop="never")
 
 
-class CatastrophicOverfitting(UserWarning):
-    """Training has learnt to mislead its own attack: a stronger one fools what this one does not."""
-
-
 @dataclass(frozen=True, eq=False)
 @checked_fields
 class Adversarial(Objective):
@@ -50,6 +46,7 @@ class Adversarial(Objective):
     method: Method
     loss: Loss = field(default_factory=CrossEntropy)
     consistency: NonNegative = 0.0
+    draws = True  # random starts
 
     @staticmethod
     def fast(threat: Threat, loss: Loss | None = None) -> Adversarial:
@@ -101,6 +98,7 @@ class Free(Objective):
     replays: Count = 4
     step: Positive | None = None
     loss: Loss = field(default_factory=CrossEntropy)
+    draws = True  # its batches count the runs by their generators
 
     @property
     def updates(self) -> int:

@@ -13,7 +13,6 @@ from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.linalg import psd_inverse_root, psd_root
 from droptics.linalg.scales import equilibrate
 from droptics.masks import MaskLaw
-from droptics.training.adversarial import Adversarial, Free
 from droptics.training.objectives import Dropout, Objective, StepData
 from droptics.training.random_numbers import INPUTS, NOISE, Counted, Numbers, Sequential, countable
 
@@ -78,8 +77,7 @@ class Stream:
         self._masks = 0 if not self._laws else (rows if objective.share == "example" else 1)
         numbers = self._masks * (self._laws[0].size if self._laws else 0)
         numbers += 0 if self._source is None else rows * self._source.numbers
-        # attacks draw their random starts from a generator
-        possible = countable(self._laws) and not isinstance(objective, (Adversarial, Free))
+        possible = countable(self._laws) and not objective.draws
         self.counted = possible and (device.type == "cuda" if counted is None else counted)
         self._generators = None if self.counted else Sequential(seeds, device)
         self._numbers: Numbers = self._generators or Counted(seeds, device)

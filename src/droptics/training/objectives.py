@@ -43,10 +43,15 @@ class StepData:
     moves: Tensor | None = None  # perturbation of the inputs that the next pass differentiates by as well (`Free`)
 
 
+class CatastrophicOverfitting(UserWarning):
+    """Training has learnt to mislead its own attack: a stronger one fools what this one does not."""
+
+
 class Objective(abc.ABC):
     """A loss, the masks it involves (None when there are none), and how a step evaluates it."""
 
     loss: Loss
+    draws = False  # whether its steps draw numbers of their own, from the generators of the runs
 
     @property
     def laws(self) -> tuple[MaskLaw, ...]:

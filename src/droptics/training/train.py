@@ -19,12 +19,11 @@ from droptics.arguments import check_arguments
 from droptics.data import Data
 from droptics.models import LastLayer, Model
 from droptics.penalties import risk
-from droptics.training.adversarial import CatastrophicOverfitting
 from droptics.training.checkpoints import Iterate, Progress, State
 from droptics.training.descents import Descent, KernelDescent, PersistentDescent, TorchDescent, single_sample, stacked
 from droptics.training.draws import Draws, Stream
 from droptics.training.guards import Guard
-from droptics.training.objectives import Objective
+from droptics.training.objectives import CatastrophicOverfitting, Objective
 from droptics.training.products import ProductsDescent
 from droptics.training.records import Recorder, Recording, lower_bounds
 from droptics.training.schedules import Schedule, constant
