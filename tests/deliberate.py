@@ -39,8 +39,8 @@ FIRST = (
     defect(
         "landscapes.derivatives",
         "a term of the Hessian is lost",
-        "suffixes.append(suffixes[-1] @ weight)",
-        "suffixes.append(suffixes[-1] @ weight.detach())",
+        "end @ weight + suffix @ turn))",
+        "suffix @ turn))",
     ),
     defect(
         "landscapes.tied",
