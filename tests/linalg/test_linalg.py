@@ -331,6 +331,13 @@ def test_k_support_shrink_against_a_convex_solver():
         close(k_support_shrink(values, beta, k), x.value, relative=1e-4, scale=1.0)
 
 
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 4)])
+@pytest.mark.parametrize("derivative", [False, True])
+def test_k_support_shrink_of_no_values_is_none(shape, derivative):
+    values = torch.empty(shape, dtype=torch.float64, requires_grad=derivative)
+    assert k_support_shrink(values, 1.0, 2).shape == shape
+
+
 def test_k_support_shrink_special_cases():
     values = normal(7)
     close(k_support_shrink(values, 0.3, 1).abs(), shrink(values.abs(), 0.3 * 7, 7))  # k = 1 is the nuclear case
