@@ -85,11 +85,50 @@ def test_it_starts_where_it_is_told_to(norm, monkeypatch):
     torch.testing.assert_close(whole.inputs, attack(net, data, threat, far, batch=7).inputs)
 
 
+@pytest.mark.parametrize("loss", [Margin("greedy"), Margin("every")])
+@pytest.mark.parametrize("side_by_side", [False, True])
+def test_every_restart_may_start_at_a_point_of_its_own(loss, side_by_side, monkeypatch):
+    """What several starts find at once is what each of them finds alone."""
+    net, data = classifier()
+    threat = Threat("linf", 0.02, (0, 1))
+    starts = torch.stack([data.inputs.roll(turn, 0) for turn in (3, 11, 20)], 1)
+    monkeypatch.setattr("droptics.attacks.apgd._AT_ONCE", 2**30 if side_by_side else 1)
+    alone = [attack(net, data, threat, Apgd(loss, steps=6, start=starts[:, turn])) for turn in range(3)]
+    method = Apgd(loss, steps=6, restarts=3, start=starts)
+    together = attack(net, data, threat, method)
+    fooled = torch.stack([one.success for one in alone])
+    assert torch.equal(together.success, fooled.any(0))
+    torch.testing.assert_close(attack(net, data, threat, method, batch=7).inputs, together.inputs)
+    region = threat.around(data.inputs)
+    climb = AdaptiveAscent(differentiable(net), region, data.targets, method, torch.Generator())
+    climb.counts.append(0)
+    now, _ = climb._begin(torch.arange(120), [2, 0], None, starts)
+    assert torch.equal(now.points[:60], region.retract(starts[:, 2]))
+    assert torch.equal(now.points[60:], region.retract(starts[:, 0]))
+
+
+def test_classes_that_are_tried_at_once_are_not_put_in_order():
+    """As on a GPU: the same runs without the gradients that would tell which of them comes first."""
+    net, data = classifier()
+    region = Threat("linf", 0.02, (0, 1)).around(data.inputs)
+    found = []
+    for hurries in (False, True):
+        climb = AdaptiveAscent(differentiable(net), region, data.targets, Apgd(Margin("every")), torch.Generator())
+        climb.hurries = hurries
+        found.append(climb.run())
+    slow, fast = found
+    assert 0 < int(fast.fooled.sum()) < len(data)
+    assert torch.equal(slow.fooled, fast.fooled)
+    assert int(slow.tally[-1] - fast.tally[-1]) == 4 * int((net(data.inputs).argmax(1) == data.targets).sum())
+
+
 def test_starts_that_fit_nothing_are_named():
     net, data = classifier()
     threat = Threat("linf", 0.02, (0, 1))
     with pytest.raises(ValueError, match=r"start must hold one point for each of the inputs, of shape \(60, "):
         attack(net, data, threat, Apgd(start=data.inputs[:5]))
+    with pytest.raises(ValueError, match=r"one for each restart, of shape \(60, 2, "):
+        attack(net, data, threat, Apgd(restarts=2, start=data.inputs[:, None]))
     with pytest.raises(ValueError, match="start must be finite"):
         Apgd(start=torch.tensor([0.5, torch.nan]))
     with pytest.raises(ValueError, match="methods must not start at given points"):
@@ -182,7 +221,7 @@ def test_the_search_without_questions_finds_the_same(norm, loss, steps, start):
 
 @pytest.mark.parametrize("records", [False, True])
 def test_batches_of_sizes_that_recur_find_the_same(records):
-    """As on a GPU: fooled examples fill the batch up to whole blocks, one, or four and more."""
+    """As on a GPU: fooled examples fill the batch up to whole blocks, four and more."""
     net, data = classifier()
     targets = torch.where(torch.arange(60) % 9 == 0, (data.targets + 1) % 5, data.targets)
     region = Threat("linf", 0.25 * RADII["linf"], (0, 1)).around(data.inputs)
@@ -288,7 +327,7 @@ def test_a_step_that_is_recorded_asks_nothing_and_writes_in_place(norm):
     climb = AdaptiveAscent(differentiable(net), region, data.targets, Apgd(Dlr("every")), torch.Generator())
     climb.counts.append(0)
     rows = torch.arange(len(data))
-    now, _ = climb._begin(rows, 1, data.targets.roll(1)[:, None], random=True)
+    now, _ = climb._begin(rows, [0], data.targets.roll(1)[:, None], "random")
     record = Record(
         now.select(rows), data.inputs.clone(), torch.zeros(9, dtype=torch.int64), torch.zeros_like(rows[:1])
     )
@@ -312,7 +351,7 @@ def test_steps_are_halved_by_the_published_rule_and_never_grow(norm):
     draws = torch.Generator().manual_seed(0)
     search = AdaptiveAscent(differentiable(net), threat.around(some.inputs), some.targets, Apgd(), draws)
     search.counts.append(0)
-    now, region = search._begin(torch.arange(4), 1, None, False)
+    now, region = search._begin(torch.arange(4), [0], None, "input")
     now.points = region.random(draws)
     now.rises = torch.tensor([8, 7, 8, 8])  # of ten steps: enough, too few, enough, enough
     now.last_step = torch.stack([now.step[0], now.step[1], now.step[2], 2 * now.step[3]])  # halved before: the last

@@ -31,7 +31,7 @@ _FIRST_SHARE = 0.2  # of the coordinates that the first l1 step moves
 # Steps that must be left for a step to be recorded, and how many steps recording takes as long as.
 _WORTH_RECORDING, _RECORDING = 10, 4
 # A batch of a size that the libraries of a GPU have not met takes longer to prepare than several steps take, 130 ms
-# for a residual network: those that stay fill blocks, one, or four and more, which take as long as fewer.
+# for a residual network: those that stay fill four blocks or more, which take as long as fewer.
 BLOCK, _BLOCKS = 64, 4
 SMALL = BLOCK * _BLOCKS
 _L1_EVERY = 0.04  # share of the steps between two looks at the l1 step
@@ -135,9 +135,11 @@ class AdaptiveAscent:
     ) -> None:
         self.tape, self.region, self.targets, self.method = tape, region, targets, method
         self.generator, self.ends = generator, ends
-        if isinstance(method.start, Tensor) and method.start.shape != region.inputs.shape:
-            shapes = f"{tuple(region.inputs.shape)}, got {tuple(method.start.shape)}"
-            raise ValueError(f"start must hold one point for each of the inputs, of shape {shapes}")
+        shape = tuple(region.inputs.shape)
+        shapes = shape, (*shape[:1], method.restarts, *shape[1:])
+        if isinstance(method.start, Tensor) and method.start.shape not in shapes:
+            said = f"{shape}, or one for each restart, of shape {shapes[1]}, got {tuple(method.start.shape)}"
+            raise ValueError(f"start must hold one point for each of the inputs, of shape {said}")
         self.best = region.inputs.clone(memory_format=torch.contiguous_format)
         self.value = region.inputs.new_full((len(targets),), -torch.inf)
         self.fooled = torch.zeros(len(targets), dtype=torch.bool, device=targets.device)
@@ -146,7 +148,7 @@ class AdaptiveAscent:
         self.gradients = 0
         self.several = False  # whether an example has several runs side by side
         self.known: Tensor | None = None  # outputs of the pass that the tape remembers, as long as it does
-        self.records = region.inputs.is_cuda
+        self.records = self.hurries = region.inputs.is_cuda  # nine gradients of few take as long as nine of many there
         self.block = BLOCK if self.records else 0
         self.checks = check_points(method.steps, region.threat.norm)
 
@@ -160,18 +162,23 @@ class AdaptiveAscent:
         self.counts.append(int(self.fooled.sum()))
         aims, columns = None, [0]
         if chooses(loss, clean):
-            aims = linearized_order(self.tape, clean, self.targets, loss, self.region.threat, self.fooled)
-            self.gradients += aims.shape[1] * (len(self.targets) - self.counts[0])
-            columns = list(range(aims.shape[1])) if loss.target == "every" else columns
+            most = min(loss.candidates, clean.shape[-1] - 1)
+            columns = list(range(most)) if loss.target == "every" else columns
+            if self.hurries and 1 < len(columns) <= self._at_once():  # none comes first
+                aims = clean.scatter(-1, self.targets[:, None], -torch.inf).topk(most, dim=-1).indices
+            else:
+                aims = linearized_order(self.tape, clean, self.targets, loss, self.region.threat, self.fooled)
+                self.gradients += most * (len(self.targets) - self.counts[0])
         restarts = range(method.restarts)
-        scattered = isinstance(method.start, str) and method.start == "random"  # then the first run is like the others
-        for random, these in [(True, restarts)] if scattered else [(False, restarts[:1]), (True, restarts[1:])]:
-            order = [column for restart in these for column in (columns if len(columns) > 1 else [restart])]
+        start = method.start
+        alike = start.ndim > self.region.inputs.ndim if isinstance(start, Tensor) else start == "random"
+        for begin, these in [(start, restarts)] if alike else [(start, restarts[:1]), ("random", restarts[1:])]:
+            order = [(restart, column) for restart in these for column in (columns if len(columns) > 1 else [restart])]
             while order:
                 some = order[: self._at_once()]
                 order = order[len(some) :]
-                picked = None if aims is None else aims[:, [column % aims.shape[1] for column in some]]
-                self._climb(len(some), picked, random=random)
+                picked = None if aims is None else aims[:, [column % aims.shape[1] for _, column in some]]
+                self._climb([restart for restart, _ in some], picked, begin)
         tally = torch.tensor([*self.counts, self.gradients])
         return Trail(self.best, self.fooled, self.stuck & ~self.fooled, tally, clean)
 
@@ -181,12 +188,12 @@ class AdaptiveAscent:
         left = len(self.targets) - self.counts[-1]
         return max(most // max(left * self.region.inputs[0].numel(), 1), 1)
 
-    def _climb(self, runs: int, aims: Tensor | None, *, random: bool) -> None:
-        """So many runs of every example that is left, side by side; `aims` (n, runs) are the classes they aim at."""
-        lanes, left = left_over(self.fooled.repeat(runs), self.block)
+    def _climb(self, runs: list[int], aims: Tensor | None, begin: str | Tensor) -> None:
+        """These runs of every example that is left, side by side; `aims` (n, runs) are the classes they aim at."""
+        lanes, left = left_over(self.fooled.repeat(len(runs)), self.block)
         if left == 0:
             return
-        now, region = self._begin(lanes, runs, aims, random)
+        now, region = self._begin(lanes, runs, aims, begin)
         start, steps, record = now.points, self.method.steps, None
         for number in tracked(range(steps), "apgd", "step"):
             checked = number + 1 in self.checks
@@ -308,14 +315,15 @@ class AdaptiveAscent:
         first = first.scatter_reduce_(0, rows, torch.where(flags, number, len(rows)), "amin")[rows]
         return flags & (first == number), first < len(rows)
 
-    def _begin(self, lanes: Tensor, runs: int, aims: Tensor | None, random: bool) -> tuple[Climb, Region]:
+    def _begin(self, lanes: Tensor, runs: list[int], aims: Tensor | None, start: str | Tensor) -> tuple[Climb, Region]:
         count = len(self.targets)
-        self.several = runs > 1
+        self.several = len(runs) > 1
         rows = lanes % count if self.several else lanes
         region = self.region if len(rows) == count and not self.several else self.region.select(rows)
-        start = "random" if random else self.method.start
         if isinstance(start, Tensor):
-            points = region.retract(start[rows].to(region.inputs))
+            each = start.ndim > region.inputs.ndim
+            some = start[rows, rows.new_tensor(runs)[lanes // count]] if each else start[rows]
+            points = region.retract(some.to(region.inputs))
         else:
             points = region.random(self.generator) if start == "random" else region.inputs
         targets, aim = self.targets[rows], None if aims is None else aims[rows, lanes // count]
@@ -391,11 +399,14 @@ class AdaptiveAscent:
 
 def left_over(fooled: Tensor, block: int, crowded: float = CROWDED) -> tuple[Tensor, int]:
     """The rows of those not fooled and how many they are; beside them others, up to a size that recurs, if any."""
+    if len(fooled) <= block * _BLOCKS:  # fewer take as long
+        left = len(fooled) - int(fooled.sum())
+        return torch.arange(len(fooled) if left else 0, device=fooled.device), left
     rows = (~fooled).nonzero().squeeze(1)
     if block == 0 or len(rows) == 0:
         return rows, len(rows)
     blocks = -(-len(rows) // block)
-    size = block * (blocks if blocks == 1 else max(blocks, _BLOCKS))
+    size = block * max(blocks, _BLOCKS)
     if size > crowded * len(fooled):
         size = len(fooled)
     return fooled.to(torch.uint8).argsort(stable=True)[:size].sort().values, len(rows)

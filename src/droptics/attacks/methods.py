@@ -122,8 +122,8 @@ class Apgd:
             aims as it says; "every" spends a run on each wrong class.
         steps: Steps per run.
         restarts: Runs per example and target.
-        start: Where the first run starts: "input", "random", or at given points, one for each example, which are pulled
-            into the region; later runs start at random.
+        start: Where the first run starts: "input", "random", or at given points (n, ...), which are pulled into the
+            region; later runs start at random, or all at points of their own (n, restarts, ...).
         seed: Of the random starts, when no generator is passed.
     """
 

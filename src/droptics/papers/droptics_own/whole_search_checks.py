@@ -365,16 +365,18 @@ def _ordered(scale: float) -> list[Comparison]:
 
 
 def _left(scale: float) -> list[Comparison]:
-    """Who is left, filled up to one block, or four and more; or to all where that is about as many."""
+    """Who is left, filled up to four blocks and more; or to all where that is about as many, or no more than four."""
     found: list[Comparison] = []
     for total, fooled, block, size in (
         (100, [3, 50], 0, 98),
         (100, [3, 50], 10, 100),
-        (100, list(range(5, 98)), 10, 10),
+        (100, list(range(5, 98)), 10, 40),
         (100, list(range(5, 88)), 10, 40),
         (100, list(range(5, 57)), 10, 50),
         (100, list(range(100)), 10, 0),
-        (100, list(range(10, 100)), 10, 10),
+        (100, list(range(10, 100)), 10, 40),
+        (40, list(range(10, 40)), 10, 40),
+        (40, list(range(40)), 10, 0),
     ):
         flags = torch.zeros(total, dtype=torch.bool)
         flags[fooled] = True
