@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from droptics.attacks import (
     Averaged,
     Dlr,
     Fab,
+    Fgsm,
     LinearExact,
     Margin,
     Pgd,
@@ -112,15 +114,22 @@ def test_the_default_spends_more_on_those_that_came_nearest(monkeypatch):
     monkeypatch.setattr(ensemble, "_attacked", attacked)
     monkeypatch.setattr(ensemble, "standard_attacks", lambda outputs: [Pgd(steps=3), Fab(steps=2), Square(queries=5)])
     robust_accuracy(net, data, Threat("linf", 0.01, (0, 1)))
-    (_, everyone, first), (_, some, second), (longer, few, _), (_, rest, _) = asked
-    assert longer == Apgd(Dlr("every"), steps=50, restarts=2, start="random")
+    (_, everyone, first), (_, some, second), (_, rest, third), (last, few, _) = asked
+    assert replace(last, start="input") == Apgd(Margin("every"), steps=20, restarts=4)
+    assert {tuple(one.flatten().tolist()) for one in last.start.flatten(0, 1)} <= {
+        tuple(one.flatten().tolist()) for one in data.inputs
+    }, "from where other examples lie"
     assert len(everyone) == 60
-    assert len(some) > len(few) == -(-int((~second.success).sum()) // 16)
-    assert len(rest) >= int((~second.success).sum()) - len(few)
-    places = [int((data.inputs == one).flatten(1).all(1).nonzero()) for one in some.inputs]
-    margins = torch.minimum(first.margins[places], second.margins)[~second.success]
-    chosen = torch.cat([(some.inputs[~second.success] == one).flatten(1).all(1)[None] for one in few.inputs]).any(0)
-    assert float(margins[chosen].max()) <= float(margins[~chosen].min())
+    assert len(some) > len(few) == -(-int((~third.success).sum()) // 16)
+    margins = torch.full((60,), torch.inf, dtype=torch.float64)
+    for given, found in ((everyone, first), (some, second), (rest, third)):
+        places = [int((data.inputs == one).flatten(1).all(1).nonzero()) for one in given.inputs]
+        margins[places] = torch.minimum(margins[places], found.margins.double())
+    chosen, left = (
+        [int((data.inputs == one).flatten(1).all(1).nonzero()) for one in part]
+        for part in (few.inputs, rest.inputs[~third.success])
+    )
+    assert float(margins[chosen].max()) <= min(float(margins[i]) for i in left if i not in chosen)
 
 
 def test_a_perceptron_is_tried_from_more_points(monkeypatch):
@@ -130,10 +139,10 @@ def test_a_perceptron_is_tried_from_more_points(monkeypatch):
     asked, inner = [], ensemble._run_stage
     monkeypatch.setattr(ensemble, "_run_stage", lambda *given: asked.append(given[3][1]) or inner(*given))
     monkeypatch.setattr(ensemble, "standard_attacks", lambda outputs: [Pgd(steps=3), Square(queries=5)])
-    for model, restarts in ((net.train(), 6), (classifier()[0], 2)):
+    for model, restarts in ((net.train(), 8), (classifier()[0], 4)):
         asked.clear()
         robust_accuracy(model, data, Threat("linf", 0.01, (0, 1)))
-        assert asked[-2] == Apgd(Dlr("every"), steps=50, restarts=restarts, start="random")
+        assert asked[-1] == Apgd(Margin("every"), steps=20, restarts=restarts)
     assert net.training
 
 
@@ -165,7 +174,7 @@ def test_by_default_nine_classes_and_boundaries_are_for_the_nearest_half(given, 
     robust_accuracy(net, data, Threat("linf", 0.01, (0, 1)), chosen if given else None)
     assert len(asked) == len(chosen) + (not given)
     for method, rows, left, near in asked[1:]:
-        part = 1 if given or isinstance(method, Square) else 16 if getattr(method, "restarts", 1) == 2 else 2
+        part = 1 if given or isinstance(method, Square) else 16 if getattr(method, "restarts", 1) == 4 else 2
         assert len(rows) == -(-left // part)
         assert left > 16
         assert near == sorted(near)
@@ -173,6 +182,36 @@ def test_by_default_nine_classes_and_boundaries_are_for_the_nearest_half(given, 
     margins = attack(net, data, Threat("linf", 0.01, (0, 1)), Pgd(steps=3)).margins
     assert sorted(margins[some].tolist()) == near[: len(some)]
     assert len(first) == len(data)
+
+
+@pytest.mark.parametrize("few", [10, 0])
+def test_on_a_gpu_one_step_comes_first_and_every_class_at_once_where_it_leaves_few(few, monkeypatch):
+    net, data = classifier()
+    threat = Threat("linf", 0.06, (0, 1))
+    first = attack(net, data, threat, Fgsm(Margin("greedy")))
+    left = (~first.success).nonzero().squeeze(1)
+    assert 0 < len(left) <= 10
+    asked, inner = [], ensemble._attacked
+
+    def attacked(model, some, threat, method, place):
+        asked.append((method, some))
+        return inner(model, some, threat, method, place)
+
+    monkeypatch.setattr(ensemble, "_attacked", attacked)
+    monkeypatch.setattr(ensemble, "_waits_for_launches", lambda inputs: True)
+    monkeypatch.setattr(ensemble, "_MOST", few)
+    result = robust_accuracy(net, data, threat)
+    assert asked[0][0] == Fgsm(Margin("greedy"))
+    assert torch.equal(asked[1][1].inputs, data.inputs[left])
+    if few:
+        assert replace(asked[1][0], start="input") == Apgd(Margin("every"), steps=10)
+        assert torch.equal(asked[1][0].start, first.inputs[left]), "from where the step led"
+    else:
+        assert isinstance(asked[1][0], Pgd)
+        assert (result.stages[1].attacked, result.stages[1].seconds) == (0, 0)
+    held = result.found_by == len(result.stages)
+    assert torch.equal(result.inputs[held], data.inputs[held])
+    assert bool((net(result.inputs).argmax(1) != data.targets)[~held].all())
 
 
 def test_an_undefended_network_costs_few_passes():

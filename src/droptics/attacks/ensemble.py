@@ -21,7 +21,7 @@ from droptics.attacks.attack import Attack, WeakAttackWarning, check_data, propo
 from droptics.attacks.averaged import Averaged
 from droptics.attacks.gradients import Function, PlainMlp, as_columns, differentiable
 from droptics.attacks.losses import Dlr, Margin, mistaken
-from droptics.attacks.methods import Apgd, Fab, Method, Pgd, Square
+from droptics.attacks.methods import Apgd, Fab, Fgsm, Method, Pgd, Square
 from droptics.attacks.robustness import Randomness, Robustness, Stage
 from droptics.attacks.threat import Threat
 from droptics.data import Sample
@@ -33,17 +33,22 @@ from droptics.models.modules import evaluating
 _FRESH = 4  # times as many masks for the evaluation as for the attack
 _OTHER_MASKS, _LAST_MASKS = 2**20, 2**21  # where the seeds of the masks begin that judge a point, and the result
 _SQUARE = Square(patience=25, restarts=4)
-# Gradients are cheap where they are few: a sixteenth of what is left, the nearest to being fooled, is tried for longer.
+# Gradients are cheap where they are few: a sixteenth of what is left, the nearest to being fooled, begins anew as near
+# to other examples as the threat allows. Uniform points of a ball are all alike: they lead to far fewer of these.
 # What the others find lay in the nearest 36 % on hardened perceptrons: the nearest half is tried.
-_LONGER = Apgd(Dlr("every"), steps=50, restarts=2, start="random")
-# Those of a perceptron cost next to nothing: of 5 x 1,000 images such restarts found two more, and lost none.
-_LONGER_STILL = replace(_LONGER, restarts=6)
+_OTHERS = Apgd(Margin("every"), steps=20, restarts=4)
+# Those of a perceptron cost next to nothing.
+_MORE_OTHERS = replace(_OTHERS, restarts=8)
 # On l2 balls the ratio's denominator turns steps away: margins alone find images that it never finds, and the reverse.
 _MARGINS = Apgd(Margin("every"), steps=20, start="random")
 _PARTS = {
     Apgd(CrossEntropy(), steps=50, start="random"): 2, Apgd(Dlr("every"), steps=20, start="random"): 2,
-    Fab(steps=20, candidates=2): 2, _MARGINS: 2, _LONGER: 16, _LONGER_STILL: 16,
+    Fab(steps=20, candidates=2): 2, _MARGINS: 2, _OTHERS: 16, _MORE_OTHERS: 8,
 }  # fmt: skip
+# On a GPU a gradient of few examples takes as long as one of many: one step of all comes first, which takes most of an
+# undefended network, then every class at once for those that it left, from where it led them, where they are few.
+_AT_ONCE = Apgd(Margin("every"), steps=10)
+_MOST = 64  # examples that are few
 _FEW = 0.02  # share that a search without gradients may find by luck
 _MANY = 0.1  # share of the examples from which an observation is worth a warning
 
@@ -97,7 +102,9 @@ def robust_accuracy(
         threat: Norm, radius and box.
         methods: The attacks, in this order; by default `standard_attacks`, its nine classes and boundaries for the half
             of the examples left whose margins came nearest to zero (on l2 balls its nine classes by margins, too), and
-            before the last attack more gradients for the nearest sixteenth, most where a perceptron makes them cheap.
+            after the last attack gradients from where other examples lie for the nearest sixteenth, of a perceptron,
+            which makes them cheap, for the nearest eighth from more of them. On a GPU, where a pass of few examples
+            takes as long as one of many, one step of all comes first, and where it leaves few, all classes at once.
         batch: Examples per batch.
         checkpoint: A .safetensors file that holds what was found after every batch; a run that finds one of the same
             model, data, threat and methods goes on where it ended.
@@ -113,12 +120,15 @@ def robust_accuracy(
     parts = {}
     if methods is None and outputs > 2:
         with evaluating(attacked):
-            longer = _LONGER_STILL if isinstance(differentiable(attacked, faithful=True), PlainMlp) else _LONGER
-        chosen[-1:-1] = [_MARGINS, longer] if threat.norm == "l2" else [longer]
+            plain = isinstance(differentiable(attacked, faithful=True), PlainMlp)
+        if not plain and _waits_for_launches(data.inputs):
+            chosen[:0] = [Fgsm(Margin("greedy")), _AT_ONCE]
+        chosen[-1:] = [*[_MARGINS] * (threat.norm == "l2"), *chosen[-1:], _MORE_OTHERS if plain else _OTHERS]
         parts = {number: _PARTS[method] for number, method in enumerate(chosen) if method in _PARTS}
     if isinstance(attacked, Averaged) and methods is None:
         # A point just across the boundary of the attacked masks is on the right side of others.
-        chosen, parts = [Pgd(Margin(), stop="never"), Pgd(Margin("every"), stop="never"), *chosen[-1:]], {}
+        chosen = [Pgd(Margin(), stop="never"), Pgd(Margin("every"), stop="never"), *standard_attacks(outputs)[-1:]]
+        parts = {}
     if not chosen:
         raise ValueError("methods must name at least one attack")
     if any(isinstance(getattr(method, "start", None), Tensor) for method in chosen):
@@ -142,6 +152,8 @@ def robust_accuracy(
                 f"an attack that does not average over masks would have said {100 * randomness.overstated:.1f} points "
                 "more: robustness that is only noise"
             )
+    elif len(data):
+        state.inputs = _chosen((state.found_by >= 0) & (state.found_by < _LEFT), state.inputs, data.inputs)
     total = len(data)
     clean, robust = torch.stack([state.found_by >= 0, state.found_by == _LEFT]).sum(1).tolist()
     return Robustness(
@@ -163,7 +175,7 @@ _LEFT = 10**6  # in `found_by` while no attack has fooled the example
 class _Progress:
     """What is known so far; `stages` are those that ended, `partial` is the one under way."""
 
-    inputs: Tensor
+    inputs: Tensor  # the point of least margin of every example
     found_by: Tensor
     margins: Tensor  # the least at any point that an attack returned
     stages: list[Stage] = field(default_factory=list)
@@ -203,13 +215,7 @@ def _run_stage(
     if state.left == 0:  # on a GPU every question to the device takes longer than to know this
         state.stages.append(Stage(_words(method), 0, 0, 0, 0, 0.0))
         return
-    rows = torch.arange(len(data), device=state.found_by.device)  # the first attack says who is wrong as is
-    rows = (state.found_by >= number).nonzero().squeeze(1) if number else rows
-    left = len(rows)
-    if number in state.parts:
-        # What is fooled meanwhile stays among them, so that a run that goes on finds the same ones.
-        near = state.margins[rows].argsort(stable=True)[: -(-len(rows) // state.parts[number])]
-        rows = rows[near.sort().values]
+    rows, left = _those(state, number, method)
     totals = state.partial or dict.fromkeys(("done", "attacked", "found", "gradients", "queries", "seconds"), 0)
     judge = None
     if isinstance(model, Averaged):
@@ -222,13 +228,14 @@ def _run_stage(
             continue
         begin = perf_counter()
         some = data if len(part) == len(data) else Sample(data.inputs[part], data.targets[part])
-        result = _attacked(model, some, threat, method, (index, state.ends))
+        result = _attacked(model, some, threat, _placed(method, state, data, part), (index, state.ends))
         won, right = result.success, result.clean_correct
         if judge is not None:
             won = _mistakes(judge, result.inputs, some.targets, batch)
         first = number == 0 and not state.luck
         won = won & right if first else won
-        state.inputs[part] = _chosen(won | state.luck, result.inputs.to(state.inputs.dtype), state.inputs[part])
+        nearer = won | state.luck | (result.margins < state.margins[part])
+        state.inputs[part] = _chosen(nearer, result.inputs.to(state.inputs.dtype), state.inputs[part])
         before = state.found_by[part]
         state.found_by[part] = torch.where(won, number, torch.where(right, before, -1) if first else before)
         state.margins[part] = torch.minimum(state.margins[part], result.margins.to(state.margins.dtype))
@@ -250,6 +257,36 @@ def _run_stage(
         state.left = (left if number else counts["attacked"]) - counts["found"]
     if path is not None:
         state.write(path)
+
+
+def _those(state: _Progress, number: int, method: Method) -> tuple[Tensor, int]:
+    """The examples that a stage attacks, and how many are left to it."""
+    rows = torch.arange(len(state.found_by), device=state.found_by.device)  # the first attack says who is wrong as is
+    rows = (state.found_by >= number).nonzero().squeeze(1) if number else rows
+    left = len(rows)
+    if method is _AT_ONCE and left > _MOST:
+        return rows[:0], left
+    if number in state.parts:
+        # What is fooled meanwhile stays among them, so that a run that goes on finds the same ones.
+        near = state.margins[rows].argsort(stable=True)[: -(-left // state.parts[number])]
+        rows = rows[near.sort().values]
+    return rows, left
+
+
+def _waits_for_launches(inputs: Tensor) -> bool:
+    """Whether a pass of few examples takes as long as one of many."""
+    return inputs.is_cuda
+
+
+def _placed(method: Method, state: _Progress, data: Sample, part: Tensor) -> Method:
+    """The method with its starts: the best points so far, or other examples."""
+    if method is _AT_ONCE:
+        return replace(_AT_ONCE, start=state.inputs[part])
+    if method is _OTHERS or method is _MORE_OTHERS:
+        draws = torch.Generator().manual_seed(int(state.partial.get("done", 0)))
+        those = torch.randint(len(data), (len(part), method.restarts), generator=draws)
+        return replace(method, start=data.inputs[those.to(part.device)])
+    return method
 
 
 def _chosen(flags: Tensor, points: Tensor, others: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import itertools
 import math
 import sys
 import warnings
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -289,8 +290,7 @@ def _stages(scale: float) -> list[Comparison]:
     labels[::8] = (labels[::8] + 1) % 3
     data, threat = Sample(inputs, labels), Threat("linf", 0.1, (0, 1))
     methods: list[Any] = [Bim(CrossEntropy(), 1, 0.02), Bim(CrossEntropy(), 3, 0.02), Bim(Margin("greedy"), 6, 0.03)]
-    state = _Progress.begin(net, data)
-    state.parts = {1: 2}
+    state = replace(_Progress.begin(net, data), parts={1: 2})
     left, margins = torch.arange(30), torch.full((30,), math.inf).double()
     by, points = torch.full((30,), 10**6), inputs.clone()
     for number, method in enumerate(methods):
@@ -312,12 +312,13 @@ def _stages(scale: float) -> list[Comparison]:
         outputs = net(ends).detach()
         own = outputs[torch.arange(len(rows)), labels[rows]]
         gap = own - outputs.scatter(1, labels[rows][:, None], -math.inf).amax(1)
+        points[rows] = torch.where((gap < margins[rows])[:, None], ends, points[rows])
         margins[rows] = torch.minimum(margins[rows], gap)
         right = net(inputs[rows]).argmax(1) == labels[rows]
         won = (gap < 0) & right
         if number == 0:
             by[rows[~right]] = -1
-        points[rows[won]], by[rows[won]] = ends[won], number
+        by[rows[won]] = number
         stage = state.stages[number]
         attacked = int(right.sum()) if number == 0 else len(rows)
         passes = method.steps * len(rows)

@@ -40,7 +40,7 @@ def recorded_steps(scale: float) -> list[Comparison]:
         states: list[Climb] = []
         for search in searches:
             search.counts.append(0)
-            state, region = search._begin(torch.arange(8 * runs), runs, aims, False)
+            state, region = search._begin(torch.arange(8 * runs), [0] * runs, aims, "input")
             search._step(state, region, 0)
             state.gradient = search.tape.pull(
                 aimed(loss, search.tape.forward(state.points), state.targets, state.aim)[1]
