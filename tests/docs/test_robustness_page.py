@@ -31,8 +31,10 @@ def test_it_counts_what_is_kept_and_what_is_missed(page, tmp_path: Path) -> None
         {"workload": "c-plain, l2 1", "ours": None, "alternative": None, "ratio": None, "agreement": ""},
     ]
     said = ("clean 0.900, robust 0.300 and 0.300", "clean 0.900, robust 0.310 and 0.300", "")
-    rows[0]["note"] = "found by Pgd(Margin('nearest'), steps=10) 3 in 0.1 s"
-    rows[1]["note"] = "found by Fgsm(CrossEntropy(), steps=1) 3 in 0.1 s"
+    rows[0]["note"] = (
+        "found by Pgd() 3 in 0.1 s; Square(queries=5000) 0 in 1.20 s; Apgd(Margin('every'), steps=20) 1 in 0.1 s"
+    )
+    rows[1]["note"] = "found by Apgd(Margin('every'), steps=20) 3 in 0.1 s; Square(queries=5000) 0 in 1.20 s"
     write(tmp_path, "robustness", [row | {"agreement": text} for row, text in zip(rows, said, strict=True)])
     text = page(tmp_path)
     assert "At most AutoAttack's robust accuracy in 1 of 2 rows, five times as fast or more in 1." in text
