@@ -31,19 +31,18 @@ html_title = "droptics"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["droptics.css"]
+WIDE = ("generated/benchmarks", "evidence", "rates")  # their tables need the room
 html_theme_options = {
     "show_prev_next": False,
     "navigation_with_keys": False,
     "header_links_before_dropdown": 7,
     "navbar_persistent": ["search-button"],
-    # the wide table needs the room
-    "secondary_sidebar_items": {"**": ["page-toc", "sourcelink"], "generated/benchmarks": []},
+    "secondary_sidebar_items": {"**": ["page-toc", "sourcelink"]} | {name: [] for name in WIDE},
 }
 # pages without siblings have nothing to show there
 ALONE = ("quickstart", "idea", "choose", "extend", "notation", "need", "policy", "changelog", "cite", "recipes")
 html_sidebars = {
-    name: []
-    for name in (*ALONE, "checklists", "names", "generated/commands", "generated/benchmarks", "generated/examples")
+    name: [] for name in (*ALONE, *WIDE[:2], "checklists", "names", "generated/commands", "generated/examples")
 }
 smartquotes_action = "qe"  # two dashes are an option of a command, not a long dash
 exclude_patterns = ["_build"]
