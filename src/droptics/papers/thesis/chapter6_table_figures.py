@@ -178,7 +178,9 @@ def color_draw(rows: Sequence[Row], path: Path) -> None:
         ]
         for name, steps in kinds
     }
-    plots.save(plots.bars(groups, [f"{255 * radius:.0f}/255" for radius in radii], ylabel="robust accuracy"), path)
+    figure = plots.bars(groups, [f"{255 * radius:.0f}/255" for radius in radii], ylabel="robust accuracy")
+    figure.axes[0].set_xlabel("radius in training")
+    plots.save(figure, path)
 
 
 FIGURES: tuple[Figure, ...] = (
