@@ -84,7 +84,36 @@ def _resumed(scale: float) -> list[Comparison]:
         fresh: list[int] = []
         train_copies(_problem(), rates, 7, "population", Checkpoint(str(torn), "this"), fresh.append)
         found.append(same(fresh, [2] * 9, "a torn file", scale))
+    found += _numbered(scale, rates)
     found.append(same(same_bits(_problem(), rates, 7) is not None, True, "together", scale))
+    return found
+
+
+class Scaled(nn.Module):
+    """A module that takes a number beside its examples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = _problem().module
+
+    def forward(self, value: Tensor, factor: float) -> Tensor:
+        return self.inner(factor * value)
+
+
+def _numbered(scale: float, rates: list[dict[str, float]]) -> list[Comparison]:
+    """Copies that take a number beside their tensors are those that have it in their inputs."""
+    found: list[Comparison] = []
+    factor, labels = 1.5, torch.arange(20) % 2
+    given = [{"value": normal(4, 20, 3), "factor": factor, "labels": labels}]
+    examples = Examples.of(given, "train", CPU)
+    plain = Examples.of((factor * normal(4, 20, 3), labels), "train", CPU)
+    many = replace(_problem(), module=Scaled(), train=examples, probe=examples, validation=examples, before={})
+    bare = replace(_problem(), train=plain, probe=plain, validation=plain)
+    inner = [{"inner.2": one["2"]} for one in rates]
+    wanted = train_copies(replace(bare, module=Scaled().inner), [{"2": 0.0}] * 2, 7, "population")
+    told = train_copies(many, [dict.fromkeys(one, 0.0) for one in inner], 7, "population")
+    for one, other in zip(told, wanted, strict=True):
+        found.append(compare(one["losses"], "==", scale * tensor(other["losses"]), "a number beside", 1e-12))
     return found
 
 

@@ -100,12 +100,14 @@ def _tails(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     net, inputs, law = _net()
     centers, chances = _every(net, inputs, law)
-    told = predictive(net, inputs, law)
+    told, listed = predictive(net, inputs, law), predictive(net, inputs, law, Enumerate())
     for far in (0.0, 4.0, -4.0, 25.0, -25.0):
         targets = (centers.amax(0) if far > 0 else centers.amin(0) if far < 0 else centers.mean(0)) + far * NOISE
         exact = chances.log()[:, None, None] - ((targets - centers) / NOISE).square() / 2
         wanted = torch.logsumexp(exact, 0) - math.log(NOISE * math.sqrt(2 * math.pi))
         found.append(compare(told.log_likelihood(targets, NOISE), "==", scale * wanted, f"{far} deviations off", 1e-7))
+        other = listed.log_likelihood(targets, NOISE)
+        found.append(compare(other, "==", scale * wanted, f"{far} deviations off, all masks listed", 1e-7))
     model, law_ = TwoLayerLinear(normal(1, 2, 3), normal(2, 2, 3)), Gaussian(tensor([0.2, 0.5, 0.1]), 3)
     points = normal(3, 4, 2)
     answer = predictive(model, points, law_)

@@ -11,6 +11,7 @@ import torch
 from droptics.datasets import Ratings
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.droptics_own.telling import fails, refuses, same
+from droptics.recommenders import DropoutCompletion
 from droptics.recommenders.answers import UnknownIds
 from droptics.recommenders.estimator import Estimator
 from droptics.recommenders.ids import Lookup, as_ids, joined, pair_columns
@@ -49,7 +50,14 @@ def answered_ratings(scale: float) -> list[Comparison]:
     """Predictions, recommendations, errors with and without times, clipping, unknown ids, parameters, ids."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownIds)
-        return [*_predictions(scale), *_lists(scale), *_ids(scale), *_parameters(scale), *_days(scale)]
+        return [
+            *_predictions(scale),
+            *_lists(scale),
+            *_ids(scale),
+            *_parameters(scale),
+            *_days(scale),
+            *_uncentered(scale),
+        ]
 
 
 def _predictions(scale: float) -> list[Comparison]:
@@ -231,4 +239,19 @@ def _days(scale: float) -> list[Comparison]:
     found.append(refuses(lambda: StackedCompletion([]).fit(ratings), "members must be a list", "no members", scale))
     timed = Ratings(np.array([10]), np.array(["a"]), np.array([1.0]), np.array([5.0]))
     found.append(same(stack._timed(timed)["times"].tolist(), [5.0], "times are told", scale))
+    return found
+
+
+def _uncentered(scale: float) -> list[Comparison]:
+    """Without their mean taken off, ratings of rank one are met by one factor; with it they are not."""
+    found: list[Comparison] = []
+    left, right = np.array([1.0, 2.0, 0.5, 1.5]), np.array([3.0, 1.0, 2.0])
+    users, items = (part.ravel() for part in np.indices((4, 3)))
+    values = np.outer(left, right).ravel()
+    for center in (False, True):
+        model = DropoutCompletion(1, 0.0, biases=False, center=center, sweeps=60, dtype="float64")
+        told = model.fit((users, items, values))
+        off = float(np.abs(told.predict(users, items) - values).max())
+        found.append(same(off < 1e-6, not center, f"rank one, centered: {center}", scale))
+        found.append(compare(1 + told.mean_, "==", scale * (1 + center * values.mean()), f"mean, centered: {center}"))
     return found

@@ -118,6 +118,9 @@ class Kinds(nn.Module):
         if kind == "telling":
             dropped = self.drop(hidden)
             return self.head(dropped if float(dropped.sum()) > -1e9 else hidden)
+        if kind == "telling of many":
+            dropped = self.drop(hidden)
+            return self.head(dropped if len(inputs) < 4 or float(dropped.sum()) > -1e9 else hidden)
         if kind == "twice":
             return self.head(self.drop(self.drop(hidden).tanh()))
         if kind == "whole":
@@ -139,6 +142,7 @@ def _sites(scale: float) -> list[Comparison]:
         ("by hand", [], False, (), False),
         ("mixing", [], False, ("drop", "drop@2"), True),
         ("telling", [], False, ("drop",), True),
+        ("telling of many", [], False, ("drop",), True),
         ("twice", [("drop", 0.25, (4,), 0), ("drop@2", 0.25, (4,), 0)], True, (), True),
         ("whole", [], False, ("drop",), True),
         ("none", [], False, (), True),
@@ -153,7 +157,7 @@ def _sites(scale: float) -> list[Comparison]:
         found.append(same(rest, ((), False, ("dropout",), ()), f"left alone, {kind}", scale))
         few = MonteCarlo(8, seed=3)
         words = predictive(Kinds(kind), inputs, None, few).mean.method
-        if kind in ("alpha", "by hand", "mixing", "telling", "whole"):
+        if kind in ("alpha", "by hand", "mixing", "telling", "telling of many", "whole"):
             found.append(same(words.startswith("Monte Carlo, 8 masks, no control"), True, f"drawn, {kind}", scale))
             text = f"besides its head this module is random at {', '.join(drawing) or 'masks written by hand'}, more"
             found.append(refuses(lambda kind=kind: predictive(Kinds(kind), inputs), text, f"listed, {kind}", scale))
