@@ -69,3 +69,9 @@ def test_groups_stand_in_the_order_in_which_sites_run() -> None:
     names = ["z.1.drop", "z.0.drop", "m.drop", "a.1.drop"]
     sites = [{"site": {"name": name, "kind": "dropout", "rate": 0.1}} for name in names]
     assert [list(group.names) for group in groups({"sites": sites})] == [names[:2], names[2:3], names[3:]]
+
+
+def test_fewer_examples_are_kept_of_a_head_with_many_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "KEPT_OUTPUTS", 60)
+    for outputs, units, most in ((10, 3, 6), (100, 2, 1), (7, 50, 8)):
+        assert Head("h", torch.zeros(outputs, units), torch.zeros(outputs)).most == most

@@ -529,3 +529,22 @@ def test_a_head_of_computed_weights_is_confirmed_by_one_mask():
     assert found.mean.method == "closed form: only drop, before the last layer, is random"
     features = torch.tanh(module.first(x))
     close(found.variance.value, (3 / 7 * features.square()) @ (2 * module.last.weight).square().mT)
+
+
+class Telling(nn.Module):
+    """Looks at its masked values where there are many examples: its code may then take another way."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop, self.head = nn.Dropout(0.25), nn.Linear(4, 2)
+
+    def forward(self, x):
+        hidden = self.drop(torch.tanh(x))
+        return self.head(hidden if len(x) < 4 or float(hidden.sum()) > -1e9 else x)
+
+
+def test_what_only_many_examples_tell_is_no_site():
+    assert [site.name for site in read_module(seeded(Telling()), inputs(3, 4)).sites] == ["drop"]
+    found = read_module(seeded(Telling()), inputs(5, 4))
+    assert found.sites == ()
+    assert found.drawing == ("drop",)

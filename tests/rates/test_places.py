@@ -1,11 +1,17 @@
-"""Places that are asked for, and losses of estimators example by example."""
+"""Places that are asked for, losses of estimators example by example, numbers beside tensors."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
+from droptics.losses import CrossEntropy
+from droptics.rates.copies import Problem, train_copies
 from droptics.rates.estimators import _losses
+from droptics.rates.examples import Examples
+from droptics.rates.fits import Fit
 from droptics.rates.places import Place, chosen
 
 
@@ -42,3 +48,31 @@ def test_losses_of_a_regressor_are_sums_of_squares(outputs: int) -> None:
     targets = inputs**2
     wanted = ((targets - 2 * inputs) ** 2).reshape(4, -1).sum(1)
     np.testing.assert_allclose(_losses(Regressor(), (inputs, targets), "data").numpy(), wanted, rtol=1e-15)
+
+
+class Scaled(nn.Module):
+    """Takes a number beside its examples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.layer = nn.Linear(3, 2).double()
+
+    def forward(self, value: torch.Tensor, factor: float) -> torch.Tensor:
+        return self.layer(factor * value)
+
+
+def test_a_population_takes_numbers_beside_its_tensors() -> None:
+    value, labels = torch.randn(9, 3, generator=torch.Generator().manual_seed(1)).double(), torch.arange(9) % 2
+    examples = Examples.of([{"value": value, "factor": 1.5, "labels": labels}], "train", torch.device("cpu"))
+    problem = Problem(Scaled(), examples, examples, examples, CrossEntropy(), Fit(1, 9, "sgd", 0.1, looks=1), {})
+    rows = train_copies(problem, [{"a": 0.1}, {"a": 0.2}], 1, "population")
+    module = Scaled()
+    nn.functional.cross_entropy(module(value, 1.5), labels).backward()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            assert parameter.grad is not None
+            parameter.sub_(0.1 * parameter.grad)
+        wanted = nn.functional.cross_entropy(module(value, 1.5), labels, reduction="none")
+    for row in rows:
+        np.testing.assert_allclose(row["losses"], wanted.numpy(), rtol=1e-12)
