@@ -25,6 +25,7 @@ TITLES = {
     "cold": "Cold starts: the first answer of a process",
     "heads": "To one percent above the optimum",
     "heads_gpu": "To one percent above the optimum, on a GPU",
+    "large": "Large problems: time, memory and growth",
     "layers": "Layers",
     "optima": "Optima and equalization",
     "penalties": "Penalties of deep linear networks",
