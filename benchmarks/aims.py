@@ -167,8 +167,9 @@ LARGE_THERE = (
     "17 from the other side."
 )
 STEP_THERE = (
-    "Of 1.4 µs the steps themselves take 1.0, half of it what their loops cost whatever their length; inputs take 0.2, "
-    "targets 0.1, masks 0.1. The row of two cores was measured beside other work on the same machine."
+    "Of 1.4 µs on a quiet core the steps themselves take 1.0, half of it what their loops cost whatever their length; "
+    "inputs take 0.2, targets 0.1, masks 0.1. These rows were measured beside other work, which slows modules as well; "
+    "two virtual cores took as long as one."
 )
 SWEEP_CG_THERE = (
     "A step takes 13 ns a rating, what eight rows of factors at a time in registers take from the first cache, too; "
