@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 import torch
@@ -196,6 +197,8 @@ def test_anything_unusual_goes_through_autograd(seeded: None) -> None:
     first, second = nn.Linear(3, 3), nn.Linear(3, 3)
     hooked = nn.Sequential(nn.Linear(3, 2))
     hooked[0].register_forward_hook(lambda *_: None)
+    doubled = nn.Identity()  # would be passed over if nobody watched it
+    doubled.register_forward_hook(lambda module, given, found: 2 * found)
     for net in (
         nn.Sequential(first, shared, second, shared),  # ends in a ReLU
         nn.Sequential(first, second),
@@ -204,6 +207,7 @@ def test_anything_unusual_goes_through_autograd(seeded: None) -> None:
         nn.Sequential(first, nn.Dropout(), nn.ReLU(), second),  # in train mode
         nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)),
         hooked,
+        nn.Sequential(doubled, first, nn.ReLU(), second),
         lambda x: x,
     ):
         assert isinstance(differentiable(net), Autograd)
@@ -246,6 +250,17 @@ def test_pgd_finds_all_that_bim_finds_with_the_same_steps() -> None:
         best = attack(net, data, threat, Pgd(steps=12, step=radius / 5))
         assert not bool((last.success & ~best.success).any())
         assert best.gradients < last.gradients
+
+
+@pytest.mark.parametrize("stop", ["fooled", "never"])
+def test_random_starts_leave_alone_what_is_wrong_already_unless_nobody_leaves(stop: Literal["fooled", "never"]) -> None:
+    net = mlp(2)
+    data = labeled(net)
+    wrong = torch.arange(len(data)) % 7 == 0
+    trail = search(net, data.inputs, data.targets, Threat("linf", 1e-3, UNIT), Pgd(steps=2, start="random", stop=stop))
+    assert bool(trail.fooled[wrong].all())
+    still = (trail.inputs[wrong] == data.inputs[wrong]).flatten(1).all(1)
+    assert bool(still.all() if stop == "fooled" else ~still.any())
 
 
 def test_stop_never_keeps_the_best_iterate() -> None:

@@ -7,6 +7,7 @@ from droptics.papers.droptics_own import (
     algebra_room_checks,
     bound_field_checks,
     drawn_mask_checks,
+    random_start_checks,
     recorded_step_checks,
     side_optimum_checks,
     side_path_checks,
@@ -93,5 +94,13 @@ CLAIMS: tuple[Claim, ...] = (
             "training.train",
         ),
         "By eigenvectors, autograd, each training alone.",
+    ),
+    room_claim(
+        "random-starts",
+        "Ascents that begin at random points: examples that are wrong from the start stay where they are if the fooled "
+        "leave, and climb like all others if nobody does; points, counts and restarts are those of single examples.",
+        pair(random_start_checks.random_starts),
+        ("attacks.Apgd", "attacks.Pgd", "attacks.Threat"),
+        "By autograd, example by example.",
     ),
 )

@@ -181,12 +181,16 @@ def _tapes(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     net = ReLUNet([normal(1, 5, 4), normal(2, 3, 5)], [normal(3, 5), normal(4, 3)])
     first, last = linear_head(1, 4, 5), linear_head(3, 5, 3)
-    idle = nn.Dropout(0.5).eval()
+    idle, doubled, shifted = nn.Dropout(0.5).eval(), nn.Identity(), nn.ReLU()
+    doubled.register_forward_hook(lambda _, given, told: 2 * told)
+    shifted.register_forward_pre_hook(lambda _, given: (given[0] + 1,))
     for name, model, plain in (
         ("a ReLU network", net, True),
         ("layers", nn.Sequential(first, nn.ReLU(), last), True),
         ("idle parts", nn.Sequential(nn.Identity(), first, nn.Identity(), nn.ReLU(), idle, last), True),
         ("active dropout", nn.Sequential(first, nn.ReLU(), nn.Dropout(0.5), last), False),
+        ("watched outputs", nn.Sequential(doubled, first, nn.ReLU(), last), False),
+        ("watched inputs", nn.Sequential(first, shifted, last), False),
         ("two in a row", nn.Sequential(first, last), False),
         ("ends bent", nn.Sequential(first, nn.ReLU()), False),
         ("another bend", nn.Sequential(first, nn.Tanh(), last), False),
