@@ -434,6 +434,18 @@ def test_grid_of_alphas_spends_exactly_the_confidence():
     assert bounds.statistical.grid_alpha(0.0, 0.05) == (0.0, 0.05)
 
 
+def test_a_model_pays_for_its_alpha_with_confidence():
+    """Numbers that are given are not read off the data, and pay nothing."""
+    data, model = sample(200, 3), network()
+    read = bounds.relu(model, data, retentivity=0.2, confidence=0.9)
+    alpha, failure = bounds.statistical.grid_alpha(bounds.relu_alpha(model, data), 0.1)
+    assert failure < 0.1
+    assert read.terms["confidence"] == pytest.approx(12 * math.sqrt(math.log(2 / failure) / 400), rel=1e-9)
+    given = bounds.relu(model, data, alpha=alpha, retentivity=0.2, confidence=0.9)
+    assert given.terms["confidence"] == pytest.approx(12 * math.sqrt(math.log(20) / 400), rel=1e-9)
+    assert given.terms["complexity"] == pytest.approx(read.terms["complexity"], rel=1e-9)
+
+
 def test_relu_bound_holds_on_fresh_data():
     """Fits in a small class: the bound covers the risk on fresh data in every one of 30 draws."""
     generator = torch.Generator().manual_seed(0)
