@@ -9,6 +9,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 
 from typeset import to_tex, typeset
 
+from droptics.evidence.formulas import mathml
+
 pytest.importorskip("docutils", reason="formulas are typeset by docutils, which comes with the extra docs")
 
 
@@ -41,3 +43,10 @@ def test_plain_text_becomes_tex(text, tex):
 )
 def test_words_stay_words(text, shown):
     assert typeset(text) == shown
+
+
+@pytest.mark.parametrize("tex", [r"\|w\|_*", r"\Vert w\Vert _F^{2}", r"\left\| w \right\|_2"])
+def test_the_bars_of_a_norm_stay_on_their_line(tex):
+    """Browsers lower a bar that may stretch where it has an index; those around something tall have to stretch."""
+    bars = [line for line in mathml(tex).splitlines() if "‖" in line]
+    assert [('stretchy="false"' in bar) for bar in bars] == [r"\left" not in tex] * 2
