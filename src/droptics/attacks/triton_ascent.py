@@ -132,7 +132,7 @@ def _judge(  # type: ignore[no-untyped-def]
     tl.store(fooled_at + row, fooled.to(tl.uint8), mask=real)
     tl.store(better_at + row, better.to(tl.uint8), mask=real)
     found = tl.sum(tl.where(real, fooled, 0), 0)
-    tl.atomic_add(counts_at + tl.load(number_at), found.to(tl.int64))
+    tl.atomic_add(counts_at + tl.load(number_at), found.to(tl.int64), sem="relaxed")
 
 
 def _move(  # type: ignore[no-untyped-def]
@@ -248,11 +248,11 @@ def _climb(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915 - one kern
             LOSS, AIMED, LEAVES, SLACK, BC,
         )  # fmt: skip
         better = better & real
-        tl.atomic_add(counts_at + number, tl.sum(fresh, 0).to(tl.int64))
+        tl.atomic_add(counts_at + number, tl.sum(fresh, 0).to(tl.int64), sem="relaxed")
         going = number < steps
         if LEAVES:
             going = going & (tl.sum(fooled, 0) < BM)
-        tl.atomic_add(pulled_at, tl.where(going, tl.sum(real.to(tl.int64), 0), 0))
+        tl.atomic_add(pulled_at, tl.where(going, tl.sum(real.to(tl.int64), 0), 0), sem="relaxed")
         slope_high, slope_low = _halves(slope, KIND)
         back = tl.where(active, _product(slope_high, slope_low, s_high, s_low), 0.0)
         back_high, back_low = _halves(back, KIND)
@@ -358,11 +358,11 @@ def _verify(  # type: ignore[no-untyped-def]  # noqa: PLR0915 - one kernel
     tl.store(numbers_at + row, loss)
     tl.store(numbers_at + count + row, margin)
     tl.store(numbers_at + 2 * count + row, distance)
-    tl.atomic_add(seen_at, (finite == 0).to(tl.int64))
-    tl.atomic_add(seen_at + 1, (sound == 0).to(tl.int64))
-    tl.atomic_add(seen_at + 2, outside.to(tl.int64))
-    tl.atomic_add(seen_at + 3, lost.to(tl.int64))
-    tl.atomic_add(seen_at + 4, (mistaken == 0).to(tl.int64))
-    tl.atomic_add(seen_at + 5, stuck.to(tl.int64))
-    tl.atomic_add(seen_at + 6, wrong.to(tl.int64))
-    tl.atomic_add(seen_at + 7, strange.to(tl.int64))
+    tl.atomic_add(seen_at, (finite == 0).to(tl.int64), sem="relaxed")
+    tl.atomic_add(seen_at + 1, (sound == 0).to(tl.int64), sem="relaxed")
+    tl.atomic_add(seen_at + 2, outside.to(tl.int64), sem="relaxed")
+    tl.atomic_add(seen_at + 3, lost.to(tl.int64), sem="relaxed")
+    tl.atomic_add(seen_at + 4, (mistaken == 0).to(tl.int64), sem="relaxed")
+    tl.atomic_add(seen_at + 5, stuck.to(tl.int64), sem="relaxed")
+    tl.atomic_add(seen_at + 6, wrong.to(tl.int64), sem="relaxed")
+    tl.atomic_add(seen_at + 7, strange.to(tl.int64), sem="relaxed")
