@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Self
 
 import pytest
 import torch
@@ -34,6 +35,7 @@ from droptics.attacks import (
     device,
     launches,
     perturb,
+    shared,
 )
 from droptics.attacks.apgd import AdaptiveAscent
 from droptics.attacks.ascent import Ascent, Trail
@@ -141,6 +143,9 @@ def test_all_classes_at_once_come_in_the_order_of_one_by_one(
     assert torch.equal(aims.gather(-1, order)[right], one_by_one[right])
 
 
+UNCOUNTED = ("aten.empty", "aten.new_empty", "aten._unsafe_view", "aten.detach")
+
+
 class Operations(TorchDispatchMode):
     """What torch is asked to do, without what only looks at the same numbers in another shape."""
 
@@ -149,26 +154,36 @@ class Operations(TorchDispatchMode):
         self.names: list[str] = []
 
     def __torch_dispatch__(self, function, types, given=(), named=None):  # type: ignore[no-untyped-def]
-        if not function.is_view and not str(function).startswith(("aten.empty", "aten._unsafe_view", "aten.detach")):
+        if not function.is_view and not str(function).startswith(UNCOUNTED):
             self.names.append(str(function))
         return function(*given, **(named or {}))
+
+
+class Silent:
+    """A kernel of any grid that does nothing."""
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Self:
+        return self
+
+    def __call__(self, *given: Tensor, **named: object) -> None:
+        pass
 
 
 @pytest.mark.filterwarnings("ignore::droptics.attacks.WeakAttackWarning")
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_few_operations_surround_the_kernel(norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a GPU each is a launch that costs the host more than the device; there were 93, then 66."""
+    """On a GPU each is a launch that costs the host more than the device; there were 93, then 66, then 10."""
     monkeypatch.setattr(launches, "runs_on", lambda place: True)
-    silent = {(blocks,): lambda *given, **named: None for blocks in (4, 32, 60)}
-    monkeypatch.setattr(launches, "compiled", lambda: [silent] * 5)
+    monkeypatch.setattr(launches, "compiled", lambda: [Silent()] * 5)
+    monkeypatch.setattr(shared, "_compiled", Silent)
     net, points, labels = problem(3, 60, dtype=torch.float32)
     data, threat, method = Sample(points, labels), Threat(norm, 0.1, (0, 1)), Pgd(steps=40, step=0.01)
     attack(net, data, threat, method)
     with Operations() as seen:
         attack(net, data, threat, method)
     turned = 2  # the layers are turned on the CPU alone
-    # Four buffers, and twice two layers with what lies between them.
-    assert len(seen.names) - turned <= 4 + 6, seen.names
+    # Counts of zero, and two layers with what lies between them.
+    assert len(seen.names) - turned <= 1 + 3, seen.names
 
 
 @needs_gpu
@@ -221,7 +236,7 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize(("depth", "alone"), [(2, False), (2, True), (3, True)])
 @pytest.mark.parametrize("stop", ["fooled", "never"])
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 @pytest.mark.parametrize("norm", ["linf", "l2"])
@@ -229,12 +244,14 @@ class TestKernel:
     pytestmark = needs_kernel
 
     def test_finds_what_the_loop_finds(
-        self, norm: str, loss: Loss, stop: str, depth: int, monkeypatch: pytest.MonkeyPatch
+        self, norm: str, loss: Loss, stop: str, depth: int, alone: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """All steps at once (one hidden layer) or each around the passes of the network (more of them).
+        """All steps at once (one hidden layer, shared or not) or each around the passes of the network (more of them).
 
         Float32 against the same loop: two iterates of equal loss may change places, their losses agree.
         """
+        if alone:
+            monkeypatch.setattr(shared, "parts", lambda *given: 0)
         net, points, labels = problem(0, 19, (35, 20, 4), torch.float32, depth)
         threat = Threat(norm, 0.05 if norm == "linf" else 0.3, (0, 1))
         method = Pgd(loss, steps=3, stop=stop)  # type: ignore[arg-type]
@@ -250,11 +267,14 @@ class TestKernel:
             assert found == [*expected, *[expected[-1]] * 6][: len(found)]
 
 
+@pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("case", ["no box", "no bias", "ordered", "random", "one class right", "zero radius", "wide"])
 class TestKernelEdges:
     pytestmark = needs_kernel
 
-    def test_finds_what_the_loop_finds(self, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_finds_what_the_loop_finds(self, case: str, alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        if alone:
+            monkeypatch.setattr(shared, "parts", lambda *given: 0)
         sizes = (16, 33, 11) if case == "wide" else (7, 5, 2)
         net, points, labels = problem(1, 21, sizes, torch.float32)
         if case == "no bias":
@@ -349,18 +369,21 @@ class TestVerification:
         found: list[object] = []
         whole = attack_module.at_once
         monkeypatch.setattr(attack_module, "at_once", lambda *given: found.append(whole(*given)) or found[-1])
-        fast = attack(net, data, threat, method)
-        assert found[-1] is not None
+        fast = [attack(net, data, threat, method)]
+        monkeypatch.setattr(shared, "parts", lambda *given: 0)
+        fast.append(attack(net, data, threat, method))
+        assert None not in found
         monkeypatch.setattr(attack_module, "at_once", lambda *given: None)
         slow = attack(net, data, threat, method)
         assert 0 < int(slow.success.sum()) < 40
-        assert torch.equal(fast.success, slow.success)
-        assert torch.equal(fast.clean_correct, slow.clean_correct)
-        assert fast.rates[-1] == slow.rates[-1]
-        assert 0 < fast.gradients <= 5 * 40
-        assert fast.warnings == slow.warnings
-        torch.testing.assert_close(fast.losses, slow.losses, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(fast.radius, slow.radius, rtol=1e-3, atol=1e-5)
+        for quick in fast:  # shared and alone
+            assert torch.equal(quick.success, slow.success)
+            assert torch.equal(quick.clean_correct, slow.clean_correct)
+            assert quick.rates[-1] == slow.rates[-1]
+            assert 0 < quick.gradients <= 5 * 40
+            assert quick.warnings == slow.warnings
+            torch.testing.assert_close(quick.losses, slow.losses, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(quick.radius, slow.radius, rtol=1e-3, atol=1e-5)
 
 
 KINDS = {CrossEntropy: launches.CROSS_ENTROPY, Margin: launches.MARGIN, Reflected: launches.REFLECTED}
@@ -426,10 +449,41 @@ def test_what_the_kernel_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kind(net) is None  # no GPU under these points
 
 
-def test_the_work_is_cut_by_how_much_there_is() -> None:
-    place = torch.device("cpu")
+def test_the_work_is_cut_by_how_much_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    place, chip = torch.device("cpu"), torch.device("cuda")
     assert launches._shape(1000, place) == launches.FEW
     assert launches._shape(16384, place) == launches.MANY
+    assert [shared.parts(9, features, place) for features in (256, 257)] == [1, 0]
+    monkeypatch.setattr(shared, "processors", lambda device: 132)
+    assert [shared.parts(*few, chip) for few in ((1056, 1024), (1057, 1024), (1056, 1025))] == [4, 0, 0]
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_what_is_not_answered_at_once_is_searched_step_by_step(norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, points, labels = problem(3)
+    given = net, Sample(points, labels), Threat(norm, 0.1, (0, 1)), Pgd(steps=5)
+    expected = attack(*given)
+    monkeypatch.setattr(attack_module, "at_once", lambda *_: lambda: None)
+    found = attack(*given)
+    assert torch.equal(found.inputs, expected.inputs)
+    assert (found.rates, found.gradients) == (expected.rates, expected.gradients)
+
+
+@needs_gpu
+@pytest.mark.skipif(bool(missing()), reason="needs triton")
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_programs_that_share_examples_find_what_one_finds_alone(norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the same bits again: they add in one order, whoever comes first."""
+    net, points, labels = problem(5, 1000, (784, 100, 10), torch.float32)
+    threat = Threat(norm, 0.02 if norm == "linf" else 0.3, (0, 1))
+    given = net.cuda(), Sample(points.cuda(), labels.cuda()), threat, Pgd()
+    found, again = attack(*given), attack(*given)
+    assert torch.equal(found.inputs, again.inputs)
+    monkeypatch.setattr(shared, "parts", lambda *_: 0)
+    alone = attack(*given)
+    boundary = 5
+    assert int((found.success != alone.success).sum()) <= boundary  # another order of summation
+    assert boundary < int(found.success.sum()) < 1000 - boundary
 
 
 @needs_gpu

@@ -1,4 +1,4 @@
-"""Search and verification of a perceptron with one hidden layer on a GPU: a dozen launches and one question.
+"""Search and verification of a perceptron with one hidden layer on a GPU: a handful of launches and one question.
 
 A step of such a search takes the device some microseconds, about what every launch takes the host: what surrounds the
 one launch that takes all steps costs more than the steps, unless it is one launch, too.
@@ -6,7 +6,9 @@ one launch that takes all steps costs more than the steps, unless it is one laun
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -47,8 +49,11 @@ class Verified:
 
 def at_once(
     tape: Differentiable, inputs: Tensor, targets: Tensor, threat: Threat, method: Method, batch: int
-) -> Verified | None:
-    """One run of `Pgd` from the inputs, verified; None where it does not apply, or the data are to be refused."""
+) -> Callable[[], Verified | None] | None:
+    """One run of `Pgd` from the inputs, verified, for which to wait; None where it does not apply.
+
+    What is waited for is None, too, where the data are to be refused.
+    """
     if not _applies(tape, inputs, targets, method, batch):
         return None
     assert isinstance(tape, PlainMlp)
@@ -58,22 +63,24 @@ def at_once(
         return None
     count, region = len(inputs), threat.around(inputs)
     sizes = step_sizes(method.step, method.steps, threat.radius, "decaying")
-    value = inputs.new_full((count,), -torch.inf)
-    fooled = torch.zeros_like(value, dtype=torch.bool)
-    now = Climbers(targets, targets, None, region, inputs.clone(), None, value, fooled, best=torch.empty_like(inputs))
-    counts = launches.climb(now, tape, sizes, kind, method.stop == "fooled")
-    assert now.best is not None
-    outputs = tape.scores(inputs), tape.scores(now.best)
+    both = inputs.new_empty(2, *inputs.shape)  # the inputs and the best points, judged by one pass
+    value, fooled = inputs.new_empty(count), targets.new_empty(count, dtype=torch.bool)
+    points, best = torch.empty_like(inputs), both[1]
+    now = Climbers(targets, targets, None, region, points, None, value, fooled, best=best)
+    course = launches.Course(sizes, kind, method.stop == "fooled")
+    counts = launches.climb(now, tape, course, copies=both[0])
+    outputs = tape.scores(both.flatten(0, 1)).view(2, count, -1).unbind()
     flags, numbers = launches.verify(now, outputs, counts, kind)
-    asked = counts.tolist()  # the one question, which waits for all of the above
-    seen, strange = asked[-launches.SEEN : -1], asked[-1]
-    if strange:
-        return None
-    fresh, running = asked[: len(sizes) + 1], 0
-    tally = [running := running + number for number in fresh]
     success, right = flags
     losses, margins, distances = numbers
-    return Verified(now.best, success, losses, margins, right, distances, seen, [*tally, asked[len(sizes) + 1]])
+
+    def answer() -> Verified | None:
+        asked = counts.tolist()  # the one question, which waits for all of the above
+        seen, strange = asked[-launches.SEEN : -1], asked[-1]
+        tally = [*accumulate(asked[: len(sizes) + 1]), asked[len(sizes) + 1]]
+        return None if strange else Verified(best, success, losses, margins, right, distances, seen, tally)
+
+    return answer
 
 
 def _applies(tape: Differentiable, inputs: Tensor, targets: Tensor, method: Method, batch: int) -> bool:

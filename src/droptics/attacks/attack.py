@@ -129,29 +129,38 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
     """`attack` of checked arguments; a steady model repeats itself, `ends` are those of labels that were looked at."""
     if not isinstance(data, Sample) or data.weights is not None:
         check_data(data, threat)
-    inputs, targets, unsteady, queries = data.inputs.detach(), data.targets, False, 0
+    inputs, targets, unsteady, queries, total = data.inputs.detach(), data.targets, False, 0, len(data)
+
+    def step_by_step() -> Verified:
+        nonlocal unsteady, queries
+        ends_known = check_data(data, threat) if ends is None else ends
+        searched = model if isinstance(method, LinearExact) else tape
+        unsteady = _changes(tape, inputs[: 0 if steady else min(64, batch)])
+        draws = generator
+        if draws is None and getattr(method, "seed", None) is not None:
+            draws = torch.Generator(inputs.device).manual_seed(method.seed)  # type: ignore[union-attr]
+        begins = tracked(range(0, total, batch), "attack", "batch")
+        parts = ((slice(begin, begin + batch), for_some(method, begin, begin + batch)) for begin in begins)
+        trails = [search(searched, inputs[some], targets[some], threat, by, draws, ends_known) for some, by in parts]
+        trail = joined(trails)
+        clean = _in_batches(tape.scores, inputs, batch) if trail.clean is None else trail.clean
+        outputs, queries = _in_batches(tape.scores, trail.inputs, batch), trail.queries
+        fitting = Logistic() if clean.shape[-1] == 1 else CrossEntropy()
+        loss = fitting if isinstance(method, (LinearExact, Fab)) else method.loss
+        check_problem(loss, clean, targets, ends_known)
+        return _judged(trail, Region(threat, inputs), targets, loss, clean, outputs)
+
     with evaluating(model), torch.inference_mode(False):
         tape = differentiable(model, faithful=textbook(method))
-        found = at_once(tape, inputs, targets, threat, method, batch)
-        if found is None:
-            ends = check_data(data, threat) if ends is None else ends
-            searched = model if isinstance(method, LinearExact) else tape
-            unsteady = _changes(tape, inputs[: 0 if steady else min(64, batch)])
-            if generator is None and getattr(method, "seed", None) is not None:
-                generator = torch.Generator(inputs.device).manual_seed(method.seed)  # type: ignore[union-attr]
-            begins = tracked(range(0, len(data), batch), "attack", "batch")
-            parts = ((slice(begin, begin + batch), for_some(method, begin, begin + batch)) for begin in begins)
-            trails = [search(searched, inputs[some], targets[some], threat, by, generator, ends) for some, by in parts]
-            trail = joined(trails)
-            clean = _in_batches(tape.scores, inputs, batch) if trail.clean is None else trail.clean
-            outputs, queries = _in_batches(tape.scores, trail.inputs, batch), trail.queries
-            fitting = Logistic() if clean.shape[-1] == 1 else CrossEntropy()
-            loss = fitting if isinstance(method, (LinearExact, Fab)) else method.loss
-            check_problem(loss, clean, targets, ends)
-            found = _judged(trail, Region(threat, inputs), targets, loss, clean, outputs)
+        answer = at_once(tape, inputs, targets, threat, method, batch)
+        found = step_by_step() if answer is None else None
+    if answer is not None:  # asked for when the model has its modes back, which a GPU that searches does not wait for
+        found = answer()
+    if found is None:
+        with evaluating(model), torch.inference_mode(False):
+            found = step_by_step()
     *counts, successes = found.counts
     last = [successes] if textbook(method) else []  # such a search does not look at its last point
-    total = len(data)
     rates = [number / total for number in (*found.tally[:-1], *last)]
     doubts = _verdict(unsteady, counts, rates, total, threat)
     for doubt in doubts:

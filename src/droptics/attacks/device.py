@@ -47,7 +47,7 @@ class DeviceAscent(Ascent):
         before = now.fooled.sum() if now.whole and self.counts else len(self.best) - len(now.rows)
         now.best = self._best_of(now)
         now.points = now.points.clone(memory_format=torch.contiguous_format)
-        counts = launches.climb(now, tape, self.sizes, kind, self.leaves, order)
+        counts = launches.climb(now, tape, launches.Course(self.sizes, kind, self.leaves), order)
         sums = counts[: len(self.sizes) + 1].cumsum(0)
         self.counts.append(sums if isinstance(before, int) and before == 0 else sums + before)
         self.gradients = self.gradients + counts[len(self.sizes) + 1]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 
+from droptics.attacks import shared
 from droptics.attacks.ascent import Climbers
 from droptics.attacks.gradients import PlainMlp
 from droptics.attacks.threat import rounding
@@ -27,6 +29,16 @@ FEW, MANY, SMALL = (16, 128, 8, 3), (16, 128, 8, 2), (16, 32, 4, 3)
 ONE_WAVE, LARGE = 2048, 160 * 1024
 
 
+@dataclass(frozen=True)
+class Course:
+    """The steps of a search: their sizes, what they climb (CROSS_ENTROPY, ...), whether a fooled example is done."""
+
+    sizes: Sequence[float]
+    kind: int
+    leaves: bool
+
+
+@cache
 def runs_on(device: torch.device) -> bool:
     """Whether the kernels can be launched there: on chips that multiply in TF32, with Triton installed."""
     return device.type == "cuda" and not missing() and torch.cuda.get_device_capability(device) >= (8, 0)
@@ -47,7 +59,7 @@ def fits(weights: Sequence[Tensor]) -> bool:
 
 
 def climb(
-    now: Climbers, tape: PlainMlp, sizes: Sequence[float], kind: int, leaves: bool, order: Tensor | None = None
+    now: Climbers, tape: PlainMlp, course: Course, order: Tensor | None = None, copies: Tensor | None = None
 ) -> Tensor:
     """Take all steps in place.
 
@@ -58,11 +70,10 @@ def climb(
             values (n,) and who is fooled (n,) are written over; `aim` is the wrong class of each to aim at, None for
             the most likely one, or none (cross-entropy).
         tape: The perceptron.
-        sizes: Of the steps.
-        kind: CROSS_ENTROPY, MARGIN or REFLECTED.
-        leaves: Whether a fooled example is done.
+        course: Of the steps.
         order: Numbers of the examples in the order in which they are put into blocks. With it the blocks are filled
             anew after the STRETCHES, so that those of fooled examples end.
+        copies: Where the search begins at the inputs, room for a copy of them; what `now` holds is only written then.
 
     Returns:
         How many examples were first fooled at each iterate (steps + 1,), how many gradients were computed, and SEEN
@@ -71,6 +82,17 @@ def climb(
     assert now.best is not None
     points, best, value, fooled, region, aims = now.points, now.best, now.value, now.fooled, now.region, now.aim
     threat, count, features, device = region.threat, len(points), points[0].numel(), points.device
+    steps, options = len(course.sizes), {"LOSS": course.kind, "LEAVES": course.leaves, "SLACK": SLACK}
+    turns = -(-count // shared.BLOCK) if order is None and shared.parts(count, features, device) else 0
+    counts = torch.zeros(steps + 2 + SEEN + turns, dtype=torch.int64, device=device)
+    there, counted = _there(tuple(course.sizes), device), counts[: steps + 2 + SEEN]
+    if turns:
+        shared.climb(now, tape, there, counts, copies, **options)
+        return counted
+    if copies is not None:
+        points.copy_(copies.copy_(region.inputs))
+        value.fill_(-torch.inf)
+        fooled.zero_()
     width, classes = (len(weight) for weight in tape.weights)
     pairs = ((w, w.new_zeros(len(w)) if b is None else b) for w, b in zip(tape.weights, tape.biases, strict=True))
     layers = [part.contiguous() for pair in pairs for part in pair]
@@ -84,23 +106,21 @@ def climb(
     low, high = threat.box or (-torch.inf, torch.inf)
     targets, flags = now.targets.long(), fooled.view(torch.uint8)
     inputs, aims = region.inputs.contiguous(), None if aims is None else aims.contiguous()
-    counts = torch.zeros(len(sizes) + 2 + SEEN, dtype=torch.int64, device=device)
-    there, pulled = _there(tuple(sizes), device), counts[len(sizes) + 1 :]
-    ends = [end for end in STRETCHES if end < len(sizes)] if order is not None and leaves else []
-    for begin, end in pairwise([0, *ends, len(sizes)]):
+    ends = [end for end in STRETCHES if end < steps] if order is not None and course.leaves else []
+    for begin, end in pairwise([0, *ends, steps]):
         if begin:
             order = flags.argsort()
         launch[(-(-count // rows),)](
-            points, best, inputs, order, targets, aims, value, flags, there[begin:], counts[begin:], pulled,
-            halves, head, count, features, stride, classes, end - begin, threat.radius, low, high,
-            LOSS=kind, L2=threat.norm == "l2", LEAVES=leaves, SLACK=SLACK, BM=rows, BK=columns, BH=hidden, BC=outputs,
-            num_warps=warps, num_stages=stages,
+            points, best, inputs, order, targets, aims, value, flags, there[begin:], counts[begin:],
+            counts[steps + 1 :], halves, head, count, features, stride, classes, end - begin, threat.radius, low, high,
+            **options, L2=threat.norm == "l2", BM=rows, BK=columns, BH=hidden, BC=outputs, num_warps=warps,
+            num_stages=stages,
         )  # fmt: skip
-    return counts
+    return counted
 
 
 def verify(
-    now: Climbers, outputs: tuple[Tensor, Tensor], counts: Tensor, kind: int
+    now: Climbers, outputs: tuple[Tensor, ...], counts: Tensor, kind: int
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Judge what `climb` found from the inputs by outputs (n, classes) there and at the best points, in one launch.
 
