@@ -1,8 +1,9 @@
 """Dropout matrix completion against cmfrec, implicit, scikit-surprise and dropout SGD: per sweep and to equal error.
 
-    python benchmarks/bench_recommenders.py [--parts sweeps error large surprise sgd]
+    python benchmarks/bench_recommenders.py [--parts sweeps exact error large surprise sgd]
 
-CPU seconds on one thread, width 70. `sweeps`: one sweep on planted ratings of ml-1m's size. `error`: time until the
+CPU seconds on one thread, width 70. `sweeps`: one sweep of three conjugate-gradient steps a row on planted ratings of
+ml-1m's size. `exact`: one sweep of exact rows there. `error`: time until the
 best test RMSE of an alternative is reached, on ml-1m itself (DROPTICS_DATA), each with the setting that
 bench_recommenders_accuracy.py chooses on a split of the training part. `large`: the same on planted ratings of
 ml-10m's size. `surprise`: scikit-surprise's SVD there, until it is within 0.0005 of its best error. `sgd`: time until
@@ -99,7 +100,7 @@ def rmse(test: Ratings, mean: float, parts: tuple[np.ndarray, ...], u: np.ndarra
     return float(np.sqrt(np.mean((guess - test.values) ** 2)))
 
 
-def per_sweep() -> list[Row]:
+def per_sweep(exact: bool) -> list[Row]:
     """One sweep at ml-1m's size, ours and theirs interleaved; theirs as (fit(3) - fit(1)) / 2."""
     train = planted_ratings("ml-1m", seed=0).split(0.1, seed=0)[0]
     data = observations(train)
@@ -134,12 +135,14 @@ def per_sweep() -> list[Row]:
         print("implicit is not installed: left out")
     rows = []
     for name, steps, theirs, repeats in alternatives:
+        if exact != (steps == 0):
+            continue
         pairs = []
         for _ in range(repeats):
             once = partial(sweep, data, sides[steps][:2], strengths, steps)
             ours = statistics.median(cpu(once) for _ in range(3))
             pairs.append((ours, (theirs(3) - theirs(1)) / 2))
-        kind = "exact" if steps == 0 else "3 CG steps"
+        kind = "exact" if exact else "3 CG steps"
         rows.append(
             Row(
                 f"sweep, ml-1m size, {kind}, vs {name}",
@@ -268,9 +271,12 @@ def large_surprise() -> list[Row]:
 
     Its own epoch is timed as fit(2) - fit(1); how many it needs is counted with the same iteration, compiled.
     """
-    import pandas as pd  # noqa: PLC0415 - only where it is installed
-    from surprise import SVD, Dataset, Reader  # noqa: PLC0415 - only where it is installed
-
+    try:
+        import pandas as pd  # noqa: PLC0415 - only where it is installed
+        from surprise import SVD, Dataset, Reader  # noqa: PLC0415 - only where it is installed
+    except ImportError:
+        print("scikit-surprise is not installed: left out")
+        return []
     train, test = planted_ratings("ml-10m", seed=0).split(0.1, seed=0)
     ours, _ = own_large(train, test)
     rows, items = train.users.astype(np.int64), train.items.astype(np.int32)
@@ -319,7 +325,14 @@ def against_sgd() -> list[Row]:
     return [Row("to dropout SGD's objective, ml-1m size, width 30", ours, theirs, theirs / ours, note)]
 
 
-PARTS = {"sweeps": per_sweep, "error": to_equal_error, "large": large, "surprise": large_surprise, "sgd": against_sgd}
+PARTS = {
+    "sweeps": partial(per_sweep, exact=False),
+    "exact": partial(per_sweep, exact=True),
+    "error": to_equal_error,
+    "large": large,
+    "surprise": large_surprise,
+    "sgd": against_sgd,
+}
 
 
 def main() -> None:

@@ -1,11 +1,12 @@
-"""Gram matrices and small systems by register tiles, against NumPy in float64."""
+"""Sums over rows, Gram matrices and small systems by register tiles, against NumPy in float64."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from droptics.recommenders.tiles import add_gram, padded, room_of, solve_upper
+from droptics.recommenders.least_squares import _apply, _square, _start
+from droptics.recommenders.tiles import NEAR, add_gram, locate, padded, room_of, solve_upper
 
 WIDTHS = [1, 3, 4, 8, 9, 17, 72]
 
@@ -19,7 +20,8 @@ def test_the_gram_matrix_is_added_to_what_is_there(dtype: type, width: int, rati
     columns = generator.integers(0, 50, ratings).astype(np.int32)
     before = generator.standard_normal((padded(width),) * 2)
     into = before.copy()
-    add_gram(regressors, columns, room_of(regressors), into)
+    room = room_of(regressors, np.array([0, ratings]))
+    add_gram(regressors, locate(regressors, columns, room), room, into)
     chosen = regressors[columns].astype(np.float64)
     wanted, size = chosen.T @ chosen, np.abs(chosen).T @ np.abs(chosen)
     # 128 products and sums round once each; what was there before rounds with them
@@ -56,3 +58,30 @@ def test_directions_that_the_data_leave_free_are_zero() -> None:
     assert found[4] == 0
     assert np.count_nonzero(found) <= 3
     assert np.allclose(matrix @ found, right, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [*WIDTHS, 24, 31, 100])
+@pytest.mark.parametrize("ratings", [0, 1, 7, 8, 64, 65, 203])
+def test_products_with_rows_that_lie_apart(dtype: type, width: int, ratings: int) -> None:
+    """Residuals, R^T (y - R x), diag(R^T R), R^T R p and |R p|^2; nothing is counted twice to make eights whole."""
+    generator = np.random.default_rng(width + ratings)
+    regressors = generator.standard_normal((50, width)).astype(dtype)
+    columns = generator.integers(0, 50, ratings).astype(np.int32)
+    values, offsets, x = (generator.standard_normal(size).astype(dtype) for size in (ratings, 50, width))
+    places = locate(regressors, columns, room_of(regressors, np.array([3, 3 + ratings])))
+    t = np.full(NEAR, np.nan, dtype)
+    begun = generator.standard_normal(width).astype(dtype)
+    into, squares, again = begun.copy(), begun.copy(), begun.copy()
+    length = _start(regressors, offsets, columns, values, places, x, t, into, squares)
+    _apply(regressors, places, x, t, again)
+    rows = regressors[columns].astype(np.float64)
+    wide, size = np.abs(rows), np.abs(x).astype(np.float64)
+    left = values.astype(np.float64) - offsets[columns] - rows @ x
+    error = wide @ size + np.abs(values) + np.abs(offsets[columns])  # of residuals, in units of their rounding
+    unit = (ratings + width + 8) * np.finfo(dtype).eps
+    assert abs(length - left @ left) <= unit * (error @ error)
+    assert (np.abs(into - begun - rows.T @ left) <= unit * (wide.T @ error + np.abs(begun))).all()
+    assert (np.abs(squares - begun - (rows**2).sum(0)) <= unit * ((rows**2).sum(0) + np.abs(begun))).all()
+    assert (np.abs(again - begun - rows.T @ (rows @ x)) <= unit * (wide.T @ (wide @ size) + np.abs(begun))).all()
+    assert abs(_square(regressors, places, x, t) - ((rows @ x) ** 2).sum()) <= unit * ((wide @ size) ** 2).sum()

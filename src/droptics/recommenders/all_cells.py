@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from droptics.compiling import njit
-from droptics.recommenders.tiles import FAST, add_gram, padded, room_of, solve_upper
+from droptics.recommenders.tiles import FAST, add_gram, locate, padded, room_of, solve_upper
 
 
 @njit(nogil=True, fastmath=FAST)
@@ -31,7 +31,7 @@ def solve_all_cells(
     width = fixed.shape[1]
     x, r, d, weight, p, q = (np.empty(width), np.empty(width), np.empty(width), np.empty(width), np.empty(width),
                              np.empty(width))  # fmt: skip
-    room = room_of(fixed)
+    room = room_of(fixed, starts)
     for row in range(len(starts) - 1):
         begin, end = starts[row] - starts[0], starts[row + 1] - starts[0]
         for k in range(width):
@@ -67,11 +67,11 @@ def _exact(fixed: Any, columns: Any, shared: Any, d: Any, r: Any, x: Any, room: 
     """Move x to the minimizer, r the residual of the normal equations."""
     width = len(x)
     gram = np.zeros((padded(width), padded(width)))
-    add_gram(fixed, columns, room, gram)
+    add_gram(fixed, locate(fixed, columns, room), room, gram)
     gram[:width, :width] += shared
     for k in range(width):
         gram[k, k] += d[k]
-    solve_upper(gram, r)
+    solve_upper(gram, r, np.finfo(fixed.dtype).eps)
     for k in range(width):
         x[k] += r[k]
 

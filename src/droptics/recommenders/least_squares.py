@@ -16,89 +16,69 @@ from typing import Any
 import numpy as np
 
 from droptics.compiling import njit
-from droptics.recommenders.tiles import FAST, add_gram, padded, room_of, solve_upper
+from droptics.recommenders.tiles import (
+    BLOCK,
+    FAST,
+    NEAR,
+    add_gram,
+    aligned,
+    combine,
+    dots,
+    locate,
+    padded,
+    room_of,
+    solve_upper,
+)
 
 _FLUSH = 512
 
 
 @njit(nogil=True, fastmath=FAST)
-def _start(regressors: Any, offsets: Any, columns: Any, values: Any, x: Any, into: Any, squares: Any) -> float:
-    """Add R^T (y - R x) to `into` and diag(R^T R) to `squares`; returns |y - R x|^2. Four ratings at a time."""
-    width = regressors.shape[1]
-    zero = regressors.dtype.type(0)
+def _start(
+    regressors: Any, offsets: Any, columns: Any, values: Any, places: Any, x: Any, t: Any, into: Any, squares: Any
+) -> float:
+    """Add R^T (y - R x) to `into` and diag(R^T R) to `squares` unless it is None; returns |y - R x|^2."""
     total = 0.0
-    m, count = 0, len(columns)
-    while m + 4 <= count:
-        j0, j1, j2, j3 = columns[m], columns[m + 1], columns[m + 2], columns[m + 3]
-        t0, t1, t2, t3 = zero, zero, zero, zero
-        for k in range(width):
-            xk = x[k]
-            t0 += regressors[j0, k] * xk
-            t1 += regressors[j1, k] * xk
-            t2 += regressors[j2, k] * xk
-            t3 += regressors[j3, k] * xk
-        t0 = values[m] - offsets[j0] - t0
-        t1 = values[m + 1] - offsets[j1] - t1
-        t2 = values[m + 2] - offsets[j2] - t2
-        t3 = values[m + 3] - offsets[j3] - t3
-        total += t0 * t0 + t1 * t1 + t2 * t2 + t3 * t3
-        for k in range(width):
-            r0, r1, r2, r3 = regressors[j0, k], regressors[j1, k], regressors[j2, k], regressors[j3, k]
-            into[k] += t0 * r0 + t1 * r1 + t2 * r2 + t3 * r3
-            squares[k] += r0 * r0 + r1 * r1 + r2 * r2 + r3 * r3
-        m += 4
-    while m < count:
-        j = columns[m]
-        t = zero
-        for k in range(width):
-            t += regressors[j, k] * x[k]
-        t = values[m] - offsets[j] - t
-        total += t * t
-        for k in range(width):
-            into[k] += t * regressors[j, k]
-            squares[k] += regressors[j, k] * regressors[j, k]
-        m += 1
+    for at in range(0, len(columns), NEAR):
+        count = min(NEAR, len(columns) - at)
+        near = places[at : at + count]
+        dots(regressors, near, x, t)
+        for m in range(count):
+            t[m] = values[at + m] - offsets[columns[at + m]] - t[m]
+            total += t[m] * t[m]
+        combine(regressors, near, t, into, squares)
     return total
 
 
 @njit(nogil=True, fastmath=FAST)
-def _apply(regressors: Any, columns: Any, p: Any, into: Any) -> None:
-    """Add R^T R p to `into`, four ratings at a time, without forming the Gram matrix."""
-    width = regressors.shape[1]
-    zero = regressors.dtype.type(0)
-    m, count = 0, len(columns)
-    while m + 4 <= count:
-        j0, j1, j2, j3 = columns[m], columns[m + 1], columns[m + 2], columns[m + 3]
-        t0, t1, t2, t3 = zero, zero, zero, zero
-        for k in range(width):
-            pk = p[k]
-            t0 += regressors[j0, k] * pk
-            t1 += regressors[j1, k] * pk
-            t2 += regressors[j2, k] * pk
-            t3 += regressors[j3, k] * pk
-        for k in range(width):
-            into[k] += t0 * regressors[j0, k] + t1 * regressors[j1, k] + t2 * regressors[j2, k] + t3 * regressors[j3, k]
-        m += 4
-    while m < count:
-        j = columns[m]
-        t = zero
-        for k in range(width):
-            t += regressors[j, k] * p[k]
-        for k in range(width):
-            into[k] += t * regressors[j, k]
-        m += 1
+def _apply(regressors: Any, places: Any, p: Any, t: Any, into: Any) -> None:
+    """Add R^T R p to `into`, without forming the Gram matrix."""
+    for at in range(0, len(places), NEAR):
+        near = places[at : at + NEAR]
+        dots(regressors, near, p, t)
+        combine(regressors, near, t, into, None)
 
 
 @njit(nogil=True, fastmath=FAST)
-def _direct(regressors: Any, columns: Any, d: Any, r: Any, x: Any, room: Any) -> float:
-    """Move x to the exact minimizer, given the residual r of the normal equations; returns the decrease."""
+def _square(regressors: Any, places: Any, p: Any, t: Any) -> float:
+    """|R p|^2."""
+    total = 0.0
+    for at in range(0, len(places), NEAR):
+        near = places[at : at + NEAR]
+        dots(regressors, near, p, t)
+        for m in range(len(near)):
+            total += t[m] * t[m]
+    return total
+
+
+@njit(nogil=True, fastmath=FAST)
+def _direct(gram: Any, d: Any, r: Any, x: Any, unit: float) -> float:
+    """Move x to the exact minimizer, given R^T R and the residual r of the normal equations; returns the decrease."""
     width = len(x)
-    gram = np.zeros((padded(width), padded(width)))
-    add_gram(regressors, columns, room, gram)
     for k in range(width):
         gram[k, k] += d[k]
     move = r.copy()
-    solve_upper(gram, move)
+    solve_upper(gram, move, unit)
     decrease = 0.0
     for k in range(width):
         decrease += move[k] * r[k]
@@ -108,9 +88,12 @@ def _direct(regressors: Any, columns: Any, d: Any, r: Any, x: Any, room: Any) ->
 
 @njit(nogil=True, fastmath=FAST)
 def _conjugate_gradients(
-    regressors: Any, columns: Any, d: Any, weight: Any, r: Any, x: Any, steps: int, work: Any
+    regressors: Any, places: Any, d: Any, weight: Any, r: Any, x: Any, steps: int, work: Any, t: Any
 ) -> float:
-    """Move x by so many preconditioned steps, r the residual of the normal equations; returns the decrease."""
+    """Move x by so many preconditioned steps, r the residual of the normal equations; returns the decrease.
+
+    The last step needs the length of R p alone: no residual is asked of it.
+    """
     width = len(x)
     direction, low = work[0], work[1]
     p = weight * r
@@ -119,15 +102,18 @@ def _conjugate_gradients(
     for k in range(width):
         rho += p[k] * r[k]
     # Below this the residual is rounding; where the data leave directions free, steps along it have any length.
-    settled = rho * (len(columns) * np.finfo(regressors.dtype).eps) ** 2
-    for _ in range(steps):
+    settled = rho * (len(places) * np.finfo(regressors.dtype).eps) ** 2
+    for step in range(steps):
         direction[:] = p
         q[:] = 0
-        for at in range(0, len(columns), _FLUSH):
-            low[:] = 0
-            _apply(regressors, columns[at : at + _FLUSH], direction, low)
-            q += low
         curvature, slope = 0.0, 0.0
+        if step == steps - 1:
+            curvature = _square(regressors, places, direction, t)
+        else:
+            for at in range(0, len(places), _FLUSH):
+                low[:] = 0
+                _apply(regressors, places[at : at + _FLUSH], direction, t, low)
+                q += low
         for k in range(width):
             p[k] = direction[k]  # the step taken is along the rounded direction: use it everywhere
             q[k] += d[k] * p[k]
@@ -164,7 +150,9 @@ def solve_rows(
     x, r, d, weight = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     work = np.empty((3, width), regressors.dtype)
     current, low, squares = work[0], work[1], work[2]
-    room = room_of(regressors)
+    room, t = room_of(regressors, starts), np.empty(NEAR, regressors.dtype)
+    flush, size = (BLOCK, padded(width)) if steps == 0 else (_FLUSH, 0)
+    gram = aligned(r, size, size)
     penalized, plain = 0.0, 0.0
     for row in range(len(starts) - 1):
         begin, end = starts[row] - starts[0], starts[row + 1] - starts[0]
@@ -176,23 +164,32 @@ def solve_rows(
         r[:] = 0
         d[:] = 0
         value = 0.0
-        for at in range(begin, end, _FLUSH):
-            stop = min(at + _FLUSH, end)
+        places = locate(regressors, columns[begin:end], room)
+        for k in range(len(gram)):
+            gram[k, k - k % 8 :] = 0
+        for at in range(begin, end, flush):
+            stop = min(at + flush, end)
+            near, named, rated = places[at - begin : stop - begin], columns[at:stop], values[at:stop]
             low[:] = 0
-            squares[:] = 0
-            value += _start(regressors, offsets, columns[at:stop], values[at:stop], current, low, squares)
+            if steps == 0:
+                add_gram(regressors, near, room, gram)
+                near = room[3][: stop - at]  # which are in the first cache now
+                value += _start(regressors, offsets, named, rated, near, current, t, low, None)
+            else:
+                squares[:] = 0
+                value += _start(regressors, offsets, named, rated, near, current, t, low, squares)
+                d += squares
             r += low
-            d += squares
         for k in range(width):
-            square = d[k]
+            square = d[k] if steps else gram[k, k]
             d[k] = diagonals[0, k] * square + (end - begin) * diagonals[1, k] + diagonals[2, k]
             weight[k] = 1.0 / (square + d[k]) if square + d[k] > 0 else 0.0
             value += d[k] * x[k] * x[k]
             r[k] -= d[k] * x[k]
         if steps == 0:
-            value -= _direct(regressors, columns[begin:end], d, r, x, room)
+            value -= _direct(gram, d, r, x, np.finfo(regressors.dtype).eps)
         else:
-            value -= _conjugate_gradients(regressors, columns[begin:end], d, weight, r, x, steps, work)
+            value -= _conjugate_gradients(regressors, places, d, weight, r, x, steps, work, t)
         own = 0.0
         for k in range(width):
             solution[row, k] = x[k]

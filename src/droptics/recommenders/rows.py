@@ -8,6 +8,7 @@ from droptics.arrays import Array
 from droptics.recommenders.alternation import Strengths, column_sums
 from droptics.recommenders.least_squares import solve_rows
 from droptics.recommenders.ratings import Compressed
+from droptics.recommenders.tiles import aligned
 
 
 def prepared(fixed: Array, strengths: Strengths, weights: Array, rows: int) -> tuple[Array, Array, Array, float]:
@@ -17,7 +18,8 @@ def prepared(fixed: Array, strengths: Strengths, weights: Array, rows: int) -> t
 
 def regressors_of(fixed: Array, strengths: Strengths) -> tuple[Array, Array]:
     """Regressors, with 1 for the bias, and offsets, the fixed side's biases."""
-    regressors = fixed.copy()
+    regressors: Array = aligned(fixed, *fixed.shape)[:, : fixed.shape[1]]
+    regressors[:] = fixed
     offsets = np.zeros(len(fixed), fixed.dtype)
     if strengths.bias is not None:
         offsets = regressors[:, strengths.width].copy()
