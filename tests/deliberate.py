@@ -926,10 +926,10 @@ SIXTH = (
         "moved[0] = moved[0] + weights[0] @ inner",
     ),
     defect(
-        "recommenders.least_squares",
-        "the third of four ratings has the factor of the second",
-        "t2 += regressors[j2, k] * pk",
-        "t2 += regressors[j1, k] * pk",
+        "recommenders.tiles",
+        "every second rating has the factors of the one before",
+        "places[m] = start + columns[m] * step",
+        "places[m] = start + columns[m - m % 2] * step",
     ),
     defect(
         "heads.projection",
