@@ -34,6 +34,7 @@ from droptics.penalties.relu.effort import Cost, Place, descend, words
 from droptics.penalties.relu.kernels import kernel_seconds
 from droptics.penalties.relu.moments import MomentLeaf
 from droptics.penalties.relu.outcomes import Advance, Coins, Leaf, LossLeaf, Stage, Walk, silent
+from droptics.transforms import with_tensors
 
 _PROBES = 64
 _MOST_PROBED_EXAMPLES = 16
@@ -49,6 +50,8 @@ def network_laws(model: ReLUNet, masks: MaskLaw) -> tuple[MaskLaw, ...]:
     fits = tuple(law.size for law in top) == model.layer_units
     if fits and all(isinstance(law, Bernoulli) for law in top):
         return top
+    if isinstance(masks, Bernoulli):  # parts of checked rates need no second check
+        return tuple(with_tensors(masks, iter([part])) for part in masks.drop.split(model.layer_units))
     laws = _flat(masks)
     if all(isinstance(law, Bernoulli) for law in laws):
         drop = torch.cat([law.drop for law in laws if isinstance(law, Bernoulli)])
