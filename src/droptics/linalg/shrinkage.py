@@ -167,7 +167,8 @@ def k_support_shrink(values: Spectrum, strength: float | Tensor, k: Count) -> Te
     """
     # the compiled loop looks at every number, too: what it does not answer is checked, and refused or computed, below
     if type(values) is Tensor and type(strength) is float and type(k) is int and 0 <= strength < math.inf:
-        plain = values.ndim == 1 and values.dtype in (torch.float32, torch.float64) and values.is_cpu
+        fits = values.ndim == 1 and values.dtype in (torch.float32, torch.float64)
+        plain = fits and values.is_cpu and values.layout == torch.strided
         if plain and 0 < k < 2**31 and not wants_derivative(values):
             shrunk = _k_support_direct(values.numpy(), strength, k)
             if shrunk is not None:
