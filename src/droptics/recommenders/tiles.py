@@ -344,7 +344,10 @@ def room_of(table: Any, starts: Any) -> tuple[Any, Any, Any, Any]:
 
 @njit(nogil=True)
 def locate(table: Any, columns: Any, room: Any) -> Any:
-    """Addresses of the rows of `table` named by `columns`; behind them those of zeros make the last eight whole."""
+    """Addresses of the rows of `table` named by `columns`; behind them those of zeros make the last eight whole.
+
+    They keep nothing alive: table and room have to outlast them.
+    """
     places, zeros, _, _ = room
     start, step = np.int64(table.ctypes.data), table.strides[0]
     for m in range(len(columns)):
