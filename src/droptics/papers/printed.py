@@ -139,7 +139,7 @@ PRINTED: dict[str, Sequence[tuple[str, str]]] = {
         ("PGD-2: R-BIM", "0.024 = 0.024"),
         ("PGD-2: R-PGD-2", "0.034 > 0.002"),
         ("lowers the robust error", "R-PGD-2: 0.008 < 0.256"),
-        ("of nine", "8 of the 8 printed"),
+        ("of eight", "8 of 8"),
     ),
     "thesis-tab6-2": (
         ("steps=5", "not printed: five steps"),

@@ -54,20 +54,20 @@ def digits_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
         for attack in ("FGSM", "BIM"):
             ours, plain = (_error(rows, training, name) for name in (f"R-{attack}", attack))
             found.append(Expectation(compare(ours, "==", plain, f"{training}: R-{attack} against {attack}")))
-        label = f"{training}: R-PGD-2 against PGD-2"
-        stronger = compare(_error(rows, training, "R-PGD-2"), ">=", _error(rows, training, "PGD-2"), label)
-        found.append(Expectation(stronger))
-    hardened, open_to = (_error(rows, name, "normalized PGD-2") for name in ("R-PGD-2", "standard"))
+        label, relation = f"{training}: R-PGD-2 against PGD-2", ">" if scale == "paper" else ">="
+        stronger = compare(_error(rows, training, "R-PGD-2"), relation, _error(rows, training, "PGD-2"), label)
+        ties = scale == "paper" and training == "PGD-2"
+        note = "After this training both attacks succeed about equally often." if ties else ""
+        found.append(Expectation(stronger, reproduced=not ties, note=note))
+    hardened, open_to = (_error(rows, name, "R-PGD-2") for name in ("R-PGD-2", "standard"))
     if scale == "paper":  # a few epochs on few images are not enough to harden a network
         found.append(Expectation(compare(hardened, "<", open_to, "adversarial training lowers the robust error")))
         for training in ("PGD-2", "PGD-inf"):
-            pairs = [
-                (_error(rows, f"R-{training}", name), _error(rows, training, name)) for name in experiments.ATTACKS
-            ]
-            label = f"attacks under which R-{training} training beats {training} training, of nine"
+            printed = [name for name in experiments.ATTACKS if not name.startswith("normalized")]  # that one is ours
+            wins = sum(_error(rows, f"R-{training}", name) < _error(rows, training, name) for name in printed)
+            label = f"attacks under which R-{training} training beats {training} training, of eight"
             note = "The two differ by less than the deviation between runs."
-            wins = sum(ours < plain for ours, plain in pairs)
-            found.append(Expectation(compare(wins, "==", 9, label), reproduced=False, note=note))
+            found.append(Expectation(compare(wins, "==", len(printed), label), reproduced=False, note=note))
     return found
 
 
@@ -187,7 +187,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure(
         "thesis-tab6-1",
         f"{SOURCE}, Table 6-I",
-        "Robust error on two digits, five trainings by nine attacks",
+        "Robust error on two digits, five trainings by eight attacks",
         "Reflection makes PGD stronger as an attack and as a training; FGSM and BIM are unchanged by it.",
         digits_cells,
         digits_cell,
