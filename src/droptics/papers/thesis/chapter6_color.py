@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from copy import copy, deepcopy
 from typing import Literal
 
@@ -111,18 +112,19 @@ class Frozen:
     """
 
     def __init__(self, net: nn.Module, dtype: torch.dtype) -> None:
-        self._net, self._dtype = net, dtype
+        self._dtype = dtype
         shared = {id(part): part for part in net.modules() if isinstance(part, nn.BatchNorm2d)}
         self._twin = deepcopy(net, shared)
         for part in self._twin.modules():
             if isinstance(part, (nn.Conv2d, nn.Linear)):
                 part.to(dtype).requires_grad_(False)
+        both = zip(self._twin.parameters(), net.parameters(), strict=True)
+        pairs = [(mine, weight.detach()) for mine, weight in both if mine is not weight]
+        self._mine, self._weights = [mine for mine, _ in pairs], [weight for _, weight in pairs]
 
     def refresh(self) -> None:
-        """Round the weights as they are now, in place."""
-        with torch.no_grad():
-            for mine, weight in zip(self._twin.parameters(), self._net.parameters(), strict=True):
-                mine.copy_(weight)
+        """Round the weights as they are now, in place, in few launches: one by one they take half a millisecond."""
+        torch._foreach_copy_(self._mine, self._weights)
 
     def __call__(self, images: Tensor) -> Tensor:
         scores: Tensor = self._twin(images.to(self._dtype))
@@ -136,7 +138,9 @@ def recorded(function: Function, images: Tensor) -> Function:
     """
     if not images.is_cuda:
         return function
-    replay: Function = torch.cuda.make_graphed_callables(copy(function), (images,))  # type: ignore[assignment]
+    with warnings.catch_warnings():  # torch warns of the stream of its own rehearsals
+        warnings.filterwarnings("ignore", "The AccumulateGrad node's stream", UserWarning)
+        replay: Function = torch.cuda.make_graphed_callables(copy(function), (images,))  # type: ignore[assignment]
     return lambda batch: (replay if len(batch) == len(images) else function)(batch)
 
 
