@@ -239,3 +239,22 @@ def test_textbook_methods_round_like_the_module(norm: str) -> None:
         closed = perturb(net, points, labels, threat, method)
         by_autograd = perturb(lambda x: net(x), points, labels, threat, method)  # noqa: PLW0108 - hides the layers
         torch.testing.assert_close(closed, by_autograd, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(), Reflected(CrossEntropy(), "greedy")])
+def test_a_search_from_random_points_in_which_nobody_leaves_passes_over_the_inputs(loss: Loss) -> None:
+    """Each of three steps takes one forward pass and the last point another; labels are checked all the same."""
+    net, inputs, labels = problem(3, 6)
+    seen: list[Tensor] = []
+
+    def watched(points: Tensor) -> Tensor:
+        seen.append(points.detach().clone())
+        return net(points)  # type: ignore[no-any-return]
+
+    method = Pgd(loss, steps=3, step=0.1, start="random", stop="never")
+    found = perturb(watched, inputs, labels, Threat("linf", 0.2), method)
+    assert len(seen) == 4
+    assert not any(torch.equal(points, inputs) for points in seen)
+    assert all(any(torch.equal(row, points[i]) for points in seen) for i, row in enumerate(found))
+    with pytest.raises(ValueError, match="targets"):
+        perturb(watched, inputs, labels + 4, Threat("linf", 0.2), method)

@@ -98,15 +98,20 @@ class Ascent:
     def run(self) -> Trail:
         """All restarts, and all targets of a loss that aims at each in turn."""
         method, loss = self.method, self.method.loss
-        clean = self.tape.forward(self.region.inputs)
-        outputs: Tensor | None = clean
-        check_problem(loss, clean, self.targets, self.ends)
-        aims = None
-        if chooses(loss, clean):
+        clean: Tensor | None = None
+        outputs: Tensor | None = None
+        aims: Tensor | None = None
+        # From random points, where nobody leaves and no class is chosen, the inputs themselves need not be looked at.
+        aiming = isinstance(loss, Aiming) and loss.target != "greedy"
+        bare = method.start == "random" and not self.leaves and not aiming
+        if not bare:
+            clean = outputs = self.tape.forward(self.region.inputs)
+            check_problem(loss, clean, self.targets, self.ends)
+        if clean is not None and chooses(loss, clean):
             wrong = mistaken(clean, self.targets)
             aims = linearized_order(self.tape, clean, self.targets, loss, self.region.threat, wrong)
             self.gradients = self.gradients + aims.shape[1] * (~wrong).sum()
-        if method.start == "random":
+        if method.start == "random" and clean is not None:
             if self.leaves:
                 self.fooled |= mistaken(clean, self.targets)
             outputs = None
@@ -117,10 +122,14 @@ class Ascent:
                 climbers = self._climbers(aim, restart > 0 or method.start == "random")
                 if len(climbers.rows) == 0:
                     break
+                if bare and restart == 0:
+                    outputs = self.tape.forward(climbers.points)
+                    check_problem(loss, outputs, self.targets, self.ends)
                 self._climb(climbers, outputs)
                 outputs = None
         gradients = self.gradients
-        last = torch.full((1,), gradients, device=clean.device) if isinstance(gradients, int) else gradients.view(1)
+        place = self.targets.device
+        last = torch.full((1,), gradients, device=place) if isinstance(gradients, int) else gradients.view(1)
         return Trail(self.best, self.fooled, self.stuck & ~self.fooled, torch.cat([*self.counts, last]), clean)
 
     def _climbers(self, aim: Tensor | None, random: bool) -> Climbers:
