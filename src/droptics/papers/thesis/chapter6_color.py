@@ -119,7 +119,7 @@ class Frozen:
             if isinstance(part, (nn.Conv2d, nn.Linear)):
                 part.to(dtype).requires_grad_(False)
         both = zip(self._twin.parameters(), net.parameters(), strict=True)
-        pairs = [(mine, weight.detach()) for mine, weight in both if mine is not weight]
+        pairs = [(mine.detach(), weight.detach()) for mine, weight in both if mine is not weight]
         self._mine, self._weights = [mine for mine, _ in pairs], [weight for _, weight in pairs]
 
     def refresh(self) -> None:

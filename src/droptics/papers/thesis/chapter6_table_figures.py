@@ -12,7 +12,7 @@ import torch
 from droptics import plots
 from droptics.data import Sample
 from droptics.datasets import cifar10
-from droptics.evidence.claims import compare
+from droptics.evidence.claims import Relation, compare
 from droptics.evidence.engines import Row
 from droptics.evidence.figures import Cell, Expectation, Figure, Scale
 from droptics.papers.columns import column, distinct, mean
@@ -54,7 +54,8 @@ def digits_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
         for attack in ("FGSM", "BIM"):
             ours, plain = (_error(rows, training, name) for name in (f"R-{attack}", attack))
             found.append(Expectation(compare(ours, "==", plain, f"{training}: R-{attack} against {attack}")))
-        label, relation = f"{training}: R-PGD-2 against PGD-2", ">" if scale == "paper" else ">="
+        label = f"{training}: R-PGD-2 against PGD-2"
+        relation: Relation = ">" if scale == "paper" else ">="
         stronger = compare(_error(rows, training, "R-PGD-2"), relation, _error(rows, training, "PGD-2"), label)
         ties = scale == "paper" and training == "PGD-2"
         note = "After this training both attacks succeed about equally often." if ties else ""
