@@ -1,6 +1,6 @@
-"""What four figures of the works depend on where the print is silent: sweeps behind the words of the standing page.
+"""What figures of the works depend on where the print is silent or ours departs: behind the words of the standing page.
 
-    python benchmarks/investigate.py                 # all, some minutes of one core; MNIST in $DROPTICS_DATA
+    python benchmarks/investigate.py                 # all, some minutes of one core and one of a GPU where there is one
     python benchmarks/investigate.py mianjy2018-fig3 thesis-tab6-1
 
 Every part leaves its rows in results/investigations.json; `droptics/papers/departures.py` says what they show.
@@ -26,6 +26,7 @@ from droptics.models import ReLUNet
 from droptics.papers.mianjy2018.experiments import convergence_cell
 from droptics.papers.thesis import chapter6_experiments
 from droptics.papers.thesis.chapter4_experiments import initial_network, random_signs, two_classes
+from droptics.papers.thesis.chapter6_table_figures import TABLE_6_2, color_cell, color_cells
 from droptics.training import Diverged
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -138,12 +139,25 @@ def scatter_of_subnetworks() -> list[Row]:
     return found
 
 
+def printed_epochs() -> list[Row]:
+    """thesis-tab6-2: do the printed 20 epochs reach the printed accuracies? PGD, 2 steps, radius 2/255, in percent."""
+    parameters = color_cells("paper")[0].parameters
+    with (ROOT / "results" / "thesis-tab6-2" / "table.csv").open() as file:
+        record = next(csv.DictReader(file))  # of the same cell
+    found = {f"{parameters['epochs']}, on record": record, "20": color_cell(**(dict(parameters) | {"epochs": 20}))[0]}
+    rows = [
+        {"epochs": name} | {kind: 100 * float(row[kind]) for kind in ("robust", "standard")}
+        for name, row in found.items()
+    ]
+    return [*rows, {"epochs": "printed", "robust": TABLE_6_2[2, "PGD"][0][0], "standard": TABLE_6_2[2, "PGD"][0][1]}]
+
+
 PARTS: dict[str, Callable[[], list[Row]]] = {
     "mianjy2018-fig3": rising_variance,
     "thesis-fig4-2": training_accuracy,
     "thesis-tab6-1": attack_strength,
     "thesis-fig5-2": scatter_of_subnetworks,
-}
+} | ({"thesis-tab6-2": printed_epochs} if torch.cuda.is_available() else {})
 
 
 def main() -> None:
