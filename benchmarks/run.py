@@ -1,7 +1,8 @@
-"""Run every benchmark, each in a process of its own on one thread, and print the one table; `make bench` calls this.
+"""Run every race, each script in a process of its own on one thread, and print the one table; `make bench` calls this.
 
-    python benchmarks/run.py                 all of them: about 40 minutes on one core
+    python benchmarks/run.py                 all races: about an hour on one core
     python benchmarks/run.py optima heads    some of them
+    python benchmarks/run.py rates           a study: hours of training behind a page of the docs
     python benchmarks/run.py --list          what there is, and which alternatives are installed
     python benchmarks/run.py --record        keep what is measured as the record in benchmarks/results
 
@@ -37,6 +38,17 @@ ALTERNATIVES = {
     "torchattacks": "torchattacks",
     "art": "adversarial-robustness-toolbox",
 }
+# Tables behind pages of the docs, which promise no speed: they train networks for hours and are run by name.
+STUDIES = (
+    "audit_models",
+    "certified",
+    "ranking",
+    "rates",
+    "recommenders_accuracy",
+    "recommenders_large",
+    "robustness",
+    "stack",
+)
 
 
 def scripts() -> dict[str, Path]:
@@ -63,7 +75,7 @@ def run(path: Path, record: bool) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help="which benchmarks; all of them by default")
+    parser.add_argument("names", nargs="*", help="which benchmarks; all races by default")
     parser.add_argument("--list", action="store_true", help="say what there is and run nothing")
     parser.add_argument("--record", action="store_true", help="write to benchmarks/results, the record")
     options = parser.parse_args()
@@ -75,10 +87,11 @@ def main() -> int:
     for package in absent():
         print(f"{package} is not installed: its rows are not measured (make bench installs it)")
     if options.list:
-        print("\n".join(known))
+        print("\n".join(f"{name} (a study)" if name in STUDIES else name for name in known))
         return 0
     begin = time.time()
-    chosen = options.names or [name for name in known if torch.cuda.is_available() or not name.endswith("_gpu")]
+    races = [name for name in known if name not in STUDIES]
+    chosen = options.names or [name for name in races if torch.cuda.is_available() or not name.endswith("_gpu")]
     failed = [name for name in chosen if not run(known[name], options.record)]
     found = list(standings(results))
     old = {s.aim.file for s in found if s.row and (results / f"{s.aim.file}.json").stat().st_mtime < begin}

@@ -90,6 +90,17 @@ def test_the_readme_shows_what_is_recorded(table):
         assert float(shown[1].replace(",", "")) == pytest.approx(recorded, rel=0.2), task
 
 
+def test_no_promise_rests_on_a_study(table, monkeypatch):
+    """`make bench` leaves studies out, so that what it promises must come from the other scripts."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    run = importlib.import_module("run")
+    monkeypatch.delitem(sys.modules, "run")
+    assert set(run.STUDIES) < set(run.scripts())
+    measured = {standing.aim.file for standing in table.standings()}
+    assert measured
+    assert not {file for file in measured for study in run.STUDIES if file.removesuffix("_gpu") == study}
+
+
 @pytest.mark.parametrize(("record", "folder"), [(None, "measured"), ("0", "measured"), ("1", "results")])
 def test_another_machine_leaves_the_record_alone(table, monkeypatch, tmp_path, record, folder):
     """Only `run.py --record`, which sets the variable, writes where README and these tests read."""
