@@ -13,6 +13,7 @@ from torch import Tensor
 
 from droptics.checks import as_float_tensor, check_positive, check_same_kind, check_size
 from droptics.data import Sample
+from droptics.linalg.sums import products
 from droptics.masks import MaskLaw
 from droptics.models import ReLUNet
 
@@ -36,10 +37,9 @@ def top_layer(features: Tensor, sample: Sample, masks: MaskLaw) -> Tensor:
     singular: O(n units^2 + units^3). Sums are float64, whatever the features: float32 would forget half of the
     directions that it can tell apart.
     """
-    exact = features.double()
-    weighted = exact * sample.shares.double()[:, None]
-    gram = weighted.mT @ exact
-    right = weighted.mT @ sample.targets.double()
+    roots = sample.shares.double().sqrt()[:, None]
+    weighted = features.double() * roots
+    gram, right = products(weighted, weighted), products(weighted, sample.targets.double() * roots)
     return _solve(gram + masks.hadamard(gram), right).mT.to(features.dtype)
 
 
