@@ -99,6 +99,29 @@ def test_ratings_on_disk_give_the_same_model(planted, fitted, tmp_path):
     assert not folder.exists()
 
 
+def resident(folder):
+    """Bytes of the files in a folder that are mapped into this process and in its memory."""
+    found, inside = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if not line[0].isupper():  # the line of addresses and path, before those of its numbers
+            inside = str(folder) in line
+        elif inside and line.startswith("Rss:"):
+            found += 1024 * int(line.split()[1])
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux")
+def test_ratings_on_disk_stay_out_of_memory():
+    ratings = planted_ratings((300, 200, 20_000), rank=2, seed=0)
+    data = observations(ratings, memory=1)
+    assert resident(data.folder) == 0
+    np.asarray(data.by_user.values).sum()
+    assert resident(data.folder) >= 20_000 * 4  # what is read is in memory, so the measure sees it
+    for engine in (Threads(1), Threads(2)):
+        DropoutCompletion(2, sweeps=1, threads=engine.count).fit_observations(data)
+        assert resident(data.folder) == 0
+
+
 def test_text_ids_and_lookup():
     users = ["ann", "bob", "ann", "eve"]
     model = DropoutCompletion(1, 0.1).fit((users, ["x", "x", "y", "z"], [5.0, 3.0, 4.0, 1.0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import tempfile
@@ -155,7 +156,13 @@ def compress(
         # The mean goes before the cast: ratings of a large offset differ only in digits that float32 does not hold.
         centered = ((part.values - scaling[0]) / scaling[1]).astype(values.dtype)
         _scatter(users[0](part.users), items(part.items), centered, cursor, columns, values)
-    kept = _merge_duplicates(starts, columns, values)
+        let_go(columns, values)
+    kept = begin = 0
+    for low, high in Compressed(starts, columns, values).blocks(max(1, int(starts[-1]) >> 22)):
+        end = int(starts[high])
+        kept, begin = _merge_duplicates(starts[low:high], end, begin, kept, columns, values), end
+        let_go(columns, values)
+    starts[-1] = kept
     return Compressed(starts, columns[:kept], values[:kept])
 
 
@@ -263,11 +270,19 @@ def _empty(size: int, dtype: np.dtype[Any], folder: Path | None, name: str) -> A
     return np.memmap(folder / name, dtype, "w+", shape=(size,))
 
 
+def let_go(*arrays: Array) -> None:
+    """Hand the pages of mapped files back: what they hold stays in the files, and memory is free for other blocks."""
+    for array in arrays:
+        if isinstance(array, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
+            array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+
+
 def _transpose(table: Compressed, columns: int, folder: Path | None) -> Compressed:
     counts = np.zeros(columns, np.int64)
     blocks = table.blocks(max(1, int(table.starts[-1]) >> 22))
     for low, high in blocks:
         counts += np.bincount(table.columns[table.starts[low] : table.starts[high]], minlength=columns)
+        let_go(table.columns)
     starts = _starts(counts)
     into = _empty(int(starts[-1]), np.dtype(np.int32), folder, "rows")
     values = _empty(int(starts[-1]), table.values.dtype, folder, "values-by-item")
@@ -276,6 +291,7 @@ def _transpose(table: Compressed, columns: int, folder: Path | None) -> Compress
         part = slice(int(table.starts[low]), int(table.starts[high]))
         rows = np.repeat(np.arange(low, high), np.diff(table.starts[low : high + 1]))
         _scatter(table.columns[part].astype(np.int64), rows, table.values[part], cursor, into, values)
+        let_go(table.columns, table.values, into, values)
     return Compressed(starts, into, values)
 
 
@@ -289,12 +305,13 @@ def _scatter(rows: Any, columns: Any, values: Any, cursor: Any, into: Any, kept:
 
 
 @njit(nogil=True)
-def _merge_duplicates(starts: Any, columns: Any, values: Any) -> int:
-    """Sort each row by column, average repeated columns, close the gaps; returns the number of ratings left."""
-    write = 0
-    begin = starts[0]
-    for row in range(len(starts) - 1):
-        end = starts[row + 1]
+def _merge_duplicates(starts: Any, stop: int, begin: int, write: int, columns: Any, values: Any) -> int:
+    """Sort each row by column, average repeated columns, close the gaps; returns where the next rating is written.
+
+    The rows' ratings lie from `begin` to `stop` and go to `write` and beyond; `starts` begin there afterwards.
+    """
+    for row in range(len(starts)):
+        end = starts[row + 1] if row + 1 < len(starts) else stop
         starts[row] = write
         order = np.argsort(columns[begin:end])
         sorted_columns, sorted_values = columns[begin:end][order], values[begin:end][order]
@@ -310,5 +327,4 @@ def _merge_duplicates(starts: Any, columns: Any, values: Any) -> int:
             values[write] = total / times
             write += 1
         begin = end
-    starts[len(starts) - 1] = write
     return write

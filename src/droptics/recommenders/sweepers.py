@@ -10,7 +10,7 @@ from droptics.clusters import cores
 from droptics.recommenders.alternation import Strengths, Sweeper
 from droptics.recommenders.device import Device
 from droptics.recommenders.partitioned import Cluster
-from droptics.recommenders.ratings import Compressed
+from droptics.recommenders.ratings import Compressed, let_go
 from droptics.recommenders.rows import block_of, prepared, solve_block
 
 
@@ -52,7 +52,9 @@ class Threads:
 
         def run(rows: tuple[int, int]) -> tuple[float, float]:
             low, high = rows
-            return solve_block(block_of(table, low, high), regressors, offsets, free[low:high], diagonals, steps)
+            found = solve_block(block_of(table, low, high), regressors, offsets, free[low:high], diagonals, steps)
+            let_go(table.columns, table.values)
+            return found
 
         if self.count == 1:
             parts = [run(rows) for rows in table.blocks(max(1, int(table.starts[-1]) >> 24))]
