@@ -18,9 +18,6 @@ from droptics.papers.registry import named_cells
 
 SOURCE = "Mianjy, Arora, Vidal 2018 (ICML)"
 
-# Objective over optimum after 20,000 steps of size 0.005, mean of 50 runs, by width and lambda: the stated distances.
-FLOORS = {(20, 0.1): 1.029, (20, 0.5): 1.027, (20, 1.0): 1.024, (80, 0.1): 1.153, (80, 0.5): 1.092, (80, 1.0): 1.071}
-
 
 def contours(
     surfaces: Mapping[str, tuple[Sequence[float], Sequence[Sequence[float]]]],
@@ -133,9 +130,11 @@ def convergence_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
         for lam in distinct(rows, "lam"):
             where = {"width": width, "lam": lam}
             ratio, variance = column(rows, "ratio", **where), column(rows, "variance", **where)
-            # the noise floor of the constant step is above the optimum by a share that depends on width and rate
-            limit = 1.35 if scale == "smoke" else 1.02 * FLOORS[width, lam]
-            found.append(Expectation(compare(ratio[-1], "<=", limit, f"r={width} lam={lam:g}: objective over optimum")))
+            # the plots have no number; a curve within 5 % of the line meets it
+            limit, wide = (1.35, False) if scale == "smoke" else (1.05, width > 20)
+            close = compare(ratio[-1], "<=", limit, f"r={width} lam={lam:g}: objective over optimum")
+            why = "The constant step leaves a floor above the optimum, a higher one in a wider network." if wide else ""
+            found.append(Expectation(close, reproduced=not wide, note=why))
             found.append(Expectation(compare(min(ratio), ">=", 1.0, f"r={width} lam={lam:g}: never below it")))
             found.append(on_average(rows, f"r={width} lam={lam:g}", **where))
             if scale == "paper":  # with fewer runs their spread says little about the error of their mean
@@ -143,7 +142,7 @@ def convergence_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
                 outside = sum(abs(loss - mean) > 2 * error for loss, mean, error in zip(*drawn, strict=True))
                 label = f"r={width} lam={lam:g}: share of records outside the band of two standard errors"
                 found.append(Expectation(compare(outside / len(ratio), "<=", 0.15, label)))
-            rises += any(later > 1.2 * earlier for earlier, later in itertools.pairwise(variance))
+            rises += any(later > earlier for earlier, later in itertools.pairwise(variance))
             spread = column(rows, "spread", **where)
             label = f"r={width} lam={lam:g}: spread of the scores, end against start"
             if scale == "paper" or lam >= 0.5:  # the short run at the smallest rate has only begun to equalize
