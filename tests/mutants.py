@@ -259,8 +259,9 @@ def loop_sites() -> dict[str, Compiled]:
     used: dict[str, set[tuple[str, int]]] = {name: set() for name in names}
     for module, tree in trees.items():
         for node, _, lines in _places(tree):
-            if isinstance(node, ast.Name) and node.id in names and lines is not None:
-                used[node.id].add((module, lines.start))
+            name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+            if name in names and lines is not None:  # also as kernels.name
+                used[name].add((module, lines.start))
     found = {}
     for place, lines in loops.items():
         sites: dict[str, set[int]] = {}

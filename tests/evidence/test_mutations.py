@@ -107,6 +107,15 @@ def test_who_notices(suite, tmp_path):
         assert (tmp_path / "fate").read_text() == fate, name
 
 
+def test_compiled_loops_are_reached_from_where_they_are_called():
+    """By their name, by the name of their module, and through other loops."""
+    sites = mutants.loop_sites()["droptics.penalties.relu.kernels:_slope_pairs"].sites
+    (module,) = sites
+    (line,) = sites[module]
+    assert module == "droptics.penalties.relu.moments"
+    assert "kernels.direct_gradient(" in mutants.SOURCES[module].split("\n")[line - 1]
+
+
 def test_a_report_goes_on_after_the_sources_changed():
     """What was tried of older sources stands for as many mutants of the draw, under the commit where it was tried."""
     drawn = list(mutants.mutants("droptics.norms"))[:5]
