@@ -51,7 +51,14 @@ def write_idx(path: Path, array: np.ndarray, packed: bool) -> None:
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize(
     ("reader", "subfolder"),
-    [(datasets.mnist, "mnist"), (datasets.fashion_mnist, "fashion-mnist"), (datasets.mnist, ".")],
+    [
+        (datasets.mnist, "mnist"),
+        (datasets.mnist, "MNIST/raw"),
+        (datasets.mnist, "."),
+        (datasets.fashion_mnist, "fashion-mnist"),
+        (datasets.fashion_mnist, "fashion_mnist"),
+        (datasets.fashion_mnist, "FashionMNIST/raw"),
+    ],
 )
 def test_idx_sets(tmp_path, reader, subfolder, packed):
     rng = np.random.default_rng(0)

@@ -224,6 +224,16 @@ def test_a_day_is_one_more_member(planted):
     assert model.evaluate(test).rmse < 0.9 * plain.evaluate(test).rmse
     assert model.holdout_rmse_[0] < plain.holdout_rmse_[0]
     assert model.day_ridge_ in (4.0, 8.0, 16.0, 32.0)
+    # the weights are least squares on ratings that neither the members nor the days have seen
+    kept, held = train.split(0.2, 3)
+    fits = [clone(member).fit(kept) for member in members]
+    left = kept.values - fits[0].predict(kept.users, kept.items)
+    alike = (held.users[:, None] == kept.users) & (held.times[:, None] // 86_400 == kept.times // 86_400)
+    shifts = (alike * left).sum(1) / (alike.sum(1) + model.day_ridge_)
+    parts = [fit.predict(held.users, held.items, "ignore") - kept.values.mean() for fit in fits]
+    design, target = np.column_stack([*parts, shifts]), held.values - kept.values.mean()
+    gradient = design.T @ (design @ model.weights_ - target)
+    assert np.abs(gradient).max() < 1e-9 * np.abs(design.T @ target).max()
     first = clone(members[0]).fit(train)
     errors = train.values - first.predict(train.users, train.items)
     for at in range(5):
