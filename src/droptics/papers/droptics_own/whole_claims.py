@@ -7,9 +7,11 @@ from droptics.papers.droptics_own import (
     audit_input_checks,
     audit_total_checks,
     ensemble_checks,
+    floor_word_checks,
     kept_copy_checks,
     map_checks,
     predicted_answer_checks,
+    rare_line_checks,
     rating_answer_checks,
     reading_checks,
     rest_line_checks,
@@ -131,5 +133,30 @@ CLAIMS: tuple[Claim, ...] = (
         pair(kept_copy_checks.kept_copies),
         ("rates.Fit", "losses.CrossEntropy"),
         "Beside trainings that nobody breaks off.",
+    ),
+    room_claim(
+        "floor-in-words",
+        "What is refused is named with what it must be, what came and what to do; answers that are not finite name the "
+        "argument to blame; old keywords, bars of long loops and pictures are by definition.",
+        pair(floor_word_checks.floor_in_words),
+        ("data.Sample", "data.Entries", "norms.k_support", "norms.path_norm"),
+        "Word by word.",
+    ),
+    room_claim(
+        "rare-lines",
+        "Sums over 2^23 outcomes, derivatives of roots, shrunk spectra, blocks of examples, checked approximations, "
+        "shared runs, records of one's own, ratings that are added and paths that are drawn are by definition.",
+        pair(rare_line_checks.rare_lines),
+        (
+            "linalg.k_support_shrink",
+            "linalg.psd_root",
+            "linalg.psd_inverse_root",
+            "penalties.criterion",
+            "predictions.predictive",
+            "training.train",
+            "recommenders.DropoutAutoencoder",
+            "recommenders.DropoutCompletionCV",
+        ),
+        "Units that are always on; optimality; the same in one piece.",
     ),
 )
