@@ -2319,10 +2319,201 @@ THIRTEENTH = (
         "of shape {tuple(value.size())} ({value.dtype})",
     ),
 )
+# The fourteenth list: drawn alike by the seed 14, which was stated before; the second function of the draw is left out,
+# whose statement decides only when a search ends. The author had written the newest claims, and drew afterwards.
+FOURTEENTH = (
+    defect(
+        "audits.uncertainty",
+        "the kurtosis is that of squares",
+        "kurtosis = _kurtosis(outputs)",
+        "kurtosis = _kurtosis(outputs.square())",
+    ),
+    defect(
+        "penalties.entropy",
+        "inputs of a head count for its outputs",
+        "outputs = model.head.out_features",
+        "outputs = model.head.in_features",
+    ),
+    defect(
+        "optima.optimum",
+        "the reason names the claim for the method",
+        'f"found by a search ({self.method}), and',
+        'f"found by a search ({self.claim}), and',
+    ),
+    defect(
+        "penalties.relu.criterion",
+        "the pass without masks begins with nothing",
+        "hidden = torch.ones(stages[0].weight.shape[1], dtype=torch.float64)",
+        "hidden = torch.zeros(stages[0].weight.shape[1], dtype=torch.float64)",
+    ),
+    defect(
+        "audits.criteria",
+        "only the first position of an example counts",
+        "flat = value.flatten(1) if value.ndim > 1",
+        "flat = value.flatten(1)[:, :1] if value.ndim > 1",
+    ),
+    defect(
+        "recommenders.stacked",
+        "members are weighed in reverse",
+        "            self.weights_, self.members_, self._places, strict=False",
+        "            self.weights_[::-1], self.members_, self._places, strict=False",
+    ),
+    defect(
+        "penalties.relu.moments",
+        "a unit is heard only if all hear it",
+        "return Layer(weight, bias, (weight != 0).any(0), coins",
+        "return Layer(weight, bias, (weight != 0).all(0), coins",
+    ),
+    defect(
+        "spectra.coordinates",
+        "every doubling of the rows is one factorization more",
+        "max(target.shape[1], 1), 1)) / 2)",
+        "max(target.shape[1], 1), 1)))",
+    ),
+    defect(
+        "recommenders.all_cells",
+        "the residual of the first step stays",
+        "            p[k] = weight[k] * r[k] + fresh / rho * p[k]\n        rho = fresh",
+        "            p[k] = weight[k] * r[k] + fresh / rho * p[k]\n        rho = rho",
+    ),
+    defect(
+        "rates.verdicts",
+        "variances of few are biased",
+        "float(gaps.mean(1 - i).var(unbiased=True)) / n",
+        "float(gaps.mean(1 - i).var(unbiased=False)) / n",
+    ),
+    defect(
+        "bounds.statistical",
+        "an alpha of zero pays for a grid",
+        "        return alpha, failure\n",
+        "        return alpha, failure / 2\n",
+    ),
+    defect(
+        "penalties.certified",
+        "outcomes and margins are confused",
+        "few, one = outcomes.means.shape[-1] <= FEW, outcomes.means.shape[-2] == 1",
+        "few, one = outcomes.means.shape[-2] <= FEW, outcomes.means.shape[-1] == 1",
+    ),
+    defect(
+        "masks.coins",
+        "a unit survives one fallen block",
+        "fallen[:, : -self.block] < 0.5).to(kept)",
+        "fallen[:, : -self.block] < 1.5).to(kept)",
+    ),
+    defect(
+        "penalties.relu.sweeps",
+        "the own term of a unit counts twice",
+        "_single(i, merged.order[i], lead, linear[i], quadratic[i, i], slopes)",
+        "_single(i, merged.order[i], lead, linear[i], 2 * quadratic[i, i], slopes)",
+    ),
+    defect(
+        "predictions.sampling",
+        "no control is taken with a minus",
+        "shaped = weights.to(moved).reshape(-1, 1, 1)",
+        "shaped = weights.abs().to(moved).reshape(-1, 1, 1)",
+    ),
+    defect(
+        "penalties.certified",
+        "the mean is asked for without its weights",
+        "found = certified_bounds(moves, masks, condition, weights)",
+        "found = certified_bounds(moves, masks, condition, None)",
+    ),
+    defect(
+        "predictions.strata",
+        "what is left over goes to the first stratum",
+        "sizes[sizes.index(max(sizes))] += samples - sum(sizes)",
+        "sizes[0] += samples - sum(sizes)",
+    ),
+    defect(
+        "equalization.joint",
+        "scales of layers are taken from the end",
+        "isinstance(scales, Tensor) else list(scales)\n",
+        "isinstance(scales, Tensor) else list(scales)[::-1]\n",
+    ),
+    defect(
+        "evidence.pages",
+        "blocks of a page have no lines between them",
+        '    return "\\n\\n".join(blocks) + "\\n"\n\n\ndef _row(',
+        '    return "\\n".join(blocks) + "\\n"\n\n\ndef _row(',
+    ),
+    defect(
+        "penalties.expectations",
+        "the note says what the control takes away",
+        "leaves {max(share, 0.0):.0%} of the variance",
+        "leaves {max(1 - share, 0.0):.0%} of the variance",
+    ),
+    defect(
+        "files.archives",
+        "what bears no mark is taken for gzip",
+        "if start.startswith(mark)), None)",
+        "if start.startswith(mark)), gzip.open)",
+    ),
+    defect(
+        "attacks.apgd",
+        "a recording begins at its second step",
+        "place = torch.zeros_like(now.rows[:1])",
+        "place = torch.ones_like(now.rows[:1])",
+    ),
+    defect(
+        "audits.control",
+        "the least draws cost nothing",
+        "left = budget - sum(draws[name] * costs[name] for name in draws)",
+        "left = budget - sum(costs[name] for name in draws)",
+    ),
+    defect(
+        "coadaptation.retention",
+        "the worst direction is that along the data",
+        "worst, value, exact = -separating, 0.0, True",
+        "worst, value, exact = separating, 0.0, True",
+    ),
+    defect(
+        "predictions.densities",
+        "the tilt is undone with the wrong sign",
+        "return peak - tilt * targets + density",
+        "return peak + tilt * targets + density",
+    ),
+    defect(
+        "attacks.ensemble",
+        "one output is attacked by its margin throughout",
+        "        loss = Logistic()\n",
+        "        loss = Margin()\n",
+    ),
+    defect(
+        "audits.labels",
+        "a grid has as many names as its values together",
+        "grid = len(alike) == math.prod(len(values[i]) for i in varying)",
+        "grid = len(alike) == sum(len(values[i]) for i in varying)",
+    ),
+    defect(
+        "penalties.expectations",
+        "patience is asked of those who cannot have it",
+        'if you can wait, " if count < _COUNTABLE else ""',
+        'if you can wait, " if count > _COUNTABLE else ""',
+    ),
+    defect(
+        "linalg.leading",
+        "the least eigenvalues lead",
+        "values = np.ascontiguousarray(every[::-1][:count])",
+        "values = np.ascontiguousarray(every[:count])",
+    ),
+    defect(
+        "rates.places",
+        "attention holds no rate",
+        "if isinstance(owner, (nn.MultiheadAttention, nn.RNNBase)):",
+        "if isinstance(owner, nn.RNNBase):",
+    ),
+    defect(
+        "recommenders.autoencoder_completion",
+        "a regression is shrunk once more",
+        "found = self._kernel[np.ix_(columns, chosen)] @ alpha\n",
+        "found = self._kernel[np.ix_(columns, chosen)] @ (self.ridge_ * alpha)\n",
+    ),
+)
 LISTS = {"deliberate": FIRST} | {
     f"deliberate {i}": found
     for i, found in enumerate(
-        (SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH), 2
+        (SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH),
+        2,
     )
 }
 DEFECTS = tuple(one for mistakes in LISTS.values() for one in mistakes)
