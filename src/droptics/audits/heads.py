@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,14 +27,26 @@ KEPT_EXAMPLES = 4096  # features kept for statements that need single examples; 
 KEPT_OUTPUTS = 2**22  # outputs of the kept examples
 
 
+class Seconds(NamedTuple):
+    """E x x^T, E y x^T and E y y^T where the module is, taken as they come: `Moments` would prove ranks on the way."""
+
+    xx: Tensor
+    yx: Tensor
+    yy: Tensor
+
+    def joined(self, other: Seconds, share: float) -> Seconds:
+        """Those of both, of which `other` has this share."""
+        return Seconds(*(torch.lerp(one, two.to(one.device), share) for one, two in zip(self, other, strict=True)))
+
+
 @dataclass
 class Head:
     """The last linear layer with a dropout site right before it: features in, outputs out."""
 
     site: str  # name of the site
-    weight: Tensor  # (outputs, units), float64
+    weight: Tensor  # (outputs, units), float64; it and the bias on the CPU, because the outputs may be a vocabulary
     bias: Tensor  # (outputs,), float64, zeros when the layer has none
-    moments: Moments | None = None  # of (features, targets - bias), over all batches; None for class labels
+    moments: Seconds | None = None  # of (features, targets - bias), over all batches; None for class labels
     energies: Tensor | None = None  # E a_j^2 over all batches
     count: int = 0
     features: list[Tensor] = field(default_factory=list)  # the first features, for statements about single examples
@@ -41,19 +54,20 @@ class Head:
 
     def add(self, features: Tensor, targets: Tensor) -> None:
         """Add the features of one batch."""
-        features = features.detach().double()
         kept = sum(len(part) for part in self.features)
         if kept < self.most:
-            self.features.append(features[: self.most - kept].cpu())
-            self.targets.append(targets[: self.most - kept].detach().cpu())
-        energies = features.square().mean(0)
-        share = len(features) / (self.count + len(features))
+            self.features.append(features[: self.most - kept].detach().clone())
+            self.targets.append(targets[: self.most - kept].detach().clone())
+        exact = features.detach().double()
+        share = len(exact) / (self.count + len(exact))
+        energies = exact.square().mean(0)
         self.energies = energies if self.energies is None else torch.lerp(self.energies, energies, share)
-        self.count += len(features)
+        self.count += len(exact)
         if targets.is_floating_point():
-            wanted = (targets.double()[:, None] if targets.ndim == 1 else targets.double()) - self.bias
-            part = Moments.of_sample(Sample(features, wanted))
-            self.moments = part if self.moments is None else Moments.merged([self.moments, part])
+            wanted = (targets.double()[:, None] if targets.ndim == 1 else targets.double()) - self.bias.to(exact.device)
+            pairs = (exact, exact), (wanted, exact), (wanted, wanted)
+            part = Seconds(*(one.mT @ other / len(exact) for one, other in pairs))
+            self.moments = part if self.moments is None else self.moments.joined(part, share)
 
     @property
     def most(self) -> int:
@@ -66,17 +80,18 @@ class Head:
         assert other.energies is not None
         share = other.count / (self.count + other.count)
         both = Head(self.site, self.weight, self.bias, count=self.count + other.count)
-        both.energies = torch.lerp(self.energies, other.energies, share)
+        place = self.energies.device
+        both.energies = torch.lerp(self.energies, other.energies.to(place), share)
         if self.moments is not None and other.moments is not None:
-            both.moments = Moments.merged([self.moments, other.moments])
-        both.features = [torch.cat(self.features + other.features)[: self.most]]
-        both.targets = [torch.cat(self.targets + other.targets)[: self.most]]
+            both.moments = self.moments.joined(other.moments, share)
+        both.features = [torch.cat([part.to(place) for part in self.features + other.features])[: self.most]]
+        both.targets = [torch.cat([part.to(place) for part in self.targets + other.targets])[: self.most]]
         return both
 
     def penalty(self, rate: float) -> float:
         """Exact squared-loss penalty at any rate: lambda sum_j ||w_j||^2 E a_j^2 (thesis-prop5)."""
         assert self.energies is not None
-        return rate / (1 - rate) * float((self.weight.square().sum(0) * self.energies).sum())
+        return rate / (1 - rate) * float((self.weight.square().sum(0) * self.energies.cpu()).sum())
 
     def entropic(self, rate: float, loss: object) -> PlainEstimate | None:
         """Penalty of a cross-entropy or logistic head: proved bounds, or an exact integral; None where neither is had.
@@ -96,12 +111,17 @@ class Head:
 
     def model(self) -> LastLayer:
         """The head as a model whose inputs are the features."""
-        return LastLayer.of(linear_layer(self.weight.cpu(), self.bias.cpu()).requires_grad_(False))
+        return LastLayer.of(linear_layer(self.weight, self.bias).requires_grad_(False))
+
+    def examples(self) -> tuple[Tensor, Tensor]:
+        """The kept features with their targets, in float64 where they are."""
+        targets = torch.cat(self.targets)
+        return torch.cat(self.features).double(), targets.double() if targets.is_floating_point() else targets
 
     def sample(self) -> Sample:
-        """The kept features with their targets."""
-        targets = torch.cat(self.targets)
-        return Sample(torch.cat(self.features), targets.double() if targets.is_floating_point() else targets)
+        """The same on the CPU."""
+        features, targets = self.examples()
+        return Sample(features.cpu(), targets.cpu())
 
 
 def find_head(trace: Trace, outputs: Tensor) -> Head | None:
@@ -119,7 +139,7 @@ def find_head(trace: Trace, outputs: Tensor) -> Head | None:
             if call.version != last.versions[0]:
                 return None  # written to between dropout and the layer
             offset = torch.zeros(last.weight.shape[0]) if last.bias is None else last.bias.detach()
-            return Head(call.site, last.weight.detach().double(), offset.to(last.weight.device).double())
+            return Head(call.site, last.weight.detach().cpu().double(), offset.cpu().double())
     return None
 
 
@@ -130,12 +150,14 @@ def confirmed(head: Head, trace: Trace, outputs: Tensor) -> bool:
         return False
     masked = calls[0].result
     level = (masked.shape[1] + 2) * torch.finfo(outputs.dtype).eps
-    rows = max(1, KEPT_OUTPUTS // (16 * outputs.shape[1]))  # a vocabulary of outputs in float64 is checked in parts
-    for part, seen in zip(masked.double().split(rows), outputs.split(rows), strict=True):
-        wanted = part @ head.weight.mT + head.bias
+    masked, step = masked.double(), max(1, KEPT_OUTPUTS // (16 * max(masked.shape)))
+    for start in range(0, outputs.shape[1], step):  # a vocabulary of outputs in float64 is checked in parts
+        part = slice(start, start + step)
+        weight, bias = head.weight[part].to(masked.device), head.bias[part].to(masked.device)
+        wanted = masked @ weight.mT + bias
         # every product and every partial sum may be rounded
-        scale = part.abs() @ head.weight.abs().mT + head.bias.abs()
-        if not bool(((seen.double() - wanted).abs() <= level * scale).all()):
+        scale = masked.abs() @ weight.abs().mT + bias.abs()
+        if not bool(((outputs[:, part].double() - wanted).abs() <= level * scale).all()):
             return False
     return True
 

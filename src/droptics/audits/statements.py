@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import torch
 from scipy.special import stdtrit
 from torch import Tensor
 
 from droptics.audits.heads import Head
+from droptics.audits.leaving_out import leave_one_out
 from droptics.audits.measuring import Plan
 from droptics.audits.report import RateChoice, SiteReport, Spectrum, SubnetworkSummary
 from droptics.coadaptation import draw, evaluate, smallest
 from droptics.estimates import PlainEstimate
-from droptics.heads.leave_one_out import Whitened
 from droptics.linalg import psd_root, shrink
 from droptics.linalg.scales import equilibrate
 from droptics.losses import CrossEntropy, Squared
@@ -47,8 +46,12 @@ def head_statements(report: SiteReport, head: Head, plan: Plan) -> SiteReport:
 def _spectrum(head: Head, rate: float) -> Spectrum:
     """Singular values of the predictions (root mean square over examples) and those at the dropout optimum."""
     assert head.moments is not None
-    second, units = equilibrate(head.moments.xx.cpu())
-    measured = torch.linalg.svdvals((head.weight.cpu() * units) @ psd_root(second))
+    second, weight = head.moments.xx, head.weight.to(head.moments.xx.device)
+    if len(weight) <= len(second):
+        measured = _roots(weight @ second @ weight.mT)
+    else:
+        scaled, units = equilibrate(second.cpu())
+        measured = torch.linalg.svdvals((head.weight * units) @ psd_root(scaled))
     optimal = shrink(_target_spectrum(head), rate / (1 - rate), head.weight.shape[1])
     size = min(len(measured), len(optimal))
     return Spectrum(measured[:size].tolist(), optimal[:size].tolist(), *map(_effective_rank, (measured, optimal)))
@@ -56,7 +59,13 @@ def _spectrum(head: Head, rate: float) -> Spectrum:
 
 def _target_spectrum(head: Head) -> Tensor:
     assert head.moments is not None
-    return torch.linalg.eigvalsh(head.moments.yy.cpu()).clamp_min(0).sqrt().flip(0)
+    return _roots(head.moments.yy)
+
+
+def _roots(second: Tensor) -> Tensor:
+    """Singular values whose squares are the eigenvalues of a second moment, largest first; zero below its rounding."""
+    values = torch.linalg.eigvalsh((second + second.mT) / 2).clamp_min(0).flip(0).cpu()
+    return torch.where(values > len(values) * torch.finfo(values.dtype).eps * values[0], values, 0.0).sqrt()
 
 
 def _effective_rank(values: Tensor) -> float:
@@ -74,28 +83,28 @@ def _certificate(head: Head, rate: float) -> Certificate:
     The bound is min_A mean ||y - b - A||^2 + (lambda / width) ||A||_*^2 over all predictions A, with this bias b.
     """
     assert head.moments is not None
-    moments = head.moments
-    quadratic = float(((head.weight @ moments.xx) * head.weight).sum())
-    risk = float(torch.trace(moments.yy)) - 2 * float((moments.yx * head.weight).sum()) + quadratic
+    xx, yx, yy = head.moments
+    weight, energy = head.weight.to(xx.device), float(torch.trace(yy))
+    risk = energy - 2 * float((yx * weight).sum()) + float(((weight @ xx) * weight).sum())
     strength, width = rate / (1 - rate), head.weight.shape[1]
     spectrum = _target_spectrum(head)
     best = shrink(spectrum, strength, width)
     bound = float((spectrum - best).square().sum()) + strength / width * float(best.sum()) ** 2
-    return Certificate(risk + head.penalty(rate), bound, "pal2020-prop3.3", float(torch.trace(moments.yy)))
+    return Certificate(risk + head.penalty(rate), bound, "pal2020-prop3.3", energy)
 
 
 def _rate_choice(head: Head, rate: float) -> RateChoice | None:
     """Errors of all rates from one factorization; their difference is paired, example by example."""
-    sample = head.sample()
-    if len(sample) < 3:
+    features, targets = head.examples()
+    if len(features) < 3:
         return None
     drops = sorted({*RATES, rate})
-    whitened = Whitened.of(sample.inputs.numpy(), sample.targets.numpy(), np.ones(len(sample)), 1, True)
-    squares = [(error**2).mean(1) for error in whitened.leave_one_out([drop / (1 - drop) for drop in drops])]
-    errors = [float(square.mean()) for square in squares]
+    found = leave_one_out(features, targets.reshape(len(targets), -1), [drop / (1 - drop) for drop in drops])
+    squares = found.square().mean(2).cpu()
+    errors = squares.mean(1).tolist()
     best = min(range(len(drops)), key=lambda i: (errors[i], drops[i]))
     gains = squares[drops.index(rate)] - squares[best]
-    half = float(stdtrit(len(gains) - 1, (1 + LEVEL) / 2)) * float(gains.std(ddof=1)) / len(gains) ** 0.5
+    half = float(stdtrit(len(gains) - 1, (1 + LEVEL) / 2)) * float(gains.std()) / len(gains) ** 0.5
     mean = float(gains.mean())
     gain = PlainEstimate(mean, mean - half, mean + half, "leave-one-out, paired")
     return RateChoice(drops[best], drops, errors, gain)
