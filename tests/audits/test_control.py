@@ -6,12 +6,13 @@ from cases import normal
 from networks import seeded
 from torch import nn
 
-from droptics.audits import audit
+from droptics.audits import audit, criteria
 from droptics.audits.batches import Batch
 from droptics.audits.control import Guess, remainder, share_out
+from droptics.audits.criteria import Labels, MeanSquared, differentiated, parts
 from droptics.audits.runs import Law, Runs
 from droptics.audits.tallies import Mean
-from droptics.losses import CrossEntropy
+from droptics.losses import CrossEntropy, Squared
 
 
 class Layer(nn.Module):
@@ -161,3 +162,35 @@ def test_sites_of_sequences_first_find_their_examples():
     report = audit(Whole(), (x, y), draws=4, rates=(), progress=False)
     assert len(report.sites) == 5
     assert all("gradient control" in item.penalty.method for item in report.sites)
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(), Squared(), Labels(), MeanSquared()])
+def test_the_derivative_of_a_loss_by_large_outputs_is_taken_in_parts(loss, monkeypatch):
+    outputs = normal(7, 5, 3).float() if isinstance(loss, Labels) else normal(7, 3).float()
+    targets = torch.randint(0, 3, outputs.shape[:-1]) if isinstance(loss, (Labels, CrossEntropy)) else normal(7, 3)
+    leaf = outputs.double().requires_grad_()
+    sums, weights = parts(loss, leaf, targets)
+    (wanted,) = torch.autograd.grad(sums.sum(), leaf)
+    monkeypatch.setattr(criteria, "DOUBLE", outputs[:2].numel())  # four parts, the last of one example
+    found = differentiated(loss, outputs.requires_grad_(), targets)
+    assert torch.equal(found[0], sums.detach())
+    assert torch.equal(found[1], weights.detach())
+    assert found[2] is not None
+    assert torch.equal(found[2], wanted.float())
+
+
+def test_what_a_loss_of_ones_own_reads_from_the_module_is_differentiated_too():
+    net = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+    seen = {}
+    net[1].register_forward_hook(lambda part, given, result: seen.update(a=result))
+    batch = Batch((normal(6, 3).float(),), {}, normal(6, 2).float(), 6)
+
+    def loss(outputs, targets):
+        return (outputs - targets).square().sum(-1) + seen["a"].double().square().sum(-1)
+
+    found = Runs(net, batch, loss, {"1": Law("1", 0.5, "entry")}, {}).base()
+    a = net[0](batch.arguments[0]).detach()
+    direct = 2 * (net[2](a) - batch.targets) @ net[2].weight * a
+    torch.testing.assert_close(found.slopes["1"][0], (direct + 2 * a.square()).detach(), rtol=1e-5, atol=1e-6)
+    assert found.axes == {"1": 0}
+    assert found.leaves["1"][0].untyped_storage().nbytes() == 4  # masks of ones are one number

@@ -165,6 +165,27 @@ def parts(loss: LossFunction, outputs: Tensor, targets: Tensor) -> tuple[Tensor,
     return _parts(loss, outputs.double(), targets)
 
 
+def differentiated(loss: LossFunction, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    """`parts` where gradients are wanted, and the derivative of the sum by the outputs.
+
+    Of a loss that has one number per example, from a few examples at a time; then the sums have no graph, and large
+    outputs are there twice, not four times. Other losses may hold more of the module than its outputs: their sums have
+    the graph, and there is no derivative.
+    """
+    if not isinstance(loss, Loss) or isinstance(loss, OwnLoss) or len(outputs) != len(targets):
+        return *parts(loss, outputs, targets), None
+    way, rows, some = torch.zeros_like(outputs), max(1, DOUBLE * len(outputs) // max(outputs.numel(), 1)), []
+    for part, wanted, there in zip(outputs.split(rows), targets.split(rows), way.split(rows), strict=True):
+        leaf = part.detach().double().requires_grad_()
+        sums, weights = _parts(loss, leaf, wanted)
+        if not sums.requires_grad:
+            return *parts(loss, outputs, targets), None
+        there.copy_(torch.autograd.grad(sums.sum(), leaf)[0])
+        some.append((sums.detach(), weights.detach()))
+    sums, weights = (torch.cat(column) for column in zip(*some, strict=True))
+    return sums, weights, way
+
+
 def _parts(loss: LossFunction, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     if targets.is_floating_point():
         targets = targets.to(outputs.dtype)

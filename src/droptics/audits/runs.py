@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from droptics.audits.batches import Batch, run
-from droptics.audits.criteria import LossFunction, parts
+from droptics.audits.criteria import LossFunction, MeanSquared, differentiated, parts
+from droptics.losses import Squared
 from droptics.models.modes import training_without_statistics
 from droptics.models.replaying import Recording
 from droptics.models.watching import Mask, OnCall, watched
@@ -102,20 +103,26 @@ class Runs:
         with frozen(self.module), torch.enable_grad():
             ones = {name: _leaf(law, leaves) for name, law in self.laws.items() if name not in self.skips}
             outputs = self._watched(ones, recording, on_call)
-            sums, weights = parts(self.loss, outputs, self.batch.targets)
-            base = Base(sums.detach(), weights.detach(), outputs, leaves, recording=recording)
+            sums, weights, way = differentiated(self.loss, outputs, self.batch.targets)
+            affine = isinstance(self.loss, (Squared, MeanSquared))  # else nobody asks for outputs, or their graph
+            held = outputs if affine else outputs.new_empty(0)
+            base = Base(sums.detach(), weights.detach(), held, leaves, recording=recording)
             self.spent += 1
-            flat = [leaf for part in leaves.values() for leaf in part]
-            if not flat or not sums.requires_grad:
+            if not leaves or not (outputs if way is not None else sums).requires_grad:
                 return base
             try:
-                base.slopes = _slopes(sums.sum(), leaves)
+                total = sums.sum() if way is None else outputs
+                base.slopes = _slopes(total, leaves, way, axes is None or affine)
                 self.spent += BACKWARD
                 if axes is None:
                     chances = torch.rand(len(sums), generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 1
-                    weighted = _slopes((chances.to(sums) * sums).sum(), leaves)
+                    if way is None:
+                        total = (chances.to(sums) * sums).sum()
+                    else:
+                        way.mul_(chances.to(way).reshape(-1, *(1,) * (way.ndim - 1)))
+                    del outputs
+                    base.axes = _axes(total, base, way, chances, affine)
                     self.spent += BACKWARD
-                    base.axes = {name: _axis(base.slopes[name], weighted[name], chances) for name in leaves}
                 else:
                     base.axes = {name: axes.get(name) for name in leaves}
             except RuntimeError:  # a part that cannot be differentiated, or writes over what the gradient needs
@@ -149,7 +156,7 @@ class Runs:
             outputs = self._watched({name: _given(part) for name, part in leaves.items()}, None, None)
             self.spent += 1 + BACKWARD
             sums, _ = parts(self.loss, outputs, self.batch.targets)
-            return sums.detach(), _slopes(sums.sum(), leaves)
+            return sums.detach(), _slopes(sums.sum(), leaves, None, False)
 
     def _watched(
         self,
@@ -186,40 +193,55 @@ def _given(part: Sequence[Tensor]) -> Mask:
 
 def _leaf(law: Law, leaves: dict[str, list[Tensor]]) -> Mask:
     def mask(source: Tensor) -> Tensor:
-        leaf = torch.ones(law.shape(source), dtype=source.dtype, device=source.device, requires_grad=True)
+        one = torch.ones((), dtype=source.dtype, device=source.device)
+        leaf = one.expand(law.shape(source)).requires_grad_()  # one number of memory
         leaves.setdefault(law.name, []).append(leaf)
         return leaf
 
     return mask
 
 
-def _slopes(total: Tensor, leaves: Mapping[str, Sequence[Tensor]]) -> dict[str, list[Tensor]]:
+def _slopes(
+    total: Tensor, leaves: Mapping[str, Sequence[Tensor]], way: Tensor | None, again: bool
+) -> dict[str, list[Tensor]]:
+    """Derivatives of a sum, or of outputs along a way, by the masks; `again` where the graph is still needed."""
     flat = [leaf for part in leaves.values() for leaf in part]
-    found = iter(torch.autograd.grad(total, flat, retain_graph=True, allow_unused=True))
+    found = iter(torch.autograd.grad(total, flat, way, retain_graph=again, allow_unused=True))
     return {
         name: [torch.zeros_like(leaf) if (slope := next(found)) is None else slope for leaf in part]
         for name, part in leaves.items()
     }
 
 
-def _axis(slopes: Sequence[Tensor], weighted: Sequence[Tensor], chances: Tensor) -> int | None:
-    """Where the examples are: weighing the examples must weigh the slopes in the same way.
+def _axes(total: Tensor, base: Base, way: Tensor | None, chances: Tensor, again: bool) -> dict[str, int | None]:
+    """Where the examples are in the masks of each site: weighing the examples must weigh the slopes in the same way.
 
     Examples may come first in an axis that holds more (heads, windows). None where no axis fits: a mask reaches several
-    examples.
+    examples. Every slope is compared as soon as it is there, and held no longer.
     """
-    count = len(chances)
-    for axis in range(slopes[0].ndim):
-        if any(slope.ndim <= axis or slope.shape[axis] % count for slope in slopes):
-            continue
-        for slope, other in zip(slopes, weighted, strict=True):
-            rows = slope.double().movedim(axis, 0).reshape(count, -1) * chances.to(slope.device)[:, None]
-            wanted = other.double().movedim(axis, 0).reshape(count, -1)
-            if float((rows - wanted).abs().max()) > AGREES * float(wanted.abs().max()):
-                break
-        else:
-            return axis
-    return None
+    pairs = [
+        (leaf, slope) for name, part in base.leaves.items() for leaf, slope in zip(part, base.slopes[name], strict=True)
+    ]
+    fits = {leaf: [axis for axis in range(leaf.ndim) if leaf.shape[axis] % len(chances) == 0] for leaf, _ in pairs}
+
+    def compare(leaf: Tensor) -> None:
+        assert leaf.grad is not None
+        fits[leaf] = [axis for axis in fits[leaf] if _weighed(slopes[leaf], leaf.grad, axis, chances)]
+        leaf.grad = None
+
+    slopes = dict(pairs)
+    hooks = [leaf.register_post_accumulate_grad_hook(compare) for leaf in fits]
+    torch.autograd.backward(total, way, retain_graph=again, inputs=list(fits))
+    for hook in hooks:  # it holds the slopes
+        hook.remove()
+    every = {name: [fits[leaf] for leaf in part] for name, part in base.leaves.items()}
+    return {name: next(iter(sorted(set.intersection(*map(set, part)))), None) for name, part in every.items()}
+
+
+def _weighed(slope: Tensor, other: Tensor, axis: int, chances: Tensor) -> bool:
+    rows = slope.double().movedim(axis, 0).reshape(len(chances), -1) * chances.to(slope.device)[:, None]
+    wanted = other.double().movedim(axis, 0).reshape(len(chances), -1)
+    return float((rows - wanted).abs().max()) <= AGREES * float(wanted.abs().max())
 
 
 @contextmanager

@@ -162,15 +162,15 @@ def energies(
     """
     flat = base.outputs.flatten(1) if base.outputs.ndim > 1 else base.outputs[:, None]
     masks = [leaf for site in sites for leaf in base.leaves[site]]
-    found = dict.fromkeys(sites, 0.0)
+    found = dict.fromkeys(sites, flat.new_zeros((), dtype=torch.float64))  # asked of the device at the end
     for number in range(flat.shape[1]):
         rows = iter(torch.autograd.grad(flat[:, number].sum(), masks, retain_graph=True, allow_unused=True))
         for site in sites:
             slopes = [torch.zeros_like(leaf) if (row := next(rows)) is None else row for leaf in base.leaves[site]]
-            found[site] += sum(float(slope.double().square().sum()) for slope in slopes)
+            found[site] = found[site] + sum(slope.double().square().sum() for slope in slopes)
             if keep is not None:
                 keep(site, number, slopes)
-    return found
+    return {site: float(value) for site, value in found.items()}
 
 
 def confirmed(
