@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader
 from torch import Tensor
 
 from droptics.attacks.threat import Threat
 from droptics.estimates import Estimate
 from droptics.files import write_text
 from droptics.plots import as_data_uri, as_png, bars
-from droptics.terminal import Console, Table
+from droptics.terminal import new_console, new_table, printed
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,10 @@ class Robustness:
 
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained HTML page (replacing an older one atomically) and return its path."""
-        environment = Environment(loader=PackageLoader("droptics.attacks"), autoescape=True, trim_blocks=True)
+        import jinja2  # noqa: PLC0415 - loading it takes longer than a first attack
+
+        loader = jinja2.PackageLoader("droptics.attacks")
+        environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True)
         total = len(self.found_by)
         left, shares = float(self.clean), {"clean": float(self.clean)}
         for stage in self.stages:
@@ -158,24 +159,24 @@ class Robustness:
             cells |= {f"found by {stage.method}": str(stage.found) for stage in result.stages}
             for name, line in lines.items():
                 line.append(cells.get(name, ""))
-        console = Console(file=io.StringIO(), width=60 + 40 * len(results), force_terminal=False)
-        table = Table("", *results)
+        console = new_console(60 + 40 * len(results))
+        table = new_table("", *results)
         for name, line in lines.items():
             table.add_row(name, *line)
         console.print(table)
         for name, result in results.items():
             for warning in result.warnings:
                 console.print(f"warning about {name}: {warning}", highlight=False)
-        return str(console.file.getvalue()).rstrip()  # type: ignore[attr-defined]
+        return printed(console)
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=110, force_terminal=False)
+        console = new_console(110)
         console.print(
             f"clean accuracy {percent(self.clean)}, robust accuracy {percent(self.robust)}\n"
             f"{len(self.found_by)} examples, {self.threat.norm} of radius {self.threat.radius:.6g}",
             highlight=False,
         )
-        table = Table()
+        table = new_table()
         for column in ("attack", "tried on", "found", "gradients", "queries", "seconds"):
             table.add_column(column, justify="left" if column == "attack" else "right")
         for stage in self.stages:
@@ -186,7 +187,7 @@ class Robustness:
             console.print(str(self.randomness), highlight=False)
         for warning in self.warnings:
             console.print(f"warning: {warning}", highlight=False)
-        return str(console.file.getvalue()).rstrip()  # type: ignore[attr-defined]
+        return printed(console)
 
 
 def percent(share: Estimate) -> str:

@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 
 from droptics.audits.digest import (
@@ -31,9 +30,12 @@ DARK = 0.45  # share of the largest penalty from which on a cell of the heat map
 
 def page(report: Content) -> str:
     """The page of a report's dictionary (`Report.to_dict`, or its JSON read again)."""
+    import jinja2  # noqa: PLC0415 - loading it takes a seventh of a first audit
+
     heat, ranked = heat_map(report), largest(report, RANKED)
     most = heat.most if heat is not None else 1.0
-    environment = Environment(loader=PackageLoader("droptics.audits"), autoescape=True, trim_blocks=True)
+    loader = jinja2.PackageLoader("droptics.audits")
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True)
     filters = {
         "number": number_text,
         "rate": rate_text,

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 from droptics.attacks import Pgd, Reflected, Threat, robustness_curve
@@ -157,6 +156,8 @@ def audited_network(out: Path) -> Section:
 
 def digits() -> tuple[Tensor, Tensor]:
     """The 1797 small digits that come with scikit-learn, in 0..1."""
+    from sklearn.datasets import load_digits  # loads rich, which draws from Python's generator
+
     found = load_digits()
     return torch.tensor(found.data, dtype=torch.float32) / 16, torch.tensor(found.target)
 

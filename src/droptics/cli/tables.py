@@ -1,12 +1,12 @@
-"""Results on the terminal: a table for people, JSON for programs."""
+"""Results on the terminal: a table for people, JSON for programs.
+
+rich, which draws from Python's generator when it is loaded, waits for the first table.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-
-from rich.console import Console
-from rich.table import Table
 
 
 def show(title: str, rows: Mapping[str, object], as_json: bool) -> None:
@@ -14,6 +14,9 @@ def show(title: str, rows: Mapping[str, object], as_json: bool) -> None:
     if as_json:
         print(json.dumps({name.replace(" ", "_").replace(",", ""): value for name, value in rows.items()}))
         return
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(title=title, show_header=False, title_justify="left")
     table.add_column("quantity")
     table.add_column("value", justify="right")
@@ -27,6 +30,9 @@ def listed(rows: Sequence[Mapping[str, str]], as_json: bool = False, title: str 
     if as_json:
         print(json.dumps(list(rows), indent=1))
         return
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(title=title or None, title_justify="left")
     for name in rows[0] if rows else ():
         table.add_column(name, overflow="fold", no_wrap=name == whole)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from droptics.plots import lines
 from droptics.rates.places import set_rates
 from droptics.rates.verdicts import Verdict
 from droptics.recommenders.estimator import Estimator
-from droptics.terminal import Console, Table
+from droptics.terminal import new_console, new_table, printed
 
 SCHEMA_VERSION = 1
 
@@ -247,20 +246,20 @@ def _plain(value: Any) -> Any:
 
 
 def _text(found: Rates, width: int = 110) -> str:
-    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    console = new_console(width)
 
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False)
 
     say(f"{found.verdict}: {found.reason}")
-    scan = Table()
+    scan = new_table()
     for column in ("rate", "loss", "from best", "told apart", "training", "step"):
         scan.add_column(column, justify="right")
     for point in found.points:
         if point.stage == "scan":
             scan.add_row(*_cells(point))
     console.print(scan)
-    sites = Table()
+    sites = new_table()
     for column in ("site", "kind", "before", "rate", "verdict", "effect"):
         sites.add_column(column, justify="left" if column in ("site", "kind", "verdict") else "right", overflow="fold")
     for site in found.sites:
@@ -278,9 +277,9 @@ def _text(found: Rates, width: int = 110) -> str:
         say(note)
     if found.cost.copies == 0:
         say(f"{found.method}, {found.cost.seconds:.3g} s")
-        return str(console.file.getvalue()).rstrip()  # type: ignore[attr-defined]
+        return printed(console)
     say(f"{found.cost.copies} copies in {found.cost.seconds:.3g} s, {found.cost.resumed} of them from an earlier run")
-    return str(console.file.getvalue()).rstrip()  # type: ignore[attr-defined]
+    return printed(console)
 
 
 def _cells(point: Point) -> tuple[str, ...]:
