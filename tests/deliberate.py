@@ -1933,8 +1933,8 @@ ELEVENTH = (
     defect(
         "compiling",
         "loops are compiled without their options",
-        "kept: Loop = numba.njit(cache=True, **options)(function)",
-        "kept: Loop = numba.njit(cache=True)(function)",
+        "kept = numba.njit(cache=True, **options)(function)",
+        "kept = numba.njit(cache=True)(function)",
     ),
     defect(
         "audits.digest",

@@ -17,6 +17,8 @@ from typing import Any
 from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
 
+from droptics.compiling import Loop
+
 ROOT = Path(__file__).resolve().parent.parent
 # Triton reads its programs from the files, and only a GPU runs them: tests/gpu compares them with the CPU
 MODULES = {
@@ -206,8 +208,10 @@ def live_functions() -> dict[str, list[FunctionType]]:
 
 
 def live_loops() -> list[Dispatcher]:
-    """The compiled functions."""
-    return [value for value in gc.get_objects() if issubclass(type(value), Dispatcher)]  # asking a lazy object warns
+    """The compiled functions, and those that will be at their first call."""
+    waiting = [value.compiled for value in gc.get_objects() if type(value) is Loop]
+    others = [value for value in gc.get_objects() if issubclass(type(value), Dispatcher)]  # asking a lazy object warns
+    return [*waiting, *(value for value in others if value not in waiting)]
 
 
 def swap(module: str, functions: list[FunctionType], tree: ast.Module, lines: range | None = None) -> bool:

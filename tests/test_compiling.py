@@ -1,5 +1,13 @@
-"""Compiled loops where nothing may be written, and where two processes write at once."""
+"""Compiled loops: when numba is loaded, where nothing may be written, and where two processes write at once."""
 
+import gc
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from threading import Barrier
+
+import numba
 import numpy as np
 import pytest
 from numba.core import caching, config
@@ -18,7 +26,7 @@ def test_a_loop_is_compiled_with_and_without_a_place_to_keep_it(monkeypatch, pla
         monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", places)
     loop = njit(nogil=True)(doubled)
     assert loop(3) == 6
-    assert type(loop._cache).__name__ == ("FunctionCache" if places is None else "NullCache")
+    assert type(loop.compiled._cache).__name__ == ("FunctionCache" if places is None else "NullCache")
 
 
 def test_forms_that_two_processes_compile_at_once_are_not_mixed_up(monkeypatch, tmp_path):
@@ -29,14 +37,82 @@ def test_forms_that_two_processes_compile_at_once_are_not_mixed_up(monkeypatch, 
         return number / 2 if number > 0 else number
 
     first, second, third = (njit()(halved) for _ in range(3))
-    write = first._cache._cache_file._save_data
+    write = first.compiled._cache._cache_file._save_data
 
     def late(name, content):
-        monkeypatch.setattr(second._cache._cache_file, "_load_index", dict)
+        monkeypatch.setattr(second.compiled._cache._cache_file, "_load_index", dict)
         second(3)
         write(name, content)
 
-    monkeypatch.setattr(first._cache._cache_file, "_save_data", late)
+    monkeypatch.setattr(first.compiled._cache._cache_file, "_save_data", late)
     first(np.float32(3))
     assert third(3) == 1.5
     assert len(list(tmp_path.rglob("*.nbc"))) == 2
+
+
+def test_numba_is_loaded_by_the_first_call_of_a_loop_and_not_before():
+    code = (
+        "import sys, torch; from droptics.linalg import equalize_columns; before = 'numba' in sys.modules;"
+        "equalize_columns(torch.eye(3)); print(before, 'numba' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout.split() == ["False", "True"]
+
+
+@pytest.mark.parametrize("collects", [True, False])
+@pytest.mark.parametrize("number", [3, "three"])
+def test_the_collector_waits_while_a_loop_is_loaded_and_is_then_as_it_was(monkeypatch, collects, number):
+    """Also where numba refuses the values: a string cannot be halved."""
+    seen = []
+    typeof = numba.typeof
+    monkeypatch.setattr(numba, "typeof", lambda value: [seen.append(gc.isenabled()), typeof(value)][1])
+
+    def halved(number):
+        return number / 2
+
+    (gc.enable if collects else gc.disable)()
+    try:
+        with nullcontext() if number == 3 else pytest.raises(numba.TypingError):
+            njit()(halved)(number)
+        after = gc.isenabled()
+    finally:
+        gc.enable()
+    assert seen == [False]
+    assert after == collects
+
+
+def test_threads_that_call_a_loop_for_the_first_time_share_what_is_compiled():
+    started = Barrier(4)
+
+    def squared(number):
+        return number * number
+
+    loop = njit(nogil=True)(squared)
+
+    def call(number):
+        started.wait()
+        return loop(number), id(loop.compiled)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(call, range(4)))
+    assert [value for value, _ in found] == [0, 1, 4, 9]
+    assert len({which for _, which in found}) == 1
+    assert len(loop.compiled.signatures) == 1
+
+
+def test_a_loop_says_what_the_function_is():
+    def quartered(number):
+        """A quarter."""
+        return number / 4
+
+    loop = njit()(quartered)
+    assert (loop.__name__, loop.__doc__, loop.py_func) == ("quartered", "A quarter.", quartered)
+
+
+def test_a_module_calls_its_loop_itself_once_it_is_compiled():
+    names = {"njit": njit}
+    exec(compile("@njit()\ndef next_of(number):\n    return number + 1\nold = next_of", __file__, "exec"), names)
+    assert names["old"] is names["next_of"]
+    assert names["old"](2) == 3
+    assert names["next_of"] is names["old"].compiled
+    assert (names["next_of"](3), names["old"](4)) == (4, 5)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 CODE = r"""
-import contextlib, importlib, locale, os, pkgutil, random, sys, threading, warnings
+import contextlib, gc, importlib, locale, os, pkgutil, random, sys, threading, warnings
 import numpy as np
 import torch
 import matplotlib
@@ -30,6 +30,7 @@ def prints():
         "folder": os.getcwd(),
         "environment": {k: v for k, v in os.environ.items() if not k.startswith(("KMP_", "TORCHINDUCTOR_"))},
         "recursion": sys.getrecursionlimit(),
+        "collector": gc.isenabled(),
         "hooks": (sys.excepthook, threading.excepthook, sys.displayhook),
     }
 

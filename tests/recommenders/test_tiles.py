@@ -40,7 +40,7 @@ def test_the_solution_of_a_definite_system(width: int) -> None:
     system = np.zeros((padded(width),) * 2)
     system[:width, :width] = np.triu(matrix * units * units[:, None])
     found = right * units
-    solve_upper(system, found)
+    solve_upper(system, found, 0.0)
     condition = np.linalg.cond(matrix)
     assert np.allclose(found * units, np.linalg.solve(matrix, right), rtol=10 * width * condition * 2.0**-52)
 
@@ -54,7 +54,7 @@ def test_directions_that_the_data_leave_free_are_zero() -> None:
     system = np.zeros((padded(11),) * 2)
     system[:11, :11] = np.triu(matrix)
     found = right.copy()
-    solve_upper(system, found)
+    solve_upper(system, found, 0.0)
     assert found[4] == 0
     assert np.count_nonzero(found) <= 3
     assert np.allclose(matrix @ found, right, atol=1e-9)

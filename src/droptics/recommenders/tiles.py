@@ -389,12 +389,12 @@ def _factor(corner: Any, least: Any) -> None:
 
 
 @njit(nogil=True, fastmath=FAST)
-def solve_upper(a: Any, x: Any, unit: float = 0.0) -> None:
+def solve_upper(a: Any, x: Any, unit: float) -> None:
     """Solve a x = b in place (b in x), a positive semi-definite in float64, upper triangle given and overwritten.
 
-    `a` has `padded` rows, x at most as many; `unit` is the rounding of its entries where they were summed in float32.
-    A pivot lost to rounding belongs to a direction that the data leave free: its unknown is set to zero, which still
-    solves the (consistent) normal equations. Cost width^3 / 3 operations.
+    `a` has `padded` rows, x at most as many; `unit` is the rounding of its entries where they were summed in float32,
+    otherwise zero. A pivot lost to rounding belongs to a direction that the data leave free: its unknown is set to
+    zero, which still solves the (consistent) normal equations. Cost width^3 / 3 operations.
     """
     width, lanes = len(x), _BYTES // 8
     least = max(width * np.finfo(np.float64).eps, unit) * np.diag(a)
