@@ -6,8 +6,8 @@ import warnings as python_warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import scipy
 import torch
-from scipy.special import betaincinv
 from torch import Tensor
 
 from droptics.arguments import Count, Probability, Whole, check_arguments
@@ -221,8 +221,8 @@ def proportion(count: Whole, total: Count, confidence: Probability = 0.95) -> Es
     if count > total:
         raise ValueError(f"count must be at most the total {total}, got {count}")
     tail = (1 - confidence) / 2
-    low = 0.0 if count == 0 else float(betaincinv(count, total - count + 1, tail))
-    high = 1.0 if count == total else float(betaincinv(count + 1, total - count, 1 - tail))
+    low = 0.0 if count == 0 else float(scipy.special.betaincinv(count, total - count + 1, tail))
+    high = 1.0 if count == total else float(scipy.special.betaincinv(count + 1, total - count, 1 - tail))
     value, lower, upper = (torch.tensor(x, dtype=torch.float64) for x in (count / total, low, high))
     return Estimate(value, lower, upper, "binomial proportion", 1, confidence)
 

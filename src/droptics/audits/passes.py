@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import scipy
 import torch
-from scipy.special import bdtr, bdtrc, stdtr
 from torch import Tensor, nn
 
 from droptics.audits.batches import Batch
@@ -86,11 +86,12 @@ def differs(seen: tuple[Tensor, Tensor], rate: float) -> bool:
     if len(shares) == 1 or bool(((shares == 0) | (shares == 1)).all()):
         trials = int(alive.sum()) if len(shares) == 1 else len(shares)
         found = int(fell.sum()) if len(shares) == 1 else int(shares.sum())
-        return 2 * float(min(bdtr(found, trials, rate), bdtrc(found - 1, trials, rate))) < ACCIDENT
+        below, above = scipy.special.bdtr(found, trials, rate), scipy.special.bdtrc(found - 1, trials, rate)
+        return 2 * float(min(below, above)) < ACCIDENT
     if float(shares.std()) == 0:
         return abs(float(shares[0]) - rate) > 1 / int(alive.sum(1).max())
     ratio = abs(float(shares.mean()) - rate) / float(shares.std()) * len(shares) ** 0.5
-    return 2 * float(stdtr(len(shares) - 1, -ratio)) < ACCIDENT
+    return 2 * float(scipy.special.stdtr(len(shares) - 1, -ratio)) < ACCIDENT
 
 
 def coins(seen: tuple[Tensor, Tensor] | None) -> float | None:

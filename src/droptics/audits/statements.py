@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import scipy
 import torch
-from scipy.special import stdtrit
 from torch import Tensor
 
 from droptics.audits.heads import Head
@@ -104,7 +104,7 @@ def _rate_choice(head: Head, rate: float) -> RateChoice | None:
     errors = squares.mean(1).tolist()
     best = min(range(len(drops)), key=lambda i: (errors[i], drops[i]))
     gains = squares[drops.index(rate)] - squares[best]
-    half = float(stdtrit(len(gains) - 1, (1 + LEVEL) / 2)) * float(gains.std()) / len(gains) ** 0.5
+    half = float(scipy.special.stdtrit(len(gains) - 1, (1 + LEVEL) / 2)) * float(gains.std()) / len(gains) ** 0.5
     mean = float(gains.mean())
     gain = PlainEstimate(mean, mean - half, mean + half, "leave-one-out, paired")
     return RateChoice(drops[best], drops, errors, gain)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+import scipy
 import torch
-from scipy.special import stdtrit
 from torch import Tensor
 
 from droptics.estimates import PlainEstimate
@@ -73,7 +73,7 @@ class Mean:
     def number(self, confidence: float, offset: float = 0.0) -> PlainEstimate:
         """Value and Student interval, shifted by a known offset; degrees of freedom after Satterthwaite."""
         freedom = max(self.variance**2 / self.fourth, 1.0) if self.fourth > 0 else 1e9  # as good as infinite
-        width = float(stdtrit(freedom, (1 + confidence) / 2)) * self.error if self.variance > 0 else 0.0
+        width = float(scipy.special.stdtrit(freedom, (1 + confidence) / 2)) * self.error if self.variance > 0 else 0.0
         value, method = self.value + offset, f"Monte Carlo, {self.draws} draws"
         if self.controlled:
             method = f"sampled, gradient control, {round(self.draws / max(self.batches, 1))} draws"

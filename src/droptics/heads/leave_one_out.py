@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import svd
 
 from droptics.arrays import Array
 from droptics.linalg.scales import powers_of_two
@@ -64,7 +64,7 @@ class Whitened:
         centered = rows - _apply((input_mean / units)[None], maps)
         residual = Y - target_mean
         roots = np.sqrt(weights)[:, None]
-        left, values, right = svd(roots * centered, full_matrices=False, check_finite=False)
+        left, values, right = scipy.linalg.svd(roots * centered, full_matrices=False, check_finite=False)
         kept = values > 16 * (X.shape[1] + 4) * EPS  # the rows have energy one in every block, whatever their units
         loadings = (left[:, kept] * roots).T @ residual
         raw = (X, Y, counts, block, intercept)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
-from scipy.special import gammaincinv
 from torch import Tensor
 
 from droptics.arrays import Array
@@ -230,7 +230,7 @@ class Krylov:
         before = before - left @ (left.mT @ before)
         current = shifted(before)
         # every degree gives a bound on its own; the failure probability is shared out among them
-        floor = math.sqrt(2 * float(gammaincinv(TEST_COLUMNS / 2, FAILURE / TEST_DEGREE)))
+        floor = math.sqrt(2 * float(scipy.special.gammaincinv(TEST_COLUMNS / 2, FAILURE / TEST_DEGREE)))
         best = math.inf
         for degree in range(1, TEST_DEGREE + 1):
             gram = (current.mT @ current).double()

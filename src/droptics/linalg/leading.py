@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
+import scipy
 
 from droptics.arrays import Array
 from droptics.compiling import njit
@@ -119,14 +119,14 @@ def leading_eigen(matrix: Array, count: int) -> tuple[Array, Array]:
     size = matrix.shape[0]
     if size >= SMALL and 2 * count <= size:
         work = size if size < BLOCKED else COLUMNS * size
-        reduced, diagonal, beside, tau, info = lapack.dsytrd(matrix, lower=1, lwork=work)
-        every, failed = lapack.dsterf(diagonal, beside)
+        reduced, diagonal, beside, tau, info = scipy.linalg.lapack.dsytrd(matrix, lower=1, lwork=work)
+        every, failed = scipy.linalg.lapack.dsterf(diagonal, beside)
         values = np.ascontiguousarray(every[::-1][:count])
         rows = np.empty((count, size))
         residual = _vectors(diagonal, beside, values, rows) if info == failed == 0 else np.inf
         if residual <= 4e-15 and np.abs(rows @ rows.T - np.eye(count)).max() <= 1e-14:
             vectors = rows.T
-            vectors[1:] = lapack.dormqr("L", "N", reduced[1:, :-1], tau, vectors[1:], lwork=64 * count)[0]
+            vectors[1:] = scipy.linalg.lapack.dormqr("L", "N", reduced[1:, :-1], tau, vectors[1:], lwork=64 * count)[0]
             return values, vectors
     values, vectors = np.linalg.eigh(matrix)
     return values[::-1][:count], vectors[:, ::-1][:, :count]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 import torch
-from scipy.linalg import lapack, solve_triangular
 from torch import Tensor
 
 from droptics.arrays import Array
@@ -121,7 +121,7 @@ def seems_singular(moment: Tensor) -> bool:
 def _pivoted(moment: Tensor) -> tuple[Any, Any, int, Any]:
     """Triangle, order (from one) and number of the pivots of a second moment, every column in its own units."""
     scaled, units = equilibrated(as_array(moment))
-    return *lapack.dpstrf(scaled, tol=NEAR)[:3], units
+    return *scipy.linalg.lapack.dpstrf(scaled, tol=NEAR)[:3], units
 
 
 def dependencies(rows: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ def _tried(moment: Tensor) -> _Tried:
     size, places = len(order), torch.from_numpy(order - 1).long()
     tried = torch.eye(size, dtype=torch.float64)[:, rank:]
     if 0 < rank < size:
-        tried[:rank] = -torch.from_numpy(solve_triangular(factor[:rank, :rank], factor[:rank, rank:]))
+        tried[:rank] = -torch.from_numpy(scipy.linalg.solve_triangular(factor[:rank, :rank], factor[:rank, rank:]))
     powers = tried.sign() * powers_of_two(0.7 * tried.abs())
     powers = torch.where(tried.abs() < CLOSE, 0.0, powers)
     near, sizes = ((tried - powers).abs() < CLOSE).all(0), torch.from_numpy(units)[:, None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
-from scipy.linalg import lapack
 from torch import Tensor
 
 from droptics.arrays import Array
@@ -78,5 +78,6 @@ def scaled_eigen(moment: Tensor) -> tuple[Any, Any, Any]:
         scaled, units = equilibrate(moment.detach())
         return *torch.linalg.eigh(scaled), units
     small, sizes = equilibrated(as_array(moment))
-    values, vectors, failed = lapack.dsyevd(small, lower=1)  # what numpy.linalg.eigh calls, at a third of its time
+    # what numpy.linalg.eigh calls, at a third of its time
+    values, vectors, failed = scipy.linalg.lapack.dsyevd(small, lower=1)
     return (*np.linalg.eigh(small), sizes) if failed else (values, vectors, sizes)

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 from torch import Tensor
 
 from droptics.data import Data, Moments, average
@@ -203,7 +203,7 @@ class Spread:
         proportion does. `used` degrees of freedom went into control variates.
         """
         freedom = self.count - used - 1
-        quantile = float(stdtrit(freedom, (1 + confidence) / 2))
+        quantile = float(scipy.special.stdtrit(freedom, (1 + confidence) / 2))
         variance = self.second / freedom
         skewness = np.abs(self.third) / self.count / np.maximum(variance, TINY)
         return self.size * (quantile * np.sqrt(variance / self.count) + quantile**2 / 2 * skewness / self.count)

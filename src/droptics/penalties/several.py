@@ -25,8 +25,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 import torch
-from scipy.special import loggamma
 from torch import Tensor
 from torch.nn.functional import softplus
 
@@ -206,8 +206,9 @@ def lattice_of(length: float, count: int) -> Lattice:
     step, tilt = 2 * math.pi / length, TILT[count]
     half = math.ceil(EDGE / step)
     times = step * (np.arange(-half, half) + 0.5)
-    single = loggamma(-tilt + 1j * times)
-    total = loggamma(count * tilt - 1j * step * (np.arange(count * (2 * half - 1) + 1) - count * (half - 0.5)))
+    single = scipy.special.loggamma(-tilt + 1j * times)
+    sums = step * (np.arange(count * (2 * half - 1) + 1) - count * (half - 0.5))
+    total = scipy.special.loggamma(count * tilt - 1j * sums)
     rows = np.ix_(*[np.arange(2 * half)] * (count - 1), np.arange(half, 2 * half))
     kernel = 2 * (step / (2 * math.pi)) ** count * np.exp(sum(single[row] for row in rows) + total[sum(rows)])
     sizes = np.abs(kernel).ravel()

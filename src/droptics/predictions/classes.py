@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+import scipy
 import torch
-from scipy.special import stdtrit
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
@@ -100,7 +100,7 @@ def classes_of(outcomes: Callable[[], Iterator[Outcome]], points: int, samples: 
 def _probabilities(value: Tensor, error: Tensor | None, text: str, cost: int) -> Estimate:
     if error is None:
         return _unproved(value, text, cost)
-    half = float(stdtrit(cost - 1, 0.995)) * error
+    half = float(scipy.special.stdtrit(cost - 1, 0.995)) * error
     fixed = value.detach()
     return Estimate(value, (fixed - half).clamp_min(0), (fixed + half).clamp_max(1), text, cost, 0.99)
 
@@ -158,7 +158,7 @@ def _objection(outputs: Affine, covariance: Tensor, sums: _Sums, points: int) ->
     values = drawn[range(len(drawn)), gaussian.argmax(-1)]
     mean, error = values.mean(-1), values.std(-1, ddof=1) / math.sqrt(TRIAL_MASKS)
     # the examples share their masks, so that the largest of them is at worst as likely as their number
-    limit = float(stdtrit(TRIAL_MASKS - 1, 1 - TRIAL_CHANCE / 2 / len(mean)))
+    limit = float(scipy.special.stdtrit(TRIAL_MASKS - 1, 1 - TRIAL_CHANCE / 2 / len(mean)))
     rounding = 1e-3 * mean  # of the Gaussian points themselves
     if (abs(mean - gaussian.max(-1)) > limit * error + rounding).any():
         return "a trial of head masks disagreed with Gaussian logits"

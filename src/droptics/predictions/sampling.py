@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import scipy
 import torch
-from scipy.special import stdtrit
 from torch import Tensor
 
 from droptics.estimates import Estimate
@@ -169,7 +169,7 @@ def _with_interval(
     """
     fixed = value.detach()
     square, degrees = error
-    factor = float(stdtrit(max(degrees, 1.0), (1 + method.confidence) / 2))
+    factor = float(scipy.special.stdtrit(max(degrees, 1.0), (1 + method.confidence) / 2))
     width = factor * square.sqrt()
     rounding = 8 * torch.finfo(fixed.dtype).eps * (fixed.abs() + terms.abs().amax(0))
     if positive:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from droptics.arrays import Array
 from droptics.recommenders.ids import Lookup, joined
@@ -14,7 +14,7 @@ from droptics.recommenders.ratings import Compressed
 
 def as_matrix(rows: Compressed, columns: int) -> Any:
     """A table as a sparse matrix."""
-    return sparse.csr_matrix((rows.values, rows.columns, rows.starts), (rows.rows, columns))
+    return scipy.sparse.csr_matrix((rows.values, rows.columns, rows.starts), (rows.rows, columns))
 
 
 def compressed(rows: Array, columns: Array, values: Array, count: int) -> Compressed:

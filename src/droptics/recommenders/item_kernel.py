@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
+import scipy
 
 from droptics.arrays import Array
 from droptics.recommenders.precision import Precision
@@ -69,9 +69,10 @@ class Kernel:
         """Errors of predicting each rating of a row from its other ratings, for several ridges."""
         system, y = self.system(row, implicit)
         found = []
+        inverted = scipy.linalg.lapack.dpotri if system.dtype == np.float64 else scipy.linalg.lapack.spotri
         for ridge in ridges:
             factor, alpha = _factored(system, ridge, y)
-            inverse, _ = (lapack.dpotri if factor.dtype == np.float64 else lapack.spotri)(factor, lower=1)
+            inverse, _ = inverted(factor, lower=1)
             found.append(alpha / inverse.diagonal())
         return found
 
@@ -83,7 +84,7 @@ def _gram(table: Compressed, columns: int, dtype: Any) -> Array:
 
 
 def _factored(system: Array, ridge: float, y: Array) -> tuple[Array, Array]:
-    double = system.dtype == np.float64
+    lapack, double = scipy.linalg.lapack, system.dtype == np.float64
     factor, failed = (lapack.dpotrf if double else lapack.spotrf)(
         system + ridge * np.eye(len(y), dtype=system.dtype), lower=1, overwrite_a=1
     )

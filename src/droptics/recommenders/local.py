@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from scipy import linalg, sparse
+import scipy
 
 from droptics.arguments import Amount, Bytes, Count, DropRate, Finite, check_parameters
 from droptics.arrays import Array
@@ -76,7 +76,7 @@ class LocalAutoencoder(Ranker):
         diagonal = gram.diagonal()
         ridge = _RIDGE * float(diagonal.sum()) if self.ridge is None else float(self.ridge)
         gamma = self.drop / (1 - self.drop) * diagonal + ridge
-        self._weights: Any = sparse.vstack([self._solved(gram, gamma, j) for j in range(len(gamma))]).T.tocsr()
+        self._weights: Any = scipy.sparse.vstack([self._solved(gram, gamma, j) for j in range(len(gamma))]).T.tocsr()
         self._users, self._items, self._rows, self._popularity = data.users, data.items, rows, diagonal
         return self
 
@@ -90,10 +90,10 @@ class LocalAutoencoder(Ranker):
         if len(chosen):
             system = gram[chosen][:, chosen].toarray() + np.diag(gamma[chosen])
             try:
-                target = linalg.cho_solve(linalg.cho_factor(system, overwrite_a=True), target)
-            except linalg.LinAlgError:
+                target = scipy.linalg.cho_solve(scipy.linalg.cho_factor(system, overwrite_a=True), target)
+            except scipy.linalg.LinAlgError:
                 raise ArithmeticError("a local Gram matrix is singular: use a larger ridge or drop") from None
-        return sparse.csr_matrix((target, (np.zeros(len(chosen), np.int64), chosen)), (1, len(gamma)))
+        return scipy.sparse.csr_matrix((target, (np.zeros(len(chosen), np.int64), chosen)), (1, len(gamma)))
 
     def _score(self, rows: Array) -> Array:
         found: Array = rows @ self._weights

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 
 from droptics.annotations import is_dense
 from droptics.arguments import Count, Probability, Seed, check_arguments
@@ -97,7 +97,7 @@ def ranking(scores: Any, seen: Any, relevant: Any, at: Sequence[Count] = (20, 50
         raise ValueError("at must name at least one length of a list, got none")
     table = _dense(scores, "scores")
     hidden = _sparse(relevant, "relevant")
-    known = sparse.csr_matrix(hidden.shape) if seen is None else _sparse(seen, "seen")
+    known = scipy.sparse.csr_matrix(hidden.shape) if seen is None else _sparse(seen, "seen")
     if not table.shape == hidden.shape == known.shape:
         raise ValueError(
             f"scores, seen and relevant must have one shape, got {table.shape}, {known.shape} and {hidden.shape}"
@@ -192,7 +192,7 @@ def _dense(value: Any, name: str) -> Array:
 
 
 def _sparse(value: Any, name: str) -> Any:
-    return sparse.csr_matrix(value if sparse.issparse(value) else _dense(value, name))
+    return scipy.sparse.csr_matrix(value if scipy.sparse.issparse(value) else _dense(value, name))
 
 
 def mean_of(values: NDArray[np.float64]) -> Mean:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
 
 from droptics.arrays import Array
 from droptics.compiling import njit
@@ -81,7 +81,7 @@ class Precision:
         return found
 
     def _lapack(self) -> bool:
-        double = self.array.dtype == np.float64
+        lapack, double = scipy.linalg.lapack, self.array.dtype == np.float64
         factor, inverse = (lapack.dpotrf, lapack.dpotri) if double else (lapack.spotrf, lapack.spotri)
         found, failed = factor(self.array, lower=0, clean=0, overwrite_a=1)
         if not failed:
@@ -90,7 +90,7 @@ class Precision:
 
     def times(self, rows: Array) -> Array:
         """The product of dense rows with C."""
-        multiply = blas.dsymm if self.array.dtype == np.float64 else blas.ssymm
+        multiply = scipy.linalg.blas.dsymm if self.array.dtype == np.float64 else scipy.linalg.blas.ssymm
         kept: Array = np.ascontiguousarray(rows, self.array.dtype)
         return multiply(1.0, self.array, kept.T, side=0, lower=0).T
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from droptics.arguments import Count, check_arguments
 from droptics.arrays import Array
@@ -54,7 +54,7 @@ class Ranker(Estimator, abc.ABC):
     def scores(self, rows: Any) -> Array:
         """Scores of any rows (sparse or dense, columns in the order of `item_ids_`): nothing is fitted again."""
         self._fitted()
-        table = sparse.csr_matrix(rows)
+        table = scipy.sparse.csr_matrix(rows)
         if table.shape[1] != len(self._items):
             raise ValueError(f"rows must have {len(self._items)} columns, one per item, got {table.shape[1]}")
         return np.concatenate([found for _, found in self._scored(table)] or [np.empty(table.shape)])
@@ -78,7 +78,7 @@ class Ranker(Estimator, abc.ABC):
             warnings.warn(text, UnknownIds, stacklevel=2)
         known = as_matrix(taken(self._rows, numbers[numbers >= 0]), len(self._items))
         place = np.where(numbers >= 0, np.cumsum(numbers >= 0) - 1, known.shape[0])
-        table = sparse.vstack([known, sparse.csr_matrix((1, len(self._items)))]).tocsr()[place]
+        table = scipy.sparse.vstack([known, scipy.sparse.csr_matrix((1, len(self._items)))]).tocsr()[place]
         found = self._best(table, count, exclude_seen)
         return found if several else found[0]
 

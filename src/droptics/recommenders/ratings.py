@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 
 from droptics.arrays import Array
 from droptics.compiling import njit
@@ -205,7 +205,7 @@ def triple(source: Source) -> tuple[Array, Array, NDArray[np.float64]]:
         raw: tuple[Any, ...] = (source.rows, source.columns, source.values)
     elif isinstance(source, Ratings):
         raw = (source.users, source.items, source.values)
-    elif sparse.issparse(source):
+    elif scipy.sparse.issparse(source):
         found = source.tocoo()
         raw = (found.row, found.col, found.data)
     elif isinstance(source, (str, os.PathLike)) or (
