@@ -75,10 +75,10 @@ def test_a_changed_square_spends_what_its_windows_held(norm):
     net, data = classifier()
     region = Threat(norm, RADII[norm]).around(data.inputs)
     search = SquareSearch(differentiable(net), region, data.targets, Square(), torch.Generator().manual_seed(0))
-    start = search._first_move(len(data)).view_as(data.inputs)
+    start = search._first(region) - data.inputs
     for share in (1.0, 0.7):  # what was not spent before is spent, too
         draw = search._draws(len(data))
-        move = search._changed(region, data.inputs + share * start, (3, 3), draw).flatten(1)
+        move = (search._changed(region, data.inputs + share * start, (3, 3), draw) - data.inputs).flatten(1)
         assert torch.linalg.vector_norm(move, ord=int(norm[1]), dim=1).tolist() == pytest.approx(
             [RADII[norm]] * len(data)
         )
@@ -183,8 +183,7 @@ def test_the_best_of_several_squares_at_a_time_stays(norm):
         for row in range(count):
             one, base = Threat(norm, RADII[norm] / 4, (0, 1)).around(data.inputs[[row]]), current[[row]].clone()
             for tried in range(3 * row, 3 * row + 3):
-                move = search._changed(one, base, search._side(number), draw[[tried]])
-                point = one.retract(one.inputs + move.view_as(base))
+                point = search._changed(one, base, search._side(number), draw[[tried]])
                 outputs = net(point)[0]
                 others = outputs.clone()
                 others[data.targets[row]] = -torch.inf

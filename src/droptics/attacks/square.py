@@ -168,20 +168,24 @@ class SquareSearch:
             else:
                 if tries > 1:
                     current = current.repeat_interleave(tries, 0)
-                move = self._changed(wide.region, current, side, draw) if number else self._first_move(len(wide.rows))
-                points = wide.region.retract_(wide.region.inputs + move.view_as(current))
+                points = self._changed(wide.region, current, side, draw) if number else self._first(wide.region)
             outputs = self.tape.scores(points)
             if self._fused:
                 triton_square.take(now.current, now.value, now.fooled, now.targets, points, outputs)
                 continue
             found, _ = values(self.method.loss, outputs, wide.targets)
-            wrong, best = beaten(outputs, wide.targets), points
+            wrong, chosen = beaten(outputs, wide.targets), None
             if tries > 1:
                 chosen = first + torch.where(wrong, torch.inf, found).view(-1, tries).argmax(1)
-                found, wrong, best = (part.index_select(0, chosen) for part in (found, wrong, points))
+                found, wrong = found[chosen], wrong[chosen]
             better = ~now.fooled & (wrong | (found > now.value))
             torch.where(better, found, now.value, out=now.value)
-            torch.where(better.view((-1,) + (1,) * (best.ndim - 1)), best, now.current, out=now.current)
+            if points.is_cuda:  # where who is better is not asked
+                best = points if chosen is None else points[chosen]
+                torch.where(better.view((-1,) + (1,) * (best.ndim - 1)), best, now.current, out=now.current)
+            else:
+                which = better.nonzero().squeeze(1)
+                now.current[which] = points[which if chosen is None else chosen[which]]
             now.fooled |= wrong
         return points, outputs
 
@@ -235,23 +239,25 @@ class SquareSearch:
         """Uniform numbers (queries, examples, 5 + channels): where two squares lie, how a bump does, and its signs."""
         return torch.rand((*size, 5 + self.shape[0]), generator=self.generator, device=self.region.inputs.device)
 
-    def _first_move(self, count: int) -> Tensor:
+    def _first(self, region: Region) -> Tensor:
         """linf: stripes; l2 and l1: a grid of bumps of random sign."""
-        channels, height, width = self.shape
+        count, (channels, height, width) = len(region.inputs), self.shape
         move = self.region.inputs.new_zeros(count, channels, height, width)
 
         def signs(*size: int) -> Tensor:
             return _signs(torch.rand(size, generator=self.generator, device=move.device)).to(move.dtype)
 
         if self.norm == "linf":
-            return self.radius * signs(count, channels, 1, width).expand_as(move)
+            move = self.radius * signs(count, channels, 1, width).expand_as(move)
+            return region.retract_(region.inputs + move.reshape(region.inputs.shape))
         tall, broad = max(height // 5, 1), max(width // 5, 1)
         hill = bump(tall, broad, move.dtype).to(move.device)
         for top in range(height % tall // 2, height - tall + 1, tall):
             for left in range(width % broad // 2, width - broad + 1, broad):
                 move[..., top : top + tall, left : left + broad] = hill * signs(count, channels, 1, 1)
         length = torch.linalg.vector_norm(move.flatten(1), ord=_ORDER[self.norm], dim=1)
-        return move * (self.radius / length.clamp_min(torch.finfo(move.dtype).tiny)).view(-1, 1, 1, 1)
+        move = move * (self.radius / length.clamp_min(torch.finfo(move.dtype).tiny)).view(-1, 1, 1, 1)
+        return region.retract_(region.inputs + move.view_as(region.inputs))
 
     def _square(self, side: tuple[int, int]) -> tuple[Tensor, Tensor]:
         """The pixels of a square in the upper left corner, and a bump that stands and one that lies there."""
@@ -271,12 +277,15 @@ class SquareSearch:
         return pixels.expand(-1, channels, -1)
 
     def _changed(self, region: Region, current: Tensor, side: tuple[int, int], draw: Tensor) -> Tensor:
-        """The move of the current points (n, channels, pixels) with one square changed."""
-        move = (current - region.inputs).reshape(len(current), self.shape[0], -1)
+        """The current points with one square changed."""
+        count, channels = len(current), self.shape[0]
         square = self._pixels(side, draw)
+        if region.bounds is not None:  # the square alone: what is outside stays as it is
+            lower, upper = (end.reshape(count, channels, -1).gather(2, square) for end in region.bounds)
+            ends = torch.where(draw[:, 5:, None] < 0.5, lower, upper)
+            return current.reshape(count, channels, -1).scatter(2, square, ends).view_as(current)
+        move = (current - region.inputs).reshape(count, channels, -1)
         signs = _signs(draw[:, 5:, None]).to(move.dtype)
-        if self.norm == "linf":
-            return move.scatter_add(2, square, (2 * self.radius * signs).expand_as(square))
         order = _ORDER[self.norm]
         lost = torch.zeros_like(move, dtype=torch.bool).scatter_(2, square, True)
         lost.scatter_(2, self._pixels(side, draw[:, 2:]), True)
@@ -287,7 +296,8 @@ class SquareSearch:
         hill = self._square(side)[1].index_select(0, (draw[:, 4] < 0.5).long())[:, None]
         fresh = hill * signs + inside / _length(inside, order)
         fresh = fresh / _length(fresh, order) * paid ** (1 / order)
-        return move.masked_fill(lost, 0.0).scatter(2, square, fresh)
+        move = move.masked_fill(lost, 0.0).scatter(2, square, fresh)
+        return region.retract_(region.inputs + move.view_as(current))
 
 
 def _size(look: range) -> int:

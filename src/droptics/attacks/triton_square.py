@@ -82,7 +82,7 @@ def _propose(  # type: ignore[no-untyped-def]
     points_at, current_at, inputs_at, draws_at, bumps_at, tries, channels, height, width, tall, broad,
     radius, budget, low, high, L2: tl.constexpr, CH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One try: `SquareSearch._changed`, then `Region.retract_`."""
+    """One try: `SquareSearch._changed`."""
     lane = tl.program_id(0).to(tl.int64)
     channel, k = tl.arange(0, CH), tl.arange(0, BLOCK)
     pixels = height * width
