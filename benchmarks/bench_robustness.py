@@ -22,6 +22,7 @@ import argparse
 import json
 import statistics
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from harness import RESULTS, Row, absent, clock, interleaved, merge  # first: it sets the number of threads
@@ -219,20 +220,24 @@ def pgd(name: str, net: nn.Module, data: Sample, threat: Threat, device: str) ->
     shape = data.inputs.shape[1:]
     plain = net if threat.norm == "linf" else nn.Sequential(nn.Flatten(), nn.Unflatten(1, shape), net)
     rival = kind(plain, eps=threat.radius, alpha=step, steps=40, random_start=False)
-    method = Pgd(steps=40, step=step)
-    calls = {
-        "ours": lambda: attack(net, data, threat, method, batch=len(data)).inputs,
-        "theirs": lambda: rival(data.inputs, data.targets),
-    }
+    kinds = {"": ("ieee", "own")}
+    if device == "cuda":
+        other = {", TF32 products on both sides": ("tf32", "own")}
+        kinds |= other if "-mlp-" in name else {", our gradients in bfloat16": ("ieee", "half")}
     rows = []
-    for precision in ("ieee", "tf32") if device == "cuda" and "-mlp-" in name else ("ieee",):
-        torch.backends.cuda.matmul.fp32_precision = precision
+    for said, (products, precision) in kinds.items():
+        method = Pgd(steps=40, step=step, precision=precision)
+        calls = {
+            "ours": partial(lambda by: attack(net, data, threat, by, batch=len(data)).inputs, method),
+            "theirs": lambda: rival(data.inputs, data.targets),
+        }
+        torch.backends.cuda.matmul.fp32_precision = products
         left = [survivors(net, call(), data) for call in calls.values()]
         times = interleaved(calls, 9, device)
         torch.backends.cuda.matmul.fp32_precision = "ieee"
         ratio = statistics.median(b / a for a, b in zip(times["ours"], times["theirs"], strict=True))
         ours, theirs = (statistics.median(part) for part in times.values())
-        title = f"{name}, PGD-40, batch {len(data)}" + (", TF32 products on both sides" if precision == "tf32" else "")
+        title = f"{name}, PGD-40, batch {len(data)}{said}"
         rows.append(Row(title, ours, theirs, ratio, f"robust {left[0]:.3f} and {left[1]:.3f}"))
     return rows
 

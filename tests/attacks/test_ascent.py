@@ -258,3 +258,23 @@ def test_a_search_from_random_points_in_which_nobody_leaves_passes_over_the_inpu
     assert all(any(torch.equal(row, points[i]) for points in seen) for i, row in enumerate(found))
     with pytest.raises(ValueError, match="targets"):
         perturb(watched, inputs, labels + 4, Threat("linf", 0.2), method)
+
+
+@pytest.mark.parametrize("place", ["cpu", "cuda"][: 1 + torch.cuda.is_available()])
+@pytest.mark.parametrize("start", ["input", "random"])
+def test_gradients_in_half_precision_fool_by_the_precision_of_the_model(start, place):
+    # In bfloat16 the weights 1.0035 are 1 and 100.3 is 100.5: outputs 100 and 100.5, where 100.35 and 100.3 are meant.
+    weights = torch.zeros(2, 101, device=place)
+    weights[0, :100], weights[1, 100] = 1.0035, 1.0
+    inputs = torch.ones(1, 101, device=place)
+    inputs[0, 100] = 100.3
+    found = attack(
+        lambda points: nn.functional.linear(points, weights),
+        Sample(inputs, torch.tensor([0], device=place)),
+        Threat("linf", 1e-3),  # moves the difference 0.05 by 0.1
+        Pgd(steps=4, start=start, precision="half"),
+    )
+    assert bool(found.clean_correct)
+    assert bool(found.success)
+    assert found.gradients == 4
+    assert found.warnings == ()

@@ -64,6 +64,7 @@ class Climbers:
     before: Tensor | None = None  # where they stood one step earlier
     best: Tensor | None = None  # their best points, where these are not kept in place
     whole: bool = False  # whether they are all examples, their values those of the search itself
+    slack: float = 0.0  # by how much of the largest output a point must fool; the last is looked at in full precision
 
     def select(self, keep: Tensor) -> Climbers:
         parts = vars(self) | {"region": self.region.select(keep), "before": None, "best": None, "whole": False}
@@ -113,7 +114,8 @@ class Ascent:
             self.gradients = self.gradients + aims.shape[1] * (~wrong).sum()
         if method.start == "random" and clean is not None:
             if self.leaves:
-                self.fooled |= mistaken(clean, self.targets)
+                slack = self.tape.slack
+                self.fooled |= beaten(clean, self.targets, slack) if slack else mistaken(clean, self.targets)
             outputs = None
         every = isinstance(loss, Aiming) and loss.target == "every"
         for restart in range(method.restarts):
@@ -128,9 +130,9 @@ class Ascent:
                 self._climb(climbers, outputs)
                 outputs = None
         gradients = self.gradients
-        place = self.targets.device
+        place, known = self.targets.device, None if self.tape.slack else clean
         last = torch.full((1,), gradients, device=place) if isinstance(gradients, int) else gradients.view(1)
-        return Trail(self.best, self.fooled, self.stuck & ~self.fooled, torch.cat([*self.counts, last]), clean)
+        return Trail(self.best, self.fooled, self.stuck & ~self.fooled, torch.cat([*self.counts, last]), known)
 
     def _climbers(self, aim: Tensor | None, random: bool) -> Climbers:
         """The examples not yet fooled, or all of them, at the inputs or at random points."""
@@ -139,11 +141,12 @@ class Ascent:
         rows = torch.arange(count, device=device) if everyone else (~self.fooled).nonzero().squeeze(1)
         region = self.region if len(rows) == count else self.region.select(rows)
         points = region.random(self.generator) if random else region.inputs
-        start = points if random else None
-        if everyone:
-            return Climbers(rows, self.targets, aim, region, points, start, self.value, self.fooled, whole=True)
-        aim = None if aim is None else aim[rows]
-        return Climbers(rows, self.targets[rows], aim, region, points, start, self.value[rows], self.fooled[rows])
+        start, slack = points if random else None, self.tape.slack
+        own = self.targets, aim, self.value, self.fooled
+        if not everyone:
+            own = self.targets[rows], None if aim is None else aim[rows], self.value[rows], self.fooled[rows]
+        targets, aim, value, fooled = own
+        return Climbers(rows, targets, aim, region, points, start, value, fooled, whole=everyone, slack=slack)
 
     def _climb(self, now: Climbers, outputs: Tensor | None) -> None:
         """Climb once; `outputs` are those at the starting points if already known.
@@ -157,6 +160,7 @@ class Ascent:
             last = number == method.steps
             if outputs is None:
                 outputs = self.tape.scores(now.points) if last else self.tape.forward(now.points)
+                now.slack = 0.0 if last else now.slack
             better, slope = self._judge(now, outputs)
             outputs = None
             if now.fresh is not None and now.before is not None:
@@ -197,7 +201,7 @@ class Ascent:
 
     def _judge(self, now: Climbers, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Which points are better than any before, and the slope of the loss there."""
-        wrong = beaten(outputs, now.targets)
+        wrong = beaten(outputs, now.targets, now.slack)
         raw = self.method.gradient == "raw"
         value, slope = value_and_slope(self.method.loss, outputs, now.targets, now.aim, scaled=raw)
         if self.leaves:

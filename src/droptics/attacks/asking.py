@@ -40,10 +40,14 @@ class AskingAscent(DeviceAscent):
         for taken in range(steps + 1):
             if outputs is None:
                 outputs = self.tape.scores(now.points) if taken == steps else self.tape.forward(now.points)
+                now.slack = 0.0 if taken == steps else now.slack
             if now.best is None:
                 now.best = self._best_of(now)
                 stepper = None if kind is None else launches.Stepper(now, sizes, number, unread, kind, self.leaves)
-            better, slopes = self._judge(now, outputs) if stepper is None else stepper.judge(outputs)
+            if stepper is None or now.slack != self.tape.slack:
+                better, slopes = self._judge(now, outputs)
+            else:
+                better, slopes = stepper.judge(outputs)
             outputs, chosen = None, None
             keep, left = left_over(now.fooled, block, crowded)
             counts.append(len(self.targets) - left)

@@ -14,10 +14,10 @@ from droptics.arguments import Count, Probability, Whole, check_arguments
 from droptics.attacks.apgd import for_some
 from droptics.attacks.ascent import Trail
 from droptics.attacks.at_once import Verified, at_once
-from droptics.attacks.gradients import Differentiable, Function, PlainMlp, differentiable
+from droptics.attacks.gradients import Differentiable, Function, PlainMlp
 from droptics.attacks.losses import Ends, check_problem, label_range, mistaken, unfinite, values
 from droptics.attacks.methods import Fab, LinearExact, Method
-from droptics.attacks.search import joined, search, textbook
+from droptics.attacks.search import joined, search, tape_of, textbook
 from droptics.attacks.threat import Region, Threat
 from droptics.data import Sample
 from droptics.errors import CertificateError
@@ -151,7 +151,7 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
         return _judged(trail, Region(threat, inputs), targets, loss, clean, outputs)
 
     with evaluating(model), torch.inference_mode(False):
-        tape = differentiable(model, faithful=textbook(method))
+        tape = tape_of(model, method)
         answer = at_once(tape, inputs, targets, threat, method, batch)
         found = step_by_step() if answer is None else None
     if answer is not None:  # asked for when the model has its modes back, which a GPU that searches does not wait for

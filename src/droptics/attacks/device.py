@@ -86,7 +86,7 @@ class DeviceAscent(Ascent):
                     if len(keep) == 0:
                         break
         if len(now.rows):
-            now.best = self._best_of(now) if now.best is None else now.best
+            now.best, now.slack = self._best_of(now) if now.best is None else now.best, 0.0
             keep_best(now, self._judge(now, self.tape.scores(now.points))[0])
             counts[taken] += now.fooled.sum()
         self.counts.append(counts[: taken + 1])

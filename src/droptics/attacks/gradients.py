@@ -29,9 +29,11 @@ class Differentiable(abc.ABC):
         separable: Whether the outputs for an input do not depend on the rest of the batch.
         stackable: Whether `pull` takes slopes with one dimension in front, for several gradients of each example,
             which it returns one batch after the other.
+        slack: By how much of the largest output `forward` may be off from `scores`.
     """
 
     capturable = separable = stackable = False
+    slack = 0.0
 
     @abc.abstractmethod
     def forward(self, inputs: Tensor) -> Tensor:
@@ -84,6 +86,21 @@ class Autograd(Differentiable):
             return as_columns(self._function(inputs), inputs.shape[0])
 
 
+class Mixed(Autograd):
+    """Any torch callable, its gradients from passes in bfloat16; `scores` has the precision of the model itself."""
+
+    # Four standard deviations of what some twenty roundings add up to; those of a ResNet-18 passed one of them.
+    slack = 8 * torch.finfo(torch.bfloat16).eps
+
+    def __init__(self, function: Function) -> None:
+        def half(inputs: Tensor) -> Tensor:
+            with torch.autocast(inputs.device.type, torch.bfloat16):
+                return as_columns(function(inputs), len(inputs)).to(inputs.dtype)
+
+        super().__init__(half)
+        self.scores = Autograd(function).scores  # type: ignore[method-assign]
+
+
 class PlainMlp(Differentiable):
     """Affine layers with ReLU between them, on vectors or on inputs that are flattened first."""
 
@@ -134,8 +151,12 @@ class PlainMlp(Differentiable):
         return self.forward(inputs)
 
 
-def differentiable(model: Model | Function, *, faithful: bool = False) -> Differentiable:
-    """The cheapest way to the gradients of a model; a faithful one rounds like the module itself, to the last bit."""
+def differentiable(model: Model | Function, *, faithful: bool = False, mixed: bool = False) -> Differentiable:
+    """The cheapest way to the gradients of a model.
+
+    A faithful one rounds like the module itself, to the last bit; a mixed one, of a module or function that is no plain
+    perceptron, takes gradients in bfloat16.
+    """
     if isinstance(model, ReLUNet) and model.weights[0].ndim == 2:
         weights, biases = [w.detach() for w in model.weights], [b.detach() for b in model.biases]
         return PlainMlp(weights, biases, faithful=faithful)
@@ -144,7 +165,7 @@ def differentiable(model: Model | Function, *, faithful: bool = False) -> Differ
     if not callable(model):
         raise ValueError(f"model must be a torch callable or a droptics Model, got {type(model).__name__}")
     plain = _plain_mlp(model, faithful) if isinstance(model, nn.Module) else None
-    return Autograd(model) if plain is None else plain
+    return (Mixed if mixed else Autograd)(model) if plain is None else plain
 
 
 def _plain_mlp(module: nn.Module, faithful: bool) -> PlainMlp | None:

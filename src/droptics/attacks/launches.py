@@ -166,7 +166,7 @@ class Stepper:
         self._aims = self._targets if now.aim is None else now.aim.contiguous()
         self._sizes, self._number, self._counts = sizes, number, counts
         self._better = torch.zeros_like(self._fooled)
-        self._options = {"LOSS": kind, "AIMED": now.aim is not None, "LEAVES": leaves}
+        self._options = {"LOSS": kind, "AIMED": now.aim is not None, "LEAVES": leaves, "SLACK": now.slack}
 
     def judge(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Take note of what the outputs (n, classes) say; returns who is better off and the slopes of the loss."""

@@ -184,14 +184,16 @@ def unfinite(outputs: Tensor) -> Tensor:
     return (outputs * 0).sum(-1) != 0
 
 
-def beaten(outputs: Tensor, targets: Tensor) -> Tensor:
+def beaten(outputs: Tensor, targets: Tensor, slack: float = 0.0) -> Tensor:
     """Which predictions are wrong beyond doubt: some output above that of the right class, or one that is not finite.
 
-    Differs from `mistaken` only where two outputs are equal, which an argmax decides by position.
+    Above by more than `slack` times the largest. Without it, differs from `mistaken` only where two outputs are equal,
+    which an argmax decides by position.
     """
     if outputs.shape[-1] == 1:
         return mistaken(outputs, targets)
-    return (outputs.gather(-1, targets.unsqueeze(-1)).squeeze(-1) < outputs.amax(-1)) | unfinite(outputs)
+    most = outputs.amax(-1) if slack == 0 else outputs.amax(-1) - slack * outputs.abs().amax(-1)
+    return (outputs.gather(-1, targets.unsqueeze(-1)).squeeze(-1) < most) | unfinite(outputs)
 
 
 def value_and_slope(

@@ -69,7 +69,7 @@ def search(  # parameters: a batch, and what its caller knows of it already
             points = linear_attack(model, centers, targets, threat)
         nothing = torch.zeros(len(points), dtype=torch.bool, device=points.device)
         return Trail(points, nothing, nothing, torch.full((1,), len(points), device=points.device))
-    tape = model if isinstance(model, Differentiable) else differentiable(model, faithful=textbook(method))
+    tape = model if isinstance(model, Differentiable) else tape_of(model, method)
     region = threat.around(centers)
     match method:
         case Fgsm():
@@ -80,6 +80,12 @@ def search(  # parameters: a batch, and what its caller knows of it already
         case Pgd() | Apgd() | Fab() | Square():
             return _in_blocks(tape, region, targets, method, generator, ends)
     raise ValueError(f"method must be Fgsm, Bim, Pgd, Apgd, Fab, Square or LinearExact, got {type(method).__name__}")
+
+
+def tape_of(model: Model | Function, method: Method) -> Differentiable:
+    """What differentiates a model as the method asks."""
+    mixed = isinstance(method, Pgd) and method.precision == "half"
+    return differentiable(model, faithful=textbook(method), mixed=mixed)
 
 
 def textbook(method: Method) -> bool:

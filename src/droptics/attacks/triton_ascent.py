@@ -108,7 +108,8 @@ def _stepped(  # type: ignore[no-untyped-def]
 
 def _judge(  # type: ignore[no-untyped-def]
     outputs_at, targets_at, aims_at, value_at, fooled_at, better_at, slopes_at, counts_at, number_at, count, classes,
-    LOSS: tl.constexpr, AIMED: tl.constexpr, LEAVES: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
+    LOSS: tl.constexpr, AIMED: tl.constexpr, LEAVES: tl.constexpr, SLACK: tl.constexpr, BM: tl.constexpr,
+    BC: tl.constexpr,
 ):  # fmt: skip
     """Judge a block of examples by their outputs."""
     row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
@@ -125,7 +126,7 @@ def _judge(  # type: ignore[no-untyped-def]
     value = tl.load(value_at + row, mask=real, other=0.0)
     fooled = tl.load(fooled_at + row, mask=real, other=0).to(tl.int32)
     better, slope, value, fooled, _ = _judged(
-        outputs, is_target, is_aim, value, fooled, classes, LOSS, AIMED, LEAVES, 0.0, BC
+        outputs, is_target, is_aim, value, fooled, classes, LOSS, AIMED, LEAVES, SLACK, BC
     )
     tl.store(slopes_at + place, slope, mask=inside)
     tl.store(value_at + row, value, mask=real)
