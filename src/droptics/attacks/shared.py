@@ -22,10 +22,10 @@ from droptics.gpu.triton import load_triton
 tl: Any = None
 
 BLOCK, PARTS = 32, 4  # examples of a block, and programs that share it: 1056 examples take all of 132 processors
-# Four warps for each 64 rows of the smaller product: where warps divide the examples of a block (16 of them, or 8 for
-# 64 rows), Triton 3.6 reaches illegal addresses.
-WARPS = 8
 COLUMNS, HIDDEN, CLASSES = 256, 128, 16  # coordinates of a program, whose weights take 128 KiB, and its other sizes
+# A warp takes 16 rows of a product. To products that are added up Triton 3.6 gives the rows of all warps, also where a
+# factor has fewer: with more warps than these the last ones read beyond it.
+WARPS = min(HIDDEN, COLUMNS) // 16
 
 
 @cache
