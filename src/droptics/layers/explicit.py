@@ -12,6 +12,7 @@ from droptics.arguments import Count, DropRate, check_arguments
 from droptics.checks import as_drop, check_size
 from droptics.data import Sample
 from droptics.estimates import Estimate
+from droptics.layers import triton_penalty
 from droptics.layers.sampled import divergences, drawn_penalties
 from droptics.layers.weights import HeadWeights, check_head, head_weights
 from droptics.losses import CrossEntropy, Logistic, Loss, Squared
@@ -121,32 +122,42 @@ class ExplicitDropout(nn.Module):
         weights = head_weights(self.head, self._branch)
         check_size("input (last dimension)", input.shape[-1], weights.whole.shape[-1], "the inputs of the head")
         if self.training and self.drop > 0:
-            found = self._penalties(input if input.ndim == 2 else input.reshape(-1, input.shape[-1]), weights)
+            found, mean = self._penalties(input if input.ndim == 2 else input.reshape(-1, input.shape[-1]), weights)
         else:
             wide = torch.promote_types(input.dtype, torch.float32)
             found, self.logs = input.new_zeros(input.shape[:-1].numel(), dtype=wide), None
+            mean = found.mean()
         each = found if input.ndim == 2 else found.reshape(input.shape[:-1])
-        self.__dict__.update(penalties=each, penalty=found.mean())  # nn.Module would look for them in its parameters
+        self.__dict__.update(penalties=each, penalty=mean)  # nn.Module would look for them in its parameters
         return input
 
-    def _penalties(self, features: Tensor, weights: HeadWeights) -> Tensor:
+    def _penalties(self, features: Tensor, weights: HeadWeights) -> tuple[Tensor, Tensor]:
+        """Those of the rows, and their mean."""
+        if isinstance(self.loss, Squared) and triton_penalty.applies(features, weights.masked):
+            return triton_penalty.penalties(features, weights.masked, self._share(weights))
+        found = self._formula(features, weights)
+        return found, found.mean()
+
+    def _share(self, weights: HeadWeights) -> float:
+        """What the squared contributions of the units are multiplied by."""
+        return self.drop / (1 - self.drop) / (len(weights.whole) if self.over == "elements" else 1)
+
+    def _formula(self, features: Tensor, weights: HeadWeights) -> Tensor:
         # squares of half-precision numbers overflow and their sums round, whoever chose that precision
         kind = features.device.type
         if torch.is_autocast_enabled(kind):
             with torch.autocast(kind, enabled=False):
-                return self._penalties(features, weights)
+                return self._formula(features, weights)
         if features.dtype != weights.whole.dtype or features.dtype.itemsize < 4:
             wide = torch.promote_types(torch.promote_types(features.dtype, weights.whole.dtype), torch.float32)
             features, weights = features.to(wide), weights.to(wide)
-        strength = self.drop / (1 - self.drop)
         if isinstance(self.loss, Squared):
-            share = strength / len(weights.whole) if self.over == "elements" else strength
-            return torch.mv(features * share * features, weights.masked.square().sum(0))
+            return torch.mv(features * self._share(weights) * features, weights.masked.square().sum(0))
         outputs = functional.linear(features, weights.whole, weights.bias)
         if self.form == "second-order":
             # neither curvature depends on the label
             curvatures = self.loss.curvatures(outputs, outputs.new_zeros(0), weights.masked)
-            return 0.5 * strength * (features.square() * curvatures).sum(-1)
+            return 0.5 * self._share(weights) * (features.square() * curvatures).sum(-1)
         masked = weights.masked
         if isinstance(self.loss, Logistic):  # the softmax of (f, 0)
             outputs, masked = functional.pad(outputs, (0, 1)), functional.pad(masked, (0, 0, 0, 1))

@@ -1,0 +1,192 @@
+"""The exact penalty of squared loss and its gradient on a GPU, in two launches forwards and one backwards.
+
+Plain torch takes some twenty, and moves the weights of the head through memory eight times instead of three. The
+twin in plain torch is `ExplicitDropout._formula`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+
+from droptics.gpu.triton import load_triton, missing
+
+tl: Any = None
+_sum_of_squares: Any = None
+_sum_of_parts: Any = None
+_scaled: Any = None
+
+_COLUMNS, _ROWS, _TILE = 64, 32, 1024  # of a program: columns and rows at a time, and columns of one example at a time
+_PROGRAMS = 256  # wanted for a matrix
+_NARROW = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def applies(features: Tensor, weight: Tensor) -> bool:
+    """Whether the kernels take these: on a GPU, in float32 or less, where nothing but `backward` differentiates."""
+    if torch.compiler.is_compiling() or not features.is_cuda or features.device != weight.device or missing():
+        return False
+    narrow = features.dtype in _NARROW and weight.dtype in _NARROW and features.numel() > 0
+    plain = type(features) is Tensor and type(weight) in (Tensor, nn.Parameter)
+    return narrow and plain and not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
+
+
+def penalties(features: Tensor, weight: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """Sums share sum_j a_j^2 ||w_j||^2 of rows a of features (n, units) with weights (outputs, units), and their mean.
+
+    Both in float32. The gradient of the mean is one launch; that of single rows, and second derivatives, are plain
+    torch.
+    """
+    each, mean = _Penalties.apply(features.contiguous(), weight.contiguous(), share)  # type: ignore[no-untyped-call]
+    return each, mean
+
+
+class _Penalties(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, weight: Tensor, share: float) -> tuple[Tensor, Tensor]:
+        (count, units), outputs = features.shape, len(weight)
+        blocks = -(-units // _COLUMNS)
+        parts = [max(1, min(-(-rows // _ROWS), _PROGRAMS // blocks)) for rows in (outputs, count)]
+        sums = features.new_empty(sum(parts), units, dtype=torch.float32)  # of squares of weights, then of features
+        each, mean = features.new_empty(count, dtype=torch.float32), features.new_empty((), dtype=torch.float32)
+        squares, values, _ = _compiled()
+        squares[(blocks, sum(parts))](
+            weight, features, sums, outputs, count, units, *parts,
+            COLUMNS=_COLUMNS, ROWS=_ROWS, num_warps=4,
+        )  # fmt: skip
+        rows = min(16, 1 << max(0, (count // _PROGRAMS).bit_length() - 1))
+        values[(-(-count // rows) + 1,)](
+            features, sums, each, mean, count, units, *parts, share,
+            ROWS=rows, COLUMNS=max(_TILE // rows, 64), num_warps=4,
+        )  # fmt: skip
+        ctx.save_for_backward(features, weight, sums)
+        ctx.share, ctx.parts = share, parts
+        ctx.set_materialize_grads(False)
+        return each, mean
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor | None) -> tuple[Tensor | None, Tensor | None, None]:
+        features, weight, sums = ctx.saved_tensors
+        by_each, by_mean = slopes
+        if by_each is not None or by_mean is None or torch.is_grad_enabled() or not all(ctx.needs_input_grad[:2]):
+            return *_plain(features, weight, ctx.share, by_each, by_mean), None
+        by_features, by_weight = torch.empty_like(features), torch.empty_like(weight)
+        (count, units), outputs = features.shape, len(weight)
+        _compiled()[2][(-(-units // _COLUMNS), sum(ctx.parts))](
+            weight, features, by_weight, by_features, sums, by_mean, outputs, count, units, *ctx.parts,
+            2 * ctx.share / count, COLUMNS=_COLUMNS, ROWS=_ROWS, num_warps=4,
+        )  # fmt: skip
+        return by_features, by_weight, None
+
+
+def _plain(
+    features: Tensor, weight: Tensor, share: float, by_each: Tensor | None, by_mean: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The same slopes in torch, which can be differentiated again; no products of matrices, which autocast narrows."""
+    slope = features.new_zeros(len(features), dtype=torch.float32) if by_each is None else by_each
+    slope = 2 * share * (slope if by_mean is None else slope + by_mean / len(features))[:, None]
+    wide, norms = features.float(), weight.float().square().sum(0)
+    by_weight = weight.float() * (slope * wide.square()).sum(0)
+    return (slope * wide * norms).to(features.dtype), by_weight.to(weight.dtype)
+
+
+@cache
+def _compiled() -> tuple[Any, ...]:
+    global _sum_of_squares, _sum_of_parts, _scaled  # compiled functions call compiled ones only
+    triton = load_triton(globals(), "the penalty in three launches")
+    _sum_of_squares, _sum_of_parts, _scaled = map(triton.jit, (_part_squares, _column_sums, _part_scaled))
+    # sizes of batches change, and must not be compiled in
+    sizes = ["outputs", "count", "weight_parts", "features_parts"]
+    return tuple(triton.jit(kernel, do_not_specialize=sizes) for kernel in (_squares, _values, _slopes))
+
+
+def _squares(  # type: ignore[no-untyped-def]
+    weight_at, features_at, sums_at, outputs, count, units, weight_parts, features_parts,
+    COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Sums of squares of columns of the weights, then of the features, a part of the rows each."""
+    column, part = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS), tl.program_id(1)
+    if part < weight_parts:
+        total = _sum_of_squares(weight_at, part, weight_parts, outputs, units, column, COLUMNS, ROWS)
+    else:
+        total = _sum_of_squares(features_at, part - weight_parts, features_parts, count, units, column, COLUMNS, ROWS)
+    tl.store(sums_at + part * units + column, total, mask=column < units)
+
+
+def _part_squares(  # type: ignore[no-untyped-def]
+    matrix_at, part, parts, height, units, column, COLUMNS: tl.constexpr, ROWS: tl.constexpr
+):
+    """Every row that falls to this part."""
+    total = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for first in range(part * ROWS, height, parts * ROWS):
+        row = first + tl.arange(0, ROWS)
+        at = matrix_at + row.to(tl.int64)[:, None] * units + column[None, :]
+        value = tl.load(at, mask=(row < height)[:, None] & (column < units)[None, :], other=0.0).to(tl.float32)
+        total += value * value
+    return tl.sum(total, 0)
+
+
+def _column_sums(  # type: ignore[no-untyped-def]
+    sums_at, first, end, units, column, COLUMNS: tl.constexpr
+):
+    """The parts from `first` to `end` together."""
+    total = tl.zeros((COLUMNS,), tl.float32)
+    for part in range(first, end):
+        total += tl.load(sums_at + part * units + column, mask=column < units, other=0.0)
+    return total
+
+
+def _values(  # type: ignore[no-untyped-def]
+    features_at, sums_at, each_at, mean_at, count, units, weight_parts, features_parts, share,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Penalties of some rows; the last program has their mean, share / count sum_j ||w_j||^2 sum_i a_ij^2."""
+    program = tl.program_id(0)
+    if program < tl.num_programs(0) - 1:
+        row = program * ROWS + tl.arange(0, ROWS)
+        total = tl.zeros((ROWS, COLUMNS), tl.float32)
+        for first in range(0, units, COLUMNS):
+            column = first + tl.arange(0, COLUMNS)
+            norm = _sum_of_parts(sums_at, 0, weight_parts, units, column, COLUMNS)
+            at = features_at + row.to(tl.int64)[:, None] * units + column[None, :]
+            value = tl.load(at, mask=(row < count)[:, None] & (column < units)[None, :], other=0.0).to(tl.float32)
+            total += value * share * value * norm[None, :]
+        tl.store(each_at + row, tl.sum(total, 1), mask=row < count)
+    else:
+        whole = tl.zeros((COLUMNS,), tl.float32)
+        for first in range(0, units, COLUMNS):
+            column = first + tl.arange(0, COLUMNS)
+            norm = _sum_of_parts(sums_at, 0, weight_parts, units, column, COLUMNS)
+            energy = _sum_of_parts(sums_at, weight_parts, weight_parts + features_parts, units, column, COLUMNS)
+            whole += norm * (energy * share / count)
+        tl.store(mean_at, tl.sum(whole, 0))
+
+
+def _slopes(  # type: ignore[no-untyped-def]
+    weight_at, features_at, by_weight_at, by_features_at, sums_at, slope_at, outputs, count, units,
+    weight_parts, features_parts, scale, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Derivatives of the mean: scale w_kj sum_i a_ij^2 by weights, scale a_ij ||w_j||^2 by features."""
+    column, part = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS), tl.program_id(1)
+    scale *= tl.load(slope_at)
+    if part < weight_parts:
+        factor = _sum_of_parts(sums_at, weight_parts, weight_parts + features_parts, units, column, COLUMNS) * scale
+        _scaled(weight_at, by_weight_at, factor, part, weight_parts, outputs, units, column, ROWS)
+    else:
+        factor = _sum_of_parts(sums_at, 0, weight_parts, units, column, COLUMNS) * scale
+        _scaled(features_at, by_features_at, factor, part - weight_parts, features_parts, count, units, column, ROWS)
+
+
+def _part_scaled(  # type: ignore[no-untyped-def]
+    matrix_at, result_at, factor, part, parts, height, units, column, ROWS: tl.constexpr
+):
+    """Every row that falls to this part, times the factors of the columns."""
+    for first in range(part * ROWS, height, parts * ROWS):
+        row = first + tl.arange(0, ROWS)
+        at = row.to(tl.int64)[:, None] * units + column[None, :]
+        inside = (row < height)[:, None] & (column < units)[None, :]
+        value = tl.load(matrix_at + at, mask=inside, other=0.0).to(tl.float32)
+        tl.store(result_at + at, (value * factor[None, :]).to(result_at.dtype.element_ty), mask=inside)

@@ -1,0 +1,186 @@
+"""Three launches give the penalty of squared loss and its slopes as the formula does; in the interpreter, or on a GPU.
+
+TRITON_INTERPRET=1 python -m pytest tests/layers/test_triton_penalty.py
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from cases import normal
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+
+from droptics.gpu.triton import missing
+from droptics.layers import ExplicitDropout, explicit_penalty, triton_penalty
+from droptics.losses import CrossEntropy
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+PLACE = "cuda" if torch.cuda.is_available() and not INTERPRETED else "cpu"
+needs_kernel = pytest.mark.skipif(
+    bool(missing()) or (PLACE == "cpu" and not INTERPRETED), reason="needs triton and a GPU, or TRITON_INTERPRET=1"
+)
+needs_gpu = pytest.mark.skipif(bool(missing()) or not torch.cuda.is_available(), reason="needs triton and a GPU")
+FULL, HALF = torch.float32, torch.bfloat16
+EPS = torch.finfo(FULL).eps
+# (examples, units, outputs): below, at and above the columns and rows of a program, and more rows than programs
+SIZES = [(1, 1, 1), (5, 7, 3), (32, 64, 32), (40, 130, 70), (600, 33, 300)]
+
+
+def problem(size: tuple[int, int, int], kinds: tuple[torch.dtype, torch.dtype]) -> tuple[Tensor, Tensor]:
+    count, units, outputs = size
+    features, weight = normal(count, units, seed=1).to(kinds[0]), normal(outputs, units, seed=2).to(kinds[1])
+    return features.to(PLACE).requires_grad_(), weight.to(PLACE).requires_grad_()
+
+
+def formula(features: Tensor, weight: Tensor, share: float) -> Tensor:
+    return share * (features.square() * weight.square().sum(0)).sum(1)
+
+
+def wide(*values: Tensor) -> list[Tensor]:
+    return [value.detach().double().requires_grad_() for value in values]
+
+
+@needs_kernel
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kinds", [(FULL, FULL), (HALF, FULL), (HALF, HALF), (torch.float16, FULL)])
+def test_values_and_slopes_are_those_of_the_formula(
+    size: tuple[int, int, int], kinds: tuple[torch.dtype, torch.dtype]
+) -> None:
+    given, share = problem(size, kinds), 0.3 / 0.7
+    each, mean = triton_penalty.penalties(*given, share)
+    found = torch.autograd.grad(3 * mean, given)
+    exact = wide(*given)
+    wanted = formula(*exact, share)
+    slopes = torch.autograd.grad(3 * wanted.mean(), exact)
+    assert each.dtype == mean.dtype == FULL
+    # all terms are positive: as many roundings as there are terms in the sums, and some ten of factors
+    count, units, outputs = size
+    level = (count + units + outputs + 10) * EPS
+    torch.testing.assert_close(each.double(), wanted, rtol=level, atol=0.0)
+    torch.testing.assert_close(mean.double(), wanted.mean(), rtol=level, atol=0.0)
+    for one, other, kind in zip(found, slopes, kinds, strict=True):
+        assert one.dtype == kind
+        # rounded once more, absolutely where halves run out of exponents
+        rounded = level + torch.finfo(kind).eps
+        torch.testing.assert_close(one.double(), other, rtol=rounded, atol=torch.finfo(kind).smallest_normal * rounded)
+
+
+@needs_kernel
+@pytest.mark.parametrize("kinds", [(FULL, FULL), (HALF, FULL)])
+def test_single_rows_have_slopes_of_their_own(kinds: tuple[torch.dtype, torch.dtype]) -> None:
+    given, share = problem((40, 130, 70), kinds), 1.0
+    exact = wide(*given)
+    counted = torch.linspace(-1, 1, 40, device=PLACE)
+    each, mean = triton_penalty.penalties(*given, share)
+    found = torch.autograd.grad((each * counted).sum() + 2 * mean, given)
+    values = formula(*exact, share)
+    slopes = torch.autograd.grad((values * counted).sum() + 2 * values.mean(), exact)
+    level = 2 * (40 + 130 + 70 + 10) * EPS  # signs differ: sums of the magnitudes are at most twice the largest below
+    for one, other, kind in zip(found, slopes, kinds, strict=True):
+        slack = (level + torch.finfo(kind).eps) * 40 * float(other.abs().max())
+        torch.testing.assert_close(one.double(), other, rtol=0.0, atol=slack)
+
+
+@needs_kernel
+def test_second_derivatives_are_those_of_the_formula() -> None:
+    given, share = problem((6, 20, 9), (FULL, FULL)), 0.5
+    exact = wide(*given)
+    ways = [normal(*value.shape, seed=3).to(PLACE, FULL) for value in given]
+
+    def twice(mean: Tensor, values: list[Tensor], directions: list[Tensor]) -> tuple[Tensor, ...]:
+        slopes = torch.autograd.grad(mean, values, create_graph=True)
+        along = sum((slope * way).sum() for slope, way in zip(slopes, directions, strict=True))
+        return torch.autograd.grad(along, values)
+
+    found = twice(triton_penalty.penalties(*given, share)[1], list(given), ways)
+    wanted = twice(formula(*exact, share).mean(), exact, [way.double() for way in ways])
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=0.0, atol=100 * EPS * float(other.abs().max()))
+
+
+@needs_kernel
+def test_a_frozen_head_gets_no_slopes_and_strided_numbers_are_read_as_they_are() -> None:
+    features, weight = problem((8, 12, 5), (FULL, FULL))
+    frozen = weight.detach()
+    turned = torch.empty(12, 8, device=PLACE).T.copy_(features.detach()).requires_grad_()
+    (found,) = torch.autograd.grad(triton_penalty.penalties(turned, frozen, 0.5)[1], [turned])
+    wanted = torch.autograd.grad(triton_penalty.penalties(features, weight, 0.5)[1], [features, weight])
+    torch.testing.assert_close(found, wanted[0], rtol=20 * EPS, atol=0.0)
+
+
+def test_on_a_cpu_and_in_float64_the_formula_stays() -> None:
+    features, weight = normal(3, 4), normal(2, 4)
+    assert not triton_penalty.applies(features, weight)
+    assert not triton_penalty.applies(features.float(), weight.float())
+
+
+def penalized(drop: float = 0.5, over: str = "examples") -> tuple[ExplicitDropout, nn.Linear]:
+    torch.manual_seed(0)
+    head = nn.Linear(70, 11, device="cuda")
+    return ExplicitDropout(drop, head, over=over), head  # type: ignore[arg-type]
+
+
+@needs_gpu
+@pytest.mark.parametrize("over", ["examples", "elements"])
+def test_a_layer_on_a_gpu_uses_them_also_under_autocast(over: str) -> None:
+    layer, head = penalized(0.3, over)
+    features = normal(4, 9, 70).cuda().bfloat16().requires_grad_()
+    with torch.autocast("cuda", torch.bfloat16):
+        layer(features)
+    assert "Penalties" in type(layer.penalty.grad_fn).__name__
+    twin = ExplicitDropout(0.3, head.double(), over=over)  # type: ignore[arg-type]
+    exact = features.detach().double().requires_grad_()
+    twin(exact)
+    level = (36 + 70 + 11 + 10) * EPS
+    torch.testing.assert_close(layer.penalties.double(), twin.penalties, rtol=level, atol=0.0)
+    torch.testing.assert_close(layer.penalty.double(), twin.penalty, rtol=level, atol=0.0)
+
+
+@needs_gpu
+def test_who_differentiates_in_another_way_has_the_formula() -> None:
+    layer, head = penalized()
+    features = normal(6, 70).cuda().float()
+
+    def value(a: Tensor) -> Tensor:
+        layer(a)
+        return layer.penalty
+
+    slopes = torch.func.grad(value)(features)
+    leaf = features.clone().requires_grad_()
+    (plain,) = torch.autograd.grad(value(leaf), [leaf])
+    torch.testing.assert_close(slopes, plain, rtol=100 * EPS, atol=0.0)
+    way = torch.ones_like(features)
+    with forward_ad.dual_level():
+        along = forward_ad.unpack_dual(value(forward_ad.make_dual(features, way))).tangent
+    assert along is not None
+    torch.testing.assert_close(along, (plain * way).sum(), rtol=1000 * EPS, atol=float(plain.abs().sum()) * 100 * EPS)
+    compiled = torch.compile(value)(features)
+    torch.testing.assert_close(compiled, value(features), rtol=200 * EPS, atol=0.0)
+    entropic = ExplicitDropout(0.5, head, CrossEntropy())
+    entropic(leaf)
+    assert "Penalties" not in type(entropic.penalty.grad_fn).__name__
+
+
+@needs_gpu
+def test_a_captured_step_repeats_it() -> None:
+    layer, head = penalized()
+    features = normal(6, 70).cuda().float().requires_grad_()
+
+    def step() -> None:
+        features.grad = head.weight.grad = None
+        layer(features)
+        layer.penalty.backward()
+
+    for _ in range(3):
+        step()
+    wanted = features.grad.clone()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    features.grad.zero_()
+    graph.replay()
+    assert torch.equal(features.grad, wanted)
+    assert float(explicit_penalty(nn.Sequential(layer))) == pytest.approx(float(layer.penalty), rel=1e-6)
