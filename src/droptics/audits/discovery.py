@@ -58,8 +58,11 @@ def discover(
         for call in training.calls
         if call.rate > 0
     ]
-    with unmoved(module):
-        written, own = _hand_written(module, batch, training, evaluation)
+    for call in (*training.calls, *evaluation.calls):
+        call.result = None  # rules ask for what was given at most
+    for call in evaluation.calls:
+        call.source = None
+    written, own = _hand_written(module, batch, training, evaluation)
     written += [
         AuditedSite(name, LAYER_DROP, rate, None, None, False, unit="layer")
         for path, rate in leaving.items()
@@ -157,7 +160,8 @@ def _seen(
 
     try:
         set_training(module, training)
-        with hooked([(part, before) for part in parts], [(part, after) for part in parts]), torch.no_grad():
+        hooks = hooked([(part, before) for part in parts], [(part, after) for part in parts])
+        with unmoved(module), hooks, torch.no_grad():
             run(module, batch)
     finally:
         set_training(module, False)

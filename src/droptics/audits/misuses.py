@@ -322,21 +322,29 @@ def recomputed(passes: Passes) -> Iterator[Remark]:
     forward_calls = 0
     traces: list[Trace] = []
 
+    def lighten(*_: object) -> None:
+        """Of what is kept only the masks are asked for."""
+        for trace in traces:
+            trace.linear.clear()
+            for call in trace.calls[-1:]:
+                call.source = None
+
     def forward_and_backward() -> None:
         nonlocal forward_calls
-        outputs = run(module, batch)
+        total = run(module, batch).sum()  # nobody holds the outputs, which may be a vocabulary
         forward_calls = len(traces[0].calls) if traces else -1
-        if outputs.requires_grad:
+        lighten()
+        if total.requires_grad:
             # torch's own backward functions step out of the watch for as long as they run, the engine does not
             torch.autograd.Variable._execution_engine.run_backward(
-                (outputs,), (outputs.new_ones(()).expand_as(outputs),), False, False, (), True, True
+                (total,), (torch.ones_like(total),), False, False, (), True, True
             )
 
     set_training(module, True)
     try:
         # without early stopping the recomputation runs to the end and every mask is seen
         with torch.enable_grad(), set_checkpoint_early_stop(False):
-            _, trace = watched(module, forward_and_backward, keep=True, on_trace=traces.append)
+            _, trace = watched(module, forward_and_backward, keep=True, on_trace=traces.append, on_call=lighten)
     finally:
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient

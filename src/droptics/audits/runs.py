@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from droptics.audits.batches import Batch, run
 from droptics.audits.criteria import LossFunction, MeanSquared, differentiated, parts
@@ -110,8 +111,10 @@ class Runs:
             self.spent += 1
             if not leaves or not (outputs if way is not None else sums).requires_grad:
                 return base
+            # the place in the graph is all that is needed of outputs, which may be a vocabulary
+            total = sums.sum() if way is None else get_gradient_edge(outputs)
+            del outputs, held
             try:
-                total = sums.sum() if way is None else outputs
                 base.slopes = _slopes(total, leaves, way, axes is None or affine)
                 self.spent += BACKWARD
                 if axes is None:
@@ -120,7 +123,6 @@ class Runs:
                         total = (chances.to(sums) * sums).sum()
                     else:
                         way.mul_(chances.to(way).reshape(-1, *(1,) * (way.ndim - 1)))
-                    del outputs
                     base.axes = _axes(total, base, way, chances, affine)
                     self.spent += BACKWARD
                 else:
@@ -202,7 +204,7 @@ def _leaf(law: Law, leaves: dict[str, list[Tensor]]) -> Mask:
 
 
 def _slopes(
-    total: Tensor, leaves: Mapping[str, Sequence[Tensor]], way: Tensor | None, again: bool
+    total: Tensor | GradientEdge, leaves: Mapping[str, Sequence[Tensor]], way: Tensor | None, again: bool
 ) -> dict[str, list[Tensor]]:
     """Derivatives of a sum, or of outputs along a way, by the masks; `again` where the graph is still needed."""
     flat = [leaf for part in leaves.values() for leaf in part]
@@ -213,7 +215,9 @@ def _slopes(
     }
 
 
-def _axes(total: Tensor, base: Base, way: Tensor | None, chances: Tensor, again: bool) -> dict[str, int | None]:
+def _axes(
+    total: Tensor | GradientEdge, base: Base, way: Tensor | None, chances: Tensor, again: bool
+) -> dict[str, int | None]:
     """Where the examples are in the masks of each site: weighing the examples must weigh the slopes in the same way.
 
     Examples may come first in an axis that holds more (heads, windows). None where no axis fits: a mask reaches several

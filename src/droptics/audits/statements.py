@@ -15,7 +15,7 @@ from droptics.audits.report import RateChoice, SiteReport, Spectrum, SubnetworkS
 from droptics.coadaptation import draw, evaluate, smallest
 from droptics.estimates import PlainEstimate
 from droptics.linalg import psd_root, shrink
-from droptics.linalg.scales import equilibrate
+from droptics.linalg.scales import SMALL, equilibrate
 from droptics.losses import CrossEntropy, Squared
 from droptics.masks import Bernoulli
 from droptics.optima import Certificate
@@ -64,6 +64,7 @@ def _target_spectrum(head: Head) -> Tensor:
 
 def _roots(second: Tensor) -> Tensor:
     """Singular values whose squares are the eigenvalues of a second moment, largest first; zero below its rounding."""
+    second = second if len(second) > SMALL else second.cpu()  # a GPU takes a millisecond to begin
     values = torch.linalg.eigvalsh((second + second.mT) / 2).clamp_min(0).flip(0).cpu()
     return torch.where(values > len(values) * torch.finfo(values.dtype).eps * values[0], values, 0.0).sqrt()
 

@@ -18,7 +18,7 @@ from droptics.audits.findings import Remark, finding
 from droptics.audits.passes import Passes
 from droptics.models.hooks import hooked
 from droptics.models.modes import set_training, training_without_statistics, unmoved
-from droptics.models.watching import all_off, watched
+from droptics.models.watching import Trace, all_off, as_written, watched
 
 KEPT, PADDED = ("attention_mask",), ("key_padding_mask", "src_key_padding_mask", "padding_mask")
 RATES = ("drop_prob", "p", "drop", "drop_rate", "drop_path", "rate", "prob")
@@ -179,7 +179,8 @@ def variance_shift(passes: Passes) -> Iterator[Remark]:
     drops = passes.own or any(call.rate > 0 and call.applied for call in passes.training.calls)
     if not layers or not drops:
         return
-    off, on = (_variances(passes, list(layers), training) for training in (False, True))
+    on = _variances(passes, list(layers), training=True)
+    off = _variances(passes, list(on), training=False) if on else {}
     for part, name in layers.items():
         if part in on and part in off and (shift := _shift(part, *on[part], off[part][0])) is not None:
             text = (
@@ -190,11 +191,16 @@ def variance_shift(passes: Passes) -> Iterator[Remark]:
 
 
 def _variances(passes: Passes, layers: list[nn.Module], training: bool) -> dict[nn.Module, tuple[Tensor, int]]:
-    """Variance of every channel of the first input of each layer, and over how many values it was taken."""
+    """Variance of every channel of the first input of each layer, and over how many values it was taken.
+
+    In training mode only of layers behind a place that drops.
+    """
     found: dict[nn.Module, tuple[Tensor, int]] = {}
+    traces: list[Trace] = []
 
     def before(part: nn.Module, arguments: tuple[object, ...]) -> None:
-        if part not in found and arguments and isinstance(arguments[0], Tensor) and arguments[0].ndim > 1:
+        noisy = passes.own or not training or any(call.applied for call in traces[0].calls)
+        if noisy and part not in found and arguments and isinstance(arguments[0], Tensor) and arguments[0].ndim > 1:
             values = arguments[0].detach()
             values = values if values.dtype in (torch.float32, torch.float64) else values.float()
             rest = [axis for axis in range(values.ndim) if axis != 1]
@@ -206,11 +212,9 @@ def _variances(passes: Passes, layers: list[nn.Module], training: bool) -> dict[
             training_without_statistics(module)
         else:
             set_training(module, False)
+        switch = as_written if training else all_off
         with hooked([(part, before) for part in layers]), torch.no_grad():
-            if training:
-                run(module, passes.batch)
-            else:
-                watched(module, lambda: run(module, passes.batch), all_off)
+            watched(module, lambda: run(module, passes.batch), switch, on_trace=traces.append)
     finally:
         set_training(module, False)
     return found
