@@ -192,7 +192,12 @@ def audit(content: Mapping[str, Any]) -> list[str]:
     return [
         f"An audit of a network of the size of ResNet-18 on {content['images']} images takes "
         f"{content['beyond_sampling']:.2f} times one forward pass beyond its sampled passes (promised: at most 10); "
-        f"each sampled pass takes {content['sampled_pass']:.2f}. One pass took {seconds(content['forward_seconds'])}."
+        f"each sampled pass takes {content['sampled_pass']:.2f}. One pass took {seconds(content['forward_seconds'])}.",
+        *(
+            f"Peak memory of an audit of one batch of {escape(name.replace('_', ' '))}: {row['ratio']:.2f} times that "
+            f"of a training step, {row['audit'] / 2**20:.0f} MiB (promised: at most 1.3)."
+            for name, row in content.get("memory", {}).items()
+        ),
     ]
 
 

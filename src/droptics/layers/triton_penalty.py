@@ -97,10 +97,18 @@ def _plain(
 def _compiled() -> tuple[Any, ...]:
     global _sum_of_squares, _sum_of_parts, _scaled  # compiled functions call compiled ones only
     triton = load_triton(globals(), "the penalty in three launches")
-    _sum_of_squares, _sum_of_parts, _scaled = map(triton.jit, (_part_squares, _column_sums, _part_scaled))
+    _sum_of_squares, _sum_of_parts, _scaled = (
+        triton.jit(_part_squares),
+        triton.jit(_column_sums),
+        triton.jit(_part_scaled),
+    )
     # sizes of batches change, and must not be compiled in
     sizes = ["outputs", "count", "weight_parts", "features_parts"]
-    return tuple(triton.jit(kernel, do_not_specialize=sizes) for kernel in (_squares, _values, _slopes))
+    return (
+        triton.jit(_squares, do_not_specialize=sizes),
+        triton.jit(_values, do_not_specialize=sizes),
+        triton.jit(_slopes, do_not_specialize=sizes),
+    )
 
 
 def _squares(  # type: ignore[no-untyped-def]
