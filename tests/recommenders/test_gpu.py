@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from droptics.datasets import planted_ratings
-from droptics.recommenders import DropoutCompletion, triton_rows
+from droptics.recommenders import DropoutCompletion, triton_normal, triton_rows
 from droptics.recommenders.alternation import Effort, Strengths, alternate
 from droptics.recommenders.ratings import Compressed, Observations, observations
 from droptics.recommenders.sweepers import Device, Threads
@@ -46,6 +46,26 @@ def start(data, strengths):
     return sides[0], sides[1]
 
 
+CUTS = [(2048, 256), (2048, 3), (5, 3)]  # all rows are short, most are of middle length, most are cut
+
+
+def cut(sizes, monkeypatch):
+    """Narrow rows by normal equations, too, and rows that count as long or of middle length."""
+    for name, value in zip(("NARROWEST", "PIECE", "SHORT"), (16, *sizes), strict=True):
+        monkeypatch.setattr(triton_normal, name, value)
+
+
+def check_against_the_compiled_kernel(data, strengths, rounding=0.0):
+    """`rounding` is that of the mean square of the ratings, from which normal equations take what is explained."""
+    ours, lines = alternate(device(), data, start(data, strengths), strengths, Effort(2, 3))
+    same, others = alternate(Threads(1), data, start(data, strengths), strengths, Effort(2, 3))
+    for left, right in zip(ours, same, strict=True):
+        assert np.abs(left - right).max() <= 2e-4 * np.abs(right).max()
+    slack = rounding * np.square(data.by_user.values, dtype=np.float64).mean()
+    assert lines[-1].objective == pytest.approx(others[-1].objective, rel=1e-5, abs=slack)
+    assert lines[-1].rmse ** 2 == pytest.approx(others[-1].rmse ** 2, rel=2e-5, abs=slack)
+
+
 @pytest.mark.parametrize(
     "strengths",
     [
@@ -58,14 +78,58 @@ def start(data, strengths):
 )
 @pytest.mark.parametrize("held", [1 << 14, 64, 8])  # all rows in registers, some, none
 def test_kernel_equals_the_compiled_one(data, strengths, held, monkeypatch):
+    monkeypatch.setattr(triton_normal, "WIDEST", 0)
     monkeypatch.setattr(triton_rows, "HELD", max(held, 16))
     monkeypatch.setattr(triton_rows, "TILE", max(held // 2, 16))
-    ours, lines = alternate(device(), data, start(data, strengths), strengths, Effort(2, 3))
-    same, others = alternate(Threads(1), data, start(data, strengths), strengths, Effort(2, 3))
-    for left, right in zip(ours, same, strict=True):
-        assert np.abs(left - right).max() <= 2e-4 * np.abs(right).max()
-    assert lines[-1].objective == pytest.approx(others[-1].objective, rel=1e-5)
-    assert lines[-1].rmse == pytest.approx(others[-1].rmse, rel=1e-5)
+    check_against_the_compiled_kernel(data, strengths)
+
+
+@pytest.mark.parametrize(
+    "strengths",
+    [
+        Strengths(15, expected=1.2, bias=2.0),  # no column is left over
+        Strengths(18, empirical=0.4, expected=0.3, smoothing=0.5, bias=1.0),
+        Strengths(22, weighted=0.1),
+        Strengths(17),
+    ],
+)
+@pytest.mark.parametrize("sizes", CUTS)
+def test_normal_equations_equal_the_compiled_kernel(data, strengths, sizes, monkeypatch):
+    cut(sizes, monkeypatch)
+    check_against_the_compiled_kernel(data, strengths, 2**-20)
+
+
+def test_normal_equations_of_factors_and_ratings_of_any_size(data, monkeypatch):
+    """Two numbers of 16 bits hold what float32 does, whatever the unit: nothing overflows or underflows."""
+    cut((2048, 256), monkeypatch)
+    strengths = Strengths(20, expected=0.5, bias=1.0)
+    for size in (1e-12, 1e9):
+        scaled = Observations(
+            data.users,
+            data.items,
+            *(Compressed(t.starts, t.columns, t.values * np.float32(size)) for t in (data.by_user, data.by_item)),
+            data.mean,
+            data.low,
+            data.high,
+        )
+        check_against_the_compiled_kernel(scaled, strengths, 2**-20)
+
+
+@pytest.mark.parametrize("sizes", CUTS)
+def test_normal_equations_keep_22_bits(data, sizes, monkeypatch):
+    """One half-sweep against float64: 16 bits alone would be off by 2^-11, and so would a part that is left out."""
+    cut(sizes, monkeypatch)
+    strengths = Strengths(18, expected=0.3, bias=1.0)
+    left, right = start(data, strengths)
+    right[:, strengths.width] = right[:, 0]  # biases, too
+    found = []
+    for kernel, dtype in ((True, np.float32), (False, np.float64)):
+        engine = device(kernel)
+        table = Compressed(data.by_user.starts, data.by_user.columns, data.by_user.values.astype(dtype))
+        free = engine.hold(left.astype(dtype))
+        engine.solve(engine.load(table), engine.hold(right.astype(dtype)), free, strengths, data.by_item.counts, 3)
+        found.append(engine.release(free))
+    assert np.abs(found[0] - found[1]).max() <= 2**-16 * np.abs(found[1]).max()
 
 
 def test_rows_without_ratings_become_zero():
@@ -98,7 +162,7 @@ def test_exact_solves_and_double_precision_take_the_batched_path(data):
 
 
 @pytest.mark.skipif(PLACE == "cpu", reason="needs a GPU")
-@pytest.mark.parametrize("width", [5, 70, 190])
+@pytest.mark.parametrize("width", [5, 44, 70, 100, 127, 190])
 def test_fit_on_a_gpu_is_the_fit_on_the_cpu(width):
     ratings = planted_ratings((400, 300, 30_000), rank=4, seed=2)
     there = DropoutCompletion(width, device="cuda").fit(ratings)

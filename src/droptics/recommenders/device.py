@@ -1,4 +1,4 @@
-"""Half-sweeps on a torch device: the row systems in batches of padded rows, or by one kernel for all rows."""
+"""Half-sweeps on a torch device: the row systems in batches of padded rows, or by kernels of Triton."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from torch import Tensor
 
 from droptics.arrays import Array
 from droptics.gpu.graphs import captured
-from droptics.recommenders import triton_rows
+from droptics.recommenders import triton_normal, triton_rows
 from droptics.recommenders.alternation import Strengths
 from droptics.recommenders.ratings import Compressed
+from droptics.recommenders.triton_normal import NormalRows
 from droptics.recommenders.triton_rows import Rows
 
 _PAD_RATIO = 1.4
@@ -24,7 +25,7 @@ class Device:
     """Half-sweeps on a torch device, within a memory budget.
 
     Batched torch operations anywhere, rows of similar length padded together; on CUDA, in float32 and with
-    conjugate-gradient steps, one kernel for all rows where Triton is installed (`kernel=False`: not even there). On
+    conjugate-gradient steps, a few kernels for all rows where Triton is installed (`kernel=False`: not even there). On
     CUDA a half-sweep is recorded once as a graph and replayed, because its many small operations would otherwise cost
     more to launch than to run.
     """
@@ -56,7 +57,10 @@ class Device:
             self._weights[id(weights)] = (weights, torch.as_tensor(weights, device=self.device).double())
         counts = self._weights[id(weights)][1]
         suited = free.dtype == torch.float32 and free.shape[1] <= triton_rows.WIDEST and steps > 0
-        held = table.rows if self.kernel and suited else table.buckets
+        held: Buckets | Rows | NormalRows = table.buckets
+        if self.kernel and suited:
+            formed = triton_normal.NARROWEST <= free.shape[1] <= triton_normal.WIDEST
+            held = table.normal_rows if formed else table.rows
         if self.device.type != "cuda" or steps == 0:
             return half_sweep(held, fixed, free, strengths, counts, steps)
         key = (id(table), id(fixed), id(free), strengths, steps)
@@ -79,8 +83,13 @@ class Table:
         self._table, self._device, self._memory = table, device, memory
 
     @cached_property
+    def normal_rows(self) -> NormalRows:
+        """Compressed rows and pieces of the long ones, for the kernel that forms their normal equations."""
+        return triton_normal.load(self._table, self._device)
+
+    @cached_property
     def rows(self) -> Rows:
-        """Compressed rows, for the kernel."""
+        """Compressed rows, for the kernel of wide factors."""
         return triton_rows.load(self._table, self._device)
 
     @cached_property
@@ -130,25 +139,31 @@ class Buckets:
 
 
 def half_sweep(
-    table: Buckets | Rows, fixed: Tensor, free: Tensor, strengths: Strengths, weights: Tensor, steps: int
+    table: Buckets | Rows | NormalRows, fixed: Tensor, free: Tensor, strengths: Strengths, weights: Tensor, steps: int
 ) -> tuple[Tensor, Tensor]:
     """One half-sweep over all rows, in place on `free`; no value is read back, so it can be recorded."""
-    squares = fixed.double().square()
-    plain, weighted = squares.sum(0), weights @ squares
     width = strengths.width
-    regressors = torch.cat([fixed.new_zeros(1, fixed.shape[1]), fixed])  # row 0 is what padding points at
-    offsets = torch.zeros_like(regressors[:, 0])
-    if strengths.bias is not None:
-        offsets = regressors[:, width].clone()
-        regressors[1:, width] = 1
+    if isinstance(table, NormalRows):
+        side, plain, weighted = triton_normal.measured(fixed, weights, None if strengths.bias is None else width)
+    else:
+        squares = fixed.double().square()
+        plain, weighted = squares.sum(0), weights @ squares
     total = weights.sum()
     level = strengths.level(plain, weighted, total, len(fixed))
     zeros = torch.zeros(3, strengths.columns, dtype=torch.float64, device=level.device)
     diagonals = strengths.diagonals(level, total / len(free), zeros).to(free.dtype)
-    if isinstance(table, Rows):
-        reached = triton_rows.solve(table, regressors[1:], offsets[1:], diagonals, free, steps)
+    if isinstance(table, NormalRows):
+        reached = triton_normal.solve(table, side, diagonals, free, steps)
     else:
-        reached = solve_buckets(table, regressors, offsets, diagonals, free, steps)
+        regressors = torch.cat([fixed.new_zeros(1, fixed.shape[1]), fixed])  # row 0 is what padding points at
+        offsets = torch.zeros_like(regressors[:, 0])
+        if strengths.bias is not None:
+            offsets = regressors[:, width].clone()
+            regressors[1:, width] = 1
+        if isinstance(table, Rows):
+            reached = triton_rows.solve(table, regressors[1:], offsets[1:], diagonals, free, steps)
+        else:
+            reached = solve_buckets(table, regressors, offsets, diagonals, free, steps)
     free.index_fill_(0, table.empty, 0.0)
     return reached[0] + strengths.own(plain, weighted), reached[1]
 
