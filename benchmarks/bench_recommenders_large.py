@@ -1,6 +1,6 @@
 """Recommenders beyond one machine's memory: planted ratings on a Dask cluster, and an autoencoder of 20,000 items.
 
-    python benchmarks/bench_recommenders_large.py [--parts cluster client equal items] [--ratings 100000000]
+    python benchmarks/bench_recommenders_large.py [--parts cluster client equal items disk gpu] [--ratings 100000000]
 
 `cluster`: planted ratings (500 a user, 20,011 items) in Parquet files by user, read by local workers of one thread
 each; `DropoutCompletion(64)`, float32. Microseconds are wall time of a sweep times workers over ratings, the first
@@ -13,6 +13,12 @@ each.
 `items`: `DropoutAutoencoder` at a given rate; the rate of its factorization (items^3 operations) over that of a matrix
 product on the same threads (the best of torch's and scipy's, three times each), and the largest memory of the fit over
 that of one square float32 array. One thread is timed by its CPU time, several by the clock.
+`disk`: the ratings of `cluster` on one machine, both orders in mapped files (`memory` of 64 MB), each size in a process
+of its own: an eighth, then all. Model: reading and sweeps take eight times as long as for an eighth; resident memory
+(VmRSS at its most, less what it was with all libraries loaded) grows by two copies of the factors (8 bytes a number)
+alone, whatever the number of ratings.
+`gpu`: the same on one GPU. Model: a sweep takes eight times as long; memory on the device is 16 bytes a rating, 21.5 kB
+for every 2,048 ratings of an item (a piece of its normal equations) and 24 bytes a number of the factors.
 """
 
 from __future__ import annotations
@@ -79,10 +85,13 @@ def memory(field: str) -> int:
 
 
 class Watch:
-    """The largest anonymous memory of this process while something runs."""
+    """The largest memory of this process while something runs: anonymous, or by another name of /proc/self/status."""
+
+    def __init__(self, field: str = "RssAnon") -> None:
+        self._field = field
 
     def __enter__(self) -> Watch:
-        self.peak = self.before = memory("RssAnon")
+        self.peak = self.before = memory(self._field)
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._look)
         self._thread.start()
@@ -90,7 +99,7 @@ class Watch:
 
     def _look(self) -> None:
         while not self._done.wait(0.05):
-            self.peak = max(self.peak, memory("RssAnon"))
+            self.peak = max(self.peak, memory(self._field))
 
     def __exit__(self, *_: object) -> None:
         self._done.set()
@@ -163,7 +172,61 @@ def equal(folder: Path, ratings: int, workers: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-CLUSTERS = {"cluster": (cluster, 1.0, EACH), "client": (client, 0.04, 20), "equal": (equal, 0.5, EACH)}
+def alone(path: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """One fit in this process: seconds of reading and of a sweep after the first, memory here and on the device."""
+    small = np.arange(64) % 8, np.arange(64) // 8, np.ones(64)
+    DropoutCompletion(WIDTH, sweeps=1, tolerance=0.0, **options).fit(small)  # loads and compiles
+    begin = time.perf_counter()
+    with Watch("VmRSS") as watch:
+        model = DropoutCompletion(WIDTH, sweeps=SWEEPS, tolerance=0.0, memory=1 << 26, progress=print, **options)
+        model.fit(path)
+    done = time.perf_counter() - begin
+    seconds = [line.seconds for line in model.history_]
+    return {
+        "ratings": int(model._data.count), "reading": done - seconds[-1], "sweep": float(np.diff(seconds).mean()),
+        "first_sweep": seconds[0], "resident": watch.peak, "empty": watch.before,
+        "device_bytes": torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0,
+        "numbers": model.strengths_.columns * (len(model.user_ids_) + len(model.item_ids_)),
+        "rmse": [line.rmse for line in model.history_],
+    }  # fmt: skip
+
+
+def grown(folder: Path, part: str, options: dict[str, Any]) -> dict[str, Any]:
+    """An eighth of the ratings, then all of them, beside what the model of the cost makes of the eighth."""
+    found = []
+    for path in (folder / "000.parquet", folder):
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            found.append(pool.submit(alone, path, options).result())
+        print(json.dumps(found[-1]), flush=True)
+    eighth, whole = found
+    times = whole["ratings"] / eighth["ratings"]
+    own, more = [cell["resident"] - cell["empty"] for cell in found], whole["numbers"] - eighth["numbers"]
+    device = 16 * whole["ratings"] + 21504 * (whole["ratings"] / 2048 + ITEMS) + 24 * whole["numbers"]
+    return {
+        "part": part, **whole, "width": WIDTH, "eighth": eighth, "data_bytes": 16 * whole["ratings"],
+        "over_model": {
+            "reading": whole["reading"] / (times * eighth["reading"]),
+            "sweep": whole["sweep"] / (times * eighth["sweep"]),
+            "memory": whole["device_bytes"] / device if part == "gpu" else own[1] / (own[0] + 8 * more),
+        },
+    }  # fmt: skip
+
+
+def disk(folder: Path, ratings: int, workers: int) -> dict[str, Any]:
+    return {**grown(folder, "disk", {"threads": workers}), "threads": workers}
+
+
+def gpu(folder: Path, ratings: int, workers: int) -> dict[str, Any]:
+    return {**grown(folder, "gpu", {"device": "cuda"}), "device": torch.cuda.get_device_name()}
+
+
+CLUSTERS = {
+    "disk": (disk, 1.0, EACH),
+    "gpu": (gpu, 1.0, EACH),
+    "cluster": (cluster, 1.0, EACH),
+    "client": (client, 0.04, 20),
+    "equal": (equal, 0.5, EACH),
+}
 
 
 def clock() -> float:
@@ -218,6 +281,16 @@ def row(cell: dict[str, Any]) -> dict[str, str]:
         found = (
             f"{cell['share_of_product']:.0%} of the rate of a product, {cell['squares_of_memory']:.2f} items^2 numbers"
         )
+    elif cell["part"] in ("disk", "gpu"):
+        where = cell.get("device", f"on disk, threads: {cell.get('threads')}")
+        what = f"DropoutCompletion({cell['width']}), {cell['ratings']:,} ratings, {where}"
+        used = cell["device_bytes"] if cell["part"] == "gpu" else cell["resident"] - cell["empty"]
+        over = cell["over_model"]
+        found = (
+            f"a sweep {cell['sweep']:.3g} s ({over['sweep']:.2f} times the model), read in {cell['reading']:.0f} s "
+            f"({over['reading']:.2f}), {used / 1e6:.0f} MB of memory ({over['memory']:.2f}), "
+            f"ratings {cell['data_bytes'] / 1e6:.0f} MB"
+        )
     else:
         what = f"DropoutCompletion({cell['width']}), {cell['ratings']:,} ratings, Dask ({cell['part']})"
         found = f"client {cell['client_bytes'] / 1e6:.0f} MB"
@@ -245,6 +318,8 @@ def main() -> None:
         else:
             measure, share, each = CLUSTERS[part]
             ratings = int(share * options.ratings)
+            if part == "gpu" and not torch.cuda.is_available():
+                raise SystemExit("no CUDA device")
             with tempfile.TemporaryDirectory() as folder:
                 make(Path(folder), ratings, each, options.workers)
                 print("made", flush=True)
