@@ -246,6 +246,12 @@ def equalize_columns_(factor: Factor) -> Tensor:
     Nothing else is allocated when U is stored by columns (U.mT contiguous), one transposed copy of U otherwise; never
     a Gram matrix. Cost: that of `equalize_columns`. Claim: mianjy2018-thm2.2.
     """
+    # stored by columns: the chain looks at every number, and what it does not answer is checked, and refused, below
+    fits = type(factor) is Tensor and factor.ndim == 2 and factor.dtype in (torch.float32, torch.float64)
+    if fits and factor.is_cpu and factor.layout == torch.strided and not wants_derivative(factor):
+        rows = factor.numpy().T
+        if rows.size and rows.flags.c_contiguous and _chain(rows, rows.shape[1]):
+            return factor
     check_arguments(equalize_columns_, locals())
     if wants_derivative(factor):
         raise ValueError("factor must not require a gradient to be changed in place; use equalize_columns")
@@ -256,16 +262,15 @@ def equalize_columns_(factor: Factor) -> Tensor:
     return factor if columns.data_ptr() == factor.data_ptr() else factor.copy_(columns.mT)
 
 
-def equalize_rows_(columns: Tensor, size: int) -> None:
+def equalize_rows_(columns: Tensor | Array, size: int) -> None:
     """The chain on the CPU, in place: rows of `columns` (..., width, length) get equal norms over `size` entries.
 
     Numbers that are not finite, or whose squares are not, are refused, and a matrix that holds some stays as it is.
     """
-    if columns.numel() == 0:
-        return
-    for matrix in columns.flatten(0, -3).numpy() if columns.ndim > 2 else (columns.numpy(),):
-        if not _chain(matrix, size):
-            check_finite(columns[..., :size].mT, "factor")
+    numbers = columns if isinstance(columns, np.ndarray) else columns.numpy()
+    for matrix in numbers.reshape(-1, *numbers.shape[-2:]) if numbers.ndim > 2 and numbers.size else (numbers,):
+        if matrix.size and not _chain(matrix, size):
+            check_finite(torch.as_tensor(columns)[..., :size].mT, "factor")
             raise ValueError("factor is too large: the squares of its entries overflow; rescale it")
 
 
