@@ -10,7 +10,8 @@ from droptics.compiling import njit
 
 # Below this size, or when more than half of the vectors are wanted, the full decomposition is as fast.
 SMALL = 32
-STEPS = 2
+# Values further apart than this share of the matrix have vectors that two steps tell apart by themselves.
+CLOSE = 1e-3
 # From this size on the reduction is faster by blocks of so many columns.
 BLOCKED, COLUMNS = 72, 8
 # Sums may be reassociated so that they vectorize; nothing else of the arithmetic is relaxed.
@@ -18,10 +19,10 @@ _FAST = {"reassoc", "contract"}
 
 
 @njit(fastmath=_FAST)
-def _orthonormalize(rows: Array, k: int) -> bool:
-    """Make row k orthogonal to the rows before it, of unit length; False when nothing is left of it."""
+def _orthonormalize(rows: Array, k: int, first: int = 0) -> bool:
+    """Make row k orthogonal to the rows before it from `first` on, of unit length; False when nothing is left of it."""
     x, size = rows[k], rows.shape[1]
-    for j in range(k):
+    for j in range(first, k):
         inner = 0.0
         for i in range(size):
             inner += rows[j, i] * x[i]
@@ -84,29 +85,51 @@ def _solve(parts: Array, x: Array) -> float:
 def _vectors(diagonal: Array, beside: Array, values: Array, out: Array) -> float:
     """Eigenvectors of a tridiagonal matrix as rows of `out` by inverse iteration; returns the largest residual.
 
-    Every vector is kept orthogonal to those before it, so that equal values get independent vectors. The residual is
-    relative to the size of the matrix, infinite when a vector was lost.
+    Every vector is kept orthogonal to those before it, to those of close values after each step and once more, so that
+    equal values get independent vectors. The residual is relative to the size of the matrix, infinite when a vector was
+    lost.
     """
     size = diagonal.shape[0]
     scale = np.abs(diagonal).max() + 2.0 * np.abs(beside).max()
     parts = np.empty((5, size))
-    state, worst = 1, 0.0
+    state, worst, close = 1, 0.0, 0
     for k in range(values.shape[0]):
         _factor(diagonal, beside, values[k], 2.3e-16 * scale + 1e-300, parts)
         x = out[k]
         for i in range(size):  # any start will do that is not orthogonal to the vector
             state = (1103515245 * state + 12345) % 2147483648
             x[i] = state / 1073741824.0 - 1.0
-        for _ in range(STEPS):
-            if not (_solve(parts, x) < np.inf and _orthonormalize(out, k)):
-                return np.inf
-        if not _orthonormalize(out, k):
+        while values[close] - values[k] > CLOSE * scale:
+            close += 1
+        if not (_solve(parts, x) < np.inf and _orthonormalize(out, k, close)):
             return np.inf
-        error = (diagonal - values[k]) * x
-        error[1:] += beside * x[:-1]
-        error[:-1] += beside * x[1:]
-        worst = max(worst, np.abs(error).max())
+        if not (_solve(parts, x) < np.inf and _orthonormalize(out, k) and _orthonormalize(out, k, close)):
+            return np.inf
+        for i in range(size):
+            error = (diagonal[i] - values[k]) * x[i]
+            error += (beside[i - 1] * x[i - 1] if i > 0 else 0.0) + (beside[i] * x[i + 1] if i < size - 1 else 0.0)
+            worst = max(worst, abs(error))
     return worst / (scale if scale > 0.0 else 1.0)
+
+
+@njit(fastmath=_FAST)
+def _reflect(reflectors: Array, factors: Array, rows: Array) -> None:
+    """The reflections of a Householder reduction on the rows, two at a time; reflector i begins at entry i + 1."""
+    for k in range(0, rows.shape[0], 2):
+        pair = rows[k : k + 2]
+        for i in range(factors.shape[0] - 1, -1, -1):
+            v, x, y = reflectors[i, i + 1 :], pair[0, i + 1 :], pair[-1, i + 1 :]
+            v[0] = 1.0
+            first, second = 0.0, 0.0
+            for c in range(v.shape[0]):
+                first += v[c] * x[c]
+                second += v[c] * y[c]
+            first, second = factors[i] * first, factors[i] * second
+            for c in range(v.shape[0]):
+                x[c] -= first * v[c]
+            if pair.shape[0] == 2:
+                for c in range(v.shape[0]):
+                    y[c] -= second * v[c]
 
 
 def leading_eigen(matrix: Array, count: int) -> tuple[Array, Array]:
@@ -119,14 +142,13 @@ def leading_eigen(matrix: Array, count: int) -> tuple[Array, Array]:
     size = matrix.shape[0]
     if size >= SMALL and 2 * count <= size:
         work = size if size < BLOCKED else COLUMNS * size
-        reduced, diagonal, beside, tau, info = scipy.linalg.lapack.dsytrd(matrix, lower=1, lwork=work)
+        reduced, diagonal, beside, tau, info = scipy.linalg.lapack.dsytrd(matrix.T, lower=1, lwork=work)
         every, failed = scipy.linalg.lapack.dsterf(diagonal, beside)
         values = np.ascontiguousarray(every[::-1][:count])
         rows = np.empty((count, size))
         residual = _vectors(diagonal, beside, values, rows) if info == failed == 0 else np.inf
         if residual <= 4e-15 and np.abs(rows @ rows.T - np.eye(count)).max() <= 1e-14:
-            vectors = rows.T
-            vectors[1:] = scipy.linalg.lapack.dormqr("L", "N", reduced[1:, :-1], tau, vectors[1:], lwork=64 * count)[0]
-            return values, vectors
+            _reflect(reduced.T, tau, rows)
+            return values, rows.T
     values, vectors = np.linalg.eigh(matrix)
     return values[::-1][:count], vectors[:, ::-1][:, :count]
