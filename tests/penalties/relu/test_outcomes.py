@@ -452,3 +452,25 @@ def test_sampling_a_batch_of_networks():
         one = penalty(model, data, masks, MonteCarlo(samples=60))
         close(found.value[i], one.value, 1e-11)
         close(found.lower[i], one.lower, 1e-11)
+
+
+@pytest.mark.parametrize("outputs", [2, 150])
+@pytest.mark.parametrize("inputs", [3, 140])
+def test_copies_agree_in_all_weights_wherever_the_difference_lies(inputs, outputs):
+    """Labels of units whose rows, bias and rate are compared number by number, against all pairs."""
+    source = [0, 1, 2, 1, 2, 1, 6, 1, 8]
+    before, after = normal(9, inputs, seed=1)[source], normal(outputs, 9, seed=2)[:, source]
+    bias, drop = torch.zeros(9, dtype=torch.float64), torch.full((9,), 0.3, dtype=torch.float64)
+    bias[5], before[2, 0], before[4, 0], after[0, 2], after[0, 4] = -0.0, 0.0, -0.0, -0.0, 0.0
+
+    def brute() -> list[int]:
+        rows = torch.cat([before, bias[:, None], after.mT, drop[:, None]], 1)
+        same = (rows[:, None] == rows).all(-1)
+        return [int(row.nonzero()[0]) for row in same]
+
+    for change in (None, (before, (7, inputs - 1)), (after, (outputs - 1, 5)), (drop, (1,)), (bias, (2,))):
+        if change is not None:
+            change[0][change[1]] += 1.0
+        firsts = brute()
+        labels = {first: number for number, first in enumerate(dict.fromkeys(firsts))}
+        assert copies.label_copies(before, bias, after, drop).tolist() == [labels[first] for first in firsts]

@@ -9,12 +9,24 @@ from torch import Tensor
 from droptics.masks import Bernoulli, MaskLaw
 from droptics.penalties.relu.outcomes import Coins
 
+PIECE = 64
+
 
 def label_copies(before: Tensor, bias: Tensor, after: Tensor, drop: Tensor | None) -> Tensor:
     """Group label of every unit: copies have equal incoming and outgoing weights, bias and rate."""
     if drop is None:
         return torch.arange(len(bias))
-    return label_rows(torch.cat([before, bias[:, None], after.mT, drop[:, None]], 1).detach())
+    # the wider weights of units that agree in all else are compared with those of the first of them, in small pieces
+    axis = int(before.shape[1] < len(after))
+    narrow, wide = (before, after.detach().numpy()) if axis else (after.mT, before.detach().numpy())
+    labels = label_rows(torch.cat([narrow, bias[:, None], drop[:, None]], 1).detach())
+    first = np.unique(labels.numpy(), return_index=True)[1][labels.numpy()]
+    parts = [slice(start, start + PIECE) for start in range(0, len(wide), PIECE)]
+    those = (wide[part].take(first, 1) if axis else wide.take(first[part], 0) for part in parts)
+    if int(labels.max()) + 1 == len(labels) or all(map(np.array_equal, (wide[part] for part in parts), those)):
+        return labels
+    rest = torch.from_numpy(wide.T if axis else wide)
+    return label_rows(torch.cat([labels[:, None].to(rest), rest], 1))
 
 
 def label_rows(rows: Tensor) -> Tensor:

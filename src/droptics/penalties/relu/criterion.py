@@ -277,6 +277,9 @@ class Plan:
         """The last weights without copies, and the quadratic form that the last masks make of them; no example's."""
         units = self.weights[-1].shape[1]
         summed = sum_copies(self.last_weight, self.members, units)
+        if self.last_law.independent:  # no matrix over all copies
+            energies = self.last_law.relative_variance.to(self.last_weight) * self.last_weight.square().sum(0)
+            return summed, summed.mT @ summed + torch.diag(sum_copies(energies, self.members, units))
         noise = sum_copies(self.last_law.hadamard(self.last_weight.mT @ self.last_weight), self.members, units)
         return summed, summed.mT @ summed + sum_copies(noise.mT, self.members, units)
 
