@@ -452,3 +452,26 @@ def test_the_value_of_many_factors_needs_no_pairs(monkeypatch, law, whitened):
     monkeypatch.setattr(two_layer, "WIDE", 1)
     many = two_layer.value_of_factors(*asked)
     close(many, few, 1e-12)
+
+
+@pytest.mark.parametrize("law", [Bernoulli(0.3, 4), Bernoulli(torch.linspace(0.1, 0.5, 4).double(), 4)])
+@pytest.mark.parametrize("shape", [(40, 36), (5, 90), (6, 3), (3, 6)])
+def test_arrays_of_every_layout_give_the_answer_of_their_tensor(law, shape):
+    matrix = normal(*shape, seed=5)
+    wanted = optimum(TwoLayerLinear, Moments.of_map(matrix), law)
+    wide = np.zeros((2 * shape[0], 3 * shape[1]))
+    wide[::2, ::-3] = matrix.numpy()
+    frozen = matrix.numpy().copy()
+    frozen.flags.writeable = False
+    for form in (matrix, matrix.numpy(), np.asfortranarray(matrix.numpy()), wide[::2, ::-3], frozen):
+        found = optimum_of_map(form, law)
+        assert found.certified
+        close(found.objective, wanted.objective, 1e-12)
+        close(found.model.matrix(), wanted.model.matrix(), 1e-10)
+        assert (found.model.U.shape, found.model.V.shape) == ((shape[0], 4), (shape[1], 4))
+        close(found.objective, float(criterion(found.model, Moments.of_map(matrix), law)), 1e-12)
+    assert optimum_of_map(matrix.numpy().astype(np.float32), law).model.dtype == torch.float32
+    with pytest.raises(ValueError, match="finite"):
+        optimum_of_map(np.where(matrix.numpy() == matrix.numpy().max(), np.nan, matrix.numpy()), law)
+    with pytest.raises(ValueError, match="scale it down"):
+        optimum_of_map(1e200 * matrix.numpy(), law)

@@ -41,15 +41,17 @@ def _added(left: Array, right: Array, size: int) -> Array:
     return total
 
 
-def squares(values: Tensor) -> float:
+def squares(values: Tensor | Array) -> float:
     """The sum of the squares of all numbers in float64, without gradient; GPUs add in trees by themselves."""
-    values = values.detach()
-    if values.device.type != "cpu" or values.numel() <= BLOCK:
-        return float(torch.linalg.vector_norm(values, dtype=torch.float64)) ** 2
-    flat = as_array(values).ravel("K")
-    blocks, last = flat[: len(flat) // BLOCK * BLOCK].reshape(-1, BLOCK), flat[len(flat) // BLOCK * BLOCK :]
+    if isinstance(values, Tensor):
+        values = values.detach()
+        if values.device.type != "cpu" or values.numel() <= BLOCK:
+            return float(torch.linalg.vector_norm(values, dtype=torch.float64)) ** 2
+        values = as_array(values)
+    flat, whole = values.ravel("K"), values.size // BLOCK * BLOCK
+    blocks, last = flat[:whole].reshape(-1, BLOCK), flat[whole:]
     sums = np.einsum("ij,ij->i", blocks, blocks, dtype=np.float64).sum()  # added by halves
-    return float(sums + np.square(last, dtype=np.float64).sum())
+    return float(sums + np.einsum("i,i->", last, last, dtype=np.float64))
 
 
 def _length(width: int) -> int:

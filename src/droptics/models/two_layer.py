@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import torch
@@ -23,6 +24,13 @@ class Factors(Model):
         U, V = check_factors(U=self.U, V=self.V)
         object.__setattr__(self, "U", U)
         object.__setattr__(self, "V", V)
+
+    @classmethod
+    def computed(cls, U: Tensor, V: Tensor) -> Self:
+        """The model of factors that are known to be finite and to fit together: nothing is looked at again."""
+        model = object.__new__(cls)
+        vars(model).update(U=U, V=V)
+        return model
 
     @property
     def units(self) -> int:

@@ -21,7 +21,7 @@ from droptics.optima.optimum import Optimum, check_certified, rounding
 from droptics.optima.two_layer import best_factors, value_of_factors
 from droptics.spectra import Action, action
 from droptics.spectra.decomposition import kept_values, least_value
-from droptics.spectra.roots import EPS
+from droptics.spectra.roots import EPS, numbers
 
 FIRST_CHECK = 4
 # Dense maps up to this size are decomposed: faster than any Krylov space.
@@ -56,6 +56,8 @@ def optimum_of_map(
     acting = action(masks)
     _ = acting.cutoff  # laws without one are refused before any product
     if isinstance(matrix, np.ndarray):
+        if type(matrix) is np.ndarray and matrix.ndim == 2 and matrix.dtype == float and min(matrix.shape) <= DENSE:
+            return _dense(matrix, acting, masks)
         matrix = torch.from_numpy(np.ascontiguousarray(matrix))
     if isinstance(matrix, torch.Tensor) and (matrix.ndim != 2 or matrix.device.type == "meta"):
         raise ValueError(f"matrix must be a matrix of numbers, got shape {tuple(matrix.shape)} on {matrix.device}")
@@ -86,17 +88,24 @@ def optimum_of_map(
     return replace(answer, model=TwoLayerLinear(V, U)) if tall else answer
 
 
-def _dense(matrix: torch.Tensor, acting: Action, masks: MaskLaw) -> Optimum:
-    dtype, matrix = matrix.dtype, matrix.detach()
-    summed = matrix.is_floating_point() and matrix.element_size() > 1
-    energy = squares(matrix) if summed else math.nan
-    if not (matrix.ndim == 2 and math.isfinite(energy)):
+def _dense(matrix: torch.Tensor | Array, acting: Action, masks: MaskLaw) -> Optimum:
+    """In NumPy on the CPU, whose small calls are cheaper; torch comes in with the weights of the answer."""
+    dtype, exact, energy = torch.float64, matrix, math.nan
+    if isinstance(matrix, torch.Tensor):
+        dtype, exact = matrix.dtype, numbers(matrix if matrix.dtype == torch.float64 else matrix.double())
+    if dtype.is_floating_point and dtype.itemsize > 1:
+        energy = squares(exact)
+    if not math.isfinite(energy):
         as_float_tensor(matrix, "matrix", 2)
         raise ValueError(f"matrix must have a finite squared norm, got {energy}; scale it down")
-    exact = matrix.double()
     U, V, rank, least, method = best_factors(exact, acting, masks)
-    model = TwoLayerLinear(U.to(dtype), V.to(dtype))
-    objective = value_of_factors(model.U.double(), model.V.double(), exact, None, energy, masks)
+    weights = torch.as_tensor(U), torch.as_tensor(V)
+    if dtype == torch.float64:  # no larger than the root of the energy
+        model = TwoLayerLinear.computed(*weights)
+    else:
+        model = TwoLayerLinear(*(part.to(dtype) for part in weights))
+        U, V = model.U.double(), model.V.double()
+    objective = value_of_factors(U, V, exact, None, energy, masks)
     bound = least - 4 * sum(matrix.shape) * EPS * energy
     return check_certified(Optimum(model, objective, bound, rank, acting.claim, energy, rounding(dtype), method))
 

@@ -8,7 +8,9 @@ and a shrunk spectrum; the factors are rotated until the penalty of A is the ind
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,39 +33,41 @@ from droptics.spectra.one_rate import TiedOneRate
 from droptics.spectra.roots import EPS, numbers
 
 
-def best_factors(target: Tensor, acting: Action, masks: MaskLaw) -> tuple[Tensor, Tensor, int, float, str]:
-    """The best factors U, H of a target in white coordinates, and what is known of them.
+def best_factors(target: Any, acting: Action, masks: MaskLaw) -> tuple[Any, Any, int, float, str]:
+    """The best factors U, H of a target in white coordinates, tensor or array as it is, and what is known of them.
 
     Also the rank of their product, the least of ||T - U H^T||^2 + penalty, and how they were found: where the action of
     the law has no factors for the best spectrum they are searched.
     """
     left, values, right, least = shrunk_svd(target, acting)
+    arrays = isinstance(target, np.ndarray)
     try:
-        U, H = acting.spread(left, values, right)
+        U, H = (acting.spread_arrays if arrays else acting.spread)(left, values, right)
         rank, method = len(values), "closed form"
     except NoClosedForm:
-        U, H, rank, method = alternate(target.detach().double(), masks.characteristic.detach().to(target.device))
-    return U.to(target), H.to(target), rank, least, method
+        work = torch.as_tensor(target).detach().double()
+        U, H, rank, method = alternate(work, masks.characteristic.detach().to(work.device))
+        U, H = map(numbers, (U, H)) if arrays else (U, H)
+    return U, H, rank, least, method
 
 
-def value_of_factors(
-    U: Tensor, V: Tensor, cross: Tensor, moment: Tensor | None, energy: float, masks: MaskLaw
-) -> float:
+def value_of_factors(U: Any, V: Any, cross: Any, moment: Tensor | None, energy: float, masks: MaskLaw) -> float:
     """Criterion of factors on second moments: tr E[y y^T] - 2 <E[y x^T], U V^T> + sum_ij G_ij (1 + Cbar_ij), float64.
 
     G_ij = <u_i, u_j> v_i^T E[x x^T] v_j; no moment stands for the identity. The same number as `criterion`, at a tenth
     of its time on small problems: in NumPy on the CPU, whose small calls are cheaper.
     """
     if U.shape[-1] > WIDE:
-        return _value_of_many(U.detach(), V.detach(), cross.detach(), moment, energy, masks)
-    out, into, mixed = map(numbers, (U.detach(), V.detach(), cross.detach()))
-    products = (out.T @ out) * (into.T @ (into if moment is None else numbers(moment.detach()) @ into))
+        return _value_of_many(torch.as_tensor(U), torch.as_tensor(V), torch.as_tensor(cross), moment, energy, masks)
+    out, into, mixed = map(numbers, (U, V, cross))
+    products = (out.T @ out) * (into.T @ (into if moment is None else numbers(moment) @ into))
     value = energy - 2 * float((out * (mixed @ into)).sum()) + float(products.sum())
     return value + weighed(masks, products)
 
 
 def _value_of_many(U: Tensor, V: Tensor, cross: Tensor, moment: Tensor | None, energy: float, masks: MaskLaw) -> float:
     """`value_of_factors` without a matrix over all pairs of units: sum_ij G_ij = <U V^T, U V^T E[x x^T]>."""
+    U, V, cross = U.detach(), V.detach(), cross.detach()
     product, moved = U @ V.mT, V if moment is None else moment.detach() @ V
     value = energy - 2 * float((cross * product).sum()) + float((product * (U @ moved.mT)).sum())
     return value + float(masks.weigh(_Factors(U, V, moved)).detach())
@@ -86,7 +90,8 @@ class _Factors:
 
 def _solve(family: type[TwoLayerLinear] | type[Factorization], data: Data, masks: MaskLaw) -> Optimum:
     white, acting = whiten(data), action(masks)
-    U, H, rank, least, method = best_factors(white.target, acting, masks)
+    U, H, rank, least, method = best_factors(numbers(white.target), acting, masks)
+    U, H = torch.as_tensor(U), torch.as_tensor(H)
     model = family(white.left.up(U).to(data.dtype), white.right.up(H).to(data.dtype))
     factors, energy = (model.U.double(), model.V.double()), white.energy
     if isinstance(data, Moments):

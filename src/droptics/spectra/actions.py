@@ -15,6 +15,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.errors import NoClosedForm
 
 
@@ -59,6 +60,16 @@ class Action(abc.ABC):
 
         left (a, rank) and right (q, rank) have orthonormal columns, the values are positive and descend.
         """
+
+    def shrink_array(self, values: Array) -> tuple[Array, float]:
+        """`shrink` for NumPy, whose small calls are cheaper: a law that computes in it need not pass through torch."""
+        shrunk, cost = self.shrink(torch.from_numpy(values))
+        return shrunk.numpy(), cost
+
+    def spread_arrays(self, left: Array, values: Array, right: Array) -> tuple[Array, Array]:
+        """`spread` for NumPy, likewise."""
+        U, H = self.spread(*(torch.from_numpy(part.copy()) for part in (left, values, right)))
+        return U.numpy(), H.numpy()
 
     @property
     def tied(self) -> Action:

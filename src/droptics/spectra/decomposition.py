@@ -5,7 +5,7 @@ Small problems are worked out in NumPy, whose calls are several times cheaper th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,30 +23,32 @@ GRAM_SHARE = 1e-4
 class Shrunk(NamedTuple):
     """What a law keeps of a matrix T: left diag(values) right^T, and the least of ||T - A||^2 + penalty over all A."""
 
-    left: Tensor
-    values: Tensor
-    right: Tensor
+    left: Any
+    values: Any
+    right: Any
     least: float
 
 
 def kept_values(action: Action, values: Array) -> tuple[Array, float]:
     """`Action.shrink` without what is left of values at rounding level, which is no direction."""
-    shrunk, penalty = action.shrink(torch.from_numpy(values))
-    kept = shrunk.numpy()
+    kept, penalty = action.shrink_array(values)
     # a tied network may have no positive value at all
     return kept[kept > len(values) * EPS * max(float(values[0]), 0.0)] if len(values) else kept, penalty
 
 
-def shrunk_svd(target: Tensor, action: Action) -> Shrunk:
+def shrunk_svd(target: Tensor | Array, action: Action) -> Shrunk:
     """Leading singular vectors of the target, its shrunk values, and the least of ||T - A||^2 + penalty.
 
     Through the smaller Gram matrix, at half the cost of an SVD, whenever the values that are kept are not tiny; their
-    norms are then measured again on the target. Float64 inside, on the device of the target.
+    norms are then measured again on the target. Float64 inside, on the device of the target; an array gives arrays.
     """
-    work = target.detach().double()
-    flip = work.shape[0] < work.shape[1]
-    tall = work.mT if flip else work
-    first, kept, second, least = (_on_cpu if work.device.type == "cpu" else _elsewhere)(tall, action)
+    flip = target.shape[0] < target.shape[1]
+    if isinstance(target, np.ndarray):
+        first, kept, second, least = _in_numpy(target.T if flip else target, action)
+    else:
+        work = target.detach().double()
+        route = _on_cpu if work.device.type == "cpu" else _elsewhere
+        first, kept, second, least = route(work.mT if flip else work, action)
     return Shrunk(second, kept, first, least) if flip else Shrunk(first, kept, second, least)
 
 
@@ -82,9 +84,13 @@ def _elsewhere(tall: Tensor, action: Action) -> Shrunk:
     return Shrunk(first, torch.from_numpy(kept).to(tall.device), second, least)
 
 
-def _on_cpu(matrix: Tensor, action: Action) -> Shrunk:
-    """The same in NumPy."""
-    tall = matrix.numpy()
+def _on_cpu(tall: Tensor, action: Action) -> Shrunk:
+    """The same through NumPy; vectors may come in reverse order, which torch does not take."""
+    first, kept, second, least = _in_numpy(tall.numpy(), action)
+    return Shrunk(torch.from_numpy(first), torch.from_numpy(kept), torch.from_numpy(second.copy()), least)
+
+
+def _in_numpy(tall: Array, action: Action) -> Shrunk:
     gram = tall.T @ tall
     squares, vectors = leading_eigen(gram, min(action.size, len(gram)))
     values = np.sqrt(np.maximum(squares, 0))
@@ -99,9 +105,7 @@ def _on_cpu(matrix: Tensor, action: Action) -> Shrunk:
         second = vectors[:, :rank]
         first = tall @ second
         first /= np.sqrt(np.einsum("ij,ij->j", first, first))
-    least = least_value(float(np.trace(gram)), values, kept, penalty)
-    # vectors may come in reverse order, which torch does not take
-    return Shrunk(torch.from_numpy(first), torch.from_numpy(kept), torch.from_numpy(second.copy()), least)
+    return Shrunk(first, kept, second, least_value(float(gram.trace()), values, kept, penalty))
 
 
 def least_value(energy: float, values: Array, kept: Array, penalty: float) -> float:

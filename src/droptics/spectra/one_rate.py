@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.linalg import equalize_columns
 from droptics.linalg.rotations import equalize_rows_
 from droptics.linalg.shrinkage import threshold
@@ -48,26 +49,31 @@ class OneRate(UnequalRates):
         return share * spectrum.sum(-1).square()
 
     def shrink(self, values: Tensor) -> tuple[Tensor, float]:
-        ordered = values.numpy()
-        rank, level = threshold(ordered, self.rate, self.size)
-        shrunk = ordered[:rank] - level
-        return torch.from_numpy(shrunk), self.rate / self.size * float(shrunk.sum()) ** 2
+        shrunk, cost = self.shrink_array(values.numpy())
+        return torch.from_numpy(shrunk), cost
+
+    def shrink_array(self, values: Array) -> tuple[Array, float]:
+        rank, level = threshold(values, self.rate, self.size)
+        shrunk = values[:rank] - level
+        return shrunk, self.rate / self.size * float(shrunk.sum()) ** 2
 
     def spread(self, left: Tensor, values: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         """All columns of both factors get the same norm (mianjy2018-alg3)."""
-        rank, rows = len(values), len(left)
         if left.device.type != "cpu":
-            roots, padding = values.sqrt(), (0, self.size - rank)
+            roots, padding = values.sqrt(), (0, self.size - len(values))
             U, H = equalize_columns(*(torch.nn.functional.pad(part * roots, padding) for part in (left, right)))
             return U, H
-        # one unit after the other in memory, as the rotations want them; in NumPy, whose small calls are cheaper
-        first, second, sizes = (part.detach().numpy() for part in (left, right, values))
-        columns, roots = np.zeros((self.size, rows + len(second)), first.dtype), np.sqrt(sizes)[:, None]
-        np.multiply(first.T, roots, out=columns[:rank, :rows])
-        np.multiply(second.T, roots, out=columns[:rank, rows:])
-        stacked = torch.from_numpy(columns)
-        equalize_rows_(stacked, rows)
-        return stacked[:, :rows].mT, stacked[:, rows:].mT
+        U, H = map(torch.from_numpy, self.spread_arrays(*(part.detach().numpy() for part in (left, values, right))))
+        return U, H
+
+    def spread_arrays(self, left: Array, values: Array, right: Array) -> tuple[Array, Array]:
+        """One unit after the other in memory, as the rotations want them."""
+        rank, rows = len(values), len(left)
+        columns, roots = np.zeros((self.size, rows + len(right)), left.dtype), np.sqrt(values)[:, None]
+        np.multiply(left.T, roots, out=columns[:rank, :rows])
+        np.multiply(right.T, roots, out=columns[:rank, rows:])
+        equalize_rows_(columns, rows)
+        return columns[:, :rows].T, columns[:, rows:].T
 
     def equalize_tied(self, columns: Tensor) -> Tensor:
         """Of a batch too, by a rotation that needs no spectrum."""

@@ -16,9 +16,11 @@ from droptics.transforms import wants_derivative
 EPS = torch.finfo(torch.float64).eps
 
 
-def numbers(values: Tensor) -> Any:
-    """An array of NumPy on the CPU, where small calls are cheaper in it; the tensor itself elsewhere."""
-    return values.numpy() if values.device.type == "cpu" else values
+def numbers(values: Any) -> Any:
+    """An array of NumPy on the CPU, where small calls are cheaper in it; the tensor elsewhere. No derivatives."""
+    if not isinstance(values, Tensor):
+        return values
+    return values.detach().numpy() if values.is_cpu else values.detach()
 
 
 @dataclass(frozen=True, eq=False)
