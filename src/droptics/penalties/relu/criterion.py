@@ -179,6 +179,19 @@ def _networks(model: ReLUNet) -> list[ReLUNet]:
 
 
 @dataclass(frozen=True, eq=False)
+class _Heads:
+    """W^T W as far as a law asks for it: of many copies under independent masks only the diagonal."""
+
+    weight: Tensor
+
+    def energies(self) -> Tensor:
+        return self.weight.square().sum(0)
+
+    def part(self, rows: slice, columns: slice) -> Tensor:
+        return self.weight[:, rows].mT @ self.weight[:, columns]
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
     """A network with copies of hidden units collapsed, ready to be walked for any example."""
 
@@ -277,11 +290,10 @@ class Plan:
         """The last weights without copies, and the quadratic form that the last masks make of them; no example's."""
         units = self.weights[-1].shape[1]
         summed = sum_copies(self.last_weight, self.members, units)
-        if self.last_law.independent:  # no matrix over all copies
-            energies = self.last_law.relative_variance.to(self.last_weight) * self.last_weight.square().sum(0)
-            return summed, summed.mT @ summed + torch.diag(sum_copies(energies, self.members, units))
-        noise = sum_copies(self.last_law.hadamard(self.last_weight.mT @ self.last_weight), self.members, units)
-        return summed, summed.mT @ summed + sum_copies(noise.mT, self.members, units)
+        noise = self.last_law.noise(_Heads(self.last_weight))
+        part = sum_copies(noise.entries, self.members, units)
+        added = torch.diag(part) if noise.diagonal else sum_copies(part.mT, self.members, units)
+        return summed, summed.mT @ summed + added
 
     def _squared(self, moments: Tensor, hidden: Tensor, target: Tensor) -> Tensor:
         units = self.weights[-1].shape[1]
