@@ -28,6 +28,7 @@ from droptics.attacks import (
     standard_attacks,
 )
 from droptics.data import Sample
+from droptics.losses import CrossEntropy, Logistic
 from droptics.masks import Bernoulli, Gaussian, Product
 from droptics.models import LastLayer, ReLUNet, TwoLayerLinear
 
@@ -416,6 +417,10 @@ def test_the_standard_ensemble_fits_the_outputs():
     assert not any(isinstance(method, Apgd) and isinstance(method.loss, Dlr) for method in standard_attacks(2))
     assert any(isinstance(method, Apgd) and isinstance(method.loss, Dlr) for method in standard_attacks(10))
     assert any(isinstance(method, Square) for method in standard_attacks(1))
+    losses = [method.loss for method in standard_attacks(1) if isinstance(method, (Apgd, Pgd))]
+    assert losses == [Logistic(), Margin(), Logistic()]
+    losses = [method.loss for method in standard_attacks(2) if isinstance(method, (Apgd, Pgd))]
+    assert losses == [Margin(candidates=3), Margin(), CrossEntropy()]
 
 
 def test_bad_input_is_named(tmp_path):

@@ -69,6 +69,13 @@ def test_no_mean_errs_by_more_than_five_quarters_of_masks_in_proportion(rate):
     assert strata.sizes[rarest] >= int(samples * EVENLY / 3)
 
 
+def test_what_is_left_over_goes_to_the_largest_stratum():
+    """11 (3/4 chance + 1/4 / 3) masks are 1.74, 6.69 and 2.57: two at least, the whole ones, and one is left."""
+    strata = allocate([0.1, 0.0, 0.7, 0.2], 11, 0.25)
+    assert strata.chances == (0.1, 0.7, 0.2)
+    assert strata.sizes == (2, 7, 2)
+
+
 def test_means_and_their_errors_are_unbiased():
     """Means, and the variance that is stated for them, over 2000 draws: five deviations of what 2000 can tell."""
     strata = allocate(count_chances(RATES), 32, 0.5)

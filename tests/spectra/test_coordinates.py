@@ -12,7 +12,7 @@ from droptics.linalg.scales import least_singular
 from droptics.masks import Bernoulli
 from droptics.models import TwoLayerLinear
 from droptics.optima import optimum
-from droptics.spectra.coordinates import frame, whiten
+from droptics.spectra.coordinates import _qr_slack, frame, whiten
 
 TALL = Sample(normal(60, 5), normal(60, 3, seed=1))
 DATA = {
@@ -94,3 +94,10 @@ def test_a_criterion_is_measured_on_the_examples_where_the_rows_do_not_tell(
     # products of rows and weights lose size u / apart
     assert abs(Fraction(found.objective) - truth) <= (1e-10 + safe * 2 * level / apart) * found.scale
     assert whiten(data).safe == safe  # where few rows tell, nothing is asked of many
+
+
+def test_four_times_as_many_rows_are_one_factorization_more():
+    """Without anything beyond the inputs, rounding is a level times the energy; the level counts factorizations."""
+    target, roots = normal(2, 5), torch.ones(5, dtype=torch.float64)
+    one, three = (_qr_slack(target, 0.0, roots, count, 0.0) for count in (5, 16 * 5))
+    assert three == pytest.approx(3 * one, rel=1e-12, abs=0)
