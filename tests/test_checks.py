@@ -28,9 +28,15 @@ from droptics.penalties import penalty
     [
         (lambda: as_float_tensor(torch.ones(2), "x", 2), r"x must have 2 dimensions, got shape \(2,\)"),
         (lambda: as_float_tensor(torch.ones(2), "x", (2, 3)), "x must have 2 or 3 dimensions"),
+        (
+            lambda: as_float_tensor(torch.ones(1, 1, 1), "x", (0, 2)),
+            r"x must have 0 or 2 dimensions, got shape \(1, 1, 1\)",
+        ),
         (lambda: as_float_tensor("text", "x"), "x must be a tensor or array, got str"),
         (lambda: as_float_tensor(np.arange(3), "x"), "x must be floating point, got torch.int64"),
         (lambda: check_finite(torch.tensor([[1.0, 2.0], [np.nan, np.inf]]), "x"), r"got 2 NaN .* at index \(1, 0\)"),
+        (lambda: Bernoulli(0.5, np.ones((2, 3))), r"size must be .*, got ndarray of shape \(2, 3\) \(float64\)"),
+        (lambda: Bernoulli(0.5, torch.ones(2)), r"size must be .*, got Tensor of shape \(2,\) \(torch.float32\)"),
         (lambda: check_positive("n", True), "n must be a positive whole number, got True"),
         (lambda: check_positive("n", 0), "positive whole number, got 0"),
         (lambda: check_positive("n", 1.0), "positive whole number, got 1.0"),

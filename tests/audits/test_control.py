@@ -8,9 +8,9 @@ from torch import nn
 
 from droptics.audits import audit, criteria
 from droptics.audits.batches import Batch
-from droptics.audits.control import Guess, remainder, share_out
+from droptics.audits.control import Guess, remainder, screen, share_out
 from droptics.audits.criteria import Labels, MeanSquared, differentiated, parts
-from droptics.audits.runs import Law, Runs
+from droptics.audits.runs import Law, Runs, draw
 from droptics.audits.tallies import Mean
 from droptics.losses import CrossEntropy, Squared
 
@@ -69,6 +69,21 @@ def test_remainders_are_unbiased_and_narrow():
     assert float(plain.var()) > 5 * float(rest.var())
 
 
+def test_a_look_at_all_sites_leaves_what_no_slope_says():
+    """Losses under masks of all sites, less those without, less slopes times changes: the masks are drawn again."""
+    module, (x, y) = made(), sentences(16)
+    laws = {name: Law(name, 0.1, "entry") for name in ("drop", "layers.0.after_layers")}
+    runs = Runs(module, Batch((x,), {}, y, len(x)), CrossEntropy(), laws, {})
+    base, again = runs.base(), torch.Generator().manual_seed(3)
+    _, rest = screen(runs, base, list(laws.values()), torch.Generator().manual_seed(3))
+    masks = {name: draw(law, base, law.rate, again) for name, law in laws.items()}
+    wanted = runs.losses(masks, (base.recording, base.recording.places["drop"])) - base.sums
+    for name, own in masks.items():
+        for slope, mask in zip(base.slopes[name], own, strict=True):
+            wanted = wanted - (slope.double() * (mask.double() - 1)).flatten(1).sum(1)
+    torch.testing.assert_close(rest, wanted, rtol=0, atol=1e-5)
+
+
 def test_every_site_is_a_tensor_of_masks_in_training_mode():
     """Fused attention whose rate is zero in evaluation mode is found and measured like the others."""
     report = audit(made(), sentences(), progress=False, rates=())
@@ -97,6 +112,9 @@ def test_later_batches_spend_what_the_first_needs_for_finding_the_sites():
     assert report.passes <= 41
 
 
+LEAST = {"wide": 2, "quiet": 1}
+
+
 def test_draws_go_to_sites_that_they_resolve_and_then_to_the_widest():
     guesses = {"near": Guess(1.0, 0.1), "wide": Guess(1.0, 5.0), "quiet": Guess(1.0, 0.0)}
     costs = dict.fromkeys(guesses, 1.0)
@@ -104,6 +122,9 @@ def test_draws_go_to_sites_that_they_resolve_and_then_to_the_widest():
     assert found["quiet"] == 1
     assert found["near"] == 2
     assert found["wide"] == 9
+    # the least draws cost 2 x 2 + 3: five are left of twelve, two draws of the site that needs more
+    found = share_out({"wide": Guess(1.0, 5.0), "quiet": Guess(1.0, 0.0)}, {"wide": 2.0, "quiet": 3.0}, 12, LEAST)
+    assert found == {"wide": 4, "quiet": 1}
 
 
 @pytest.mark.slow

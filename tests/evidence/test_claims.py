@@ -390,6 +390,8 @@ def test_pages_are_written(tmp_path):
     table, errata = write_pages(results, tmp_path)
     assert '| <a id="pal2020-eq3"></a>`pal2020-eq3` |' in table.read_text()
     assert "not checked" in table.read_text()
+    heads = [block for block in table.read_text().split("\n\n") if block.startswith("#")]  # blank lines around them
+    assert heads == ["# Claims", *dict.fromkeys(f"## {result.claim.paper}" for result in results)]
     text = errata.read_text()
     assert "```python" in text
     assert "**Corrected** (`pal2020-eq3-corrected`)" in text

@@ -29,7 +29,7 @@ from droptics.penalties import (
     has_closed_form,
     penalty,
 )
-from droptics.penalties.certified import REST, Bounds, _by_moments_alone, _conditioned, certified_bounds
+from droptics.penalties.certified import MANY, REST, Bounds, _by_moments_alone, _conditioned, certified_bounds
 from droptics.penalties.factors import Coins, Factor, Moves, excess, factors
 from droptics.penalties.moment_bounds import APART, FROM_ZERO
 
@@ -363,3 +363,19 @@ def violations(seed: int, count: int) -> list[int]:
         found = penalty(model, data, law, Certified(condition), ENTROPY)
         outside |= (found.lower > exact.upper) | (found.upper < exact.lower)
     return outside.nonzero().flatten().tolist()
+
+
+def test_of_many_examples_those_that_weigh_are_looked_at():
+    """All weight lies on five examples that are narrower than others: of their mean at most REST stays open beside."""
+    head, count = nn.Linear(6, 4).double(), MANY + 9
+    with torch.no_grad():
+        head.weight.copy_(normal(4, 6)), head.bias.copy_(normal(4))
+    inputs, labels = normal(count, 6), torch.arange(count) % 4
+    inputs[5:] *= 6
+    weights = torch.full((count,), 1e-9, dtype=torch.float64)
+    weights[:5] = 1.0
+    ask = (Bernoulli(0.4, 6), Certified(), CrossEntropy())
+    whole = penalty(LastLayer.of(head), Sample(inputs, labels, weights), *ask)
+    alone = penalty(LastLayer.of(head), Sample(inputs[:5], labels[:5]), *ask)
+    open_ = float(alone.upper - alone.lower) + REST * float(alone.lower)
+    assert float(whole.upper - whole.lower) <= 1.001 * open_

@@ -1,6 +1,7 @@
 """Intervals of sampled moments: shown where they cover, withheld where rare masks decide."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from droptics.masks import Bernoulli, Block, Product
 from droptics.models import ReLUNet
 from droptics.penalties import MonteCarlo
 from droptics.predictions import predictive
-from droptics.predictions.sampling import degrees_of_freedom
+from droptics.predictions.sampling import _weighed, degrees_of_freedom
 from droptics.predictions.strata import Strata
 
 
@@ -82,3 +83,18 @@ def test_rare_drops_are_stratified_and_their_intervals_cover():
     inside = torch.stack([(one.lower <= exact) & (exact <= one.upper) for one in found])
     assert float(shown.double().mean()) > 0.5
     assert abs(float((inside & shown).sum() / shown.sum()) - 0.9) <= 5 * math.sqrt(0.09 / 100)
+
+
+def test_a_control_that_runs_against_the_outputs_has_a_negative_weight():
+    """Outputs are -2 times the control and a bit more: least squares; what it knows has the square."""
+    along, other, noise = (normal(40, 3, 2, seed=seed) for seed in (1, 2, 3))
+    moved, variance = -2 * along + 0.1 * other, normal(3, 2).square()
+    control = SimpleNamespace(control=lambda draws: along, noise_control=lambda draws: 0 * along, kind="slopes")
+    draws = SimpleNamespace(strata=Strata.none(40))
+    found = _weighed(None, (moved, noise), [control], [variance], draws)
+    rows, aim = ((part / variance.sqrt()).flatten() for part in (along, moved))
+    weight = (rows @ aim) / (rows @ rows)
+    assert -2.1 < float(weight) < -1.9
+    torch.testing.assert_close(found.control, weight * along, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(found.known, weight**2 * variance, rtol=1e-9, atol=1e-12)
+    assert found.words == f"control: slopes x {float(weight):.2f}"

@@ -12,7 +12,7 @@ from droptics.rates.copies import Problem, train_copies
 from droptics.rates.estimators import _losses
 from droptics.rates.examples import Examples
 from droptics.rates.fits import Fit
-from droptics.rates.places import Place, chosen
+from droptics.rates.places import Place, chosen, set_rates
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,24 @@ from droptics.rates.places import Place, chosen
 def test_a_place_is_chosen_where_one_of_the_patterns_fits(patterns: list[str] | None, names: str) -> None:
     places = [Place(name, "dropout", 0.5) for name in ("one", "two", "three")]
     assert [place.name for place in chosen(places, patterns)] == names.split()
+
+
+def test_layers_that_hold_their_rate_are_set_whatever_was_seen_before() -> None:
+    parts = {
+        "attention": nn.MultiheadAttention(4, 2, 0.1),
+        "memory": nn.LSTM(3, 4, 2, dropout=0.1),
+        "drop": nn.Dropout(),
+    }
+    module = nn.ModuleDict(parts)
+    rates = {
+        "attention.attention_dropout": 0.2,
+        "memory.lstm": 0.3,
+        "drop": 0.4,
+        "drop.dropout": 0.4,
+        "nowhere.else": 0.5,
+    }
+    assert set_rates(module, rates, {}) == ["nowhere.else"]
+    assert [parts["attention"].dropout, parts["memory"].dropout, parts["drop"].p] == [0.2, 0.3, 0.4]
 
 
 class Classifier:

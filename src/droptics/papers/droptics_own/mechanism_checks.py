@@ -160,6 +160,9 @@ def written_pages(scale: float) -> list[Comparison]:
     found.append(refuses(lambda: plain_value({}), "got dict", "", scale))
     results = [decide(claim) for claim in (BASE, WRONG, SLIP, COND)]
     page = claims_page(results)
+    heads = [block for block in page.split("\n\n") if block.startswith("#")]
+    papers = list(dict.fromkeys(f"## {result.claim.paper}" for result in results))
+    found.append(same(heads, ["# Claims", *papers], "blank lines around headings", scale))
     found.append(same("4 statements; holds: 1, holds only if: 1, false: 1, slip: 1." in page, True, "counted", scale))
     source = f"{SOURCES}/droptics_own/mechanism_checks.py#L{_good.__code__.co_firstlineno}"
     place = f"[`droptics_own/mechanism_checks.py: _good`]({source})"

@@ -8,6 +8,7 @@ from droptics.papers.droptics_own import (
     audit_total_checks,
     ensemble_checks,
     floor_word_checks,
+    fourth_checks,
     kept_copy_checks,
     map_checks,
     predicted_answer_checks,
@@ -158,5 +159,14 @@ CLAIMS: tuple[Claim, ...] = (
             "recommenders.DropoutCompletionCV",
         ),
         "Units that are always on; optimality; the same in one piece.",
+    ),
+    room_claim(
+        "passed-by",
+        "Passes are planned by the kurtosis of outputs, controls are taken off with their sign, masks left over go to "
+        "the largest stratum, of many examples those that weigh are bounded closely, steps over all cells are "
+        "conjugate gradients, and rates are set where they are held.",
+        pair(fourth_checks.passed_by),
+        ("predictions.strata.allocate", "penalties.penalty", "attacks.standard_attacks"),
+        "Loops over outputs, rows and masks.",
     ),
 )
