@@ -12,13 +12,14 @@ from torch.nn import functional
 
 from droptics.audits import audit
 from droptics.audits.heads import Chain, chain_places
-from droptics.audits.statements import _effective_rank
+from droptics.audits.statements import SUBNETWORKS, _effective_rank, _subnetworks
 from droptics.cli.audit import _cells
 from droptics.cli.modules import load_module
+from droptics.coadaptation import draw
 from droptics.data import Moments, Sample
 from droptics.losses import Loss
 from droptics.masks import Bernoulli, Product
-from droptics.models import DeepLinear
+from droptics.models import DeepLinear, LastLayer
 from droptics.penalties import penalty
 
 INPUTS, TARGETS = normal(40, 6, seed=1), normal(40, 2, seed=2)
@@ -325,3 +326,19 @@ def test_a_site_that_the_other_report_lacks_has_dashes():
     (item,) = report.sites
     assert _cells(None) == ("-", "-", "-")
     assert _cells(item)[:2] == (f"{float(item.penalty.value):.4g}", f"{item.share:.1%}")
+
+
+def test_the_band_of_subnetworks_holds_nine_of_ten():
+    """Accuracies of the same masks, one after the other: a twentieth of them lies below the band, and one above."""
+    layer, sample = nn.Linear(6, 3).double(), Sample(normal(40, 6), torch.arange(40) % 3)
+    with torch.no_grad():
+        layer.weight.copy_(normal(3, 6)), layer.bias.copy_(normal(3))
+    model = LastLayer.of(layer)
+    head = SimpleNamespace(weight=model.head.weight.detach(), sample=lambda: sample, model=lambda: model)
+    found = _subnetworks(head, 0.4)
+    kept = draw(Bernoulli(0.4, 6), SUBNETWORKS, torch.Generator().manual_seed(0)).double()
+    guesses = [model.head(sample.inputs * one / 0.6).argmax(1) for one in kept]
+    exact = torch.stack([(guess == sample.targets).double().mean() for guess in guesses]).sort().values
+    places = [share * (SUBNETWORKS - 1) for share in (0.05, 0.95)]
+    wanted = [float(exact[int(at)] + (at % 1) * (exact[int(at) + 1] - exact[int(at)])) for at in places]
+    assert [found.low, found.high] == pytest.approx(wanted)
