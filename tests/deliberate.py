@@ -2320,7 +2320,8 @@ THIRTEENTH = (
     ),
 )
 # The fourteenth list: drawn alike by the seed 14, which was stated before; the second function of the draw is left out,
-# whose statement decides only when a search ends. The author had written the newest claims, and drew afterwards.
+# whose statement decides only when a search ends. Its author had written the newest claims, and drew afterwards. At
+# first sight claims noticed 22 of them and tests 23.
 FOURTEENTH = (
     defect(
         "audits.uncertainty",

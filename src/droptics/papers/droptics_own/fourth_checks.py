@@ -35,7 +35,7 @@ from droptics.spectra import action
 from droptics.spectra.coordinates import _qr_slack
 
 
-def passed_by(scale: float) -> list[Comparison]:
+def missed_before(scale: float) -> list[Comparison]:
     """Planned passes, controls, strata, rates that are set, steps over all cells, weights of many examples."""
     parts = _planned, _controlled, _many, _cells, _chosen, _sorted, _estimates
     return [comparison for part in parts for comparison in part(scale)]

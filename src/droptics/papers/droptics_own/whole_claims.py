@@ -161,11 +161,11 @@ CLAIMS: tuple[Claim, ...] = (
         "Units that are always on; optimality; the same in one piece.",
     ),
     room_claim(
-        "passed-by",
+        "missed-before",
         "Passes are planned by the kurtosis of outputs, controls are taken off with their sign, masks left over go to "
         "the largest stratum, of many examples those that weigh are bounded closely, steps over all cells are "
         "conjugate gradients, and rates are set where they are held.",
-        pair(fourth_checks.passed_by),
+        pair(fourth_checks.missed_before),
         ("predictions.strata.allocate", "penalties.penalty", "attacks.standard_attacks"),
         "Loops over outputs, rows and masks.",
     ),
