@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from droptics.audits.batches import Batch, run
 from droptics.audits.criteria import LossFunction, MeanSquared, differentiated, parts
@@ -112,10 +112,10 @@ class Runs:
             if not leaves or not (outputs if way is not None else sums).requires_grad:
                 return base
             # the place in the graph is all that is needed of outputs, which may be a vocabulary
-            total = sums.sum() if way is None else get_gradient_edge(outputs)
+            total: Tensor = sums.sum() if way is None else _Along.apply(outputs, way)  # type: ignore[no-untyped-call]
             del outputs, held
             try:
-                base.slopes = _slopes(total, leaves, way, axes is None or affine)
+                base.slopes = _slopes(total, leaves, axes is None or affine)
                 self.spent += BACKWARD
                 if axes is None:
                     chances = torch.rand(len(sums), generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 1
@@ -123,7 +123,7 @@ class Runs:
                         total = (chances.to(sums) * sums).sum()
                     else:
                         way.mul_(chances.to(way).reshape(-1, *(1,) * (way.ndim - 1)))
-                    base.axes = _axes(total, base, way, chances, affine)
+                    base.axes = _axes(total, base, chances, affine)
                     self.spent += BACKWARD
                 else:
                     base.axes = {name: axes.get(name) for name in leaves}
@@ -158,7 +158,7 @@ class Runs:
             outputs = self._watched({name: _given(part) for name, part in leaves.items()}, None, None)
             self.spent += 1 + BACKWARD
             sums, _ = parts(self.loss, outputs, self.batch.targets)
-            return sums.detach(), _slopes(sums.sum(), leaves, None, False)
+            return sums.detach(), _slopes(sums.sum(), leaves, False)
 
     def _watched(
         self,
@@ -203,21 +203,33 @@ def _leaf(law: Law, leaves: dict[str, list[Tensor]]) -> Mask:
     return mask
 
 
-def _slopes(
-    total: Tensor | GradientEdge, leaves: Mapping[str, Sequence[Tensor]], way: Tensor | None, again: bool
-) -> dict[str, list[Tensor]]:
-    """Derivatives of a sum, or of outputs along a way, by the masks; `again` where the graph is still needed."""
+class _Along(torch.autograd.Function):
+    """A number whose derivative by the outputs is `way`, as it is when it is asked for; holds no outputs.
+
+    Given a way, `torch.autograd.grad` loads symbolic shapes to compare two sizes, which takes half a second.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, outputs: Tensor, way: Tensor) -> Tensor:
+        ctx.way = way
+        return outputs.new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, *_: Tensor) -> tuple[Tensor, None]:
+        return ctx.way, None
+
+
+def _slopes(total: Tensor, leaves: Mapping[str, Sequence[Tensor]], again: bool) -> dict[str, list[Tensor]]:
+    """Derivatives of a number by the masks; `again` where the graph is still needed."""
     flat = [leaf for part in leaves.values() for leaf in part]
-    found = iter(torch.autograd.grad(total, flat, way, retain_graph=again, allow_unused=True))
+    found = iter(torch.autograd.grad(total, flat, retain_graph=again, allow_unused=True))
     return {
         name: [torch.zeros_like(leaf) if (slope := next(found)) is None else slope for leaf in part]
         for name, part in leaves.items()
     }
 
 
-def _axes(
-    total: Tensor | GradientEdge, base: Base, way: Tensor | None, chances: Tensor, again: bool
-) -> dict[str, int | None]:
+def _axes(total: Tensor, base: Base, chances: Tensor, again: bool) -> dict[str, int | None]:
     """Where the examples are in the masks of each site: weighing the examples must weigh the slopes in the same way.
 
     Examples may come first in an axis that holds more (heads, windows). None where no axis fits: a mask reaches several
@@ -235,7 +247,7 @@ def _axes(
 
     slopes = dict(pairs)
     hooks = [leaf.register_post_accumulate_grad_hook(compare) for leaf in fits]
-    torch.autograd.backward(total, way, retain_graph=again, inputs=list(fits))
+    torch.autograd.backward(total, retain_graph=again, inputs=list(fits))
     for hook in hooks:  # it holds the slopes
         hook.remove()
     every = {name: [fits[leaf] for leaf in part] for name, part in base.leaves.items()}
