@@ -359,7 +359,7 @@ def _drawn(scale: float) -> list[Comparison]:
         found.append(compare(np.asarray(line.get_ydata(), float), "==", scale * np.array(wanted), "a curve"))
     found.append(same([line.get_color() for line in axes[0].lines[:2]], list(plots.COLORS[:2]), "colors", scale))
     found.append(same(axes[0].lines[0].get_linestyle() != axes[0].lines[1].get_linestyle(), True, "dashes", scale))
-    ends = axes[0].collections[0].get_datalim(axes[0].transData).get_points()
+    ends = axes[0].collections[0].get_paths()[0].get_extents().get_points()
     found.append(compare(ends, "==", scale * np.array([[1.0, 1.0], [4.0, 9.0]]), "a band"))
     found.append(same(axes[1].lines[1].get_marker(), "o", "points without a line", scale))
     found.append(same(said(lambda: plots.panels([])), "items must hold at least one panel, got none", "none", scale))

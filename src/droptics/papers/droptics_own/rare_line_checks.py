@@ -27,8 +27,8 @@ from droptics.papers.instances import moments, normal, sample, tensor, uniform
 from droptics.penalties import ClosedForm, MonteCarlo, criterion, penalty
 from droptics.penalties.relu.device import split_steps
 from droptics.penalties.relu.effort import Place, descend
-from droptics.penalties.relu.moments import Dominance, MomentLeaf
-from droptics.penalties.relu.outcomes import Coins, Stage, Walk
+from droptics.penalties.relu.moments import MomentLeaf
+from droptics.penalties.relu.outcomes import Coins, Stage
 from droptics.penalties.second_order import second_derivatives
 from droptics.predictions import Closure, predictive
 from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, DropoutCompletionCV, StackedCompletion
@@ -141,13 +141,6 @@ def _sums(scale: float) -> list[Comparison]:
         found.append(compare(outcomes, "==", scale * 2.0**18, "outcomes of 18 coins"))
         steps = 2.0**18 / length**2 * 6 * split_steps(None) * 2 * length * math.log2(2 * length)
         found.append(compare(work, "==", scale * steps, f"their work, {length}"))
-    few = Coins(np.array([1, 2, 1, 1]), np.array([0.3, 0.5, 0.6, 0.2]))
-    weights, start = normal(3, 2, 4), normal(4, 2)
-    walk = Walk([Stage(few, weights, start)], MomentLeaf(), 1 << 30)
-    there = Dominance(weights.numpy(), start.numpy(), few, np.arange(4), walk, torch.device("cpu")).moments()
-    here = Dominance(weights.numpy(), start.numpy(), few, np.arange(4), walk).moments()
-    for name, one, other in zip(("mean", "second moment"), there, here, strict=True):
-        found.append(compare(one, "==", scale * torch.from_numpy(other), f"{name} by lists of a device"))
     values, chances = normal(5, 6, 2), uniform(6, 6)
     block = MomentLeaf().block_value(values, chances)
     hidden = values.clamp_min(0)
