@@ -14,7 +14,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from droptics import plots
@@ -131,7 +130,7 @@ def _refusals(scale: float) -> list[Comparison]:
     found.append(same(said(lambda: check_parameters(Estimator(0))), f"size must be {count}, got 0", "sizes", scale))
     found.append(same(said(lambda: check_parameters(Estimator(2))), "", "a parameter that fits", scale))
     hints: Sequence[tuple[Odd, str | None]] = (
-        (NDArray[Any], "an array"),
+        (np.ndarray[Any, np.dtype[Any]], "an array"),
         (Any, None),
         (Free, None),
         (Bound, "a whole number"),
