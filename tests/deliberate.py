@@ -537,7 +537,9 @@ FOURTH = (
         "(1 + rate / (1 - rate) / 2).square()",
         "1 + rate / (1 - rate) / 2",
     ),
-    defect("layers.explicit", "the penalty of a batch is a sum", "penalty=found.mean()", "penalty=found.sum()"),
+    defect(
+        "layers.explicit", "the penalty of a batch is a sum", "return found, found.mean()", "return found, found.sum()"
+    ),
     defect(
         "linalg.rotations", "the carrier counts itself", "carried * (left - 1) >= others", "carried * left >= others"
     ),
@@ -1218,8 +1220,8 @@ EIGHTH = (
     defect(
         "audits.tails",
         "energies are sums of absolute values",
-        "float(slope.double().square().sum())",
-        "float(slope.double().abs().sum())",
+        "sum(slope.double().square().sum() for",
+        "sum(slope.double().abs().sum() for",
     ),
     defect(
         "bounds.classical",
@@ -2183,8 +2185,8 @@ THIRTEENTH = (
     defect(
         "audits.statements",
         "the cross term of a risk counts once",
-        "- 2 * float((moments.yx * head.weight).sum())",
-        "- float((moments.yx * head.weight).sum())",
+        "- 2 * float((yx * weight).sum())",
+        "- float((yx * weight).sum())",
     ),
     defect(
         "predictions.controls",
