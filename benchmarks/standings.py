@@ -2,7 +2,7 @@
 
 python benchmarks/standings.py              the record as a table; --readme puts the README's lines in their place
 python benchmarks/standings.py OLD NEW      two folders of results, or two result files: which promised ratios of NEW
-are more than a tenth below those of OLD; the exit status says so
+are more than a tenth below those of OLD, or gone; the exit status says so
 """
 
 from __future__ import annotations
@@ -125,15 +125,20 @@ LOSS = 0.1  # of a promised ratio: more than what repeats on one quiet machine s
 
 
 def losses(old: Path, new: Path) -> list[str]:
-    """Promised ratios that are more than a tenth lower in `new` than in `old`; rows that either lacks do not count."""
+    """Promised ratios that are more than a tenth lower in `new` than in `old`, and promised rows that are gone.
+
+    A file that `new` lacks was not run and does not count; a row that a file lost does.
+    """
     stems = {old.stem} if old.is_file() else None
     folders = [path.parent if path.is_file() else path for path in (old, new)]
     found = []
     for before, after in zip(*map(standings, folders), strict=True):
-        if before.aim.promised is None or before.score is None or after.score is None:
+        aim, show = before.aim, before.aim.show
+        if aim.promised is None or before.score is None or (stems is not None and aim.file not in stems):
             continue
-        if (stems is None or before.aim.file in stems) and after.score < (1 - LOSS) * before.score:
-            aim, show = before.aim, before.aim.show
+        if after.score is None and (folders[1] / f"{aim.file}.json").exists():
+            found.append(f"{aim.task}, against {aim.against}: no row where {show(before.score)} stood")
+        elif after.score is not None and after.score < (1 - LOSS) * before.score:
             told = f"{show(after.score)} where {show(before.score)} stood ({show(aim.promised)} promised)"
             found.append(f"{aim.task}, against {aim.against}: {told}")
     return found

@@ -144,6 +144,21 @@ def test_a_loss_of_more_than_a_tenth_of_a_promised_ratio_is_named(table, tmp_pat
     assert table.losses(tmp_path / "same" / "optima.json", tmp_path / "much" / "optima.json") == []
 
 
+def test_a_promised_row_that_a_file_lost_is_named_and_a_file_that_was_not_run_is_not(table, tmp_path):
+    for name in ("whole", "renamed"):
+        (tmp_path / name).mkdir()
+        for file in table.RESULTS.glob("*.json"):
+            (tmp_path / name / file.name).write_text(file.read_text())
+    file = tmp_path / "renamed" / "training.json"
+    file.write_text(file.read_text().replace("deep linear", "shallow"))
+    (lost,) = table.losses(tmp_path / "whole", tmp_path / "renamed")
+    assert lost.startswith("deep linear training by exact gradients, against sampled masks")
+    assert ": no row where " in lost
+    assert table.losses(tmp_path / "renamed", tmp_path / "whole") == []
+    file.unlink()
+    assert table.losses(tmp_path / "whole", tmp_path / "renamed") == []
+
+
 def test_machines_stand_side_by_side_on_the_page(table, tmp_path, monkeypatch):
     """The record again, as that of another machine on which one promise is missed."""
     monkeypatch.syspath_prepend(BENCHMARKS.parent / "docs")
