@@ -145,8 +145,9 @@ SWEEP_CG_WHY = (
     " step does not need."
 )
 SWEEP_GPU_WHY = (
-    "By kernel, in a profile of 3.7 ms before rows were grouped by length: rows that one program sums 2.4 ms (users"
-    " 1.65), pieces of longer rows 1.05, everything else 0.2. What sums and what steps take of it is not told apart."
+    "By half-sweeps of one, three and five steps, a step of all rows takes 0.1 ms: nine tenths of the time are sums of"
+    " products and what a row does once. The side of the 70,000 users takes 57 %. Whether products wait for gathers is"
+    " not measured."
 )
 PGD_GPU_WHY = (
     "Rows of an earlier search, with seventy operations around its launch of 0.9 ms. The present one, beside other "
