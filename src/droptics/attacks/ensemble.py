@@ -46,9 +46,8 @@ _PARTS = {
     Fab(steps=20, candidates=2): 2, _MARGINS: 2, _OTHERS: 16, _MORE_OTHERS: 8,
 }  # fmt: skip
 # On a GPU a gradient of few examples of a large network takes as long as one of many: one step of all comes first,
-# which takes most of an undefended one, then some for those that it left, then every class at once, from where these
-# led them, where few are left. Small networks take the host longer than the device, and so does every stage.
-_ONE, _SOME = Fgsm(Margin("greedy")), Pgd(Margin("greedy"), steps=6)
+# which takes most of an undefended one, then every class at once for those that it left, from where it led them, where
+# they are few. Small networks take the host longer than the device, and so does every stage.
 _AT_ONCE = Apgd(Margin("every"), steps=10)
 _MOST = 64  # examples that are few
 _FEW = 0.02  # share that a search without gradients may find by luck
@@ -107,7 +106,7 @@ def robust_accuracy(
             after the last attack gradients from where other examples lie for the nearest sixteenth, of a perceptron,
             which makes them cheap, for the nearest eighth from more of them. On a GPU, where a pass of few examples
             takes as long as one of many, one step of all comes first for a network that is no chain of ordinary layers,
-            six for those that it leaves, and where these leave few, all classes at once.
+            and where it leaves few, all classes at once.
         batch: Examples per batch.
         checkpoint: A .safetensors file that holds what was found after every batch; a run that finds one of the same
             model, data, threat and methods goes on where it ended.
@@ -126,7 +125,7 @@ def robust_accuracy(
             tape = differentiable(attacked, faithful=True)
         plain = isinstance(tape, PlainMlp)
         if not tape.capturable and _waits_for_launches(data.inputs):
-            chosen[:0] = [_ONE, _SOME, _AT_ONCE]
+            chosen[:0] = [Fgsm(Margin("greedy")), _AT_ONCE]
         chosen[-1:] = [*[_MARGINS] * (threat.norm == "l2"), *chosen[-1:], _MORE_OTHERS if plain else _OTHERS]
         parts = {number: _PARTS[method] for number, method in enumerate(chosen) if method in _PARTS}
     if isinstance(attacked, Averaged) and methods is None:
