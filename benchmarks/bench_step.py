@@ -79,7 +79,9 @@ def variants(make_body: Callable[[], nn.Module], width: int, outputs: int, input
     def build(kind: str) -> Step:
         torch.manual_seed(0)
         body, head = make_body().to(device), nn.Linear(width, outputs, device=device)
-        layer: nn.Module = {"plain": nn.Identity(), "nn.Dropout": nn.Dropout(0.5)}.get(kind, ExplicitDropout(0.5, head))
+        layer: nn.Module = nn.Identity()
+        if kind in ("nn.Dropout", "ExplicitDropout"):
+            layer = nn.Dropout(0.5) if kind == "nn.Dropout" else ExplicitDropout(0.5, head)
         if device.type == "cuda":
             body = body.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         parameters = [*body.parameters(), *head.parameters()]
@@ -97,7 +99,8 @@ def variants(make_body: Callable[[], nn.Module], width: int, outputs: int, input
 
         return step
 
-    return {name: build(name) for name in ("plain", "nn.Dropout", "ExplicitDropout")}
+    # the second plain one says by how much two copies of one network differ
+    return {name: build(name) for name in ("plain", "plain again", "nn.Dropout", "ExplicitDropout")}
 
 
 def rows(label: str, steps: dict[str, Step], device: torch.device, repeats: int, number: int) -> list[Row]:
@@ -154,7 +157,7 @@ def compared(label: str, times: dict[str, list[float]], repeats: int) -> list[Ro
         ends = extra[max(repeats // 2 - reach, 0)], extra[min(repeats // 2 + reach, repeats - 1)]
         kind = (
             "the same network, no dropout"
-            if name == "nn.Dropout"
+            if name != "ExplicitDropout"
             else "exact penalty of squared loss, in the precision of the step"
         )
         note = (
