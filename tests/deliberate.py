@@ -2287,8 +2287,8 @@ THIRTEENTH = (
     defect(
         "attacks.ascent",
         "wrong from the start counts where nobody leaves",
-        "            if self.leaves:\n                self.fooled |= mistaken(clean",
-        "            if not self.leaves:\n                self.fooled |= mistaken(clean",
+        "            if self.leaves:\n                slack = self.tape.slack",
+        "            if not self.leaves:\n                slack = self.tape.slack",
     ),
     defect(
         "losses",
