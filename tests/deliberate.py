@@ -2305,8 +2305,8 @@ THIRTEENTH = (
     defect(
         "recommenders.least_squares",
         "the ridge does not grow with the ratings of a row",
-        "square + (end - begin) * diagonals[1, k]",
-        "square + diagonals[1, k]",
+        "d[k] + count * diagonals[1, k]",
+        "d[k] + diagonals[1, k]",
     ),
     defect(
         "penalties.relu.sweeps",

@@ -5,8 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from droptics.recommenders.least_squares import _apply, _square, _start
-from droptics.recommenders.tiles import NEAR, add_gram, locate, padded, room_of, solve_upper
+from droptics.recommenders.least_squares import solve_rows
+from droptics.recommenders.tiles import (
+    NEAR,
+    add_gram,
+    aligned,
+    apply,
+    locate,
+    padded,
+    room_of,
+    solve_upper,
+    square,
+    start,
+)
 
 WIDTHS = [1, 3, 4, 8, 9, 17, 72]
 
@@ -74,8 +85,8 @@ def test_products_with_rows_that_lie_apart(dtype: type, width: int, ratings: int
     t = np.full(NEAR, np.nan, dtype)
     begun = generator.standard_normal(width).astype(dtype)
     into, squares, again = begun.copy(), begun.copy(), begun.copy()
-    length = _start(regressors, offsets, columns, values, places, x, t, into, squares)
-    _apply(regressors, places, x, t, again)
+    length = start(regressors, offsets, columns, values, places, x, t, into, squares)
+    apply(regressors, places, x, t, again, ratings > NEAR)
     rows = regressors[columns].astype(np.float64)
     wide, size = np.abs(rows), np.abs(x).astype(np.float64)
     left = values.astype(np.float64) - offsets[columns] - rows @ x
@@ -85,4 +96,22 @@ def test_products_with_rows_that_lie_apart(dtype: type, width: int, ratings: int
     assert (np.abs(into - begun - rows.T @ left) <= unit * (wide.T @ error + np.abs(begun))).all()
     assert (np.abs(squares - begun - (rows**2).sum(0)) <= unit * ((rows**2).sum(0) + np.abs(begun))).all()
     assert (np.abs(again - begun - rows.T @ (rows @ x)) <= unit * (wide.T @ (wide @ size) + np.abs(begun))).all()
-    assert abs(_square(regressors, places, x, t) - ((rows @ x) ** 2).sum()) <= unit * ((wide @ size) ** 2).sum()
+    assert abs(square(regressors, places, x, t) - ((rows @ x) ** 2).sum()) <= unit * ((wide @ size) ** 2).sum()
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+@pytest.mark.parametrize("width", [1, 5, 70])
+def test_zeros_that_fill_the_last_vector_of_a_row_change_nothing(width: int, steps: int) -> None:
+    generator = np.random.default_rng(width)
+    starts, columns = np.array([0, 3, 203, 803]), generator.integers(0, 50, 803).astype(np.int32)
+    values, offsets = generator.standard_normal(803), generator.standard_normal(50)
+    regressors, diagonals = generator.standard_normal((50, width)), generator.uniform(0.1, 1.0, (3, width))
+    filled = aligned(regressors, 50, width)
+    filled[:, :width] = regressors
+    begun = generator.standard_normal((3, width))
+    found = [begun.copy(), begun.copy()]
+    reached = [solve_rows(starts, columns, values, table, offsets, solution, diagonals, steps)
+               for table, solution in zip((regressors, filled), found, strict=True)]  # fmt: skip
+    # sums of up to 600 products in another order; the diagonal keeps every condition number below 1e4
+    assert np.allclose(*found, rtol=0, atol=1e4 * 800 * 2.0**-52)
+    assert np.allclose(*reached, rtol=1e4 * 800 * 2.0**-52)

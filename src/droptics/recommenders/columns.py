@@ -12,12 +12,12 @@ from droptics.recommenders.tiles import FAST
 def start_columns(
     starts: Any, columns: Any, values: Any, regressors: Any, offsets: Any, solution: Any, into: Any, squares: Any
 ) -> float:
-    """What `_start` gives, for the columns of a table whose rows are fixed: sums over this part of the rows.
+    """What `tiles.start` gives, for the columns of a table whose rows are fixed: sums over this part of the rows.
 
     Adds R_j^T (y_j - R_j x_j) to `into` and diag(R_j^T R_j) to `squares` for every column j, in float64; returns the
     sum of squared errors. Cost O(width) a rating.
     """
-    width = regressors.shape[1]
+    width = solution.shape[1]
     zero = regressors.dtype.type(0)
     total = 0.0
     for row in range(len(starts) - 1):
@@ -38,7 +38,7 @@ def start_columns(
 @njit(nogil=True, fastmath=FAST)
 def apply_columns(starts: Any, columns: Any, regressors: Any, directions: Any, into: Any) -> None:
     """Add R_j^T R_j p_j to row j of `into` for every column j, over this part of the rows, in float64."""
-    width = regressors.shape[1]
+    width = directions.shape[1]
     zero = regressors.dtype.type(0)
     for row in range(len(starts) - 1):
         w = regressors[row]

@@ -22,53 +22,32 @@ from droptics.recommenders.tiles import (
     NEAR,
     add_gram,
     aligned,
-    combine,
-    dots,
+    apply,
     locate,
     padded,
     room_of,
     solve_upper,
+    square,
+    start,
 )
 
 _FLUSH = 512
+_LONG = 192  # ratings whose rows fill the first cache at width 72: 55 KB
 
 
 @njit(nogil=True, fastmath=FAST)
-def _start(
-    regressors: Any, offsets: Any, columns: Any, values: Any, places: Any, x: Any, t: Any, into: Any, squares: Any
-) -> float:
-    """Add R^T (y - R x) to `into` and diag(R^T R) to `squares` unless it is None; returns |y - R x|^2."""
-    total = 0.0
-    for at in range(0, len(columns), NEAR):
-        count = min(NEAR, len(columns) - at)
-        near = places[at : at + count]
-        dots(regressors, near, x, t)
-        for m in range(count):
-            t[m] = values[at + m] - offsets[columns[at + m]] - t[m]
-            total += t[m] * t[m]
-        combine(regressors, near, t, into, squares)
-    return total
-
-
-@njit(nogil=True, fastmath=FAST)
-def _apply(regressors: Any, places: Any, p: Any, t: Any, into: Any) -> None:
-    """Add R^T R p to `into`, without forming the Gram matrix."""
-    for at in range(0, len(places), NEAR):
-        near = places[at : at + NEAR]
-        dots(regressors, near, p, t)
-        combine(regressors, near, t, into, None)
-
-
-@njit(nogil=True, fastmath=FAST)
-def _square(regressors: Any, places: Any, p: Any, t: Any) -> float:
-    """|R p|^2."""
-    total = 0.0
-    for at in range(0, len(places), NEAR):
-        near = places[at : at + NEAR]
-        dots(regressors, near, p, t)
-        for m in range(len(near)):
-            total += t[m] * t[m]
-    return total
+def _penalize(d: Any, weight: Any, r: Any, x: Any, diagonals: Any, count: int) -> float:
+    """Make D of diag(R^T R) in `d`, 1 / (diag(R^T R) + D) in `weight`, take D x off r; returns x^T D x."""
+    value = 0.0
+    for k in range(len(x)):
+        weight[k] = d[k]
+        d[k] = diagonals[0, k] * d[k] + count * diagonals[1, k] + diagonals[2, k]
+    for k in range(len(x)):
+        weight[k] = 1.0 / (weight[k] + d[k]) if weight[k] + d[k] > 0 else 0.0
+    for k in range(len(x)):
+        value += d[k] * x[k] * x[k]
+        r[k] -= d[k] * x[k]
+    return value
 
 
 @njit(nogil=True, fastmath=FAST)
@@ -88,49 +67,51 @@ def _direct(gram: Any, d: Any, r: Any, x: Any, unit: float) -> float:
 
 @njit(nogil=True, fastmath=FAST)
 def _conjugate_gradients(
-    regressors: Any, places: Any, d: Any, weight: Any, r: Any, x: Any, steps: int, work: Any, t: Any
+    regressors: Any, places: Any, d: Any, weight: Any, r: Any, x: Any, steps: int, work: Any, t: Any, wide: Any
 ) -> float:
     """Move x by so many preconditioned steps, r the residual of the normal equations; returns the decrease.
 
     The last step needs the length of R p alone: no residual is asked of it.
     """
     width = len(x)
-    direction, low = work[0], work[1]
-    p = weight * r
-    q = np.empty(width)
-    rho, decrease = 0.0, 0.0
+    direction, low, p, q = work[0], work[1], wide[0], wide[1]
+    rho, decrease, beta = 0.0, 0.0, 0.0
     for k in range(width):
-        rho += p[k] * r[k]
+        p[k] = 0.0
+        rho += weight[k] * r[k] * r[k]
     # Below this the residual is rounding; where the data leave directions free, steps along it have any length.
     settled = rho * (len(places) * np.finfo(regressors.dtype).eps) ** 2
     for step in range(steps):
-        direction[:] = p
-        q[:] = 0
-        curvature, slope = 0.0, 0.0
+        # Loops of few arrays each: LLVM vectorizes none that asks for more than eight proofs that two are disjoint.
+        slope, curvature = 0.0, 0.0
+        for k in range(width):
+            direction[k] = weight[k] * r[k] + beta * p[k]
+        for k in range(width):
+            p[k] = direction[k]  # the step taken is along the rounded direction: use it everywhere
+            slope += p[k] * r[k]
+        for k in range(width):
+            q[k] = d[k] * p[k]
+            curvature += q[k] * p[k]
         if step == steps - 1:
-            curvature = _square(regressors, places, direction, t)
+            curvature += square(regressors, places, direction, t)
         else:
             for at in range(0, len(places), _FLUSH):
                 low[:] = 0
-                _apply(regressors, places[at : at + _FLUSH], direction, t, low)
-                q += low
-        for k in range(width):
-            p[k] = direction[k]  # the step taken is along the rounded direction: use it everywhere
-            q[k] += d[k] * p[k]
-            curvature += p[k] * q[k]
-            slope += p[k] * r[k]
+                apply(regressors, places[at : at + _FLUSH], direction, t, low, len(places) > _LONG)
+                for k in range(width):
+                    q[k] += low[k]
+                    curvature += low[k] * p[k]
         if not curvature > 0 or not rho > settled:
             break
         alpha = slope / curvature
         decrease += alpha * slope
-        fresh = 0.0
         for k in range(width):
             x[k] += alpha * p[k]
+        fresh = 0.0
+        for k in range(width if step < steps - 1 else 0):
             r[k] -= alpha * q[k]
             fresh += weight[k] * r[k] * r[k]
-        for k in range(width):
-            p[k] = weight[k] * r[k] + fresh / rho * p[k]
-        rho = fresh
+        beta, rho = fresh / rho, fresh
     return decrease
 
 
@@ -146,11 +127,12 @@ def solve_rows(
     precision of the regressors and summed in float64 every 512 ratings or less; everything per row is float64. Cost per
     rating O(width) a step, O(width^2) exact, plus O(width^3) per row exact. `starts` may begin anywhere.
     """
-    width = regressors.shape[1]
+    width = solution.shape[1]
     x, r, d, weight = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
-    work = np.empty((3, width), regressors.dtype)
-    current, low, squares = work[0], work[1], work[2]
+    wide = np.empty((2, width))
     room, t = room_of(regressors, starts), np.empty(NEAR, regressors.dtype)
+    beside, work = room[2][:, : regressors.shape[1]], aligned(regressors, 3, regressors.shape[1])
+    current, low, squares = work[0], work[1], work[2]
     flush, size = (BLOCK, padded(width)) if steps == 0 else (_FLUSH, 0)
     gram = aligned(r, size, size)
     penalized, plain = 0.0, 0.0
@@ -159,10 +141,11 @@ def solve_rows(
         if begin == end:
             solution[row, :] = 0
             continue
-        current[:] = solution[row]
-        x[:] = current
-        r[:] = 0
-        d[:] = 0
+        for k in range(width):
+            current[k] = solution[row, k]
+            x[k] = current[k]
+            r[k] = 0.0
+            d[k] = 0.0
         value = 0.0
         places = locate(regressors, columns[begin:end], room)
         for k in range(len(gram)):
@@ -174,22 +157,19 @@ def solve_rows(
             if steps == 0:
                 add_gram(regressors, near, room, gram)
                 near = room[3][: stop - at]  # which are in the first cache now
-                value += _start(regressors, offsets, named, rated, near, current, t, low, None)
+                value += start(beside, offsets, named, rated, near, current, t, low, None)
             else:
                 squares[:] = 0
-                value += _start(regressors, offsets, named, rated, near, current, t, low, squares)
-                d += squares
-            r += low
-        for k in range(width):
-            square = d[k] if steps else gram[k, k]
-            d[k] = diagonals[0, k] * square + (end - begin) * diagonals[1, k] + diagonals[2, k]
-            weight[k] = 1.0 / (square + d[k]) if square + d[k] > 0 else 0.0
-            value += d[k] * x[k] * x[k]
-            r[k] -= d[k] * x[k]
+                value += start(regressors, offsets, named, rated, near, current, t, low, squares)
+                d += squares[:width]
+            r += low[:width]
+        for k in range(width if steps == 0 else 0):
+            d[k] = gram[k, k]
+        value += _penalize(d, weight, r, x, diagonals, end - begin)
         if steps == 0:
             value -= _direct(gram, d, r, x, np.finfo(regressors.dtype).eps)
         else:
-            value -= _conjugate_gradients(regressors, places, d, weight, r, x, steps, work, t)
+            value -= _conjugate_gradients(regressors, places, d, weight, r, x, steps, work, t, wide)
         own = 0.0
         for k in range(width):
             solution[row, k] = x[k]

@@ -306,7 +306,7 @@ def _solve_users(block: Block, shared: Any, start: Any, steps: int) -> tuple[Arr
     starts, columns, values = _writable(block)
     regressors, offsets, diagonals = _writable(shared)
     if start is None:
-        rows = np.zeros((len(starts) - 1, regressors.shape[1]), regressors.dtype)
+        rows = np.zeros((len(starts) - 1, diagonals.shape[1]), regressors.dtype)
     else:
         rows = np.array(start[0] if isinstance(start, tuple) else start)
     reached = solve_block((starts, columns, values), regressors, offsets, rows, diagonals, steps)

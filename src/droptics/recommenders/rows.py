@@ -17,9 +17,9 @@ def prepared(fixed: Array, strengths: Strengths, weights: Array, rows: int) -> t
 
 
 def regressors_of(fixed: Array, strengths: Strengths) -> tuple[Array, Array]:
-    """Regressors, with 1 for the bias, and offsets, the fixed side's biases."""
-    regressors: Array = aligned(fixed, *fixed.shape)[:, : fixed.shape[1]]
-    regressors[:] = fixed
+    """Regressors, with 1 for the bias and zeros that fill a row's last vector, and offsets, the fixed side's biases."""
+    regressors: Array = aligned(fixed, *fixed.shape)
+    regressors[:, : fixed.shape[1]] = fixed
     offsets = np.zeros(len(fixed), fixed.dtype)
     if strengths.bias is not None:
         offsets = regressors[:, strengths.width].copy()
