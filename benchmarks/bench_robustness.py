@@ -218,7 +218,8 @@ def pgd(name: str, net: nn.Module, data: Sample, threat: Threat, device: str) ->
     kind = {"linf": torchattacks.PGD, "l2": torchattacks.PGDL2}[threat.norm]
     # theirs for l2 asks for gradients in the order of the images, which a network of channels last does not give
     shape = data.inputs.shape[1:]
-    plain = net if threat.norm == "linf" else nn.Sequential(nn.Flatten(), nn.Unflatten(1, shape), net)
+    # (in eval mode, into which torchattacks puts its model back, and what is in it)
+    plain = net if threat.norm == "linf" else nn.Sequential(nn.Flatten(), nn.Unflatten(1, shape), net).eval()
     rival = kind(plain, eps=threat.radius, alpha=step, steps=40, random_start=False)
     kinds = {"": ("ieee", "own")}
     if device == "cuda":
