@@ -81,8 +81,8 @@ class Pgd:
             examples and returns the misclassified iterate of largest loss.
         seed: Of the random starts, when no generator is passed.
         precision: "half" takes gradients from passes in bfloat16 and lets an example leave when it is misclassified by
-            more than their rounding; what is found is verified in the model's own precision. A large network on a GPU
-            takes two thirds of the time; perceptrons, whose steps are one launch, are searched as ever.
+            more than their rounding; what is found is verified in the model's own precision. A ResNet-18 on a GPU takes
+            0.7 to 0.8 of the time, and some examples in a thousand may be missed; perceptrons are searched as ever.
     """
 
     loss: Loss = field(default_factory=CrossEntropy)
