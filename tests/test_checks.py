@@ -1,12 +1,17 @@
 """Ground floor and linear algebra: refusals and rare branches, each against an independent fact."""
 
+from typing import Any, TypeVar
+
 import numpy as np
 import pytest
 import torch
 from cases import INPUTS, OUTPUTS, entries, measurements, normal, relu_network, sample, singular_moments, small_network
 from compare import close
+from numpy.typing import NDArray
 from torch import nn
+from typing_extensions import TypeAliasType
 
+from droptics.annotations import described
 from droptics.bounds import hoeffding
 from droptics.checks import as_drop, as_float_tensor, check_finite, check_positive, check_probability, check_same_kind
 from droptics.data import Entries, Measurements, Moments, Sample
@@ -236,3 +241,15 @@ def test_last_layer_keeps_the_mode_of_its_module():
 def test_a_whole_number_beyond_all_floats_is_refused_by_name(value):
     with pytest.raises(ValueError, match=r"^deviation must be a finite number, got"):
         hoeffding(value, [1.0])
+
+
+def test_an_alias_of_arrays_that_is_a_type_of_its_own_asks_for_an_array():
+    """NumPy 2.5 spells NDArray so; what it stands for is behind `__value__`."""
+    kind = TypeVar("kind")
+    alias = TypeAliasType("NDArray", np.ndarray[Any, np.dtype[kind]], type_params=(kind,))
+    for hint in (alias[Any], NDArray[Any]):
+        check = described(hint)
+        assert check is not None
+        assert check.text == "an array"
+        assert check.accepts(np.zeros(2))
+        assert not check.accepts([0.0])

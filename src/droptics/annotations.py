@@ -70,7 +70,7 @@ def described(hint: Any) -> Check | None:  # noqa: PLR0911 - one line per kind o
     if origin is type:
         accepts = lambda value: isinstance(value, type) and issubclass(value, parts[0])  # noqa: E731
         return Check(f"a class of {_named(parts[0])}", accepts)
-    if origin is np.ndarray:
+    if np.ndarray in (origin, get_origin(getattr(origin, "__value__", None))):  # NumPy's alias is a type of its own now
         return Check("an array", lambda value: isinstance(value, np.ndarray))
     if isinstance(origin, type) and issubclass(origin, Iterable):
         return container(origin, parts)
