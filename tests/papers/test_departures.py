@@ -97,6 +97,7 @@ def test_the_stated_lack_of_standard_accuracy_is_that_of_the_table_on_record():
         for row in csv.DictReader(file):
             column = chapter6_table_figures.STEPS.index(int(row["steps"]))
             printed = chapter6_table_figures.TABLE_6_2[round(255 * float(row["radius"])), row["training"]][column]
-            lacks.append(printed[1] - 100 * float(row["standard"]))
+            if float(row["radius"]) < 9 / 255:
+                lacks.append(printed[1] - 100 * float(row["standard"]))
     words = " ".join(DEPARTURES["thesis-tab6-2"])
-    assert f"{min(lacks):.1f} to {max(lacks):.1f} points below the print" in words
+    assert f"{min(lacks):.1f} to {max(lacks):.1f} points below the print at radii up to 8/255" in words
