@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from cases import INPUTS, OUTPUTS, entries, normal, relu_network, sample, singular_moments
@@ -200,6 +201,9 @@ def test_maps_that_cannot_be_decomposed():
         optimum_of_map(torch.full((3, 3), 1e200, dtype=torch.float64), masks)
     with pytest.raises(ValueError, match="matrix must be floating point"):
         optimum_of_map(torch.ones(3, 3, dtype=torch.long), masks)
+    for empty in (torch.zeros(0, 3), torch.zeros(3, 0, dtype=torch.float64), np.zeros((0, 3))):
+        with pytest.raises(ValueError, match="matrix must have rows and columns"):
+            optimum_of_map(empty, masks)
     with pytest.raises(NoClosedForm, match="independent units only"):
         optimum_of_map(normal(3, 3), Block(0.3, 4, 2))
 

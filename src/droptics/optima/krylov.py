@@ -90,6 +90,8 @@ def optimum_of_map(
 
 def _dense(matrix: torch.Tensor | Array, acting: Action, masks: MaskLaw) -> Optimum:
     """In NumPy on the CPU, whose small calls are cheaper; torch comes in with the weights of the answer."""
+    if 0 in matrix.shape:
+        raise ValueError(f"matrix must have rows and columns, got shape {tuple(matrix.shape)}")
     dtype, exact, energy = torch.float64, matrix, math.nan
     if isinstance(matrix, torch.Tensor):
         dtype, exact = matrix.dtype, numbers(matrix if matrix.dtype == torch.float64 else matrix.double())
