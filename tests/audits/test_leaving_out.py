@@ -7,7 +7,7 @@ import torch
 from cases import normal
 from torch import Tensor
 
-from droptics.audits.leaving_out import leave_one_out
+from droptics.audits.leaving_out import _conjugate, leave_one_out
 from droptics.heads.ridge import DropoutRidgeCV
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))]
@@ -66,3 +66,13 @@ def test_equals_the_estimator_of_the_library() -> None:
     known = DropoutRidgeCV(drops).fit(x.numpy(), y.numpy()).loo_errors_
     found = leave_one_out(x, y, [drop / (1 - drop) for drop in drops]).square().mean((1, 2))
     torch.testing.assert_close(found, torch.from_numpy(known), rtol=1e-10, atol=0.0)
+
+
+def test_an_example_that_is_solved_at_once_does_not_spoil_those_that_take_steps():
+    """One row has no error from the start: nothing of it may divide by zero while the other goes on."""
+    inverse = torch.diag(torch.tensor([0.5, 0.8, 1.1], dtype=torch.float64))
+    rows = torch.tensor([[0.0, 0.0, 0.0], [1.0, -2.0, 0.5]], dtype=torch.float64)
+    shifts = torch.tensor([[0.1, 0.2, 0.3], [0.4, 0.1, 0.2]], dtype=torch.float64)
+    systems = torch.linalg.inv(inverse) - torch.diag_embed(shifts)
+    wanted = torch.linalg.solve(systems, rows)
+    torch.testing.assert_close(_conjugate(inverse, rows, shifts), wanted, rtol=1e-12, atol=0)

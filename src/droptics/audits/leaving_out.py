@@ -129,6 +129,6 @@ def _conjugate(inverse: Tensor, rows: Tensor, shifts: Tensor) -> Tensor:
         found, residual = found + step * direction, residual - step * moved
         z = residual @ inverse
         fresh = torch.where(active, (residual * z).sum(1, keepdim=True), power)
-        ratio = fresh / power
+        ratio = torch.where(active, fresh / power, 0.0)  # what has no error left would divide by zero
         direction, image, power = z + ratio * direction, residual + ratio * image, fresh
     return found
