@@ -572,7 +572,7 @@ def test_threshold_is_that_of_shrink(values, strength, width):
 def test_vectors_that_are_lost_are_reported():
     rows = np.zeros((2, 4))
     rows[:, 0] = 1.0
-    assert not leading._orthonormalize(rows, 1)  # the second row is the first one again
+    assert not leading._orthonormalize(rows, 1, 0)  # the second row is the first one again
     lost = np.full(5, np.nan)
     assert leading._vectors(lost, lost[1:], np.zeros(1), np.empty((1, 5))) == np.inf
 

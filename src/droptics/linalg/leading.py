@@ -19,7 +19,7 @@ _FAST = {"reassoc", "contract"}
 
 
 @njit(fastmath=_FAST)
-def _orthonormalize(rows: Array, k: int, first: int = 0) -> bool:
+def _orthonormalize(rows: Array, k: int, first: int) -> bool:
     """Make row k orthogonal to the rows before it from `first` on, of unit length; False when nothing is left of it."""
     x, size = rows[k], rows.shape[1]
     for j in range(first, k):
@@ -103,7 +103,7 @@ def _vectors(diagonal: Array, beside: Array, values: Array, out: Array) -> float
             close += 1
         if not (_solve(parts, x) < np.inf and _orthonormalize(out, k, close)):
             return np.inf
-        if not (_solve(parts, x) < np.inf and _orthonormalize(out, k) and _orthonormalize(out, k, close)):
+        if not (_solve(parts, x) < np.inf and _orthonormalize(out, k, 0) and _orthonormalize(out, k, close)):
             return np.inf
         for i in range(size):
             error = (diagonal[i] - values[k]) * x[i]

@@ -424,7 +424,7 @@ def start(
 
 
 @njit(nogil=True, fastmath=FAST)
-def apply(regressors: Any, places: Any, p: Any, t: Any, into: Any, long: bool = False) -> None:
+def apply(regressors: Any, places: Any, p: Any, t: Any, into: Any, long: bool) -> None:
     """Add R^T R p to `into`, without forming the Gram matrix; `long` where R is not in the first cache."""
     for at in range(0, len(places), NEAR):
         end = min(at + NEAR, len(places))
