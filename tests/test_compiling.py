@@ -110,7 +110,7 @@ def test_a_loop_says_what_the_function_is():
 
 
 def test_a_module_calls_its_loop_itself_once_it_is_compiled():
-    names = {"njit": njit}
+    names = {"njit": njit, "__name__": __name__}
     exec(compile("@njit()\ndef next_of(number):\n    return number + 1\nold = next_of", __file__, "exec"), names)
     assert names["old"] is names["next_of"]
     assert names["old"](2) == 3
