@@ -7,6 +7,7 @@ from droptics.papers.droptics_own import (
     audit_input_checks,
     audit_total_checks,
     ensemble_checks,
+    fifth_checks,
     floor_word_checks,
     fourth_checks,
     kept_copy_checks,
@@ -168,5 +169,13 @@ CLAIMS: tuple[Claim, ...] = (
         pair(fourth_checks.missed_before),
         ("predictions.strata.allocate", "penalties.penalty", "attacks.standard_attacks"),
         "Loops over outputs, rows and masks.",
+    ),
+    room_claim(
+        "newest-code",
+        "Leave-one-out errors are those of refits, also of isolated examples; workers that die are replaced and a "
+        "second death is told; loops are compiled once; what became of a figure, and pages, say what they are made of.",
+        pair(fifth_checks.newest_code),
+        ("evidence.engines.Processes",),
+        "Refit by refit; threads in place of processes.",
     ),
 )
