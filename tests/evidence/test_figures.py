@@ -51,6 +51,7 @@ def test_a_figure_leaves_table_picture_and_manifest(tmp_path):
     assert manifest["command"] == "droptics reproduce toy-fig1 --scale smoke"
     assert {"versions", "commit", "hardware", "seconds", "comparisons", "finished"} <= set(manifest)
     assert manifest["versions"]["torch"] == importlib.metadata.version("torch")
+    assert [place["commit"] for place in manifest["places"]] == [manifest["commit"]]
     outcomes = [line["outcome"] for line in manifest["comparisons"]]
     assert outcomes == ["reproduced", "not reproduced, as recorded"]
     assert artifact.outcome == "reproduced in part"
@@ -413,6 +414,20 @@ def test_departures_and_our_own_comparisons_stand_apart(tmp_path):
     page = standing_page([line])
     assert "1 reproduced (0 of them with nothing to add about the protocol)" in page
     assert "### Comparisons of our own" in page
+
+
+def test_standings_name_the_commits_that_computed_the_cells(tmp_path):
+    """Those of the cells where they are known, shortened; else that of the tree that wrote the manifest."""
+    artifact = reproduce([toys.figure()], "paper", tmp_path / "out")[0]
+    manifest, file = json.loads(artifact.manifest.read_text()), tmp_path / "toy-fig1" / "manifest.json"
+    file.parent.mkdir()
+    for places, said in (
+        ([{"commit": "0123456789abcdef0123"}, {"commit": "ba9876543210-dirty"}, {}],
+         "0123456789ab, ba9876543210 with uncommitted changes, 00ff00ff00ff"),
+        ([{}, {}], "00ff00ff00ff"),
+    ):  # fmt: skip
+        file.write_text(json.dumps(manifest | {"places": places, "commit": "00ff00ff00ff"}))
+        assert standings([toys.figure()], tmp_path)[0].commit == said
 
 
 def test_results_name_the_version_and_the_commit_without_an_installed_package(monkeypatch, tmp_path):

@@ -58,7 +58,7 @@ def test_cells_that_name_their_parameters_do_as_the_words_say():
     options = chapter6_table_figures.color_cells("paper")[0].parameters
     words = " ".join(DEPARTURES["thesis-tab6-2"])
     assert f"{options['epochs']} epochs" in words
-    assert f"{options['tests']:,} images" in words
+    assert f"{options['attacked']:,} images" in words
     assert (options["restarts"], options["test_steps"], options["precision"]) == (2, 50, "bfloat16")
     assert (round(255 * options["test_radius"]), round(255 * options["step"])) == (8, 1)
     seeds = {

@@ -53,8 +53,8 @@ def hardware() -> dict[str, Any]:
 
 
 def here(gpu: bool = False) -> dict[str, Any]:
-    """This process: its versions and its hardware; the GPU is named only where it was used."""
-    return {"versions": versions(), "hardware": hardware() if gpu else hardware() | {"gpu": None}}
+    """This process: its versions, commit and hardware; the GPU is named only where it was used."""
+    return {"versions": versions(), "commit": commit(), "hardware": hardware() if gpu else hardware() | {"gpu": None}}
 
 
 def places(found: Iterable[Mapping[str, Any] | None]) -> list[dict[str, Any]]:

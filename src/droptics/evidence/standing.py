@@ -12,7 +12,7 @@ from typing import Any
 from droptics.evidence.figures import OWN, Figure
 from droptics.evidence.pages import table
 
-NUMBER = re.compile(r"\d")
+NUMBER, LONG = re.compile(r"\d"), re.compile(r"(?<=\b[0-9a-f]{12})[0-9a-f]+")
 SHOWN = 8  # printed numbers that stand beside ours in a line
 SPECIAL = re.compile(r"([\\`*_\[\]<>$#{}~|])")  # what Markdown would not show as it is
 HEAD = """# Figures at paper scale
@@ -62,8 +62,7 @@ def standings(figures: Sequence[Figure], results: str | Path) -> list[Standing]:
 def _ran(figure: Figure, manifest: Mapping[str, Any]) -> Standing:
     own = [item for item in manifest["comparisons"] if item.get("printed", "").startswith(OWN)]
     counted = [item for item in manifest["comparisons"] if item not in own]
-    held = [item for item in counted if item["holds"]]
-    said = [f"{len(held)} of {len(counted)} comparisons hold"]
+    said = [f"{sum(item['holds'] for item in counted)} of {len(counted)} comparisons hold"]
     numbers = [item for item in counted if NUMBER.search(item.get("printed", ""))]
     said += [f"{_compared(item)}, printed {item['printed']}" for item in numbers[:SHOWN]]
     missed = [f"not: {_compared(item)}" for item in counted if not item["holds"]]
@@ -72,7 +71,8 @@ def _ran(figure: Figure, manifest: Mapping[str, Any]) -> Standing:
     said += [f"not computed: {', '.join(absent)}"] if absent else []
     words = {"reproduced": "yes", "reproduced in part": "partly", "not reproduced": "no"}
     apart = [f"{item['label']}: {'holds' if item['holds'] else 'does not hold'}" for item in own]
-    where = manifest["hardware"]
+    where, wrote = manifest["hardware"], manifest.get("commit", "")
+    commits = dict.fromkeys(LONG.sub("", place.get("commit", wrote)) for place in manifest.get("places", [{}]))
     hardware = where["gpu"] or f"{where['cores']} cores, {where['machine']}"
     cells = f"{manifest['cells']} cell{'s' if manifest['cells'] != 1 else ''}"
     return Standing(
@@ -83,7 +83,7 @@ def _ran(figure: Figure, manifest: Mapping[str, Any]) -> Standing:
         "; ".join(figure.departures if manifest["scale"] == "paper" else ()),
         "; ".join(apart),
         f"{manifest['scale']}, {cells}, {hardware}, {span(manifest['seconds'])}",
-        manifest.get("commit", "").replace("-dirty", " with uncommitted changes") or "not recorded",
+        ", ".join(commits).replace("-dirty", " with uncommitted changes") or "not recorded",
     )
 
 

@@ -12,11 +12,13 @@ import torch
 from sklearn.datasets import load_digits
 from torch.nn import functional
 
+from droptics.attacks import CrossEntropy, Reflected, Threat
+from droptics.attacks.gradients import Autograd
 from droptics.data import Sample
 from droptics.datasets import cifar10
-from droptics.papers.thesis import chapter6_curves
+from droptics.papers.thesis import chapter6_color, chapter6_curves
 from droptics.papers.thesis import chapter6_experiments as chapter6
-from droptics.papers.thesis.chapter6_color import Frozen, Trained, cifar_run, recorded
+from droptics.papers.thesis.chapter6_color import Frozen, Trained, cifar_run, climbed, hardened, recorded
 from droptics.papers.thesis.chapter6_networks import preact_resnet18, small_cnn
 
 
@@ -146,6 +148,72 @@ def test_color_images_smoke() -> None:
     assert result["standard accuracy"] > 0.9
     assert 0.8 < result["robust accuracy"] <= result["standard accuracy"]
     assert result == cifar_run(train, test, reflected=True, seed=0, **options)
+
+
+def test_training_climbs_by_sign_steps_from_a_random_start() -> None:
+    """On scores linear in the images: every step adds the sign of the slope, cut to the ball and to the box."""
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.randn(3, 12, generator=generator)
+    images, labels = torch.rand(4, 3, 2, 2, generator=generator), torch.tensor([0, 1, 2, 0])
+    region = Threat("linf", 0.1, (0.0, 1.0)).around(images)
+    start, passes = region.random(generator), []
+
+    def scores(points: torch.Tensor) -> torch.Tensor:
+        passes.append(points)
+        return points.flatten(1) @ weights.mT
+
+    for loss in (CrossEntropy(), Reflected(CrossEntropy(), "greedy")):
+        passes.clear()
+        found = climbed(Autograd(scores), region, start.clone(), labels, loss, [0.07, 0.02])
+        assert len(passes) == 2
+        for image, point, begin, label in zip(images, found, start, labels, strict=True):
+            here = begin.flatten()
+            for size in (0.07, 0.02):
+                values = weights @ here
+                chances = values.softmax(0)
+                likely = max((j for j in range(3) if j != label), key=lambda j: values[j])
+                slope = (
+                    chances @ weights - weights[label] if loss == CrossEntropy() else weights[likely] - weights[label]
+                )
+                moved = (here + size * slope.sign()).clamp(min=image.flatten() - 0.1, max=image.flatten() + 0.1)
+                here = moved.clamp(0, 1)
+            torch.testing.assert_close(point.flatten(), here)
+
+
+def test_the_rate_and_the_momentum_are_those_of_a_cyclic_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside torch's own schedule, to within half a step of it: ours is taken in the middle of a step."""
+    seen: list[tuple[float, float]] = []
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.2, momentum=0.9)
+
+    class Watched(torch.optim.SGD):
+        def step(self, closure=None):  # type: ignore[no-untyped-def,override]
+            seen.append((self.param_groups[0]["lr"], self.param_groups[0]["momentum"]))
+            return super().step(closure)
+
+    monkeypatch.setattr(torch.optim, "SGD", Watched)
+    data = Sample(torch.rand(40, 3, 32, 32, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 10)
+    hardened(data, reflected=False, radius=0.1, steps=1, seed=0, network="small", epochs=10, batch=10)
+    schedule = torch.optim.lr_scheduler.CyclicLR(optimizer, 0.0, 0.2, step_size_up=20, step_size_down=20)
+    assert len(seen) == 40
+    for rate, momentum in seen:
+        group = optimizer.param_groups[0]
+        assert abs(rate - group["lr"]) <= 0.2 / 40 + 1e-12
+        assert abs(momentum - group["momentum"]) <= 0.1 / 40 + 1e-12
+        optimizer.step()
+        schedule.step()
+
+
+def test_the_standard_accuracy_is_that_of_all_images_the_robust_one_of_the_attacked(monkeypatch) -> None:
+    """A network that names the first class: of the first images half are right, of all three quarters."""
+    labels = torch.tensor([0, 1] * 4 + [0] * 8)
+    data = Sample(torch.rand(16, 3, 4, 4, generator=torch.Generator().manual_seed(0)), labels)
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 10))
+    with torch.no_grad():
+        net[1].weight.mul_(1e-6)  # something to climb
+        net[1].bias.copy_(torch.arange(10, 0, -1.0))
+    monkeypatch.setattr(chapter6_color, "hardened", lambda *given, **named: net)
+    result = cifar_run(data, data, radius=0.1, seed=0, test_steps=2, restarts=1, attacked=8)
+    assert (result["robust accuracy"], result["standard accuracy"]) == (0.5, 0.75)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
