@@ -6,6 +6,7 @@ from droptics.evidence.claims import Claim
 from droptics.papers.droptics_own import (
     audit_input_checks,
     audit_total_checks,
+    decision_checks,
     ensemble_checks,
     fifth_checks,
     floor_word_checks,
@@ -177,5 +178,13 @@ CLAIMS: tuple[Claim, ...] = (
         pair(fifth_checks.newest_code),
         ("evidence.engines.Processes",),
         "Refit by refit; threads in place of processes.",
+    ),
+    room_claim(
+        "decided-ways",
+        "Stages of an ensemble attack those who are left, from where they should, and a run that breaks off goes on "
+        "with the same numbers; curves stand where their numbers put them; parts of a cluster add up.",
+        pair(decision_checks.decided_ways),
+        ("attacks.robust_accuracy", "attacks.standard_attacks"),
+        "Example by example, number by number.",
     ),
 )

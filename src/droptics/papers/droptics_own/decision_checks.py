@@ -1,0 +1,249 @@
+"""What a claim compares on decisions that change few answers: who is attacked, what is kept, drawn and shared."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+from torch import nn
+
+from droptics.attacks import Apgd, Fab, Fgsm, Margin, Pgd, Threat, ensemble, robust_accuracy, standard_attacks
+from droptics.attacks.robustness import Stage
+from droptics.audits.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, curves, ticks
+from droptics.data import Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.losses import CrossEntropy
+from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.droptics_own.telling import refuses, same
+from droptics.papers.instances import normal, uniform
+from droptics.recommenders.extents import Extent
+from droptics.recommenders.partitioned import _add, _Descent, _extent, _joint, _moves, _reached_items
+
+
+def decided_ways(scale: float) -> list[Comparison]:
+    """Stages of an ensemble, runs that go on, curves as text, parts of a cluster."""
+    parts = _those, _chosen, _went_on, _curves, _shared
+    return [comparison for part in parts for comparison in part(scale)]
+
+
+def _those(scale: float) -> list[Comparison]:
+    """Who is attacked by a stage, and from where."""
+    found: list[Comparison] = []
+    data = Sample(normal(1, 90, 3), torch.zeros(90).long())
+    state = ensemble._Progress.begin(nn.Identity(), data)
+    generator = torch.Generator().manual_seed(4)
+    state.found_by = torch.randint(-1, 4, (90,), generator=generator)
+    state.found_by[state.found_by == 3] = ensemble._LEFT
+    state.margins = normal(5, 90)
+    state.parts = {2: 4}
+    method = Pgd(Margin())
+    for number in (0, 1, 2, 3):
+        rows, left = ensemble._those(state, number, method)
+        mine = [i for i in range(90) if number == 0 or int(state.found_by[i]) >= number]
+        wanted = mine
+        if number == 2:
+            wanted = sorted(sorted(mine, key=lambda i: float(state.margins[i]))[: math.ceil(len(mine) / 4)])
+        found.append(same((rows.tolist(), left), (wanted, len(mine)), f"who is left to stage {number}", scale))
+    few = ensemble._those(replace(state, found_by=torch.full((90,), -1)), 1, ensemble._AT_ONCE)
+    found.append(same((few[0].tolist(), few[1]), ([], 0), "nobody is left", scale))
+    for count, tried in ((64, 64), (65, 0)):
+        some = torch.where(torch.arange(90) < count, ensemble._LEFT, 0)
+        rows, left = ensemble._those(replace(state, found_by=some), 1, ensemble._AT_ONCE)
+        found.append(same((len(rows), left), (tried, count), f"all classes at once for {count}", scale))
+    part, state.inputs = torch.tensor([3, 7, 8]), normal(6, 90, 3)
+    found.append(same(ensemble._placed(method, state, data, part), method, "a method with its own start", scale))
+    begun: Any = ensemble._placed(ensemble._AT_ONCE, state, data, part)
+    found.append(compare(begun.start, "==", scale * state.inputs[part], "from where the last stage led"))
+    for done, several in ((0, ensemble._OTHERS), (2, ensemble._MORE_OTHERS)):
+        state.partial = {"done": done}
+        placed: Any = ensemble._placed(several, state, data, part)
+        drawn = torch.randint(90, (3, several.restarts), generator=torch.Generator().manual_seed(done))
+        found.append(compare(placed.start, "==", scale * data.inputs[drawn], f"from other examples, batch {done}"))
+    found.append(same(ensemble._waits_for_launches(data.inputs), False, "on a CPU", scale))
+    return found
+
+
+def _chosen(scale: float) -> list[Comparison]:
+    """The default ensemble by norm, network and device, stage by stage, and what part of the examples each has."""
+    found: list[Comparison] = []
+    inputs, labels = uniform(1, 5, 3), torch.tensor([0, 1, 2, 0, 1])
+    plain = nn.Sequential(linear_head(1, 3, 4), nn.ReLU(), linear_head(2, 4, 3))
+    other = nn.Sequential(linear_head(1, 3, 4), nn.Softplus(), linear_head(2, 4, 3))
+    base = standard_attacks(3)
+    begin, end = base[:-1], base[-1:]
+    halves = {base[2]: 2, base[3]: 2, Fab(steps=20, candidates=2): 2, ensemble._MARGINS: 2}
+    cases: tuple[tuple[nn.Module, Any, bool, list[Any]], ...] = (
+        (plain, "linf", False, [*begin, *end, ensemble._MORE_OTHERS]),
+        (other, "l2", False, [*begin, ensemble._MARGINS, *end, ensemble._OTHERS]),
+        (other, "l1", True, [Fgsm(Margin("greedy")), ensemble._AT_ONCE, *begin, *end, ensemble._OTHERS]),
+    )
+    for module, norm, waits, wanted in cases:
+        seen: list[Any] = []
+
+        def stage(model: Any, data: Any, threat: Any, one: Any, store: Any, batch: int, seen: list[Any] = seen) -> None:
+            seen.append((one, store[0].parts, batch))
+
+        waiting = mock.patch.object(ensemble, "_waits_for_launches", return_value=waits)
+        tape = mock.patch.object(ensemble, "differentiable", return_value=SimpleNamespace(capturable=False))
+        with mock.patch.object(ensemble, "_run_stage", stage), waiting:
+            if waits:
+                with tape:
+                    robust_accuracy(module, Sample(inputs, labels), Threat(norm, 0.1), batch=3)
+            else:
+                robust_accuracy(module, Sample(inputs, labels), Threat(norm, 0.1), batch=3)
+        told = [one for one, _, _ in seen]
+        found.append(same(told, list(enumerate(wanted)), f"stages on {norm} balls", scale))
+        shares = halves | {ensemble._OTHERS: 16, ensemble._MORE_OTHERS: 8}
+        parts = {number: shares[method] for number, method in enumerate(wanted) if method in shares}
+        found.append(same((seen[0][1], seen[0][2]), (parts, 3), f"parts on {norm} balls", scale))
+    return found
+
+
+def _went_on(scale: float) -> list[Comparison]:
+    """A run that breaks off goes on with the same random numbers, and tells another question apart."""
+    found: list[Comparison] = []
+    module = nn.Sequential(linear_head(1, 3, 6), nn.Tanh(), linear_head(2, 6, 3))
+    data = Sample(uniform(3, 12, 3), torch.arange(12) % 3)
+    threat = Threat("linf", 0.25, box=(0.0, 1.0))
+    methods: list[Any] = [Pgd(Margin(), steps=2), Apgd(CrossEntropy(), steps=3, start="random")]
+    whole = robust_accuracy(module, data, threat, methods, batch=5)
+    run = ensemble._attacked
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.safetensors"
+        for stop in (1, 2, 4):
+            calls: list[int] = []
+
+            def broken(*given: Any, stop: int = stop, calls: list[int] = calls) -> Any:
+                calls.append(given[4][0])
+                if len(calls) > stop:
+                    raise KeyboardInterrupt
+                return run(*given)
+
+            path.unlink(missing_ok=True)
+            with mock.patch.object(ensemble, "_attacked", broken), contextlib.suppress(KeyboardInterrupt):
+                robust_accuracy(module, data, threat, methods, batch=5, checkpoint=path)
+            again = robust_accuracy(module, data, threat, methods, batch=5, checkpoint=path)
+            found.append(compare(again.inputs, "==", scale * whole.inputs, f"points after {stop} batches and a break"))
+            found.append(same(again.found_by.tolist(), whole.found_by.tolist(), "who is fooled by whom", scale))
+            told, wanted = ([replace(one, seconds=0.0) for one in result.stages] for result in (again, whole))
+            found.append(same(told, wanted, "stages", scale))
+        words = "belongs to another model, other data, threat or methods"
+        asks: tuple[tuple[Any, ...], ...] = (
+            (module, Sample(data.inputs + 0.01, data.targets), threat, methods),
+            (module, data, replace(threat, radius=0.2), methods),
+            (module, data, threat, methods[:1]),
+            (nn.Sequential(linear_head(1, 3, 6), nn.Tanh(), linear_head(4, 6, 3)), data, threat, methods),
+        )
+        for ask in asks:
+            call = lambda ask=ask: robust_accuracy(*ask, batch=5, checkpoint=path)  # noqa: E731
+            found.append(refuses(call, words, f"another question: {words[:20]}", scale))
+        other = lambda: robust_accuracy(module, data, threat, methods, batch=4, checkpoint=path)  # noqa: E731
+        found.append(refuses(other, words, "other batches", scale))
+        odd = lambda: robust_accuracy(module, data, threat, methods, checkpoint="x.npz")  # noqa: E731
+        found.append(refuses(odd, "checkpoint must end in .safetensors", "", scale))
+    empty = Stage("x", 0, 0, 0, 0, 0.0)
+    state = ensemble._Progress.begin(module, data)
+    state.left = 0
+    ensemble._run_stage(module, data, threat, (0, methods[0]), (state, None), 5)
+    found.append(same(state.stages, [replace(empty, method=ensemble._words(methods[0]))], "nobody is left", scale))
+    return found
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(one) for one in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", text)]
+
+
+def _curves(scale: float) -> list[Comparison]:
+    """Lines, band, marks, ticks, level and legend of a curve stand where its numbers put them."""
+    found: list[Comparison] = []
+    x, one, two = [0.1, 0.4, 0.9], [3.0, -1.0, math.nan], [0.5, 4.0, 2.0]
+    band = ([2.5, -1.5, 0.0], [3.5, -0.5, 1.0])
+    text = curves(x, {"a<b": one, "c": two}, axes=("rate", "loss"), alt='x "y"', band=band, level=("none", 1.0))
+    low, high = -1.5, 4.0
+    across = [round(LEFT + (a - 0.1) / 0.8 * (WIDTH - RIGHT - LEFT), 1) for a in x]
+
+    def up(value: float) -> float:
+        return round(HEIGHT - BOTTOM + (value - low) / (high - low) * (TOP - HEIGHT + BOTTOM), 1)
+
+    lines = [_numbers(points) for points in re.findall(r'<polyline points="([^"]*)"', text)]
+    wanted = [[across[0], up(3.0), across[1], up(-1.0)]]
+    wanted += [
+        [part for a, b in zip(across, values, strict=True) for part in (a, up(b))] for values in (two, [1.0] * 3)
+    ]
+    found += [compare(mine, "==", scale * np.array(line), "a line") for mine, line in zip(lines, wanted, strict=True)]
+    (polygon,) = re.findall(r'<polygon points="([^"]*)"', text)
+    outline = [*zip(across, band[0], strict=True), *list(zip(across, band[1], strict=True))[::-1]]
+    found.append(
+        compare(_numbers(polygon), "==", scale * np.array([c for a, b in outline for c in (a, up(b))]), "band")
+    )
+    circles = [(float(a), b) for a, b in re.findall(r'<circle cx="([^"]*)" cy="([^"]*)"', text)]
+    places = [(across[0], str(up(3.0))), (across[1], str(up(-1.0))), (across[2], "nan")]
+    found.append(same(circles, places, "marks of the first", scale))
+    squares = [tuple(map(float, two)) for two in re.findall(r'<rect x="([^"]*)" y="([^"]*)"', text)]
+    corner = [(a - 3, up(b) - 3) for a, b in zip(across, two, strict=True)]
+    found.append(compare(np.array(squares), "==", scale * np.array(corner), "marks of the second"))
+    names = re.findall(r'<text x="100" y="(\d+)">([^<]*)</text>', text)
+    found.append(same(names, [("22", "a&lt;b"), ("37", "c"), ("52", "none")], "a legend", scale))
+    dashes = re.findall(r'stroke-dasharray="([^"]*)"', text)
+    found.append(same(dashes, ["", "6 4", "2 3"] * 2, "dashes of lines and legend", scale))
+    bottom = re.findall(r'<text x="([^"]*)" y="201" text-anchor="middle">([^<]*)<', text)
+    marks = [(str(round(LEFT + (value - 0.1) / 0.8 * 350, 1)), f"{value:g}") for value in (0.2, 0.4, 0.6, 0.8)]
+    found.append(same(bottom, marks, "ticks below", scale))
+    side = re.findall(r'<text x="52" y="([^"]*)" text-anchor="end">([^<]*)<', text)
+    heights = [(str(up(value) + 4), f"{value:.4g}") for value in (0.0, 2.0, 4.0)]
+    found.append(same(side, heights, "ticks beside", scale))
+    found.append(same("x &quot;y&quot;" in text and ">rate<" in text and ">loss<" in text, True, "words", scale))
+    found.append(same(curves([1.0], {"a": [math.inf]}, axes=("", ""), alt=""), "", "nothing to draw", scale))
+    point = curves([2.0], {"a": [5.0]}, axes=("", ""), alt="")
+    middle = f"{(LEFT + WIDTH - RIGHT) / 2},{(HEIGHT - BOTTOM + TOP) / 2}"
+    told = (f'points="{middle}"' in point, "M68" in point, point.count("<circle"))
+    found.append(same(told, (True, False, 1), "a single point, without a legend", scale))
+    many = curves([float(k) for k in range(25)], {"a": [float(k) for k in range(25)]}, axes=("", ""), alt="")
+    found.append(same(many.count("<circle"), 0, "no marks on many points", scale))
+    # the least of 1, 2 and 5 times a power of ten that is three quarters of a fourth at least
+    rounded: dict[tuple[float, float], list[float]] = {
+        (0.0, 7.0): [0, 2, 4, 6],
+        (-3.0, 9.0): [0, 5],
+        (0.0, 0.04): [0, 0.01, 0.02, 0.03, 0.04],
+        (2.0, 2.0): [2],
+        (0.0, 30.0): [0, 10, 20, 30],
+        (-41.0, 2.0): [-40, -30, -20, -10, 0],
+    }
+    for ends, steps in rounded.items():
+        found.append(same(ticks(*ends), steps, f"ticks from {ends[0]} to {ends[1]}", scale))
+    return found
+
+
+def _shared(scale: float) -> list[Comparison]:
+    """What parts of a cluster know together: where the steps of items end, distinct ids, extents."""
+    x, d = normal(1, 4, 3).numpy(), uniform(2, 4, 3).numpy()
+    none = np.zeros((4, 3))
+    active = np.array([False, True, False, False])
+    state = _Descent(x, none, d, none, none, none[:, 0], none[:, 0], active, 7.5, np.dtype(np.float32))
+    told = _reached_items(state)
+    penalty = sum(float(d[i, k] * x[i, k] ** 2) for i in range(4) for k in range(3))
+    found = [
+        compare(told[0], "==", scale * x, "solutions of items", precision=1e-6),
+        compare(told[1:], "==", scale * np.array([7.5, penalty]), "their value, and the penalty in it"),
+        same((told[0].dtype, _moves(state)), (np.dtype(np.float32), True), "precision; one still moves", scale),
+        same(_moves(replace(state, active=active & False)), False, "nobody moves", scale),
+        same(_add((1, 2.5), (3, 4.0)), (4, 6.5), "sums part by part", scale),
+    ]
+    ids, counts = _joint([(np.array([2, 5, 9]), np.array([1, 4, 2])), (np.array([5, 7]), np.array([3, 1]))])
+    told_ids = (ids.tolist(), counts.tolist(), counts.dtype)
+    found.append(same(told_ids, ([2, 5, 7, 9], [1, 7, 1, 2], np.dtype(np.int64)), "ids and their counts", scale))
+    ratings = [normal(seed, size).numpy() + seed for seed, size in ((3, 5), (4, 1), (5, 8))]
+    parts = [(Extent(part.min(), part.max(), part[0], float((part - part[0]).sum())), len(part)) for part in ratings]
+    extent, whole = _extent(parts), np.concatenate(ratings)
+    wanted = [whole.min(), whole.max(), whole[0], (whole - whole[0]).sum()]
+    found.append(compare([extent.low, extent.high, extent.first, extent.sum], "==", scale * np.array(wanted), "extent"))
+    return found
