@@ -6,7 +6,8 @@ import contextlib
 import math
 import re
 import tempfile
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,20 +19,25 @@ from torch import nn
 
 from droptics.attacks import Apgd, Fab, Fgsm, Margin, Pgd, Threat, ensemble, robust_accuracy, standard_attacks
 from droptics.attacks.robustness import Stage
+from droptics.audits import rounds
 from droptics.audits.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, curves, ticks
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
+from droptics.evidence.engines import Done, Engine, Local, Task, perform
 from droptics.losses import CrossEntropy
+from droptics.papers.droptics_own.kept_copy_checks import _problem
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import refuses, same
-from droptics.papers.instances import normal, uniform
+from droptics.papers.instances import normal, tensor, uniform
+from droptics.predictions.controls import _likely
+from droptics.rates.running import Runner
 from droptics.recommenders.extents import Extent
 from droptics.recommenders.partitioned import _add, _Descent, _extent, _joint, _moves, _reached_items
 
 
 def decided_ways(scale: float) -> list[Comparison]:
-    """Stages of an ensemble, runs that go on, curves as text, parts of a cluster."""
-    parts = _those, _chosen, _went_on, _curves, _shared
+    """Stages of an ensemble, runs that go on, curves as text, parts of a cluster, draws, copies elsewhere."""
+    parts = _those, _chosen, _went_on, _curves, _shared, _drawn, _elsewhere
     return [comparison for part in parts for comparison in part(scale)]
 
 
@@ -246,4 +252,110 @@ def _shared(scale: float) -> list[Comparison]:
     extent, whole = _extent(parts), np.concatenate(ratings)
     wanted = [whole.min(), whole.max(), whole[0], (whole - whole[0]).sum()]
     found.append(compare([extent.low, extent.high, extent.first, extent.sum], "==", scale * np.array(wanted), "extent"))
+    return found
+
+
+def _round(examples: int, apart: bool, reuse: bool, left: float, **plan: Any) -> Any:
+    """A batch of which only what a plan looks at is there."""
+    shares = {"a": 0.8, "b": 0.25, "c": 1.0}
+    laws = [SimpleNamespace(name=name, rate=0.5) for name in shares]
+    base = SimpleNamespace(
+        sums=torch.zeros(examples),
+        axes={"a": 0, "b": 0 if apart else None, "c": 0},
+        recording=SimpleNamespace(share=shares.__getitem__),
+    )
+    asked = SimpleNamespace(**({"draws": None, "generator": None, "curve": ("a", "c"), "rates": (0.1, 0.9)} | plan))
+    runs, tally = SimpleNamespace(reuse=reuse), SimpleNamespace(curve_draws=None, curves={})
+    return SimpleNamespace(runs=runs, base=base, plan=asked, tally=tally, laws=laws, left=left, add=mock.Mock())
+
+
+def _drawn(scale: float) -> list[Comparison]:
+    """How many draws every site and all together have, by what is left of the budget."""
+    found: list[Comparison] = []
+    sites = ("a", "b", "c")
+    for reuse, costs in ((True, (0.8, 0.25, 1.0)), (False, (1.0, 1.0, 1.0))):
+        for left in (2.0, 9.0, 17.0, 40.0, 1000.0):
+            for examples, apart, total in ((5, True, False), (5, False, True), (1, True, True), (5, True, True)):
+                batch = _round(examples, apart, reuse, left)
+                several = 3 if examples > 1 and apart else 4
+                everyone = math.floor((left - several) / sum(costs))
+                looks = mock.Mock(return_value=({name: name for name in sites}, "drawn"))
+                shares = mock.Mock(return_value=dict.fromkeys(sites, 7))
+                with mock.patch.object(rounds, "screen", looks), mock.patch.object(rounds, "share_out", shares):
+                    told = rounds._decide(batch, batch.laws, total)
+                label = f"draws: {left} left, {examples} examples, {reuse}, {apart}, {total}"
+                if everyone >= 6 or several == 4 or not total:
+                    each = max(min(everyone, 16), 1)
+                    alone = {"a": examples == 1, "b": examples == 1 or not apart, "c": examples == 1}
+                    wanted = {name: max(each, 4 if alone[name] else 1) for name in sites}
+                    found.append(same(told, ({rounds.TOTAL: several, **wanted}, []), label, scale))
+                    continue
+                found.append(same(told, ({rounds.TOTAL: several, **dict.fromkeys(sites, 7)}, ["drawn"]), label, scale))
+                rest = left - (several - 1)
+                least = 2 if rest >= 2 * sum(costs) else 1
+                paid = dict(zip(sites, costs, strict=True))
+                asked = ({name: name for name in sites}, paid, rest, dict.fromkeys(sites, least))
+                found.append(same(shares.call_args.args, asked, f"shared out: {left} left", scale))
+    given = _round(5, True, True, 3.0, draws=11)
+    wanted = {rounds.TOTAL: 11, "a": 11, "b": 11, "c": 11}
+    found.append(same(rounds._decide(given, given.laws, True), (wanted, []), "draws that are given", scale))
+    for left, draws, examples, count in (
+        (1000.0, None, 5, 4),
+        (3.6 * 3 + 0.1, None, 5, 3),
+        (3.5, None, 5, 0),
+        (3.6 * 3 + 0.1, None, 1, 0),
+        (0.0, 6, 5, 6),
+    ):
+        batch = _round(examples, True, True, left, draws=draws)
+        rest = mock.Mock(return_value=("rest", "plain"))
+        with mock.patch.object(rounds, "remainder", rest):
+            rounds._curves(batch, batch.laws)
+        asked_of = [(call.args[2][0].name, call.args[4]) for call in rest.call_args_list]
+        places = [(name, rate) for name in ("a", "c") for rate in (0.1, 0.9) for _ in range(count)]
+        found.append(same((asked_of, batch.tally.curve_draws), (places, count), f"curves: {left} left", scale))
+        kept = list(batch.tally.curves) if count else []
+        found.append(same(kept, list(dict.fromkeys(places)), "curves that are kept", scale))
+    chances = tensor([0.0003, 0.4, 0.0002, 0.5, 0.0004, 0.0991])
+    found.append(same(_likely(chances).tolist(), [3, 1, 5], "masks that are met", scale))
+    odds = tensor([0.3, 0.002, 0.698])
+    found.append(same(_likely(odds).tolist(), [2, 0, 1], "until less than a thousandth is left", scale))
+    return found
+
+
+@dataclass(frozen=True)
+class Backwards(Engine):
+    """Tasks in this process, the last first."""
+
+    fails: bool = False
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Done]:
+        for task in reversed(tasks):
+            yield replace(perform(task), error="no luck") if self.fails else perform(task)
+
+
+def _elsewhere(scale: float) -> list[Comparison]:
+    """Copies on an engine that is not this process are those of this one, whatever is done first, kept and resumed."""
+    found: list[Comparison] = []
+    settings, seeds = [{"2": 0.2}, {"2": 0.6}], [3, 4]
+    here = Runner(_problem(), "auto", Local(), None, False).run(settings, seeds, "x")
+    with tempfile.TemporaryDirectory() as folder:
+        for population, resumed in (("auto", 0), ("apart", 4)):
+            runner = Runner(_problem(), population, Backwards(), Path(folder), False)  # type: ignore[arg-type]
+            there = runner.run(settings, seeds, "x")
+            for mine, wanted in zip(there, here, strict=True):
+                label = f"copies elsewhere, {population}"
+                found.append(compare(mine.losses, "==", scale * wanted.losses, label, 1e-9))
+                found.append(compare(mine.training, "==", scale * tensor(wanted.training), f"training, {label}", 1e-9))
+                found.append(same(mine.steps, wanted.steps, f"best steps, {label}", scale))
+            told = (runner.copies, runner.resumed, runner.together)
+            found.append(same(told, (4, resumed, False), f"counts, {population}", scale))
+        left = [path.suffix for path in Path(folder).iterdir()]
+        found.append(same(set(left), {".json"}, "nothing unfinished stays", scale))
+    failing = Runner(_problem(), "auto", Backwards(fails=True), None, False)
+    try:
+        failing.run(settings, seeds, "x")
+        words = ""
+    except RuntimeError as problem:
+        words = str(problem)
+    found.append(same(words, "a copy could not be trained: no luck", "a failure elsewhere", scale))
     return found
