@@ -95,8 +95,8 @@ def _chosen(scale: float) -> list[Comparison]:
     for module, norm, waits, wanted in cases:
         seen: list[Any] = []
 
-        def stage(model: Any, data: Any, threat: Any, one: Any, store: Any, batch: int, seen: list[Any] = seen) -> None:
-            seen.append((one, store[0].parts, batch))
+        def stage(*given: Any, seen: list[Any] = seen) -> None:
+            seen.append((given[3], given[4][0].parts, given[5]))
 
         waiting = mock.patch.object(ensemble, "_waits_for_launches", return_value=waits)
         tape = mock.patch.object(ensemble, "differentiable", return_value=SimpleNamespace(capturable=False))
