@@ -6,6 +6,7 @@ from droptics.evidence.claims import Claim
 from droptics.papers.droptics_own import (
     audit_input_checks,
     audit_total_checks,
+    certified_line_checks,
     decision_checks,
     ensemble_checks,
     fifth_checks,
@@ -186,5 +187,13 @@ CLAIMS: tuple[Claim, ...] = (
         pair(decision_checks.decided_ways),
         ("attacks.robust_accuracy", "attacks.standard_attacks"),
         "Example by example, number by number.",
+    ),
+    room_claim(
+        "certified-in-full",
+        "Bounds by moments, ranks of classes, outcomes that are written out, margins, who is looked at again, which "
+        "ends are kept and what the estimate says are sums over all masks, example by example.",
+        pair(certified_line_checks.certified_in_full),
+        ("penalties.penalty",),
+        "By enumeration of all masks.",
     ),
 )
