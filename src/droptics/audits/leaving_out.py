@@ -3,8 +3,8 @@
 The criterion without example i is that of `heads.leave_one_out`, for equal weights and with an intercept: the example
 leaves the risk AND the penalty (droptics-loo). With every unit in its own root mean square, and d_i = x_i - mean, the
 matrix of example i is B - lambda x_i^2 / n - d_i d_i^T / (n - 1), B = E d d^T + lambda. The last term is handled in
-closed form, the one before by iteration with B^-1, all examples at once; only which examples are isolated is asked of
-the device on the way.
+closed form, the one before by iteration with lambda B^-1, all examples and rates at once; only which examples are
+isolated is asked of the device on the way.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ ALONE = 1 - 1e-6  # of the energy of a unit: without the example it is empty, an
 SMALL = 0.1  # up to this share of the energy of a unit the iteration with B^-1 is as fast as conjugate gradients
 SETTLED = 1e-16
 MOST_STEPS = 500
+MOST_NUMBERS = 2**24  # in a tensor of all examples at some rates: 128 MiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,22 +51,21 @@ class Examples:
         values, vectors = torch.linalg.eigh(second)
         return Examples(rows, centered, targets - means[1], scale, means, values.clamp_min(0), vectors)
 
-    def inverse(self, strength: float) -> Tensor:
-        """B^-1 at lambda = strength > 0."""
-        whole = (self.vectors / (self.values + strength)) @ self.vectors.mT
-        if len(self.values) == self.rows.shape[1]:
-            return whole
-        inside = self.centered.mT @ whole @ self.centered / len(self.rows)
-        return (torch.eye(self.rows.shape[1]).to(inside) - inside) / strength
+    def solved(self, right: Tensor, strengths: Tensor) -> Tensor:
+        """B^-1 right at every lambda > 0, (strengths, units, columns)."""
+        few = len(self.values) < self.rows.shape[1]
+        inner = self.vectors.mT @ (self.centered @ right if few else right)
+        whole = self.vectors @ (inner / (self.values + strengths[:, None])[:, :, None])
+        return (right - self.centered.mT @ whole / len(self.rows)) / strengths[:, None, None] if few else whole
 
     @cached_property
     def loadings(self) -> Tensor:
         """E d (y - mean)^T."""
         return self.centered.mT @ self.residual / len(self.rows)
 
-    def error(self, features: Tensor, targets: Tensor, strength: float) -> Tensor:
-        """Error at an example that was not among the fitted ones, (outputs,)."""
-        weights = self.inverse(strength) @ self.loadings
+    def errors(self, features: Tensor, targets: Tensor, strengths: Tensor) -> Tensor:
+        """Errors at an example that was not among the fitted ones, (strengths, outputs)."""
+        weights = self.solved(self.loadings, strengths)
         return targets - self.means[1] - (features - self.means[0]) / self.scale @ weights
 
     @cached_property
@@ -76,17 +76,19 @@ class Examples:
         steps = math.ceil(math.log(SETTLED) / math.log(most)) if most > 0 else 0
         return energy, ((energy > SMALL) & (energy < ALONE)).nonzero()[:, 0], steps
 
-    def left_out(self, strength: float) -> tuple[Tensor, Tensor]:
-        """Errors (n, outputs) at every example of the model without it, and the examples too isolated for that."""
+    def left_out(self, strengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Errors (strengths, n, outputs) at every example of the model without it, and which are too isolated."""
         energy, large, steps = self.shares
-        inverse, shifts = self.inverse(strength), strength / len(self.rows) * self.rows.square()
-        solved = _iterated(inverse, self.centered, torch.where((energy > SMALL)[:, None], 0.0, shifts), steps)
+        inverse = strengths[:, None, None] * self.solved(torch.eye(self.rows.shape[1]).to(self.rows), strengths)
+        shares = self.rows.square() / len(self.rows)
+        solved = _iterated(inverse, self.centered, torch.where((energy > SMALL)[:, None], 0.0, shares), steps)
         if len(large):
-            solved[large] = _conjugate(inverse, self.centered[large], shifts[large])
-        slack = 1 - (self.centered * solved).sum(1) / (len(self.rows) - 1)
+            solved[:, large] = _conjugate(inverse, self.centered[large], shares[large])
+        solved /= strengths[:, None, None]
+        slack = 1 - (self.centered * solved).sum(2) / (len(self.rows) - 1)
         alone = (energy >= ALONE) | (slack < 1e-7)
         left = torch.where(alone, 1.0, slack * (1 - 1 / len(self.rows)))
-        return (self.residual - solved @ self.loadings) / left[:, None], alone
+        return (self.residual - solved @ self.loadings) / left[:, :, None], alone
 
 
 def leave_one_out(features: Tensor, targets: Tensor, strengths: Sequence[float]) -> Tensor:
@@ -95,40 +97,40 @@ def leave_one_out(features: Tensor, targets: Tensor, strengths: Sequence[float])
     Conditions: three examples at least. Cost: one eigendecomposition and some ten products per lambda; one more
     factorization for every isolated example.
     """
-    whole = Examples.of(features, targets)
-    errors, alone = (torch.stack(part) for part in zip(*map(whole.left_out, strengths), strict=True))
+    whole, lambdas = Examples.of(features, targets), features.new_tensor(strengths)
+    together = max(1, MOST_NUMBERS // (max(features.shape) * features.shape[1]))
+    errors, alone = map(torch.cat, zip(*map(whole.left_out, lambdas.split(together)), strict=True))
     for i in alone.any(0).nonzero()[:, 0].tolist():
         others = torch.arange(len(features), device=features.device) != i
-        refit = Examples.of(features[others], targets[others])
-        again = torch.stack([refit.error(features[i], targets[i], strength) for strength in strengths])
+        again = Examples.of(features[others], targets[others]).errors(features[i], targets[i], lambdas)
         errors[:, i] = torch.where(alone[:, i, None], again, errors[:, i])
     return errors
 
 
-def _iterated(inverse: Tensor, rows: Tensor, shifts: Tensor, steps: int) -> Tensor:
-    """Rows h_i with (B - diag(shifts_i)) h_i = rows_i: a step leaves the largest share of the error."""
+def _iterated(inverse: Tensor, rows: Tensor, shares: Tensor, steps: int) -> Tensor:
+    """Rows h_i with (inverse^-1 - diag(shares_i)) h_i = rows_i: a step leaves the largest share of the error."""
     found = rows @ inverse
     for _ in range(steps):
-        found = torch.addcmul(rows, shifts, found) @ inverse
+        found = torch.addcmul(rows, shares, found) @ inverse
     return found
 
 
-def _conjugate(inverse: Tensor, rows: Tensor, shifts: Tensor) -> Tensor:
-    """The same by conjugate gradients preconditioned with B, for examples with much energy in a unit."""
-    found, residual = torch.zeros_like(rows), rows
-    z = residual @ inverse
+def _conjugate(inverse: Tensor, rows: Tensor, shares: Tensor) -> Tensor:
+    """The same by conjugate gradients preconditioned with `inverse`, for examples with much energy in a unit."""
+    z, residual = rows @ inverse, rows
+    found = torch.zeros_like(z)
     direction, image = z, residual
-    power = (residual * z).sum(1, keepdim=True)
+    power = (residual * z).sum(-1, keepdim=True)
     stop = power * 1e-27  # squared energy norm of the error
     for _ in range(MOST_STEPS):
         active = power > stop
         if not bool(active.any()):
             break
-        moved = image - shifts * direction
-        step = torch.where(active, power / (direction * moved).sum(1, keepdim=True), 0.0)
+        moved = image - shares * direction
+        step = torch.where(active, power / (direction * moved).sum(-1, keepdim=True), 0.0)
         found, residual = found + step * direction, residual - step * moved
         z = residual @ inverse
-        fresh = torch.where(active, (residual * z).sum(1, keepdim=True), power)
+        fresh = torch.where(active, (residual * z).sum(-1, keepdim=True), power)
         ratio = torch.where(active, fresh / power, 0.0)  # what has no error left would divide by zero
         direction, image, power = z + ratio * direction, residual + ratio * image, fresh
     return found
