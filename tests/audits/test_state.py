@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from droptics.audits import audit
-from droptics.models.modes import undisturbed
+from droptics.models.modes import undisturbed, unmoved
 
 INPUTS = torch.randn(60, 4, generator=torch.Generator().manual_seed(1))
 LABELS = torch.randint(0, 3, (60,), generator=torch.Generator().manual_seed(2))
@@ -53,6 +53,24 @@ def test_only_generators_that_are_put_back_are_seeded(monkeypatch):
         again = torch.rand(2)
     assert seeded == []
     assert torch.equal(first, again)
+
+
+def test_buffers_that_moved_are_put_back_and_no_others_are_written():
+    """Statistics are written where torch does not count it; what did not move may belong to a graph."""
+    module = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 2))
+    module.register_buffer("still", torch.arange(3.0))
+    module.register_buffer("flags", torch.tensor([True, False]))
+    module.register_buffer("none", torch.zeros(0))
+    module.register_buffer("unknown", torch.tensor([1.0, float("nan")]))
+    before = {name: value.clone() for name, value in module.named_buffers()}
+    counts = {name: value._version for name, value in module.named_buffers()}
+    with unmoved(module):
+        module(INPUTS)
+        module.flags.logical_not_()
+        assert not torch.equal(module[0].running_mean, before["0.running_mean"])
+    for name, value in module.named_buffers():
+        torch.testing.assert_close(value, before[name], rtol=0.0, atol=0.0, equal_nan=True)
+    assert (module.still._version, module.none._version) == (counts["still"], counts["none"])
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -44,19 +44,31 @@ def hooked(
     `always` calls the later ones also when the forward pass fails.
     """
     first, second = ([(part, Hook(function)) for part, function in pairs] for pairs in (before, after))
-    own = {hook for _, hook in (*first, *second)}
-    parts = [part for part, _ in (*first, *second)]
+    gone = False
+
+    def remove() -> None:
+        for part, hook in first:
+            part._forward_pre_hooks.pop(hook, None)  # type: ignore[call-overload]
+        for part, hook in second:
+            part._forward_hooks_always_called.pop(hook, None)  # type: ignore[call-overload]
+            part._forward_hooks.pop(hook, None)  # type: ignore[call-overload] # last: an interrupt is made good
+
     try:
         try:
+            # by hand: torch makes a handle for each, which takes most of the time before a run that is watched
             for part, hook in first:
-                part.register_forward_pre_hook(hook)
+                part._forward_pre_hooks[hook] = hook  # type: ignore[index]
             for part, hook in second:
-                part.register_forward_hook(hook, always_call=always)
+                part._forward_hooks[hook] = hook  # type: ignore[index]
+                if always:
+                    part._forward_hooks_always_called[hook] = True  # type: ignore[index]
             yield
         finally:
-            unhook(parts, own.__contains__)
+            remove()
+            gone = True
     finally:
-        unhook(parts, own.__contains__)
+        if not gone:  # an interrupt stopped the first
+            remove()
 
 
 def unhook(parts: Iterable[nn.Module], mine: Callable[[Any], bool]) -> None:

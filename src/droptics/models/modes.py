@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -94,9 +95,12 @@ def unmoved(module: nn.Module) -> Iterator[None]:
 
 
 def _put_back(buffers: list[tuple[Tensor, Tensor]]) -> None:
+    """Write to those that moved alone; each device is asked once. Torch does not count all writes of statistics."""
     with torch.no_grad():
-        for buffer, value in buffers:
-            if not torch.equal(buffer, value):
+        for device in {buffer.device for buffer, _ in buffers}:
+            here = [pair for pair in buffers if pair[0].device == device]
+            moved = torch.stack([(buffer != value).any() for buffer, value in here])
+            for buffer, value in compress(here, moved.tolist()):
                 buffer.copy_(value)
 
 
@@ -113,5 +117,5 @@ def training_without_statistics(module: nn.Module, quiet: Iterable[str] = ()) ->
 
 def set_training(module: nn.Module, training: bool) -> None:
     """Training or evaluation mode, also for exported modules, which refuse `.train()` and `.eval()`."""
-    for part in module.modules():
+    for part in [part for part in module.modules() if part.training is not training]:
         part.training = training
