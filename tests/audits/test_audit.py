@@ -2,6 +2,7 @@
 
 import json
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -288,26 +289,71 @@ class Silenced(nn.Module):
 
 
 class Checkpointed(nn.Module):
-    def __init__(self, preserve):
+    def __init__(self, preserve, nested, alone):
         super().__init__()
-        self.body, self.head, self.preserve = (
-            nn.Sequential(nn.Linear(6, 30), nn.Dropout(0.5)),
-            nn.Linear(30, 3),
-            preserve,
-        )
+        self.first, self.drop, self.head = nn.Linear(6, 30), nn.Dropout(0.5), nn.Linear(30, 3)
+        self.options, self.alone = {"use_reentrant": nested, "preserve_rng_state": preserve}, alone
 
     def forward(self, x):
-        if not self.training:
-            return self.head(self.body(x))
-        return self.head(checkpoint(self.body, x, use_reentrant=False, preserve_rng_state=self.preserve))
+        again = partial(checkpoint, **self.options) if self.training else lambda part, value: part(value)
+        if self.alone:  # nothing but dropout is computed again
+            return self.head(again(self.drop, self.first(x)))
+        return self.head(again(lambda value: self.drop(torch.tanh(value)), self.first(x)))
 
 
+@pytest.mark.filterwarnings("ignore:None of the inputs")  # of torch, in a pass without gradients
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("nested", [True, False])
 @pytest.mark.parametrize("preserve", [True, False])
-def test_other_masks_in_the_recomputed_backward_pass(preserve):
+def test_other_masks_in_the_recomputed_backward_pass(preserve, nested, alone):
     x, y = regression_data()
-    report = audit(seeded(Checkpointed(preserve)), (x.float(), y.float()), draws=2, rates=())
+    report = audit(seeded(Checkpointed(preserve, nested, alone)), (x.float(), y.float()), draws=2, rates=())
     found = [item for item in report.findings if "backward pass recomputes" in item.text]
     assert bool(found) == (not preserve)
+
+
+class Counting(nn.Module):
+    """Counts how many examples pass, and by what factor training mode changes them."""
+
+    def __init__(self, factor=1.0):
+        super().__init__()
+        self.first, self.factor, self.examples = nn.Linear(6, 8), factor, 0
+        self.slopes = []
+
+    def forward(self, x):
+        self.examples += len(x)
+        found = torch.tanh(self.first(x)) * (self.factor if self.training else 1.0)
+        if found.requires_grad:
+            found.register_hook(self.slopes.append)
+        return found
+
+
+def counted(factor=1.0):
+    return seeded(
+        nn.Sequential(Counting(factor), nn.Dropout(0.3), nn.Tanh(), nn.Dropout(0.2), nn.Linear(8, 3))
+    ).double()
+
+
+def test_what_is_known_of_a_batch_is_not_computed_again():
+    """Before the first site: clean, trained, head and base run on the first batch, one on others."""
+    x, y = regression_data()
+    network = counted()
+    audit(network, (x, y), draws=2, rates=(), batch_size=len(x) // 4, progress=False)
+    first, others = len(x) // 4, len(x) - len(x) // 4
+    assert network[0].examples == 4 * first + others
+    assert network[0].slopes == []  # nothing is recomputed in a backward pass, so none is run through it
+
+
+def test_what_training_mode_changes_is_measured_on_every_batch():
+    x, y = regression_data()
+    network = counted(1.25)
+    report = audit(network, (x, y), draws=2, rates=(), batch_size=len(x) // 4, progress=False)
+    network.eval()
+    with torch.no_grad():
+        clean = (network(x) - y).square().sum(1).mean()
+        hidden = network[2](1.25 * network[0](x))
+        trained = (network[4](hidden) - y).square().sum(1).mean()
+    assert report.rest.value == pytest.approx(float(trained - clean), rel=1e-9)
 
 
 def test_everything_is_as_before_also_after_an_exception():

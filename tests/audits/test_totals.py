@@ -27,7 +27,7 @@ def known(value: float) -> Mean:
 @pytest.mark.parametrize("share", [2 * SHIFT, -2 * SHIFT, SHIFT / 2, -SHIFT / 2])
 def test_a_shift_beyond_rounding_is_told_whatever_its_sign(clean: float, share: float) -> None:
     shift = share * abs(clean)
-    told = _rest(_State(Tally(clean=known(clean), shift=known(shift))), 0.9)
+    told = _rest(Tally(clean=known(clean), shift=known(shift)), 0.9)
     assert (told is None) == (abs(share) < SHIFT)
     assert told is None or told.value == pytest.approx(shift, rel=1e-15)
 

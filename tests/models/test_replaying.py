@@ -57,3 +57,33 @@ def test_the_second_call_of_a_layer_has_its_name_in_a_replay(place):
     names = [call.site for call in trace.calls]
     assert names == ["drop", "drop@2"]
     assert [call.site for call in replayed.calls] == names[names.index(place) :]
+
+
+class Deep(nn.Module):
+    """A part with parts of its own before a place, and one around it."""
+
+    def __init__(self):
+        super().__init__()
+        self.early = nn.Sequential(nn.Linear(2, 3), nn.Tanh())
+        self.late = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5), nn.Linear(3, 2))
+
+    def forward(self, inputs):
+        return self.late(self.early(inputs))
+
+
+def test_only_what_a_run_towards_a_site_asks_for_is_kept():
+    module, inputs, calls = Deep().double(), normal(4, 2), []
+    recording = Recording.towards(["late.1"])
+    truth, _ = watched(module, lambda: module(inputs), lambda *_: 0.0, recording=recording)
+    kept = {name for name, part in module.named_modules() if any(call.kept for call in recording.entries[part])}
+    assert kept == {"early", "late.0"}
+    whole = Recording()
+    watched(module, lambda: module(inputs), lambda *_: 0.0, recording=whole)
+    assert recording.places == whole.places
+    assert recording.share("late.1") == whole.share("late.1")
+    for part in (*module.early, *module.late):
+        part.register_forward_hook(lambda part, *_: calls.append(part))
+    replay = recording, recording.places["late.1"]
+    again, _ = watched(module, lambda: module(normal(4, 2, seed=9)), lambda *_: 0.0, replay=replay)
+    assert torch.equal(again, truth)
+    assert calls == list(module.late)  # hooks of a part that returns an earlier result are called, its parts are not

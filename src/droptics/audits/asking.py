@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +31,10 @@ class Question:
         return batch.with_targets(own_loss=self.own) if self.given else batch
 
 
-def ask(module: nn.Module, batch: Batch, loss: Any) -> Question:
-    """Decide on the first batch; one pass in evaluation mode, without dropout as far as the mode goes.
+def ask(
+    module: nn.Module, batch: Batch, loss: Any, look: Callable[[nn.Module, Batch], Tensor] | None = None
+) -> Question:
+    """Decide on the first batch; one pass in evaluation mode, made by `look` where the module does not ask for targets.
 
     Where the module takes the targets and returns its own loss, the loss that is meant is the one that equals it:
     causal language models compare position t with label t + 1, others do not. `loss="model"` uses the module's own
@@ -51,7 +53,7 @@ def ask(module: nn.Module, batch: Batch, loss: Any) -> Question:
     if takes and (own or given or isinstance(criterion, Labels)):
         outputs, value = _with_targets(module, batch)
     else:
-        outputs = _outputs(module, batch)
+        outputs = output_of(called(module, batch), batch) if look is None else look(module, batch)
     if value is not None and (own or loss is None):
         agreeing = _agreeing(value, outputs, batch.targets)
         if agreeing is not None:
@@ -64,7 +66,7 @@ def ask(module: nn.Module, batch: Batch, loss: Any) -> Question:
 def _with_targets(module: nn.Module, batch: Batch) -> tuple[Tensor, float | None]:
     """Outputs and own loss of the module."""
     full = batch.with_targets()
-    result = _called(module, full)
+    result = called(module, full)
     try:
         value = float(own_loss(result))
     except ValueError:
@@ -74,11 +76,8 @@ def _with_targets(module: nn.Module, batch: Batch) -> tuple[Tensor, float | None
     return output_of(result, batch), value
 
 
-def _outputs(module: nn.Module, batch: Batch) -> Tensor:
-    return output_of(_called(module, batch), batch)
-
-
-def _called(module: nn.Module, batch: Batch) -> Any:
+def called(module: nn.Module, batch: Batch) -> Any:
+    """What the module returns in evaluation mode."""
     set_training(module, False)
     try:
         return module(*batch.arguments, **batch.options)

@@ -16,8 +16,8 @@ from tqdm.auto import tqdm
 
 from droptics.answers import checked
 from droptics.arguments import Count, DropRate, Positive, Probability, Seed
-from droptics.audits.asking import ask, uncompiled
-from droptics.audits.batches import Batch, batches, count_batches, run
+from droptics.audits.asking import ask, called, uncompiled
+from droptics.audits.batches import Batch, batches, count_batches, output_of
 from droptics.audits.criteria import LossFunction, mean_loss, parts
 from droptics.audits.discovery import AuditedSite, discover
 from droptics.audits.findings import LEVELS, Finding, remarks
@@ -25,7 +25,7 @@ from droptics.audits.heads import Chain, Head, confirmed, find_chain, find_head,
 from droptics.audits.layer_drop import LAYER_DROP, quiet_parts
 from droptics.audits.measuring import Plan
 from droptics.audits.report import CurvePoint, Report, SiteReport
-from droptics.audits.rounds import measure
+from droptics.audits.rounds import CleanRun, measure
 from droptics.audits.runs import Law
 from droptics.audits.statements import head_statements
 from droptics.audits.tallies import Mean, Tally, merged
@@ -34,8 +34,9 @@ from droptics.audits.units import UnitTally, add_units
 from droptics.estimates import PlainEstimate
 from droptics.losses import Loss, Squared
 from droptics.models.hooks import hooked
-from droptics.models.modes import set_training, undisturbed, unmoved
-from droptics.models.watching import Trace, all_off, only, watched
+from droptics.models.modes import undisturbed, unmoved
+from droptics.models.replaying import Recording
+from droptics.models.watching import Switch, Trace, all_off, only, watched
 from droptics.predictions.running import eager
 
 RATES = (0.1, 0.3, 0.5, 0.7)
@@ -43,6 +44,7 @@ TREE = "all outcomes of all sites"
 LISTED = "exact: all outcomes"
 SHIFT = 1e-5  # of the clean loss: what training mode changes beyond rounding
 MOST_EXAMPLES = 32  # on which the spread of the predictions is measured
+Seen = list[tuple[Tensor, Trace]]  # outputs and trace of a run without dropout that was made before, if there was one
 
 
 @dataclass
@@ -113,7 +115,7 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
             passes MC dropout would need for it; 64 passes more.
         distributed: Merge the sums of all ranks of torch.distributed; every rank gets the same report.
 
-    Cost: about ten passes once, two per batch for the gradient, and the draws.
+    Cost: about five passes of the first batch, two of every batch with its gradient, and the draws.
     """
     if draws is not None and draws < 2:
         raise ValueError(f"draws must be at least 2 to give an interval, got {draws}")
@@ -124,30 +126,36 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
     with undisturbed(module, seed), eager(module), torch.no_grad():
         stream = batches(data, device, batch_size)
         first = next(stream)
-        question = ask(module, first, loss)
-        criterion, first = question.loss, question.batch(module, first)
-        stream = (question.batch(module, batch) for batch in stream)
-        seen = _clean(module, first)
-        mean_loss(criterion, seen[0], first.targets)  # what does not fit fails before anything is measured
-        # where no head is looked for, nobody holds the outputs, which may be a vocabulary
-        clean = seen if isinstance(criterion, Squared) or first.targets.ndim == 1 else None
-        del seen
+        clean: Seen = []
+
+        def look(module: nn.Module, batch: Batch) -> Tensor:
+            clean.append(_clean(module, batch, randomness=True))
+            return clean[0][0]
+
         with unmoved(module), _counted(module) as calls:
-            sites, findings = discover(module, first, criterion)
+            question = ask(module, first, loss, look)
+            criterion, first = question.loss, question.batch(module, first)
+            stream = (question.batch(module, batch) for batch in stream)
+            # what does not fit fails before anything is measured
+            mean_loss(criterion, clean[0][0] if clean else look(module, first), first.targets)
+            if not isinstance(criterion, Squared) and first.targets.ndim != 1:
+                clean.clear()  # no head is looked for: nobody holds the outputs, which may be a vocabulary
+            sites, findings = discover(module, first, criterion, *clean)
         state = _State(Tally(), squared=isinstance(criterion, Squared))
-        if clean is not None:
-            state.head = _head(module, first, *clean)
+        for outputs, trace in clean:
+            state.head = _head(module, first, outputs, trace)
             if isinstance(criterion, Squared):
-                state.chain = find_chain(clean[1], first, clean[0], [site.name for site in sites])
-        del clean
+                state.chain = find_chain(trace, first, outputs, [site.name for site in sites])
+            del outputs, trace
         generator = torch.Generator(device).manual_seed(int(seed))
         asked = {"rates": tuple(rates), "draws": draws, "budget": float(budget), "generator": generator}
         quiet = quiet_parts(module, [site.name for site in sites if site.kind == LAYER_DROP])
         plan = _plan(criterion, sites, state, quiet, confidence=confidence, **asked)
-        chained, once = itertools.chain([first], stream), 2.0 + len(calls)  # asked, run once, discovered
+        chained, once = itertools.chain([first], stream), max(len(calls) - len(clean), 0.0)  # what is still to be used
         total, silent = count_batches(data, batch_size), None if progress is None else not progress
         for batch in tqdm(chained, total=total, desc="audit", unit="batch", disable=silent):
-            _add(module, batch, plan, state, once)
+            # nobody here holds the outputs while masks are drawn
+            measure(module, batch, _looked_at(module, batch, plan, state, clean), plan, state.tally, once + 1)
             once = 0.0
         if validation is not None:
             state.validation = Mean()
@@ -157,19 +165,16 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
     if distributed:
         sites, findings, state = _gathered(sites, findings, state)
     report = _report(module, sites, findings, state, plan)
-    if not uncertainty:
-        return report
-    inputs = tuple(value[:MOST_EXAMPLES] for value in first.arguments) or first.options
-    with torch.no_grad():
-        return replace(report, uncertainty=spread_of_predictions(module, inputs, seed=seed))
+    if uncertainty:
+        inputs = tuple(value[:MOST_EXAMPLES] for value in first.arguments) or first.options
+        with torch.no_grad():
+            report = replace(report, uncertainty=spread_of_predictions(module, inputs, seed=seed))
+    return report
 
 
-def _clean(module: nn.Module, batch: Batch) -> tuple[Tensor, Trace]:
-    set_training(module, False)
-    try:
-        return watched(module, lambda: run(module, batch), all_off, keep=True)
-    except (RuntimeError, TypeError, IndexError, AttributeError) as problem:
-        raise ValueError(f"the forward pass of {type(module).__name__} fails on this data: {problem}") from problem
+def _clean(module: nn.Module, batch: Batch, switch: Switch = all_off, **watch: Any) -> tuple[Tensor, Trace]:
+    result, trace = watched(module, lambda: called(module, batch), switch, keep=True, **watch)
+    return output_of(result, batch), trace
 
 
 def _head(module: nn.Module, batch: Batch, outputs: Tensor, trace: Trace) -> Head | None:
@@ -177,8 +182,7 @@ def _head(module: nn.Module, batch: Batch, outputs: Tensor, trace: Trace) -> Hea
     head = find_head(trace, outputs)
     if head is None:
         return None
-    set_training(module, False)
-    masked, trial = watched(module, lambda: run(module, batch), only(head.site), keep=True)
+    masked, trial = _clean(module, batch, only(head.site))
     return head if confirmed(head, trial, masked) else None
 
 
@@ -200,8 +204,7 @@ def _plan(loss: LossFunction, sites: Sequence[AuditedSite], state: _State, quiet
         exact.add(state.head.site)
     isolated = [site for site in sites if site.reason is None]
     measured = [site for site in isolated if site.name not in exact]
-    names = [site.name for site in isolated]
-    rest = len(isolated) < len(sites)
+    names, rest = [site.name for site in isolated], len(isolated) < len(sites)
     return Plan(
         loss=loss,
         sites=[site.name for site in measured],
@@ -216,20 +219,16 @@ def _plan(loss: LossFunction, sites: Sequence[AuditedSite], state: _State, quiet
     )
 
 
-def _add(module: nn.Module, batch: Batch, plan: Plan, state: _State, passes: float) -> None:
+def _looked_at(module: nn.Module, batch: Batch, plan: Plan, state: _State, seen: Seen) -> CleanRun:
+    """A run without dropout; what chain, head and units of sites see on the way is added."""
     if state.chain is not None:
         state.chain.add(batch)
-    # nobody here holds the outputs while masks are drawn
-    measure(module, batch, _looked_at(module, batch, plan, state), plan, state.tally, passes + 1)
-
-
-def _looked_at(module: nn.Module, batch: Batch, plan: Plan, state: _State) -> Tensor:
-    """Outputs without dropout; what the head and the units of sites see on the way is added."""
-    outputs, trace = _clean(module, batch)
+    recording = Recording.towards(plan.laws) if state.tally.steady else None
+    outputs, trace = seen.pop() if seen else _clean(module, batch, recording=recording)
     if state.head is not None:
         state.head.add(head_features(trace), batch.targets)
     add_units(state.units, trace, plan.names)
-    return outputs
+    return outputs, recording
 
 
 def _gathered(
@@ -247,7 +246,7 @@ def _report(
     module: nn.Module, sites: Sequence[AuditedSite], findings: Sequence[Finding], state: _State, plan: Plan
 ) -> Report:
     tally, clean, drawn = state.tally, state.tally.clean.value, state.tally.rest.draws > 0
-    total, rest = _total(state, sites, plan.confidence), _rest(state, plan.confidence)
+    total, rest = _total(state, sites, plan.confidence), _rest(tally, plan.confidence)
     offset = clean if rest is None or drawn else clean + rest.value  # what is drawn is part of the total
     reports = [_site_report(site, state, plan, clean, total) for site in sites]
     parts = [*(item.penalty for item in reports), rest if drawn else None]
@@ -270,9 +269,8 @@ def _report(
     return replace(draft, findings=tuple(sorted(every, key=lambda found: LEVELS.index(found.level))))
 
 
-def _rest(state: _State, confidence: float) -> PlainEstimate | None:
+def _rest(tally: Tally, confidence: float) -> PlainEstimate | None:
     """What no switch reaches, or what training mode changes beside dropout."""
-    tally = state.tally
     if tally.rest.draws:
         return tally.rest.number(confidence)
     if tally.shift.draws and abs(tally.shift.value) > SHIFT * abs(tally.clean.value):

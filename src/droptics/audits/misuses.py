@@ -314,7 +314,7 @@ def recomputed(passes: Passes) -> Iterator[Remark]:
     """Activation checkpointing draws the masks again, so that gradients belong to another loss than the one printed."""
     module, batch = passes.module, passes.batch
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    if not parameters:
+    if not parameters or not passes.recomputes:
         return
     gradients = [parameter.grad for parameter in parameters]
     for parameter in parameters:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import scipy
 import torch
 from torch import Tensor, nn
 
-from droptics.audits.batches import Batch
+from droptics.audits.batches import Batch, run
 from droptics.audits.criteria import LossFunction
-from droptics.models.watching import Trace
+from droptics.models.watching import Trace, as_written, watched
 
 ACCIDENT = 1e-4  # chance of a false alarm
 
@@ -47,6 +48,7 @@ class Passes:
         outputs: What it returned in evaluation mode.
         own: Places with masks of their own.
         loss: Function of (outputs, targets) that is audited.
+        recomputes: Whether the backward pass may call parts of the module again.
     """
 
     module: nn.Module
@@ -56,6 +58,46 @@ class Passes:
     outputs: Tensor
     own: Sequence[OwnMask]
     loss: LossFunction | None = None
+    recomputes: bool = True
+
+
+def evaluated(module: nn.Module, batch: Batch) -> tuple[Tensor, Trace]:
+    """Outputs and everything that is seen in one pass, in the mode in which the module is."""
+    with torch.no_grad():
+        outputs, trace = watched(module, lambda: run(module, batch), keep=True, randomness=True)
+    trace.linear.clear()  # nobody asks, and the last one holds the outputs
+    return outputs, trace
+
+
+def trained(module: nn.Module, batch: Batch) -> tuple[Trace, bool]:
+    """Everything that is seen in one pass with gradients, and whether a backward pass may call parts of it again.
+
+    Nobody holds the outputs, which may be a vocabulary.
+    """
+    held = False
+
+    def look(site: str, rate: float) -> float | None:
+        nonlocal held  # what is computed again in the backward pass stands in hooks of saved tensors
+        held = held or torch._C._autograd._top_saved_tensors_default_hooks(False) is not None
+        return as_written(site, rate)
+
+    with torch.enable_grad():
+        outputs, trace = watched(module, lambda: run(module, batch), look, keep=True, randomness=True)
+    trace.linear.clear()
+    return trace, held or _in_python(outputs.grad_fn)
+
+
+def _in_python(root: Any) -> bool:
+    """Whether a backward pass from here runs functions that are written in Python: others call no part of a module."""
+    seen, waiting = {None, root}, [root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, torch.autograd.function.BackwardCFunction):
+            return True
+        ahead = {edge for edge, _ in getattr(node, "next_functions", ())} - seen
+        seen |= ahead
+        waiting += ahead
+    return False
 
 
 def zeroed(seen: tuple[Tensor, Tensor] | None) -> tuple[float | None, float | None]:

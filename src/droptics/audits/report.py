@@ -105,9 +105,7 @@ class Report:
     loss: str  #: Name of the loss.
     clean_loss: float  #: Loss without any dropout.
     training_loss: PlainEstimate  #: Expected loss with all dropout on.
-    rest: (
-        PlainEstimate | None
-    )  #: What remains with all switches off (masks written by hand, other train-only behavior).
+    rest: PlainEstimate | None  #: What remains with all switches off (masks written by hand, other train-only parts).
     interaction: PlainEstimate | None  #: What the sites do together beyond their sum.
     validation_loss: float | None  #: Clean loss on the validation data, if given.
     accuracy: float | None  #: Share of right predictions without dropout, for classification.

@@ -22,6 +22,7 @@ from droptics.audits.runs import BACKWARD, Base, Law, Runs, draw, units
 from droptics.audits.tails import MOST_OUTPUTS, Hidden, affine_sites, confirmed, energies
 from droptics.audits.tallies import Mean, Tally
 from droptics.losses import Squared
+from droptics.models.replaying import Recording
 from droptics.models.watching import all_on, only
 from droptics.progress import tracked
 
@@ -30,9 +31,13 @@ ENOUGH_DRAWS = 6  # of every site: then they need not be shared out
 MOST_TREE = 64.0  # passes
 TOTAL = "all sites"
 
+CleanRun = tuple[Tensor, Recording | None]  # outputs, and what parts returned where the next run may begin with that
 
-def measure(module: nn.Module, batch: Batch, outputs: Tensor, plan: Plan, tally: Tally, passes: float) -> None:
-    """Add one batch; `outputs` are those without any dropout, `passes` what they took. Leaves training mode behind."""
+
+def measure(module: nn.Module, batch: Batch, clean_run: CleanRun, plan: Plan, tally: Tally, passes: float) -> None:
+    """Add one batch; `clean_run` is without any dropout, `passes` what it took. Leaves training mode behind."""
+    outputs, recording = clean_run
+    del clean_run
     sums, weights = parts(plan.loss, outputs, batch.targets)
     weight = float(weights.sum())  # examples, or labels that count
     clean = float(sums.sum()) / weight
@@ -46,7 +51,7 @@ def measure(module: nn.Module, batch: Batch, outputs: Tensor, plan: Plan, tally:
         runs = Runs(module, batch, plan.loss, plan.laws, plan.layers, plan.quiet)
         runs.spent = passes
         hidden = Hidden() if tally.axes is None else None
-        base = runs.base(tally.axes, hidden) if plan.laws and not plan.rest else None
+        base = runs.base(tally.axes, hidden, recording) if plan.laws and not plan.rest else None
         if base is None or not base.slopes:
             plain(runs, plan, tally, clean, weight)
         else:
@@ -101,6 +106,7 @@ def _controlled(batch: _Round, clean: float, weight: float) -> None:
     if tally.axes is None:
         tally.axes = dict(base.axes)
         runs.reuse = _replays(runs, base, batch.laws)
+        tally.steady = runs.reuse and shift == 0 and not plan.layers and not runs.skips
     _tails(batch)
     wanted = [law for law in batch.laws if law.name in plan.sites and law.name not in tally.affine]
     rest = []
@@ -152,7 +158,8 @@ def _tails(batch: _Round) -> None:
     if not tally.affine:
         return
     with torch.enable_grad():
-        found = energies(base, tally.affine, lambda site, k, part: slopes.setdefault(site, {}).update({k: part}))
+        keep = None if batch.hidden is None else lambda site, k, part: slopes.setdefault(site, {}).update({k: part})
+        found = energies(base, tally.affine, keep)
     runs.spent += outputs * BACKWARD * max(base.recording.share(site) for site in tally.affine)
     if batch.hidden is not None:
         tally.affine = [site for site in tally.affine if _confirmed(batch, plan.laws[site], slopes[site])]

@@ -94,21 +94,30 @@ class Runs:
         self.spent, self.reuse = 0.0, True
         training_without_statistics(module, quiet)
 
-    def base(self, axes: Mapping[str, int | None] | None = None, on_call: OnCall | None = None) -> Base:
+    def base(
+        self,
+        axes: Mapping[str, int | None] | None = None,
+        on_call: OnCall | None = None,
+        clean: Recording | None = None,
+    ) -> Base:
         """The run without masks, once, with its slopes; `axes` as found on an earlier batch.
 
+        `clean` is a run in evaluation mode whose parts before the first site return the same in training mode.
         Cost: two passes, and one more where the axes must be found.
         """
         leaves: dict[str, list[Tensor]] = {}
-        recording = Recording()
+        reached = {} if clean is None else {name: when for name, when in clean.places.items() if name in self.laws}
+        first = min(reached.values(), default=0)
+        replay = None if clean is None or not reached else (clean, first)
+        recording = Recording.towards(self.laws) if replay is None else replay[0].before(first - 1)
         with frozen(self.module), torch.enable_grad():
             ones = {name: _leaf(law, leaves) for name, law in self.laws.items() if name not in self.skips}
-            outputs = self._watched(ones, recording, on_call)
+            outputs = self._watched(ones, recording, on_call, replay)
             sums, weights, way = differentiated(self.loss, outputs, self.batch.targets)
             affine = isinstance(self.loss, (Squared, MeanSquared))  # else nobody asks for outputs, or their graph
             held = outputs if affine else outputs.new_empty(0)
             base = Base(sums.detach(), weights.detach(), held, leaves, recording=recording)
-            self.spent += 1
+            self.spent += 1.0 if replay is None else replay[0].left(first)
             if not leaves or not (outputs if way is not None else sums).requires_grad:
                 return base
             # the place in the graph is all that is needed of outputs, which may be a vocabulary

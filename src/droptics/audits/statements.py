@@ -34,7 +34,8 @@ def head_statements(report: SiteReport, head: Head, plan: Plan) -> SiteReport:
     rate = report.site.rate
     report = replace(report, subnetworks=_subnetworks(head, rate))
     if isinstance(plan.loss, Squared) and head.moments is not None:
-        report = replace(report, spectrum=_spectrum(head, rate), certificate=_certificate(head, rate))
+        targets = _roots(head.moments.yy)
+        report = replace(report, spectrum=_spectrum(head, rate, targets), certificate=_certificate(head, rate, targets))
         return replace(report, rate_choice=_rate_choice(head, rate))
     if isinstance(plan.loss, CrossEntropy):
         masks = Bernoulli(rate, head.weight.shape[1])
@@ -43,7 +44,7 @@ def head_statements(report: SiteReport, head: Head, plan: Plan) -> SiteReport:
     return report
 
 
-def _spectrum(head: Head, rate: float) -> Spectrum:
+def _spectrum(head: Head, rate: float, targets: Tensor) -> Spectrum:
     """Singular values of the predictions (root mean square over examples) and those at the dropout optimum."""
     assert head.moments is not None
     second, weight = head.moments.xx, head.weight.to(head.moments.xx.device)
@@ -52,14 +53,9 @@ def _spectrum(head: Head, rate: float) -> Spectrum:
     else:
         scaled, units = equilibrate(second.cpu())
         measured = torch.linalg.svdvals((head.weight * units) @ psd_root(scaled))
-    optimal = shrink(_target_spectrum(head), rate / (1 - rate), head.weight.shape[1])
+    optimal = shrink(targets, rate / (1 - rate), head.weight.shape[1])
     size = min(len(measured), len(optimal))
     return Spectrum(measured[:size].tolist(), optimal[:size].tolist(), *map(_effective_rank, (measured, optimal)))
-
-
-def _target_spectrum(head: Head) -> Tensor:
-    assert head.moments is not None
-    return _roots(head.moments.yy)
 
 
 def _roots(second: Tensor) -> Tensor:
@@ -78,7 +74,7 @@ def _effective_rank(values: Tensor) -> float:
     return float(torch.exp(-(shares * shares.log()).sum()))
 
 
-def _certificate(head: Head, rate: float) -> Certificate:
+def _certificate(head: Head, rate: float, targets: Tensor) -> Certificate:
     """Training loss of the site alone against the least one that any features of this width allow (pal2020-prop3.3).
 
     The bound is min_A mean ||y - b - A||^2 + (lambda / width) ||A||_*^2 over all predictions A, with this bias b.
@@ -88,9 +84,8 @@ def _certificate(head: Head, rate: float) -> Certificate:
     weight, energy = head.weight.to(xx.device), float(torch.trace(yy))
     risk = energy - 2 * float((yx * weight).sum()) + float(((weight @ xx) * weight).sum())
     strength, width = rate / (1 - rate), head.weight.shape[1]
-    spectrum = _target_spectrum(head)
-    best = shrink(spectrum, strength, width)
-    bound = float((spectrum - best).square().sum()) + strength / width * float(best.sum()) ** 2
+    best = shrink(targets, strength, width)
+    bound = float((targets - best).square().sum()) + strength / width * float(best.sum()) ** 2
     return Certificate(risk + head.penalty(rate), bound, "pal2020-prop3.3", energy)
 
 

@@ -171,10 +171,11 @@ def _identities(passes: Passes, parts: list[nn.Module]) -> set[nn.Module]:
 )
 def variance_shift(passes: Passes) -> Iterator[Remark]:
     """Dropout raises the variance that BatchNorm learns; in evaluation mode it divides by too much."""
+    behind = {part for part, late in passes.training.visited.items() if late or passes.own}
     layers = {
         part: name
         for name, part in passes.module.named_modules()
-        if isinstance(part, _BatchNorm) and part.running_var is not None and part in passes.training.visited
+        if isinstance(part, _BatchNorm) and part.running_var is not None and part in behind
     }
     drops = passes.own or any(call.rate > 0 and call.applied for call in passes.training.calls)
     if not layers or not drops:

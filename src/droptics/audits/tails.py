@@ -160,17 +160,19 @@ def energies(
 
     Cost: one backward pass per output of an example.
     """
-    flat = base.outputs.flatten(1) if base.outputs.ndim > 1 else base.outputs[:, None]
-    masks = [leaf for site in sites for leaf in base.leaves[site]]
-    found = dict.fromkeys(sites, flat.new_zeros((), dtype=torch.float64))  # asked of the device at the end
-    for number in range(flat.shape[1]):
-        rows = iter(torch.autograd.grad(flat[:, number].sum(), masks, retain_graph=True, allow_unused=True))
+    masks = tuple(leaf for site in sites for leaf in base.leaves[site])
+    found: dict[str, list[Tensor]] = {site: [] for site in sites}  # asked of the device at the end
+    shape, engine = base.outputs.shape, torch.autograd.Variable._execution_engine
+    for number, way in enumerate(torch.eye(shape[1:].numel()).to(base.outputs)):
+        # torch.autograd.grad takes no ways without loading symbolic shapes, and sums have nodes of their own
+        ways = (way.reshape(shape[1:]).expand(shape),)
+        rows = iter(engine.run_backward((base.outputs,), ways, True, False, masks, True, False))
         for site in sites:
             slopes = [torch.zeros_like(leaf) if (row := next(rows)) is None else row for leaf in base.leaves[site]]
-            found[site] = found[site] + sum(slope.double().square().sum() for slope in slopes)
+            found[site] += [torch.linalg.vector_norm(slope, dtype=torch.float64) for slope in slopes]
             if keep is not None:
                 keep(site, number, slopes)
-    return {site: float(value) for site, value in found.items()}
+    return {site: float(torch.stack(norms).square().sum()) for site, norms in found.items()}
 
 
 def confirmed(

@@ -96,6 +96,7 @@ class Tally:
     listed_total: Mean = field(default_factory=Mean)  # what all sites add together, summed over all masks
     axes: dict[str, int | None] | None = None  # where the examples are in the masks of each site, by the first batch
     affine: list[str] = field(default_factory=list)  # sites in whose masks the outputs are affine
+    steady: bool = False  # whether training mode without dropout had the very loss of evaluation mode there
     curve_draws: int | None = None  # draws of each at other rates
     spent: float = 0.0  # passes times examples
     examples: int = 0  # how many there were

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,28 +41,37 @@ class Recording:
         places: When each place was reached.
         clock: Counts what happens.
         size: Bytes of the results.
+        holders: Names of parts inside which places are expected; results of parts that others call are not asked for.
     """
 
     entries: dict[nn.Module, list[Entry]] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
     clock: int = 0
     size: int = 0
+    holders: frozenset[str] | None = None
+
+    @staticmethod
+    def towards(sites: Iterable[str]) -> Recording:
+        """One for runs that differ from this one from one of these sites on."""
+        parts = [site.split(".") for site in sites]
+        return Recording(holders=frozenset(".".join(part[:i]) for part in parts for i in range(len(part) + 1)))
 
     def before(self, moment: int) -> Recording:
         """What had happened by then: the beginning of another run."""
         entries = {part: calls[: _finished(calls, moment)] for part, calls in self.entries.items()}
         places = {name: when for name, when in self.places.items() if when <= moment}
-        return Recording(entries, places, moment, self.size)
+        return Recording(entries, places, moment, self.size, self.holders)
 
     def reach(self, name: str) -> None:
         """A place is reached."""
         self.clock += 1
         self.places.setdefault(name, self.clock)
 
-    def finish(self, part: nn.Module, result: Any, counts: dict[str, int]) -> None:
-        """A part has finished."""
+    def finish(self, part: nn.Module, result: Any, counts: dict[str, int], caller: str) -> None:
+        """A part has finished, that was called by one of this name."""
         self.clock += 1
-        copied, kept = self._copied(result)
+        asked = self.holders is None or caller in self.holders
+        copied, kept = self._copied(result) if asked else (None, False)
         entry = Entry(self.clock, copied, kept, dict(counts), own_cost(part, result))
         self.entries.setdefault(part, []).append(entry)
 
@@ -88,7 +97,7 @@ class Recording:
         return self.left(self.places[place]) if place in self.places else 1.0
 
     def _copied(self, result: Any) -> tuple[Any, bool]:
-        leaves = pytree.tree_leaves(result)
+        leaves = _leaves(result)
         if not all(isinstance(leaf, (Tensor, *PLAIN)) for leaf in leaves):
             return None, False
         size = sum(leaf.numel() * leaf.element_size() for leaf in leaves if isinstance(leaf, Tensor))
@@ -98,13 +107,15 @@ class Recording:
         return _fresh(result), True
 
 
+def _leaves(result: Any) -> list[Any]:
+    return [result] if type(result) is Tensor else pytree.tree_leaves(result)
+
+
 def _fresh(result: Any) -> Any:
     with torch._C.DisableTorchFunction():  # our own copies are nothing that the module does
-        return _cloned(result)
-
-
-def _cloned(result: Any) -> Any:
-    return pytree.tree_map(lambda leaf: leaf.detach().clone() if isinstance(leaf, Tensor) else leaf, result)
+        if type(result) is Tensor:
+            return result.detach().clone()
+        return pytree.tree_map(lambda leaf: leaf.detach().clone() if isinstance(leaf, Tensor) else leaf, result)
 
 
 def _finished(calls: list[Entry], moment: int) -> int:
@@ -113,9 +124,9 @@ def _finished(calls: list[Entry], moment: int) -> int:
 
 def own_cost(part: nn.Module, result: Any) -> float:
     """Multiplications of a part's own weights: each is used once per position of the result. Look-ups are free."""
-    if isinstance(part, nn.modules.sparse.Embedding):
+    if not part._parameters or isinstance(part, nn.modules.sparse.Embedding):
         return 0.0
-    outputs = next((leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, Tensor)), None)
+    outputs = next((leaf for leaf in _leaves(result) if isinstance(leaf, Tensor)), None)
     if outputs is None:
         return 0.0
     return sum(

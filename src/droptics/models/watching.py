@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import torch
@@ -40,6 +41,7 @@ class Call:
     source: Tensor | None = None
     result: Tensor | None = None
     version: int = 0
+    asked: bool = False  # whether the module itself would have dropped, switched off or not
 
 
 @dataclass
@@ -64,7 +66,7 @@ class Trace:
     drawn: dict[str, list[int]] = field(default_factory=dict)  # how many numbers each of those drew, call by call
     linear: list[LinearCall] = field(default_factory=list)  # calls of `F.linear`, in order, when they are kept
     functions: list[str] = field(default_factory=list)  # names of all torch functions that were called
-    visited: set[nn.Module] = field(default_factory=set)  # modules that ran
+    visited: dict[nn.Module, bool] = field(default_factory=dict)  # modules that ran, and whether dropout came before
 
     def note(self, place: str, count: int) -> None:
         """Random numbers were drawn by hand."""
@@ -117,7 +119,7 @@ class Places:
     def __init__(self, module: nn.Module) -> None:
         self.names = {part: name for name, part in module.named_modules()}
         self.stack: list[nn.Module] = []
-        self.visited: set[nn.Module] = set()
+        self.visited: dict[nn.Module, bool] = {}
         self.counts: dict[str, int] = {}
         self.recording: Recording | None = None
         self.replaying: set[nn.Module] = set()
@@ -127,7 +129,7 @@ class Places:
     def enter(self, part: nn.Module, _: object) -> None:
         self._look()
         self.stack.append(part)
-        self.visited.add(part)
+        self.visited[part] = bool(self.counts)
 
     def _look(self) -> None:
         """Python's own random numbers, drawn since the last look, belong to the innermost part that is running."""
@@ -142,7 +144,8 @@ class Places:
         if part in self.replaying:
             self.replaying.discard(part)
         elif self.recording is not None:
-            self.recording.finish(part, result, self.counts)
+            caller = self.names.get(self.part, "") if self.part is not None else ""
+            self.recording.finish(part, result, self.counts, caller)
 
     def replay(self, part: nn.Module, counts: dict[str, int]) -> None:
         """The part returns an earlier result: the names inside it are taken, and it is not recorded again."""
@@ -203,7 +206,7 @@ class _FunctionWatch(DropoutCalls):
         if callable(wanted):
             return masked(wanted)(source)
         applied = training if wanted is None else wanted > 0
-        call = Call(site, kind, rate, applied and rate > 0, tuple(source.shape), self.places.part)
+        call = Call(site, kind, rate, applied and rate > 0, tuple(source.shape), self.places.part, asked=training)
         self.trace.calls.append(call)
         if not applied:
             # the same memory under another name: who reads the result can be told from who reads the input
@@ -264,7 +267,7 @@ class _FunctionWatch(DropoutCalls):
             return wanted
         actual = (rate if applied else 0.0) if wanted is None else wanted
         if rate > 0:
-            self.trace.calls.append(Call(site, kind, rate, actual > 0, None, self.places.part))
+            self.trace.calls.append(Call(site, kind, rate, actual > 0, None, self.places.part, asked=applied))
         return actual
 
     @contextmanager
@@ -291,12 +294,16 @@ class _RandomWatch(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        random_numbers = torch.Tag.nondeterministic_seeded in func.tags and "attention" not in str(func)
         result = func(*args, **(kwargs or {}))
-        if random_numbers and not self.functions.inside:
+        if _is_random(func) and not self.functions.inside:
             place = self.places.below(str(func).split(".")[1].rstrip("_"))
             self.trace.note(place, result.numel() if isinstance(result, Tensor) else 0)
         return result
+
+
+@cache
+def _is_random(func: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in func.tags and "attention" not in str(func)
 
 
 def written(tensor: Tensor) -> int:

@@ -45,7 +45,7 @@ def rules(scale: float) -> list[Comparison]:
     attention = nn.MultiheadAttention(4, 2, dropout=0.2)
     held = nn.ModuleList([nn.Dropout(0.4), nn.Dropout(0.0)])
     net = nn.ModuleDict({"a": layer, "b": idle, "c": alpha, "d": attention, "e": held})
-    seen = Trace([_call("f", "dropout", 0.4, net)], visited={layer})
+    seen = Trace([_call("f", "dropout", 0.4, net)], visited={layer: False})
     found.append(
         same(
             _told(misuses.never_runs, _passes(net, training=seen)),

@@ -75,13 +75,13 @@ def _rests(scale: float) -> list[Comparison]:
             (-0.4, True),
         ):
             shift = share * abs(clean)
-            one = _rest(_State(Tally(clean=_mean(clean), shift=_mean(shift))), 0.9)
+            one = _rest(Tally(clean=_mean(clean), shift=_mean(shift)), 0.9)
             found.append(same(one is not None, told, f"a shift of {share} from {clean}", scale))
             if one is not None:
                 found.append(compare(ends(one), "==", [scale * shift] * 3, f"its size, {share}, {clean}"))
                 found.append(same(one.method, words, "its words", scale))
-    found.append(same(_rest(_State(Tally(clean=_mean(1.0))), 0.9), None, "no rest", scale))
-    drawn = _rest(_State(Tally(clean=_mean(1.0), rest=_drawn(1.0, 2.0, 4.0), shift=_mean(0.5))), 0.9)
+    found.append(same(_rest(Tally(clean=_mean(1.0)), 0.9), None, "no rest", scale))
+    drawn = _rest(Tally(clean=_mean(1.0), rest=_drawn(1.0, 2.0, 4.0), shift=_mean(0.5)), 0.9)
     wanted = scale * tensor(_student((1.0, 2.0, 4.0), 0.9))
     found.append(compare(ends(drawn), "==", wanted, "a rest that was drawn"))
     return found
