@@ -11,8 +11,9 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -22,14 +23,17 @@ from torch import Tensor, nn
 
 from droptics.attacks import Decay, Logistic, Pgd, Reflected, Threat, attack, perturb
 from droptics.coadaptation import split
+from droptics.data import Moments
 from droptics.files import write_text
-from droptics.models import ReLUNet
-from droptics.papers.mianjy2018.experiments import convergence_cell
+from droptics.masks import Bernoulli
+from droptics.models import ReLUNet, TwoLayerLinear
+from droptics.optima import optimum
+from droptics.papers.mianjy2018.experiments import convergence_cell, decaying_map, drop_rate
 from droptics.papers.thesis import chapter6_experiments
 from droptics.papers.thesis.chapter4_experiments import initial_network, random_signs, two_classes
 from droptics.papers.thesis.chapter6_color import hardened
 from droptics.papers.thesis.chapter6_table_figures import TABLE_6_2, color_cells, color_sample
-from droptics.training import Diverged
+from droptics.training import Diverged, log_steps
 
 ROOT = Path(__file__).resolve().parent.parent
 Row = dict[str, Any]
@@ -54,6 +58,56 @@ def rising_variance() -> list[Row]:
         row["largest rise above an earlier value"] = max(value / low for value, low in zip(values, lows, strict=True))
         rows.append(row | {"first": values[0], "highest": max(values), "last": values[-1]})
     return rows
+
+
+def without_noise() -> list[Row]:
+    """mianjy2018-fig3: does the variance rise under exact gradients, too, and what has to be there for it?
+
+    Steps of 0.005 on half of the objective, two runs; 4,000 steps at width 20, 20,000 at width 80. "M fitted" starts at
+    the best map of that rank, its factors rotated at random; the flat map has equal singular values and the norm of M.
+    """
+    rows = []
+    for width, lam in itertools.product((20, 80), (0.0, 0.1, 0.5, 1.0)):
+        steps = 4_000 if width == 20 else 20_000
+        generator = torch.Generator().manual_seed(0)
+        decaying = decaying_map(120, 80, 20.0, generator)
+        flat = decaying_map(120, 80, math.inf, generator) * (decaying.square().sum() / 80).sqrt()
+        left, values, right = torch.linalg.svd(decaying, full_matrices=False)
+        turns = torch.linalg.qr(torch.randn(2, width, width, generator=generator, dtype=decaying.dtype)).Q
+        fitted = [side[:, :width] * values[:width].sqrt() @ turns for side in (left, right.mT)]
+        small = [0.1 * torch.randn(2, size, width, generator=generator, dtype=decaying.dtype) for size in (120, 80)]
+        for name, matrix, start in (
+            ("small", decaying, small),
+            ("small, flat map", flat, small),
+            ("M fitted", decaying, fitted),
+        ):
+            if width == 80 and name != "small":
+                continue
+            variances, value = _flow(start, matrix, lam, steps)
+            lows = itertools.accumulate(variances, min)
+            rise = max(value / low for value, low in zip(variances, lows, strict=True))
+            row: Row = {"width": width, "lam": lam, "start": name, "largest rise above an earlier value": rise}
+            row |= {"first": variances[0], "last": variances[-1]}
+            if lam:
+                least = optimum(TwoLayerLinear, Moments.of_map(matrix), Bernoulli(drop_rate(lam), width)).objective
+                row["objective over optimum"] = value / least
+            rows.append(row)
+            print(row, flush=True)
+    return rows
+
+
+def _flow(start: list[Tensor], matrix: Tensor, lam: float, steps: int) -> tuple[list[float], float]:
+    """Exact steps of 0.005 on half of |M - U V^T|^2 + lam sum |u_i|^2 |v_i|^2: variances of scores, last objective."""
+    U, V = (side.clone() for side in start)
+    chosen, variances = set(log_steps(steps, 40)), []
+    for step in range(steps + 1):
+        left, right = (side.square().sum(-2, keepdim=True) for side in (U, V))
+        error = U @ V.mT - matrix
+        if step in chosen:
+            variances.append(float((left * right).sqrt().var(-1, correction=0).mean()))
+            value = float((error.square().sum((-2, -1)) + lam * (left * right).sum((-2, -1))).mean())
+        U, V = U - 0.005 * (error @ V + lam * U * right), V - 0.005 * (error.mT @ U + lam * V * left)
+    return variances, value
 
 
 def training_accuracy(width: int = 64) -> list[Row]:
@@ -142,39 +196,57 @@ def scatter_of_subnetworks() -> list[Row]:
 
 
 def strength_of_tests() -> list[Row]:
-    """thesis-tab6-2: the robust accuracy at 16/255 (PGD, 2 steps), in percent, by momentum in training and by test."""
-    cell = next(cell for cell in color_cells("paper") if cell.name == "PGD steps=2 radius=16/255")
-    train, test = (color_sample(split) for split in ("train", "test"))
-    some = type(test)(test.inputs[:2000], test.targets[:2000])
-    options = {name: value for name, value in cell.parameters.items() if name in signature(hardened).parameters}
-    threat, rows = Threat("linf", 8 / 255, (0.0, 1.0)), []
-    for momentum in (0.9, 0.8):
-        net = hardened(train, **(options | {"peak_momentum": momentum})).eval()
-        for step, restarts in ((0.4, 2), (2.0, 2), (2.0, 10)):
-            found = attack(net, some, threat, Pgd(steps=50, step=step / 255, restarts=restarts, start="random"))
-            row = {"momentum at the peak": momentum, "step of the test": f"{step:g}/255", "restarts": restarts}
-            row |= {"robust": 100 * float(found.robust_accuracy()), "standard": 100 * float(found.clean_accuracy())}
-            rows.append(row)
-            print(row, flush=True)
+    """thesis-tab6-2: accuracies in percent (PGD, 2 steps, radius 16/255), by step and restarts of the test."""
     robust, standard = TABLE_6_2[16, "PGD"][0]
-    return [*rows, {"restarts": "printed", "robust": robust, "standard": standard}]
+    tests = ((0.4, 2), (2.0, 2), (2.0, 10), (4.0, 10), (8.0, 10))
+    return [*_tested({}, tests), {"restarts": "printed", "robust": robust, "standard": standard}]
+
+
+def full_precision() -> list[Row]:
+    """thesis-tab6-2: the same cell with products of training in float32."""
+    return _tested({"precision": "float32"}, ((2.0, 2),))
+
+
+def constant_momentum() -> list[Row]:
+    """thesis-tab6-2: the same cell with a momentum of 0.9 at every rate."""
+    return _tested({"peak_momentum": 0.9}, ((2.0, 2),))
+
+
+def _tested(change: Row, tests: Sequence[tuple[float, int]]) -> list[Row]:
+    cell = next(cell for cell in color_cells("paper") if cell.name == "PGD steps=2 radius=16/255")
+    options = {name: value for name, value in cell.parameters.items() if name in signature(hardened).parameters}
+    net = hardened(color_sample("train"), **(options | change)).eval()
+    test, rows = color_sample("test", cell.parameters["attacked"]), []
+    for step, restarts in tests:
+        method = Pgd(steps=50, step=step / 255, restarts=restarts, start="random")
+        found = attack(net, test, Threat("linf", 8 / 255, (0.0, 1.0)), method)
+        row = {"step of the test": f"{step:g}/255", "restarts": restarts}
+        row |= {"robust": 100 * float(found.robust_accuracy()), "standard": 100 * float(found.clean_accuracy())}
+        rows.append(row)
+        print(row, flush=True)
+    return rows
 
 
 PARTS: dict[str, Callable[[], list[Row]]] = {
     "mianjy2018-fig3": rising_variance,
+    "mianjy2018-fig3, exact gradients": without_noise,
     "thesis-fig4-2": training_accuracy,
     "thesis-tab6-1": attack_strength,
     "thesis-fig5-2": scatter_of_subnetworks,
-} | ({"thesis-tab6-2": strength_of_tests} if torch.cuda.is_available() else {})
+}
+if torch.cuda.is_available():
+    PARTS |= {"thesis-tab6-2": strength_of_tests, "thesis-tab6-2, float32": full_precision}
+    PARTS |= {"thesis-tab6-2, momentum": constant_momentum}
 
 
 def main() -> None:
     torch.set_num_threads(1)
     path = ROOT / "results" / "investigations.json"
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for name in sys.argv[1:] or PARTS:
         part = PARTS[name]
-        known[name] = {"question": " ".join((part.__doc__ or "").partition(": ")[2].split()), "rows": part()}
+        found = {"question": " ".join((part.__doc__ or "").partition(": ")[2].split()), "rows": part()}
+        # others may have added theirs meanwhile
+        known = (json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}) | {name: found}
         write_text(path, json.dumps(known, indent=1) + "\n")
         print(name, *known[name]["rows"], sep="\n  ", flush=True)
 

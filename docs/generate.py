@@ -20,7 +20,7 @@ from tried_page import tried_page
 from typeset import typeset
 
 from droptics.evidence.claims import Claim, Result
-from droptics.evidence.figures import Figure, write_text
+from droptics.evidence.figures import OWN, Figure, write_text
 from droptics.evidence.pages import claims_page, errata_page
 from droptics.papers import PAPERS, claims
 from droptics.papers.summaries import summary_page
@@ -105,6 +105,9 @@ def figure_lines(figure: Figure, folder: Path, results: Path) -> list[str]:
     manifest = results / "manifest.json"
     if manifest.exists():
         lines += ["", *outcome(json.loads(manifest.read_text(encoding="utf-8")))]
+        if figure.departures:
+            lines += ["", "Where the protocol departs from the print, or chooses where it is silent:", ""]
+            lines += [f"- {escape(words)}" for words in figure.departures]
     else:
         needs = f" It needs {', '.join(figure.needs)}." if figure.needs else ""
         lines += ["", f"**Not run at paper scale yet.** {escape(figure.takes.get('paper', ''))}{needs}"]
@@ -120,19 +123,22 @@ def figure_lines(figure: Figure, folder: Path, results: Path) -> list[str]:
 
 def investigated(name: str, record: Path) -> list[str]:
     """What `benchmarks/investigate.py` found about the choices that the print leaves open."""
-    found = json.loads(record.read_text(encoding="utf-8")).get(name) if record.exists() else None
-    if found is None:
-        return []
-    question = found["question"][:1].upper() + found["question"][1:]
-    rows = [
-        {key: f"{cell:.3g}" if isinstance(cell, float) else cell for key, cell in row.items()} for row in found["rows"]
-    ]
-    return ["", f"{escape(question)} (`benchmarks/investigate.py`)", "", *table(rows)]
+    known = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+    lines = []
+    for found in (part for key, part in known.items() if key.partition(", ")[0] == name):
+        question = found["question"][:1].upper() + found["question"][1:]
+        rows = [
+            {key: f"{cell:.3g}" if isinstance(cell, float) else cell for key, cell in row.items()}
+            for row in found["rows"]
+        ]
+        lines += ["", f"{escape(question)} (`benchmarks/investigate.py`)", "", *table(rows)]
+    return lines
 
 
 def outcome(manifest: Mapping[str, Any]) -> list[str]:
     """How the comparisons with the printed numbers came out, what it took, and what did not hold."""
-    compared = manifest["comparisons"]
+    apart = [found for found in manifest["comparisons"] if found.get("printed", "").startswith(OWN)]
+    compared = [found for found in manifest["comparisons"] if found not in apart]
     held = sum(found["holds"] is True for found in compared)
     hardware = manifest["hardware"]
     verdict = manifest["outcome"][:1].upper() + manifest["outcome"][1:]
@@ -142,15 +148,22 @@ def outcome(manifest: Mapping[str, Any]) -> list[str]:
         reason = manifest.get("skipped") or "nothing to compare"
         return [f"**{escape(verdict)}**: {escape(reason)}. {ran}"]
     lines = [f"**{escape(verdict)}**: {held} of {count(len(compared), 'comparison')} with the print hold. {ran}"]
-    others = [found for found in compared if found["holds"] is not True]
-    if others:
-        lines.append("")
-    for found in others:
-        note = f": {escape(found['note'])}" if found.get("note") else ""
-        lines.append(f"- {escape(found['label'])} ({escape(str(found['outcome']))}){note}")
+    lines += _listed([found for found in compared if found["holds"] is not True])
     absent = manifest.get("missing")
     if absent:
         lines += ["", f"Not computed: {escape(', '.join(absent))}."]
+    if apart:
+        good = sum(found["holds"] is True for found in apart)
+        lines += ["", f"Of {count(len(apart), 'comparison')} of our own, not printed and not counted, {good} hold."]
+        lines += _listed([found for found in apart if found["holds"] is not True])
+    return lines
+
+
+def _listed(comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [""] if comparisons else []
+    for found in comparisons:
+        note = f": {escape(found['note'])}" if found.get("note") else ""
+        lines.append(f"- {escape(found['label'])} ({escape(str(found['outcome']))}){note}")
     return lines
 
 

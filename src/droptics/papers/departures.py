@@ -14,11 +14,16 @@ SHALLOW = (
     "in a sweep over starts and steps the variance rises above an earlier value wherever training does not diverge: "
     "7 to 72-fold from weights of deviation 0.03, 1.5 to 4.3-fold from 0.1, 1.1 to 1.4-fold from 0.3 with the step "
     "0.001; from 0.3 with 0.005, and from 1, it diverges",
+    "it rises while the unequal singular values of M are learned, not through noise or dropout: at width 20 exact "
+    "gradients show 3.8 to 4.6-fold rises, the largest without dropout, none for a map with equal singular values, "
+    "and none (at most 0.2 %) from weights that fit M already",
+    "the objective at width 80 stays above the optimum by the noise of a constant step: with exact gradients as many "
+    "steps end within 4.5 % of it at lambda 0.1, 0.2 % at 0.5 and 0.1 % at 1",
 )
 COMPLETION = (
     "MovieLens 1M, printed 10M",
     "learning rate 10, printed 1",
-    "one seed, printed 50",
+    "ten runs on one split of the ratings, printed 50 runs; intervals of 95 % stand beside the differences",
     f"{SILENT}: a random tenth of the ratings for the test, ratings centered by the mean of the others",
 )
 SYNTHETIC = (
