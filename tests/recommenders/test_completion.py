@@ -15,7 +15,7 @@ from droptics.penalties import criterion, penalty, risk
 from droptics.recommenders import DropoutCompletion, RidgeCompletion, default_drop, sgd
 from droptics.recommenders.alternation import Effort, Strengths, alternate
 from droptics.recommenders.ratings import Compressed, observations
-from droptics.recommenders.sgd import Sgd, _step
+from droptics.recommenders.sgd import Sgd, step
 from droptics.recommenders.sweepers import Device, Threads
 
 VARIANTS = {
@@ -241,7 +241,7 @@ def test_mean_sgd_step_is_the_gradient_of_the_criterion():
     moves = [[], []]
     for _ in range(3000):
         moved = left.clone(), right.clone()
-        _step(moved, batch, strengths, Sgd(0.5, 1, 0.1, len(batch[0])), generator, data.count)
+        step(moved, batch, strengths, Sgd(0.5, 1, 0.1, len(batch[0])), generator, data.count)
         for kept, side, old in zip(moves, moved, (left, right), strict=True):
             kept.append((side - old)[:, :3])
     for kept, factor in zip(moves, factors, strict=True):

@@ -49,7 +49,7 @@ def descend(
     """
     target = torch.device(how.device or "cpu")
     generator = torch.Generator(target).manual_seed(int(how.seed))
-    rows, columns, values = _triples(data, target)
+    rows, columns, values = triples(data, target)
     left, right = (torch.from_numpy(side.copy()).to(target) for side in factors)
     history: list[Sweep] = []
     seconds = 0.0
@@ -57,7 +57,7 @@ def descend(
         begin = time.perf_counter()
         order = torch.randperm(len(values), generator=generator, device=target)
         for part in order.split(how.batch):
-            _step((left, right), (rows[part], columns[part], values[part]), strengths, how, generator, data.count)
+            step((left, right), (rows[part], columns[part], values[part]), strengths, how, generator, data.count)
         if not bool(torch.isfinite(left).all() & torch.isfinite(right).all()):
             raise ArithmeticError("the factors are no longer finite; use a smaller step_size")
         seconds += time.perf_counter() - begin
@@ -71,11 +71,11 @@ def descend(
     return (left.cpu().numpy(), right.cpu().numpy()), history
 
 
-def _step(
+def step(
     factors: Pair, ratings: Triple, strengths: Strengths, how: Sgd, generator: torch.Generator, total: int
 ) -> None:
-    left, right = factors
-    rows, columns, values = ratings
+    """One step on a batch of ratings, in place; `total` is the number of all ratings, which share the biases' ridge."""
+    (left, right), (rows, columns, values) = factors, ratings
     width = strengths.width
     u, v = left[rows], right[columns]
     z = torch.rand(len(values), width, generator=generator, device=left.device, dtype=left.dtype)
@@ -100,10 +100,10 @@ def _step(
 def objective(data: Observations, factors: Sides, strengths: Strengths) -> tuple[float, float]:
     """F of the given factors and the sum of squared errors, by one pass over the ratings in float64."""
     left, right = (torch.from_numpy(side) for side in factors)
-    return _objective((left, right), _triples(data, left.device), strengths, data)
+    return _objective((left, right), triples(data, left.device), strengths, data)
 
 
-def _triples(data: Observations, device: torch.device) -> Triple:
+def triples(data: Observations, device: torch.device) -> Triple:
     """Rows, columns and values of all ratings on a device."""
     rows = torch.from_numpy(np.repeat(np.arange(data.by_user.rows), data.by_user.counts))
     columns = torch.from_numpy(np.array(data.by_user.columns)).long()

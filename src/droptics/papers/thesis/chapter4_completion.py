@@ -1,6 +1,7 @@
 """Chapter 4's matrix completion experiments (thesis-tab4-1, thesis-fig4-1): plain and dropout SGD, and our ALS beside.
 
-Every function is a pure function of its arguments and seed and returns plain rows. The thesis uses MovieLens 10M, He
+Every function is a pure function of its arguments and seed and returns plain rows. Runs go side by side, as one problem
+with as many blocks, whose batches hold as many ratings of each. The thesis uses MovieLens 10M, He
 initialization, 100 epochs, batch 2000 and learning rate 1; on the smaller sets that rate is too small, because the
 step per rating is 2 rate / batch and they get 10 to 100 times fewer of them: use 10 there.
 """
@@ -9,17 +10,17 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from typing import Any
 
 import numpy as np
 import torch
 
-from droptics.arrays import Array
 from droptics.datasets import DatasetMissing, Ratings, movielens
 from droptics.recommenders import DropoutCompletion, default_drop
-from droptics.recommenders.alternation import Strengths, Sweep
-from droptics.recommenders.ratings import Observations, observations
-from droptics.recommenders.sgd import Sgd, descend
+from droptics.recommenders.alternation import Strengths
+from droptics.recommenders.ratings import observations
+from droptics.recommenders.sgd import CHUNK, Sgd, step, triples
 
 Row = dict[str, Any]
 Folder = str | os.PathLike[str]
@@ -61,21 +62,22 @@ def sgd_curve(  # parameters: columns of the table
     rate: float = 1.0,
     batch: int = 2000,
     seed: int = 0,
+    runs: int = 1,
     holdout: float = 0.1,
     folder: Folder | None = None,
     device: str | None = None,
 ) -> list[Row]:
     """One curve of thesis-fig4-1: training and test RMSE and their gap after every epoch of (dropout) SGD.
 
-    Ratings are centered by the training mean; there are no biases, as in the thesis. Runs on a CUDA device where there
-    is one (its random numbers are others) unless `device` says where.
+    Ratings are centered by the training mean; there are no biases, as in the thesis. Means over `runs`, which differ
+    in starts, orders and masks. Runs on a CUDA device where there is one (its random numbers are others) unless
+    `device` says where.
     """
     train, test = movielens(name, folder).split(holdout, seed)
     if device is None and torch.cuda.is_available():
         device = "cuda"
-    return sgd_rows(
-        train, test, width, drop, epochs=epochs, rate=rate, batch=batch, seed=seed, device=device, name=name
-    )
+    options: dict[str, Any] = {"epochs": epochs, "rate": rate, "batch": batch, "seed": seed, "runs": runs}
+    return sgd_rows(train, test, width, drop, device=device, name=name, **options)
 
 
 def sgd_rows(  # parameters: columns of the table
@@ -88,40 +90,57 @@ def sgd_rows(  # parameters: columns of the table
     rate: float,
     batch: int,
     seed: int,
+    runs: int = 1,
     device: str | None = None,
     name: str = "",
 ) -> list[Row]:
-    """The rows of `sgd_curve` for given ratings."""
-    data = observations(train)
-    strengths = Strengths(width, empirical=drop / (1 - drop))
-    generator = np.random.default_rng(seed)
-    scale = math.sqrt(2 / width)
-    sides = [np.zeros((count, strengths.columns), np.float32) for count in (len(data.users), len(data.items))]
-    for side in sides:
-        side[:, :width] = scale * generator.standard_normal((len(side), width))
-    rows: list[Row] = []
+    """The rows of `sgd_curve` for given ratings; `best_rmse` is the least test error of a run so far.
 
-    def inspect(line: Sweep, left: Array, right: Array) -> None:
-        error = _test_rmse(data, test, left[:, :width], right[:, :width])
-        rows.append(
-            {
-                "set": name,
-                "method": "plain SGD" if drop == 0 else "dropout SGD",
-                "width": width,
-                "drop": drop,
-                "epoch": line.sweep,
-                "train_rmse": line.rmse,
-                "test_rmse": error,
-                "gap": error - line.rmse,
-                "objective": line.objective,
-                "seconds": line.seconds,
-                "seed": seed,
-            }
-        )
+    With several runs, their deviations stand beside: `train_sd`, `test_sd`, `gap_sd`, `best_sd`.
+    """
+    data, place = observations(train), torch.device(device or "cpu")
+    generator = torch.Generator(place).manual_seed(seed)
+    rows, columns, values = triples(data, place)
+    counts, block = (len(data.users), len(data.items)), torch.arange(runs, device=place)[:, None]
+    left, right = (
+        math.sqrt(2 / width) * torch.randn(runs * count, width, generator=generator, device=place) for count in counts
+    )
+    # the step is that of a mean over the batches of all runs
+    how, strengths = Sgd(drop, epochs, runs * rate, runs * batch, seed, device), Strengths(width)
+    users, items = (torch.from_numpy(ids).to(place) for ids in (data.users(test.users), data.items(test.items)))
+    truth = torch.from_numpy((np.asarray(test.values) - data.mean) / data.scale).to(values)
+    found: list[Row] = []
+    best, begin = torch.full((runs,), math.inf, dtype=torch.float64), time.perf_counter()
+    for epoch in range(1, epochs + 1):
+        order = torch.rand(runs, data.count, generator=generator, device=place).argsort(1)
+        for part in order.split(batch, 1):
+            places = (rows[part] + counts[0] * block).flatten(), (columns[part] + counts[1] * block).flatten()
+            step((left, right), (*places, values[part].flatten()), strengths, how, generator, data.count)
+        sides = left.view(runs, -1, width), right.view(runs, -1, width)
+        errors = data.scale * _errors(sides, (rows, columns, values))
+        tests = data.scale * _errors(sides, (users, items, truth))
+        best = torch.minimum(best, tests)
+        line: Row = {"set": name, "method": "plain SGD" if drop == 0 else "dropout SGD", "width": width, "drop": drop}
+        line |= {"epoch": epoch, "runs": runs, "seconds": time.perf_counter() - begin, "seed": seed}
+        curves = {"train_rmse": errors, "test_rmse": tests, "gap": tests - errors, "best_rmse": best}
+        line |= {key: float(each.mean()) for key, each in curves.items()}
+        if runs > 1:
+            line |= {f"{key.removesuffix('_rmse')}_sd": float(each.std()) for key, each in curves.items()}
+        found.append(line)
+    return found
 
-    how = Sgd(drop, epochs, rate, batch, seed, device)
-    descend(data, (sides[0], sides[1]), strengths, how, inspect=inspect)
-    return rows
+
+def _errors(
+    sides: tuple[torch.Tensor, torch.Tensor], ratings: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+) -> torch.Tensor:
+    """Root mean squared error of every run; users and items without a rating in training (-1) have the mean."""
+    sums = torch.zeros(len(sides[0]), dtype=torch.float64, device=sides[0].device)
+    for rows, columns, values in zip(*(part.split(CHUNK) for part in ratings), strict=True):
+        known = (rows >= 0) & (columns >= 0)
+        for run, (left, right) in enumerate(zip(*sides, strict=True)):
+            error = (left[rows] * right[columns]).sum(1) * known - values
+            sums[run] += error.double().square().sum()
+    return (sums / len(ratings[2])).sqrt().cpu()
 
 
 def als_row(  # parameters: columns of the table
@@ -192,11 +211,3 @@ def printed_value(method: str, width: int, drop: float, iterate: str) -> float |
         if (row["method"], row["width"], row["drop"], row["iterate"]) == (method, width, drop, iterate):
             return float(row["test_rmse"])
     return None
-
-
-def _test_rmse(data: Observations, test: Ratings, left: Array, right: Array) -> float:
-    users, items = data.users(test.users), data.items(test.items)
-    known = (users >= 0) & (items >= 0)
-    predicted = np.full(len(test), data.mean)
-    predicted[known] += np.einsum("nk,nk->n", left[users[known]], right[items[known]])
-    return float(np.sqrt(np.mean((predicted - test.values) ** 2)))
