@@ -19,6 +19,7 @@ from droptics.papers.droptics_own import (
     rating_answer_checks,
     reading_checks,
     rest_line_checks,
+    seldom_checks,
     stored_file_checks,
     whole_search_checks,
 )
@@ -195,5 +196,19 @@ CLAIMS: tuple[Claim, ...] = (
         pair(certified_line_checks.certified_in_full),
         ("penalties.penalty",),
         "By enumeration of all masks.",
+    ),
+    room_claim(
+        "seldom-asked",
+        "Draws that are shared out, least and largest curvatures, best points of a box to the last bit, bounded "
+        "streams, refusals and durations, searches without centering, blocks of users and laws of one layer are by "
+        "definition.",
+        pair(seldom_checks.seldom_asked),
+        (
+            "recommenders.DropoutCompletionCV",
+            "recommenders.DropoutAutoencoder",
+            "landscapes.hessian",
+            "optima.deep_optimum",
+        ),
+        "By the rule in words; one by one.",
     ),
 )
