@@ -7,12 +7,14 @@ import pytest
 import torch
 from cases import normal
 from compare import close
+from scipy import stats
 from torch import nn
 from torch.nn import functional
 
 from droptics.audits import audit
-from droptics.audits.heads import Chain, chain_places
-from droptics.audits.statements import SUBNETWORKS, _effective_rank, _subnetworks
+from droptics.audits.heads import Chain, Head, chain_places
+from droptics.audits.leaving_out import leave_one_out
+from droptics.audits.statements import LEVEL, RATES, SUBNETWORKS, _effective_rank, _rate_choice, _subnetworks
 from droptics.cli.audit import _cells
 from droptics.cli.modules import load_module
 from droptics.coadaptation import draw
@@ -342,3 +344,35 @@ def test_the_band_of_subnetworks_holds_nine_of_ten():
     places = [share * (SUBNETWORKS - 1) for share in (0.05, 0.95)]
     wanted = [float(exact[int(at)] + (at % 1) * (exact[int(at) + 1] - exact[int(at)])) for at in places]
     assert [found.low, found.high] == pytest.approx(wanted)
+
+
+def test_the_rate_of_least_left_out_error_is_that_of_mean_squares():
+    """Two outputs, one twice the other: errors are means over outputs, and their differences are paired."""
+    features, targets = normal(30, 3, seed=5) + 0.5, normal(30, 1, seed=6)
+    head = Head("drop", normal(2, 3, seed=7), torch.zeros(2, dtype=torch.float64))
+    head.features, head.targets = [features], [torch.cat([targets, 2 * targets], 1)]
+    told = _rate_choice(head, 0.35)
+    errors = leave_one_out(features, head.targets[0], [rate / (1 - rate) for rate in told.rates])
+    squares = errors.square().sum(2) / 2
+    assert told.rates == sorted({*RATES, 0.35})
+    close(torch.tensor(told.errors, dtype=torch.float64), squares.mean(1), 1e-12)
+    best = int(squares.mean(1).argmin())
+    gains = squares[told.rates.index(0.35)] - squares[best]
+    assert told.best == told.rates[best]
+    assert told.gain.value == pytest.approx(float(gains.mean()), rel=1e-12)
+    half = stats.t.ppf((1 + LEVEL) / 2, 29) * float(gains.std()) / 30**0.5
+    assert told.gain.upper - told.gain.value == pytest.approx(half, rel=1e-9)
+    head.features, head.targets = [features[:2]], [targets[:2]]
+    assert _rate_choice(head, 0.35) is None
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_head_has_as_many_offsets_as_outputs(bias):
+    module = seeded(nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Dropout(0.3), nn.Linear(5, 2, bias=bias)))
+    report = audit(module, (INPUTS, TARGETS), draws=2, rates=(), progress=False)
+    (site,) = report.sites
+    hidden = torch.tanh(module[0](INPUTS)).detach()
+    moment = hidden.square().mean(0)
+    wanted = 0.3 / 0.7 * float((module[3].weight.detach().square() * moment).sum())
+    assert site.penalty.value == pytest.approx(wanted, rel=1e-9)
+    assert site.certificate is not None

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from droptics import bounds
-from droptics.bounds import classical, lazy_training, margins
+from droptics.bounds import classical, lazy_training, margins, statistical
 from droptics.data import Entries, Sample
 from droptics.models import DeepLinear, Factorization, ReLUNet, TwoLayerLinear
 
@@ -761,3 +761,24 @@ def test_compression_that_the_width_cannot_afford():
     assert list(terms.values()) == [math.inf]
     wide = bounds.LazySetting(1.0, 1.0, 1e6, 1.0, 1.0)
     assert all(math.isfinite(term) for term in lazy_training._compression(wide, 0.1, 1.0, 0.05, printed=False).values())
+
+
+def test_lazy_takes_the_width_of_its_model():
+    """The rows of the first layer, not of the second: a wide network has a finite bound where its width is enough."""
+    needed = lazy_training.lazy_setting(0.5, 50, 2).needed_width
+    for width in (math.ceil(needed * 1.01), math.ceil(needed * 0.5)):
+        model = ReLUNet([torch.ones(width, 2, dtype=torch.float64), torch.ones(1, width, dtype=torch.float64)])
+        told = bounds.lazy(model, margin=0.5, steps=50, inputs=2, drop=0.0)
+        asked = bounds.lazy(margin=0.5, steps=50, inputs=2, drop=0.0, width=width)
+        assert told.value == asked.value
+        assert math.isfinite(told.value) == (width > needed)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_data_beyond_one_are_refused_on_either_side(sign):
+    data = sample(n=6)
+    inside = Sample(data.inputs, 0.5 * data.targets.double())
+    statistical._check_range(inside.targets, "targets")
+    for values in (sign * torch.tensor([0.1, 1.01]), torch.tensor([1])):
+        with pytest.raises(ValueError, match=r"targets of the data must be floating point in \[-1, 1\]"):
+            statistical._check_range(values, "targets")

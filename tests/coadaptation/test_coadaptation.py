@@ -6,11 +6,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from cases import normal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
 from droptics import coadaptation
+from droptics.coadaptation import retention
 from droptics.data import Entries, Moments, Sample
 from droptics.masks import Bernoulli
 from droptics.models import Autoencoder, DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
@@ -463,3 +465,33 @@ def test_subnetworks_name_what_they_need():
         coadaptation.export(LastLayer.of(module), data, torch.ones(5, dtype=torch.bool), previous="x")
     with pytest.raises(ValueError, match="must be ReLUNet, TwoLayerLinear or LastLayer, got Autoencoder"):
         coadaptation.subnetwork_outputs(Autoencoder(randn(4, 2)), data.inputs, torch.ones(1, 2).double())
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_worst_direction_in_the_plane_is_that_of_a_grid(seed):
+    """Few points, so that arcs are wide and every one of them is the best for some seed."""
+    count = 2 + seed % 4
+    points = normal(count, 2, seed=seed)
+    weights = normal(count, seed=seed + 100).abs()
+    weights = weights / weights.sum()
+    found = retention._sweep(points, weights)
+    angles = torch.linspace(0, 2 * math.pi, 20_001, dtype=torch.float64)
+    grid = torch.stack([angles.cos(), angles.sin()], 1)
+    scores = retention._scores(points, weights, grid)
+    assert float(found.norm()) == pytest.approx(1, abs=1e-12)
+    # between two points of the grid a score moves by half the squared step times its curvature
+    slack = float((weights @ points.square()).sum()) * (2 * math.pi / 20_000) ** 2
+    assert (
+        float(scores.max()) <= float(retention._scores(points, weights, found[None])[0]) <= float(scores.max()) + slack
+    )
+
+
+def test_a_half_space_is_a_direction_that_no_example_is_against():
+    inputs = normal(9, 3, seed=4).abs() * torch.tensor([1.0, -1.0, 1.0], dtype=torch.float64)
+    basis = torch.eye(3, dtype=torch.float64)
+    assert retention._half_space(inputs, inputs, basis).tolist() == [1.0, -1.0, 1.0]
+    turn = torch.linalg.qr(normal(3, 3, seed=5)).Q
+    turned = (inputs + torch.tensor([1.0, -1.0, 1.0], dtype=torch.float64)) @ turn.mT
+    direction = retention._half_space(turned, turned, basis)
+    assert float((turned @ direction).min()) >= 0
+    assert retention._half_space(torch.cat([inputs, -inputs]), torch.cat([inputs, -inputs]), basis) is None

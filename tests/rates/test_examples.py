@@ -5,7 +5,8 @@ import torch
 from cases import normal
 
 from droptics.audits.batches import Batch
-from droptics.rates.examples import _column, take
+from droptics.rates.examples import Examples, _column, take
+from droptics.rates.randomness import key
 
 
 def test_what_has_no_examples_is_passed_on():
@@ -27,3 +28,29 @@ def test_what_has_no_examples_is_passed_on():
 )
 def test_columns_without_examples(values, joined):
     assert _column(values, [1, 1]) == joined
+
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("count", [1, 4, 9])
+def test_some_examples_are_the_first_of_an_order(count):
+    whole = Examples.of((normal(10, 2), torch.arange(10.0)), "train", CPU)
+    some = whole.some(count, 3)
+    generator = torch.Generator().manual_seed(key(3, "order", -1))
+    wanted = sorted(torch.randperm(10, generator=generator)[:count].tolist())
+    assert some.count == count
+    assert some.parts[0].targets.tolist() == wanted
+    assert whole.some(10, 3) is whole
+
+
+def test_sizes_and_steps_of_an_epoch():
+    whole = Examples.of((normal(10, 2), torch.arange(10.0)), "train", CPU)
+    for size, sizes, steps in ((4, [4, 2], 3), (5, [5], 2), (10, [10], 1), (30, [10], 1), (9, [9, 1], 2)):
+        assert (whole.sizes(size), whole.steps(size)) == (sizes, steps)
+        assert [part.count for part in whole.in_order(size)] == [min(size, 10 - i) for i in range(0, 10, size)]
+    apart = Examples(tuple(Batch((normal(n, 2),), {}, torch.zeros(n), n) for n in (3, 5, 3)), joined=False)
+    assert (apart.sizes(4), apart.steps(4), apart.units) == ([5, 3], 3, 11)
+    order = apart.order(0, 7)
+    assert [apart.batch(order, i, 4).count for i in range(3)] == [apart.parts[int(i)].count for i in order]
+    assert apart.some(2, 1) is apart
