@@ -763,15 +763,19 @@ def test_compression_that_the_width_cannot_afford():
     assert all(math.isfinite(term) for term in lazy_training._compression(wide, 0.1, 1.0, 0.05, printed=False).values())
 
 
-def test_lazy_takes_the_width_of_its_model():
-    """The rows of the first layer, not of the second: a wide network has a finite bound where its width is enough."""
-    needed = lazy_training.lazy_setting(0.5, 50, 2).needed_width
-    for width in (math.ceil(needed * 1.01), math.ceil(needed * 0.5)):
-        model = ReLUNet([torch.ones(width, 2, dtype=torch.float64), torch.ones(1, width, dtype=torch.float64)])
-        told = bounds.lazy(model, margin=0.5, steps=50, inputs=2, drop=0.0)
-        asked = bounds.lazy(margin=0.5, steps=50, inputs=2, drop=0.0, width=width)
-        assert told.value == asked.value
-        assert math.isfinite(told.value) == (width > needed)
+def test_lazy_takes_the_width_of_its_model(monkeypatch):
+    """The rows of the first layer, not of the second."""
+    asked = []
+    true = lazy_training.lazy_setting
+
+    def listened(*given, width, **more):
+        asked.append(width)
+        return true(*given, width=width, **more)
+
+    monkeypatch.setattr(lazy_training, "lazy_setting", listened)
+    told = bounds.lazy(network(width=4), margin=0.5, steps=50, inputs=3, drop=0.0)
+    assert asked[0] == 4
+    assert told.value == bounds.lazy(margin=0.5, steps=50, inputs=3, drop=0.0, width=4).value
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

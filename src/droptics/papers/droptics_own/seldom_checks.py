@@ -145,7 +145,7 @@ def _said(scale: float) -> list[Comparison]:
     found.append(refuses(lambda: output_of(torch.tensor(1.0), batch), "of shape () (torch.float32)", "", scale))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rates.json"
-        path.write_text("{no")
+        path.write_text("{no", encoding="utf-8")
         found.append(refuses(lambda: Rates.load(path), f"path {path} is no JSON: Expecting", "", scale))
     for seconds, wanted in (
         (6.5e7, "2.03 years"),
