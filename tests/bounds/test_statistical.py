@@ -768,7 +768,7 @@ def test_lazy_takes_the_width_of_its_model(monkeypatch):
     asked = []
     true = lazy_training.lazy_setting
 
-    def listened(*given, width, **more):
+    def listened(*given, width=None, **more):
         asked.append(width)
         return true(*given, width=width, **more)
 
