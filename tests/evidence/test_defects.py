@@ -75,7 +75,7 @@ DEFECTS = {
         "thesis-thm20",
     ),
     "masks of completion by descent are ones": (
-        "recommenders.sgd:_step",
+        "recommenders.sgd:step",
         "z = (z >= how.drop).to(left.dtype) / (1 - how.drop)",
         "z = torch.ones_like(z)",
         "droptics-completion",

@@ -66,7 +66,7 @@ def _ran(figure: Figure, manifest: Mapping[str, Any]) -> Standing:
     numbers = [item for item in counted if NUMBER.search(item.get("printed", ""))]
     said += [f"{_compared(item)}, printed {item['printed']}" for item in numbers[:SHOWN]]
     missed = [f"not: {_compared(item)}" for item in counted if not item["holds"]]
-    said += missed[:3] + ([f"and {len(missed) - 3} more"] if len(missed) > 3 else [])
+    said += missed[:6] + ([f"and {len(missed) - 6} more"] if len(missed) > 6 else [])
     absent = manifest.get("missing", ())
     said += [f"not computed: {', '.join(absent)}"] if absent else []
     words = {"reproduced": "yes", "reproduced in part": "partly", "not reproduced": "no"}

@@ -124,7 +124,7 @@ def _shown_figures(folder: Path, first: Artifact, parts: Sequence[Artifact], sca
     """The standing page and the gallery of these figures."""
     found: list[Comparison] = []
     (folder / "results" / "toy-fig1").mkdir(parents=True)
-    told = manifest(first) | {"seconds": 90.0 * 60, "commit": "abc-dirty"}
+    told = manifest(first) | {"seconds": 90.0 * 60, "commit": "def", "places": [{"commit": "abc-dirty"}, {}]}
     told["hardware"] = {"gpu": None, "cores": 4, "machine": "m"}
     (folder / "results" / "toy-fig1" / "manifest.json").write_text(json.dumps(told), encoding="utf-8")
     unrun = replace(TOY, id="toy-fig9")
@@ -132,7 +132,7 @@ def _shown_figures(folder: Path, first: Artifact, parts: Sequence[Artifact], sca
     found.append(same((lines[0].reproduced, lines[1].reproduced), ("partly", "not run: an hour"), "standing", scale))
     ours = "1 of 2 comparisons hold; sum (13 == 13), printed 13 in all; not: large (13 > 20)"
     found.append(same((lines[0].ours, lines[0].own), (ours, "rows: holds"), "compared in words", scale))
-    ran = ("paper, 2 cells, 4 cores, m, 1.5 h", "abc with uncommitted changes")
+    ran = ("paper, 2 cells, 4 cores, m, 1.5 h", "abc with uncommitted changes, def")
     found.append(same((lines[0].ran, lines[0].commit), ran, "where and when", scale))
     page = standing_page(lines)
     summary = "2 figures and tables: 0 reproduced (0 of them with nothing to add about the protocol), 1 partly, 0 not, "
