@@ -21,6 +21,7 @@ from droptics.papers.droptics_own import (
     rest_line_checks,
     seldom_checks,
     stored_file_checks,
+    swept_checks,
     whole_search_checks,
 )
 from droptics.papers.droptics_own.room_claims import pair, room_claim
@@ -210,5 +211,13 @@ CLAIMS: tuple[Claim, ...] = (
             "optima.deep_optimum",
         ),
         "By the rule in words; one by one.",
+    ),
+    room_claim(
+        "worked-elsewhere",
+        "Half-sweeps on a device solve the normal equations of every row and reach the sums that they say; passes are "
+        "counted where they are made; clusters are asked at their port; intervals count rounding.",
+        pair(swept_checks.worked_elsewhere),
+        ("penalties.penalty",),
+        "By a solver, row by row; calls that somebody takes.",
     ),
 )
