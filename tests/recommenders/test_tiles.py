@@ -5,19 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from droptics.recommenders import tiles
 from droptics.recommenders.least_squares import solve_rows
-from droptics.recommenders.tiles import (
-    NEAR,
-    add_gram,
-    aligned,
-    apply,
-    locate,
-    padded,
-    room_of,
-    solve_upper,
-    square,
-    start,
-)
 
 WIDTHS = [1, 3, 4, 8, 9, 17, 72]
 
@@ -29,10 +18,11 @@ def test_the_gram_matrix_is_added_to_what_is_there(dtype: type, width: int, rati
     generator = np.random.default_rng(width + ratings)
     regressors = (generator.standard_normal((50, width)) * 2.0 ** generator.integers(-20, 20, width)).astype(dtype)
     columns = generator.integers(0, 50, ratings).astype(np.int32)
-    before = generator.standard_normal((padded(width),) * 2)
+    before = generator.standard_normal((tiles.padded(width),) * 2)
     into = before.copy()
-    room = room_of(regressors, np.array([0, ratings]))
-    add_gram(regressors, locate(regressors, columns, room), room, into)
+    room = tiles.room_of(regressors, np.array([0, ratings]))
+    tiles.locate(regressors, columns, room)
+    tiles.add_gram(regressors, room[0][:ratings], room, into)
     chosen = regressors[columns].astype(np.float64)
     wanted, size = chosen.T @ chosen, np.abs(chosen).T @ np.abs(chosen)
     # 128 products and sums round once each; what was there before rounds with them
@@ -48,10 +38,10 @@ def test_the_solution_of_a_definite_system(width: int) -> None:
     units = 2.0 ** generator.integers(-30, 30, width)
     factor = generator.standard_normal((2 * width + 1, width))
     matrix, right = factor.T @ factor, generator.standard_normal(width)
-    system = np.zeros((padded(width),) * 2)
+    system = np.zeros((tiles.padded(width),) * 2)
     system[:width, :width] = np.triu(matrix * units * units[:, None])
     found = right * units
-    solve_upper(system, found, 0.0)
+    tiles.solve_upper(system, found, 0.0, np.empty(len(system)))
     condition = np.linalg.cond(matrix)
     assert np.allclose(found * units, np.linalg.solve(matrix, right), rtol=10 * width * condition * 2.0**-52)
 
@@ -62,10 +52,10 @@ def test_directions_that_the_data_leave_free_are_zero() -> None:
     factor[:, 4] = 0
     matrix = factor.T @ factor
     right = factor.T @ generator.standard_normal(3)
-    system = np.zeros((padded(11),) * 2)
+    system = np.zeros((tiles.padded(11),) * 2)
     system[:11, :11] = np.triu(matrix)
     found = right.copy()
-    solve_upper(system, found, 0.0)
+    tiles.solve_upper(system, found, 0.0, np.empty(len(system)))
     assert found[4] == 0
     assert np.count_nonzero(found) <= 3
     assert np.allclose(matrix @ found, right, atol=1e-9)
@@ -73,20 +63,23 @@ def test_directions_that_the_data_leave_free_are_zero() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("width", [*WIDTHS, 24, 31, 100])
-@pytest.mark.parametrize("ratings", [0, 1, 7, 8, 64, 65, 203])
-def test_products_with_rows_that_lie_apart(dtype: type, width: int, ratings: int) -> None:
+@pytest.mark.parametrize("ratings", [0, 1, 7, 8, 64, 65, 203, 1100])
+@pytest.mark.parametrize("back", [False, True])
+def test_products_with_rows_that_lie_apart(dtype: type, width: int, ratings: int, back: bool) -> None:
     """Residuals, R^T (y - R x), diag(R^T R), R^T R p and |R p|^2; nothing is counted twice to make eights whole."""
     generator = np.random.default_rng(width + ratings)
     regressors = generator.standard_normal((50, width)).astype(dtype)
     columns = generator.integers(0, 50, ratings).astype(np.int32)
     values, offsets, x = (generator.standard_normal(size).astype(dtype) for size in (ratings, 50, width))
-    room = room_of(regressors, np.array([3, 3 + ratings]))
-    places = locate(regressors, columns, room)
-    t = np.full(NEAR, np.nan, dtype)
+    room = tiles.room_of(regressors, np.array([3, 3 + ratings]))
+    tiles.locate(regressors, columns, room)
+    places, t, rated = room[0][:ratings], np.full(tiles.NEAR, np.nan, dtype), np.empty(ratings, dtype)
+    tiles.subtract(values, offsets, columns, rated)
     begun = generator.standard_normal(width).astype(dtype)
     into, squares, again = begun.copy(), begun.copy(), begun.copy()
-    length = start(regressors, offsets, columns, values, places, x, t, into, squares)
-    apply(regressors, places, x, t, again, ratings > NEAR)
+    length = tiles.start(regressors, places, rated, x, t, into, squares)
+    for begin in range(0, ratings, tiles.FLUSH):
+        tiles.apply(regressors, places, begin, x, t, again, back)
     rows = regressors[columns].astype(np.float64)
     wide, size = np.abs(rows), np.abs(x).astype(np.float64)
     left = values.astype(np.float64) - offsets[columns] - rows @ x
@@ -96,7 +89,8 @@ def test_products_with_rows_that_lie_apart(dtype: type, width: int, ratings: int
     assert (np.abs(into - begun - rows.T @ left) <= unit * (wide.T @ error + np.abs(begun))).all()
     assert (np.abs(squares - begun - (rows**2).sum(0)) <= unit * ((rows**2).sum(0) + np.abs(begun))).all()
     assert (np.abs(again - begun - rows.T @ (rows @ x)) <= unit * (wide.T @ (wide @ size) + np.abs(begun))).all()
-    assert abs(square(regressors, places, x, t) - ((rows @ x) ** 2).sum()) <= unit * ((wide @ size) ** 2).sum()
+    length = tiles.square(regressors, places, x, t, back)
+    assert abs(length - ((rows @ x) ** 2).sum()) <= unit * ((wide @ size) ** 2).sum()
 
 
 @pytest.mark.parametrize("steps", [0, 3])
@@ -106,7 +100,7 @@ def test_zeros_that_fill_the_last_vector_of_a_row_change_nothing(width: int, ste
     starts, columns = np.array([0, 3, 203, 803]), generator.integers(0, 50, 803).astype(np.int32)
     values, offsets = generator.standard_normal(803), generator.standard_normal(50)
     regressors, diagonals = generator.standard_normal((50, width)), generator.uniform(0.1, 1.0, (3, width))
-    filled = aligned(regressors, 50, width)
+    filled = tiles.aligned(regressors, 50, width)
     filled[:, :width] = regressors
     begun = generator.standard_normal((3, width))
     found = [begun.copy(), begun.copy()]

@@ -67,11 +67,12 @@ def _exact(fixed: Any, columns: Any, shared: Any, d: Any, r: Any, x: Any, room: 
     """Move x to the minimizer, r the residual of the normal equations."""
     width = len(x)
     gram = np.zeros((padded(width), padded(width)))
-    add_gram(fixed, locate(fixed, columns, room), room, gram)
+    locate(fixed, columns, room)
+    add_gram(fixed, room[0][: len(columns)], room, gram)
     gram[:width, :width] += shared
     for k in range(width):
         gram[k, k] += d[k]
-    solve_upper(gram, r, np.finfo(fixed.dtype).eps)
+    solve_upper(gram, r, np.finfo(fixed.dtype).eps, np.empty(len(gram)))
     for k in range(width):
         x[k] += r[k]
 

@@ -16,29 +16,15 @@ from typing import Any
 import numpy as np
 
 from droptics.compiling import njit
-from droptics.recommenders.tiles import (
-    BLOCK,
-    FAST,
-    NEAR,
-    add_gram,
-    aligned,
-    apply,
-    locate,
-    padded,
-    room_of,
-    solve_upper,
-    square,
-    start,
-)
-
-_FLUSH = 512
-_LONG = 192  # ratings whose rows fill the first cache at width 72: 55 KB
+from droptics.recommenders import tiles
 
 
-@njit(nogil=True, fastmath=FAST)
-def _penalize(d: Any, weight: Any, r: Any, x: Any, diagonals: Any, count: int) -> float:
-    """Make D of diag(R^T R) in `d`, 1 / (diag(R^T R) + D) in `weight`, take D x off r; returns x^T D x."""
+@njit(**tiles.PLAIN)
+def _penalize(d: Any, weight: Any, r: Any, x: Any, diagonals: Any, gram: Any, count: int) -> float:
+    """Make D of diag(R^T R), in `d` or `gram`, 1 / (diag(R^T R) + D) in `weight`, take D x off r; returns x^T D x."""
     value = 0.0
+    for k in range(min(len(gram), len(d))):
+        d[k] = gram[k, k]
     for k in range(len(x)):
         weight[k] = d[k]
         d[k] = diagonals[0, k] * d[k] + count * diagonals[1, k] + diagonals[2, k]
@@ -50,14 +36,14 @@ def _penalize(d: Any, weight: Any, r: Any, x: Any, diagonals: Any, count: int) -
     return value
 
 
-@njit(nogil=True, fastmath=FAST)
-def _direct(gram: Any, d: Any, r: Any, x: Any, unit: float) -> float:
+@njit(**tiles.PLAIN)
+def _direct(gram: Any, wide: Any, width: int, unit: float) -> float:
     """Move x to the exact minimizer, given R^T R and the residual r of the normal equations; returns the decrease."""
-    width = len(x)
+    x, r, d, move = wide[0], wide[1], wide[2], wide[4]
     for k in range(width):
         gram[k, k] += d[k]
-    move = r.copy()
-    solve_upper(gram, move, unit)
+        move[k] = r[k]
+    tiles.solve_upper(gram, move[:width], unit, wide[5])
     decrease = 0.0
     for k in range(width):
         decrease += move[k] * r[k]
@@ -65,16 +51,15 @@ def _direct(gram: Any, d: Any, r: Any, x: Any, unit: float) -> float:
     return decrease
 
 
-@njit(nogil=True, fastmath=FAST)
-def _conjugate_gradients(
-    regressors: Any, places: Any, d: Any, weight: Any, r: Any, x: Any, steps: int, work: Any, t: Any, wide: Any
-) -> float:
+@njit(**tiles.PLAIN)
+def _conjugate_gradients(regressors: Any, places: Any, wide: Any, steps: int, near: Any) -> float:
     """Move x by so many preconditioned steps, r the residual of the normal equations; returns the decrease.
 
-    The last step needs the length of R p alone: no residual is asked of it.
+    The last step needs the length of R p alone: no residual is asked of it. Every other step goes through the ratings
+    from the last to the first, which finds what the step before read last in the first cache.
     """
-    width = len(x)
-    direction, low, p, q = work[0], work[1], wide[0], wide[1]
+    x, r, d, weight, p, q = wide[0], wide[1], wide[2], wide[3], wide[4], wide[5]
+    width, direction, low, t = regressors.shape[1], near[0], near[1], near[3]
     rho, decrease, beta = 0.0, 0.0, 0.0
     for k in range(width):
         p[k] = 0.0
@@ -93,11 +78,11 @@ def _conjugate_gradients(
             q[k] = d[k] * p[k]
             curvature += q[k] * p[k]
         if step == steps - 1:
-            curvature += square(regressors, places, direction, t)
+            curvature += tiles.square(regressors, places, direction, t, step % 2 == 0)
         else:
-            for at in range(0, len(places), _FLUSH):
+            for at in range(0, len(places), tiles.FLUSH):
                 low[:] = 0
-                apply(regressors, places[at : at + _FLUSH], direction, t, low, len(places) > _LONG)
+                tiles.apply(regressors, places, at, direction, t, low, step % 2 == 0)
                 for k in range(width):
                     q[k] += low[k]
                     curvature += low[k] * p[k]
@@ -115,7 +100,7 @@ def _conjugate_gradients(
     return decrease
 
 
-@njit(nogil=True, fastmath=FAST)
+@njit(nogil=True, fastmath=tiles.FAST)
 def solve_rows(
     starts: Any, columns: Any, values: Any, regressors: Any, offsets: Any, solution: Any, diagonals: Any, steps: int
 ) -> tuple[float, float]:
@@ -127,49 +112,62 @@ def solve_rows(
     precision of the regressors and summed in float64 every 512 ratings or less; everything per row is float64. Cost per
     rating O(width) a step, O(width^2) exact, plus O(width^3) per row exact. `starts` may begin anywhere.
     """
-    width = solution.shape[1]
-    x, r, d, weight = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
-    wide = np.empty((2, width))
-    room, t = room_of(regressors, starts), np.empty(NEAR, regressors.dtype)
-    beside, work = room[2][:, : regressors.shape[1]], aligned(regressors, 3, regressors.shape[1])
-    current, low, squares = work[0], work[1], work[2]
-    flush, size = (BLOCK, padded(width)) if steps == 0 else (_FLUSH, 0)
-    gram = aligned(r, size, size)
+    width, whole = solution.shape[1], regressors.shape[1]
+    size, none = tiles.padded(width) if steps == 0 else 0, np.empty(0)
+    near, wide = tiles.aligned(regressors, 4, max(whole, tiles.NEAR)), tiles.aligned(none, 6, max(whole, size))
+    room, filled = tiles.room_of(regressors, starts), np.zeros((3, whole))
+    filled[:, :width] = diagonals
+    work = near, wide, tiles.aligned(none, size, size), np.empty(len(room[0]), regressors.dtype)
+    return _each(starts, columns, values, regressors, offsets, solution, filled, steps, room, work)
+
+
+@njit(**tiles.PLAIN)
+def _each(
+    starts: Any, columns: Any, values: Any, regressors: Any, offsets: Any, solution: Any, diagonals: Any, steps: int,
+    room: Any, work: Any,
+) -> tuple[float, float]:  # fmt: skip
+    """What `solve_rows` does, in the room and the arrays that it has made; zeros fill them to the regressors' width."""
+    near, wide, gram, left = work
+    width, whole = solution.shape[1], regressors.shape[1]
+    current, low, squares, t = near[0], near[1], near[2], near[3]
+    x, r, d, weight = wide[0, :whole], wide[1, :whole], wide[2, :whole], wide[3, :whole]
+    flush = tiles.BLOCK if steps == 0 else tiles.FLUSH
     penalized, plain = 0.0, 0.0
     for row in range(len(starts) - 1):
         begin, end = starts[row] - starts[0], starts[row + 1] - starts[0]
         if begin == end:
             solution[row, :] = 0
             continue
+        current[width:] = 0
         for k in range(width):
             current[k] = solution[row, k]
+        for k in range(whole):
             x[k] = current[k]
             r[k] = 0.0
             d[k] = 0.0
         value = 0.0
-        places = locate(regressors, columns[begin:end], room)
+        places, rated = room[0][: end - begin], left[: end - begin]
+        tiles.locate(regressors, columns[begin:end], room)
+        tiles.subtract(values[begin:end], offsets, columns[begin:end], rated)
         for k in range(len(gram)):
             gram[k, k - k % 8 :] = 0
-        for at in range(begin, end, flush):
-            stop = min(at + flush, end)
-            near, named, rated = places[at - begin : stop - begin], columns[at:stop], values[at:stop]
+        for at in range(0, len(places), flush):
+            stop = min(at + flush, len(places))
             low[:] = 0
+            squares[:] = 0
             if steps == 0:
-                add_gram(regressors, near, room, gram)
-                near = room[3][: stop - at]  # which are in the first cache now
-                value += start(beside, offsets, named, rated, near, current, t, low, None)
+                tiles.add_gram(regressors, places[at:stop], room, gram)
+                value += tiles.start(regressors, room[3][: stop - at], rated[at:stop], current, t, low, None)
             else:
-                squares[:] = 0
-                value += start(regressors, offsets, named, rated, near, current, t, low, squares)
-                d += squares[:width]
-            r += low[:width]
-        for k in range(width if steps == 0 else 0):
-            d[k] = gram[k, k]
-        value += _penalize(d, weight, r, x, diagonals, end - begin)
+                value += tiles.start(regressors, places[at:stop], rated[at:stop], current, t, low, squares)
+            for k in range(whole):
+                r[k] += low[k]
+                d[k] += squares[k]
+        value += _penalize(d, weight, r, x, diagonals, gram, end - begin)
         if steps == 0:
-            value -= _direct(gram, d, r, x, np.finfo(regressors.dtype).eps)
+            value -= _direct(gram, wide, width, np.finfo(regressors.dtype).eps)
         else:
-            value -= _conjugate_gradients(regressors, places, d, weight, r, x, steps, work, t, wide)
+            value -= _conjugate_gradients(regressors, places, wide, steps, near)
         own = 0.0
         for k in range(width):
             solution[row, k] = x[k]
