@@ -15,6 +15,7 @@ from torch import Tensor
 from droptics.answers import checked_rules
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.estimates import Error
+from droptics.linalg.forms import column_squares
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, Connections, Factorization, LastLayer, LinearModel, Model, TwoLayerLinear
 from droptics.penalties.grams import OutputGram, mean_products, mean_squares
@@ -142,7 +143,7 @@ def _readable(model: Model, data: Data) -> Tensor:
 @unit_energies.register
 def _(model: TwoLayerLinear, data: Data) -> Tensor:
     features = model.V if isinstance(data, Moments) else _readable(model, data) @ model.V
-    return mean_squares(features, data) * model.U.square().sum(-2)
+    return mean_squares(features, data) * column_squares(model.U)
 
 
 @unit_energies.register

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from droptics.data import Data, Moments, Sample, average
+from droptics.linalg.forms import column_forms
 from droptics.linalg.sums import products
 from droptics.penalties.unit_outputs import UnitOutputs
 
@@ -76,7 +77,7 @@ def mean_squares(features: Tensor, data: Data | None) -> Tensor:
     """E a_j^2 for features (..., n, units) on the inputs of the data."""
     match data:
         case Moments():
-            return (features * (data.xx @ features)).sum(-2)
+            return column_forms(features, data.xx)
         case Sample():
             return feature_energies(features, data)
     return features.square().mean(-2)
