@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy
 
 from droptics.arrays import Array
 from droptics.compiling import njit
+from droptics.linalg.tridiagonal import askew, reflect, tridiagonal
 
 # Below this size, or when more than half of the vectors are wanted, the full decomposition is as fast.
 SMALL = 32
 # Values further apart than this share of the matrix have vectors that two steps tell apart by themselves.
 CLOSE = 1e-3
-# From this size on the reduction is faster by blocks of so many columns.
-BLOCKED, COLUMNS = 72, 8
 # Sums may be reassociated so that they vectorize; nothing else of the arithmetic is relaxed.
 _FAST = {"reassoc", "contract"}
 
@@ -67,17 +68,20 @@ def _solve(parts: Array, x: Array) -> float:
     """Solve in place and return the largest entry, to which x is scaled."""
     size = x.shape[0]
     pivot, upper, second, factor, swapped = parts[0], parts[1], parts[2], parts[3], parts[4]
-    for i in range(size - 1):
-        if swapped[i] > 0.0:
-            x[i], x[i + 1] = x[i + 1], x[i] - factor[i] * x[i + 1]
-        else:
-            x[i + 1] -= factor[i] * x[i]
+    for i in range(size - 1):  # without a branch, which would be guessed wrong half of the time
+        above, below = x[i], x[i + 1]
+        x[i] = below if swapped[i] > 0.0 else above
+        x[i + 1] = (above if swapped[i] > 0.0 else below) - factor[i] * x[i]
     x[size - 1] *= pivot[size - 1]
     x[size - 2] = (x[size - 2] - upper[size - 2] * x[size - 1]) * pivot[size - 2]
     for i in range(size - 3, -1, -1):
         x[i] = (x[i] - upper[i] * x[i + 1] - second[i] * x[i + 2]) * pivot[i]
-    largest = np.abs(x).max()
-    x /= largest if largest > 0.0 else 1.0
+    largest = 0.0
+    for i in range(size):
+        if not abs(x[i]) < np.inf:
+            return np.inf
+        largest = max(largest, abs(x[i]))
+    x *= 1.0 / largest if largest > 0.0 else 1.0
     return largest
 
 
@@ -112,27 +116,7 @@ def _vectors(diagonal: Array, beside: Array, values: Array, out: Array) -> float
     return worst / (scale if scale > 0.0 else 1.0)
 
 
-@njit(fastmath=_FAST)
-def _reflect(reflectors: Array, factors: Array, rows: Array) -> None:
-    """The reflections of a Householder reduction on the rows, two at a time; reflector i begins at entry i + 1."""
-    for k in range(0, rows.shape[0], 2):
-        pair = rows[k : k + 2]
-        for i in range(factors.shape[0] - 1, -1, -1):
-            v, x, y = reflectors[i, i + 1 :], pair[0, i + 1 :], pair[-1, i + 1 :]
-            v[0] = 1.0
-            first, second = 0.0, 0.0
-            for c in range(v.shape[0]):
-                first += v[c] * x[c]
-                second += v[c] * y[c]
-            first, second = factors[i] * first, factors[i] * second
-            for c in range(v.shape[0]):
-                x[c] -= first * v[c]
-            if pair.shape[0] == 2:
-                for c in range(v.shape[0]):
-                    y[c] -= second * v[c]
-
-
-def leading_eigen(matrix: Array, count: int) -> tuple[Array, Array]:
+def leading_eigen(matrix: Array, count: int, room: Any = None) -> tuple[Array, Array]:
     """The `count` largest eigenvalues (descending) of a symmetric float64 matrix and their orthonormal vectors.
 
     Householder reduction, all eigenvalues of the tridiagonal matrix, inverse iteration for the wanted vectors: half
@@ -141,14 +125,13 @@ def leading_eigen(matrix: Array, count: int) -> tuple[Array, Array]:
     """
     size = matrix.shape[0]
     if size >= SMALL and 2 * count <= size:
-        work = size if size < BLOCKED else COLUMNS * size
-        reduced, diagonal, beside, tau, info = scipy.linalg.lapack.dsytrd(matrix.T, lower=1, lwork=work)
-        every, failed = scipy.linalg.lapack.dsterf(diagonal, beside)
+        unit, diagonal, beside, reflectors, factors = tridiagonal(matrix, room)
+        every, failed = scipy.linalg.lapack.dsterf(diagonal, beside) if unit else (np.zeros(size), 1)
         values = np.ascontiguousarray(every[::-1][:count])
         rows = np.empty((count, size))
-        residual = _vectors(diagonal, beside, values, rows) if info == failed == 0 else np.inf
-        if residual <= 4e-15 and np.abs(rows @ rows.T - np.eye(count)).max() <= 1e-14:
-            _reflect(reduced.T, tau, rows)
-            return values, rows.T
+        residual = np.inf if failed else _vectors(diagonal, beside, values, rows)
+        if residual <= 4e-15 and askew(rows) <= 1e-14:
+            reflect(reflectors, factors, rows)
+            return unit * values, rows.T
     values, vectors = np.linalg.eigh(matrix)
     return values[::-1][:count], vectors[:, ::-1][:, :count]
