@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,11 +17,15 @@ from droptics.linalg.krylov import Krylov, Operator, Ritz, upper_values
 from droptics.linalg.sums import squares
 from droptics.masks import MaskLaw
 from droptics.models import TwoLayerLinear
-from droptics.optima.optimum import Optimum, check_certified, rounding
+from droptics.optima.optimum import ROUNDING, Optimum, check_certified, rounding
 from droptics.optima.two_layer import best_factors, value_of_factors
-from droptics.spectra import Action, action
+from droptics.spectra import Action, OneRate, action
 from droptics.spectra.decomposition import kept_values, least_value
+from droptics.spectra.kinds import short_factors
 from droptics.spectra.roots import EPS, numbers
+
+if TYPE_CHECKING:
+    from droptics.spectra.leading_factors import Leading
 
 FIRST_CHECK = 4
 # Dense maps up to this size are decomposed: faster than any Krylov space.
@@ -53,16 +57,15 @@ def optimum_of_map(
         energy: ||M||_F^2 when it is known; a linear operator is otherwise applied to every unit vector once.
     """
     check_arguments(optimum_of_map, locals())
-    acting = action(masks)
-    _ = acting.cutoff  # laws without one are refused before any product
+    if type(matrix) is np.ndarray and matrix.ndim == 2 and matrix.dtype == float and min(matrix.shape) <= DENSE:
+        return dense_optimum(matrix, masks)
+    acting = _cut(masks)
     if isinstance(matrix, np.ndarray):
-        if type(matrix) is np.ndarray and matrix.ndim == 2 and matrix.dtype == float and min(matrix.shape) <= DENSE:
-            return _dense(matrix, acting, masks)
         matrix = torch.from_numpy(np.ascontiguousarray(matrix))
     if isinstance(matrix, torch.Tensor) and (matrix.ndim != 2 or matrix.device.type == "meta"):
         raise ValueError(f"matrix must be a matrix of numbers, got shape {tuple(matrix.shape)} on {matrix.device}")
     if isinstance(matrix, torch.Tensor) and matrix.layout == torch.strided and min(matrix.shape) <= DENSE:
-        return _dense(matrix, acting, masks)
+        return dense_optimum(matrix, masks)
     operator = Operator.of(matrix, energy)
     tall = operator.shape[0] > operator.shape[1]
     if tall:  # only on the shorter side does a complete basis hold the range of every map; the criterion is symmetric
@@ -88,18 +91,28 @@ def optimum_of_map(
     return replace(answer, model=TwoLayerLinear(V, U)) if tall else answer
 
 
-def _dense(matrix: torch.Tensor | Array, acting: Action, masks: MaskLaw) -> Optimum:
+def _cut(masks: MaskLaw) -> Action:
+    """The action of a law; one without a cutoff is refused before any product."""
+    acting = action(masks)
+    _ = acting.cutoff
+    return acting
+
+
+def dense_optimum(matrix: Any, masks: MaskLaw, name: str = "matrix") -> Optimum:
     """In NumPy on the CPU, whose small calls are cheaper; torch comes in with the weights of the answer."""
     if 0 in matrix.shape:
-        raise ValueError(f"matrix must have rows and columns, got shape {tuple(matrix.shape)}")
-    dtype, exact, energy = torch.float64, matrix, math.nan
+        raise ValueError(f"{name} must have rows and columns, got shape {tuple(matrix.shape)}")
+    dtype, exact = torch.float64, matrix
     if isinstance(matrix, torch.Tensor):
         dtype, exact = matrix.dtype, numbers(matrix if matrix.dtype == torch.float64 else matrix.double())
+    if dtype == torch.float64 and (found := short_factors(exact, masks)) is not None:
+        return short_optimum(found, torch.from_numpy(found.U), torch.from_numpy(found.H))
+    acting, energy = _cut(masks), math.nan
     if dtype.is_floating_point and dtype.itemsize > 1:
         energy = squares(exact)
     if not math.isfinite(energy):
-        as_float_tensor(matrix, "matrix", 2)
-        raise ValueError(f"matrix must have a finite squared norm, got {energy}; scale it down")
+        as_float_tensor(matrix, name, 2)
+        raise ValueError(f"{name} must have a finite squared norm, got {energy}; scale it down")
     U, V, rank, least, method = best_factors(exact, acting, masks)
     weights = torch.as_tensor(U), torch.as_tensor(V)
     if dtype == torch.float64:  # no larger than the root of the energy
@@ -110,6 +123,13 @@ def _dense(matrix: torch.Tensor | Array, acting: Action, masks: MaskLaw) -> Opti
     objective = value_of_factors(U, V, exact, None, energy, masks)
     bound = least - 4 * sum(matrix.shape) * EPS * energy
     return check_certified(Optimum(model, objective, bound, rank, acting.claim, energy, rounding(dtype), method))
+
+
+def short_optimum(found: Leading, U: torch.Tensor, V: torch.Tensor) -> Optimum:
+    """The optimum of a map from what `short_factors` says of it, and its factors as tensors."""
+    bound = found.least - 4 * (len(U) + len(V)) * EPS * found.energy
+    model = TwoLayerLinear.computed(U, V)  # no larger than the root of the energy
+    return check_certified(Optimum(model, found.value, bound, found.rank, OneRate.claim, found.energy, ROUNDING))
 
 
 def _least(acting: Action, values: Array, energy: float) -> tuple[torch.Tensor, float]:

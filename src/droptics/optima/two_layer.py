@@ -29,6 +29,7 @@ from droptics.optima.stationary import alternate
 from droptics.spectra import Action, OneRate, action
 from droptics.spectra.coordinates import White, check_isotropic, weighed, whiten
 from droptics.spectra.decomposition import kept_values, least_of, shrunk_svd
+from droptics.spectra.kinds import short_factors
 from droptics.spectra.one_rate import TiedOneRate
 from droptics.spectra.roots import EPS, numbers
 
@@ -39,6 +40,8 @@ def best_factors(target: Any, acting: Action, masks: MaskLaw) -> tuple[Any, Any,
     Also the rank of their product, the least of ||T - U H^T||^2 + penalty, and how they were found: where the action of
     the law has no factors for the best spectrum they are searched.
     """
+    if (short := short_factors(target, masks, judged=False)) is not None:
+        return *short[:4], "closed form"
     left, values, right, least = shrunk_svd(target, acting)
     arrays = isinstance(target, np.ndarray)
     try:

@@ -161,9 +161,14 @@ def _of_moments(data: Moments) -> White:
 
 def weighed(masks: MaskLaw, products: Any) -> float:
     """`MaskLaw.weigh` of numbers, in NumPy where the law is one number."""
-    if masks.independent and (strength := masks.common_strength) is not None:
+    if (strength := shared_strength(masks)) is not None:
         return strength * float(products.trace())
     return float(masks.weigh(torch.as_tensor(products)).detach())
+
+
+def shared_strength(masks: MaskLaw) -> float | None:
+    """The relative variance of independent units where that is one number; None otherwise."""
+    return masks.common_strength if masks.independent else None
 
 
 def _gram_slack(parts: Any, root: Root, energy: float, off: float = 0.0) -> float:

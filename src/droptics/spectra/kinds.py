@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.masks import Block, MaskLaw
+from droptics.masks.correlations import WIDE
 from droptics.spectra.actions import Action
 from droptics.spectra.any_law import AnyLaw
 from droptics.spectra.blocks import Blocks
+from droptics.spectra.coordinates import shared_strength
 from droptics.spectra.one_rate import OneRate
 from droptics.spectra.unequal_rates import UnequalRates
 from droptics.transforms import is_readable
+
+if TYPE_CHECKING:
+    from droptics.spectra.leading_factors import Leading
 
 
 def action(masks: MaskLaw) -> Action:
@@ -24,6 +32,25 @@ def action(masks: MaskLaw) -> Action:
     'mianjy2018-thm3.6'
     """
     return masks if isinstance(masks, Action) else _kind(masks)
+
+
+def short_factors(target: Any, masks: MaskLaw, judged: bool = True) -> Leading | None:
+    """`leading_factors` of an array under a law whose action is that of one rate; None otherwise."""
+    found = [] if not isinstance(target, np.ndarray) else many_factors(target[None], masks, judged)
+    return found[0] if found else None
+
+
+def many_factors(targets: Array, masks: MaskLaw, judged: bool = True) -> list[Leading | None]:
+    """The same for targets (count, a, q): one for each, or none at all under another law."""
+    rate = None if isinstance(masks, Action) else shared_strength(masks)
+    if rate is None and type(acting := action(masks)) is OneRate:
+        rate = acting.rate
+    if rate is None or masks.size > WIDE or 0 in targets.shape:
+        return []
+    from droptics.spectra.leading_factors import Room, leading_factors  # noqa: PLC0415 - it loads numba
+
+    room = Room(targets.shape[1:], masks.size, len(targets), judged)
+    return [leading_factors(target, rate, room, place) for place, target in enumerate(targets)]
 
 
 @singledispatch
