@@ -334,6 +334,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "optimal_head": {"model": lambda: LastLayer.of(small_network())},
     "optimum": {"family": lambda: TwoLayerLinear},
     "optimum_of_map": {"matrix": lambda: normal(4, 3)},
+    "optima.optimum_of_maps": {"matrices": lambda: normal(2, 4, 3)},
     "optima.deep_optimum": {"masks": lambda: Product([Bernoulli(0.3, 3), Bernoulli(0.2, 2)])},
     "penalties.second_order": {"loss": Squared},
     "perturb": {"model": lambda: classifier().eval()},  # it leaves the mode, and so the draws, to its caller

@@ -125,8 +125,8 @@ _REASONS = {
     "bounds.completion_constant bounds.gaussian_tail bounds.hoeffding bounds.initial_norm bounds.lazy "
     "training.lazy_norm bounds.lazy_setting bounds.martingale bounds.squared bounds.uniform",
     PLAN: "relu_cost attacks.standard_attacks",
-    SAME: "attacks.affine_map attacks.linear_attack optima.deep_optimum envelopes.envelope_rule envelopes.induced_rule "
-    "equalization.equalize_rule",
+    SAME: "attacks.affine_map attacks.linear_attack optima.deep_optimum optima.optimum_of_maps envelopes.envelope_rule "
+    "envelopes.induced_rule equalization.equalize_rule",
     BUILD: "rank_one_network joint_equalizer landscapes.portrait landscapes.spurious_minimum linalg.equalize_columns "
     "linalg.equalize_columns_ linalg.equalizer linalg.hadamard_equalizer linalg.schur_horn linalg.psd_eigen "
     "linalg.psd_inverse_root linalg.psd_root norms.weight_matrices spectra.action",
