@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from droptics.arguments import checks_of, refuse
-from droptics.checks import NotFinite, is_finite
+from droptics.checks import NotFinite, check_finite, is_finite
 from droptics.transforms import is_transformed
 
 if TYPE_CHECKING:
@@ -94,14 +94,17 @@ def _is_finite(value: Tensor) -> bool:
 def _too_large(arguments: Mapping[str, Any]) -> NotFinite | None:
     """An error that names the largest numbers among the arguments; None where they are of ordinary size."""
     tensors = {name: _tensors(value) for name, value in arguments.items()}
+    for name, parts in tensors.items():  # a module or a dataclass may hold what was never asked for
+        for part in parts:
+            check_finite(part, name)
     sizes = {name: max(map(_size, parts)) for name, parts in tensors.items() if parts}
-    name = max(sizes, key=sizes.__getitem__, default=None)
-    if name is None or sizes[name] < 2**20:
+    largest = max(sizes, key=sizes.__getitem__, default=None)
+    if largest is None or sizes[largest] < 2**20:
         return None
-    dtype = max(tensors[name], key=_size).dtype
+    dtype = max(tensors[largest], key=_size).dtype
     return NotFinite(
-        name,
-        f"holds numbers up to {sizes[name]:.3g}, too large for this answer: it is made of their products, and "
+        largest,
+        f"holds numbers up to {sizes[largest]:.3g}, too large for this answer: it is made of their products, and "
         f"{dtype} ends at {torch.finfo(dtype).max:.3g}; use other units",
     )
 

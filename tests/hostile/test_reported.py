@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from cases import normal
+from torch import nn
 
 from droptics import Bernoulli, Block, Dropout, Sample, Threat, TwoLayerLinear, train
 from droptics.answers import checked
@@ -118,6 +119,20 @@ def test_an_answer_on_a_gpu_is_looked_at_unless_it_is_on_its_way_into_a_step_or_
     assert ask(torch.full((2,), 1e200, dtype=torch.float64, requires_grad=True)).isinf().all()
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     assert ask(torch.full((2,), 1e200, dtype=torch.float64)).isinf().all()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_numbers_that_a_module_should_not_hold_are_named_beside_large_ones(value):
+    """They are no size: beside them nothing is called the largest number."""
+    head = nn.Linear(2, 1, bias=False).double()
+    with torch.no_grad():
+        head.weight.copy_(torch.tensor([[1.0, value]]))
+    with pytest.raises(ValueError, match=r"^head must be finite, got 1 NaN or infinite entries.*index \(0, 1\)"):
+        checked(told)(torch.full((2,), 1e30, dtype=torch.float64), head)
+
+
+def told(inputs: Floats, head: nn.Module) -> torch.Tensor:
+    return head(inputs)
 
 
 def plain_product(weight: Floats) -> torch.Tensor:
