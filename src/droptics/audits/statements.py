@@ -108,11 +108,10 @@ def _rate_choice(head: Head, rate: float) -> RateChoice | None:
 
 def _subnetworks(head: Head, rate: float) -> SubnetworkSummary | None:
     """Accuracy of random sub-networks of the last layer, one mask for all examples; classification only."""
-    if len(head.weight) > MOST_CLASSES:
+    targets = torch.cat(head.targets)
+    if len(head.weight) > MOST_CLASSES or (targets.is_floating_point() and not bool((targets.abs() == 1).all())):
         return None
     sample, model = head.sample(), head.model()
-    if sample.targets.is_floating_point() and not bool((sample.targets.abs() == 1).all()):
-        return None
     generator = torch.Generator().manual_seed(0)
     found = evaluate(model, sample, draw(Bernoulli(rate, model.units), SUBNETWORKS, generator), scale=1 / (1 - rate))
     low, high = torch.quantile(found.accuracies, torch.tensor([0.05, 0.95], dtype=torch.float64)).tolist()
