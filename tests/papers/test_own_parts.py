@@ -1,0 +1,31 @@
+"""Parts of the newest claims of our own, one test each: which one fails says what is wrong."""
+
+import pytest
+import torch
+
+from droptics.papers.droptics_own import (
+    certified_line_checks,
+    decision_checks,
+    fifth_checks,
+    seldom_checks,
+    swept_checks,
+)
+
+PARTS = [
+    *(certified_line_checks._moments, certified_line_checks._ranks, certified_line_checks._written_out),
+    *(certified_line_checks._by_margins, certified_line_checks._again, certified_line_checks._kept),
+    *(certified_line_checks._stated, decision_checks._those, decision_checks._chosen, decision_checks._went_on),
+    *(decision_checks._curves, decision_checks._shared, decision_checks._drawn, decision_checks._elsewhere),
+    *(fifth_checks._left_out, fifth_checks._served, fifth_checks._fed, fifth_checks._compiled, fifth_checks._outcomes),
+    *(fifth_checks._written, seldom_checks._shares, seldom_checks._curvatures, seldom_checks._boxes),
+    *(seldom_checks._streams, seldom_checks._said, seldom_checks._chosen, seldom_checks._blocks, seldom_checks._costs),
+    *(seldom_checks._single, swept_checks._half_sweeps, swept_checks._paid, swept_checks._answered),
+    *(swept_checks._rounded, swept_checks._counted),
+]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: f"{part.__module__.rpartition('.')[2]}-{part.__name__}")
+def test_comparisons_hold_and_another_truth_is_refused(part):
+    torch.manual_seed(0)
+    assert [str(one) for one in part(1.0) if not one.holds] == []
+    assert not all(one.holds for one in part(1.1))
