@@ -26,6 +26,7 @@ from droptics.evidence.claims import REFUTED, Claim, Comparison, Erratum, Relati
 from droptics.evidence.engines import Done
 from droptics.evidence.pages import check_place, claims_page, errata_page, shown_output, write_pages
 from droptics.papers import PAPERS, claims, figures, verify
+from droptics.progress import shown
 
 SOURCES = Path(droptics.__file__).parent
 PATTERN = re.compile(
@@ -434,3 +435,9 @@ def test_every_claim_links_to_a_line_of_a_file_that_is_there():
             place, _, line = check_place(claim).rpartition("/papers/")[2].rstrip(")").partition("#L")
             text = (SOURCES / "papers" / place).read_text(encoding="utf-8").splitlines()
             assert int(line) <= len(text), claim.id
+
+
+def test_claims_on_bars_hold_within_a_command_too():
+    """`droptics verify` shows bars, and runs the claim that a library which is only called shows none."""
+    with shown():
+        assert verify("droptics-floor-in-words")[0].agrees

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import contextvars
 import io
 import math
 import warnings
@@ -56,7 +57,7 @@ def said(call: Callable[[], object], kind: type[Exception] = ValueError) -> str:
 
 def floor_in_words(scale: float) -> list[Comparison]:
     """Refusals word by word, answers that are judged, old keywords, bars and pictures."""
-    return [*_refusals(scale), *_numbers(scale), *_answers(scale), *_old_names(scale), *_bars(scale), *_drawn(scale)]
+    return [*_refusals(scale), *_numbers(scale), *_answers(scale), *_old_names(scale), *_outside(scale), *_drawn(scale)]
 
 
 def _refusals(scale: float) -> list[Comparison]:
@@ -307,6 +308,11 @@ class _Screen(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+def _outside(scale: float) -> list[Comparison]:
+    """What bars do outside of a command, also where a command runs this."""
+    return contextvars.Context().run(_bars, scale)
 
 
 def _bars(scale: float) -> list[Comparison]:
