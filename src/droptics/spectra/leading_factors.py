@@ -136,9 +136,13 @@ def _fill(
 def _criterion(tall: Array, longer: Array, shorter: Array, rate: float) -> float:
     """By how much the criterion of factors, as rows, differs from the energy."""
     products, moved = np.dot(longer, longer.T) * np.dot(shorter, shorter.T), np.dot(shorter, tall.T)
-    inner, trace = 0.0, 0.0
-    for k in range(longer.shape[0]):
+    inner, trace, total = 0.0, 0.0, 0.0
+    for k in range(longer.shape[0]):  # row by row, so that rounding does not grow with the number of pairs
         trace += products[k, k]
+        row = 0.0
+        for j in range(longer.shape[0]):
+            row += products[k, j]
+        total += row
         for i in range(longer.shape[1]):
             inner += longer[k, i] * moved[k, i]
-    return products.sum() + rate * trace - 2.0 * inner
+    return total + rate * trace - 2.0 * inner
