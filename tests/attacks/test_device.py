@@ -35,7 +35,7 @@ from droptics.attacks import (
     device,
     launches,
     perturb,
-    shared,
+    triton_shared,
 )
 from droptics.attacks.apgd import AdaptiveAscent
 from droptics.attacks.ascent import Ascent, Trail
@@ -175,7 +175,7 @@ def test_few_operations_surround_the_kernel(norm: str, monkeypatch: pytest.Monke
     """On a GPU each is a launch that costs the host more than the device; there were 93, then 66, then 10."""
     monkeypatch.setattr(launches, "runs_on", lambda place: True)
     monkeypatch.setattr(launches, "compiled", lambda: [Silent()] * 5)
-    monkeypatch.setattr(shared, "_compiled", Silent)
+    monkeypatch.setattr(triton_shared, "_compiled", Silent)
     net, points, labels = problem(3, 60, dtype=torch.float32)
     data, threat, method = Sample(points, labels), Threat(norm, 0.1, (0, 1)), Pgd(steps=40, step=0.01)
     attack(net, data, threat, method)
@@ -251,7 +251,7 @@ class TestKernel:
         Float32 against the same loop: two iterates of equal loss may change places, their losses agree.
         """
         if alone:
-            monkeypatch.setattr(shared, "parts", lambda *given: 0)
+            monkeypatch.setattr(triton_shared, "parts", lambda *given: 0)
         net, points, labels = problem(0, 19, (35, 20, 4), torch.float32, depth)
         threat = Threat(norm, 0.05 if norm == "linf" else 0.3, (0, 1))
         method = Pgd(loss, steps=3, stop=stop)  # type: ignore[arg-type]
@@ -274,7 +274,7 @@ class TestKernelEdges:
 
     def test_finds_what_the_loop_finds(self, case: str, alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         if alone:
-            monkeypatch.setattr(shared, "parts", lambda *given: 0)
+            monkeypatch.setattr(triton_shared, "parts", lambda *given: 0)
         sizes = (16, 33, 11) if case == "wide" else (7, 5, 2)
         net, points, labels = problem(1, 21, sizes, torch.float32)
         if case == "no bias":
@@ -370,7 +370,7 @@ class TestVerification:
         whole = attack_module.at_once
         monkeypatch.setattr(attack_module, "at_once", lambda *given: found.append(whole(*given)) or found[-1])
         fast = [attack(net, data, threat, method)]
-        monkeypatch.setattr(shared, "parts", lambda *given: 0)
+        monkeypatch.setattr(triton_shared, "parts", lambda *given: 0)
         fast.append(attack(net, data, threat, method))
         assert None not in found
         monkeypatch.setattr(attack_module, "at_once", lambda *given: None)
@@ -453,9 +453,9 @@ def test_the_work_is_cut_by_how_much_there_is(monkeypatch: pytest.MonkeyPatch) -
     place, chip = torch.device("cpu"), torch.device("cuda")
     assert launches._shape(1000, place) == launches.FEW
     assert launches._shape(16384, place) == launches.MANY
-    assert [shared.parts(9, features, place) for features in (256, 257)] == [1, 0]
-    monkeypatch.setattr(shared, "processors", lambda device: 132)
-    assert [shared.parts(*few, chip) for few in ((1056, 1024), (1057, 1024), (1056, 1025))] == [4, 0, 0]
+    assert [triton_shared.parts(9, features, place) for features in (256, 257)] == [1, 0]
+    monkeypatch.setattr(triton_shared, "processors", lambda device: 132)
+    assert [triton_shared.parts(*few, chip) for few in ((1056, 1024), (1057, 1024), (1056, 1025))] == [4, 0, 0]
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
@@ -479,7 +479,7 @@ def test_programs_that_share_examples_find_what_one_finds_alone(norm: str, monke
     given = net.cuda(), Sample(points.cuda(), labels.cuda()), threat, Pgd()
     found, again = attack(*given), attack(*given)
     assert torch.equal(found.inputs, again.inputs)
-    monkeypatch.setattr(shared, "parts", lambda *_: 0)
+    monkeypatch.setattr(triton_shared, "parts", lambda *_: 0)
     alone = attack(*given)
     boundary = 5
     assert int((found.success != alone.success).sum()) <= boundary  # another order of summation

@@ -10,7 +10,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from droptics.attacks import shared
+from droptics.attacks import triton_shared
 from droptics.attacks.ascent import Climbers
 from droptics.attacks.gradients import PlainMlp
 from droptics.attacks.threat import rounding
@@ -83,11 +83,11 @@ def climb(
     points, best, value, fooled, region, aims = now.points, now.best, now.value, now.fooled, now.region, now.aim
     threat, count, features, device = region.threat, len(points), points[0].numel(), points.device
     steps, options = len(course.sizes), {"LOSS": course.kind, "LEAVES": course.leaves, "SLACK": SLACK}
-    turns = -(-count // shared.BLOCK) if order is None and shared.parts(count, features, device) else 0
+    turns = -(-count // triton_shared.BLOCK) if order is None and triton_shared.parts(count, features, device) else 0
     counts = torch.zeros(steps + 2 + SEEN + turns, dtype=torch.int64, device=device)
     there, counted = _there(tuple(course.sizes), device), counts[: steps + 2 + SEEN]
     if turns:
-        shared.climb(now, tape, there, counts, copies, **options)
+        triton_shared.climb(now, tape, there, counts, copies, **options)
         return counted
     if copies is not None:
         points.copy_(copies.copy_(region.inputs))
