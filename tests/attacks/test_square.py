@@ -7,10 +7,13 @@ from itertools import pairwise
 import pytest
 import torch
 from attacked import Noisy, Quantized, affine_scorer, classifier
+from torch import nn
 
 from droptics.attacks import Pgd, Square, Threat, WeakAttackWarning, attack
+from droptics.attacks.first_layer import FirstLayer
 from droptics.attacks.gradients import differentiable
 from droptics.attacks.square import SquareSearch, bump
+from droptics.data import Sample
 
 RADII = {"linf": 0.08, "l2": 0.6, "l1": 4.0}
 
@@ -269,3 +272,62 @@ def test_bumps_are_two_hills_of_the_published_shape(side):
 def test_bad_options_are_named(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         Square(**bad)
+
+
+def perceptron(depth: int) -> tuple[nn.Sequential, Sample]:
+    """Images of two channels, labeled by the network itself, in double precision."""
+    draws = torch.Generator().manual_seed(3)
+    sizes = [2 * 144, *[9] * (depth - 1), 4]
+    layers: list[nn.Module] = [nn.Flatten()]
+    for before, after in pairwise(sizes):
+        layer = nn.Linear(before, after, dtype=torch.float64)
+        nn.init.normal_(layer.weight, std=before**-0.5, generator=draws)
+        layers += [layer, nn.ReLU()]
+    net = nn.Sequential(*layers[:-1])
+    images = torch.rand(25, 2, 12, 12, generator=draws, dtype=torch.float64)
+    with torch.no_grad():
+        net[-1].bias -= net(images).mean(0)
+    return net, Sample(images, net(images).argmax(1))
+
+
+def test_the_first_layer_is_told_apart_from_the_rest():
+    net, data = perceptron(3)
+    layer = FirstLayer(differentiable(net))
+    sums = layer.sums(data.inputs)
+    torch.testing.assert_close(layer.outputs(sums), net(data.inputs).detach(), rtol=0, atol=1e-13)
+    places = torch.stack([torch.randperm(288)[:5] for _ in range(25)])
+    changed = data.inputs.flatten(1).clone()
+    changes = torch.rand(25, 5, dtype=torch.float64)
+    changed.scatter_add_(1, places, changes)
+    torch.testing.assert_close(sums + layer.added(places, changes), layer.sums(changed), rtol=0, atol=1e-13)
+    assert [layer.pays(count) for count in (36, 37)] == [True, False]
+    assert FirstLayer.of(differentiable(net), data.inputs) is not None
+    assert FirstLayer.of(differentiable(net), data.inputs.half()) is None
+    assert FirstLayer.of(differentiable(net.forward), data.inputs) is None
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("patience", [None, 3])
+def test_a_first_layer_that_is_updated_finds_what_whole_passes_find(depth, patience, monkeypatch):
+    """The same draws: every query changes the same square, and is judged by outputs that differ by rounding."""
+    net, data = perceptron(depth)
+    threat, method = Threat("linf", 0.03, (0, 1)), Square(queries=300, patience=patience, restarts=2)
+    updates, real = [], SquareSearch._ask_by_updates
+
+    def counted(self, layer, now, look, draws):
+        updates.append(look)
+        real(self, layer, now, look, draws)
+        within = self.region.select(now.rows).contains(now.current)
+        assert bool(within.all())
+
+    monkeypatch.setattr(SquareSearch, "_ask_by_updates", counted)
+    quick = attack(net, data, threat, method)
+    assert len(updates) > 5
+    assert min(look.start for look in updates) > 0
+    assert patience is None or max(look.step for look in updates) > 1
+    monkeypatch.setattr(FirstLayer, "of", lambda *given: None)
+    whole = attack(net, data, threat, method)
+    assert torch.equal(quick.inputs, whole.inputs)
+    assert quick.queries == whole.queries
+    assert 0 < int(whole.success.sum()) < len(data)
+    assert not quick.warnings

@@ -18,6 +18,7 @@ from torch import Tensor
 from droptics.attacks import triton_square
 from droptics.attacks.apgd import SMALL
 from droptics.attacks.ascent import Trail
+from droptics.attacks.first_layer import FirstLayer
 from droptics.attacks.gradients import Differentiable
 from droptics.attacks.losses import beaten, check_problem, mistaken, values
 from droptics.attacks.methods import Square
@@ -83,6 +84,7 @@ class SquareSearch:
         self._squares: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
         self._records = region.inputs.is_cuda
         self._fused = False  # whether kernels propose and judge
+        self._layer = None if region.bounds is None else FirstLayer.of(tape, region.inputs)
 
     def run(self) -> Trail:
         """All restarts on the examples that are not fooled yet."""
@@ -114,7 +116,10 @@ class SquareSearch:
                 replay = None
             elif replay is None and self._worth_recording(now, look):
                 replay = self._recorded(now, look, draws)
-            if replay is None:
+            few = self._layer is not None and self._layer.pays(self.shape[0] * sides[0][0] * sides[0][1])
+            if self._layer is not None and few and look.start:
+                self._ask_by_updates(self._layer, now, look, draws)
+            elif replay is None:
                 self._ask(now, look, draws)
             else:
                 replay(draws)
@@ -159,7 +164,6 @@ class SquareSearch:
         """Some queries in a row, the state written over; returns the last points and their outputs."""
         tries, wide = look.step, now
         if tries > 1 and not self._fused:
-            first = tries * torch.arange(len(now.rows), device=now.rows.device)
             wide = now.select(torch.arange(len(now.rows), device=now.rows.device).repeat_interleave(tries))
         for number, draw in zip(look, draws, strict=True):
             side, current = self._side(number), now.current
@@ -173,21 +177,48 @@ class SquareSearch:
             if self._fused:
                 triton_square.take(now.current, now.value, now.fooled, now.targets, points, outputs)
                 continue
-            found, _ = values(self.method.loss, outputs, wide.targets)
-            wrong, chosen = beaten(outputs, wide.targets), None
-            if tries > 1:
-                chosen = first + torch.where(wrong, torch.inf, found).view(-1, tries).argmax(1)
-                found, wrong = found[chosen], wrong[chosen]
-            better = ~now.fooled & (wrong | (found > now.value))
-            torch.where(better, found, now.value, out=now.value)
+            better, chosen = self._judge(now, outputs, wide.targets)
             if points.is_cuda:  # where who is better is not asked
                 best = points if chosen is None else points[chosen]
                 torch.where(better.view((-1,) + (1,) * (best.ndim - 1)), best, now.current, out=now.current)
             else:
                 which = better.nonzero().squeeze(1)
                 now.current[which] = points[which if chosen is None else chosen[which]]
-            now.fooled |= wrong
         return points, outputs
+
+    def _judge(self, now: Seekers, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Who is better off, and by which of several queries at a time; what is known of them is written over."""
+        found, _ = values(self.method.loss, outputs, targets)
+        wrong, chosen, tries = beaten(outputs, targets), None, len(outputs) // len(now.rows)
+        if tries > 1:
+            first = tries * torch.arange(len(now.rows), device=now.rows.device)
+            chosen = first + torch.where(wrong, torch.inf, found).view(-1, tries).argmax(1)
+            found, wrong = found[chosen], wrong[chosen]
+        better = ~now.fooled & (wrong | (found > now.value))
+        torch.where(better, found, now.value, out=now.value)
+        now.fooled |= wrong
+        return better, chosen
+
+    def _ask_by_updates(self, layer: FirstLayer, now: Seekers, look: range, draws: Tensor) -> None:
+        """`_ask` of a perceptron whose first layer is summed up once, from where the squares change it."""
+        count, bounds = len(now.rows), now.region.bounds
+        assert bounds is not None
+        lower, upper = (end.contiguous().view(-1) for end in bounds)
+        current, sums = now.current.view(-1), layer.sums(now.current)  # anew in every look: rounding does not add up
+        those = torch.arange(count).repeat_interleave(look.step)
+        begins, targets = (those * (len(current) // count))[:, None], now.targets[those]
+        channels = torch.arange(self.shape[0])[:, None] * (self.shape[1] * self.shape[2])
+        for number, draw in zip(look, draws, strict=True):
+            places = (self._pixels(self._side(number), draw) + channels).flatten(1)
+            where = begins + places
+            low = (draw[:, 5:, None] < 0.5).expand(-1, -1, places.shape[1] // self.shape[0]).flatten(1)
+            ends = torch.where(low, lower[where], upper[where])
+            moved = layer.added(places, ends - current[where]).add_(sums[those])
+            better, chosen = self._judge(now, layer.outputs(moved), targets)
+            which = better.nonzero().squeeze(1)
+            taken = which if chosen is None else chosen[which]
+            current[where[taken]] = ends[taken]
+            sums[which] = moved[taken]
 
     def _worth_recording(self, now: Seekers, look: range) -> bool:
         """As for adaptive steps: passes of many examples of a large network hide their launches."""
