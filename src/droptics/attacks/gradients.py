@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from droptics.attacks.norms import even_norms
 from droptics.checks import check_same_kind
 from droptics.models import Model, ReLUNet
 
@@ -55,11 +56,11 @@ class Autograd(Differentiable):
     """Any torch callable."""
 
     def __init__(self, function: Function) -> None:
-        self._function = function
+        self._function, self._around = function, even_norms(function)
         self.capturable = isinstance(function, nn.Module) and all(_simple(part) for part in _parts(function))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        with torch.enable_grad():
+        with torch.enable_grad(), self._around:
             self._inputs = inputs.detach().requires_grad_()
             self._outputs = as_columns(self._function(self._inputs), inputs.shape[0])
         return self._outputs.detach()
@@ -98,6 +99,7 @@ class Mixed(Autograd):
                 return as_columns(function(inputs), len(inputs)).to(inputs.dtype)
 
         super().__init__(half)
+        self._around = even_norms(function)
         self.scores = Autograd(function).scores  # type: ignore[method-assign]
 
 
