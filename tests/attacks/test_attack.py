@@ -8,6 +8,7 @@ from typing import Literal
 
 import pytest
 import torch
+from attacked import classifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -436,6 +437,33 @@ def test_closed_form_refuses_models_that_are_not_affine() -> None:
     data = labeled(mlp())
     with pytest.raises(ValueError, match="must be affine"):
         attack(mlp(), data, Threat("l2", 0.1), LinearExact())
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_one_step_goes_on_from_given_points(norm):
+    net, data = classifier()
+    threat = Threat(norm, 0.05 if norm == "linf" else 0.3, (0, 1))
+    first = attack(net, data, threat, Fgsm(Margin("greedy")))
+    again = attack(net, data, threat, Fgsm(Margin("greedy"), start=first.inputs), batch=7)
+    leaf = first.inputs.clone().requires_grad_()
+    outputs = net(leaf)
+    wrong = outputs.scatter(1, data.targets[:, None], -math.inf).amax(1)
+    (slope,) = torch.autograd.grad((wrong - outputs.gather(1, data.targets[:, None]).squeeze(1)).sum(), leaf)
+    lengths = slope.flatten(1).norm(dim=1).view(-1, 1, 1, 1)
+    moved = leaf.detach() + threat.radius * (slope.sign() if norm == "linf" else slope / lengths) - data.inputs
+    if norm == "linf":
+        moved = moved.clamp(-threat.radius, threat.radius)
+    else:
+        moved = moved * (threat.radius / moved.flatten(1).norm(dim=1)).clamp_max(1.0).view(-1, 1, 1, 1)
+    torch.testing.assert_close(again.inputs, (data.inputs + moved).clamp(0, 1), rtol=0, atol=1e-12)
+    assert again.clean_correct.all()
+    assert not torch.equal(again.inputs, first.inputs)
+    far = attack(net, data, threat, Fgsm(Margin("greedy"), start=data.inputs + 9.0))
+    assert bool((far.radius <= threat.radius * (1 + 1e-9)).all()), "points from outside are pulled into the region"
+    with pytest.raises(
+        ValueError, match=r"start must hold one point for each of the inputs, of shape \(60, 2, 7, 7\), g"
+    ):
+        attack(net, data, threat, Fgsm(start=first.inputs[:3]))
 
 
 # ---------------------------------------------------------------- the verified attack

@@ -21,6 +21,7 @@ from droptics.attacks import (
     Apgd,
     CrossEntropy,
     Dlr,
+    Fgsm,
     Logistic,
     Loss,
     Margin,
@@ -40,9 +41,11 @@ from droptics.attacks import (
 from droptics.attacks.apgd import AdaptiveAscent
 from droptics.attacks.ascent import Ascent, Trail
 from droptics.attacks.asking import AskingAscent
+from droptics.attacks.attack import verified
 from droptics.attacks.device import DeviceAscent
 from droptics.attacks.gradients import differentiable
-from droptics.attacks.losses import value_and_slope
+from droptics.attacks.known import Known
+from droptics.attacks.losses import value_and_slope, values
 from droptics.attacks.methods import step_sizes
 from droptics.attacks.square import SquareSearch
 from droptics.data import Sample
@@ -113,6 +116,34 @@ def test_the_search_that_asks_finds_the_same(method: Pgd, norm: str) -> None:
     assert torch.equal(here.fooled, there.fooled)
     assert torch.equal(here.stuck, there.stuck)
     assert int(there.tally[-2]) == int(here.tally[-2])
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
+@pytest.mark.parametrize("candidates", [9, 2])
+def test_classes_side_by_side_find_what_they_find_in_turn(candidates: int, norm: str) -> None:
+    """From given points, as of few examples on a GPU: an example is fooled in a lane as it is on its own."""
+    net, points, labels = problem(3, 90, (10, 24, 6))
+    labels[:5] = (labels[:5] + 1) % 6  # wrong as they are
+    threat = Threat(norm, {"linf": 0.06, "l2": 0.15, "l1": 0.3}[norm], (0, 1))
+    start = threat.around(points).random(torch.Generator().manual_seed(0))
+    method, tape = Pgd(Margin("every", candidates), steps=6, start=start + 0.5), differentiable(net.forward)
+    clean = net(points).detach()
+    here, there = (
+        kind(tape, threat.around(points), labels, method, torch.Generator(), Known(clean=clean)).run()
+        for kind in (Ascent, AskingAscent)
+    )
+    assert torch.equal(here.fooled, there.fooled)
+    assert 5 < int(there.fooled.sum()) < len(points)
+    assert torch.equal(there.inputs[:5], points[:5])
+    assert bool(threat.around(points).contains(there.inputs).all())
+    wrong = net(there.inputs).argmax(1) != labels
+    assert torch.equal(wrong, there.fooled)
+    lanes = -(-90 * min(candidates, 5) // 64) * 64
+    assert there.tally[-1] == 6 * lanes, "all classes of all examples take every step at once"
+    begun, ended = (
+        values(Margin(), net(each), labels)[0] for each in (threat.around(points).retract(start + 0.5), there.inputs)
+    )
+    assert bool((ended >= begun)[~there.fooled].all()), "the best point of all lanes, which began there"
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
@@ -555,6 +586,39 @@ def test_the_search_that_asks_on_the_gpu(steps: int, norm: str, loss: Loss) -> N
     # Who is nearer to the boundary than rounding moves a logit may fall on either side: one in a hundred.
     assert int((there.success.cpu() ^ here.success).sum()) <= 7
     assert abs(there.rates[-1] - here.rates[-1]) <= 0.01
+
+
+@needs_gpu
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_one_step_on_the_gpu_is_that_of_torch(norm: str, given: bool) -> None:
+    """In few launches, where the labels are known, beside the operations of torch for a caller who knows nothing."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        body = (nn.Conv2d(1, 4, 4, 2, 1), nn.ReLU(), Residual(), nn.Flatten(), nn.Linear(784, 5))
+        net = nn.Sequential(*body).requires_grad_(False).cuda()
+    points = torch.rand(300, 1, 28, 28, generator=torch.Generator().manual_seed(0)).cuda()
+    labels = net(points).argmax(1)
+    labels[:7] = (labels[:7] + 1) % 5
+    data, threat = Sample(points, labels), Threat(norm, {"linf": 0.003, "l2": 0.05}[norm], (0, 1))
+    method = Fgsm(Margin("greedy"), start=points + 0.001 if given else "input")
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        slow = attack(net, data, threat, method)
+        known = Known((0, 4), steady=True, clean=net(points) if given else None)
+        fast = verified(net, data, threat, method, 300, None, known=known)
+        assert torch.equal(known.clean, net(points))
+    torch.testing.assert_close(fast.inputs, slow.inputs, rtol=0, atol=1e-6)
+    assert torch.equal(fast.clean_correct, slow.clean_correct)
+    assert int((~fast.clean_correct).sum()) == 7
+    # Float32 on both sides: an example may sit on the boundary.
+    assert int((fast.success ^ slow.success).sum()) <= 2
+    assert 10 < int(fast.success.sum()) < 290
+    torch.testing.assert_close(fast.margins, slow.margins, rtol=0, atol=1e-4)
+    torch.testing.assert_close(fast.losses, slow.losses, rtol=0, atol=1e-4)
+    torch.testing.assert_close(fast.radius, slow.radius, rtol=0, atol=1e-5)
+    assert fast.gradients == slow.gradients == 300
+    assert fast.rates[0] == slow.rates[0]
+    assert fast.warnings == slow.warnings
 
 
 @needs_gpu

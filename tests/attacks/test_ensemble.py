@@ -217,14 +217,17 @@ def test_on_a_gpu_one_step_comes_first_and_every_class_at_once_where_it_leaves_f
     assert asked[0][0] == Fgsm(Margin("greedy"))
     assert torch.equal(asked[1][1].inputs, data.inputs[left])
     if few:
-        assert replace(asked[1][0], start="input") == Apgd(Margin("every"), steps=10)
+        assert replace(asked[1][0], start="input") == Pgd(Margin("every"), steps=10)
         assert torch.equal(asked[1][0].start, first.inputs[left]), "from where the step led"
-    else:
-        assert isinstance(asked[1][0], Pgd)
         assert (result.stages[1].attacked, result.stages[1].seconds) == (0, 0)
+    else:
+        assert replace(asked[1][0], start="input") == Fgsm(Margin("greedy")), "one more step, where many are left"
+        assert torch.equal(asked[1][0].start, first.inputs[left])
+        assert (result.stages[2].attacked, result.stages[2].seconds) == (0, 0)
     asked.clear()
-    robust_accuracy(chain, data, threat)
-    assert asked[0][0] == ensemble.standard_attacks(3)[0], "a chain of ordinary layers has no such beginning"
+    flat = Sample(chain[:-1](data.inputs).detach(), data.targets)
+    robust_accuracy(nn.Sequential(chain[-1]), flat, Threat("linf", 0.06))
+    assert asked[0][0] == ensemble.standard_attacks(3)[0], "a perceptron has no such beginning"
     held = result.found_by == len(result.stages)
     assert torch.equal(result.inputs[held], data.inputs[held])
     assert bool((net(result.inputs).argmax(1) != data.targets)[~held].all())

@@ -25,6 +25,17 @@ def network() -> nn.Module:
     return net.eval().to(memory_format=SEEN)
 
 
+def graph(outputs: torch.Tensor) -> str:
+    """The names of what computed the outputs, one after the other."""
+    names, left = [], [outputs.grad_fn]
+    while left:
+        node = left.pop()
+        if node is not None:
+            names.append(type(node).__name__)
+            left += [before for before, _ in node.next_functions]
+    return " ".join(names)
+
+
 @pytest.fixture
 def everywhere(monkeypatch):
     """Layers are treated as on a GPU, and the layouts of the gradients that they pass on are kept."""
@@ -35,7 +46,7 @@ def everywhere(monkeypatch):
         layouts.append(found[0].is_contiguous(memory_format=SEEN))
         return found
 
-    monkeypatch.setattr(norms, "_pays", lambda inputs: inputs.requires_grad and torch.is_grad_enabled())
+    monkeypatch.setattr(norms, "_pays", lambda inputs: True)
     monkeypatch.setattr(norms._Frozen, "backward", staticmethod(backward))
     return layouts
 
@@ -80,11 +91,24 @@ def test_what_trains_or_was_compiled_or_has_no_norm_is_left_alone(everywhere):
     compiled = network()
     compiled.compile(backend="eager")
     for left in (compiled, nn.Sequential(torch.compile(network(), backend="eager"))):
-        assert type(norms.even_norms(left)).__name__ == "nullcontext"
-    assert type(norms.even_norms(network())).__name__ == "_EvenNorms"
+        assert type(norms.even_norms(left)(inputs)).__name__ == "nullcontext"
+    assert type(norms.even_norms(network())(inputs)).__name__ == "_EvenNorms"
+
+
+@pytest.mark.parametrize("changed", ["no gradient", "channels first", "vectors"])
+def test_layers_without_need_are_left_alone(everywhere, changed):
+    net = network().to(memory_format=torch.contiguous_format) if changed == "channels first" else network()
+    net.requires_grad_(False)
+    inputs = torch.rand(7, 3, 8, 8, dtype=torch.float64, requires_grad=changed != "no gradient")
+    if changed == "vectors":
+        net = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(192).requires_grad_(False)).double().eval()
+    with norms._EvenNorms():
+        outputs = net(inputs)
+    assert "_Frozen" not in graph(outputs)
+    with norms._EvenNorms():
+        assert "_Frozen" in graph(network()(inputs.detach().requires_grad_()))
 
 
 def test_on_a_cpu_torch_has_its_own_way(monkeypatch):
     monkeypatch.setattr(norms, "_LARGE", 0)
-    inputs = torch.rand(7, 3, 8, 8).to(memory_format=SEEN).requires_grad_()
-    assert not norms._pays(inputs)
+    assert not norms._pays(torch.rand(7, 3, 8, 8))

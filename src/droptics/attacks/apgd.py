@@ -18,8 +18,9 @@ from torch import Tensor
 
 from droptics.attacks.ascent import Trail, chooses, linearized_order, stuck
 from droptics.attacks.gradients import Differentiable
+from droptics.attacks.known import NOTHING, Known
 from droptics.attacks.losses import aimed, beaten, check_problem, mistaken
-from droptics.attacks.methods import Apgd, Method
+from droptics.attacks.methods import Apgd, Fgsm, Method, Pgd
 from droptics.attacks.threat import Region
 from droptics.gpu.graphs import captured
 from droptics.progress import tracked
@@ -111,9 +112,18 @@ class Record:
 
 def for_some(method: Method, begin: int, end: int) -> Method:
     """The method for some of the examples: with their starts alone, where starts are given."""
-    if isinstance(method, Apgd) and isinstance(method.start, Tensor):
+    if isinstance(method, (Fgsm, Pgd, Apgd)) and isinstance(method.start, Tensor):
         return replace(method, start=method.start[begin:end])
     return method
+
+
+def check_starts(method: Method, shape: tuple[int, ...]) -> None:
+    """Refuse given points that are not one for each of the inputs, or of an adaptive search one for each restart."""
+    start = getattr(method, "start", None)
+    shapes = [shape, (*shape[:1], method.restarts, *shape[1:])] if isinstance(method, Apgd) else [shape]
+    if isinstance(start, Tensor) and start.shape not in shapes:
+        said = ", or one for each restart, of shape ".join(str(tuple(each)) for each in shapes)
+        raise ValueError(f"start must hold one point for each of the inputs, of shape {said}, got {tuple(start.shape)}")
 
 
 class AdaptiveAscent:
@@ -131,15 +141,10 @@ class AdaptiveAscent:
         targets: Tensor,
         method: Apgd,
         generator: torch.Generator,
-        ends: tuple[float, float] | None = None,
+        known: Known = NOTHING,
     ) -> None:
         self.tape, self.region, self.targets, self.method = tape, region, targets, method
-        self.generator, self.ends = generator, ends
-        shape = tuple(region.inputs.shape)
-        shapes = shape, (*shape[:1], method.restarts, *shape[1:])
-        if isinstance(method.start, Tensor) and method.start.shape not in shapes:
-            said = f"{shape}, or one for each restart, of shape {shapes[1]}, got {tuple(method.start.shape)}"
-            raise ValueError(f"start must hold one point for each of the inputs, of shape {said}")
+        self.generator, self.told = generator, known
         self.best = region.inputs.clone(memory_format=torch.contiguous_format)
         self.value = region.inputs.new_full((len(targets),), -torch.inf)
         self.fooled = torch.zeros(len(targets), dtype=torch.bool, device=targets.device)
@@ -155,9 +160,10 @@ class AdaptiveAscent:
     def run(self) -> Trail:
         """All restarts, and all targets of a loss that aims at each in turn."""
         method, loss = self.method, self.method.loss
-        clean = self.tape.forward(self.region.inputs)
-        check_problem(loss, clean, self.targets, self.ends)
-        self.known = clean
+        told = self.told.clean
+        clean = self.tape.forward(self.region.inputs) if told is None else told
+        check_problem(loss, clean, self.targets, self.told.ends)
+        self.known = clean if told is None else None
         self.fooled |= mistaken(clean, self.targets)
         self.counts.append(int(self.fooled.sum()))
         aims, columns = None, [0]
@@ -167,6 +173,8 @@ class AdaptiveAscent:
             if self.hurries and 1 < len(columns) <= self._at_once():  # none comes first
                 aims = clean.scatter(-1, self.targets[:, None], -torch.inf).topk(most, dim=-1).indices
             else:
+                if told is not None:
+                    self.known = self.tape.forward(self.region.inputs)
                 aims = linearized_order(self.tape, clean, self.targets, loss, self.region.threat, self.fooled)
                 self.gradients += most * (len(self.targets) - self.counts[0])
         restarts = range(method.restarts)
@@ -230,7 +238,7 @@ class AdaptiveAscent:
                 now = now if record is None else record.now
         if record is not None:
             self._store(record)
-        self._end(now, region, start)
+        self._end(now, region, start, left)
 
     def _worth_recording(self, now: Climb, number: int) -> bool:
         """Whether steps are left, and are short: those of many examples of a large network hide their launches."""
@@ -290,8 +298,10 @@ class AdaptiveAscent:
         now.value = value
         return beaten(outputs, now.targets) & ~now.fooled, slope
 
-    def _end(self, now: Climb, region: Region, start: Tensor) -> None:
-        """Keep the best points of those that were never fooled."""
+    def _end(self, now: Climb, region: Region, start: Tensor, left: int) -> None:
+        """Keep the best points of those that were never fooled, if any are left."""
+        if left == 0:
+            return
         held = ~now.fooled
         if isinstance(self.method.start, Tensor):
             start = region.inputs  # a given point may be as good as can be

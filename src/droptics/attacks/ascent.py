@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from droptics.attacks.gradients import Differentiable
-from droptics.attacks.losses import Aiming, Ends, beaten, check_problem, mistaken, value_and_slope
+from droptics.attacks.known import NOTHING, Known
+from droptics.attacks.losses import Aiming, beaten, check_problem, mistaken, value_and_slope
 from droptics.attacks.methods import Pgd, step_sizes
 from droptics.attacks.threat import Region, Threat
 from droptics.losses import Loss
@@ -82,10 +83,10 @@ class Ascent:
         targets: Tensor,
         method: Pgd,
         generator: torch.Generator,
-        ends: Ends = None,
+        known: Known = NOTHING,
     ) -> None:
         self.tape, self.region, self.targets, self.method = tape, region, targets, method
-        self.generator, self.ends = generator, ends
+        self.generator, self.told = generator, known
         self.leaves = method.stop == "fooled"
         # A sign step that ends where it began does so again, with the same or a smaller size: that search is over.
         self.settles = self.leaves and region.threat.norm == "linf" and method.gradient == "steepest"
@@ -104,15 +105,16 @@ class Ascent:
         aims: Tensor | None = None
         # From random points, where nobody leaves and no class is chosen, the inputs themselves need not be looked at.
         aiming = isinstance(loss, Aiming) and loss.target != "greedy"
-        bare = method.start == "random" and not self.leaves and not aiming
+        anew = method.start != "input"
+        bare = anew and not self.leaves and not aiming
         if not bare:
             clean = outputs = self.tape.forward(self.region.inputs)
-            check_problem(loss, clean, self.targets, self.ends)
+            check_problem(loss, clean, self.targets, self.told.ends)
         if clean is not None and chooses(loss, clean):
             wrong = mistaken(clean, self.targets)
             aims = linearized_order(self.tape, clean, self.targets, loss, self.region.threat, wrong)
             self.gradients = self.gradients + aims.shape[1] * (~wrong).sum()
-        if method.start == "random" and clean is not None:
+        if anew and clean is not None:
             if self.leaves:
                 slack = self.tape.slack
                 self.fooled |= beaten(clean, self.targets, slack) if slack else mistaken(clean, self.targets)
@@ -121,12 +123,12 @@ class Ascent:
         for restart in range(method.restarts):
             for column in range(aims.shape[1]) if every and aims is not None else [restart]:
                 aim = None if aims is None else aims[:, column % aims.shape[1]]
-                climbers = self._climbers(aim, restart > 0 or method.start == "random")
+                climbers = self._climbers(aim, "random" if restart else method.start)
                 if len(climbers.rows) == 0:
                     break
                 if bare and restart == 0:
                     outputs = self.tape.forward(climbers.points)
-                    check_problem(loss, outputs, self.targets, self.ends)
+                    check_problem(loss, outputs, self.targets, self.told.ends)
                 self._climb(climbers, outputs)
                 outputs = None
         gradients = self.gradients
@@ -134,14 +136,17 @@ class Ascent:
         last = torch.full((1,), gradients, device=place) if isinstance(gradients, int) else gradients.view(1)
         return Trail(self.best, self.fooled, self.stuck & ~self.fooled, torch.cat([*self.counts, last]), known)
 
-    def _climbers(self, aim: Tensor | None, random: bool) -> Climbers:
-        """The examples not yet fooled, or all of them, at the inputs or at random points."""
+    def _climbers(self, aim: Tensor | None, begin: str | Tensor) -> Climbers:
+        """The examples not yet fooled, or all of them, at the inputs, at random or at given points."""
         count, device = len(self.targets), self.targets.device
-        everyone = not self.leaves or not (random or self.counts)
+        everyone = not self.leaves or (begin == "input" and not self.counts)
         rows = torch.arange(count, device=device) if everyone else (~self.fooled).nonzero().squeeze(1)
         region = self.region if len(rows) == count else self.region.select(rows)
-        points = region.random(self.generator) if random else region.inputs
-        start, slack = points if random else None, self.tape.slack
+        points, start, slack = region.inputs, None, self.tape.slack
+        if isinstance(begin, Tensor):
+            points = region.retract(begin[rows].to(points))  # which may be as good as can be, and stay
+        elif begin == "random":
+            points = start = region.random(self.generator)
         own = self.targets, aim, self.value, self.fooled
         if not everyone:
             own = self.targets[rows], None if aim is None else aim[rows], self.value[rows], self.fooled[rows]

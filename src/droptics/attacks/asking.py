@@ -11,16 +11,68 @@ from torch import Tensor
 
 from droptics.attacks import launches
 from droptics.attacks.apgd import BLOCK, CROWDED, left_over
-from droptics.attacks.ascent import Climbers
+from droptics.attacks.ascent import Climbers, Trail, chooses, stuck
 from droptics.attacks.device import WORTH_CAPTURING, DeviceAscent, keep_best, kernel
 from droptics.attacks.gradients import PlainMlp
+from droptics.attacks.losses import check_problem, mistaken
 
 # A long search gets back what it takes to prepare a size: its batch shrinks by less at a time, with fewer beside.
 _CROWDED, _BLOCK = 0.97, 16
+_LANES = 2**22  # numbers in the lanes of examples that are few
 
 
 class AskingAscent(DeviceAscent):
-    """The same search, its batch filled up to sizes that recur."""
+    """The same search, its batch filled up to sizes that recur.
+
+    From given points all wrong classes of few examples are aimed at side by side, which takes as long as one of them.
+    """
+
+    def run(self) -> Trail:
+        """As ever, or side by side where the outputs at the inputs are known."""
+        method, loss, clean = self.method, self.method.loss, self.told.clean
+        apart = isinstance(method.start, Tensor) and method.restarts == 1 and self.leaves and not self.tape.slack
+        if apart and clean is not None and chooses(loss, clean) and loss.target == "every":
+            most = min(loss.candidates, clean.shape[-1] - 1)
+            if most * self.region.inputs.numel() <= _LANES:
+                check_problem(loss, clean, self.targets, self.told.ends)
+                others = clean.scatter(-1, self.targets[:, None], -torch.inf)
+                return self._side_by_side(clean, others.topk(most, dim=-1).indices)
+        return super().run()
+
+    def _side_by_side(self, clean: Tensor, aims: Tensor) -> Trail:
+        """One lane for each aim (n, classes) of every example, until each example is fooled in one of its lanes."""
+        (count, most), place, steps = aims.shape, aims.device, self.method.steps
+        lanes = torch.arange(-(-aims.numel() // BLOCK) * BLOCK, device=place) % aims.numel()  # a size that recurs
+        rows, region = lanes // most, self.region.select(lanes // most)
+        assert isinstance(self.method.start, Tensor)
+        points = self.region.retract(self.method.start.to(self.best)).index_select(0, rows)
+        fooled, targets, best = mistaken(clean, self.targets)[rows], self.targets[rows], self.best[rows]
+        now = Climbers(rows, targets, aims.flatten()[lanes], region, points, None, self.value[rows], fooled, best=best)
+        kind = kernel(self.method, region.threat, region.inputs)
+        sizes = launches.sizes_there(tuple(self.sizes), place)
+        number, unread = torch.zeros(1, dtype=torch.int64, device=place), torch.zeros_like(lanes[: steps + 1])
+        stepper = None if kind is None else launches.Stepper(now, sizes, number, unread, kind, True)
+        counts: list[int] = []
+        for taken in range(steps + 1):
+            outputs = self.tape.forward(now.points)
+            better, slopes = self._judge(now, outputs) if stepper is None else stepper.judge(outputs)
+            counts.append(int(now.fooled[: aims.numel()].view(count, most).any(1).sum()))
+            last = taken == steps or counts[-1] == count
+            if stepper is None or last:
+                keep_best(now, better)
+            if last:
+                break
+            gradient = self.tape.pull(slopes)
+            if stepper is None:
+                now.points = self._moved(now, gradient, self.sizes[taken])
+            else:
+                stepper.move(gradient)
+                number.add_(1)
+        value = torch.where(now.fooled, torch.inf, now.value)[: aims.numel()].view(count, most)
+        chosen = value.argmax(1) + most * torch.arange(count, device=place)
+        points, fooled = best[chosen], now.fooled[chosen]
+        still = stuck(region.threat, points, self.region.inputs) & ~fooled
+        return Trail(points, fooled, still, torch.tensor([*counts, taken * len(lanes)]), clean)
 
     def _climb(self, now: Climbers, outputs: Tensor | None) -> None:
         steps, place = self.method.steps, now.points.device

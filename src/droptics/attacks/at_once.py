@@ -1,13 +1,14 @@
-"""Search and verification of a perceptron with one hidden layer on a GPU: a handful of launches and one question.
+"""Search and verification on a GPU in a handful of launches and one question.
 
-A step of such a search takes the device some microseconds, about what every launch takes the host: what surrounds the
-one launch that takes all steps costs more than the steps, unless it is one launch, too.
+A step of a small network takes the device some microseconds, about what every launch takes the host: what surrounds the
+passes costs more than they do, unless it is few launches, too. A perceptron with one hidden layer takes all steps of
+`Pgd` in one; of other networks one step is taken so, that of `Fgsm`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import torch
@@ -17,8 +18,10 @@ from droptics.attacks import launches
 from droptics.attacks.ascent import Climbers
 from droptics.attacks.device import ORDERED, kernel
 from droptics.attacks.gradients import Differentiable, PlainMlp
-from droptics.attacks.methods import Method, Pgd, step_sizes
-from droptics.attacks.threat import Threat
+from droptics.attacks.known import NOTHING, Known
+from droptics.attacks.losses import Margin, check_problem
+from droptics.attacks.methods import Fgsm, Method, Pgd, step_sizes
+from droptics.attacks.threat import Region, Threat
 
 
 @dataclass(eq=False)
@@ -47,13 +50,21 @@ class Verified:
     tally: list[int]
 
 
-def at_once(
-    tape: Differentiable, inputs: Tensor, targets: Tensor, threat: Threat, method: Method, batch: int
+def at_once(  # parameters: those of a search, and what is known of them
+    tape: Differentiable,
+    inputs: Tensor,
+    targets: Tensor,
+    threat: Threat,
+    method: Method,
+    batch: int,
+    known: Known = NOTHING,
 ) -> Callable[[], Verified | None] | None:
-    """One run of `Pgd` from the inputs, verified, for which to wait; None where it does not apply.
+    """One run of `Pgd` from the inputs or one step of `Fgsm`, verified, for which to wait; None where neither applies.
 
     What is waited for is None, too, where the data are to be refused.
     """
+    if isinstance(method, Fgsm) and known.steady and _whole(inputs, targets, batch):
+        return _one_step(tape, threat.around(inputs), targets, method, known)
     if not _applies(tape, inputs, targets, method, batch):
         return None
     assert isinstance(tape, PlainMlp)
@@ -90,7 +101,47 @@ def _applies(tape: Differentiable, inputs: Tensor, targets: Tensor, method: Meth
     first, last = tape.weights
     plain = method.restarts == 1 and method.start == "input"
     aimless = getattr(method.loss, "target", "greedy") == "greedy" or len(last) == 2
-    whole = 0 < len(inputs) <= batch and len(inputs) < ORDERED and inputs.is_contiguous()
+    whole = _whole(inputs, targets, batch) and len(inputs) < ORDERED
     fits = tape.takes(inputs) and inputs[0].numel() == first.shape[1] and first.device == inputs.device
+    return plain and aimless and whole and fits and first.dtype == inputs.dtype
+
+
+def _whole(inputs: Tensor, targets: Tensor, batch: int) -> bool:
+    """Whether they are one batch of examples with class labels, as the kernels take them."""
     known = targets.dtype == torch.int64 and targets.shape == inputs.shape[:1] and targets.device == inputs.device
-    return plain and aimless and whole and fits and known and first.dtype == inputs.dtype
+    return known and 0 < len(inputs) <= batch and inputs.is_contiguous()
+
+
+def _one_step(
+    tape: Differentiable, region: Region, targets: Tensor, method: Fgsm, known: Known
+) -> Callable[[], Verified | None] | None:
+    """`Fgsm` up the margin, of labels that were looked at; the outputs at the inputs are known afterwards."""
+    inputs, loss, given = region.inputs, method.loss, isinstance(method.start, Tensor)
+    kind = kernel(Pgd(loss), region.threat, inputs)
+    greedy = type(loss) is Margin and loss.target == "greedy"
+    if kind is None or not greedy or known.ends is None or (given and known.clean is None):
+        return None
+    points = region.retract(method.start.to(inputs)) if isinstance(method.start, Tensor) else inputs.clone()
+    outputs = tape.forward(points)
+    if outputs.shape[-1] == 1 or outputs.dtype != torch.float32:
+        return None
+    clean = known.clean if given and known.clean is not None else outputs
+    check_problem(loss, clean, targets, known.ends)
+    count, place = len(inputs), inputs.device
+    numbers = torch.zeros(2 + launches.SEEN, dtype=torch.int64, device=place)
+    wrong, nobody = torch.zeros(2, count, dtype=torch.bool, device=place)
+    value = inputs.new_full((count,), -torch.inf)
+    now = Climbers(targets, targets, None, region, points, None, value, wrong, best=torch.empty_like(points))
+    sizes = launches.sizes_there((region.threat.radius,), place)
+    stepper = launches.Stepper(now, sizes, numbers[:1], numbers[1:2], kind, False)
+    stepper.move(tape.pull(stepper.judge(outputs)[1]))
+    known.clean, now = clean, replace(now, best=points, fooled=nobody)
+    pair = clean.contiguous(), tape.scores(points).detach().contiguous()
+    (success, right), (losses, margins, distances) = launches.verify(now, pair, numbers, kind)
+
+    def answer() -> Verified | None:
+        asked = numbers.tolist()
+        seen, strange, tally = asked[2:-1], asked[-1], [asked[1], count]
+        return None if strange else Verified(points, success, losses, margins, right, distances, seen, tally)
+
+    return answer

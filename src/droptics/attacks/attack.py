@@ -15,6 +15,7 @@ from droptics.attacks.apgd import for_some
 from droptics.attacks.ascent import Trail
 from droptics.attacks.at_once import Verified, at_once
 from droptics.attacks.gradients import Differentiable, Function, PlainMlp
+from droptics.attacks.known import Known
 from droptics.attacks.losses import Ends, check_problem, label_range, mistaken, unfinite, values
 from droptics.attacks.methods import Fab, LinearExact, Method
 from droptics.attacks.search import joined, search, tape_of, textbook
@@ -123,41 +124,45 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
     batch: int,
     generator: torch.Generator | None,
     *,
-    steady: bool = False,
-    ends: Ends = None,
+    known: Known | None = None,
 ) -> Attack:
-    """`attack` of checked arguments; a steady model repeats itself, `ends` are those of labels that were looked at."""
+    """`attack` of checked arguments."""
     if not isinstance(data, Sample) or data.weights is not None:
         check_data(data, threat)
+    known = Known() if known is None else known
     inputs, targets, unsteady, queries, total = data.inputs.detach(), data.targets, False, 0, len(data)
 
     def step_by_step() -> Verified:
         nonlocal unsteady, queries
-        ends_known = check_data(data, threat) if ends is None else ends
+        known.ends = check_data(data, threat)[0] if known.ends is None else known.ends
         searched = model if isinstance(method, LinearExact) else tape
-        unsteady = _changes(tape, inputs[: 0 if steady else min(64, batch)])
+        unsteady = _changes(tape, inputs[: 0 if known.steady else min(64, batch)])
         draws = generator
         if draws is None and getattr(method, "seed", None) is not None:
             draws = torch.Generator(inputs.device).manual_seed(method.seed)  # type: ignore[union-attr]
         begins = tracked(range(0, total, batch), "attack", "batch")
-        parts = ((slice(begin, begin + batch), for_some(method, begin, begin + batch)) for begin in begins)
-        trails = [search(searched, inputs[some], targets[some], threat, by, draws, ends_known) for some, by in parts]
-        trail = joined(trails)
-        clean = _in_batches(tape.scores, inputs, batch) if trail.clean is None else trail.clean
+        pairs = ((begin, begin + batch) for begin in begins)
+        parts = (
+            (inputs[a:b], targets[a:b], threat, for_some(method, a, b), draws, known.slice(a, b)) for a, b in pairs
+        )
+        trail = joined([search(searched, *part) for part in parts])
+        clean = trail.clean if known.clean is None else known.clean
+        clean = known.clean = _in_batches(tape.scores, inputs, batch) if clean is None else clean
         outputs, queries = _in_batches(tape.scores, trail.inputs, batch), trail.queries
         fitting = Logistic() if clean.shape[-1] == 1 else CrossEntropy()
         loss = fitting if isinstance(method, (LinearExact, Fab)) else method.loss
-        check_problem(loss, clean, targets, ends_known)
+        check_problem(loss, clean, targets, known.ends)
         return _judged(trail, Region(threat, inputs), targets, loss, clean, outputs)
 
-    with evaluating(model), torch.inference_mode(False):
+    module = None if known.held else model
+    with evaluating(module), torch.inference_mode(False):
         tape = tape_of(model, method)
-        answer = at_once(tape, inputs, targets, threat, method, batch)
+        answer = at_once(tape, inputs, targets, threat, method, batch, known)
         found = step_by_step() if answer is None else None
     if answer is not None:  # asked for when the model has its modes back, which a GPU that searches does not wait for
         found = answer()
     if found is None:
-        with evaluating(model), torch.inference_mode(False):
+        with evaluating(module), torch.inference_mode(False):
             found = step_by_step()
     *counts, successes = found.counts
     last = [successes] if textbook(method) else []  # such a search does not look at its last point
@@ -227,25 +232,23 @@ def proportion(count: Whole, total: Count, confidence: Probability = 0.95) -> Es
     return Estimate(value, lower, upper, "binomial proportion", 1, confidence)
 
 
-def check_data(data: Sample, threat: Threat) -> Ends:
-    """Refuse what cannot be attacked; returns the smallest and the largest class label where there are any."""
+def check_data(data: Sample, threat: Threat) -> tuple[Ends, Ends]:
+    """Refuse what cannot be attacked; returns the ends of the class labels, and of the inputs where there is a box."""
     if not isinstance(data, Sample):
         raise ValueError(f"data must be a Sample(inputs, targets), got {type(data).__name__}")
     if data.weights is not None:
         raise ValueError("data must not have weights: an attack counts every example once")
-    asked = [] if threat.box is None else list(data.inputs.aminmax())
-    asked += label_range(data.targets) or ()
+    labels = label_range(data.targets) or ()
+    asked = [*(() if threat.box is None else data.inputs.aminmax()), *labels]
     small = data.inputs.dtype in (torch.float16, torch.bfloat16)  # labels would be rounded to these
-    ends = torch.stack([end.double() for end in asked] if small else asked).tolist() if asked else []
-    if threat.box is not None:
-        low, high = ends[:2]
-        if low < threat.box[0] or high > threat.box[1]:
-            raise ValueError(
-                f"inputs must lie in the box [{threat.box[0]}, {threat.box[1]}], got values from {low} to {high}; "
-                "clip them or give the box of your data"
-            )
-        ends = ends[2:]
-    return (ends[0], ends[1]) if ends else None
+    found = torch.stack([end.double() for end in asked] if small else asked).tolist() if asked else []
+    span = None if threat.box is None else (found[0], found[1])
+    if threat.box is not None and span is not None and (span[0] < threat.box[0] or span[1] > threat.box[1]):
+        raise ValueError(
+            f"inputs must lie in the box [{threat.box[0]}, {threat.box[1]}], got values from {span[0]} to {span[1]}; "
+            "clip them or give the box of your data"
+        )
+    return (found[-2], found[-1]) if labels else None, span
 
 
 def _in_batches(scores: Function, inputs: Tensor, batch: int) -> Tensor:

@@ -20,7 +20,8 @@ from droptics.arguments import Count, check_arguments
 from droptics.attacks.attack import Attack, WeakAttackWarning, check_data, proportion, verified
 from droptics.attacks.averaged import Averaged
 from droptics.attacks.gradients import Function, PlainMlp, as_columns, differentiable
-from droptics.attacks.losses import Dlr, Margin, mistaken
+from droptics.attacks.known import Known
+from droptics.attacks.losses import Dlr, Ends, Margin, mistaken
 from droptics.attacks.methods import Apgd, Fab, Fgsm, Method, Pgd, Square
 from droptics.attacks.robustness import Randomness, Robustness, Stage
 from droptics.attacks.threat import Threat
@@ -45,10 +46,11 @@ _PARTS = {
     Apgd(CrossEntropy(), steps=50, start="random"): 2, Apgd(Dlr("every"), steps=20, start="random"): 2,
     Fab(steps=20, candidates=2): 2, _MARGINS: 2, _OTHERS: 16, _MORE_OTHERS: 8,
 }  # fmt: skip
-# On a GPU a gradient of few examples of a large network takes as long as one of many: one step of all comes first,
-# which takes most of an undefended one, then every class at once for those that it left, from where it led them, where
-# they are few. Small networks take the host longer than the device, and so does every stage.
-_AT_ONCE = Apgd(Margin("every"), steps=10)
+# On a GPU a gradient of few examples takes as long as one of many: one step of all comes first, which takes most of an
+# undefended network, then, from where it led them, one more for those that it left, where they are many, and every
+# class at once, where they are few.
+_FIRST, _AGAIN = Fgsm(Margin("greedy")), Fgsm(Margin("greedy"))
+_AT_ONCE = Pgd(Margin("every"), steps=10)
 _MOST = 64  # examples that are few
 _FEW = 0.02  # share that a search without gradients may find by luck
 _MANY = 0.1  # share of the examples from which an observation is worth a warning
@@ -116,7 +118,7 @@ def robust_accuracy(
     """
     check_arguments(robust_accuracy, locals())
     batch = int(batch)  # torch splits by whole numbers of Python alone
-    ends = check_data(data, threat)
+    ends, span = check_data(data, threat)
     attacked, outputs, doubts = _looked_at(model, data)
     chosen = list(standard_attacks(outputs) if methods is None else methods)
     parts = {}
@@ -124,8 +126,8 @@ def robust_accuracy(
         with evaluating(attacked):
             tape = differentiable(attacked, faithful=True)
         plain = isinstance(tape, PlainMlp)
-        if not tape.capturable and _waits_for_launches(data.inputs):
-            chosen[:0] = [Fgsm(Margin("greedy")), _AT_ONCE]
+        if not plain and _waits_for_launches(data.inputs):
+            chosen[:0] = [_FIRST, _AGAIN, _AT_ONCE]
         chosen[-1:] = [*[_MARGINS] * (threat.norm == "l2"), *chosen[-1:], _MORE_OTHERS if plain else _OTHERS]
         parts = {number: _PARTS[method] for number, method in enumerate(chosen) if method in _PARTS}
     if isinstance(attacked, Averaged) and methods is None:
@@ -144,9 +146,10 @@ def robust_accuracy(
         mistakes = _mistakes(attacked, data.inputs, data.targets, batch)
         state.key = _key(attacked, mistakes, data, (threat, chosen, parts, batch))
         state = _read(path, state) if path.exists() else state
-    for number, method in enumerate(chosen):
-        _run_stage(attacked, data, threat, (number, method), (state, path), batch)
-    found = [*doubts, *dict.fromkeys(state.doubts), *_verdicts(state, data, threat)]
+    with evaluating(None if state.luck else attacked):  # once: the modules of a large network take as long as a stage
+        for number, method in enumerate(chosen):
+            _run_stage(attacked, data, threat, (number, method), (state, path), batch)
+    found = [*doubts, *dict.fromkeys(state.doubts), *_verdicts(state, span, threat)]
     randomness = None
     if isinstance(attacked, Averaged):
         randomness = _judge_again(attacked, data, threat, chosen, state, batch)
@@ -189,6 +192,7 @@ class _Progress:
     ends: tuple[float, float] | None = None  # the smallest and the largest label
     parts: dict[int, int] = field(default_factory=dict)  # the nearest half, ... is attacked at these stages
     left: int | None = None  # how many examples the stages that ended left, where it is known
+    clean: Tensor | None = None  # outputs at the inputs, as the first stage saw them
 
     @staticmethod
     def begin(model: Model | Function, data: Sample) -> _Progress:
@@ -196,6 +200,19 @@ class _Progress:
         luck = isinstance(model, Averaged)  # masks that it is attacked by may be wrong where others are right
         margins = torch.full_like(found_by, torch.inf, dtype=torch.float64)
         return _Progress(data.inputs.detach().clone(), found_by, margins, luck=luck)
+
+    def take(self, part: Tensor, number: int, result: Attack, won: Tensor) -> tuple[int, int]:
+        """Take over what an attack on some examples found; returns how many it won, and how many it was tried on."""
+        right, first = result.clean_correct, number == 0 and not self.luck
+        won = won & right if first else won
+        nearer = won | self.luck | (result.margins < self.margins[part])
+        self.inputs[part] = _chosen(nearer, result.inputs.to(self.inputs.dtype), self.inputs[part])
+        before = self.found_by[part]
+        self.found_by[part] = torch.where(won, number, torch.where(right, before, -1) if first else before)
+        self.margins[part] = torch.minimum(self.margins[part], result.margins.to(self.margins.dtype))
+        self.doubts += [doubt for doubt in result.warnings if doubt not in self.doubts]
+        found, attacked = torch.stack([won, right | (not first)]).sum(1).tolist()
+        return found, attacked
 
     def write(self, path: Path) -> None:
         said = {"stages": [asdict(stage) for stage in self.stages], "partial": self.partial, "doubts": self.doubts}
@@ -226,24 +243,19 @@ def _run_stage(
         model = model.again(len(model.chances), 1000 * number)  # every attack has its own masks
     parts = rows.split(batch) if len(rows) else ()
     shown = tqdm(parts, desc=_words(method), disable=None, leave=False) if len(parts) > 1 else parts
+    outputs: list[Tensor] = []
     for index, part in enumerate(shown):
         if index < totals["done"]:
             continue
         begin = perf_counter()
-        some = data if len(part) == len(data) else Sample(data.inputs[part], data.targets[part])
-        result = _attacked(model, some, threat, _placed(method, state, data, part), (index, state.ends))
-        won, right = result.success, result.clean_correct
-        if judge is not None:
-            won = _mistakes(judge, result.inputs, some.targets, batch)
-        first = number == 0 and not state.luck
-        won = won & right if first else won
-        nearer = won | state.luck | (result.margins < state.margins[part])
-        state.inputs[part] = _chosen(nearer, result.inputs.to(state.inputs.dtype), state.inputs[part])
-        before = state.found_by[part]
-        state.found_by[part] = torch.where(won, number, torch.where(right, before, -1) if first else before)
-        state.margins[part] = torch.minimum(state.margins[part], result.margins.to(state.margins.dtype))
-        state.doubts += [doubt for doubt in result.warnings if doubt not in state.doubts]
-        found, attacked = torch.stack([won, right | (not first)]).sum(1).tolist()
+        some = data if len(part) == len(data) else _some(data, part)
+        # A module that draws was recognized before, and is attacked through its mean.
+        known = Known(state.ends, isinstance(model, nn.Module), held=not state.luck)
+        known.clean = None if state.clean is None else state.clean[part]
+        result = _attacked(model, some, threat, _placed(method, state, data, part), (index, known))
+        outputs += [] if known.clean is None else [known.clean]
+        won = result.success if judge is None else _mistakes(judge, result.inputs, some.targets, batch)
+        found, attacked = state.take(part, number, result, won)
         totals["done"] += 1
         totals["attacked"] += attacked
         totals["found"] += found
@@ -257,6 +269,8 @@ def _run_stage(
     state.stages.append(Stage(_words(method), **counts, seconds=float(totals["seconds"])))
     state.partial = {}
     if not state.luck:
+        if number == 0 and len(outputs) == len(parts):
+            state.clean = torch.cat(outputs)
         state.left = (left if number else counts["attacked"]) - counts["found"]
     if path is not None:
         state.write(path)
@@ -267,7 +281,7 @@ def _those(state: _Progress, number: int, method: Method) -> tuple[Tensor, int]:
     rows = torch.arange(len(state.found_by), device=state.found_by.device)  # the first attack says who is wrong as is
     rows = (state.found_by >= number).nonzero().squeeze(1) if number else rows
     left = len(rows)
-    if method is _AT_ONCE and left > _MOST:
+    if (method is _AT_ONCE and left > _MOST) or (method is _AGAIN and left <= _MOST):
         return rows[:0], left
     if number in state.parts:
         # What is fooled meanwhile stays among them, so that a run that goes on finds the same ones.
@@ -283,13 +297,20 @@ def _waits_for_launches(inputs: Tensor) -> bool:
 
 def _placed(method: Method, state: _Progress, data: Sample, part: Tensor) -> Method:
     """The method with its starts: the best points so far, or other examples."""
-    if method is _AT_ONCE:
-        return replace(_AT_ONCE, start=state.inputs[part])
+    if method is _AT_ONCE or method is _AGAIN:
+        return replace(method, start=state.inputs[part])
     if method is _OTHERS or method is _MORE_OTHERS:
         draws = torch.Generator().manual_seed(int(state.partial.get("done", 0)))
         those = torch.randint(len(data), (len(part), method.restarts), generator=draws)
         return replace(method, start=data.inputs[those.to(part.device)])
     return method
+
+
+def _some(data: Sample, part: Tensor) -> Sample:
+    """Some of the examples, whose numbers were checked before: a GPU would be asked again."""
+    some = object.__new__(Sample)
+    some.__dict__.update(inputs=data.inputs[part], targets=data.targets[part], weights=None)
+    return some
 
 
 def _chosen(flags: Tensor, points: Tensor, others: Tensor) -> Tensor:
@@ -301,17 +322,15 @@ def _attacked(
     data: Sample,
     threat: Threat,
     method: Method,
-    place: tuple[int, tuple[float, float] | None],
+    place: tuple[int, Known],
 ) -> Attack:
-    """`place` is the number of the batch and the smallest and largest label of the data."""
+    """`place` is the number of the batch and what is known of it."""
     # Every batch has its own random numbers, so that a run that goes on draws what it would have drawn.
     seed = getattr(method, "seed", 0) * 1_000_003 + place[0]
     generator = torch.Generator(data.inputs.device).manual_seed(int(seed))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakAttackWarning)
-        # A module that draws was recognized before, and is attacked through its mean.
-        steady = isinstance(model, nn.Module)
-        return verified(model, data, threat, method, len(data), generator, steady=steady, ends=place[1])
+        return verified(model, data, threat, method, len(data), generator, known=place[1])
 
 
 def _words(method: Method) -> str:
@@ -385,7 +404,7 @@ def _hidden(state: _Progress) -> bool:
     return any(stage.found > _FEW * stage.attacked for stage in state.stages if stage.method.startswith("Square("))
 
 
-def _verdicts(state: _Progress, data: Sample, threat: Threat) -> list[str]:
+def _verdicts(state: _Progress, span: Ends, threat: Threat) -> list[str]:
     """Reasons to doubt the number that no single attack can see."""
     doubts = []
     if _hidden(state):
@@ -393,9 +412,8 @@ def _verdicts(state: _Progress, data: Sample, threat: Threat) -> list[str]:
             "a search without gradients fooled many examples that every gradient had missed: the model hides its "
             "gradients, and the robust accuracy is not to be relied on"
         )
-    if threat.box is not None and len(data):
-        low, high = torch.stack(data.inputs.aminmax()).tolist()
-        width = threat.box[1] - threat.box[0]
+    if threat.box is not None and span is not None:
+        (low, high), width = span, threat.box[1] - threat.box[0]
         if high - low < _MANY * width:
             doubts.append(
                 f"the inputs lie in [{low:.4g}, {high:.4g}], a small part of the box [{threat.box[0]:g}, "

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from droptics.attacks.ascent import Trail, stuck
 from droptics.attacks.gradients import Differentiable
+from droptics.attacks.known import NOTHING, Known
 from droptics.attacks.losses import Margin, beaten, check_problem, mistaken
 from droptics.attacks.methods import Fab
 from droptics.attacks.threat import Region
@@ -33,10 +34,10 @@ class BoundarySearch:
         targets: Tensor,
         method: Fab,
         generator: torch.Generator,
-        ends: tuple[float, float] | None = None,
+        known: Known = NOTHING,
     ) -> None:
         self.tape, self.region, self.targets, self.method = tape, region, targets, method
-        self.generator, self.ends = generator, ends
+        self.generator, self.told = generator, known
         self.nearest = region.inputs.clone(memory_format=torch.contiguous_format)
         self.distance = torch.full_like(region.inputs.flatten(1)[:, 0], torch.inf)
         self.counts: list[int] = []
@@ -46,8 +47,9 @@ class BoundarySearch:
     def run(self) -> Trail:
         """All restarts; examples leave once a misclassified point lies within the radius."""
         radius = self.region.threat.radius
-        clean = self.tape.scores(self.region.inputs)
-        check_problem(Margin(), clean, self.targets, self.ends)
+        told = self.told.clean
+        clean = self.tape.scores(self.region.inputs) if told is None else told
+        check_problem(Margin(), clean, self.targets, self.told.ends)
         wrong = mistaken(clean, self.targets)
         self.distance[wrong] = 0.0
         for restart in range(self.method.restarts):

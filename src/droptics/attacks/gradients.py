@@ -60,7 +60,7 @@ class Autograd(Differentiable):
         self.capturable = isinstance(function, nn.Module) and all(_simple(part) for part in _parts(function))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        with torch.enable_grad(), self._around:
+        with torch.enable_grad(), self._around(inputs):
             self._inputs = inputs.detach().requires_grad_()
             self._outputs = as_columns(self._function(self._inputs), inputs.shape[0])
         return self._outputs.detach()

@@ -85,7 +85,7 @@ def climb(
     steps, options = len(course.sizes), {"LOSS": course.kind, "LEAVES": course.leaves, "SLACK": SLACK}
     turns = -(-count // triton_shared.BLOCK) if order is None and triton_shared.parts(count, features, device) else 0
     counts = torch.zeros(steps + 2 + SEEN + turns, dtype=torch.int64, device=device)
-    there, counted = _there(tuple(course.sizes), device), counts[: steps + 2 + SEEN]
+    there, counted = sizes_there(tuple(course.sizes), device), counts[: steps + 2 + SEEN]
     if turns:
         triton_shared.climb(now, tape, there, counts, copies, **options)
         return counted
@@ -145,7 +145,7 @@ def verify(
 
 
 @lru_cache(64)
-def _there(sizes: tuple[float, ...], device: torch.device) -> Tensor:
+def sizes_there(sizes: tuple[float, ...], device: torch.device) -> Tensor:
     """The sizes of the steps on the device, which those of the last attacks have not left: a copy stalls the host."""
     return torch.tensor(sizes, dtype=torch.float32).to(device)
 

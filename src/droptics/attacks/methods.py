@@ -37,10 +37,12 @@ Step = Positive | Callable[[int], float]
 class Fgsm:
     """One step of the length of the radius along the steepest direction of the loss; last point returned.
 
-    For linf this is the fast gradient sign method, for l2 the normalized gradient.
+    For linf this is the fast gradient sign method, for l2 the normalized gradient. It starts at the input, or at given
+    points (n, ...), which are pulled into the region.
     """
 
     loss: Loss = field(default_factory=CrossEntropy)
+    start: Literal["input"] | Tensor = "input"
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Pgd:
             hundredth of it, which fools most examples of an undefended model in the first steps. With raw gradients a
             step size has to be given.
         restarts: Runs per example; the first starts at the input unless `start` is "random", later ones at random.
-        start: "input" or "random": where the first run starts.
+        start: "input", "random", or points (n, ...), which are pulled into the region: where the first run starts.
         gradient: "steepest" uses the direction of the gradient only and moves by exactly the step size; "raw"
             multiplies the gradient itself, so that a saturated loss hardly moves (Algorithm 5 of the thesis).
         projection: "clip" projects onto the ball and then onto the box (cheap, always inside); "exact" is the
@@ -89,7 +91,7 @@ class Pgd:
     steps: Count = 40
     step: Step | None = None
     restarts: Count = 1
-    start: Literal["input", "random"] = "input"
+    start: Literal["input", "random"] | Tensor = "input"
     gradient: Literal["steepest", "raw"] = "steepest"
     projection: Literal["clip", "exact"] = "clip"
     stop: Literal["fooled", "never"] = "fooled"
@@ -100,6 +102,8 @@ class Pgd:
         check_fields(self)
         if self.gradient == "raw" and self.step is None:
             raise ValueError("step must be given for raw gradients, whose length depends on the loss")
+        if isinstance(self.start, Tensor):
+            check_finite(self.start, "start")
 
 
 @dataclass(frozen=True)

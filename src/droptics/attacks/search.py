@@ -13,18 +13,19 @@ from torch import Tensor
 
 from droptics.answers import checked
 from droptics.arguments import ClassNumbers, Points
-from droptics.attacks.apgd import AdaptiveAscent, for_some
+from droptics.attacks.apgd import AdaptiveAscent, check_starts, for_some
 from droptics.attacks.ascent import Ascent, Trail, chooses, linearized_order, stuck
 from droptics.attacks.asking import AskingAscent
 from droptics.attacks.closed_form import linear_attack
 from droptics.attacks.fab import BoundarySearch
 from droptics.attacks.gradients import Differentiable, Function, differentiable
+from droptics.attacks.known import NOTHING, Known
 from droptics.attacks.losses import Ends, check_problem, mistaken, value_and_slope
 from droptics.attacks.methods import Apgd, Bim, Fab, Fgsm, LinearExact, Method, Pgd, Square, step_sizes
 from droptics.attacks.square import SquareSearch
 from droptics.attacks.threat import Region, Threat
 from droptics.checks import check_size
-from droptics.losses import CrossEntropy, Loss
+from droptics.losses import CrossEntropy
 from droptics.models import Model
 
 # Numbers per block of examples on the CPU: a block takes all its steps while most of it is in the cache.
@@ -58,7 +59,7 @@ def search(  # parameters: a batch, and what its caller knows of it already
     threat: Threat,
     method: Method,
     generator: torch.Generator | None = None,
-    ends: Ends = None,
+    known: Known = NOTHING,
 ) -> Trail:
     """Run a method on a batch; where it is no closed form the model may come as what differentiates it."""
     centers = inputs.detach()
@@ -71,14 +72,15 @@ def search(  # parameters: a batch, and what its caller knows of it already
         return Trail(points, nothing, nothing, torch.full((1,), len(points), device=points.device))
     tape = model if isinstance(model, Differentiable) else tape_of(model, method)
     region = threat.around(centers)
+    check_starts(method, centers.shape)
     match method:
         case Fgsm():
-            return _walk(tape, region, targets, method.loss, [threat.radius], ends)
+            return _walk(tape, region, targets, method, [threat.radius], known.ends)
         case Bim():
             sizes = step_sizes(method.step, method.steps, threat.radius, "fixed")
-            return _walk(tape, region, targets, method.loss, sizes, ends)
+            return _walk(tape, region, targets, method, sizes, known.ends)
         case Pgd() | Apgd() | Fab() | Square():
-            return _in_blocks(tape, region, targets, method, generator, ends)
+            return _in_blocks(tape, region, targets, method, generator, known)
     raise ValueError(f"method must be Fgsm, Bim, Pgd, Apgd, Fab, Square or LinearExact, got {type(method).__name__}")
 
 
@@ -93,12 +95,17 @@ def textbook(method: Method) -> bool:
     return isinstance(method, (Fgsm, Bim))
 
 
-def _walk(tape: Differentiable, region: Region, targets: Tensor, loss: Loss, sizes: list[float], ends: Ends) -> Trail:
+def _walk(
+    tape: Differentiable, region: Region, targets: Tensor, method: Fgsm | Bim, sizes: list[float], ends: Ends
+) -> Trail:
     """All examples take all steps and the last iterate counts, which is not looked at here.
 
     Cross-entropy is taken as it is, saturation included, so that the examples are those of the textbook method.
     """
-    points, counts = region.inputs, []
+    loss, points, counts = method.loss, region.inputs, []
+    start = method.start if isinstance(method, Fgsm) else "input"
+    if isinstance(start, Tensor):
+        points = region.retract(start.to(points))
     aim: Tensor | None = None
     for number, size in enumerate(sizes):
         outputs = tape.forward(points)
@@ -113,7 +120,8 @@ def _walk(tape: Differentiable, region: Region, targets: Tensor, loss: Loss, siz
         points = region.retract_(points + size * region.threat.steepest(tape.pull(slope), points))
     still = stuck(region.threat, points, region.inputs)
     counts.append(torch.full((), len(sizes) * len(points), device=points.device))
-    return Trail(points, torch.zeros_like(wrong), still, torch.stack(counts), clean)
+    known = None if isinstance(start, Tensor) else clean
+    return Trail(points, torch.zeros_like(wrong), still, torch.stack(counts), known)
 
 
 def _in_blocks(
@@ -122,7 +130,7 @@ def _in_blocks(
     targets: Tensor,
     method: Pgd | Apgd | Fab | Square,
     generator: torch.Generator | None,
-    ends: Ends,
+    known: Known,
 ) -> Trail:
     """The whole batch, or block by block where the outputs of a block do not depend on the rest of the batch."""
     if generator is None:
@@ -133,11 +141,11 @@ def _in_blocks(
     count = len(targets)
     rows = max(_BLOCK // max(region.inputs[0].numel(), 1), 64)
     if region.inputs.device.type != "cpu" or not tape.separable or count <= rows:
-        return searcher(tape, region, targets, method, generator, ends).run()
+        return searcher(tape, region, targets, method, generator, known).run()
     size = -(-count // -(-count // rows))  # blocks of about equal size
-    ends_of = ((begin, begin + size) for begin in range(0, count, size))
-    parts = [(region.slice(a, b), targets[a:b], for_some(method, a, b)) for a, b in ends_of]
-    return joined([searcher(tape, *part, generator, ends).run() for part in parts])
+    pairs = ((begin, begin + size) for begin in range(0, count, size))
+    parts = [(region.slice(a, b), targets[a:b], for_some(method, a, b), generator, known.slice(a, b)) for a, b in pairs]
+    return joined([searcher(tape, *part).run() for part in parts])
 
 
 def joined(trails: Sequence[Trail]) -> Trail:

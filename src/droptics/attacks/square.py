@@ -20,6 +20,7 @@ from droptics.attacks.apgd import SMALL
 from droptics.attacks.ascent import Trail
 from droptics.attacks.first_layer import FirstLayer
 from droptics.attacks.gradients import Differentiable
+from droptics.attacks.known import NOTHING, Known
 from droptics.attacks.losses import beaten, check_problem, mistaken, values
 from droptics.attacks.methods import Square
 from droptics.attacks.threat import Region
@@ -69,10 +70,10 @@ class SquareSearch:
         targets: Tensor,
         method: Square,
         generator: torch.Generator,
-        ends: tuple[float, float] | None = None,
+        known: Known = NOTHING,
     ) -> None:
         self.tape, self.region, self.targets, self.method = tape, region, targets, method
-        self.generator, self.ends = generator, ends
+        self.generator, self.told = generator, known
         self.norm, self.radius = region.threat.norm, region.threat.radius
         shape = region.inputs.shape[1:]
         self.shape = tuple(shape) if len(shape) == 3 else (1, 1, max(region.inputs[0].numel(), 1))
@@ -88,8 +89,9 @@ class SquareSearch:
 
     def run(self) -> Trail:
         """All restarts on the examples that are not fooled yet."""
-        clean = self.tape.scores(self.region.inputs)
-        check_problem(self.method.loss, clean, self.targets, self.ends)
+        told = self.told.clean
+        clean = self.tape.scores(self.region.inputs) if told is None else told
+        check_problem(self.method.loss, clean, self.targets, self.told.ends)
         self._fused = triton_square.applies(self.method.loss, self.region, self.shape, clean.shape[-1])
         self.fooled = mistaken(clean, self.targets)
         self.counts.append(int(self.fooled.sum()))

@@ -349,7 +349,7 @@ def _doubted(state: _Progress, data: Sample, scale: float) -> list[Comparison]:
         ([], (0.0, 1.0), 0),
     ):
         state.stages = stages
-        doubts = _verdicts(state, data, Threat("linf", 0.1, box))
+        doubts = _verdicts(state, (low, high), Threat("linf", 0.1, box))
         found.append(same(len(doubts), told_doubts, f"doubts, {box}", scale))
         if doubts and box is not None:
             words = f"the inputs lie in [{low:.4g}, {high:.4g}], a small part of the box [0, 100]"
