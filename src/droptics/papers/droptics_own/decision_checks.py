@@ -65,10 +65,13 @@ def _those(scale: float) -> list[Comparison]:
         some = torch.where(torch.arange(90) < count, ensemble._LEFT, 0)
         rows, left = ensemble._those(replace(state, found_by=some), 1, ensemble._AT_ONCE)
         found.append(same((len(rows), left), (tried, count), f"all classes at once for {count}", scale))
+        rows, left = ensemble._those(replace(state, found_by=some), 1, ensemble._AGAIN)
+        found.append(same((len(rows), left), (count - tried, count), f"one more step for {count}", scale))
     part, state.inputs = torch.tensor([3, 7, 8]), normal(6, 90, 3)
     found.append(same(ensemble._placed(method, state, data, part), method, "a method with its own start", scale))
-    begun: Any = ensemble._placed(ensemble._AT_ONCE, state, data, part)
-    found.append(compare(begun.start, "==", scale * state.inputs[part], "from where the last stage led"))
+    for again in (ensemble._AT_ONCE, ensemble._AGAIN):
+        begun: Any = ensemble._placed(again, state, data, part)
+        found.append(compare(begun.start, "==", scale * state.inputs[part], "from where the last stage led"))
     for done, several in ((0, ensemble._OTHERS), (2, ensemble._MORE_OTHERS)):
         state.partial = {"done": done}
         placed: Any = ensemble._placed(several, state, data, part)
@@ -90,7 +93,7 @@ def _chosen(scale: float) -> list[Comparison]:
     cases: tuple[tuple[nn.Module, Any, bool, list[Any]], ...] = (
         (plain, "linf", False, [*begin, *end, ensemble._MORE_OTHERS]),
         (other, "l2", False, [*begin, ensemble._MARGINS, *end, ensemble._OTHERS]),
-        (other, "l1", True, [Fgsm(Margin("greedy")), ensemble._AT_ONCE, *begin, *end, ensemble._OTHERS]),
+        (other, "l1", True, [*[Fgsm(Margin("greedy"))] * 2, ensemble._AT_ONCE, *begin, *end, ensemble._OTHERS]),
     )
     for module, norm, waits, wanted in cases:
         seen: list[Any] = []
