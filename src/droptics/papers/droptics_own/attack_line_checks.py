@@ -397,7 +397,9 @@ def _judgement(scale: float) -> list[Comparison]:
     found.append(compare(curve, "==", tensor([0.5, 0.0, 0.75, 0.25]) * scale, "a curve over radii"))
     whole = robustness_curve(module, data, Threat("linf", 1.0), Pgd(steps=3), [1.5, 1.0])
     found.append(compare(whole, "==", scale, "all are fooled"))
-    seen = check_data(Sample(uniform(1, 3, 2), torch.tensor([2, 0, 1])), Threat("linf", 0.1, (0, 1)))
+    values = uniform(1, 3, 2)
+    seen, span = check_data(Sample(values, torch.tensor([2, 0, 1])), Threat("linf", 0.1, (0, 1)))
+    found.append(compare(span, "==", [float(values.min()), scale * float(values.max())], "inputs"))
     assert seen is not None
     found.append(compare(seen, "==", [0.0, 2 * scale], "labels"))
     for box, refused in (((0.0, 1.0), 0.0), ((0.0, 0.5), 1.0), ((0.4, 1.0), 1.0), (None, 0.0)):
