@@ -434,3 +434,32 @@ def test_bad_input_is_named(tmp_path):
         Averaged.of(net, Bernoulli(0.5, 3))
     with pytest.raises(ValueError, match="model"):
         Averaged.of(lambda x: x)
+
+
+def test_outputs_at_the_inputs_and_the_mode_are_settled_once():
+    """Two passes tell whether the network draws, one is that of the first attack; later ones know what it saw."""
+
+    class Watched(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner, self.clean, self.modes = inner, 0, 0
+
+        def forward(self, inputs):
+            self.clean += bool((inputs.flatten(1)[:, None] == images).all(2).any(1).all())
+            return self.inner(inputs)
+
+        def train(self, mode=True):
+            self.modes += 1
+            return super().train(mode)
+
+    net, data = classifier()
+    images = data.inputs.flatten(1)
+    watched = Watched(net)
+    methods = [Fgsm(), Apgd(CrossEntropy(), steps=2, start="random"), Square(queries=3), Apgd(start="random", steps=2)]
+    result = robust_accuracy(watched, data, Threat("linf", 0.01, (0, 1)), methods)
+    assert [stage.attacked > 0 for stage in result.stages] == [True] * 4
+    assert watched.clean == 3
+    assert watched.modes == 2, "while it is looked at, and for all attacks"
+    assert watched.training
+    again = robust_accuracy(net, data, Threat("linf", 0.01, (0, 1)), methods)
+    assert torch.equal(again.found_by, result.found_by)

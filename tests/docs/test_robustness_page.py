@@ -45,6 +45,30 @@ def test_it_counts_what_is_kept_and_what_is_missed(page, tmp_path: Path) -> None
     assert "Single attacks" not in text
 
 
+def test_rows_of_another_beginning_are_of_an_earlier_ensemble(page, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    step, end = "Fgsm(Margin('greedy'), steps=1) 3 in 0.1 s; ", "Square(queries=9) 0 in 1.20 s; Apgd(Margin('every'), s"
+    notes = {
+        "a-cnn-plain": f"found by {step}{step}Pgd() 0 in 0.00 s; {end}",
+        "b-cnn-plain": f"found by {step}Pgd() 0 in 0.00 s; {end}",
+        "c-mlp-plain": f"found by Pgd() 0 in 0.00 s; {end}",
+    }
+    common = {"ours": 1.0, "alternative": 9.0, "ratio": 9.0, "agreement": "clean 0.900, robust 0.300 and 0.300"}
+    rows = [common | {"workload": f"{name}, l2 1", "note": note} for name, note in notes.items()]
+    write(tmp_path, "robustness_gpu", rows)
+    assert " 1 of them are of an earlier ensemble" in page(tmp_path)
+    write(tmp_path, "robustness_gpu", [rows[0], rows[2]])
+    assert "earlier ensemble" not in page(tmp_path)
+
+
+def test_the_least_work_is_named_where_five_times_is_not_reached(page, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    common = {"ours": 0.5, "alternative": 2.0, "ratio": 4.0, "agreement": "clean 0.900, robust 0.300 and 0.300"}
+    row = common | {"workload": "a-cnn-plain, l2 1", "note": "found by x; one gradient and one pass 0.10000 s"}
+    write(tmp_path, "robustness_gpu", [row])
+    assert "of a fifth of AutoAttack's time: 25 % (a-cnn-plain, l2)." in page(tmp_path)
+    write(tmp_path, "robustness_gpu", [row | {"ratio": 5.0}])
+    assert "a fifth of AutoAttack's" not in page(tmp_path)
+
+
 def test_differences_are_in_standard_errors(page, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     pairs = {
         "worse": ([0.51, 0.52, 0.53, 0.54, 0.55], [0.41, 0.42, 0.43, 0.44, 0.45]),
