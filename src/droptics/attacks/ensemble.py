@@ -107,8 +107,8 @@ def robust_accuracy(
             of the examples left whose margins came nearest to zero (on l2 balls its nine classes by margins, too), and
             after the last attack gradients from where other examples lie for the nearest sixteenth, of a perceptron,
             which makes them cheap, for the nearest eighth from more of them. On a GPU, where a pass of few examples
-            takes as long as one of many, one step of all comes first for what is no perceptron, then, from where it led,
-            one more where it leaves many, and all classes side by side where it leaves few.
+            takes as long as one of many, one step of all comes first for what is no perceptron, and from where it led
+            one more where it leaves many, all classes side by side where it leaves few.
         batch: Examples per batch.
         checkpoint: A .safetensors file that holds what was found after every batch; a run that finds one of the same
             model, data, threat and methods goes on where it ended.
