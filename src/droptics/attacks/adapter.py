@@ -11,6 +11,8 @@ finds at least as many adversarial images in less time. Any loss of `droptics.at
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -22,6 +24,8 @@ from droptics.attacks.threat import Threat
 from droptics.checks import check_finite
 from droptics.losses import CrossEntropy, Loss
 from droptics.models.modules import evaluating
+
+_EPS, _ALPHA = 8 / 255, 2 / 255
 
 
 class Adapter:
@@ -56,7 +60,7 @@ class Adapter:
 class FGSM(Adapter):
     """Fast gradient sign method in the linf ball."""
 
-    def __init__(self, model: Function, eps: float = 8 / 255, *, loss: Loss | None = None) -> None:
+    def __init__(self, model: Function, eps: float = _EPS, *, loss: Loss | None = None) -> None:
         super().__init__(model, Threat("linf", eps, (0, 1)), Fgsm(loss or CrossEntropy()))
 
 
@@ -64,13 +68,7 @@ class BIM(Adapter):
     """Basic iterative method in the linf ball; `steps=0` chooses them from eps as in the original paper."""
 
     def __init__(
-        self,
-        model: Function,
-        eps: float = 8 / 255,
-        alpha: float = 2 / 255,
-        steps: int = 10,
-        *,
-        loss: Loss | None = None,
+        self, model: Function, eps: float = _EPS, alpha: float = _ALPHA, steps: int = 10, *, loss: Loss | None = None
     ) -> None:
         count = steps if steps else int(min(eps * 255 + 4, 1.25 * eps * 255))
         super().__init__(model, Threat("linf", eps, (0, 1)), Bim(loss or CrossEntropy(), count, alpha))
@@ -79,11 +77,13 @@ class BIM(Adapter):
 class PGD(Adapter):
     """Projected gradient ascent in the linf ball."""
 
+    norm = "linf"
+
     def __init__(  # parameters: those of torchattacks, in its order
         self,
         model: Function,
-        eps: float = 8 / 255,
-        alpha: float = 2 / 255,
+        eps: float = _EPS,
+        alpha: float = _ALPHA,
         steps: int = 10,
         random_start: bool = True,
         *,
@@ -91,22 +91,13 @@ class PGD(Adapter):
         seed: int = 0,
     ) -> None:
         method = Pgd(loss or CrossEntropy(), steps, alpha, start="random" if random_start else "input")
-        super().__init__(model, Threat("linf", eps, (0, 1)), method, seed)
+        super().__init__(model, Threat(self.norm, eps, (0, 1)), method, seed)
 
 
-class PGDL2(Adapter):
-    """Projected gradient ascent in the l2 ball."""
+class PGDL2(PGD):
+    """Projected gradient ascent in the l2 ball; further arguments are those of PGD."""
 
-    def __init__(  # parameters: those of torchattacks, in its order
-        self,
-        model: Function,
-        eps: float = 1.0,
-        alpha: float = 0.2,
-        steps: int = 10,
-        random_start: bool = True,
-        *,
-        loss: Loss | None = None,
-        seed: int = 0,
-    ) -> None:
-        method = Pgd(loss or CrossEntropy(), steps, alpha, start="random" if random_start else "input")
-        super().__init__(model, Threat("l2", eps, (0, 1)), method, seed)
+    norm = "l2"
+
+    def __init__(self, model: Function, eps: float = 1.0, alpha: float = 0.2, *rest: Any, **named: Any) -> None:
+        super().__init__(model, eps, alpha, *rest, **named)

@@ -112,9 +112,9 @@ class Record:
 
 def for_some(method: Method, begin: int, end: int) -> Method:
     """The method for some of the examples: with their starts alone, where starts are given."""
-    if isinstance(method, (Fgsm, Pgd, Apgd)) and isinstance(method.start, Tensor):
-        return replace(method, start=method.start[begin:end])
-    return method
+    if not isinstance(method, (Fgsm, Pgd, Apgd)) or not isinstance(method.start, Tensor):
+        return method
+    return method if begin == 0 and end >= len(method.start) else replace(method, start=method.start[begin:end])
 
 
 def check_starts(method: Method, shape: tuple[int, ...]) -> None:

@@ -142,11 +142,9 @@ class Ascent:
         everyone = not self.leaves or (begin == "input" and not self.counts)
         rows = torch.arange(count, device=device) if everyone else (~self.fooled).nonzero().squeeze(1)
         region = self.region if len(rows) == count else self.region.select(rows)
-        points, start, slack = region.inputs, None, self.tape.slack
-        if isinstance(begin, Tensor):
-            points = region.retract(begin[rows].to(points))  # which may be as good as can be, and stay
-        elif begin == "random":
-            points = start = region.random(self.generator)
+        points = region.retract(begin[rows].to(self.best)) if isinstance(begin, Tensor) else region.inputs
+        points = region.random(self.generator) if begin == "random" else points
+        start, slack = points if begin == "random" else None, self.tape.slack  # a given point may be the best, and stay
         own = self.targets, aim, self.value, self.fooled
         if not everyone:
             own = self.targets[rows], None if aim is None else aim[rows], self.value[rows], self.fooled[rows]

@@ -140,11 +140,8 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
         draws = generator
         if draws is None and getattr(method, "seed", None) is not None:
             draws = torch.Generator(inputs.device).manual_seed(method.seed)  # type: ignore[union-attr]
-        begins = tracked(range(0, total, batch), "attack", "batch")
-        pairs = ((begin, begin + batch) for begin in begins)
-        parts = (
-            (inputs[a:b], targets[a:b], threat, for_some(method, a, b), draws, known.slice(a, b)) for a, b in pairs
-        )
+        ends = ((begin, begin + batch) for begin in tracked(range(0, total, batch), "attack", "batch"))
+        parts = ((inputs[a:b], targets[a:b], threat, for_some(method, a, b), draws, known.slice(a, b)) for a, b in ends)
         trail = joined([search(searched, *part) for part in parts])
         clean = trail.clean if known.clean is None else known.clean
         clean = known.clean = _in_batches(tape.scores, inputs, batch) if clean is None else clean
@@ -154,15 +151,14 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
         check_problem(loss, clean, targets, known.ends)
         return _judged(trail, Region(threat, inputs), targets, loss, clean, outputs)
 
-    module = None if known.held else model
-    with evaluating(module), torch.inference_mode(False):
+    with evaluating(None if known.held else model), torch.inference_mode(False):
         tape = tape_of(model, method)
         answer = at_once(tape, inputs, targets, threat, method, batch, known)
         found = step_by_step() if answer is None else None
     if answer is not None:  # asked for when the model has its modes back, which a GPU that searches does not wait for
         found = answer()
     if found is None:
-        with evaluating(module), torch.inference_mode(False):
+        with evaluating(None if known.held else model), torch.inference_mode(False):
             found = step_by_step()
     *counts, successes = found.counts
     last = [successes] if textbook(method) else []  # such a search does not look at its last point

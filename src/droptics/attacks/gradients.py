@@ -70,10 +70,7 @@ class Autograd(Differentiable):
             # Most rows left: a new forward pass of the others is cheaper than a backward pass of all.
             self.forward(self._inputs.detach().index_select(0, rows))
             rows = None
-        full = slopes
-        if rows is not None:
-            full = torch.zeros_like(self._outputs)
-            full[rows] = slopes
+        full = slopes if rows is None else slopes.new_zeros(self._outputs.shape).index_copy_(0, rows, slopes)
         if not self._outputs.requires_grad:
             gradient = torch.zeros_like(self._inputs)
         else:

@@ -37,8 +37,7 @@ Step = Positive | Callable[[int], float]
 class Fgsm:
     """One step of the length of the radius along the steepest direction of the loss; last point returned.
 
-    For linf this is the fast gradient sign method, for l2 the normalized gradient. It starts at the input, or at given
-    points (n, ...), which are pulled into the region.
+    For linf this is the fast gradient sign method, for l2 the normalized gradient; `start` as of `Pgd`, never random.
     """
 
     loss: Loss = field(default_factory=CrossEntropy)

@@ -102,10 +102,8 @@ def _walk(
 
     Cross-entropy is taken as it is, saturation included, so that the examples are those of the textbook method.
     """
-    loss, points, counts = method.loss, region.inputs, []
-    start = method.start if isinstance(method, Fgsm) else "input"
-    if isinstance(start, Tensor):
-        points = region.retract(start.to(points))
+    loss, start, counts = method.loss, getattr(method, "start", None), []
+    points = region.retract(start.to(region.inputs)) if isinstance(start, Tensor) else region.inputs
     aim: Tensor | None = None
     for number, size in enumerate(sizes):
         outputs = tape.forward(points)
@@ -120,8 +118,7 @@ def _walk(
         points = region.retract_(points + size * region.threat.steepest(tape.pull(slope), points))
     still = stuck(region.threat, points, region.inputs)
     counts.append(torch.full((), len(sizes) * len(points), device=points.device))
-    known = None if isinstance(start, Tensor) else clean
-    return Trail(points, torch.zeros_like(wrong), still, torch.stack(counts), known)
+    return Trail(points, wrong & False, still, torch.stack(counts), None if isinstance(start, Tensor) else clean)
 
 
 def _in_blocks(
