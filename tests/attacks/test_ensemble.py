@@ -217,7 +217,7 @@ def test_on_a_gpu_one_step_comes_first_and_every_class_at_once_where_it_leaves_f
     assert asked[0][0] == Fgsm(Margin("greedy"))
     assert torch.equal(asked[1][1].inputs, data.inputs[left])
     if few:
-        assert replace(asked[1][0], start="input") == Pgd(Margin("every"), steps=10)
+        assert replace(asked[1][0], start="input") == Pgd(Margin("every", 3), steps=10)
         assert torch.equal(asked[1][0].start, first.inputs[left]), "from where the step led"
         assert (result.stages[1].attacked, result.stages[1].seconds) == (0, 0)
     else:
@@ -463,3 +463,19 @@ def test_outputs_at_the_inputs_and_the_mode_are_settled_once():
     assert watched.training
     again = robust_accuracy(net, data, Threat("linf", 0.01, (0, 1)), methods)
     assert torch.equal(again.found_by, result.found_by)
+
+
+def test_layers_that_draw_nothing_are_looked_at_once(monkeypatch):
+    net, data = classifier()
+    seen, inner = [], nn.Tanh.forward
+
+    def forward(self, inputs):
+        seen.append(len(inputs))
+        return inner(self, inputs)
+
+    monkeypatch.setattr(nn.Tanh, "forward", forward)
+    assert ensemble._looked_at(net, data) == (net, 5, [])
+    assert seen == [1]
+    other = Unchained(net)
+    assert ensemble._looked_at(other, data) == (other, 5, [])
+    assert seen[1:] == [60, 60]

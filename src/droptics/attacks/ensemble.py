@@ -47,10 +47,10 @@ _PARTS = {
     Fab(steps=20, candidates=2): 2, _MARGINS: 2, _OTHERS: 16, _MORE_OTHERS: 8,
 }  # fmt: skip
 # On a GPU a gradient of few examples takes as long as one of many: one step of all comes first, which takes most of an
-# undefended network, then, from where it led them, one more for those that it left, where they are many, and every
-# class at once, where they are few.
+# undefended network, then, from where it led them, one more for those that it left, where they are many, and the three
+# likeliest classes at once, where they are few.
 _FIRST, _AGAIN = Fgsm(Margin("greedy")), Fgsm(Margin("greedy"))
-_AT_ONCE = Pgd(Margin("every"), steps=10)
+_AT_ONCE = Pgd(Margin("every", candidates=3), steps=10)
 _MOST = 64  # examples that are few
 _FEW = 0.02  # share that a search without gradients may find by luck
 _MANY = 0.1  # share of the examples from which an observation is worth a warning
@@ -108,7 +108,7 @@ def robust_accuracy(
             after the last attack gradients from where other examples lie for the nearest sixteenth, of a perceptron,
             which makes them cheap, for the nearest eighth from more of them. On a GPU, where a pass of few examples
             takes as long as one of many, one step of all comes first for what is no perceptron, and from where it led
-            one more where it leaves many, all classes side by side where it leaves few.
+            one more where it leaves many, the three likeliest classes side by side where it leaves few.
         batch: Examples per batch.
         checkpoint: A .safetensors file that holds what was found after every batch; a run that finds one of the same
             model, data, threat and methods goes on where it ended.
@@ -201,9 +201,10 @@ class _Progress:
         margins = torch.full_like(found_by, torch.inf, dtype=torch.float64)
         return _Progress(data.inputs.detach().clone(), found_by, margins, luck=luck)
 
-    def take(self, part: Tensor, number: int, result: Attack, won: Tensor) -> tuple[int, int]:
+    def take(self, part: Tensor | slice, number: int, result: Attack, won: Tensor) -> tuple[int, int]:
         """Take over what an attack on some examples found; returns how many it won, and how many it was tried on."""
         right, first = result.clean_correct, number == 0 and not self.luck
+        part = slice(None) if len(won) == len(self.found_by) else part  # no index for a GPU to follow
         won = won & right if first else won
         nearer = won | self.luck | (result.margins < self.margins[part])
         self.inputs[part] = _chosen(nearer, result.inputs.to(self.inputs.dtype), self.inputs[part])
@@ -354,12 +355,13 @@ def _looked_at(model: Model | Function, data: Sample) -> tuple[Model | Function,
     """
     call = model.outputs if isinstance(model, Model) else model
     plain = isinstance(model, nn.Module) and not isinstance(model, (Averaged, Model))
-    some = data.inputs[: 64 if plain else 1]
-    with evaluating(model), _no_draws(some), torch.no_grad():
+    with evaluating(model), _no_draws(data.inputs), torch.no_grad():
+        plain = plain and not differentiable(model, faithful=True).capturable  # ordinary layers draw nothing
+        some = data.inputs[: 64 if plain else 1]
         first = call(some)
         second = call(some) if plain else first
     outputs = as_columns(first, len(some)).shape[-1]
-    if not isinstance(model, nn.Module) or torch.equal(first, second) or not _differ(first, second):
+    if not plain or not isinstance(model, nn.Module) or torch.equal(first, second) or not _differ(first, second):
         return model, outputs, []
     doubt = (
         "the model is random in eval mode: the mean of its predictions over 16 masks was attacked; pass "
