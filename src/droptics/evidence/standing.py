@@ -13,7 +13,7 @@ from droptics.evidence.figures import OWN, Figure
 from droptics.evidence.pages import table
 
 NUMBER, LONG = re.compile(r"\d"), re.compile(r"(?<=\b[0-9a-f]{12})[0-9a-f]+")
-SHOWN = 8  # printed numbers that stand beside ours in a line
+SHOWN = 16  # printed numbers that stand beside ours in a line
 SPECIAL = re.compile(r"([\\`*_\[\]<>$#{}~|])")  # what Markdown would not show as it is
 HEAD = """# Figures at paper scale
 

@@ -89,7 +89,7 @@ PRINTED: dict[str, Sequence[tuple[str, str]]] = {
         ("width 190: best dropout against the best iterate", "0.7720 < 0.7844 (MovieLens 10M)"),
         ("best dropout against plain SGD", "dropout is better at every width printed (30 to 190)"),
         ("least squares", "not printed: least squares"),
-        ("all rates up to", "not printed: rates above 0.4"),
+        ("against the best printed", "not printed: rates above 0.4"),
         ("best rate", "0.1 at width 30, 0.3 at 70, 0.3 at 110, 0.4 at 150 and 190"),
         ("best RMSE", "0.7805 at width 30 falls to 0.7720 at 190"),
     ),
