@@ -336,7 +336,8 @@ def test_the_band_of_subnetworks_holds_nine_of_ten():
     with torch.no_grad():
         layer.weight.copy_(normal(3, 6)), layer.bias.copy_(normal(3))
     model = LastLayer.of(layer)
-    head = SimpleNamespace(weight=model.head.weight.detach(), sample=lambda: sample, model=lambda: model)
+    weight, targets = model.head.weight.detach(), [sample.targets]
+    head = SimpleNamespace(weight=weight, targets=targets, sample=lambda: sample, model=lambda: model)
     found = _subnetworks(head, 0.4)
     kept = draw(Bernoulli(0.4, 6), SUBNETWORKS, torch.Generator().manual_seed(0)).double()
     guesses = [model.head(sample.inputs * one / 0.6).argmax(1) for one in kept]
