@@ -36,7 +36,7 @@ from droptics.losses import Loss, Squared
 from droptics.models.hooks import hooked
 from droptics.models.modes import undisturbed, unmoved
 from droptics.models.replaying import Recording
-from droptics.models.watching import Switch, Trace, all_off, only, watched
+from droptics.models.watching import Trace, all_off, watched
 from droptics.predictions.running import eager
 
 RATES = (0.1, 0.3, 0.5, 0.7)
@@ -129,7 +129,7 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
         clean: Seen = []
 
         def look(module: nn.Module, batch: Batch) -> Tensor:
-            clean.append(_clean(module, batch, randomness=True))
+            clean.append(_clean(module, batch))
             return clean[0][0]
 
         with unmoved(module), _counted(module) as calls:
@@ -140,13 +140,15 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
             mean_loss(criterion, clean[0][0] if clean else look(module, first), first.targets)
             if not isinstance(criterion, Squared) and first.targets.ndim != 1:
                 clean.clear()  # no head is looked for: nobody holds the outputs, which may be a vocabulary
-            sites, findings = discover(module, first, criterion, *clean)
-        state = _State(Tally(), squared=isinstance(criterion, Squared))
-        for outputs, trace in clean:
-            state.head = _head(module, first, outputs, trace)
-            if isinstance(criterion, Squared):
-                state.chain = find_chain(trace, first, outputs, [site.name for site in sites])
-            del outputs, trace
+            head = find_head(clean[0][1], clean[0][0]) if clean else None
+            state = _State(Tally(), head, squared=isinstance(criterion, Squared))
+
+            def follow(outputs: Tensor, trace: Trace) -> None:
+                state.head = state.head if state.head and confirmed(state.head, trace, outputs) else None
+
+            sites, findings = discover(module, first, criterion, clean, follow)
+        if clean and isinstance(criterion, Squared):
+            state.chain = find_chain(clean[0][1], first, clean[0][0], [site.name for site in sites])
         generator = torch.Generator(device).manual_seed(int(seed))
         asked = {"rates": tuple(rates), "draws": draws, "budget": float(budget), "generator": generator}
         quiet = quiet_parts(module, [site.name for site in sites if site.kind == LAYER_DROP])
@@ -172,18 +174,9 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
     return report
 
 
-def _clean(module: nn.Module, batch: Batch, switch: Switch = all_off, **watch: Any) -> tuple[Tensor, Trace]:
-    result, trace = watched(module, lambda: called(module, batch), switch, keep=True, **watch)
+def _clean(module: nn.Module, batch: Batch, recording: Recording | None = None) -> tuple[Tensor, Trace]:
+    result, trace = watched(module, lambda: called(module, batch), all_off, keep=True, recording=recording)
     return output_of(result, batch), trace
-
-
-def _head(module: nn.Module, batch: Batch, outputs: Tensor, trace: Trace) -> Head | None:
-    """The head, if the outputs follow its masks as those of a linear layer: one more pass, with its site alone on."""
-    head = find_head(trace, outputs)
-    if head is None:
-        return None
-    masked, trial = _clean(module, batch, only(head.site))
-    return head if confirmed(head, trial, masked) else None
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -39,21 +39,25 @@ class AuditedSite:
 
 
 def discover(
-    module: nn.Module, batch: Batch, loss: LossFunction | None = None, clean: tuple[Tensor, Trace] | None = None
+    module: nn.Module,
+    batch: Batch,
+    loss: LossFunction | None = None,
+    clean: Sequence[tuple[Tensor, Trace]] = (),
+    on_training: Callable[[Tensor, Trace], None] | None = None,
 ) -> tuple[list[AuditedSite], list[Finding]]:
     """Run the module in training and in evaluation mode under watch; its modes are left as the last run set them."""
     with unmoved(module):
         set_training(module, True)
-        training, recomputes = trained(module, batch)
+        training, recomputes = trained(module, batch, on_training)
         leaving = leaving_out(module, training)
         if leaving:  # sites of layers that were left out by chance are sites too
             for name in leaving:
                 module.get_submodule(name).training = False
-            training, recomputes = trained(module, batch)
+            training, recomputes = trained(module, batch, on_training)
         set_training(module, False)
-    # with all dropout switched off it ran in the same way, if it would not have drawn anything
-    known = clean is not None and not clean[1].hand_written and not any(call.asked for call in clean[1].calls)
-    outputs, evaluation = clean if clean is not None and known else evaluated(module, batch)
+    # with all dropout switched off it ran in the same way, if it would not have drawn anything that is asked for
+    known = clean and not training.hand_written and not any(call.asked for call in clean[0][1].calls)
+    outputs, evaluation = clean[0] if known else evaluated(module, batch)
     active = {call.site for call in evaluation.calls if call.applied}
     sites = [
         AuditedSite(call.site, call.kind, call.rate, call.shape, _realized(call), call.site in active, unit=_unit(call))

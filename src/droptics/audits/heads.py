@@ -144,7 +144,7 @@ def find_head(trace: Trace, outputs: Tensor) -> Head | None:
 
 
 def confirmed(head: Head, trace: Trace, outputs: Tensor) -> bool:
-    """Whether outputs = weight (z o a) + bias in a run in which only the head's site dropped, up to rounding."""
+    """Whether outputs = weight (z o a) + bias in a run in which the head's site dropped, up to rounding."""
     calls = [call for call in trace.calls if call.site == head.site and call.applied]
     if len(calls) != 1 or calls[0].result is None or outputs.ndim != 2:
         return False

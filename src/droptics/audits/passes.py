@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,10 +69,12 @@ def evaluated(module: nn.Module, batch: Batch) -> tuple[Tensor, Trace]:
     return outputs, trace
 
 
-def trained(module: nn.Module, batch: Batch) -> tuple[Trace, bool]:
+def trained(
+    module: nn.Module, batch: Batch, on_end: Callable[[Tensor, Trace], None] | None = None
+) -> tuple[Trace, bool]:
     """Everything that is seen in one pass with gradients, and whether a backward pass may call parts of it again.
 
-    Nobody holds the outputs, which may be a vocabulary.
+    `on_end` sees the outputs, which nobody holds, because they may be a vocabulary.
     """
     held = False
 
@@ -84,6 +86,8 @@ def trained(module: nn.Module, batch: Batch) -> tuple[Trace, bool]:
     with torch.enable_grad():
         outputs, trace = watched(module, lambda: run(module, batch), look, keep=True, randomness=True)
     trace.linear.clear()
+    if on_end is not None:
+        on_end(outputs.detach(), trace)
     return trace, held or _in_python(outputs.grad_fn)
 
 

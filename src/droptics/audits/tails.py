@@ -67,15 +67,12 @@ class Hidden:
         name = getattr(func, "__name__", "")
         if name in NEW:
             return
-        tracked = [
-            leaf
-            for leaf in pytree.tree_leaves((args, dict(options)))
-            if isinstance(leaf, Tensor) and leaf.requires_grad
-        ]
+        plain = all(isinstance(value, (Tensor, int, float, str, type(None))) for value in (*args, *options.values()))
+        leaves = (*args, *options.values()) if plain else pytree.tree_leaves((args, dict(options)))
+        tracked = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.requires_grad]
         if not tracked:
             return
-        leaves = pytree.tree_leaves(result)
-        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, Tensor)]
         seen = all(leaf.requires_grad for leaf in tensors) if tensors else name in SHAPES
         if not seen:
             self.sources += tracked
