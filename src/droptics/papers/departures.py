@@ -23,7 +23,8 @@ SHALLOW = (
 COMPLETION = (
     "MovieLens 1M, printed 10M",
     "learning rate 10, printed 1",
-    "ten runs on one split of the ratings, printed 50 runs; intervals of 95 % stand beside the differences",
+    "one split of the ratings and as many runs as the table's column says, one where it says none, printed 50; with "
+    "several runs intervals of 95 % stand beside the differences",
     f"{SILENT}: a random tenth of the ratings for the test, ratings centered by the mean of the others",
 )
 SYNTHETIC = (
