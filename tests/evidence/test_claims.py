@@ -441,3 +441,11 @@ def test_claims_on_bars_hold_within_a_command_too():
     """`droptics verify` shows bars, and runs the claim that a library which is only called shows none."""
     with shown():
         assert verify("droptics-floor-in-words")[0].agrees
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_scale_is_the_largest_magnitude_of_either_side(sign):
+    small = torch.tensor([0.0, 1.0, math.inf], dtype=torch.float64)
+    large = torch.tensor([sign * 500.0, 1.0, math.inf], dtype=torch.float64)
+    for left, right in ((small, large), (large, small), (large, large)):
+        assert compare(left, "==", right).scale == 500.0

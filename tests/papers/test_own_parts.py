@@ -8,6 +8,7 @@ from droptics.papers.droptics_own import (
     decision_checks,
     fifth_checks,
     seldom_checks,
+    stray_checks,
     swept_checks,
 )
 
@@ -20,7 +21,8 @@ PARTS = [
     *(fifth_checks._written, seldom_checks._shares, seldom_checks._curvatures, seldom_checks._boxes),
     *(seldom_checks._streams, seldom_checks._said, seldom_checks._chosen, seldom_checks._blocks, seldom_checks._costs),
     *(seldom_checks._single, swept_checks._half_sweeps, swept_checks._paid, swept_checks._answered),
-    *(swept_checks._rounded, swept_checks._counted),
+    *(swept_checks._rounded, swept_checks._counted, stray_checks._still, stray_checks._threads, stray_checks._slopes),
+    *(stray_checks._proofs, stray_checks._told, stray_checks._unknown, stray_checks._placed),
 ]
 
 

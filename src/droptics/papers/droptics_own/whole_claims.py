@@ -21,6 +21,7 @@ from droptics.papers.droptics_own import (
     rest_line_checks,
     seldom_checks,
     stored_file_checks,
+    stray_checks,
     swept_checks,
     whole_search_checks,
 )
@@ -219,5 +220,13 @@ CLAIMS: tuple[Claim, ...] = (
         pair(swept_checks.worked_elsewhere),
         ("penalties.penalty",),
         "By a solver, row by row; calls that somebody takes.",
+    ),
+    room_claim(
+        "gone-astray",
+        "Nobody who stands still is counted as fooled, other threads replay nothing, slopes of a search are those of "
+        "its value, heads are believed where nothing was written, pairs of one unknown id do not spread.",
+        pair(stray_checks.passed_by),
+        ("predictions.predictive", "recommenders.DropoutCompletion", "rates.running.Runner"),
+        "By differences; by name and by place.",
     ),
 )

@@ -40,7 +40,8 @@ def envelope_bound(share: float) -> list[Comparison]:
     return [*found, compare(mixed, "==", M, "mean of the atoms")]
 
 
-def least_penalty(target: Tensor, widths: Sequence[int], drop: float, seed: int = 0) -> float:
+@cache
+def least_penalty(target: Tensor, widths: tuple[int, ...], drop: float, seed: int = 0) -> float:
     """Least penalty over networks of a map, by descent with a high charge on the map's error."""
     sizes = (target.shape[1], *widths, target.shape[0])
     shapes = [(b, a) for a, b in itertools.pairwise(sizes)]
@@ -103,7 +104,7 @@ def deep_minimum(
         error = (product(weights) - s).square().sum()
         return error + penalty(DeepLinear(list(weights)), data, law(weights, drop)).value
 
-    return descend(objective, shapes, starts=4, seed=seed, size=0.8)[0]
+    return descend(objective, shapes, starts=starts, seed=seed, size=0.8)[0]
 
 
 def gap_condition(spectrum: Sequence[float], widths: Sequence[int], drop: float) -> list[Comparison]:
