@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness import Row, compare, report, seconds_of  # first: it sets the number of threads before NumPy loads
+from harness import Row, compare, merge, report, seconds_of  # first: it sets the number of threads before NumPy loads
 
 # isort: split
 import itertools
@@ -160,7 +160,9 @@ def gpu_rows() -> list[Row]:
 
 
 if __name__ == "__main__":
-    if "--gpu" not in sys.argv:
+    if "--batch" in sys.argv:  # this row alone, in its place of the table
+        merge("penalties", [batch_row()])
+    elif "--gpu" not in sys.argv:
         report("penalties", [*rows(), batch_row()])
-    if torch.cuda.is_available():
+    if torch.cuda.is_available() and "--batch" not in sys.argv:
         report("penalties_gpu", gpu_rows(), "cuda")
