@@ -20,7 +20,13 @@ PARTS = [
     *(fifth_checks._left_out, fifth_checks._served, fifth_checks._fed, fifth_checks._compiled, fifth_checks._outcomes),
     *(fifth_checks._written, seldom_checks._shares, seldom_checks._curvatures, seldom_checks._boxes),
     *(seldom_checks._streams, seldom_checks._said, seldom_checks._chosen, seldom_checks._blocks, seldom_checks._costs),
-    *(seldom_checks._single, swept_checks._half_sweeps, swept_checks._paid, swept_checks._answered),
+    *(
+        seldom_checks._single,
+        swept_checks._half_sweeps,
+        swept_checks._long_rows,
+        swept_checks._paid,
+        swept_checks._answered,
+    ),
     *(swept_checks._rounded, swept_checks._counted, stray_checks._still, stray_checks._threads, stray_checks._slopes),
     *(stray_checks._proofs, stray_checks._told, stray_checks._unknown, stray_checks._placed),
 ]
