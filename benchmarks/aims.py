@@ -314,8 +314,8 @@ AIMS = (
     Aim("exact penalty in a ResNet-50 step, GPU", "the plain step", "step_gpu", r"ExplicitDropout / plain",
         1 / 1.001, None,
         "Three launches and the sums of gradients move 50 MB: counted, some 25 microseconds or 0.08 % of the step. "
-        "Measured are 69, between +0.237 and +0.252 %. In the same run nn.Dropout, two launches, takes 35: part of "
-        "both is not dropout, and no run of one plain step against another says how much.",
+        "Measured are 28, between +0.091 and +0.110 %; the plain step recorded a second time differs by 2, between "
+        "+0.001 and +0.015 %, and nn.Dropout, four launches, takes 22, between +0.072 and +0.084 %.",
         show=percent, device="cuda"),
     Aim("ExplicitDropout in a step of a small CNN", "nn.Dropout", "layers", r"step of a small CNN, Squared",
         promised=1 / 1.2, show=percent),
