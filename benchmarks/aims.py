@@ -121,7 +121,7 @@ HEAD_GPU = Work("one Gram matrix of 2048 features, 0.21 trillion operations", fl
 CALLS = (
     "Eigenvectors (0.36 ms), products (0.10) and the criterion of the factors (0.06) alone take 0.52 ms, of 0.63 where "
     "nothing else runs and 0.70 beside other work; the rest are a dozen calls of 2 to 15 µs: arguments, tensors of the "
-    "weights, the answer. Half of the eigenvectors waits for one division after the other."
+    "weights, the answer."
 )
 MIDDLE_WHY = (
     "Of 34 ms the tridiagonal form takes 10, the 100 vectors 6, the Gram matrix 5, the way back 3; the form is matrix "
