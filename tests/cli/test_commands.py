@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 
 from droptics.cli.files import read_model, read_sample, write_model
 from droptics.cli.optimum import _seconds
+from droptics.cli.reproduce import reproduce_command
 from droptics.data import Sample
 from droptics.masks import Bernoulli, Block, Product, SlidingBlock
 from droptics.models import Connections, DeepLinear, TwoLayerLinear
@@ -201,3 +202,12 @@ def test_the_time_of_an_optimum_is_told_from_a_part(monkeypatch):
     assert _seconds(TwoLayerLinear, Sample(normal(64, 640), normal(64, 2)), [24]) == 0.25 * 8**3
     assert asked == [((8, 80), 3)] * 2
     assert _seconds(TwoLayerLinear, sample(), [24]) == 0
+
+
+def test_claims_of_the_gallery_run_where_the_figures_do(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("droptics.papers.reproduce", lambda ids, scale, out, engine: asked.append(engine) or [])
+    monkeypatch.setattr("droptics.papers.verify", lambda run_on="local": asked.append(run_on))
+    monkeypatch.setattr("droptics.papers.gallery", lambda artifacts, results, out: out)
+    reproduce_command(everything=True, engine="processes:2", out=tmp_path / "out")
+    assert asked == ["processes:2", "processes:2"]

@@ -60,7 +60,7 @@ def reproduce_command(
     if data is not None:
         os.environ[VARIABLE] = str(data)  # worker processes inherit it
     artifacts = reproduce(ids or None, "smoke" if scale == "smoke" else "paper", out, engine)
-    page = gallery(artifacts, verify(), out / "gallery") if everything else None
+    page = gallery(artifacts, verify(run_on=engine), out / "gallery") if everything else None
     if as_json:
         print(json.dumps([manifest(artifact) for artifact in artifacts], indent=1))
     else:
