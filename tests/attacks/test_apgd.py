@@ -12,6 +12,7 @@ from droptics.attacks import (
     Apgd,
     CrossEntropy,
     Dlr,
+    Fgsm,
     LinearExact,
     Logistic,
     Margin,
@@ -122,17 +123,22 @@ def test_classes_that_are_tried_at_once_are_not_put_in_order():
     assert int(slow.tally[-1] - fast.tally[-1]) == 4 * int((net(data.inputs).argmax(1) == data.targets).sum())
 
 
-def test_starts_that_fit_nothing_are_named():
+@pytest.mark.parametrize("method", [Apgd, Fgsm, Pgd])
+def test_starts_that_fit_nothing_are_named(method):
     net, data = classifier()
     threat = Threat("linf", 0.02, (0, 1))
     with pytest.raises(ValueError, match=r"start must hold one point for each of the inputs, of shape \(60, "):
-        attack(net, data, threat, Apgd(start=data.inputs[:5]))
-    with pytest.raises(ValueError, match=r"one for each restart, of shape \(60, 2, "):
-        attack(net, data, threat, Apgd(restarts=2, start=data.inputs[:, None]))
+        attack(net, data, threat, method(start=data.inputs[:5]))
     with pytest.raises(ValueError, match="start must be finite"):
-        Apgd(start=torch.tensor([0.5, torch.nan]))
+        method(start=torch.tensor([0.5, torch.nan]))
     with pytest.raises(ValueError, match="methods must not start at given points"):
-        robust_accuracy(net, data, threat, [Apgd(start=data.inputs)])
+        robust_accuracy(net, data, threat, [method(start=data.inputs)])
+
+
+def test_starts_of_restarts_that_fit_nothing_are_named():
+    net, data = classifier()
+    with pytest.raises(ValueError, match=r"one for each restart, of shape \(60, 2, "):
+        attack(net, data, Threat("linf", 0.02, (0, 1)), Apgd(restarts=2, start=data.inputs[:, None]))
 
 
 def test_a_seed_gives_the_same_points_and_random_starts_differ():

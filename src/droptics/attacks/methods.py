@@ -33,7 +33,6 @@ Step = Positive | Callable[[int], float]
 
 
 @dataclass(frozen=True)
-@checked_fields
 class Fgsm:
     """One step of the length of the radius along the steepest direction of the loss; last point returned.
 
@@ -42,6 +41,11 @@ class Fgsm:
 
     loss: Loss = field(default_factory=CrossEntropy)
     start: Literal["input"] | Tensor = "input"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if isinstance(self.start, Tensor):
+            check_finite(self.start, "start")
 
 
 @dataclass(frozen=True)
