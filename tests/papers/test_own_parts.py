@@ -6,10 +6,10 @@ import torch
 from droptics.papers.droptics_own import (
     certified_line_checks,
     decision_checks,
-    fifth_checks,
     seldom_checks,
     stray_checks,
     swept_checks,
+    worker_checks,
 )
 
 PARTS = [
@@ -17,8 +17,20 @@ PARTS = [
     *(certified_line_checks._by_margins, certified_line_checks._again, certified_line_checks._kept),
     *(certified_line_checks._stated, decision_checks._those, decision_checks._chosen, decision_checks._went_on),
     *(decision_checks._curves, decision_checks._shared, decision_checks._drawn, decision_checks._elsewhere),
-    *(fifth_checks._left_out, fifth_checks._served, fifth_checks._fed, fifth_checks._compiled, fifth_checks._outcomes),
-    *(fifth_checks._written, seldom_checks._shares, seldom_checks._curvatures, seldom_checks._boxes),
+    *(
+        worker_checks._left_out,
+        worker_checks._served,
+        worker_checks._fed,
+        worker_checks._compiled,
+        worker_checks._outcomes,
+    ),
+    *(
+        worker_checks._outcomes,
+        worker_checks._written,
+        seldom_checks._shares,
+        seldom_checks._curvatures,
+        seldom_checks._boxes,
+    ),
     *(seldom_checks._streams, seldom_checks._said, seldom_checks._chosen, seldom_checks._blocks, seldom_checks._costs),
     *(
         seldom_checks._single,

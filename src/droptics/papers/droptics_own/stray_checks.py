@@ -1,4 +1,4 @@
-"""What a claim compares after a fifteenth list of deliberate mistakes: places that the others passed by."""
+"""What a claim compares in places that the others pass by: standing still, threads, slopes, heads, unknown ids."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from droptics.papers.droptics_own import (
     certified_line_checks,
     decision_checks,
     ensemble_checks,
-    fifth_checks,
     floor_word_checks,
     fourth_checks,
     kept_copy_checks,
@@ -24,6 +23,7 @@ from droptics.papers.droptics_own import (
     stray_checks,
     swept_checks,
     whole_search_checks,
+    worker_checks,
 )
 from droptics.papers.droptics_own.room_claims import pair, room_claim
 
@@ -176,10 +176,10 @@ CLAIMS: tuple[Claim, ...] = (
         "Loops over outputs, rows and masks.",
     ),
     room_claim(
-        "newest-code",
+        "workers-and-loops",
         "Leave-one-out errors are those of refits, also of isolated examples; workers that die are replaced and a "
         "second death is told; loops are compiled once; what became of a figure, and pages, say what they are made of.",
-        pair(fifth_checks.newest_code),
+        pair(worker_checks.workers_and_loops),
         ("evidence.engines.Processes",),
         "Refit by refit; threads in place of processes.",
     ),

@@ -1,4 +1,4 @@
-"""What a claim compares on the newest code: examples left out, workers that die, compiled loops, outcomes, pages."""
+"""What a claim compares on workers and loops: examples left out, workers that die, compiled loops, outcomes, pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal
 
 
-def newest_code(scale: float) -> list[Comparison]:
+def workers_and_loops(scale: float) -> list[Comparison]:
     """Refits, threads in place of processes, loops, words."""
     parts = _left_out, _served, _fed, _compiled, _outcomes, _written
     return [comparison for part in parts for comparison in part(scale)]
