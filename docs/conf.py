@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
 from droptics import __version__, arguments
+from droptics.optima.many import Maps
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -51,7 +52,7 @@ autodoc_typehints = "description"
 # else NumPy's union of ten types, and the checks that ride on a number's type, are spelled out
 autodoc_type_aliases = {"ArrayLike": "ArrayLike"} | {
     name: getattr(get_args(kind)[0], "__name__", str(get_args(kind)[0]))
-    for name, kind in vars(arguments).items()
+    for name, kind in (vars(arguments) | {"Maps": Maps}).items()
     if get_origin(kind) is Annotated
 }
 python_use_unqualified_type_names = True
