@@ -23,6 +23,7 @@ from droptics.evidence.claims import Claim, Result
 from droptics.evidence.figures import OWN, Figure, write_text
 from droptics.evidence.pages import claims_page, errata_page
 from droptics.papers import PAPERS, claims
+from droptics.papers.printed import with_printed
 from droptics.papers.summaries import summary_page
 
 RECORDED = (
@@ -93,7 +94,7 @@ def figures_page(folder: Path, results: Path) -> str:
         if paper.figures:
             lines += ["", f"## {paper.name}", "", escape(paper.citation)]
         for figure in paper.figures:
-            lines += figure_lines(figure, folder, results / figure.id)
+            lines += figure_lines(with_printed(figure), folder, results / figure.id)
     return "\n".join(lines) + "\n"
 
 

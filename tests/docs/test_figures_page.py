@@ -40,3 +40,14 @@ def test_what_is_ours_does_not_count_and_departures_are_listed(tmp_path, monkeyp
     assert lines.index("- b (so)") < lines.index("- c (so)")
     assert "- two seeds" in lines
     assert sum(line.startswith("Why mianjy2018-fig1") for line in lines) == 2
+
+
+def test_every_departure_stands_on_the_page(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(DOCS), str(DOCS.parent / "benchmarks"), *sys.path])
+    from generate import figures_page
+    from markup import escape
+
+    page = figures_page(tmp_path, DOCS.parent / "results")
+    departures = [words for figure in figures() if "paper" not in figure.skip for words in figure.departures]
+    assert departures
+    assert [words for words in departures if f"- {escape(words)}\n" not in page] == []
