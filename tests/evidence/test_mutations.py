@@ -9,6 +9,7 @@ import pytest
 import torch
 from systems import posix
 
+import deliberate
 import mutants
 import mutations
 from mutations import Limits, Room, Run, Runner, Suite, place, reach
@@ -133,3 +134,9 @@ def test_a_report_goes_on_after_the_sources_changed():
     room.recall({"fates": both}, "second", False)
     assert set(room.commits) == set(names[:2])
     assert len(room.chosen) == 5
+
+
+def test_deliberate_mistakes_are_about_code_that_is_there():
+    """A list that names what was rewritten since tries less than it says."""
+    gone = [one.name for one in deliberate.DEFECTS if not one.stands]
+    assert gone == []
