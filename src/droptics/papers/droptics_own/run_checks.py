@@ -25,6 +25,7 @@ from droptics.training import (
     Adversarial,
     Checkpoint,
     Dropout,
+    Free,
     MaxNorm,
     Penalized,
     Plain,
@@ -202,13 +203,20 @@ def resumed_runs(scale: float) -> list[Comparison]:
             Adversarial(Threat("linf", 0.05), Fgsm()),
             {},
         ),
+        (
+            "free",  # what the inputs have moved by is handed on as well
+            ReLUNet([normal(1, 4, 3), normal(2, 2, 4)], [normal(3, 4), normal(4, 2)]),
+            Sample(uniform(9, 600, 3), torch.arange(600) % 2),
+            Free(Threat("linf", 0.05), 2, 0.02),
+            {},
+        ),
     )
     with tempfile.TemporaryDirectory() as folder:
         for name, model, known, objective, more in cases if scale == 1 else cases[:2]:
             optimizer: dict[str, Any] = {} if name == "batch" else {"optimizer": torch.optim.Adam}
             options: dict[str, Any] = {
                 "steps": 20,
-                "batch_size": 1024 if name != "attack" else 4096,  # so that draws come in several chunks
+                "batch_size": 4096 if name in ("attack", "free") else 1024,  # so that draws come in several chunks
                 "step_size": 0.01,
                 "seed": 5,
                 "record": Recording(("risk",), at=(0, 10, 20)),
