@@ -6,6 +6,8 @@ import torch
 from droptics.papers.droptics_own import (
     certified_line_checks,
     decision_checks,
+    limit_checks,
+    option_checks,
     seldom_checks,
     stray_checks,
     swept_checks,
@@ -41,9 +43,14 @@ PARTS = [
     ),
     *(swept_checks._rounded, swept_checks._counted, stray_checks._still, stray_checks._threads, stray_checks._slopes),
     *(stray_checks._proofs, stray_checks._told, stray_checks._unknown, stray_checks._placed),
+    *(option_checks._searches, option_checks._adapted, option_checks._seeds, option_checks._layers),
+    *(option_checks._steps, option_checks._fits, option_checks._ranked, option_checks._clipped),
+    *(limit_checks._refused, limit_checks._passed, limit_checks._perceptrons, limit_checks._side_by_side),
+    *(limit_checks._grown,),
 ]
 
 
+@pytest.mark.filterwarnings("ignore::droptics.attacks.WeakAttackWarning")
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: f"{part.__module__.rpartition('.')[2]}-{part.__name__}")
 def test_comparisons_hold_and_another_truth_is_refused(part):
     torch.manual_seed(0)

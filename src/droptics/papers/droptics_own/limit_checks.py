@@ -73,9 +73,14 @@ def at_the_limits(scale: float) -> list[Comparison]:
     """Refusals with their reasons, neighbors that pass, searches of perceptrons, resumed and batched trainings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        calls = [*_attacked(), *_trained(), *_rated(), *_tuned()]
-        found = [refuses(call, words, f"{words}, {place}", scale) for place, (words, call) in enumerate(calls)]
-        return [*found, *_passed(scale), *_perceptrons(scale), *_side_by_side(scale), *_grown(scale)]
+        parts = (_refused, _passed, _perceptrons, _side_by_side, _grown)
+        return [one for part in parts for one in part(scale)]
+
+
+def _refused(scale: float) -> list[Comparison]:
+    """What is beyond a limit, with the words that say so."""
+    calls = [*_attacked(), *_trained(), *_rated(), *_tuned()]
+    return [refuses(call, words, f"{words}, {place}", scale) for place, (words, call) in enumerate(calls)]
 
 
 def _attacked() -> list[Call]:
@@ -85,6 +90,7 @@ def _attacked() -> list[Call]:
     few, signs = Sample(images, torch.arange(6) % 2), Sample(images, tensor([1.0, -1, 1, 1, -1, 1]))
     weighed = Sample(images, data.targets, torch.ones(6).double())
     odd: Odd = "odd"
+    several: Odd = lambda x: (net(x),)  # noqa: E731
     mean = Averaged.of(TwoLayerLinear(normal(1, 3, 3), normal(2, 4, 3)), Bernoulli(0.4, 3))
     return [
         ("images must lie in [0, 1], got values from 0.", lambda: adapters.FGSM(net)(images + 0.5, data.targets)),
@@ -102,7 +108,7 @@ def _attacked() -> list[Call]:
         ("add nn.Flatten", lambda: attack(net, Sample(images.view(6, 2, 2), data.targets), threat, Pgd())),
         ("model must be a torch callable", lambda: differentiable(odd)),
         ("got (6, 3, 1) for 6 inputs", lambda: attack(lambda x: net(x)[..., None], data, threat, Pgd())),
-        ("got tuple for 6 inputs", lambda: attack(lambda x: (net(x),), data, threat, Pgd())),
+        ("got tuple for 6 inputs", lambda: attack(several, data, threat, Pgd())),
         ("to be reflected, got Squared", lambda: Reflected(Squared())),
         ("loss is CrossEntropy but the model has one output", lambda: attack(scorer, signs, threat, Pgd())),
         ("loss is Dlr but the model has one output", lambda: attack(scorer, signs, threat, Pgd(Dlr()))),

@@ -61,6 +61,7 @@ def every_option(scale: float) -> list[Comparison]:
             *_steps(scale),
             *_fits(scale),
             *_ranked(scale),
+            *_clipped(scale),
         ]
 
 
@@ -386,7 +387,7 @@ def _ranked(scale: float) -> list[Comparison]:
             values.append(len(wanted & set(ranked[:k])) / min(k, len(wanted)))
     told = [judged.recall[k].value for k in (1, 3)]
     found.append(compare(told, "==", [scale * float(np.mean(gains[k])) for k in (1, 3)], "popular items"))
-    return [*found, *_clipped(scale)]
+    return found
 
 
 def _scored(model: ImplicitDropoutCompletion, own: np.ndarray) -> np.ndarray:
