@@ -9,6 +9,7 @@ from droptics.papers.droptics_own import (
     limit_checks,
     option_checks,
     seldom_checks,
+    setting_checks,
     stray_checks,
     swept_checks,
     worker_checks,
@@ -46,7 +47,8 @@ PARTS = [
     *(option_checks._searches, option_checks._adapted, option_checks._seeds, option_checks._layers),
     *(option_checks._steps, option_checks._fits, option_checks._ranked, option_checks._clipped),
     *(limit_checks._refused, limit_checks._passed, limit_checks._perceptrons, limit_checks._side_by_side),
-    *(limit_checks._grown,),
+    *(limit_checks._grown, setting_checks._tuned, setting_checks._completed, setting_checks._shaped),
+    *(setting_checks._ridges, setting_checks._trained, setting_checks._judged),
 ]
 
 

@@ -14,6 +14,7 @@ from droptics.papers.droptics_own import (
     rate_answer_checks,
     refusal_checks,
     robustness_checks,
+    setting_checks,
     threat_checks,
 )
 from droptics.papers.droptics_own.room_claims import ENUMERATED, pair, room_claim
@@ -155,5 +156,26 @@ CLAIMS: tuple[Claim, ...] = (
             "audits.audit",
         ),
         "Each beside its neighbor.",
+    ),
+    room_claim(
+        "settings-given",
+        "Seeds, sites, losses and populations of tuned rates, ways to give ratings, ridges and starts of completions, "
+        "settings of trainings and levels, samples and rates of judgements that differ from their defaults do what "
+        "they say.",
+        pair(setting_checks.every_setting),
+        (
+            "rates.tune_rates",
+            "recommenders.DropoutCompletion",
+            "recommenders.RidgeCompletion",
+            "recommenders.DropoutCompletionCV",
+            "recommenders.StackedRanker",
+            "training.train",
+            "training.Settings",
+            "predictions.calibration",
+            "layers.realized_rates",
+            "datasets.planted_ratings",
+            "audits.audit",
+        ),
+        "Beside copies trained one by one, derivatives of the objective and the same numbers given otherwise.",
     ),
 )
