@@ -55,6 +55,9 @@ def guarded(command: Command) -> Command:
 
     def run(debug: bool = False, **options: object) -> None:
         try:
+            here = Path()
+            if not (here.exists() and here.stat().st_nlink):  # loading torch there ends the process on some machines
+                raise FileNotFoundError("the current folder is gone; change to one that exists")
             with shown():
                 command(**options)
             flush()
@@ -99,9 +102,6 @@ def place_of(problem: BaseException) -> str:
 def message(problem: BaseException) -> str:
     """One line for an error: what is wrong and, where it can be known, whose it is."""
     text = " ".join(str(problem).split()) or type(problem).__name__
-    here = Path()
-    if isinstance(problem, FileNotFoundError) and not (here.exists() and here.stat().st_nlink):  # no name is left
-        text = "the current folder is gone; change to one that exists"
     if isinstance(problem, YourError):
         return text
     if _is_memory(problem):
