@@ -1,4 +1,4 @@
-"""Three launches give the penalty of squared loss and its slopes as the formula does; in the interpreter, or on a GPU.
+"""Two launches give the penalty of squared loss and its slopes as the formula does; in the interpreter, or on a GPU.
 
 TRITON_INTERPRET=1 python -m pytest tests/layers/test_triton_penalty.py
 """
@@ -6,12 +6,14 @@ TRITON_INTERPRET=1 python -m pytest tests/layers/test_triton_penalty.py
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 import torch
 from cases import normal
 from torch import Tensor, nn
 from torch.autograd import forward_ad
+from torch.profiler import ProfilerActivity, profile
 
 from droptics.gpu.triton import missing
 from droptics.layers import ExplicitDropout, explicit_penalty, triton_penalty
@@ -26,7 +28,7 @@ needs_gpu = pytest.mark.skipif(bool(missing()) or not torch.cuda.is_available(),
 FULL, HALF = torch.float32, torch.bfloat16
 EPS = torch.finfo(FULL).eps
 # (examples, units, outputs): below, at and above the columns and rows of a program, and more rows than programs
-SIZES = [(1, 1, 1), (5, 7, 3), (32, 64, 32), (40, 130, 70), (600, 33, 300)]
+SIZES = [(1, 1, 1), (3, 5, 0), (5, 7, 3), (32, 64, 32), (40, 130, 70), (600, 33, 300)]
 
 
 def problem(size: tuple[int, int, int], kinds: tuple[torch.dtype, torch.dtype]) -> tuple[Tensor, Tensor]:
@@ -109,6 +111,22 @@ def test_a_frozen_head_gets_no_slopes_and_strided_numbers_are_read_as_they_are()
     (found,) = torch.autograd.grad(triton_penalty.penalties(turned, frozen, 0.5)[1], [turned])
     wanted = torch.autograd.grad(triton_penalty.penalties(features, weight, 0.5)[1], [features, weight])
     torch.testing.assert_close(found, wanted[0], rtol=20 * EPS, atol=0.0)
+
+
+@needs_kernel
+def test_programs_take_several_rows_each_and_leave_the_counters_at_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_penalty, "_PROGRAMS", 2)  # at most eight programs with up to 16 of 600 rows at a time
+    size = (600, 33, 40)
+    given = problem(size, (FULL, FULL))
+    counters = triton_penalty._turns(given[0].device)
+    first = triton_penalty.penalties(*given, 0.5)
+    assert counters.tolist() == [0, 0]
+    exact = formula(*wide(*given), 0.5)
+    level = (sum(size) + 10) * EPS
+    torch.testing.assert_close(first[0].double(), exact, rtol=level, atol=0.0)
+    torch.testing.assert_close(first[1].double(), exact.mean(), rtol=level, atol=0.0)
+    for one, other in zip(triton_penalty.penalties(*given, 0.5), first, strict=True):
+        assert torch.equal(one, other)
 
 
 def test_on_a_cpu_and_in_float64_the_formula_stays() -> None:
@@ -198,3 +216,72 @@ def test_a_captured_step_repeats_it() -> None:
     assert torch.equal(features.grad, wanted)
     found = explicit_penalty(nn.Sequential(layer)).detach()
     torch.testing.assert_close(found, layer.penalty.detach(), rtol=200 * EPS, atol=0.0)
+
+
+def kernels(work: Callable[[], object]) -> list[str]:
+    """What runs on the device, copies and fills included."""
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+        work()
+        torch.cuda.synchronize()
+    return [event.name for event in seen.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+
+
+@needs_gpu
+@pytest.mark.parametrize("size", [(128, 2048, 1000), (40, 130, 70)])
+def test_it_is_one_launch_forwards_and_one_backwards(size: tuple[int, int, int]) -> None:
+    features, slope = problem(size, (HALF, FULL))[0], torch.ones((), device=PLACE)
+    head = nn.Linear(size[1], size[2], device=PLACE)
+    layer, given = ExplicitDropout(0.5, head), [features, head.weight]
+    for _ in range(2):  # the first compiles, and makes the counters
+        layer(features)
+        torch.autograd.grad(layer.penalty, given, slope)
+    assert kernels(lambda: layer(features)) == ["_values"]
+    assert kernels(lambda: torch.autograd.grad(layer.penalty, given, slope)) == ["_slopes"]
+
+
+@needs_gpu
+def test_streams_and_recordings_at_the_same_time_have_the_same_bits() -> None:
+    # more programs than a device runs at a time, so that the launches wait for processors and for each other
+    sizes = [(40_000, 130, 70), (128, 2048, 1000), (3000, 64, 20_000)]
+    given = [[value.detach() for value in problem(size, (HALF, FULL))] for size in sizes]
+    wanted = [triton_penalty.penalties(*values, 0.5) for values in given]
+    for values, (each, mean), size in zip(given, wanted, sizes, strict=True):
+        exact = formula(*wide(*values), 0.5)
+        level = (sum(size) + 10) * EPS
+        torch.testing.assert_close(each.double(), exact, rtol=level, atol=0.0)
+        torch.testing.assert_close(mean.double(), exact.mean(), rtol=level, atol=0.0)
+    side, streams = torch.cuda.Stream(), [torch.cuda.Stream() for _ in range(4)]
+    graphs, recorded = [], []
+    torch.cuda.synchronize()
+    for values in given:  # all on one stream, which they then leave
+        graphs.append(torch.cuda.CUDAGraph())
+        with torch.cuda.graph(graphs[-1], stream=side):
+            recorded.append([triton_penalty.penalties(*values, 0.5) for _ in range(3)])
+    found = [(number, result) for number, results in enumerate(recorded) for result in results]
+    for repeat in range(30):
+        for turn, stream in enumerate(streams):
+            with torch.cuda.stream(stream):
+                if turn < len(graphs):
+                    graphs[turn].replay()
+                number = (repeat + turn) % 3
+                found.append((number, triton_penalty.penalties(*given[number], 0.5)))
+    torch.cuda.synchronize()
+    for number, result in found:
+        for one, other in zip(result, wanted[number], strict=True):
+            assert torch.equal(one, other)
+
+
+@needs_gpu
+def test_a_recording_without_counters_at_hand_sets_its_own_to_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [value.detach() for value in problem((40, 130, 70), (FULL, FULL))]
+    wanted = triton_penalty.penalties(*values, 0.5)
+    monkeypatch.setattr(triton_penalty, "_spare", {})
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = triton_penalty.penalties(*values, 0.5)
+    for _ in range(3):
+        found[1].zero_()
+        graph.replay()
+        assert torch.equal(found[0], wanted[0])
+        assert torch.equal(found[1], wanted[1])
