@@ -228,6 +228,7 @@ def kernels(work: Callable[[], object]) -> list[str]:
 
 
 @needs_gpu
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of the profiler
 @pytest.mark.parametrize("size", [(128, 2048, 1000), (40, 130, 70)])
 def test_it_is_one_launch_forwards_and_one_backwards(size: tuple[int, int, int]) -> None:
     features, slope = problem(size, (HALF, FULL))[0], torch.ones((), device=PLACE)
