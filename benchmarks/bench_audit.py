@@ -157,7 +157,7 @@ def main() -> None:
     audited(2)
     one_pass = min(clock(forward) for _ in range(3))
     # the number of sampled passes grows by two for each draw (all sites; the feature site alone): extrapolate to none
-    repeats = 5 if device == "cuda" else 1  # there a pass takes milliseconds
+    repeats = 5 if device == "cuda" else 3  # there a pass takes milliseconds
     few, many = (min(audited(draws) for _ in range(repeats)) for draws in (2, 4))
     beyond = (few - 2 * (many - few) / 2) / one_pass
     sampled = (many - few) / 2 / one_pass / 2

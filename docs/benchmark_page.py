@@ -60,7 +60,8 @@ except where a row names another machine or "such a GPU": there the alternative'
 
 *Promised* is what must hold. A *moonshot* is what we want to see. The *floor* is the least time for the work that our
 method cannot avoid, at the speed of large matrix products and copies on the same machine; *our share* is floor over
-time, and what is missing to 100 % is overhead.
+time, and what is missing to 100 % is overhead. More than 100 % says that the count is too high there: images that leave
+an attack early take no further steps, and columns in a cache are not copied at the speed of memory.
 """
 SHORT = """
 ### Short of the moonshot
@@ -112,17 +113,18 @@ def line(standing: Standing, others: Mapping[str, Standing] | None = None) -> di
 
 def there(standing: Standing) -> str:
     """Ratio and share of the floor in one cell."""
-    if standing.score is None:
-        return ""
-    share = f", {standing.share:.0%} of the floor" if standing.share else ""
-    return standing.aim.show(standing.score) + share + (" (missed)" if standing.kept is False else "")
+    score = "" if standing.score is None else standing.aim.show(standing.score)
+    share = "" if standing.share is None else f"{standing.share:.0%} of the floor"
+    return ", ".join(filter(None, (score, share))) + (" (missed)" if standing.kept is False else "")
 
 
 def ceilings(results: Path) -> list[str]:
     """The rates that floors are counted from, in a sentence."""
     parts = []
-    for name, where in (("ceilings", "one core"), ("ceilings_gpu", "the GPU")):
-        found = rates(results / f"{name}.json")
+    files = {results / "ceilings.json": "one core", results / "ceilings_gpu.json": "the GPU"}
+    files |= {folder / "ceilings.json": f"one core of {escape(folder.name)}" for folder in machines(results)}
+    for file, where in files.items():
+        found = rates(file)
         if found:
             products = ", ".join(
                 f"{found[kind] / 1e9:,.3g} billion {kind} operations" for kind in ("float64", "float32")

@@ -177,6 +177,26 @@ def test_machines_stand_side_by_side_on_the_page(table, tmp_path, monkeypatch):
     assert r"on x86\_64" not in page.benchmarks_page(tmp_path)
 
 
+def test_a_share_stands_where_no_ratio_was_measured(table, monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS.parent / "docs")
+    page = importlib.import_module("benchmark_page")
+    row = {"ours": 4.0, "ratio": None}
+    assert page.there(table.Standing(table.AIMS[0], row, 1.0)) == "25% of the floor"
+    assert page.there(table.Standing(table.AIMS[0], row | {"ratio": 700.0}, 1.0)) == "700x, 25% of the floor"
+    assert page.there(table.Standing(table.AIMS[0], None, 1.0)) == ""
+
+
+@pytest.mark.parametrize(("taken", "kept"), [(8.0, True), (12.5, False)])
+def test_an_audit_keeps_its_promise_up_to_ten_passes(table, tmp_path, taken, kept):
+    content = {"images": 100, "forward_seconds": 0.5, "beyond_sampling": taken}
+    (tmp_path / "audit_cpu.json").write_text(json.dumps(content))
+    (found,) = (standing for standing in table.standings(tmp_path) if standing.row)
+    assert found.kept is kept
+    line = table.cells(found)
+    assert (line["droptics"], line["alternative"]) == (f"{taken / 2:.3g} s", "5 s")
+    assert (line["ratio"], line["promised"][:11]) == (f"{taken} passes", "10.0 passes")
+
+
 @pytest.mark.parametrize(("repeats", "ours", "theirs"), [(1, 1 + 3, 1), (3, 1 + 3, 1 + 3)])
 def test_what_is_timed_once_is_run_once(table, monkeypatch, repeats, ours, theirs):
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
