@@ -19,6 +19,7 @@ from droptics.training.draws import Draws
 from droptics.training.exact import Gradients, arrays, gradient_rule
 from droptics.training.kernels import run_kernel
 from droptics.training.objectives import Dropout, Objective, Penalized, Plain, StepData
+from droptics.training.passes import FOUR
 from droptics.training.settings import Settings
 from droptics.training.trainees import rebuild, trainee_rule
 
@@ -103,9 +104,8 @@ class KernelDescent(TwoLayerDescent):
     """Compiled single-sample steps; see `kernels`."""
 
     def __init__(self, model: TwoLayerLinear | Autoencoder) -> None:
-        # one unit per row, in pairs: an odd width gets one more that is always dropped
-        self._odd = model.units % 2
-        super().__init__(model, model.units + self._odd)
+        # one unit per row, and rows up to a multiple of four for units that are always dropped
+        super().__init__(model, model.units + -model.units % FOUR)
         self._stored = [stored.mT.contiguous() for stored in self._stored]
 
     def _factors(self) -> list[Tensor]:
@@ -115,10 +115,14 @@ class KernelDescent(TwoLayerDescent):
     def advance(self, draws: Draws, first: int, sizes: Tensor) -> Tensor:
         x, y, z = self._sample(draws, 0, None)
         kept = x.new_ones(1, 1, 1).expand(*x.shape[:2], self._template.units) if z is None else z
-        padded = torch.nn.functional.pad(kept, (0, self._odd)) if self._odd else kept
         # the kernel moves along half the gradient of the squared error
-        given = [part.contiguous().numpy() for part in (x, y, padded, (2 * sizes.mT).to(x.dtype))]
+        given = [part.contiguous().numpy() for part in (x, y, kept, (2 * sizes.mT).to(x.dtype))]
         return torch.from_numpy(run_kernel([part.numpy() for part in self._stored], *given, first=first)).mT
+
+    def tensors(self) -> dict[str, Tensor]:
+        # an even number of rows, which is what checkpoints hold since there are any
+        even = self._template.units + self._template.units % 2
+        return {name: stored[:, :even] for name, stored in super().tensors().items()}
 
 
 class PersistentDescent(TwoLayerDescent):

@@ -1,9 +1,9 @@
 """Single-sample dropout SGD of two-layer linear networks, compiled: many runs, many steps, no interpreter between.
 
-Factors are stored with one unit per row, so that a dropped unit costs nothing and a kept one is three passes over
+Factors are stored with one unit per row, so that a dropped unit costs nothing and a kept one is four passes over
 contiguous memory that stay in the first-level cache. Every run is computed by the same instructions in the same
-order whether it is alone or one of many, so batches equal separate runs bit for bit. Units are taken in pairs, so the
-width has to be even: an odd one is padded with a unit that is always dropped.
+order whether it is alone or one of many, so batches equal separate runs bit for bit. Units are taken by fours, which
+dropped ones complete: a number of rows that is a multiple of four always has enough of them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from droptics.arrays import Array
 from droptics.compiling import njit
+from droptics.training.passes import FOUR, combine, move, multiply, multiply_and_move
 from droptics.training.threads import share_runs
 
 # fastmath lets the sums be vectorized; NaN and infinity must survive, they are how divergence is seen
@@ -19,17 +20,15 @@ FLAGS = {"reassoc", "contract", "arcp", "nsz"}
 
 
 @njit(nogil=True)
-def _pairs(z: Array, alive: Array) -> int:
-    """Indices of the kept units; a dropped one (its multiplier is zero) makes an odd number even."""
-    count, dropped = 0, 0
-    for j in range(len(z)):
-        if z[j] != 0:
-            alive[count] = j
-            count += 1
-        else:
-            dropped = j
-    if count % 2:
-        alive[count] = dropped
+def _fours(z: Array, alive: Array, kept: Array) -> int:
+    """Indices and multipliers of the kept units, made a multiple of four by a dropped one, whose multiplier is zero."""
+    count, dropped = 0, len(z)
+    for j in range(len(z)):  # without a branch, which would be guessed wrong every third time
+        alive[count], kept[count] = j, z[j]
+        count += z[j] != 0
+        dropped = dropped if z[j] != 0 else j
+    while count % FOUR:
+        alive[count], kept[count] = dropped, 0
         count += 1
     return count
 
@@ -39,55 +38,35 @@ def _pairs(z: Array, alive: Array) -> int:
 def _descend(first: int, U: Array, V: Array, x: Array, y: Array, z: Array, sizes: Array, losses: Array) -> None:
     """For every run and step: res = U (z o V x) - y, then U and V move by sizes * the halved gradient.
 
-    U (runs, width, outputs) and V (runs, width, inputs) are changed in place; x (runs, draws, inputs), y (runs, draws,
-    outputs), z (runs, draws, width), of which those from `first` on are used; sizes and losses (runs, steps). The width
-    is even. V may be U itself, of a tied network: what a unit reads of its row in the second half is read before it is
-    written.
+    U (runs, rows, outputs) and V (runs, rows, inputs) are changed in place; x (runs, draws, inputs), y (runs, draws,
+    outputs), z (runs, draws, width), of which those from `first` on are used; sizes and losses (runs, steps). There are
+    as many rows as units, or more up to a multiple of four. V may be U itself, of a tied network: what a unit reads of
+    its row in the second half is read before it is written.
     """
     runs, steps = sizes.shape
-    width = z.shape[2]
-    outputs, inputs = U.shape[2], V.shape[2]
-    residual, hidden = np.empty(outputs, U.dtype), np.empty(width, U.dtype)
-    alive = np.empty(width, np.int64)
-    zero = U.dtype.type(0)
+    room = z.shape[2] + FOUR
+    residual, alive = np.empty(U.shape[2], U.dtype), np.empty(room, np.int64)
+    hidden, kept, back = np.empty(room, U.dtype), np.empty(room, U.dtype), np.empty(room, U.dtype)
+    zero, one = U.dtype.type(0), U.dtype.type(1)
     for run in range(runs):
+        u, v = U[run], V[run]
         for t in range(steps):
-            xt, yt, zt = x[run, first + t], y[run, first + t], z[run, first + t]
-            size = sizes[run, t]
-            count = _pairs(zt, alive)
-            for o in range(outputs):
+            xt, yt = x[run, first + t], y[run, first + t]
+            count = _fours(z[run, first + t], alive, kept)
+            for o in range(len(residual)):
                 residual[o] = -yt[o]
-            for k in range(0, count, 2):  # two units at a time share every load of the inputs and the residual
-                j, m = alive[k], alive[k + 1]
-                vj, vm, uj, um = V[run, j], V[run, m], U[run, j], U[run, m]
-                a, b = zero, zero
-                for i in range(inputs):
-                    a += vj[i] * xt[i]
-                    b += vm[i] * xt[i]
-                a *= zt[j]
-                b *= zt[m]
-                hidden[j], hidden[m] = a, b
-                for o in range(outputs):
-                    residual[o] += a * uj[o] + b * um[o]
+            for k in range(0, count, FOUR):
+                multiply(v, alive, k, xt, one, kept, kept, hidden)
+            for k in range(0, count, FOUR):
+                combine(u, alive, k, residual, one, kept, hidden, back)
             total = zero
-            for o in range(outputs):
+            for o in range(len(residual)):
                 total += residual[o] * residual[o]
             losses[run, t] = total
-            for k in range(0, count, 2):
-                j, m = alive[k], alive[k + 1]
-                vj, vm, uj, um = V[run, j], V[run, m], U[run, j], U[run, m]
-                a, b = zero, zero
-                p, q = size * hidden[j], size * hidden[m]
-                for o in range(outputs):
-                    a += uj[o] * residual[o]
-                    b += um[o] * residual[o]
-                    uj[o] -= p * residual[o]
-                    um[o] -= q * residual[o]
-                a *= size * zt[j]
-                b *= size * zt[m]
-                for i in range(inputs):
-                    vj[i] -= a * xt[i]
-                    vm[i] -= b * xt[i]
+            for k in range(0, count, FOUR):
+                multiply_and_move(u, alive, k, residual, sizes[run, t], kept, hidden, back)
+            for k in range(0, count, FOUR):
+                move(v, alive, k, xt, one, kept, back, hidden)
 
 
 def run_kernel(factors: list[Array], x: Array, y: Array, z: Array, sizes: Array, *, first: int = 0) -> Array:

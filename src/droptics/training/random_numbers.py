@@ -33,6 +33,7 @@ class Sequential:
         self._device = device
         self.generators = tuple(torch.Generator(device).manual_seed(seed) for seed in seeds)
         self._numbers = [np.random.Generator(np.random.SFC64([seed, 1])) for seed in seeds]
+        self._words = [sfc64.words_of(numbers) for numbers in self._numbers]
         self._room: dict[int, Tensor] = {}
 
     def _memory(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
@@ -51,11 +52,11 @@ class Sequential:
             drawn = numbers.numpy()
 
             def fill(start: int, stop: int) -> None:
-                for normal, target in zip(self._numbers[start:stop], drawn[start:stop], strict=True):
+                for run in range(start, stop):
                     if kind == torch.float32:
-                        sfc64.fill_normal(sfc64.words_of(normal), target.reshape(-1))
+                        sfc64.fill_normal(self._words[run], drawn[run].reshape(-1))
                     else:
-                        normal.standard_normal(out=target)
+                        self._numbers[run].standard_normal(out=drawn[run])
 
             share_runs(fill, len(drawn), drawn[0].size)
             found = numbers.to(like)
@@ -98,7 +99,7 @@ class Sequential:
 
         def toss(start: int, stop: int) -> None:
             for run in range(start, stop):
-                sfc64.toss(sfc64.words_of(self._numbers[run]), rates[run], values[run], coins[run])
+                sfc64.toss(self._words[run], rates[run], values[run], coins[run])
 
         share_runs(toss, runs, coins[0].size)
         return found.to(dtype)

@@ -19,7 +19,9 @@ from droptics.compiling import njit
 
 # Where the tail begins, and its inverse.
 TAIL, INVERSE = np.float32(3.6541528853610088), np.float32(0.27366123732975828)
-HALF, UNIT, DOUBLE = np.uint64(0xFFFFFFFF), np.float32(2.0**-24), 2.0**-53
+HALF, ONE, UNIT, DOUBLE = np.uint64(0xFFFFFFFF), np.uint64(1), np.float32(2.0**-24), 2.0**-53
+# The ninth bit is the sign: a second half of the table takes the place of a test.
+SIGNED = np.concatenate([WI, -WI])
 
 
 def words_of(generator: np.random.Generator) -> Array:
@@ -53,14 +55,13 @@ def _uniform(words: Array) -> np.float32:
 @njit(nogil=True)
 def _value(bits: np.uint64) -> np.float32:
     """The number that these bits stand for where the first test accepts them."""
-    value = np.float32(np.intp(bits >> np.uint64(9))) * WI[np.intp(bits & np.uint64(0xFF))]
-    return -value if bits & np.uint64(0x100) else value
+    return np.float32(np.intp(bits >> np.uint64(9))) * SIGNED[bits & np.uint64(0x1FF)]
 
 
 @njit(nogil=True)
 def _accepted(bits: np.uint64) -> np.bool_:
     """The first test: the bits lie in the rectangle of their step."""
-    return np.intp(bits >> np.uint64(9)) < np.intp(KI[np.intp(bits & np.uint64(0xFF))])
+    return np.intp(bits >> np.uint64(9)) < np.intp(KI[bits & np.uint64(0xFF)])
 
 
 @njit(nogil=True)
@@ -86,25 +87,26 @@ def _drawn(words: Array) -> np.float32:
 @njit(nogil=True)
 def fill_normal(words: Array, into: Array) -> None:
     """Fill `into`, float32 (n,), with the next standard normal numbers of the generator that the words belong to."""
-    i = 0
-    while i < len(into):
+    i, size = np.uint64(0), np.uint64(len(into))
+    while i < size:
         a, b, c, counter, half = words[0], words[1], words[2], words[3], words[4]
-        while i + 1 < len(into) and not half & HALF:  # both halves of a word at a time, while both are accepted
+        odd = half & HALF
+        while not odd and i + ONE < size:  # both halves of a word at a time, while both are accepted
             found = a + b + counter
             low, high = found & HALF, found >> np.uint64(32)
-            if not (_accepted(low) and _accepted(high)):
+            if not _accepted(low) & _accepted(high):
                 break
-            into[i], into[i + 1] = _value(low), _value(high)
-            i += 2
-            counter += np.uint64(1)
+            into[i], into[i + ONE] = _value(low), _value(high)
+            i += ONE + ONE
+            counter += ONE
             a = b ^ (b >> np.uint64(11))
             b = c + (c << np.uint64(3))
             c = (c << np.uint64(24) | c >> np.uint64(40)) + found
             half = found & ~HALF
         words[0], words[1], words[2], words[3], words[4] = a, b, c, counter, half
-        if i < len(into):
+        if i < size:
             into[i] = _drawn(words)
-            i += 1
+            i += ONE
 
 
 @njit(nogil=True)

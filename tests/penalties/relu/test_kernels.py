@@ -224,11 +224,11 @@ def written_out(factors, x, y, z, rates):
 
 
 @pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("workers", [1, 3])
-def test_training_steps(tied, workers, monkeypatch):
-    runs, steps, width, features = 4, 256 if workers > 1 else 20, 4, 3
+@pytest.mark.parametrize(("workers", "features"), [(1, 3), (3, 3), (1, 61)])  # ends of rows alone, and behind vectors
+def test_training_steps(tied, workers, features, monkeypatch):
+    runs, steps, width = 4, 256 if workers > 1 else 20, 4
     monkeypatch.setattr(threads.torch, "get_num_threads", lambda: workers)
-    factors = [drawn(runs, width, features, seed=i) / 3 for i in range(1 if tied else 2)]
+    factors = [drawn(runs, width, features, seed=i) / features for i in range(1 if tied else 2)]
     x, y = drawn(runs, steps, features, seed=3), drawn(runs, steps, features, seed=4)
     # unequal multipliers, an odd number of them zero in most steps, all zero in one
     z = np.where(np.random.default_rng(5).random((runs, steps, width)) < 0.4, 0.0, 1.0 + drawn(runs, steps, width) / 9)
