@@ -14,7 +14,9 @@ from droptics.linalg import psd_inverse_root, psd_root
 from droptics.linalg.scales import equilibrate
 from droptics.masks import MaskLaw
 from droptics.training.objectives import Dropout, Objective, StepData
+from droptics.training.passes import products, tiled
 from droptics.training.random_numbers import INPUTS, NOISE, Counted, Numbers, Sequential, countable
+from droptics.training.threads import share_runs
 
 # Numbers that one run draws ahead. It does not depend on how many runs there are, or batches would differ from runs;
 # counted numbers do not depend on how far ahead they are drawn, so there it is all runs together.
@@ -148,8 +150,28 @@ class _Population:
         if self._root is not None:
             inputs = inputs @ self._root
         self._room = self._room.resize_(*inputs.shape[:-1], outputs)
-        targets = torch.matmul(inputs, self._map.mT, out=self._room)
+        targets = _images(inputs, self._map.mT, self._room)
         if self._noise is not None:
             noise = numbers.normal(NOISE, first, steps, (batch, outputs), self._map)
             targets = targets + noise @ self._noise
         return inputs, targets
+
+
+def _images(inputs: Tensor, matrix: Tensor, into: Tensor) -> Tensor:
+    """Inputs (runs, steps, batch, features) times a matrix.
+
+    Where the matrix is small, by loops of our own on threads of our own: those of torch wait in circles for their next
+    product, on the processor that the steps need.
+    """
+    if inputs.device.type != "cpu" or inputs.dtype not in (torch.float32, torch.float64):
+        return torch.matmul(inputs, matrix, out=into)
+    x, map_, found = inputs.contiguous().flatten(1, 2).numpy(), matrix.contiguous().numpy(), into.flatten(1, 2).numpy()
+    if not tiled(x.shape[1], map_):
+        return torch.matmul(inputs, matrix, out=into)
+
+    def work(start: int, stop: int) -> None:
+        for run in range(start, stop):
+            products(x[run], map_, found[run])
+
+    share_runs(work, len(x), x[0].size)
+    return into

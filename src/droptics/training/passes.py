@@ -1,4 +1,6 @@
-"""Passes over four rows of a matrix at a time, written in vectors for LLVM: what a single-sample step is made of.
+"""Passes over four rows of a matrix at a time, and tiles of products, written in vectors for LLVM.
+
+They are what a single-sample step and its targets are made of.
 
 numba vectorizes such loops as well, with a test before each whether its arrays overlap, numbers at the ends of rows one
 by one, and vectors of 32 bytes where AVX-512 has 64: a row is only 10 to 15 of those. Here a vector is 64 bytes where
@@ -14,8 +16,13 @@ from llvmlite import binding, ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-FOUR = 4
+from droptics.arrays import Array
+from droptics.compiling import njit
+
+FOUR, EIGHT = 4, 8
 BYTES = 64 if binding.get_host_cpu_features().get("avx512f") else 32
+TILES = 2 if BYTES == 64 else 1  # side by side: sixteen registers of sums, as many as hide what a product takes
+MOST = 2**18  # bytes of a matrix: a quarter of a second-level cache
 _INDEX = ir.IntType(64)
 
 
@@ -134,3 +141,52 @@ multiply: Any = intrinsic(_pass(multiply=True))
 combine: Any = intrinsic(_pass(combine=True))
 multiply_and_move: Any = intrinsic(_pass(multiply=True, move=True))
 move: Any = intrinsic(_pass(move=True))
+
+
+def _tile(_: Any, x: Any, matrix: Any, into: Any, s: Any, o: Any) -> tuple[Any, Any]:
+    """Write eight rows from s on of x matrix, a tile of columns from o on; all arrays C-contiguous."""
+    scalar = x.dtype
+
+    def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
+        write, lanes = _Writer(builder, context.get_value_type(scalar), scalar.bitwidth), 8 * BYTES // scalar.bitwidth
+        arrays = [context.make_array(kind)(context, builder, value)
+                  for kind, value in zip((x, matrix, into), given[:3], strict=True)]  # fmt: skip
+        inner, width = (builder.extract_value(array.shape, 1) for array in arrays[:2])
+        rows = [builder.add(given[3], _INDEX(k)) for k in range(EIGHT)]
+        lefts = [builder.gep(arrays[0].data, [builder.mul(row, inner)]) for row in rows]
+        beside = [builder.add(given[4], _INDEX(tile * lanes)) for tile in range(TILES)]
+        zero = ir.Constant(write.kind(lanes), [0.0] * lanes)
+        sums = [[cgutils.alloca_once_value(builder, zero) for _ in beside] for _ in rows]
+        with cgutils.for_range(builder, inner) as loop:
+            first = builder.gep(arrays[1].data, [builder.mul(loop.index, width)])
+            rights = [write.load(builder.gep(first, [at]), lanes) for at in beside]
+            for left, totals in zip(lefts, sums, strict=True):
+                single = write.load(builder.gep(left, [loop.index]), 1)
+                for right, total in zip(rights, totals, strict=True):
+                    factor = write.chosen(single, single, [0] * lanes)
+                    builder.store(write.add_product(factor, right, builder.load(total)), total)
+        for row, totals in zip(rows, sums, strict=True):
+            start = builder.gep(arrays[2].data, [builder.mul(row, width)])
+            for at, total in zip(beside, totals, strict=True):
+                write.store(builder.load(total), builder.gep(start, [at]))
+        return context.get_dummy_value()
+
+    return types.void(x, matrix, into, types.int64, types.int64), generate
+
+
+tile: Any = intrinsic(_tile)
+
+
+def tiled(rows: int, matrix: Array) -> bool:
+    """Whether `products` can take so many rows and this matrix, and whether its tiles stay in the cache."""
+    lanes = TILES * BYTES // matrix.itemsize
+    return rows >= EIGHT and matrix.shape[1] >= lanes and matrix.nbytes <= MOST
+
+
+@njit(nogil=True)
+def products(x: Array, matrix: Array, into: Array) -> None:
+    """Write x matrix to `into`, all C-contiguous, where `tiled` says so; the last tiles begin before the end."""
+    rows, columns, step = len(x), matrix.shape[1], TILES * BYTES // matrix.itemsize
+    for o in range(0, columns, step):
+        for s in range(0, rows, EIGHT):
+            tile(x, matrix, into, min(s, rows - EIGHT), min(o, columns - step))
