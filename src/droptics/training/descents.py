@@ -119,6 +119,10 @@ class KernelDescent(TwoLayerDescent):
         given = [part.contiguous().numpy() for part in (x, y, kept, (2 * sizes.mT).to(x.dtype))]
         return torch.from_numpy(run_kernel([part.numpy() for part in self._stored], *given, first=first)).mT
 
+    def sound(self) -> Tensor:
+        # not by torch, whose threads would wait for their next call on the processor that the steps need
+        return torch.from_numpy(np.all([np.isfinite(stored.numpy()).all((1, 2)) for stored in self._stored], 0))
+
     def tensors(self) -> dict[str, Tensor]:
         # an even number of rows, which is what checkpoints hold since there are any
         even = self._template.units + self._template.units % 2
