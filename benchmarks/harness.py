@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import statistics
 import tempfile
 import time
@@ -206,12 +207,20 @@ def write(name: str, content: dict[str, object]) -> Path:
     """Write a result file with hardware and versions, replacing the old one atomically."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     target = RESULTS / f"{name}.json"
-    content = {"machine": platform.machine(), "cores": os.cpu_count(), "versions": _versions(), **content}
+    where = {"machine": platform.machine(), "cores": os.cpu_count(), "processor": processor()}
+    content = {**where, "versions": _versions(), **content}
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=RESULTS, suffix=".tmp", delete=False) as handle:
         json.dump(content, handle, indent=1)
         handle.write("\n")
     os.replace(handle.name, target)
     return target
+
+
+def processor() -> str:
+    """What the processor calls itself: machines of one kind differ."""
+    file = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*: (.*)", file.read_text(encoding="utf-8")) if file.exists() else None
+    return found[1] if found else platform.processor()
 
 
 def _versions() -> dict[str, str]:

@@ -83,7 +83,8 @@ def benchmarks_page(results: Path) -> str:
     found = list(standings(results))
     others = {folder.name: list(standings(folder)) for folder in machines(results)}
     rows = [line(standing, {name: list_[k] for name, list_ in others.items()}) for k, standing in enumerate(found)]
-    lines = [INTRODUCTION, *table(rows), "", *ceilings(results), SHORT, *shortfalls(found)]
+    lines = [INTRODUCTION, *table(rows), "", *ceilings(results), *map(kinds, machines(results)), SHORT]
+    lines += shortfalls(found)
     lines += [BELOW, *profiles("aarch64", found)]
     lines += [text for name, list_ in others.items() for text in profiles(name, list_)]
     lines += [COUNTED, *counted(found), "", "## Everything measured"]
@@ -98,6 +99,17 @@ def benchmarks_page(results: Path) -> str:
 def machines(results: Path) -> list[Path]:
     """The records of further kinds of machines: folders with ceilings of their own."""
     return sorted(file.parent for file in results.glob("*/ceilings.json"))
+
+
+def kinds(folder: Path) -> str:
+    """Which machines a column was measured on, and which files on each; floors are those of the ceilings' machine."""
+    named: dict[str, list[str]] = defaultdict(list)
+    for file in sorted(folder.glob("*.json")):
+        content = json.loads(file.read_text(encoding="utf-8"))
+        where = f"{content.get('cores', '?')} cores" + (f", {it}" if (it := content.get("processor")) else "")
+        named[where].append(file.stem)
+    parts = [f"{escape(where)}: {escape(', '.join(files))}" for where, files in named.items()]
+    return f"\nMeasured on {escape(folder.name)} with {'; '.join(parts)}."
 
 
 def line(standing: Standing, others: Mapping[str, Standing] | None = None) -> dict[str, str]:
