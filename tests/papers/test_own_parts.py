@@ -6,6 +6,8 @@ import torch
 from droptics.papers.droptics_own import (
     certified_line_checks,
     decision_checks,
+    fitted_field_checks,
+    further_checks,
     limit_checks,
     option_checks,
     seldom_checks,
@@ -48,7 +50,11 @@ PARTS = [
     *(option_checks._steps, option_checks._fits, option_checks._ranked, option_checks._clipped),
     *(limit_checks._refused, limit_checks._passed, limit_checks._perceptrons, limit_checks._side_by_side),
     *(limit_checks._grown, setting_checks._tuned, setting_checks._completed, setting_checks._shaped),
-    *(setting_checks._ridges, setting_checks._trained, setting_checks._judged),
+    *(setting_checks._ridges, setting_checks._trained, setting_checks._judged, further_checks._chunks),
+    *(further_checks._outcomes, further_checks._logits, further_checks._shards, further_checks._losses),
+    *(further_checks._solved, further_checks._told, fitted_field_checks._blended, fitted_field_checks._stacked),
+    *(fitted_field_checks._networks, fitted_field_checks._recorded, fitted_field_checks._numbers),
+    *(fitted_field_checks._shared,),
 ]
 
 

@@ -7,6 +7,8 @@ from droptics.papers.droptics_own import (
     ascent_checks,
     audit_part_checks,
     audit_word_checks,
+    fitted_field_checks,
+    further_checks,
     layer_checks,
     limit_checks,
     mask_kind_checks,
@@ -177,5 +179,31 @@ CLAIMS: tuple[Claim, ...] = (
             "audits.audit",
         ),
         "Beside copies trained one by one, derivatives of the objective and the same numbers given otherwise.",
+    ),
+    room_claim(
+        "ways-of-large-problems",
+        "Chunks of examples, sums over outcomes instead of masks, logits of few masks, audits on several ranks, losses "
+        "of large outputs, inverses by many blocks and singular rows give what the plain way gives.",
+        pair(further_checks.taken_here),
+        ("predictions.predictive", "audits.audit", "rates.tune_rates", "evidence.formulas.mathml"),
+        f"{ENUMERATED} Limits of size are lowered, so that small problems go these ways.",
+    ),
+    room_claim(
+        "fields-left-behind",
+        "Errors, members, deviations, units, classes, records, seeds and step sizes that fits and runs leave behind "
+        "are those of their formulas.",
+        pair(fitted_field_checks.left_behind),
+        (
+            "recommenders.StackedCompletion",
+            "recommenders.StackedRanker",
+            "recommenders.DropoutAutoencoder",
+            "recommenders.DropoutCompletion",
+            "training.DropoutRegressor",
+            "training.DropoutClassifier",
+            "training.Recording",
+            "models.DeepLinear",
+            "models.Factorization",
+        ),
+        WRITTEN,
     ),
 )
