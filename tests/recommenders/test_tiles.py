@@ -62,7 +62,7 @@ def test_directions_that_the_data_leave_free_are_zero() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("width", [*WIDTHS, 24, 31, 100])
+@pytest.mark.parametrize("width", [*WIDTHS, 16, 24, 31, 80, 96, 100])
 @pytest.mark.parametrize("ratings", [0, 1, 7, 8, 64, 65, 203, 1100])
 @pytest.mark.parametrize("back", [False, True])
 def test_products_with_rows_that_lie_apart(dtype: type, width: int, ratings: int, back: bool) -> None:

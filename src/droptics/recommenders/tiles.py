@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from droptics.compiling import njit
+from droptics.recommenders.passes import FUSED, through
 from droptics.recommenders.vectors import (
     BYTES,
     EIGHT,
@@ -90,9 +91,20 @@ def subtract(values: Any, offsets: Any, columns: Any, into: Any) -> None:
 
 
 @njit(**PLAIN)
+def _fused(regressors: Any, places: Any) -> bool:
+    """Whether rows are few whole vectors, which `through` takes in one go."""
+    lanes = BYTES // regressors.itemsize
+    return len(places) > 0 and regressors.shape[1] % lanes == 0 and regressors.shape[1] <= FUSED * lanes
+
+
+@njit(**PLAIN)
 def start(regressors: Any, places: Any, rated: Any, x: Any, t: Any, into: Any, squares: Any) -> float:
     """Add R^T (y - R x) to `into` and diag(R^T R) to `squares` unless it is None; returns |y - R x|^2."""
     total = 0.0
+    if _fused(regressors, places):
+        if squares is None:
+            return through(regressors, (places, 0, len(places)), x, t, rated, (into,), False)
+        return through(regressors, (places, 0, len(places)), x, t, rated, (into, squares), False)
     for at in range(0, len(places), NEAR):
         count = min(NEAR, len(places) - at)
         dots(regressors, (places, at, at + count), x, t, None)
@@ -116,6 +128,11 @@ def _near(places: Any, done: int, back: bool) -> tuple[int, int]:
 @njit(**PLAIN)
 def apply(regressors: Any, places: Any, begin: int, p: Any, t: Any, into: Any, back: bool) -> None:
     """Add R^T R p to `into`, without forming the Gram matrix, R the rows of FLUSH ratings after `begin` of them."""
+    if _fused(regressors, places):
+        whole = -(-len(places) // EIGHT) * EIGHT
+        first, end = (max(whole - begin - FLUSH, 0), whole - begin) if back else (begin, min(begin + FLUSH, whole))
+        through(regressors, (places, first, end), p, t, None, (into,), back)
+        return
     for done in range(begin, min(begin + FLUSH, len(places)), NEAR):
         at, end = _near(places, done, back)
         dots(regressors, (places, at, end), p, t, None)
@@ -128,6 +145,8 @@ def apply(regressors: Any, places: Any, begin: int, p: Any, t: Any, into: Any, b
 @njit(**PLAIN)
 def square(regressors: Any, places: Any, p: Any, t: Any, back: bool) -> float:
     """|R p|^2."""
+    if _fused(regressors, places):
+        return through(regressors, (places, 0, len(places)), p, t, None, (), back)
     total = 0.0
     for done in range(0, len(places), NEAR):
         at, end = _near(places, done, back)

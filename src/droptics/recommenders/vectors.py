@@ -13,7 +13,7 @@ one register of AVX2 and two of NEON. A tile is eight vectors of sums that stay 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from llvmlite import binding, ir
@@ -25,10 +25,10 @@ BYTES = 64 if binding.get_host_cpu_features().get("avx512f") else 32
 TILES = 2 if BYTES == 64 else 1  # worked on together: sixteen registers of sums, as many as hide what a product takes
 # Arm's products take one lane of a register for a factor; elsewhere a factor is spread as it comes from memory.
 _LANES_NAMED = platform.machine() in {"aarch64", "arm64"}
-_INDEX = ir.IntType(64)
+INDEX = ir.IntType(64)
 
 
-class _Writer:
+class Writer:
     """Vectors of one kind of number, and what is done with them where `builder` stands."""
 
     def __init__(self, context: Any, builder: Any, scalar: Any) -> None:
@@ -46,11 +46,22 @@ class _Writer:
         return self.builder.gep(place, [self.builder.mul(self.builder.extract_value(array.strides, 0), at)])
 
     def beyond(self, place: Any, count: Any) -> Any:
-        return self.builder.gep(place, [self.builder.mul(count, _INDEX(self.bits // 8))])
+        return self.builder.gep(place, [self.builder.mul(count, INDEX(self.bits // 8))])
 
     def load(self, place: Any, kind: Any = None) -> Any:
         pointer = self.builder.bitcast(place, (kind or self.vector).as_pointer())
         return self.builder.load(pointer, align=self.bits // 8)
+
+    def load_up_to(self, place: Any, count: Any) -> Any:
+        """Eight numbers from an address on, zero for those beyond a count."""
+        builder, word = self.builder, ir.VectorType(INDEX, EIGHT)
+        counts = builder.insert_element(ir.Constant(word, ir.Undefined), count, ir.IntType(32)(0))
+        mask = builder.icmp_signed("<", ir.Constant(word, list(range(EIGHT))), self.chosen(counts, counts, [0] * EIGHT))
+        kind = ir.VectorType(self.number, EIGHT)
+        called = ir.FunctionType(kind, [place.type, ir.IntType(32), mask.type, kind])
+        name = f"llvm.masked.load.v{EIGHT}f{self.bits}.p0"
+        values = [place, ir.IntType(32)(self.bits // 8), mask, ir.Constant(kind, [0.0] * EIGHT)]
+        return builder.call(cgutils.get_or_insert_function(builder.module, called, name), values)
 
     def store(self, value: Any, place: Any) -> None:
         self.builder.store(value, self.builder.bitcast(place, value.type.as_pointer()), align=self.bits // 8)
@@ -74,11 +85,15 @@ class _Writer:
         """Eight numbers from an address on, each in all lanes of a vector."""
         undefined = ir.Constant(self.vector, ir.Undefined)
         if _LANES_NAMED:
-            read = [self.load(self.beyond(place, _INDEX(at))) for at in range(0, EIGHT, self.lanes)]
+            read = [self.load(self.beyond(place, INDEX(at))) for at in range(0, EIGHT, self.lanes)]
             return [self.chosen(read[k // self.lanes], undefined, [k % self.lanes] * self.lanes) for k in range(EIGHT)]
-        single = [self.load(self.beyond(place, _INDEX(k)), self.number) for k in range(EIGHT)]
-        first = [self.builder.insert_element(undefined, value, ir.IntType(32)(0)) for value in single]
-        return [self.chosen(value, undefined, [0] * self.lanes) for value in first]
+        return [self.everywhere(self.beyond(place, INDEX(k))) for k in range(EIGHT)]
+
+    def everywhere(self, place: Any) -> Any:
+        """The number at an address in all lanes of a vector."""
+        undefined = ir.Constant(self.vector, ir.Undefined)
+        first = self.builder.insert_element(undefined, self.load(place, self.number), ir.IntType(32)(0))
+        return self.chosen(first, undefined, [0] * self.lanes)
 
     def tile(self) -> list[Any]:
         """Eight vectors of zeros to be changed in loops; LLVM keeps them in registers."""
@@ -100,21 +115,36 @@ class _Writer:
 
     def beside(self, j: Any, tiles: int) -> list[Any]:
         """The first columns of so many tiles side by side."""
-        return [self.builder.add(j, _INDEX(at * self.lanes)) for at in range(tiles)]
+        return [self.builder.add(j, INDEX(at * self.lanes)) for at in range(tiles)]
 
     def totals(self, vectors: list[Any]) -> list[Any]:
-        """The sums over the lanes of some vectors, side by side in as few vectors as hold them: pairs are added."""
-        lanes = vectors[0].type.count
-        while lanes > 1:
+        """The sums over the lanes of some vectors, side by side in as few vectors as hold them."""
+        *_, found = self.folds(vectors)
+        return found
+
+    def folds(self, vectors: list[Any]) -> Iterator[list[Any]]:
+        """Steps on the way to `totals`, for those who have something else to do while one waits for the one before.
+
+        Neighbours are added where that is one instruction, otherwise halves, which takes a shuffle and a blend.
+        """
+        count, lanes = len(vectors), vectors[0].type.count
+        for span in (lanes >> step for step in range(1, lanes.bit_length())):
             size = vectors[0].type.count // (1 if len(vectors) > 1 else 2)
-            vectors = [self.builder.fadd(*(self.chosen(a, b, list(range(of, 2 * size, 2))) for of in (0, 1)))
+            picks = [list(range(of, 2 * size, 2)) for of in (0, 1)]
+            if not _LANES_NAMED:
+                upper = [k // span % 2 for k in range(lanes)]
+                picks = [[k + lanes * up for k, up in enumerate(upper)],
+                         [k + (lanes - span if up else span) for k, up in enumerate(upper)]]  # fmt: skip
+            vectors = [self.builder.fadd(*(self.chosen(a, b, pick) for pick in picks))
                        for a, b in zip(vectors[::2], vectors[1::2] or vectors, strict=True)]  # fmt: skip
-            lanes //= 2
-        return vectors
+            yield vectors
+        if not _LANES_NAMED:
+            order = [int(f"{k:0{lanes.bit_length() - 1}b}"[::-1], 2) for k in range(min(count, lanes))]
+            yield [self.chosen(vector, vector, order) for vector in vectors]
 
     def whole(self, number: Any, size: int) -> Any:
         """The largest multiple of `size` up to a number."""
-        return self.builder.sub(number, self.builder.urem(number, _INDEX(size)))
+        return self.builder.sub(number, self.builder.urem(number, INDEX(size)))
 
     def along(self, width: Any, body: Callable[[Callable[[Any], list[Any]], int], None], most: int = 9) -> None:
         """Call body(of, lanes) for the vectors of a row, `most` at a time, for those left over, and for the row's end.
@@ -126,17 +156,17 @@ class _Writer:
         def some(at: Any, count: int, lanes: int) -> None:
             def of(place: Any) -> list[Any]:
                 first = self.beyond(place, at)
-                return [self.beyond(first, _INDEX(k * lanes)) for k in range(count)]
+                return [self.beyond(first, INDEX(k * lanes)) for k in range(count)]
 
             body(of, lanes)
 
-        with cgutils.for_range_slice(builder, _INDEX(0), end, _INDEX(most * lanes)) as (at, _):
+        with cgutils.for_range_slice(builder, INDEX(0), end, INDEX(most * lanes)) as (at, _):
             some(at, most, lanes)
-        left, after = builder.udiv(builder.sub(width, end), _INDEX(lanes)), builder.append_basic_block("after")
+        left, after = builder.udiv(builder.sub(width, end), INDEX(lanes)), builder.append_basic_block("after")
         choice = builder.switch(left, after)
         for count in range(1, most):
             case = builder.append_basic_block(f"left.{count}")
-            choice.add_case(_INDEX(count), case)
+            choice.add_case(INDEX(count), case)
             builder.position_at_end(case)
             some(end, count, lanes)
             builder.branch(after)
@@ -144,8 +174,8 @@ class _Writer:
         done = self.whole(width, lanes)
         while lanes > 1:
             lanes //= 2
-            left = builder.and_(width, _INDEX(lanes))
-            with builder.if_then(builder.icmp_signed("!=", left, _INDEX(0)), likely=False):
+            left = builder.and_(width, INDEX(lanes))
+            with builder.if_then(builder.icmp_signed("!=", left, INDEX(0)), likely=False):
                 some(done, 1, lanes)
             done = builder.add(done, left)
 
@@ -158,12 +188,12 @@ class _Writer:
     def ratings(self, span: list[Any], body: Callable[[Any, list[Any]], None]) -> None:
         """Call body(m, rows) for every eight ratings of a span (places, begin, end), rows their addresses."""
         array, begin, end = span
-        with cgutils.for_range_slice(self.builder, _INDEX(0), self.builder.sub(end, begin), _INDEX(EIGHT)) as (m, _):
+        with cgutils.for_range_slice(self.builder, INDEX(0), self.builder.sub(end, begin), INDEX(EIGHT)) as (m, _):
             body(m, self.addresses(array, self.builder.add(begin, m)))
 
     def addresses(self, places: Any, first: Any) -> list[Any]:
         """Of the rows of eight ratings, as `locate` left them."""
-        named = [self.builder.gep(places.data, [self.builder.add(first, _INDEX(k))]) for k in range(EIGHT)]
+        named = [self.builder.gep(places.data, [self.builder.add(first, INDEX(k))]) for k in range(EIGHT)]
         return [self.builder.inttoptr(self.builder.load(name), ir.IntType(8).as_pointer()) for name in named]
 
     def later(self, span: list[Any], first: Any, ahead: Any) -> list[Any]:
@@ -183,12 +213,12 @@ def _addition(tiles: int) -> Callable[..., Any]:
 
     def add_outer(_: Any, near: Any, into: Any, count: Any, i: Any, j: Any) -> tuple[Any, Any]:
         def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-            write, wide = _Writer(context, builder, near.dtype), _Writer(context, builder, into.dtype)
+            write, wide = Writer(context, builder, near.dtype), Writer(context, builder, into.dtype)
             source, target, (count, i, j) = write.array(near, given[0]), wide.array(into, given[1]), given[2:]
             kind, beside = ir.VectorType(wide.number, write.lanes), write.beside(j, tiles)
             for at, tile in zip(beside, write.outer(source, count, i, beside), strict=True):
                 for k, total in enumerate(tile):
-                    place = wide.beyond(wide.row(target, builder.add(i, _INDEX(k))), at)
+                    place = wide.beyond(wide.row(target, builder.add(i, INDEX(k))), at)
                     exact = total if total.type == kind else builder.fpext(total, kind)
                     wide.store(builder.fadd(wide.load(place, kind), exact), place)
             return context.get_dummy_value()
@@ -206,9 +236,9 @@ def _elimination(tiles: int) -> Callable[..., Any]:
 
     def eliminate(_: Any, a: Any, top: Any, j: Any) -> tuple[Any, Any]:
         def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-            write = _Writer(context, builder, a.dtype)
+            write = Writer(context, builder, a.dtype)
             array, (top, j) = write.array(a, given[0]), given[1:]
-            rows = [write.row(array, builder.add(top, _INDEX(k))) for k in range(EIGHT)]
+            rows = [write.row(array, builder.add(top, INDEX(k))) for k in range(EIGHT)]
             beside = write.beside(j, tiles)
             places = [[write.beyond(row, at) for at in beside] for row in rows]
             sums = write.outer(array, top, top, beside)
@@ -217,7 +247,7 @@ def _elimination(tiles: int) -> Callable[..., Any]:
             for there, values in zip(places, tile, strict=True):
                 for place, value in zip(there, values, strict=True):
                     write.store(value, place)
-            with builder.if_then(builder.icmp_signed(">=", j, builder.add(top, _INDEX(EIGHT)))):
+            with builder.if_then(builder.icmp_signed(">=", j, builder.add(top, INDEX(EIGHT)))):
                 for k in range(EIGHT):
                     factors = write.spread(write.beyond(rows[k], top))
                     for n, place in enumerate(places[k]):
@@ -238,15 +268,15 @@ def _substitution(back: bool) -> Callable[..., Any]:
 
     def substitute(_: Any, a: Any, x: Any, top: Any) -> tuple[Any, Any]:
         def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-            write = _Writer(context, builder, a.dtype)
+            write = Writer(context, builder, a.dtype)
             array, vector, top = write.array(a, given[0]), write.array(x, given[1]), given[2]
-            end, beside = builder.add(top, _INDEX(EIGHT)), write.row(vector, top)
-            rows = [write.beyond(write.row(array, builder.add(top, _INDEX(k))), end) for k in range(EIGHT)]
+            end, beside = builder.add(top, INDEX(EIGHT)), write.row(vector, top)
+            rows = [write.beyond(write.row(array, builder.add(top, INDEX(k))), end) for k in range(EIGHT)]
             sums, spread = write.tile(), [] if back else write.spread(beside)
 
             def part(of: Callable[[Any], list[Any]], lanes: int) -> None:
                 kind = ir.VectorType(write.number, lanes)
-                for place, *places in zip(*map(of, (write.beyond(beside, _INDEX(EIGHT)), *rows)), strict=True):
+                for place, *places in zip(*map(of, (write.beyond(beside, INDEX(EIGHT)), *rows)), strict=True):
                     behind = write.load(place, kind)
                     values = [write.load(there, kind) for there in places]
                     for k, value in enumerate(values):
@@ -259,7 +289,7 @@ def _substitution(back: bool) -> Callable[..., Any]:
 
             write.along(builder.sub(builder.extract_value(vector.shape, 0), end), part, 3)
             for k, total in enumerate(write.totals([builder.load(value) for value in sums]) if back else []):
-                place = write.beyond(beside, _INDEX(k * write.lanes))
+                place = write.beyond(beside, INDEX(k * write.lanes))
                 write.store(builder.fsub(write.load(place), total), place)
             return context.get_dummy_value()
 
@@ -272,11 +302,11 @@ def _gather(_: Any, table: Any, span: Any, into: Any) -> tuple[Any, Any]:
     """Copy the rows at a span (places, begin, end) to the first rows of `into`."""
 
     def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-        write = _Writer(context, builder, table.dtype)
+        write = Writer(context, builder, table.dtype)
         source, target, named = write.array(table, given[0]), write.array(into, given[2]), write.parts(span, given[1])
 
         def eight(first: Any, rows: list[Any]) -> None:
-            targets = [write.row(target, builder.add(first, _INDEX(k))) for k in range(EIGHT)]
+            targets = [write.row(target, builder.add(first, INDEX(k))) for k in range(EIGHT)]
 
             def part(of: Callable[[Any], list[Any]], lanes: int) -> None:
                 for row, place in zip(rows, targets, strict=True):
@@ -297,7 +327,7 @@ def _dots(_: Any, table: Any, span: Any, with_: Any, into: Any, ahead: Any) -> t
     asked = ahead != types.none
 
     def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-        write = _Writer(context, builder, table.dtype)
+        write = Writer(context, builder, table.dtype)
         source, second, target = map(write.array, (table, with_, into), (given[0], *given[2:4]))
         named = write.parts(span, given[1])
 
@@ -309,14 +339,14 @@ def _dots(_: Any, table: Any, span: Any, with_: Any, into: Any, ahead: Any) -> t
                 kind = ir.VectorType(write.number, lanes)
                 for place in (there for row in later for there in of(row)[:: 64 // BYTES]):
                     write.ask(place)
-                for right, *lefts in zip(*map(of, (write.row(second, _INDEX(0)), *rows)), strict=True):
+                for right, *lefts in zip(*map(of, (write.row(second, INDEX(0)), *rows)), strict=True):
                     value = write.resized(write.load(right, kind), write.lanes)
                     for left, total in zip(lefts, sums, strict=True):
                         write.grow(total, write.resized(write.load(left, kind), write.lanes), value)
 
             write.along(builder.extract_value(source.shape, 1), part, 3)
             for k, found in enumerate(write.totals([builder.load(total) for total in sums])):
-                write.store(found, write.row(target, builder.add(first, _INDEX(k * write.lanes))))
+                write.store(found, write.row(target, builder.add(first, INDEX(k * write.lanes))))
 
         write.ratings(named, eight)
         return context.get_dummy_value()
@@ -332,13 +362,13 @@ def _combine(_: Any, table: Any, span: Any, weights: Any, into: Any, ahead: Any)
     squared, asked = len(into.types) == 2, ahead != types.none
 
     def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-        write = _Writer(context, builder, table.dtype)
+        write = Writer(context, builder, table.dtype)
         source, factors = write.array(table, given[0]), write.array(weights, given[2])
         named, targets = write.parts(span, given[1]), write.parts(into, given[3])
 
         def part(of: Callable[[Any], list[Any]], lanes: int) -> None:
             kind = ir.VectorType(write.number, lanes)
-            totals = [of(write.row(target, _INDEX(0))) for target in targets]
+            totals = [of(write.row(target, INDEX(0))) for target in targets]
             sums = [[cgutils.alloca_once_value(builder, write.load(place, kind)) for place in total]
                     for total in totals]  # fmt: skip
 
