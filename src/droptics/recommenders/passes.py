@@ -45,8 +45,15 @@ class _Pass:
         return self.write.addresses(self.places, self.builder.add(self.begin, first))
 
     def multiply(self, first: Any, meanwhile: Iterator[None]) -> None:
-        """Keep the sums of eight ratings before their lanes are added; a step of something else after each vector."""
+        """Keep the sums of eight ratings before their lanes are added; a step of something else after each vector.
+
+        The pass that squares comes first: it asks for rows ahead, for two lines of the cache at a time, which come
+        together.
+        """
         found = [self.write.zero] * EIGHT
+        for row in self.rows_at(self.builder.add(first, INDEX(2 * EIGHT))) if len(self.sums) == 2 else []:
+            for there in self.of(row)[::2]:
+                self.write.ask(there)
         for factor, *lefts in zip(self.with_, *map(self.of, self.rows_at(first)), strict=True):
             found = [self.write.add_product(self.write.load(left), factor, total)
                      for left, total in zip(lefts, found, strict=True)]  # fmt: skip
