@@ -57,7 +57,7 @@ class Autograd(Differentiable):
 
     def __init__(self, function: Function) -> None:
         self._function, self._around = function, even_norms(function)
-        self.capturable = isinstance(function, nn.Module) and all(_simple(part) for part in _parts(function))
+        self.capturable = isinstance(function, nn.Module) and all(_simple(part) for part in parts_of(function))
 
     def forward(self, inputs: Tensor) -> Tensor:
         with torch.enable_grad(), self._around(inputs):
@@ -171,8 +171,8 @@ def _plain_mlp(module: nn.Module, faithful: bool) -> PlainMlp | None:
     """The closed form when the module is nothing but Linear layers with ReLU between them, else None."""
     layers: list[nn.Linear] = []
     flattens = after_linear = False
-    for part in _parts(module):
-        if _watched(part):
+    for part in parts_of(module):
+        if watched(part):
             return None
         # Exact types: a subclass or a parametrized layer may compute anything.
         if type(part) is nn.Identity or (type(part) is nn.Dropout and not part.training):
@@ -192,11 +192,11 @@ def _plain_mlp(module: nn.Module, faithful: bool) -> PlainMlp | None:
     return PlainMlp([layer.weight.detach() for layer in layers], biases, flattens, faithful)
 
 
-def _parts(module: nn.Module) -> Iterator[nn.Module]:
+def parts_of(module: nn.Module) -> Iterator[nn.Module]:
     """The leaves of nested Sequentials in the order they run, repeated ones repeated."""
-    if type(module) is nn.Sequential and not _watched(module):
+    if type(module) is nn.Sequential and not watched(module):
         for part in module:
-            yield from _parts(part)
+            yield from parts_of(part)
     else:
         yield module
 
@@ -211,10 +211,11 @@ _SIMPLE_IN_EVAL = (nn.BatchNorm1d, nn.BatchNorm2d, nn.Dropout, nn.Dropout2d)
 def _simple(module: nn.Module) -> bool:
     """Whether a layer runs the same kernels whatever its input holds; known types only."""
     known = type(module) in _SIMPLE or (type(module) in _SIMPLE_IN_EVAL and not module.training)
-    return known and not _watched(module)
+    return known and not watched(module)
 
 
-def _watched(module: nn.Module) -> bool:
+def watched(module: nn.Module) -> bool:
+    """Whether a hook sees what the layer does, and may change it."""
     return any((module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks))
 
 

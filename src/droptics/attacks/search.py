@@ -16,9 +16,10 @@ from droptics.arguments import ClassNumbers, Points
 from droptics.attacks.apgd import AdaptiveAscent, check_starts, for_some
 from droptics.attacks.ascent import Ascent, Trail, chooses, linearized_order, stuck
 from droptics.attacks.asking import AskingAscent
+from droptics.attacks.chain import Chain
 from droptics.attacks.closed_form import linear_attack
 from droptics.attacks.fab import BoundarySearch
-from droptics.attacks.gradients import Differentiable, Function, differentiable
+from droptics.attacks.gradients import Autograd, Differentiable, Function, differentiable
 from droptics.attacks.known import NOTHING, Known
 from droptics.attacks.losses import Ends, check_problem, mistaken, value_and_slope
 from droptics.attacks.methods import Apgd, Bim, Fab, Fgsm, LinearExact, Method, Pgd, Square, step_sizes
@@ -87,7 +88,8 @@ def search(  # parameters: a batch, and what its caller knows of it already
 def tape_of(model: Model | Function, method: Method) -> Differentiable:
     """What differentiates a model as the method asks."""
     mixed = isinstance(method, Pgd) and method.precision == "half"
-    return differentiable(model, faithful=textbook(method), mixed=mixed)
+    tape = differentiable(model, faithful=textbook(method), mixed=mixed)
+    return (Chain.of(model) or tape) if type(tape) is Autograd else tape
 
 
 def textbook(method: Method) -> bool:
@@ -153,6 +155,7 @@ def joined(trails: Sequence[Trail]) -> Trail:
     length = max(len(tally) for tally in tallies)
     tally = [sum(counts[min(i, len(counts) - 2)] for counts in tallies) for i in range(length - 1)]
     clean = [trail.clean for trail in trails if trail.clean is not None]
+    assert all(trail.stuck is not None for trail in trails)
     found = zip(*((trail.inputs, trail.fooled, trail.stuck) for trail in trails), strict=True)
     inputs, fooled, still = (torch.cat(part) for part in found)
     total = torch.tensor([*tally, sum(counts[-1] for counts in tallies)])
