@@ -41,6 +41,7 @@ from droptics.attacks import (
 from droptics.attacks.apgd import AdaptiveAscent
 from droptics.attacks.ascent import Ascent, Trail
 from droptics.attacks.asking import AskingAscent
+from droptics.attacks.at_once import judged_at_once
 from droptics.attacks.attack import verified
 from droptics.attacks.device import DeviceAscent
 from droptics.attacks.gradients import differentiable
@@ -389,6 +390,44 @@ class TestVerification:
         strange = 0 if box is None else 1
         assert counts.tolist() == [*expected.counts, strange]
         assert all(expected.counts)
+
+    def test_what_any_search_found_is_judged_so(
+        self, norm: str, loss: Loss, box: tuple[float, float] | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Who did not move is told by the search, or by its points."""
+        monkeypatch.setattr(launches, "runs_on", lambda place: True)
+        draws = torch.Generator().manual_seed(1)
+        inputs, threat = torch.rand(40, 7, generator=draws), Threat(norm, 0.1, box)
+        points = threat.around(inputs).random(draws)
+        points[::4] = inputs[::4]
+        clean, outputs = torch.randn(2, 40, 3, generator=draws)
+        clean[:12] = outputs[:12]
+        targets = clean.argmax(1)
+        targets[20:24] = (targets[20:24] + 1) % 3
+        fooled = outputs.argmax(1) != targets
+        fooled[4] = True  # lost, and where it began
+        told = torch.rand(40, generator=draws) < 0.5
+        points, inputs, clean, outputs, targets, fooled, told = (
+            part.to(PLACE) for part in (points, inputs, clean, outputs, targets, fooled, told)
+        )
+        for stuck in (told, None):
+            trail = Trail(points, fooled, stuck, torch.tensor([3, 40]))
+            given = trail, threat.around(inputs), targets, loss, clean, outputs
+            slow, fast = attack_module._judged(*given), judged_at_once(*given)
+            assert fast is not None
+            assert fast.counts == slow.counts
+            assert fast.counts[launches.STUCK] > 1
+            assert fast.tally == slow.tally == [3, 40]
+            assert torch.equal(fast.success, slow.success)
+            assert torch.equal(fast.right, slow.right)
+            for mine, other in zip(
+                (fast.losses, fast.margins, fast.distances), (slow.losses, slow.margins, slow.distances), strict=True
+            ):
+                torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-6)
+        wide = points.double(), inputs.double(), outputs.double()
+        assert judged_at_once(Trail(wide[0], fooled, None, trail.tally), threat.around(wide[1]), *given[2:]) is None
+        for other in (Dlr(), Logistic()):
+            assert judged_at_once(*given[:3], other, clean, outputs) is None
 
     def test_attack_finds_the_same(
         self, norm: str, loss: Loss, box: tuple[float, float] | None, monkeypatch: pytest.MonkeyPatch

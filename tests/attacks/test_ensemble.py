@@ -479,3 +479,6 @@ def test_layers_that_draw_nothing_are_looked_at_once(monkeypatch):
     other = Unchained(net)
     assert ensemble._looked_at(other, data) == (other, 5, [])
     assert seen[1:] == [60, 60]
+    chain = nn.Sequential(nn.Flatten(), nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 7))
+    monkeypatch.setattr(nn.ReLU, "forward", None)
+    assert ensemble._looked_at(chain, data) == (chain, 7, []), "its last layer says how many outputs it has"

@@ -33,7 +33,8 @@ class Trail:
     Attributes:
         inputs: The perturbed inputs.
         fooled: Which of them the model got wrong when the search saw them (never evaluated: False).
-        stuck: Which examples ended within a hundredth of the radius of where they started: no gradient there.
+        stuck: Which examples ended within a hundredth of the radius of where they started: no gradient there. None
+            where they ended and started at `inputs` and at the unperturbed ones.
         tally: How many examples are wrong at the iterate that would be returned, one number per step, and last how
             many input gradients were computed, summed over the examples. On a GPU it waits there to be asked for.
         clean: Outputs at the unperturbed inputs, where the search came across them.
@@ -42,7 +43,7 @@ class Trail:
 
     inputs: Tensor
     fooled: Tensor
-    stuck: Tensor
+    stuck: Tensor | None
     tally: Tensor
     clean: Tensor | None = None
     queries: int = 0

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from droptics.attacks import launches
 from droptics.attacks.apgd import BLOCK, CROWDED, left_over
-from droptics.attacks.ascent import Climbers, Trail, chooses, stuck
+from droptics.attacks.ascent import Climbers, Trail, chooses
 from droptics.attacks.device import WORTH_CAPTURING, DeviceAscent, keep_best, kernel
 from droptics.attacks.gradients import PlainMlp
 from droptics.attacks.losses import check_problem, mistaken
@@ -43,20 +43,25 @@ class AskingAscent(DeviceAscent):
         """One lane for each aim (n, classes) of every example, until each example is fooled in one of its lanes."""
         (count, most), place, steps = aims.shape, aims.device, self.method.steps
         lanes = torch.arange(-(-aims.numel() // BLOCK) * BLOCK, device=place) % aims.numel()  # a size that recurs
-        rows, region = lanes // most, self.region.select(lanes // most)
+        rows = lanes // most
+        region, targets, value = self.region.select(rows), self.targets[rows], self.value[rows]
         assert isinstance(self.method.start, Tensor)
-        points = self.region.retract(self.method.start.to(self.best)).index_select(0, rows)
-        fooled, targets, best = mistaken(clean, self.targets)[rows], self.targets[rows], self.best[rows]
-        now = Climbers(rows, targets, aims.flatten()[lanes], region, points, None, self.value[rows], fooled, best=best)
+        points, fooled = self.method.start.to(self.best)[rows], torch.zeros_like(rows, dtype=torch.bool)
+        if not self.told.left:
+            points, fooled = region.retract_(points), mistaken(clean, self.targets)[rows]
+        best = region.inputs.clone()
+        now = Climbers(rows, targets, aims.flatten()[lanes], region, points, None, value, fooled, best=best)
         kind = kernel(self.method, region.threat, region.inputs)
         sizes = launches.sizes_there(tuple(self.sizes), place)
-        number, unread = torch.zeros(1, dtype=torch.int64, device=place), torch.zeros_like(lanes[: steps + 1])
+        zeros = torch.zeros(steps + 3, dtype=torch.int64, device=place)
+        number, unread = zeros[:1], zeros[2:]  # each where 16 bytes begin, as kernels are compiled for
         stepper = None if kind is None else launches.Stepper(now, sizes, number, unread, kind, True)
         counts: list[int] = []
         for taken in range(steps + 1):
             outputs = self.tape.forward(now.points)
             better, slopes = self._judge(now, outputs) if stepper is None else stepper.judge(outputs)
-            counts.append(int(now.fooled[: aims.numel()].view(count, most).any(1).sum()))
+            seen = [] if self.told.left and taken == 0 else now.fooled[: aims.numel()].view(count, most).tolist()
+            counts.append(sum(map(any, seen)))
             last = taken == steps or counts[-1] == count
             if stepper is None or last:
                 keep_best(now, better)
@@ -68,11 +73,9 @@ class AskingAscent(DeviceAscent):
             else:
                 stepper.move(gradient)
                 number.add_(1)
-        value = torch.where(now.fooled, torch.inf, now.value)[: aims.numel()].view(count, most)
-        chosen = value.argmax(1) + most * torch.arange(count, device=place)
-        points, fooled = best[chosen], now.fooled[chosen]
-        still = stuck(region.threat, points, self.region.inputs) & ~fooled
-        return Trail(points, fooled, still, torch.tensor([*counts, taken * len(lanes)]), clean)
+        value = now.value.masked_fill(now.fooled, torch.inf)[: aims.numel()].view(count, most)
+        chosen = lanes[: aims.numel()].view(count, most).gather(1, value.argmax(1, keepdim=True)).squeeze(1)
+        return Trail(best[chosen], now.fooled[chosen], None, torch.tensor([*counts, taken * len(lanes)]), clean)
 
     def _climb(self, now: Climbers, outputs: Tensor | None) -> None:
         steps, place = self.method.steps, now.points.device

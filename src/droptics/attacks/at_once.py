@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 
 from droptics.attacks import launches
-from droptics.attacks.ascent import Climbers
-from droptics.attacks.device import ORDERED, kernel
+from droptics.attacks.ascent import Climbers, Trail
+from droptics.attacks.device import ORDERED, kernel, known_to_kernels
 from droptics.attacks.gradients import Differentiable, PlainMlp
 from droptics.attacks.known import NOTHING, Known
 from droptics.attacks.losses import Margin, check_problem
 from droptics.attacks.methods import Fgsm, Method, Pgd, step_sizes
 from droptics.attacks.threat import Region, Threat
+from droptics.losses import Loss
 
 
 @dataclass(eq=False)
@@ -94,6 +95,25 @@ def at_once(  # parameters: those of a search, and what is known of them
     return answer
 
 
+def judged_at_once(
+    trail: Trail, region: Region, targets: Tensor, loss: Loss, clean: Tensor, outputs: Tensor
+) -> Verified | None:
+    """What a search found, by outputs at the inputs and at its points, in one launch; None where it does not apply."""
+    kind, points = known_to_kernels(loss, region.threat, region.inputs), trail.inputs
+    fits = _whole(region.inputs, targets, len(targets)) and points.is_contiguous() and outputs.shape[-1] > 1
+    if kind is None or not fits or outputs.dtype != torch.float32:
+        return None
+    counts = torch.zeros(launches.SEEN, dtype=torch.int64, device=points.device)
+    now = Climbers(targets, targets, None, region, points, None, outputs, trail.fooled, best=points)
+    flags, numbers = launches.verify(now, (clean.contiguous(), outputs.contiguous()), counts, kind)
+    success, right = flags
+    if trail.stuck is not None:
+        counts[launches.STUCK] = (trail.stuck & right & ~success).sum()
+    losses, margins, distances = numbers
+    seen = counts.tolist()[:-1]
+    return Verified(points, success, losses, margins, right, distances, seen, trail.tally.tolist())
+
+
 def _applies(tape: Differentiable, inputs: Tensor, targets: Tensor, method: Method, batch: int) -> bool:
     """Whether there is one run without an aim of a batch that the kernel takes; what is odd is left to others."""
     if not isinstance(tape, PlainMlp) or not isinstance(method, Pgd) or not launches.fits(tape.weights):
@@ -117,11 +137,12 @@ def _one_step(
 ) -> Callable[[], Verified | None] | None:
     """`Fgsm` up the margin, of labels that were looked at; the outputs at the inputs are known afterwards."""
     inputs, loss, given = region.inputs, method.loss, isinstance(method.start, Tensor)
-    kind = kernel(Pgd(loss), region.threat, inputs)
+    kind = known_to_kernels(loss, region.threat, inputs)
     greedy = type(loss) is Margin and loss.target == "greedy"
     if kind is None or not greedy or known.ends is None or (given and known.clean is None):
         return None
-    points = region.retract(method.start.to(inputs)) if isinstance(method.start, Tensor) else inputs.clone()
+    points = method.start.to(inputs) if isinstance(method.start, Tensor) else inputs
+    points = region.retract(points) if given and not known.left else points.clone()
     outputs = tape.forward(points)
     if outputs.shape[-1] == 1 or outputs.dtype != torch.float32:
         return None

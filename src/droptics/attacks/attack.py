@@ -12,8 +12,8 @@ from torch import Tensor
 
 from droptics.arguments import Count, Probability, Whole, check_arguments
 from droptics.attacks.apgd import for_some
-from droptics.attacks.ascent import Trail
-from droptics.attacks.at_once import Verified, at_once
+from droptics.attacks.ascent import Trail, stuck
+from droptics.attacks.at_once import Verified, at_once, judged_at_once
 from droptics.attacks.gradients import Differentiable, Function, PlainMlp
 from droptics.attacks.known import Known
 from droptics.attacks.losses import Ends, check_problem, label_range, mistaken, unfinite, values
@@ -149,7 +149,8 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
         fitting = Logistic() if clean.shape[-1] == 1 else CrossEntropy()
         loss = fitting if isinstance(method, (LinearExact, Fab)) else method.loss
         check_problem(loss, clean, targets, known.ends)
-        return _judged(trail, Region(threat, inputs), targets, loss, clean, outputs)
+        found = trail, Region(threat, inputs), targets, loss, clean, outputs
+        return judged_at_once(*found) or _judged(*found)
 
     with evaluating(None if known.held else model), torch.inference_mode(False):
         tape = tape_of(model, method)
@@ -179,7 +180,8 @@ def _judged(trail: Trail, region: Region, targets: Tensor, loss: Loss, clean: Te
     losses, margin = values(loss, outputs, targets)
     rounding = 100 * torch.finfo(outputs.dtype).eps * outputs.abs().amax(-1)
     outside, lost = ~region.contains(points, distances), trail.fooled & held & (margin > rounding)
-    seen = (*odd, outside, lost, right, trail.stuck & right & held, wrong[0])
+    still = stuck(region.threat, points, region.inputs) & ~trail.fooled if trail.stuck is None else trail.stuck
+    seen = (*odd, outside, lost, right, still & right & held, wrong[0])
     # All questions at once: on a GPU each answer waits for everything that was asked before.
     tally = trail.tally.to(points.device, torch.int64, non_blocking=True)
     asked = torch.cat([torch.stack(seen).sum(1), tally]).tolist()

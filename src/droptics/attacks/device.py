@@ -19,7 +19,7 @@ from droptics.attacks.losses import Margin, Reflected, values
 from droptics.attacks.methods import Pgd
 from droptics.attacks.threat import Threat
 from droptics.gpu.graphs import captured
-from droptics.losses import CrossEntropy, Logistic
+from droptics.losses import CrossEntropy, Logistic, Loss
 
 _STRETCH = 5  # steps in which it is looked twice at how many examples are left
 _MANY = 2**22  # numbers in a batch from which looking pays where a step is recorded
@@ -135,8 +135,13 @@ class DeviceAscent(Ascent):
 
 def kernel(method: Pgd, threat: Threat, inputs: Tensor) -> int | None:
     """Which loss the kernels are to climb; None where they do not apply."""
-    loss = method.loss
-    if method.gradient == "raw" or method.projection == "exact" or threat.norm == "l1":
+    plain = method.gradient != "raw" and method.projection != "exact"
+    return known_to_kernels(method.loss, threat, inputs) if plain else None
+
+
+def known_to_kernels(loss: Loss, threat: Threat, inputs: Tensor) -> int | None:
+    """Which loss the kernels are to judge points by; None where they do not apply."""
+    if threat.norm == "l1":
         return None
     if inputs.dtype != torch.float32 or not launches.runs_on(inputs.device):
         return None

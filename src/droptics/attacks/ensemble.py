@@ -7,11 +7,13 @@ import json
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
@@ -19,6 +21,7 @@ from tqdm.auto import tqdm
 from droptics.arguments import Count, check_arguments
 from droptics.attacks.attack import Attack, WeakAttackWarning, check_data, proportion, verified
 from droptics.attacks.averaged import Averaged
+from droptics.attacks.chain import Chain
 from droptics.attacks.gradients import Function, PlainMlp, as_columns, differentiable
 from droptics.attacks.known import Known
 from droptics.attacks.losses import Dlr, Ends, Margin, mistaken
@@ -158,15 +161,15 @@ def robust_accuracy(
                 f"an attack that does not average over masks would have said {100 * randomness.overstated:.1f} points "
                 "more: robustness that is only noise"
             )
-    elif len(data):
-        state.inputs = _chosen((state.found_by >= 0) & (state.found_by < _LEFT), state.inputs, data.inputs)
-    total = len(data)
-    clean, robust = torch.stack([state.found_by >= 0, state.found_by == _LEFT]).sum(1).tolist()
+    else:
+        held = ((state.found_by < 0) | (state.found_by == _LEFT)).nonzero().squeeze(1)
+        state.inputs[held] = data.inputs[held]
+    total, found_by = len(data), state.found_by
     return Robustness(
-        clean=proportion(clean, total),
-        robust=proportion(robust, total),
+        clean=proportion(int((found_by >= 0).sum()), total),
+        robust=proportion(int((found_by == _LEFT).sum()), total),
         inputs=state.inputs,
-        found_by=torch.where(state.found_by == _LEFT, len(state.stages), state.found_by),
+        found_by=torch.where(found_by == _LEFT, len(state.stages), found_by).to(data.inputs.device),
         stages=tuple(state.stages),
         threat=threat,
         warnings=tuple(found),
@@ -179,7 +182,10 @@ _LEFT = 10**6  # in `found_by` while no attack has fooled the example
 
 @dataclass
 class _Progress:
-    """What is known so far; `stages` are those that ended, `partial` is the one under way."""
+    """What is known so far; `stages` are those that ended, `partial` is the one under way.
+
+    Who was found is known to the CPU, whatever device attacks: it is asked for once a stage.
+    """
 
     inputs: Tensor  # the point of least margin of every example
     found_by: Tensor
@@ -196,24 +202,26 @@ class _Progress:
 
     @staticmethod
     def begin(model: Model | Function, data: Sample) -> _Progress:
-        found_by = torch.full((len(data),), _LEFT, device=data.inputs.device)
+        found_by = torch.full((len(data),), _LEFT)
         luck = isinstance(model, Averaged)  # masks that it is attacked by may be wrong where others are right
         margins = torch.full_like(found_by, torch.inf, dtype=torch.float64)
         return _Progress(data.inputs.detach().clone(), found_by, margins, luck=luck)
 
-    def take(self, part: Tensor | slice, number: int, result: Attack, won: Tensor) -> tuple[int, int]:
+    def take(self, part: Tensor, number: int, result: Attack, won: Tensor) -> tuple[int, int]:
         """Take over what an attack on some examples found; returns how many it won, and how many it was tried on."""
-        right, first = result.clean_correct, number == 0 and not self.luck
-        part = slice(None) if len(won) == len(self.found_by) else part  # no index for a GPU to follow
-        won = won & right if first else won
-        nearer = won | self.luck | (result.margins < self.margins[part])
-        self.inputs[part] = _chosen(nearer, result.inputs.to(self.inputs.dtype), self.inputs[part])
-        before = self.found_by[part]
-        self.found_by[part] = torch.where(won, number, torch.where(right, before, -1) if first else before)
-        self.margins[part] = torch.minimum(self.margins[part], result.margins.to(self.margins.dtype))
+        rows, found_by, least = part.numpy(), self.found_by.numpy(), self.margins.numpy()  # NumPy takes less to begin
+        wins, right = won.cpu().numpy(), result.clean_correct.cpu().numpy()
+        margins = result.margins.to("cpu", torch.float64).numpy()
+        first = number == 0 and not self.luck
+        if first:
+            found_by[rows[~right]] = -1
+            wins = wins & right
+        nearer = torch.from_numpy((wins | self.luck | (margins < least[rows])).nonzero()[0])
+        self.inputs[part[nearer]] = result.inputs[nearer].to(self.inputs.dtype)
+        found_by[rows[wins]] = number
+        least[rows] = np.minimum(least[rows], margins)
         self.doubts += [doubt for doubt in result.warnings if doubt not in self.doubts]
-        found, attacked = torch.stack([won, right | (not first)]).sum(1).tolist()
-        return found, attacked
+        return int(wins.sum()), int(right.sum()) if first else len(part)
 
     def write(self, path: Path) -> None:
         said = {"stages": [asdict(stage) for stage in self.stages], "partial": self.partial, "doubts": self.doubts}
@@ -249,11 +257,12 @@ def _run_stage(
         if index < totals["done"]:
             continue
         begin = perf_counter()
-        some = data if len(part) == len(data) else _some(data, part)
+        there = part.to(data.inputs.device)
+        some = data if len(part) == len(data) else _some(data, there)
         # A module that draws was recognized before, and is attacked through its mean.
         known = Known(state.ends, isinstance(model, nn.Module), held=not state.luck)
-        known.clean = None if state.clean is None else state.clean[part]
-        result = _attacked(model, some, threat, _placed(method, state, data, part), (index, known))
+        known.clean, known.left = None if state.clean is None else state.clean[there], number > 0 and not state.luck
+        result = _attacked(model, some, threat, _placed(method, state, data, there), (index, known))
         outputs += [] if known.clean is None else [known.clean]
         won = result.success if judge is None else _mistakes(judge, result.inputs, some.targets, batch)
         found, attacked = state.take(part, number, result, won)
@@ -279,8 +288,8 @@ def _run_stage(
 
 def _those(state: _Progress, number: int, method: Method) -> tuple[Tensor, int]:
     """The examples that a stage attacks, and how many are left to it."""
-    rows = torch.arange(len(state.found_by), device=state.found_by.device)  # the first attack says who is wrong as is
-    rows = (state.found_by >= number).nonzero().squeeze(1) if number else rows
+    # The first attack says who is wrong as is.
+    rows = (state.found_by >= number).nonzero().squeeze(1) if number else torch.arange(len(state.found_by))
     left = len(rows)
     if (method is _AT_ONCE and left > _MOST) or (method is _AGAIN and left <= _MOST):
         return rows[:0], left
@@ -299,23 +308,26 @@ def _waits_for_launches(inputs: Tensor) -> bool:
 def _placed(method: Method, state: _Progress, data: Sample, part: Tensor) -> Method:
     """The method with its starts: the best points so far, or other examples."""
     if method is _AT_ONCE or method is _AGAIN:
-        return replace(method, start=state.inputs[part])
+        return _begun(method, state.inputs[part])
     if method is _OTHERS or method is _MORE_OTHERS:
         draws = torch.Generator().manual_seed(int(state.partial.get("done", 0)))
         those = torch.randint(len(data), (len(part), method.restarts), generator=draws)
-        return replace(method, start=data.inputs[those.to(part.device)])
+        return _begun(method, data.inputs[those])
     return method
 
 
+def _begun(method: Method, points: Tensor) -> Method:
+    """The method from points that were checked before: a GPU would be asked again."""
+    begun = copy(method)
+    begun.__dict__["start"] = points
+    return begun
+
+
 def _some(data: Sample, part: Tensor) -> Sample:
-    """Some of the examples, whose numbers were checked before: a GPU would be asked again."""
+    """Some of the examples, whose numbers were checked before, too."""
     some = object.__new__(Sample)
     some.__dict__.update(inputs=data.inputs[part], targets=data.targets[part], weights=None)
     return some
-
-
-def _chosen(flags: Tensor, points: Tensor, others: Tensor) -> Tensor:
-    return torch.where(flags.view((-1,) + (1,) * (points.ndim - 1)), points, others)
 
 
 def _attacked(
@@ -351,8 +363,11 @@ def _no_draws(inputs: Tensor) -> AbstractContextManager[None]:
 def _looked_at(model: Model | Function, data: Sample) -> tuple[Model | Function, int, list[str]]:
     """The function to attack and how many outputs it has.
 
-    It is the model itself, or its mean over masks where two evaluations differ.
+    It is the model itself, or its mean over masks where two evaluations differ. A chain need not be evaluated.
     """
+    chain = Chain.of(model)
+    if chain is not None and chain.width is not None:
+        return model, chain.width, []
     call = model.outputs if isinstance(model, Model) else model
     plain = isinstance(model, nn.Module) and not isinstance(model, (Averaged, Model))
     with evaluating(model), _no_draws(data.inputs), torch.no_grad():
@@ -392,7 +407,7 @@ def _judge_again(
         for stage in enumerate(methods):
             _run_stage(model.quiet, data, threat, stage, (naive, None), batch)
     points = (data.inputs, state.inputs, naive.inputs)
-    clean, ours, others = (_mistakes(fresh, each, data.targets, batch) for each in points)
+    clean, ours, others = (_mistakes(fresh, each, data.targets, batch).cpu() for each in points)
     fooled = torch.where(ours, state.found_by.clamp_max(len(state.stages) - 1), _LEFT)
     state.found_by = torch.where(clean, -1, fooled)
     overstated = int((~others & ~clean).sum()) - int((state.found_by == _LEFT).sum())
@@ -447,7 +462,6 @@ def _read(path: Path, begin: _Progress) -> _Progress:
         raise ValueError(f"checkpoint {path} belongs to another model, other data, threat or methods; remove it")
     rest = json.loads(said["said"])
     stages = [Stage(**stage) for stage in rest["stages"]]
-    device = begin.inputs.device
-    inputs, found_by, margins = (arrays[name].to(device) for name in ("inputs", "found_by", "margins"))
-    found = {"inputs": inputs, "found_by": found_by, "margins": margins, "stages": stages}
-    return replace(begin, **found, partial=rest["partial"], doubts=rest["doubts"])
+    arrays["inputs"] = arrays["inputs"].to(begin.inputs.device)
+    found = {name: arrays[name] for name in ("inputs", "found_by", "margins")}
+    return replace(begin, **found, stages=stages, partial=rest["partial"], doubts=rest["doubts"])

@@ -18,12 +18,14 @@ class Known:
         steady: That the model repeats itself.
         held: That it is in eval mode, and stays there.
         clean: Its outputs at the inputs.
+        left: That attacks before left these examples: they are right as they are, and where to start is reachable.
     """
 
     ends: Ends = None
     steady: bool = False
     held: bool = False
     clean: Tensor | None = None
+    left: bool = False
 
     def slice(self, begin: int, end: int) -> Known:
         """Of some of the examples."""

@@ -20,7 +20,7 @@ from droptics.gpu.triton import missing
 WIDEST, MOST_CLASSES = 128, 16  # beyond, a block does not fit into the registers of a program
 # What the kernel climbs.
 CROSS_ENTROPY, MARGIN, REFLECTED = range(3)
-SEEN = 8  # numbers that `verify` counts
+SEEN, STUCK = 8, 5  # numbers that `verify` counts, and the place of the examples that did not move
 STRETCHES = (6, 12, 20)  # steps after which blocks of many examples are filled anew
 SLACK = 2e-5  # by how much of the largest output the products of the kernel and those of torch may differ
 # Examples and coordinates of a tile, warps of a program, stages of its pipeline: the fastest found on an H200 for few

@@ -130,8 +130,9 @@ class Region:
     def select(self, rows: Tensor) -> Region:
         """The regions of some of the inputs."""
         found = Region(self.threat, self.inputs.index_select(0, rows))
-        if self.bounds is not None:  # taking rows out is cheaper than computing them again
-            found.__dict__["bounds"] = tuple(part.index_select(0, rows) for part in self.bounds)
+        known = self.__dict__.get("bounds")
+        if known is not None:  # taking rows out is cheaper than computing them again
+            found.__dict__["bounds"] = tuple(part.index_select(0, rows) for part in known)
         return found
 
     def slice(self, begin: int, end: int) -> Region:

@@ -237,6 +237,7 @@ def _boundaries(scale: float) -> list[Comparison]:
             differentiable(net), threat.around(inputs), labels, Fab(steps=steps, candidates=2), torch.Generator()
         )
         told = search_.run()
+        assert told.stuck is not None
         found.append(compare(told.inputs, "==", scale * ends, f"points, {norm}", 1e-8))
         found.append(compare(told.fooled.double(), "==", scale * inside.double(), f"fooled, {norm}"))
         found.append(compare(told.tally, "==", scale * tensor([*counts, gradients]), f"tally, {norm}"))

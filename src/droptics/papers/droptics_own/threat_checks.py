@@ -183,6 +183,7 @@ def _parsed(scale: float) -> list[Comparison]:
         ),
     ]
     both = joined(trails)
+    assert both.stuck is not None
     found.append(same(both.tally.tolist(), [4, 6, 7, 8, 90], "tallies of batches", scale))
     found.append(
         same(

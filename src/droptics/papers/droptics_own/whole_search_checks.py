@@ -148,6 +148,7 @@ def _climbed(net: nn.Module, inputs: Tensor, labels: Tensor, norm: str, method: 
 def _told(name: str, trail: Trail, wanted: Told, scale: float, runs: int = 1) -> list[Comparison]:
     counts = [float(((wanted.when >= 0) & (wanted.when <= k)).sum()) for k in range(runs)]
     mine = trail.tally[:-1].double()
+    assert trail.stuck is not None
     return [
         compare(trail.inputs, "==", scale * wanted.points, f"points, {name}", 1e-6),
         compare(trail.fooled.double(), "==", scale * (wanted.when >= 0).double(), f"fooled, {name}"),
