@@ -13,12 +13,15 @@ from droptics.papers.droptics_own import (
     fourth_checks,
     kept_copy_checks,
     map_checks,
+    off_default_checks,
     predicted_answer_checks,
+    quick_way_checks,
     rare_line_checks,
     rating_answer_checks,
     reading_checks,
     rest_line_checks,
     seldom_checks,
+    side_way_checks,
     stored_file_checks,
     stray_checks,
     swept_checks,
@@ -228,5 +231,47 @@ CLAIMS: tuple[Claim, ...] = (
         pair(stray_checks.passed_by),
         ("predictions.predictive", "recommenders.DropoutCompletion", "rates.running.Runner"),
         "By differences; by name and by place.",
+    ),
+    room_claim(
+        "offered-options",
+        "Options off their defaults do what they say: seeds and orders of a search for sub-networks, tolerances and "
+        "memories of searches, steps and starts of the worst half-space, levels, blocks of work, rates, precisions.",
+        pair(off_default_checks.options_in_full),
+        (
+            "coadaptation.smallest",
+            "coadaptation.evaluate",
+            "coadaptation.retentivity",
+            "landscapes.inspect",
+            "landscapes.portrait",
+            "landscapes.spurious_minimum",
+            "linalg.hadamard_equalizer",
+            "masks.Discrete",
+        ),
+        "One by one, by a solver on the definition.",
+    ),
+    room_claim(
+        "quick-ways",
+        "Optima of many maps at once, in all their fields, quadratic forms of the columns of many matrices, rotations "
+        "in place and reductions to three diagonals are those of single maps, sums and products.",
+        pair(quick_way_checks.quick_ways),
+        ("optima.optimum_of_maps", "linalg.equalize_columns_"),
+        "By every rank; by products.",
+    ),
+    room_claim(
+        "side-ways",
+        "Optima on tall samples of dependent features, sums on a device and of listed laws, draws of laws over several "
+        "layers, bounds in parts with their slopes, spectra behind vmap, left-out rows of much energy, margins of many "
+        "points and certificates are by definition.",
+        pair(side_way_checks.side_ways),
+        (
+            "optima.optimum",
+            "optima.certify",
+            "bounds.linear_margin",
+            "linalg.shrink_unequal",
+            "linalg.psd_eigen",
+            "penalties.penalty",
+            "envelopes.induced",
+        ),
+        "By every rank, every mask, refits, grids of directions.",
     ),
 )
