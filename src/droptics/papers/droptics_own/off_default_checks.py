@@ -94,13 +94,12 @@ def _exported(scale: float) -> list[Comparison]:
     """Smaller modules without biases and with a named layer; what mixes units or does not fit is refused."""
     found: list[Comparison] = []
     data, kept = Sample(normal(1, 20, 3), torch.zeros(20, 2).double()), torch.tensor([True, False, True, True])
-    bare = [nn.Linear(3, 4, bias=False).double(), nn.Tanh(), nn.Linear(4, 2, bias=False).double()]
+    first, last_layer = nn.Linear(3, 4, bias=False).double(), nn.Linear(4, 2, bias=False).double()
     with torch.no_grad():
-        for k, layer in enumerate((bare[0], bare[2])):
-            layer.weight.copy_(normal(k + 2, *layer.weight.shape))
-        masked = 1.4 * kept.double() * torch.tanh(data.inputs @ bare[0].weight.mT)  # type: ignore[operator]
-        wanted = masked @ bare[2].weight.mT  # type: ignore[operator]
-    module = nn.Sequential(*bare)
+        first.weight.copy_(normal(2, 4, 3))
+        last_layer.weight.copy_(normal(3, 2, 4))
+        wanted = (1.4 * kept.double() * torch.tanh(data.inputs @ first.weight.mT)) @ last_layer.weight.mT
+    module = nn.Sequential(first, nn.Tanh(), last_layer)
     for name in (None, "0"):
         told: Any = export(LastLayer.of(module), data, kept, scale=1.4, previous=name)
         found.append(compare(told(data.inputs), "==", scale * wanted, f"without biases, {name}"))

@@ -53,7 +53,7 @@ def _tall(scale: float) -> list[Comparison]:
     }
     for (name, inputs), weighted in itertools.product(cases.items(), (False, True)):
         weights = simplex(3, 900) if weighted else None
-        shares = torch.full((900,), 1 / 900).double() if weights is None else weights
+        shares = torch.ones(900).double() / 900 if weights is None else weights
         targets = base @ normal(4, 3, 2) + 0.3 * normal(5, 900, 2)
         data, law = Sample(inputs, targets, weights), Bernoulli(0.3, 3)
         told = optimum(TwoLayerLinear, data, law)

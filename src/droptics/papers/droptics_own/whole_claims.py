@@ -22,6 +22,7 @@ from droptics.papers.droptics_own import (
     rest_line_checks,
     seldom_checks,
     side_way_checks,
+    spared_checks,
     stored_file_checks,
     stray_checks,
     swept_checks,
@@ -273,5 +274,13 @@ CLAIMS: tuple[Claim, ...] = (
             "envelopes.induced",
         ),
         "By every rank, every mask, refits, grids of directions.",
+    ),
+    room_claim(
+        "spared-inputs",
+        "Members of batches are as alone whatever the sizes of the others, single precision is kept, atoms without "
+        "mass and features that do not vary play no part, ranks are not those of rounding, sums are as long as said.",
+        pair(spared_checks.spared_inputs),
+        ("linalg.schur_horn", "linalg.psd_eigen", "optima.optimal_factors", "masks.Discrete"),
+        "One by one; in exact sums.",
     ),
 )

@@ -1,0 +1,188 @@
+"""What a claim on batches, precisions and rare inputs compares: members alone, single precision, atoms, rounding."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+
+from droptics.bounds.lazy_training import LazySetting, _compression
+from droptics.coadaptation.measures import evenness
+from droptics.data import Moments, Sample
+from droptics.envelopes.deep_linear import induced_spectrum
+from droptics.evidence.claims import Comparison, compare
+from droptics.heads.projection import variable_projection
+from droptics.linalg import psd_eigen, schur_horn
+from droptics.linalg.ranks import distinct, shared_dependencies, vanishes
+from droptics.linalg.sums import BLOCK, squares
+from droptics.masks import Bernoulli, Block, Discrete
+from droptics.masks.product import Stacked
+from droptics.models import Autoencoder, DeepLinear, ReLUNet
+from droptics.optima import optimal_factors, optimum
+from droptics.optima.last_layer import HeadProblem
+from droptics.papers.droptics_own.telling import refuses, same
+from droptics.papers.instances import normal, simplex, tensor, uniform
+from droptics.penalties.deep_linear import _deep_rounding
+from droptics.penalties.relu import criterion
+from droptics.penalties.relu.criterion import relu_cost
+from droptics.penalties.rounding import roundings
+
+
+def spared_inputs(scale: float) -> list[Comparison]:
+    """Members of batches alone, single precision, laws and features of which a part plays no part, rounding."""
+    return [*_batches(scale), *_masses(scale), *_ranks(scale), *_heads(scale), *_rounded(scale)]
+
+
+def _batches(scale: float) -> list[Comparison]:
+    """Batches whose members have very different sizes, one by one."""
+    found: list[Comparison] = []
+    sizes = tensor([1.0, 1e-9, 1e9])
+    flows = normal(1, 3, 4) * sizes[:, None]
+    wanted = flows.abs().sum(1) / (2 * flows.square().sum(1).sqrt())
+    found.append(compare(evenness(flows), "==", scale * wanted, "evenness of a batch"))
+    half = normal(2, 3, 4, 2)
+    values, vectors = psd_eigen((half @ half.mT) * sizes[:, None, None])
+    found.append(same((values > 0).sum(1).tolist(), [2, 2, 2], "ranks of a batch", scale))
+    whole = (vectors * values[:, None, :]) @ vectors.mT / sizes[:, None, None]
+    found.append(compare(whole, "==", scale * (half @ half.mT), "moments of a batch"))
+    spectra, rates = uniform(3, 3, 3).sort(-1, descending=True).values * sizes[:, None], tensor([0.3, 0.6])
+    each = torch.stack([induced_spectrum(one, rates) for one in spectra])
+    told = induced_spectrum(spectra, rates) / sizes.square()
+    found.append(compare(told, "==", scale * each / sizes.square(), "induced penalties of a batch"))
+    single = torch.linspace(3.0, 1.0, 5)
+    even = torch.full((5,), 2.0)
+    turn = schur_horn(single, even)
+    found.append(same(turn.dtype, torch.float32, "single precision", scale))
+    found.append(compare((turn.mT * single) @ turn, "==", scale * ((turn.mT * single) @ turn).mT, "symmetric", 1e-5))
+    found.append(compare(((turn.mT * single) @ turn).diagonal(), "==", scale * even, "its diagonal", 1e-5))
+    off = even + 2e-6
+    found.append(compare(schur_horn(single, off).square().sum(0), "==", scale, "off by its rounding", 1e-5))
+    found.append(refuses(lambda: schur_horn(single.double(), off.double()), "majorized", "", scale))
+    return found
+
+
+def _masses(scale: float) -> list[Comparison]:
+    """Atoms without mass, laws side by side, confidence that is spent, tied factors with signs."""
+    found: list[Comparison] = []
+    law = Discrete(tensor([[9.0, 1.0], [1.0, 1.0], [1.0, 3.0]]), tensor([0.0, 0.5, 0.5]))
+    found.append(compare(law.bound, "==", scale * tensor([1.0, 1.5]), "no mass, no bound"))
+    found.append(compare(law.rarest, "==", scale, "no mass, not rare"))
+    coins, blocks = Bernoulli(0.3, 4), Block(0.3, 4, 2)
+    for members, alone in (((coins, coins), True), ((coins, blocks), False), ((blocks, blocks), False)):
+        found.append(same(Stacked(members).independent, alone, f"independent: {alone}", scale))
+    for strength, radius, width, steps in ((2.0, 3.0, 9.0, 5.0), (1.0, 0.5, 100.0, 8.0)):
+        setting = LazySetting(strength, radius, width, 1.0, 1.0)
+        spent = 1 / (4 * 3.0 * radius * math.sqrt(width))
+        factor = 2 / (3 - math.e)
+        wanted = [factor * math.log(2) * strength**2 / 3, factor / 3, factor * math.log(1 / (0.2 - spent)) / steps]
+        told = _compression(setting, 3.0, steps, 0.2, False)
+        found.append(compare(list(told.values()), "==", scale * tensor(wanted), f"spent at {width}"))
+    closed = _compression(LazySetting(1.0, 0.1, 1.0, 1.0, 1.0), 3.0, 5.0, 0.2, False)
+    found.append(same(list(closed.values()), [math.inf], "all of it is spent", scale))
+    best = optimum(Autoencoder, Moments.of_map(torch.diag(tensor([2.0, 1.0, 0.5]))), Bernoulli(0.3, 3))
+    turn, signs = torch.linalg.qr(normal(4, 3, 3)).Q, tensor([1.0, -1.0, -1.0])
+    plain, signed = optimal_factors(best, turn), optimal_factors(best, turn, signs)
+    assert isinstance(plain, Autoencoder)
+    assert isinstance(signed, Autoencoder)
+    assert isinstance(best.model, Autoencoder)
+    found.append(compare(signed.U, "==", scale * plain.U * signs, "signs of a tied network"))
+    found.append(compare(plain.U @ plain.U.mT, "==", scale * best.model.U @ best.model.U.mT, "its map"))
+    found.append(refuses(lambda: optimal_factors(best, torch.eye(2).double()), "rotation", "", scale))
+    found.append(refuses(lambda: optimal_factors(best, turn[:, :2]), "rotation (columns)", "", scale))
+    found.append(refuses(lambda: optimal_factors(best, turn, signs[:2]), "scales", "", scale))
+    return found
+
+
+def _ranks(scale: float) -> list[Comparison]:
+    """Sums that are zero in floating point alone, columns that underflow, rows without weight, long sums of squares."""
+    found: list[Comparison] = []
+    rows = tensor([[1e16, 1.0, 1e16], [2.0, 1.0, 3.0]])
+    found.append(same(vanishes(rows, tensor([1.0, 1.0, -1.0])), False, "zero by rounding", scale))
+    found.append(same(vanishes(rows[1:], tensor([1.0, 1.0, -1.0])), True, "zero", scale))
+    pair = tensor([[1.0, 1.0], [0.25, 0.25], [3.0, 3.0]])
+    found.append(same(distinct(pair * tensor([1.0, 2.0])), 1, "one column twice", scale))
+    near = torch.stack([tensor([1e300, 5e-324]), tensor([1e-10, 0.0])], 1)
+    found.append(same(distinct(near), 2, "what underflows may differ", scale))
+    few = torch.cat([normal(1, 6, 2)] * 2, 1)
+    few[0, 2] += 1.0
+    weights = torch.ones(6).double()
+    weights[0] = 0.0
+    for given, count in ((None, 1), (weights, 2)):
+        told = shared_dependencies(None, few, given)
+        found.append(same(len(told), count, f"dependent columns, {given is None}", scale))
+        again = shared_dependencies(told, few, weights)
+        found.append(same(len(again), count, f"of later rows, {given is None}", scale))
+    found.append(same(len(shared_dependencies(shared_dependencies(None, few, weights), few, None)), 1, "", scale))
+    for count in (BLOCK - 1, BLOCK, 2 * BLOCK + 3, 5 * BLOCK):
+        numbers = normal(count, count)
+        wanted = math.fsum(float(one) ** 2 for one in numbers)
+        for mine in (numbers, numbers.numpy(), numbers.numpy()[::-1].astype(np.float64)):
+            found.append(compare(squares(mine), "==", scale * wanted, f"squares of {count}", 1e-13))
+    return found
+
+
+def _heads(scale: float) -> list[Comparison]:
+    """Features that do not vary beside a bias, and searches in single precision."""
+    found: list[Comparison] = []
+    features, targets, weights = normal(1, 9, 3), normal(2, 9, 2), simplex(3, 9)
+    features[:, 1] = 1 / 3
+    law = Bernoulli(0.25, 3)
+    for shares in (None, weights):
+        problem = HeadProblem.of(features, Sample(features, targets, shares), law, True)
+        own = torch.ones(9).double() / 9 if shares is None else shares
+        h, y = features - own @ features, targets - own @ targets
+        h[:, 1] = 0.0
+        second = (h * own[:, None]).mT @ h
+        raw = (features.square() * own[:, None]).sum(0)
+        found.append(compare(problem.quadratic, "==", scale * (second + torch.diag(raw / 3)), "what masks add"))
+        found.append(compare(1 + problem.linear, "==", scale * (1 + (y * own[:, None]).mT @ h), "what is known"))
+        found.append(same(problem.linear[:, 1].tolist(), [0.0, 0.0], "nothing is known of what is steady", scale))
+    data, start = Sample(normal(4, 12, 3).float(), normal(5, 12, 2).float()), normal(7, 3, 3).float()
+    told = variable_projection(data, Bernoulli(0.3, 3), start, iterations=2)
+    wide = variable_projection(data.to(torch.float64), Bernoulli(0.3, 3), start.double(), iterations=2)
+    found.append(same(told.model.dtype, torch.float32, "precision of a search", scale))
+    found.append(compare(told.objective, "==", scale * wide.objective, "its end", 1e-4))
+    given: Any = start.double().numpy()
+    found.append(
+        compare(
+            variable_projection(
+                data.to(torch.float64), Bernoulli(0.3, 3), torch.from_numpy(given), iterations=2
+            ).objective,
+            "==",
+            scale * wide.objective,
+            "a start of one's own",
+        )
+    )
+    return found
+
+
+def _rounded(scale: float) -> list[Comparison]:
+    """How far rounding may move a deep penalty, and how long a sum takes, with weights of both signs."""
+    found: list[Comparison] = []
+    deep = DeepLinear([normal(1, 3, 2), normal(2, 4, 3), normal(3, 2, 4)])
+    laws = [Bernoulli(0.3, 3), Bernoulli(0.5, 4)]
+    data = Sample(normal(4, 8, 2), normal(5, 8, 2), simplex(6, 8))
+    assert data.weights is not None
+    plain = (data.weights @ data.inputs.square()).sqrt()
+    noisy = torch.zeros(2).double()
+    for weight, odds in zip(deep.weights[:-1], (3 / 7, 1.0), strict=True):
+        plain, noisy = weight.abs() @ plain, weight.abs() @ noisy
+        noisy = (noisy.square() + odds * (noisy.square() + plain.square())).sqrt()
+    size = (deep.weights[-1].abs() @ noisy).square().sum()
+    wanted = (roundings(deep, data) + 3 * 7) * 2.0**-53 * size
+    found.append(
+        compare(2.0**40 * _deep_rounding(deep, data, laws), "==", scale * 2.0**40 * wanted, "of a deep penalty")
+    )
+    net = ReLUNet([normal(1, 3, 4), normal(2, 2, 3)], [normal(3, 3), normal(4, 2)])
+    sample, coins = Sample(normal(5, 6, 4), normal(6, 6, 2)), Bernoulli(0.4, 7)
+    costs = []
+    for seconds in (1.0, 2.5):
+        with mock.patch.object(criterion, "kernel_seconds", return_value=seconds):
+            costs.append(relu_cost(net, sample, coins))
+    found.append(compare(costs[1].seconds, "==", scale * 2.5 * costs[0].seconds, "seconds of a sum"))
+    found.append(compare([costs[0].outcomes, costs[1].outcomes], "==", scale * 6 * 16, "its outcomes"))
+    found.append(compare(costs[0].seconds, "==", scale * 6 * (16 * (9 / 2 + 6) / 4 + 400), "its steps"))
+    return found
