@@ -77,12 +77,8 @@ def _maps(scale: float) -> list[Comparison]:
             if strength:
                 even = (float(kept.sum()) / law.size) ** 2
                 found.append(compare(1 + numbers / unit, "==", scale * (1 + even / unit), f"even, {name}", rough))
-        wide = [
-            same(
-                (told.model.U.shape, told.model.V.shape), ((shape[0], law.size), (shape[1], law.size)), "shapes", scale
-            )
-        ]
-        found += wide
+        shapes = [tuple(part.shape) for part in told.model.tensors]
+        found.append(same(shapes, [(shape[0], law.size), (shape[1], law.size)], f"shapes, {shape}", scale))
     return found
 
 

@@ -27,6 +27,7 @@ from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import normal, simplex, tensor, uniform
 from droptics.penalties import Certified, ClosedForm, Enumerate, MonteCarlo, certified, criterion, penalty
+from droptics.penalties.factors import ROOM, Moves
 from droptics.penalties.relu import device, moments
 from droptics.penalties.relu.effort import Place, descend
 from droptics.penalties.relu.moments import Dominance, MomentLeaf
@@ -103,12 +104,12 @@ def _summed(scale: float) -> list[Comparison]:
         generator = np.random.default_rng(0)
         seed = torch.Generator().manual_seed(int(generator.integers(2**31)))
         state = torch.relu(deep[0].weight @ listed.multipliers(1, seed)[0] + deep[0].bias)
-        wanted = [3.0, 3.0 * 212.0]
+        counted = [3.0, 3.0 * 212.0]
         if last == 2:
             alive = int((state != 0).sum())
             leaf = 2.0**alive * (2 * 2 / 2 + 4) * 0.25 + 400.0 if squared else 2.0**alive * 208.0
-            wanted = [3 * 2.0**alive, wanted[1] + 3 * leaf]
-        found.append(compare([outcomes, work], "==", scale * tensor(wanted), f"outcomes of a list, {squared}, {last}"))
+            counted = [3 * 2.0**alive, counted[1] + 3 * leaf]
+        found.append(compare([outcomes, work], "==", scale * tensor(counted), f"outcomes of a list, {squared}, {last}"))
     return [*found, *_sampled(scale)]
 
 
@@ -169,7 +170,7 @@ def _bounded(scale: float) -> list[Comparison]:
     data = Sample(normal(2, 4, 6), torch.arange(4) % 3, simplex(3, 4))
     exact = penalty(model, data, law, Enumerate(), CrossEntropy()).value.detach()
     way = normal(4, 3, 6)
-    for room, condition in ((certified.ROOM, 0), (50, 0), (50, 2)):
+    for room, condition in ((ROOM, 0), (50, 0), (50, 2)):
         with mock.patch.object(certified, "ROOM", room):
             name = f"{condition} written out, {room}"
             told = penalty(model, data, law, Certified(condition), CrossEntropy())
@@ -183,7 +184,7 @@ def _bounded(scale: float) -> list[Comparison]:
             found.append(compare(told.upper, ">=", exact, f"from above, {name}", 1e-12))
             found.append(same("written out" in told.method, condition > 0, f"its words, {name}", scale))
     features, offset = data.inputs, head.bias.detach().expand(4, 3)
-    moves = certified.Moves(offset, features, head.weight.detach()[None])
+    moves = Moves(offset, features, head.weight.detach()[None])
     rates = law.drop
     wanted = []
     for x, outputs in zip(features, offset + features @ head.weight.detach().mT, strict=True):
@@ -192,7 +193,7 @@ def _bounded(scale: float) -> list[Comparison]:
         kept = direction * (rates / (1 - rates))
         grown = (rates * torch.exp(-direction) + (1 - rates) * torch.exp(kept)).prod(1)
         wanted.append((chances * grown).sum().log())
-    for room in (certified.ROOM, 1):
+    for room in (ROOM, 1):
         with mock.patch.object(certified, "ROOM", room):
             told_upper = certified.upper_bounds(moves, law)
             found.append(compare(told_upper, "==", scale * torch.stack(wanted), f"upper ends, {room}"))
@@ -267,11 +268,11 @@ def _left(scale: float) -> list[Comparison]:
     """Left-out errors where some examples hold much of a block and others little; proved ranks of repeated rows."""
     found: list[Comparison] = []
     for seed, block in ((1, 1), (2, 2), (3, 4)):
-        X, Y = normal(seed, 12, 4), normal(seed + 9, 12, 2).numpy()
-        X[0] *= 6.0
-        X[1, :2] *= 9.0
-        X[2] *= 2.0
-        X = X.numpy()
+        rows, Y = normal(seed, 12, 4), normal(seed + 9, 12, 2).numpy()
+        rows[0] *= 6.0
+        rows[1, :2] *= 9.0
+        rows[2] *= 2.0
+        X = rows.numpy()
         told = DropoutRidgeCV([0.3, 0.7], block=block).fit(X, Y)
         for rate, error in zip((0.3, 0.7), told.loo_errors_, strict=True):
             errors = []
@@ -280,8 +281,8 @@ def _left(scale: float) -> list[Comparison]:
                 single = DropoutRidge(rate, block=block).fit(X[kept], Y[kept])
                 errors.append(np.square(Y[left] - single.predict(X[left : left + 1])[0]).mean())
             found.append(compare(error, "==", scale * np.mean(errors), f"left out at {rate}, blocks of {block}"))
-    rows = normal(4, 2, 5)
-    many = torch.cat([rows, 2 * rows, -rows, 0.5 * rows] * 8)
+    two = normal(4, 2, 5)
+    many = torch.cat([two, 2 * two, -two, 0.5 * two] * 8)
     found.append(same(proved_rank(many), 2, "rows that repeat two", scale))
     found.append(same(proved_rank(many, enough=5), 5, "enough is known", scale))
     weights = torch.ones(len(many)).double()
