@@ -7,6 +7,7 @@ from droptics.papers.droptics_own import (
     certified_line_checks,
     decision_checks,
     fitted_field_checks,
+    form_checks,
     further_checks,
     limit_checks,
     option_checks,
@@ -54,7 +55,8 @@ PARTS = [
     *(further_checks._outcomes, further_checks._logits, further_checks._shards, further_checks._losses),
     *(further_checks._solved, further_checks._told, fitted_field_checks._blended, fitted_field_checks._stacked),
     *(fitted_field_checks._networks, fitted_field_checks._recorded, fitted_field_checks._numbers),
-    *(fitted_field_checks._shared,),
+    *(fitted_field_checks._shared, form_checks._searched, form_checks._trained, form_checks._predicted),
+    *(form_checks._layered, form_checks._rated),
 ]
 
 

@@ -8,6 +8,7 @@ from droptics.papers.droptics_own import (
     audit_part_checks,
     audit_word_checks,
     fitted_field_checks,
+    form_checks,
     further_checks,
     layer_checks,
     limit_checks,
@@ -205,5 +206,25 @@ CLAIMS: tuple[Claim, ...] = (
             "models.Factorization",
         ),
         WRITTEN,
+    ),
+    room_claim(
+        "forms-of-numbers",
+        "Strided numbers, single precision, another order of examples or ratings and other units change nothing but "
+        "rounding: of searches, trainings, predictions, penalties of layers and recommenders.",
+        pair(form_checks.every_form),
+        (
+            "attacks.attack",
+            "attacks.margins",
+            "attacks.smallest_margins",
+            "training.train",
+            "predictions.predictive",
+            "layers.ExplicitDropout",
+            "recommenders.DropoutCompletion",
+            "recommenders.RidgeCompletion",
+            "recommenders.AutoencoderCompletion",
+            "recommenders.DropoutAutoencoder",
+            "recommenders.ImplicitDropoutCompletion",
+        ),
+        "Single precision to some hundred roundings.",
     ),
 )
