@@ -10,9 +10,13 @@ from droptics.papers.droptics_own import (
     form_checks,
     further_checks,
     limit_checks,
+    off_default_checks,
     option_checks,
+    quick_way_checks,
     seldom_checks,
     setting_checks,
+    side_way_checks,
+    spared_checks,
     stray_checks,
     swept_checks,
     worker_checks,
@@ -56,7 +60,13 @@ PARTS = [
     *(further_checks._solved, further_checks._told, fitted_field_checks._blended, fitted_field_checks._stacked),
     *(fitted_field_checks._networks, fitted_field_checks._recorded, fitted_field_checks._numbers),
     *(fitted_field_checks._shared, form_checks._searched, form_checks._trained, form_checks._predicted),
-    *(form_checks._layered, form_checks._rated),
+    *(form_checks._layered, form_checks._rated, off_default_checks._smallest, off_default_checks._blocks),
+    *(off_default_checks._exported, off_default_checks._worst, off_default_checks._points),
+    *(off_default_checks._projected, quick_way_checks._maps, quick_way_checks._uneven, quick_way_checks._forms),
+    *(quick_way_checks._in_place, quick_way_checks._reduced, side_way_checks._tall, side_way_checks._summed),
+    *(side_way_checks._bounded, side_way_checks._hidden, side_way_checks._left, side_way_checks._points),
+    *(spared_checks._batches, spared_checks._masses, spared_checks._ranks, spared_checks._heads),
+    *(spared_checks._rounded,),
 ]
 
 
