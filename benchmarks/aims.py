@@ -205,9 +205,8 @@ LARGE_THERE = (
 )
 STEP_THERE = (
     "Of 1.5 µs on one of two cores at 2.5 GHz, beside other work, the steps themselves take 0.53, targets 0.29, inputs"
-    " 0.24, masks 0.08; the rest are checks and records of stretches. The recorded rows are those of older loops, whose"
-    " targets torch computed with threads that then kept half of a core waiting: by turns on those two cores they took"
-    " 1.37 µs and the present ones 1.0 to 1.1, modules 540 to 590."
+    " 0.24, masks 0.08; the rest are checks and records of stretches. The rows were measured there, beside other work as"
+    " well, one core more than two; the floor is that of a machine whose cores are a fifth faster."
 )
 SWEEP_CG_THERE = (
     "On a core without busy neighbours a rating takes 27 ns: 17 are products from the first cache, each with a load of"
