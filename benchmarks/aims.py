@@ -209,14 +209,15 @@ STEP_THERE = (
     " well, one core more than two; the floor is that of a machine whose cores are a fifth faster."
 )
 SWEEP_CG_THERE = (
-    "On a core without busy neighbours a rating takes 27 ns: 17 are products from the first cache, each with a load of"
-    " its own and of 80 numbers where 70 count, 3 are what a row costs (0.5 µs), the rest rows of factors from the"
-    " second. Beside other work sweeps take 1.5 times as long where products of matrices take 1.3 times."
+    "Beside other work on a Skylake a rating takes 37 ns, and 17 from its first cache at a quiet moment: residuals,"
+    " R^T t and squares 5.2, R p and R^T t 4.5 twice, |R p| 2.5, where half the floor would leave 18 for everything."
+    " Their products alone, of 80 numbers where 70 count, take 8.4; each has a load of its own, and lanes have to be"
+    " added. What the other caches and the work once a row add to that was not told apart."
 )
 SWEEP_EXACT_THERE = (
-    "On a core without busy neighbours, with one tile at a time, a rating took 60 ns and a row, its Cholesky factor and"
-    " solve in float64, 6.7 µs: 110 and 65 of 190 ms. Two tiles at a time take 270 ms where one takes 305 beside other"
-    " work."
+    "Beside other work on a Skylake a rating takes 73 ns, 10 to bring its row to the others and 63 in tiles: 200"
+    " products of vectors where 155 count, 42 ns at the speed of products alone. A row's Cholesky factor and solve in"
+    " float64 take 6 µs: 131 and 58 of 270 ms."
 )
 HEAD_THERE = "Of 97 ms the sums of products take 63, conversions to float64 17, centering 7 and Cholesky factors 4."
 RELU_GPU_WHY = (
