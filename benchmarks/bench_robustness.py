@@ -316,7 +316,7 @@ def main() -> None:
     parser.add_argument("--norms", nargs="*", default=None)
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--nets", type=Path, default=RESULTS.parent / "measured" / "nets")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()  # networks may stand behind options, too
     device = "cuda" if torch.cuda.is_available() else "cpu"
     file = (
         "robustness"
