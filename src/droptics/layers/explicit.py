@@ -128,7 +128,7 @@ class ExplicitDropout(nn.Module):
             found, self.logs = input.new_zeros(input.shape[:-1].numel(), dtype=wide), None
             mean = found.mean()
         each = found if input.ndim == 2 else found.reshape(input.shape[:-1])
-        self.__dict__.update(penalties=each, penalty=mean)  # nn.Module would look for them in its parameters
+        self.__dict__["penalties"], self.__dict__["penalty"] = each, mean  # nn.Module would look in its parameters
         return input
 
     def _penalties(self, features: Tensor, weights: HeadWeights) -> tuple[Tensor, Tensor]:
