@@ -205,8 +205,8 @@ LARGE_THERE = (
 )
 STEP_THERE = (
     "Of 1.5 µs on one of two cores at 2.5 GHz, beside other work, the steps themselves take 0.53, targets 0.29, inputs"
-    " 0.24, masks 0.08; the rest are checks and records of stretches. The rows were measured there, beside other work as"
-    " well, one core more than two; the floor is that of a machine whose cores are a fifth faster."
+    " 0.24, masks 0.08; the rest are checks and records of stretches. The rows were measured there, beside other work"
+    " as well, one core more than two; the floor is that of a machine whose cores are a fifth faster."
 )
 SWEEP_CG_THERE = (
     "Beside other work on a Skylake a rating takes 37 ns, and 17 from its first cache at a quiet moment: residuals,"
