@@ -351,8 +351,8 @@ THIRD = (
     defect(
         "attacks.ensemble",
         "a whole batch counts as found",
-        "self.found_by[part] = torch.where(won, number,",
-        "self.found_by[part] = torch.where(won.any(), number,",
+        "found_by[rows[wins]] = number",
+        "found_by[rows if wins.any() else rows[wins]] = number",
     ),
     defect(
         "bounds.lazy_training",
@@ -960,8 +960,8 @@ SIXTH = (
     defect(
         "attacks.ensemble",
         "who was wrong as is counts as robust",
-        "torch.stack([state.found_by >= 0, state.found_by == _LEFT])",
-        "torch.stack([state.found_by >= 0, (state.found_by == _LEFT) | (state.found_by < 0)])",
+        "robust=proportion(int((found_by == _LEFT).sum()), total)",
+        "robust=proportion(int(((found_by == _LEFT) | (found_by < 0)).sum()), total)",
     ),
     defect(
         "layers.drop_block",
@@ -2002,10 +2002,10 @@ TWELFTH = (
         "place = np.asarray(targets)",
     ),
     defect(
-        "training.kernels",
-        "the second of two units takes the step of the first",
-        "vm[i] -= b * xt[i]",
-        "vm[i] -= a * xt[i]",
+        "training.passes",
+        "all of four units take the step of the first",
+        "write.chosen(factors, factors, [k] * count)",
+        "write.chosen(factors, factors, [0] * count)",
     ),
     defect(
         "penalties.excess",
@@ -2251,8 +2251,8 @@ THIRTEENTH = (
     defect(
         "attacks.gradients",
         "a watched part is passed over",
-        "        if _watched(part):\n            return None",
-        "        if _watched(part):\n            continue",
+        "        if watched(part):\n            return None",
+        "        if watched(part):\n            continue",
     ),
     defect(
         "penalties.deep_linear",
