@@ -2700,6 +2700,196 @@ FIFTEENTH = (
         'inplace = bool(options.get("inplace", False))',
     ),
 )
+# The sixteenth list: drawn alike by the seed 16, which was stated before, by somebody who had read neither claims nor
+# tests; the nineteenth function of the draw runs on a GPU alone, and the 32nd takes its place.
+SIXTEENTH = (
+    defect(
+        "predictions.modules",
+        "what draws for itself does not hear the seed",
+        "seeds = itertools.count(1 + (seed << 20))",
+        "seeds = itertools.count(1)",
+    ),
+    defect(
+        "recommenders.stacked",
+        "an unknown item is the last one",
+        "np.where(users >= 0, left[users], -1), np.where(items >= 0, right[items], -1)",
+        "np.where(users >= 0, left[users], -1), right[items]",
+    ),
+    defect(
+        "recommenders.vectors",
+        "the first of eight rows is copied for all",
+        "values = [write.load(there, ir.VectorType(write.number, lanes)) for there in of(row)]",
+        "values = [write.load(there, ir.VectorType(write.number, lanes)) for there in of(rows[0])]",
+    ),
+    defect(
+        "penalties.curvature",
+        "only the last portion of the examples counts",
+        "total = total + left.flatten(0, 1).mT @ right.flatten(0, 1)",
+        "total = left.flatten(0, 1).mT @ right.flatten(0, 1)",
+    ),
+    defect(
+        "recommenders.autoencoder",
+        "the errors of the two diagonals are exchanged",
+        "for kind, one in zip(kinds, found, strict=True)]",
+        "for kind, one in zip(kinds[::-1], found, strict=True)]",
+    ),
+    defect(
+        "linalg.shrinkage",
+        "values that are cut off count for the level",
+        "sums = none.index_add(0, blocks, spectrum * kept)",
+        "sums = none.index_add(0, blocks, spectrum)",
+    ),
+    defect(
+        "recommenders.partitioned",
+        "whatever takes jobs is a client",
+        'if not self._own and not hasattr(address, "scheduler_info"):',
+        'if not self._own and not hasattr(address, "submit"):',
+    ),
+    defect(
+        "arguments",
+        "what NumPy cannot read is a precision",
+        "np.dtype(np.float64))\n        except (TypeError, ValueError):\n            return False",
+        "np.dtype(np.float64))\n        except (TypeError, ValueError):\n            return True",
+    ),
+    defect(
+        "rates.tuning",
+        "a split is judged on the seeds that chose it",
+        'fresh = [key(seed, "guard", i) for i in range(guard)]',
+        'fresh = [key(seed, "scan", i) for i in range(guard)]',
+    ),
+    defect(
+        "norms",
+        "a layer without entries passes",
+        "if layer.ndim < 2 or 0 in layer.shape:",
+        "if layer.ndim < 2:",
+    ),
+    defect(
+        "masks.coins",
+        "only coins are asked for their rarer side, not units",
+        "return min(rarest_side(self.coin_drop), rarest_side(1 - self.mean))",
+        "return rarest_side(self.coin_drop)",
+    ),
+    defect(
+        "linalg.rotations",
+        "a value is passed over when what remained of a pair is rotated",
+        "            if pending < 0:\n                ahead += 1",
+        "            if ahead < count:\n                ahead += 1",
+    ),
+    defect(
+        "attacks.apgd",
+        "the last step is not taken",
+        "if left == 0 or number == steps - 1:",
+        "if left == 0 or number == steps - 2:",
+    ),
+    defect(
+        "penalties.fourier",
+        "the typical example decides how many nodes are needed",
+        "sizes.append(float(_log_sizes(outputs, factors(masks, contributions)).max()))",
+        "sizes.append(float(_log_sizes(outputs, factors(masks, contributions)).mean()))",
+    ),
+    defect(
+        "penalties.moment_bounds",
+        "where moments have no rule the bound is that of another law",
+        "nothing = torch.full_like(value, torch.inf)",
+        "nothing = torch.log1p(m1)",
+    ),
+    defect(
+        "penalties.rules",
+        "the limits of a closed form are not asked for",
+        "return has_margin(model, masks, loss, data)",
+        "return has_margin(model, masks, loss, None)",
+    ),
+    defect(
+        "datasets.files",
+        "files that lie loose come before those of the subfolders",
+        "return inside if folder is None else [*inside, root]",
+        "return inside if folder is None else [root, *inside]",
+    ),
+    defect(
+        "penalties.relu.device",
+        "only the last level of the list counts",
+        "        total = total + part\n",
+        "        total = part\n",
+    ),
+    defect(
+        "audits.html",
+        "negative numbers stand in parentheses, those of unknown sign do not",
+        "open_ = None not in ends and ends[0] < 0 < ends[1]",
+        "open_ = None not in ends and ends[0] < 0 and ends[1] < 0",
+    ),
+    defect(
+        "linalg.rotations",
+        "the last norm is left out of the rest",
+        "for j in range(low, high + 1):\n        change = norms[order[j]] - lost",
+        "for j in range(low, high):\n        change = norms[order[j]] - lost",
+    ),
+    defect(
+        "models.unfused",
+        "attention that returns its weights is not masked",
+        '"dropout": lambda weights, p=0.0, training=True: masking(weights),',
+        '"dropout": lambda weights, p=0.0, training=True: weights,',
+    ),
+    defect(
+        "attacks.asking",
+        "those who left are not counted as fooled",
+        "counts.append(len(self.targets) - left)",
+        "counts.append(len(now.rows) - left)",
+    ),
+    defect(
+        "envelopes.envelope",
+        "the rounding of a rule is not passed on",
+        "return Estimate.exact(value, words, error=error)",
+        "return Estimate.exact(value, words)",
+    ),
+    defect(
+        "attacks.averaged",
+        "a fresh average has as many draws as the old one",
+        "return self if self.exact else _OverLaw(self._network, self._law, draws, seed)",
+        "return self if self.exact else _OverLaw(self._network, self._law, len(self.chances), seed)",
+    ),
+    defect(
+        "recommenders.selection",
+        "the best model is fitted on along the path",
+        "(point, clone(model), model.__dict__.copy())",
+        "(point, clone(model), model.__dict__)",
+    ),
+    defect(
+        "recommenders.ranker",
+        "interactions of other users are not weighted",
+        "table = compressed(rows[known], columns[known], self._weighted(values[known]), len(ids))",
+        "table = compressed(rows[known], columns[known], values[known], len(ids))",
+    ),
+    defect(
+        "penalties.fourier",
+        "the integral ends at the number of its nodes",
+        "end = nodes * width",
+        "end = nodes",
+    ),
+    defect(
+        "linalg.rotations",
+        "a diagonal with too small a sum passes",
+        "(float(slack.min()) < -tolerance or abs(float(slack[-1])) > tolerance):",
+        "float(slack.min()) < -tolerance:",
+    ),
+    defect(
+        "penalties.relu.device",
+        "sums of outcomes stand in another order than their chances",
+        "sums = (sums + steps[:, None]).flatten()",
+        "sums = (sums[:, None] + steps).flatten()",
+    ),
+    defect(
+        "models.watching",
+        "what else a skipped layer returns is lost",
+        "return (arguments[0], *result[1:]) if isinstance(result, tuple) else arguments[0]",
+        "return (arguments[0],) if isinstance(result, tuple) else arguments[0]",
+    ),
+    defect(
+        "recommenders.autoencoder_completion",
+        "the last of each row is predicted as the next row's first",
+        "np.split(both, np.flatnonzero(np.diff(rows[both])) + 1)",
+        "np.split(both, np.flatnonzero(np.diff(rows[both])))",
+    ),
+)
 LISTS = {"deliberate": FIRST} | {
     f"deliberate {i}": found
     for i, found in enumerate(
@@ -2718,6 +2908,7 @@ LISTS = {"deliberate": FIRST} | {
             THIRTEENTH,
             FOURTEENTH,
             FIFTEENTH,
+            SIXTEENTH,
         ),
         2,
     )
