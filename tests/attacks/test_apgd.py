@@ -271,8 +271,9 @@ def test_runs_side_by_side_find_what_they_find_in_turn(norm, loss, records, monk
     assert 0 < int(held.sum()) < len(data)
     assert torch.equal(turns.fooled, together.fooled)
     assert torch.equal(turns.stuck, together.stuck)
-    # Those that hold end at the best point of all their runs; batches of another size round differently.
-    torch.testing.assert_close(turns.inputs[held], together.inputs[held], atol=1e-10, rtol=0)
+    # Those that hold end at the best point of all their runs; batches of another size round differently, and thirty
+    # normalized steps multiply that. Another run ends a good part of the radius away.
+    torch.testing.assert_close(turns.inputs[held], together.inputs[held], atol=1e-8, rtol=0)
     assert bool((net(together.inputs).argmax(1) != data.targets)[~held].all())
     rates = together.tally[:-1].tolist()
     assert rates == sorted(rates)
