@@ -97,7 +97,8 @@ def test_the_search_without_questions_finds_the_same(
         kind(differentiable(net), threat.around(points), labels, method, torch.Generator()).run()
         for kind in (Ascent, DeviceAscent)
     )
-    torch.testing.assert_close(here.inputs, there.inputs, atol=1e-10, rtol=0)
+    # Batches of another size round differently, and long raw steps multiply that.
+    torch.testing.assert_close(here.inputs, there.inputs, atol=1e-8, rtol=0)
     assert torch.equal(here.fooled, there.fooled)
     assert torch.equal(here.stuck, there.stuck)
     assert int(there.tally[-2]) == int(here.tally[-2])

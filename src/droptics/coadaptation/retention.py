@@ -115,9 +115,9 @@ def _half_space(inputs: Tensor, points: Tensor, basis: Tensor) -> Tensor | None:
     if bool(((lowest >= 0) | (highest <= 0)).all()):
         return torch.where(lowest >= 0, 1.0, -1.0).to(inputs)
     solution = torch.linalg.lstsq(points, points.new_ones(len(points), 1)).solution[:, 0]
-    if bool(((points @ solution) >= 0).all()):
-        return basis @ solution
-    return None
+    products = points @ solution
+    least = len(points) * torch.finfo(points.dtype).eps  # of their mean: that of symmetric data is rounding, or zero
+    return basis @ solution if bool((products >= 0).all() & (products.mean() > least)) else None
 
 
 def _ascend(points: Tensor, weights: Tensor, starts: int, seed: int, iterations: int) -> Tensor:
