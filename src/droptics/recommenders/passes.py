@@ -20,9 +20,8 @@ from numba.extending import intrinsic
 
 from droptics.recommenders.vectors import BYTES, EIGHT, INDEX, Writer
 
-FUSED = (
-    6 if BYTES == 64 else 0
-)  # vectors of a row whose factors and sums, with those of eight ratings, 32 registers hold
+# vectors of a row whose factors and sums, with those of eight ratings, 32 registers hold
+FUSED = 6 if BYTES == 64 else 0
 
 
 class _Pass:
