@@ -58,9 +58,9 @@ class Writer:
         counts = builder.insert_element(ir.Constant(word, ir.Undefined), count, ir.IntType(32)(0))
         mask = builder.icmp_signed("<", ir.Constant(word, list(range(EIGHT))), self.chosen(counts, counts, [0] * EIGHT))
         kind = ir.VectorType(self.number, EIGHT)
-        called = ir.FunctionType(kind, [place.type, ir.IntType(32), mask.type, kind])
-        name = f"llvm.masked.load.v{EIGHT}f{self.bits}.p0"
-        values = [place, ir.IntType(32)(self.bits // 8), mask, ir.Constant(kind, [0.0] * EIGHT)]
+        called = ir.FunctionType(kind, [kind.as_pointer(), ir.IntType(32), mask.type, kind])
+        name, start = f"llvm.masked.load.v{EIGHT}f{self.bits}.p0", builder.bitcast(place, kind.as_pointer())
+        values = [start, ir.IntType(32)(self.bits // 8), mask, ir.Constant(kind, [0.0] * EIGHT)]
         return builder.call(cgutils.get_or_insert_function(builder.module, called, name), values)
 
     def store(self, value: Any, place: Any) -> None:
