@@ -31,7 +31,7 @@ class Terminal(io.StringIO):
 def terminal(monkeypatch):
     """A terminal on which bars show at once."""
     screen = Terminal()
-    monkeypatch.setattr(progress, "tqdm", partial(tqdm, file=screen))
+    monkeypatch.setattr("tqdm.tqdm", partial(tqdm, file=screen))
     monkeypatch.setattr(progress, "DELAY", 0.0)
     return screen
 
@@ -60,7 +60,7 @@ def test_silent_without_a_command_or_a_terminal(terminal, monkeypatch):
         pass
     assert terminal.getvalue() == ""
     plain = io.StringIO()
-    monkeypatch.setattr(progress, "tqdm", partial(tqdm, file=plain))
+    monkeypatch.setattr("tqdm.tqdm", partial(tqdm, file=plain))
     with shown():
         assert list(tracked(range(3), "things", "thing")) == [0, 1, 2]
         with clocked(5.0, "one call"):

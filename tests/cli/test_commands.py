@@ -46,7 +46,7 @@ def test_help_reads_like_documentation():
 def test_help_loads_nothing_heavy():
     code = (
         "import sys\nfrom droptics.cli.app import app\n"
-        "print(sorted({'torch', 'numpy', 'scipy', 'sklearn', 'numba', 'matplotlib'} & set(sys.modules)))"
+        "print(sorted({'torch', 'numpy', 'scipy', 'sklearn', 'numba', 'matplotlib', 'tqdm'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
