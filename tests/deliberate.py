@@ -2890,6 +2890,191 @@ SIXTEENTH = (
         "np.split(both, np.flatnonzero(np.diff(rows[both])))",
     ),
 )
+# The seventeenth list: public names drawn by the seed 17, which was stated before; one mistake in what each of the
+# first 31 that compute is for, as ordinary calls show it, by somebody who had read neither claims nor tests.
+SEVENTEENTH = (
+    defect(
+        "transforms",
+        "the derivative behind opaque_of ignores what comes from above",
+        "torch.autograd.grad(value, varying, upstream, materialize_grads=True)",
+        "torch.autograd.grad(value, varying, torch.ones_like(value), materialize_grads=True)",
+    ),
+    defect(
+        "norms",
+        "path norm keeps the signs of the weights",
+        "(layer / size).abs().pow(power)",
+        "(layer / size).pow(power)",
+    ),
+    defect(
+        "penalties.unit_outputs",
+        "families linear in the mask are a list that lacks two of them",
+        "return unit_outputs.dispatch(type(model)) is not unit_outputs.dispatch(Model)",
+        "return isinstance(model, (TwoLayerLinear, Factorization, LastLayer))",
+    ),
+    defect(
+        "models.site",
+        "only the layer of a site is put into evaluation mode",
+        "with hooked(after=[(layer, hook)]), evaluating(module):",
+        "with hooked(after=[(layer, hook)]), evaluating(layer):",
+    ),
+    defect(
+        "equalization.joint",
+        "middle layers of the rank-one network forget the width before them",
+        "[after @ before.mT for before, after in pairwise(columns)]",
+        "[after @ torch.ones_like(before).mT for before, after in pairwise(columns)]",
+    ),
+    defect(
+        "masks.product",
+        "probabilities of a product law in the order of the other law",
+        "torch.outer(left_probabilities, right_probabilities).flatten()",
+        "torch.outer(right_probabilities, left_probabilities).flatten()",
+    ),
+    defect(
+        "coadaptation.measures",
+        "effective width without the square",
+        "return self.width * self.coadaptation**2",
+        "return self.width * self.coadaptation",
+    ),
+    defect(
+        "attacks.losses",
+        "the right class counts as an output of zero in the margin",
+        'return outputs.scatter(-1, index, float("-inf"))',
+        "return outputs.scatter(-1, index, 0.0)",
+    ),
+    defect(
+        "linalg.shrinkage",
+        "threshold of shrink with the width for the rank",
+        "threshold = strength * total / (width + strength * rank)",
+        "threshold = strength * total / (width + strength * width)",
+    ),
+    defect(
+        "recommenders.item_kernel",
+        "a row's own part of who rated what stays in its kernel",
+        "system -= self.row_weights[row] * (np.outer(y, y) + implicit)",
+        "system -= self.row_weights[row] * np.outer(y, y)",
+    ),
+    defect("losses", "slope of the cross-entropy halved", "return 2.0", "return 1.0"),
+    defect(
+        "training.schedules",
+        "logarithmic steps divided by the count, not by the gaps",
+        "ratios = (position / max(count - 1, 1) for position in range(count))",
+        "ratios = (position / count for position in range(count))",
+    ),
+    defect(
+        "optima.optimum",
+        "relative gap of a certificate as a share of the objective",
+        "return self.gap / self.bound if self.bound > 0 else math.inf",
+        "return self.gap / self.objective if self.bound > 0 else math.inf",
+    ),
+    defect(
+        "rates.result",
+        "the tied rate is applied to all sites",
+        "return set_rates(module, self.rates, {",
+        "return set_rates(module, dict.fromkeys(self.rates, self.best), {",
+    ),
+    defect(
+        "bounds.classical",
+        "Hoeffding with the squared sum of the ranges",
+        "spread = math.hypot(*ranges)",
+        "spread = math.fsum(ranges)",
+    ),
+    defect(
+        "masks.law",
+        "characteristic divided by the squared mean of one unit of a pair",
+        "return self.covariance / torch.outer(self.mean, self.mean)",
+        "return self.covariance / self.mean.square()",
+    ),
+    defect(
+        "attacks.methods",
+        "steps of Bim share out the radius",
+        "return [0.2 * radius] * steps",
+        "return [radius / steps] * steps",
+    ),
+    defect(
+        "training.schedules",
+        "inverse decay in whole multiples of the scale",
+        "return 1.0 / (1.0 + step / self.scale)",
+        "return 1.0 / (1.0 + step // self.scale)",
+    ),
+    defect(
+        "rates.verdicts",
+        "errors of a tuning do not count the seeds",
+        "for i, n in enumerate(gaps.shape) if n > 1]",
+        "for i, n in enumerate(gaps.shape) if i == 1]",
+    ),
+    defect(
+        "bounds.statistical",
+        "smoothing inside the root of the completion constant",
+        "return math.sqrt(2 * ratio) / (1 - smoothing) + range_term",
+        "return math.sqrt(2 * ratio / (1 - smoothing)) + range_term",
+    ),
+    defect(
+        "bounds.classical",
+        "empirical complexity without the shared confidence",
+        "slack = 3 * tail(examples, failure / 2) if empirical",
+        "slack = 3 * tail(examples, failure) if empirical",
+    ),
+    defect(
+        "penalties.second_order",
+        "second-order penalty of a last layer without the half",
+        "return Approximation(0.5 * masks.weigh(curvature)",
+        "return Approximation(masks.weigh(curvature)",
+    ),
+    defect(
+        "masks.coins",
+        "characteristic of blocks with rates of the first units",
+        "return self._by_block(self.relative_variance[:: self.block])",
+        "return self._by_block(self.relative_variance[: len(self.drop)])",
+    ),
+    defect(
+        "models.deep_linear",
+        "masks of the inputs of a deep linear network do nothing",
+        "masks = [*parts] if self.mask_inputs else [None, *parts]",
+        "masks = [None, *parts[-len(self.hidden_sizes) :]]",
+    ),
+    defect(
+        "training.schedules",
+        "staircase falls one step early",
+        "return float(self.factor ** (step // self.every))",
+        "return float(self.factor ** ((step + 1) // self.every))",
+    ),
+    defect(
+        "penalties.intervals",
+        "Student's interval with the quantile of one side",
+        "quantile = float(scipy.special.stdtrit(freedom, (1 + confidence) / 2))",
+        "quantile = float(scipy.special.stdtrit(freedom, confidence))",
+    ),
+    defect(
+        "bounds.statistical",
+        "the ReLU bound does not share its confidence over the grid",
+        "count, confidence=1 - failure, empirical=True)",
+        "count, confidence=confidence, empirical=True)",
+    ),
+    defect(
+        "spectra.unequal_rates",
+        "shares of equalized units in the order of the rates",
+        "allocate(values, self.strengths.to(values))",
+        "allocate(values, self.strengths.sort().values.to(values))",
+    ),
+    defect(
+        "masks.coins",
+        "width-adaptive rate without the block",
+        "return rate * width / ((1 - rate) * block + rate * width)",
+        "return rate * width / ((1 - rate) + rate * width)",
+    ),
+    defect(
+        "audits.digest",
+        "a report shows whole intervals as half ones",
+        'half = (number["upper"] - number["lower"]) / 2\n',
+        'half = number["upper"] - number["lower"]\n',
+    ),
+    defect(
+        "training.networks",
+        "residual rectified before the shortcut is added",
+        "return functional.relu(self.shortcut(value) + self.second_norm(self.second(inner)))",
+        "return self.shortcut(value) + functional.relu(self.second_norm(self.second(inner)))",
+    ),
+)
 LISTS = {"deliberate": FIRST} | {
     f"deliberate {i}": found
     for i, found in enumerate(
@@ -2909,6 +3094,7 @@ LISTS = {"deliberate": FIRST} | {
             FOURTEENTH,
             FIFTEENTH,
             SIXTEENTH,
+            SEVENTEENTH,
         ),
         2,
     )
