@@ -62,6 +62,9 @@ def test_path_norm_sums_over_paths():
         product = np.prod([float(weights[i][path[i + 1], path[i]]) for i in range(3)])
         total += product**2
     close(path_norm(DeepLinear(weights)) ** 2, total)
+    paths = torch.einsum("ab,cb,dc->abcd", *(weight.abs() for weight in (weights[0].mT, weights[1], weights[2])))
+    for power in (1.0, 1.5, 3.0):  # where a sign that is kept shows
+        close(path_norm(weights, power), paths.pow(power).sum() ** (1 / power), 1e-12)
     model = TwoLayerLinear(normal(3, 4), normal(5, 4))
     close(path_norm(model) ** 2, (model.U.square().sum(0) * model.V.square().sum(0)).sum())
     tied = Autoencoder(normal(3, 4))

@@ -53,7 +53,7 @@ from droptics.training.settings import EngineName
 
 def schedules(scale: float) -> list[Comparison]:
     """Step sizes over time, recorded steps, and attacks' steps, by their formulas."""
-    steps = range(0, 30, 3)
+    steps = range(30)
     inverse, cosine, stairs = Inverse(4.0), Cosine(20), Staircase(6, 0.3)
     return [
         compare([inverse(t) for t in steps], "==", [scale / (1 + t / 4) for t in steps], "inverse"),

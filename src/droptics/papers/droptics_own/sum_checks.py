@@ -261,8 +261,8 @@ def inner_sites(scale: float) -> list[Comparison]:
     ).double()
     inputs, targets = normal(1, 5, 1, 3, 3), normal(2, 5, 2)
     data = Sample(inputs, targets, weights=simplex(3, 5))
-    module.eval()
     for name, channels, units in (("1", False, 8), ("1", True, 2), ("4", False, 3)):
+        module.eval()
         site = Site.of(module, name, inputs, channels)
         found.append(compare(site.units, "==", scale * units, f"units of {name}"))
         rates = [0.1 + 0.6 * k / units for k in range(units)]
@@ -277,6 +277,7 @@ def inner_sites(scale: float) -> list[Comparison]:
                 outputs = module[cut:](inner * (mask / (1 - tensor(rates))).reshape(shape))
                 truth = truth + chance * ((outputs - targets).square().sum(1) @ data.shares)
             clean = (module(inputs) - targets).square().sum(1) @ data.shares
+        module.train()  # a site runs it in evaluation mode, whatever its flag
         told = penalty(site, data, law, Enumerate())
         found.append(compare(told.value, "==", scale * (truth - clean), f"penalty at {name}, {channels}"))
         drawn = penalty(site, data, law, MonteCarlo(400, seed=1, confidence=0.999999))
