@@ -22,6 +22,7 @@ from droptics.recommenders.vectors import (
     dots,
     eliminate,
     eliminate_some,
+    factor,
     forward,
     gather,
 )  # fmt: skip
@@ -184,54 +185,29 @@ def add_gram(table: Any, places: Any, room: Any, into: Any) -> None:
 
 
 @njit(**PLAIN)
-def _factor(corner: Any, least: Any) -> None:
-    """Cholesky factor of eight rows and columns, in place; a pivot must exceed its `least`.
-
-    The diagonal keeps the inverse pivots, zero for a free direction, so that no division is left for what follows.
-    """
-    for i in range(EIGHT):
-        inverse = 1.0 / np.sqrt(corner[i, i]) if corner[i, i] > least[i] else 0.0
-        corner[i, i] = inverse
-        for k in range(i + 1, EIGHT):
-            corner[i, k] *= inverse
-        for m in range(i + 1, EIGHT):
-            for k in range(m, EIGHT):
-                corner[m, k] -= corner[i, m] * corner[i, k]
-
-
-@njit(**PLAIN)
-def solve_upper(a: Any, x: Any, unit: float, least: Any) -> None:
+def solve_upper(a: Any, x: Any, unit: float, room: Any) -> None:
     """Solve a x = b in place (b in x), a positive semi-definite in float64, upper triangle given and overwritten.
 
-    `a` has `padded` rows, x at most as many, `least` room for as many numbers; `unit` is the rounding of its entries
+    `a` has `padded` rows, x at most as many, `room` is for as many numbers; `unit` is the rounding of its entries
     where they were summed in float32, otherwise zero. A pivot lost to rounding belongs to a direction that the data
     leave free: its unknown is set to zero, which still solves the (consistent) normal equations. Cost width^3 / 3
     operations.
     """
-    width, lanes = len(x), BYTES // 8
-    for i in range(len(a)):
-        least[i] = max(width * np.finfo(np.float64).eps, unit) * a[i, i]
+    width, lanes = -(-len(x) // EIGHT) * EIGHT, BYTES // 8
+    right, share = room[:width], max(len(x) * np.finfo(np.float64).eps, unit)
+    right[len(x) :] = 0
+    for i in range(len(x)):
+        right[i] = x[i]
     for top in range(0, width, EIGHT):
         end = top + EIGHT
-        for j in range(top, end, lanes):
-            eliminate(a, top, j)
-        _factor(a[top:end, top:end], least[top:end])
+        factor(a, right, share, top)
         stop = _together(end, width, lanes)
         for j in range(end, stop, TILES * lanes):
             eliminate_some(a, top, j)
         for j in range(stop, width, lanes):
             eliminate(a, top, j)
-        for i in range(top, min(end, width)):
-            x[i] *= a[i, i]
-            for k in range(i + 1, min(end, width)):
-                x[k] -= a[i, k] * x[i]
-        if end < width:
-            forward(a, x, top)
-    for top in range((width - 1) // EIGHT * EIGHT, -1, -EIGHT):
-        end = min(top + EIGHT, width)
-        if end < width:
-            backward(a, x, top)
-        for i in range(end - 1, top - 1, -1):
-            for k in range(i + 1, end):
-                x[i] -= a[i, k] * x[k]
-            x[i] *= a[i, i]
+        forward(a, right, top)
+    for top in range(width - EIGHT, -1, -EIGHT):
+        backward(a, right, top)
+    for i in range(len(x)):
+        x[i] = right[i]

@@ -7,13 +7,14 @@ one register of AVX2 and two of NEON. A tile is eight vectors of sums that stay 
 - `add_outer`: a rating adds the outer product of eight factors and a vector of factors; two loads for eight products.
 - `dots` and `combine`: eight ratings at a time, a load for each product. The sums of `combine`, up to nine vectors,
   stay in registers for all ratings: 4.8 ns for each at width 72 on a Neoverse N1, where products alone take 3.6.
-- `eliminate`: eight rows of a Cholesky factor at a time, sums and division by the corner in one go.
+- `factor` and `eliminate`: eight rows of a Cholesky factor at a time, the corner and what is right of it.
 """
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 from llvmlite import binding, ir
@@ -55,8 +56,7 @@ class Writer:
     def load_up_to(self, place: Any, count: Any) -> Any:
         """Eight numbers from an address on, zero for those beyond a count."""
         builder, word = self.builder, ir.VectorType(INDEX, EIGHT)
-        counts = builder.insert_element(ir.Constant(word, ir.Undefined), count, ir.IntType(32)(0))
-        mask = builder.icmp_signed("<", ir.Constant(word, list(range(EIGHT))), self.chosen(counts, counts, [0] * EIGHT))
+        mask = builder.icmp_signed("<", ir.Constant(word, list(range(EIGHT))), self.filled(count, EIGHT))
         kind = ir.VectorType(self.number, EIGHT)
         called = ir.FunctionType(kind, [kind.as_pointer(), ir.IntType(32), mask.type, kind])
         name, start = f"llvm.masked.load.v{EIGHT}f{self.bits}.p0", builder.bitcast(place, kind.as_pointer())
@@ -91,9 +91,15 @@ class Writer:
 
     def everywhere(self, place: Any) -> Any:
         """The number at an address in all lanes of a vector."""
-        undefined = ir.Constant(self.vector, ir.Undefined)
-        first = self.builder.insert_element(undefined, self.load(place, self.number), ir.IntType(32)(0))
-        return self.chosen(first, undefined, [0] * self.lanes)
+        return self.filled(self.load(place, self.number), self.lanes)
+
+    def filled(self, number: Any, lanes: int) -> Any:
+        """A number in all of so many lanes."""
+        undefined = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
+        return self.chosen(self.builder.insert_element(undefined, number, ir.IntType(32)(0)), undefined, [0] * lanes)
+
+    def joined(self, a: Any, b: Any) -> Any:
+        return self.chosen(a, b, list(range(a.type.count + b.type.count)))
 
     def tile(self) -> list[Any]:
         """Eight vectors of zeros to be changed in loops; LLVM keeps them in registers."""
@@ -228,10 +234,49 @@ def _addition(tiles: int) -> Callable[..., Any]:
     return add_outer
 
 
-def _elimination(tiles: int) -> Callable[..., Any]:
-    """Subtract a[:top, top:]^T a[:top, j:] from so many tiles from (top, j) on; right of the corner, solve with it.
+def _factor(_: Any, a: Any, x: Any, share: Any, top: Any) -> tuple[Any, Any]:
+    """Make the corner at (top, top) less a[:top, top:]^T a[:top, top:] its Cholesky factor U, and x[top:] U^-T x[top:].
 
-    The corner at (top, top) is that of the Cholesky factor, with the inverse pivots on its diagonal.
+    The diagonal keeps the inverse pivots, so that no division is left for what follows, zero where a pivot does not
+    exceed its share of the entry it began as. What lies below the diagonal is spent. A step waits for a division and
+    two products: roots are taken of inverse pivots, beside the way to the next.
+    """
+
+    def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
+        write, lane = Writer(context, builder, a.dtype), ir.IntType(32)
+        array, vector, (share, top) = write.array(a, given[0]), write.array(x, given[1]), given[2:]
+        kind, (zero, one) = ir.VectorType(write.number, EIGHT), (ir.Constant(write.number, k) for k in (0.0, 1.0))
+        places = [write.beyond(write.row(array, builder.add(top, INDEX(k))), top) for k in range(EIGHT)]
+        least = [builder.fmul(share, write.load(write.beyond(place, INDEX(k)), write.number))
+                 for k, place in enumerate(places)]  # fmt: skip
+        sums = [write.outer(array, top, top, [j])[0] for j in write.beside(top, EIGHT // write.lanes)]
+        rows = [builder.fsub(write.load(place, kind), reduce(write.joined, parts))
+                for place, *parts in zip(places, *sums, strict=True)]  # fmt: skip
+        there = write.row(vector, top)
+        right, root = write.load(there, kind), ir.FunctionType(write.number, [write.number])
+        sqrt = cgutils.get_or_insert_function(builder.module, root, f"llvm.sqrt.f{write.bits}")
+        for i, place in enumerate(places):
+            row = rows[i]
+            pivot = builder.extract_element(row, lane(i))
+            enough = builder.fcmp_ordered(">", pivot, least[i])
+            inverse = builder.select(enough, builder.fdiv(one, pivot), zero)
+            scale = builder.call(sqrt, [inverse])
+            opposite = builder.fneg(builder.fmul(row, write.filled(inverse, EIGHT)))
+            for m in range(i + 1, EIGHT):
+                rows[m] = write.add_product(write.chosen(row, row, [m] * EIGHT), opposite, rows[m])
+            write.store(builder.fmul(row, write.filled(scale, EIGHT)), place)
+            write.store(scale, write.beyond(place, INDEX(i)))
+            write.store(builder.fmul(scale, builder.extract_element(right, lane(i))), write.beyond(there, INDEX(i)))
+            right = write.add_product(write.chosen(right, right, [i] * EIGHT), opposite, right)
+        return context.get_dummy_value()
+
+    return types.void(a, x, types.float64, types.int64), generate
+
+
+def _elimination(tiles: int) -> Callable[..., Any]:
+    """Subtract a[:top, top:]^T a[:top, j:] from so many tiles from (top, j) on, right of the corner; solve with it.
+
+    The corner at (top, top) is as `factor` leaves it.
     """
 
     def eliminate(_: Any, a: Any, top: Any, j: Any) -> tuple[Any, Any]:
@@ -244,18 +289,14 @@ def _elimination(tiles: int) -> Callable[..., Any]:
             sums = write.outer(array, top, top, beside)
             tile = [[builder.fsub(write.load(place), total[k]) for place, total in zip(there, sums, strict=True)]
                     for k, there in enumerate(places)]  # fmt: skip
-            for there, values in zip(places, tile, strict=True):
-                for place, value in zip(there, values, strict=True):
-                    write.store(value, place)
-            with builder.if_then(builder.icmp_signed(">=", j, builder.add(top, INDEX(EIGHT)))):
-                for k in range(EIGHT):
-                    factors = write.spread(write.beyond(rows[k], top))
-                    for n, place in enumerate(places[k]):
-                        tile[k][n] = builder.fmul(factors[k], tile[k][n])
-                        write.store(tile[k][n], place)
-                        opposite = builder.fneg(tile[k][n])
-                        for m in range(k + 1, EIGHT):
-                            tile[m][n] = write.add_product(factors[m], opposite, tile[m][n])
+            for k in range(EIGHT):
+                factors = write.spread(write.beyond(rows[k], top))
+                for n, place in enumerate(places[k]):
+                    tile[k][n] = builder.fmul(factors[k], tile[k][n])
+                    write.store(tile[k][n], place)
+                    opposite = builder.fneg(tile[k][n])
+                    for m in range(k + 1, EIGHT):
+                        tile[m][n] = write.add_product(factors[m], opposite, tile[m][n])
             return context.get_dummy_value()
 
         return types.void(a, types.int64, types.int64), generate
@@ -264,7 +305,10 @@ def _elimination(tiles: int) -> Callable[..., Any]:
 
 
 def _substitution(back: bool) -> Callable[..., Any]:
-    """With B the part of `a` right of the corner at (top, top): x[end:] -= B^T x[top:end], or back, the reverse."""
+    """With B the part of `a` right of the corner U at (top, top): x[end:] -= B^T x[top:end], or back, the reverse.
+
+    Back, x[top:end] is then solved with U.
+    """
 
     def substitute(_: Any, a: Any, x: Any, top: Any) -> tuple[Any, Any]:
         def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
@@ -288,9 +332,17 @@ def _substitution(back: bool) -> Callable[..., Any]:
                         write.store(behind, place)
 
             write.along(builder.sub(builder.extract_value(vector.shape, 0), end), part, 3)
-            for k, total in enumerate(write.totals([builder.load(value) for value in sums]) if back else []):
-                place = write.beyond(beside, INDEX(k * write.lanes))
-                write.store(builder.fsub(write.load(place), total), place)
+            if not back:
+                return context.get_dummy_value()
+            whole = reduce(write.joined, write.totals([builder.load(value) for value in sums]))
+            left = builder.fsub(write.load(beside, whole.type), whole)
+            found = [builder.extract_element(left, ir.IntType(32)(k)) for k in range(EIGHT)]
+            for i in reversed(range(EIGHT)):
+                corner = [write.load(write.beyond(rows[i], INDEX(k - EIGHT)), write.number) for k in range(EIGHT)]
+                for k in reversed(range(i + 1, EIGHT)):
+                    found[i] = builder.fsub(found[i], builder.fmul(corner[k], found[k]))
+                found[i] = builder.fmul(corner[i], found[i])
+                write.store(found[i], write.beyond(beside, INDEX(i)))
             return context.get_dummy_value()
 
         return types.void(a, x, types.int64), generate
@@ -396,6 +448,7 @@ def _combine(_: Any, table: Any, span: Any, weights: Any, into: Any, ahead: Any)
 
 add_outer: Any = intrinsic(_addition(1))
 add_outers: Any = intrinsic(_addition(TILES))
+factor: Any = intrinsic(_factor)
 eliminate: Any = intrinsic(_elimination(1))
 eliminate_some: Any = intrinsic(_elimination(TILES))
 forward: Any = intrinsic(_substitution(back=False))
