@@ -85,6 +85,10 @@ def _blended(scale: float) -> list[Comparison]:
         found.append(compare(told_errors, "==", [scale * n for n in numbers], f"errors on ratings, {days}"))
         strange = model.evaluate(Ratings(np.array([0, 99, 0]), np.array([0, 0, 99]), np.ones(3), times[:3]), "ignore")
         found.append(same(strange.unknown, 2, f"pairs with a stranger, {days}", scale))
+        pairs = np.array([0, 99, 0]), np.array([0, 0, 99])
+        parts = [one.predict(*pairs, "ignore") - values.mean() for one in model.members_]
+        wanted = values.mean() + scale * (np.array(model.weights_[:2]) @ np.array(parts))
+        found.append(compare(model.predict(*pairs, "ignore"), "==", wanted, f"predictions for strangers, {days}", 1e-8))
     return found
 
 

@@ -139,6 +139,7 @@ def _made_laws(laws: dict[str, MaskLaw], scale: float) -> list[Comparison]:
     rare = {"rates": 0.1, "blocks": 0.4, "clipped": 0.3, "listed": 0.3, "layers": 0.2, "valid": 0.2, "one rate": 0.3}
     for name, least in rare.items():
         found.append(compare(laws[name].rarest, "==", scale * least, f"rarest, {name}"))
+    found.append(compare(SlidingBlock(0.7, 4, 2).rarest, "==", scale * 0.09, "two blocks that stand are rarer"))
     found.append(compare(rarest_side(tensor([0.0, 0.8, 0.3])), "==", scale * 0.2, "the rarer side"))
     found.append(compare(Bernoulli(0.0, 2).rarest, "==", 1.0, "nothing falls"))
     found.append(compare(sum(len(part) for part, _ in coin_batches(tensor([0.0, 0.5, 0.5]), 3)), "==", 4, "coins"))

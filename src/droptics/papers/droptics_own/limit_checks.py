@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -38,6 +39,7 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.losses import Logistic, Squared
 from droptics.masks import Bernoulli
 from droptics.models import LastLayer, ReLUNet, TwoLayerLinear
+from droptics.norms import weight_matrices
 from droptics.papers.droptics_own.moment_checks import network
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import refuses, same
@@ -218,6 +220,7 @@ def _rated() -> list[Call]:
             'solver="sgd" takes no engine',
             lambda: DropoutCompletion(2, solver="sgd", checkpoint="a.safetensors").fit(rows),
         ),
+        ("engine must be the address", lambda: DropoutCompletion(2, engine=SimpleNamespace(submit=print)).fit(rows)),
         ("rows must have 3 columns", lambda: fitted.scores(np.ones((2, 4)))),
         ('unknown must be "warn" or "ignore"', lambda: fitted.evaluate(rows, rows, unknown="odd")),
         (
@@ -257,6 +260,7 @@ def _tuned() -> list[Call]:
         ("module is an estimator with one rate", lambda: tune_rates(LocalAutoencoder(), data, data, fit=Fit())),
         ("draws must be at least 2", lambda: audit(head, data, draws=1)),
         ("distributed=True needs an initialized", lambda: audit(head, data, distributed=True)),
+        ("must be a matrix (outputs, inputs), got shape (0, 3)", lambda: weight_matrices([torch.zeros(0, 3)])),
         ("loss must be one of", lambda: as_loss("odd")),
         ("or a function, got int", lambda: as_loss(3)),  # type: ignore[arg-type]
         ("loss='model' needs a forward that takes 'labels'", lambda: audit(head, data, loss="model")),

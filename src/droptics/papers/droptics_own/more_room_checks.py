@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from unittest import mock
 
 import numpy as np
 import torch
@@ -26,10 +27,12 @@ from droptics.papers.droptics_own.audit_checks import every_coin, every_mask, me
 from droptics.papers.droptics_own.moment_checks import network, network_masks
 from droptics.papers.droptics_own.ranker_checks import _rated, interactions
 from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import descend, moments, normal, sample, simplex, tensor
 from droptics.penalties import penalty, risk
 from droptics.predictions import predictive
 from droptics.rates import Fit, tune_rates
+from droptics.rates.answers import Answer
 from droptics.rates.copies import Problem, train_copies
 from droptics.rates.examples import Examples
 from droptics.rates.randomness import key
@@ -42,9 +45,11 @@ def trained_rates(scale: float) -> list[Comparison]:
     train_data, held = (normal(1, 16, 3), torch.arange(16) % 2), (normal(2, 14, 3), torch.arange(14) % 2)
     module = stack((3, 4, 4, 2), (0.3, 0.2), nn.Tanh)
     fit, found = Fit(2, 8, "sgd", 0.1, stop="last", looks=1, tail=1), list[Comparison]()
-    answer = tune_rates(
-        module, train_data, held, fit=fit, scan=(0.0, 0.4), repeats=2, split="factorial", guard=2, progress=False
-    )
+    with mock.patch.object(Answer, "divide", autospec=True, side_effect=Answer.divide) as divide:
+        answer = tune_rates(
+            module, train_data, held, fit=fit, scan=(0.0, 0.4), repeats=2, split="factorial", guard=2, progress=False
+        )
+    found.append(same(divide.call_args.args[-1], [key(0, "guard", i) for i in range(2)], "seeds that are fresh", scale))
     cpu = torch.device("cpu")
     examples = Examples.of(train_data, "train", cpu)
     problem = Problem(module, examples, examples, Examples.of(held, "validation", cpu), CrossEntropy(), fit, {})

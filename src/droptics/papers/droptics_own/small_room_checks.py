@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from unittest import mock
 
 import numpy as np
 import torch
@@ -33,7 +34,17 @@ from droptics.models import DeepLinear, Factorization, LastLayer, TwoLayerLinear
 from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.droptics_own.moment_checks import network, network_masks
 from droptics.papers.instances import moments, normal, sample, simplex, tensor
-from droptics.penalties import Certified, ClosedForm, Enumerate, MonteCarlo, SecondOrder, criterion, penalty, risk
+from droptics.penalties import (
+    Certified,
+    ClosedForm,
+    Enumerate,
+    MonteCarlo,
+    SecondOrder,
+    criterion,
+    curvature,
+    penalty,
+    risk,
+)
 
 
 def linear_head(seed: int, units: int, outputs: int) -> nn.Linear:
@@ -96,6 +107,9 @@ def penalties_of_heads(scale: float) -> list[Comparison]:
                 precision=1e-7,
             )
         )
+        with mock.patch.object(curvature, "CHUNK_ELEMENTS", 2 * head.weight.numel()):  # two examples at a time
+            pieces = penalty(model, data, law, SecondOrder(check=None), loss).value
+        found.append(compare(pieces, "==", scale * second, f"second order in pieces, {label}"))
         if name != "cross-entropy":
             found.append(
                 compare(
