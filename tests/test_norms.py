@@ -71,6 +71,8 @@ def test_path_norm_sums_over_paths():
     close(path_norm(tied) ** 2, tied.U.square().sum(0).square().sum())
     with pytest.raises(ValueError, match="power"):
         path_norm(model, 0.0)
+    with pytest.raises(ValueError, match=r"weights\[0\] must be a matrix .* got shape \(0, 3\)"):
+        path_norm([torch.zeros(0, 3)])
 
 
 def test_nuclear_and_weighted_trace():

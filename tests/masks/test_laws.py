@@ -115,6 +115,11 @@ def test_rates_near_one_stay_accurate():
     close(torch.diagonal(sliding.characteristic), torch.full((4,), keep**-2 - 1, dtype=torch.float64), 1e-13)
 
 
+def test_units_of_several_blocks_may_be_rarer_than_a_block():
+    assert SlidingBlock(0.7, 4, 2).rarest == pytest.approx(0.3**2)  # both blocks of a unit stand
+    assert SlidingBlock(0.2, 4, 2).rarest == pytest.approx(0.2)  # one block falls
+
+
 def test_rate_zero_is_no_noise_at_all():
     for law in (Bernoulli(0.0, 3), Block(0.0, 4, 2), SlidingBlock(0.0, 4, 2), Gaussian(0.0, 2)):
         assert not bool(law.characteristic.any())

@@ -157,9 +157,10 @@ def test_sites_that_matter_through_their_product_alone_are_divided(planted, monk
 
 
 def test_a_split_that_does_not_pay_on_fresh_seeds_is_declined(planted, monkeypatch):
-    run = planted.run
+    run, asked = planted.run, {}
 
     def deceiving(self, settings, seeds, stage):
+        asked[stage] = set(seeds)
         monkeypatch.setattr(planted, "slopes", (0.5, -0.5, 0.0) if stage != "guard" else (0.0, 0.0, 0.0))
         return run(self, settings, seeds, stage)
 
@@ -167,6 +168,8 @@ def test_a_split_that_does_not_pay_on_fresh_seeds_is_declined(planted, monkeypat
     found = tune_rates(perceptron(), data(40, 1), data(30, 2), split="factorial", progress=False)
     assert not found.split.kept
     assert set(found.rates.values()) == {0.2}
+    assert len(asked["guard"]) == 4
+    assert not asked["guard"] & asked["scan"]
 
 
 def test_sites_of_a_group_share_a_rate(planted, monkeypatch):

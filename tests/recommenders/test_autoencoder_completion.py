@@ -192,6 +192,10 @@ def test_a_stack_is_least_squares_on_held_out_ratings(planted):
         weight * (part - table.values.mean()) for weight, part in zip(model.weights_, whole, strict=True)
     )
     assert np.allclose(model.predict(*planted[:2]), expected, rtol=1e-10)
+    strange = np.array([planted[0][0], -5]), np.array([-5, planted[1][0]])  # an unknown item, an unknown user
+    parts = [clone(member).fit(table).predict(*strange, "ignore") - table.values.mean() for member in members]
+    expected = table.values.mean() + model.weights_ @ np.array(parts)
+    assert np.allclose(model.predict(*strange, "ignore"), expected, rtol=1e-10)
     assert not set(model.recommend(int(planted[0][0]), 5).items) & set(planted[1][planted[0] == planted[0][0]])
     for bad, message in (
         ({"members": []}, "members must be"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -116,8 +117,9 @@ def test_files_that_do_not_fit_are_refused(client, ratings, tmp_path):
             DropoutCompletion(4, engine=engine).fit(tmp_path / "empty")
     with pytest.raises(ValueError, match='solver="sgd" takes no engine'):
         DropoutCompletion(4, solver="sgd", engine=client).fit(folder / "0.parquet")
-    with pytest.raises(ValueError, match="engine must be the address"):
-        DropoutCompletion(4, engine=3).fit(ratings)
+    for no_client in (3, SimpleNamespace(submit=print)):
+        with pytest.raises(ValueError, match="engine must be the address"):
+            DropoutCompletion(4, engine=no_client).fit(ratings)
 
 
 @pytest.mark.parametrize(
