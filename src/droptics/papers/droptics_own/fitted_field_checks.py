@@ -18,7 +18,7 @@ from droptics.datasets import Ratings
 from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli
 from droptics.models import DeepLinear, Factorization, ReLUNet, TwoLayerLinear
-from droptics.papers.droptics_own.ranker_checks import interactions
+from droptics.papers.droptics_own.ranker_checks import interactions, weights_of
 from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, tensor, uniform
 from droptics.recommenders import (
@@ -108,6 +108,13 @@ def _stacked(scale: float) -> list[Comparison]:
     best = min(chosen.points_, key=lambda point: -point.left_out.gain.value)
     kind = (chosen.drop_, chosen.ridge_, chosen.diagonal_)
     found.append(same(kind, (best.drop, best.ridge, best.diagonal), "the chosen diagonal", scale))
+    gram = table.T @ table
+    for point in chosen.points_[:4]:
+        gamma = point.drop / (1 - point.drop) * gram.diagonal() + point.ridge
+        fits = [weights_of(gram - np.outer(row, row), gamma, str(point.diagonal)) for row in table]
+        errors = [np.square(row - row @ weights).mean() for row, weights in zip(table, fits, strict=True)]
+        told_error = point.left_out.squared.value
+        found.append(compare(told_error, "==", scale * np.mean(errors), f"users left out, diagonal {point.diagonal}"))
     rows, columns, values = _rated()
     completed = DropoutCompletion(2, 0.3, sweeps=3, dtype="float64").fit((rows, columns, values))
     data = observations((rows, columns, values), np.float64)

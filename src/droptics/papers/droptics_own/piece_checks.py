@@ -109,6 +109,14 @@ def factors_and_integrals(scale: float) -> list[Comparison]:
             found.append(compare(off, "<=", integral[1], f"integral {tolerance}, {name}", precision=0.0))
             found.append(compare(integral[1], "<=", 4 * tolerance, f"its error {tolerance}, {name}", precision=1e-13))
         found.append(compare(float(margin_penalties(margins, single, 1e-12, 8) is None), "==", scale, "too long"))
+        # the large margin makes the step fine: all that the small one misses is what lies beyond the end
+        margins = tensor([[0.4], [30.0]])
+        for tolerance in (1e-2, 1e-4):
+            integral = margin_penalties(margins, single, tolerance, 400)
+            assert integral is not None
+            missed = (integral[0] - truth)[0].abs()
+            found.append(compare(missed, "<=", integral[1][0] / scale, f"beyond the end {tolerance}, {name}", 0.0))
+            found.append(compare(missed, ">", 1e-3 * tolerance, f"something is, {tolerance}, {name}", 0.0))
     return [*found, *_beyond(scale), *_two_nodes(scale), *_few_classes(scale)]
 
 

@@ -30,7 +30,15 @@ NOISE = 0.3
 @torch.no_grad()
 def predicted_answers(scale: float) -> list[Comparison]:
     """Densities, their tables and tails; what answers say of themselves; what is refused; functions that drop."""
-    return [*_densities(scale), *_tails(scale), *_words(scale), *_drawn(scale), *_refused(scale), *_functions(scale)]
+    return [
+        *_densities(scale),
+        *_tails(scale),
+        *_words(scale),
+        *_drawn(scale),
+        *_seeds(scale),
+        *_refused(scale),
+        *_functions(scale),
+    ]
 
 
 def _net() -> tuple[ReLUNet, Tensor, Product]:
@@ -223,6 +231,30 @@ def _drawn(scale: float) -> list[Comparison]:
         exact = answer.mean.method == "exact sum over 16 early masks, last site integrated"
         found.append(same(exact, words is not None, f"{samples} masks of 16", scale))
     return found
+
+
+class _Tossing(nn.Module):
+    """A head whose outputs are doubled or lost, by a coin for each example that no module throws."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = linear_head(1, 3, 1)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.head(inputs) * (2 * torch.rand(len(inputs), 1).round() if self.training else 1.0)
+
+
+def _seeds(scale: float) -> list[Comparison]:
+    """What draws for itself draws anew for every seed: means of seeds differ as means of that many draws do."""
+    module, inputs, samples = _Tossing(), normal(2, 60, 3), 16
+    means = [predictive(module, inputs, method=MonteCarlo(samples, seed=seed)).mean.value for seed in (0, 1, 2, 3, 3)]
+    ratio = float((torch.stack(means[:4]).var(0) * samples / module.head(inputs).square()).mean())
+    spread = 4 * math.sqrt(2 / (3 * 60))  # four deviations of a mean of sixty, each of three degrees of freedom
+    return [
+        compare(ratio, ">=", 1 - spread, "as far apart as draws"),
+        compare(ratio, "<=", 1 + spread, "and no farther"),
+        compare(means[4], "==", scale * means[3], "a seed twice"),
+    ]
 
 
 def _refused(scale: float) -> list[Comparison]:

@@ -388,6 +388,11 @@ def _paths(scale: float) -> list[Comparison]:
         for width in (2, 3):
             least = min(point.holdout_rmse for point in choice.points_ if point.width == width)
             found.append(compare(tops[width].holdout_rmse, "==", scale * least, f"best of width {width}"))
+        early = DropoutCompletionCV(3, (0.6, 0.01), estimator=template, holdout=0.2, seed=5, refit=False).fit(table)
+        found.append(compare(early.best_drop_, "==", scale * 0.6, "the best is not the last"))
+        alone = DropoutCompletion(3, 0.6, seed=2, sweeps=4, dtype="float64").fit(train)
+        told, wanted = (one.predict(held.users, held.items, "ignore") for one in (early, alone))
+        found.append(compare(told, "==", scale * wanted, "kept while the path goes on"))
     return found
 
 

@@ -219,6 +219,10 @@ def _layers(scale: float) -> list[Comparison]:
             skips={"part": 0.5},
         )
         found.append(compare(told, "==", scale * factor * torch.tanh(inputs), f"left out {left_out}"))
+        (_, *more), _ = watched(
+            module, lambda: module.part(inputs), lambda *_, o=left_out: lambda x: x if o else None, skips={"part": 0.5}
+        )
+        found.append(same(more, ["more"], f"what else it returns, left out {left_out}", scale))
     query, key, value = normal(1, 1, 3, 2), normal(2, 1, 4, 2), normal(3, 1, 4, 2)
     attend = nn.functional.scaled_dot_product_attention
     truth = attend(query, key, value)

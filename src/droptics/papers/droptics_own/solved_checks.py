@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 import torch
 from torch import Tensor, nn
 
@@ -223,6 +224,34 @@ def _shrunk(scale: float) -> list[Comparison]:
             other = float((values.abs() - moved).square().sum() + (rates * share.square()).sum())
             found.append(compare(whole, "<=", other / scale, f"unequal rates, {seed}"))
             found.append(compare(share.sum(), "==", moved.sum(), f"shares of all, {seed}"))
+    return found + _cut_off(scale)
+
+
+def _cut_off(scale: float) -> list[Comparison]:
+    """Spectra of which some values are cut off, with strong units, as a solver of quadratic programs finds them."""
+    found: list[Comparison] = []
+    # of x and n: x falls and is not negative, no sum of the first n is above that of x, and all are equal
+    falling = np.hstack([np.eye(4) - np.eye(4, k=1), np.zeros((4, 4))])
+    below = np.hstack([np.tri(4), -np.tri(4)])
+    for seed in range(4):
+        values = (uniform(seed, 4) ** 3).sort(descending=True).values
+        rates = (1 + 4 * uniform(seed + 9, 4)).sort().values
+        x, n = shrink_unequal(values, rates)
+        top, weights = values.numpy(), rates.numpy()
+        best = scipy.optimize.minimize(
+            lambda z, top=top, weights=weights: np.square(top - z[:4]).sum() + weights @ np.square(z[4:]),
+            np.full(8, 0.1),
+            method="SLSQP",
+            constraints=[
+                {"type": "ineq", "fun": lambda z: np.concatenate([falling @ z, (below @ z)[:3]])},
+                {"type": "eq", "fun": lambda z: (below @ z)[3:]},
+            ],
+            options={"ftol": 1e-14, "maxiter": 200},
+        )
+        found.append(compare((x == 0).sum(), ">", 0, f"something is cut off, {seed}"))
+        found.append(compare(x, "==", scale * best.x[:4], f"what is left, {seed}", 1e-5))
+        found.append(compare(n, "==", scale * best.x[4:], f"its shares, {seed}", 1e-5))
+        found.append(compare(n.sum(), "==", scale * x.sum(), f"shares of what is left, {seed}"))
     return found
 
 

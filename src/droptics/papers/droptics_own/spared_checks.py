@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -33,7 +34,7 @@ from droptics.penalties.rounding import roundings
 
 def spared_inputs(scale: float) -> list[Comparison]:
     """Members of batches alone, single precision, laws and features of which a part plays no part, rounding."""
-    return [*_batches(scale), *_masses(scale), *_ranks(scale), *_heads(scale), *_rounded(scale)]
+    return [*_batches(scale), *_turned(scale), *_masses(scale), *_ranks(scale), *_heads(scale), *_rounded(scale)]
 
 
 def _batches(scale: float) -> list[Comparison]:
@@ -61,6 +62,21 @@ def _batches(scale: float) -> list[Comparison]:
     off = even + 2e-6
     found.append(compare(schur_horn(single, off).square().sum(0), "==", scale, "off by its rounding", 1e-5))
     found.append(refuses(lambda: schur_horn(single.double(), off.double()), "majorized", "", scale))
+    return found
+
+
+def _turned(scale: float) -> list[Comparison]:
+    """Rotations to the diagonals that Schur and Horn allow, which means of permutations are; others are refused."""
+    found: list[Comparison] = []
+    for seed in range(8):
+        values, shares = normal(seed, 3 + seed), simplex(seed, 4)
+        wanted = shares @ torch.stack([values.roll(k) for k in range(4)])
+        turn = schur_horn(values, wanted)
+        found.append(compare(turn.mT @ turn, "==", scale * torch.eye(3 + seed), f"a rotation, {seed}", 1e-13))
+        found.append(compare((turn.mT * values @ turn).diagonal(), "==", scale * wanted, f"diagonal, {seed}", 1e-13))
+    for diagonal in ([1.9, 1.0], [2.0, 1.1], [2.1, 0.9]):  # less in all, more in all, more at the top
+        told = partial(schur_horn, tensor([2.0, 1.0]), tensor(diagonal))
+        found.append(refuses(told, "majorized", f"diagonal {diagonal}", scale))
     return found
 
 

@@ -132,7 +132,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "predictions-answered",
         "Densities, tables and quantiles are mixtures of normal laws to their ends and far beyond; words, costs and "
-        "coverage of every answer, its covariance, what is refused and functions that drop are by definition.",
+        "coverage of every answer, its covariance, what is refused, draws of every seed and functions that drop are by "
+        "definition.",
         pair(predicted_answer_checks.predicted_answers),
         ("predictions.predictive", "predictions.Density", "predictions.Closure"),
         "All masks; the same masks.",
@@ -278,7 +279,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "spared-inputs",
         "Members of batches are as alone whatever the sizes of the others, single precision is kept, atoms without "
-        "mass and features that do not vary play no part, ranks are not those of rounding, sums are as long as said.",
+        "mass and features that do not vary play no part, ranks are not those of rounding, sums are as long as said, "
+        "and rotations reach every diagonal that is majorized.",
         pair(spared_checks.spared_inputs),
         ("linalg.schur_horn", "linalg.psd_eigen", "optima.optimal_factors", "masks.Discrete"),
         "One by one; in exact sums.",
