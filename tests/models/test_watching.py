@@ -135,3 +135,18 @@ def test_a_mask_of_the_second_call_of_a_layer_falls_there_when_the_first_is_repl
         expected = part[4](part[2](part[0](x)) * mask)
     # sums of at most 4 products, three times over
     assert float((outputs - expected).abs().max()) <= 1e-12 * float(expected.abs().max())
+
+
+class Telling(nn.Module):
+    """A layer that returns more than its outputs."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, str, int]:
+        return 3 * x, "state", 7
+
+
+def test_a_layer_that_is_left_out_returns_its_inputs_and_all_else():
+    part, x = nn.Sequential(Telling()), torch.arange(3.0)
+    for left_out, factor in ((True, 1), (False, 3)):
+        (outputs, *more), _ = watched(part, lambda: part(x), lambda *_, o=left_out: float(o), skips={"0": 0.5})
+        assert torch.equal(outputs, factor * x)
+        assert more == ["state", 7]

@@ -548,3 +548,18 @@ def test_what_only_many_examples_tell_is_no_site():
     found = read_module(seeded(Telling()), inputs(5, 4))
     assert found.sites == ()
     assert found.drawing == ("drop",)
+
+
+class Tossing(nn.Module):
+    """Outputs are doubled or lost, by coins that are thrown by hand."""
+
+    def forward(self, x):
+        return x * (2 * torch.rand(len(x), 1).round() if self.training else 1.0)
+
+
+def test_what_draws_for_itself_hears_the_seed():
+    """Means over seeds differ by the variance of one draw over their number: of 120 degrees, within five deviations."""
+    x = torch.ones(40, 1, dtype=torch.float64)
+    means = [predictive(Tossing(), x, method=MonteCarlo(16, seed=seed)).mean.value for seed in (0, 1, 2, 3, 3)]
+    assert torch.equal(means[3], means[4])
+    assert 16 * float(torch.stack(means[:4]).var(0).mean()) == pytest.approx(1, abs=5 * math.sqrt(2 / 120))

@@ -450,6 +450,13 @@ def test_choice_of_rate_and_width(planted):
             DropoutCompletionCV(**options).fit(planted)
 
 
+def test_the_best_model_stays_as_it_was_when_the_path_goes_on(planted):
+    chooser = DropoutCompletionCV(20, (0.8, 0.01), refit=False).fit(planted)
+    assert chooser.best_drop_ == 0.8  # so many factors fit noise without dropout
+    _, held = planted.split(0.1, 0)
+    assert chooser.evaluate(held, "ignore").rmse == chooser.best_points()[20].holdout_rmse
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
 def test_diagnosis_against_dense_formulas(planted, smoothing):
     options = {"dtype": "float64", "sweeps": 300, "cg_steps": None, "tolerance": 0.0, "smoothing": smoothing}
