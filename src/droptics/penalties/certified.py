@@ -264,8 +264,7 @@ def _by_several(outcomes: Outcomes, order: Tensor, leading: int, known: Bounds) 
     if ends is None:
         return None
     lower, upper, below, above = ends
-    nothing = torch.zeros_like(below)
-    return outcomes.average(Bounds(lower - below, upper + above, nothing, nothing))
+    return outcomes.average(Bounds(lower, upper, below, above))
 
 
 def _likely(outputs: Tensor, parts: Sequence[Factor]) -> Tensor:
