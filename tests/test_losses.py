@@ -63,3 +63,14 @@ def test_second_derivatives_are_differentiable_where_the_outputs_are():
     close(hessian, torch.diag_embed(12 * outputs.detach() ** 2), 1e-13)
     (third,) = torch.autograd.grad(hessian.sum(), outputs)
     close(third, 24 * outputs.detach(), 1e-13)
+
+
+@pytest.mark.parametrize(
+    ("loss", "outputs", "targets"),
+    [(CrossEntropy(), [[-30.0, 30.0, -40.0]], torch.tensor([0])), (Logistic(), [[-30.0]], torch.tensor([1.0]))],
+)
+def test_the_slope_is_reached_where_an_example_is_far_on_the_wrong_side(loss, outputs, targets):
+    """The most that the loss changes under outputs that move by at most one is the sum of its derivatives' sizes."""
+    point = torch.tensor(outputs, dtype=torch.float64, requires_grad=True)
+    (slopes,) = torch.autograd.grad(loss(point, targets).sum(), point)
+    close(slopes.abs().sum(), loss.slope, 1e-12)
