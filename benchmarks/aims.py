@@ -195,31 +195,37 @@ HEAD_GPU_WHY = (
 )
 
 SMALL_THERE = (
-    "Of 0.68 ms eigenvectors take 0.37 and the products around them 0.16; the rest are some fifty calls of 2 to 20 µs. "
-    "A core does 77 billion operations a second in large products, and in none of these."
+    "Eigenvectors, the products around them and the criterion of the factors take 0.43 of 0.63 ms, three quarters of "
+    "it eigenvectors; the rest are some fifty calls of 2 to 20 µs. None of these runs at the speed of large products."
 )
-MIDDLE_THERE = "Of 15 ms eigenvectors take 11, the products around them 2.5 and the criterion of the factors 1.2."
+MIDDLE_THERE = (
+    "Of 20 to 24 ms eigenvectors take two thirds, the products around them a sixth and the criterion a twelfth."
+)
 LARGE_THERE = (
-    "Of 0.94 s, 29 products with blocks of 16 take 0.76: of 77 billion operations a second such blocks reach 44, and "
-    "17 from the other side."
+    "Of 1.2 s most are 29 products with blocks of 16: of the speed of large products such blocks reach two thirds, and "
+    "15 % from the other side, measured at a slow moment of the machine."
 )
 STEP_THERE = (
     "Of 1.5 µs on one of two cores at 2.5 GHz, beside other work, the steps themselves take 0.53, targets 0.29, inputs"
     " 0.24, masks 0.08; the rest are checks and records of stretches. The rows were measured there, beside other work"
-    " as well, one core more than two; the floor is that of a machine whose cores are a fifth faster."
+    " as well, one core more than two."
 )
 SWEEP_CG_THERE = (
-    "Beside other work on a Skylake a rating takes 37 ns, and 17 from its first cache at a quiet moment: residuals,"
-    " R^T t and squares 5.2, R p and R^T t 4.5 twice, |R p| 2.5, where half the floor would leave 18 for everything."
-    " Their products alone, of 80 numbers where 70 count, take 8.4; each has a load of its own, and lanes have to be"
-    " added. What the other caches and the work once a row add to that was not told apart."
+    "At a quiet moment of a Skylake a rating takes 30 ns, 17 from its first cache: residuals, R^T t and squares 5.2,"
+    " R p and R^T t 4.5 twice, |R p| 2.5, where half the floor would leave 16 for everything. Their products alone, of"
+    " 80 numbers where 70 count, take 8.4; each has a load of its own, and lanes have to be added. Of samples beside"
+    " other work passes over ratings have 69 %, loops once a row 16, beginnings and ends of passes 6, addresses and"
+    " offsets 8."
 )
 SWEEP_EXACT_THERE = (
-    "Beside other work on a Skylake a rating takes 73 ns, 10 to bring its row to the others and 63 in tiles: 200"
-    " products of vectors where 155 count, 42 ns at the speed of products alone. A row's Cholesky factor and solve in"
-    " float64 take 6 µs: 131 and 58 of 270 ms."
+    "Of samples of a sweep beside other work on a Skylake the tiles of normal matrices have half, where 200 products of"
+    " vectors are done and 155 count, bringing rows together 15 %, Cholesky factors and solves in float64 17, residuals"
+    " and offsets 5; the rest are small loops once a row."
 )
-HEAD_THERE = "Of 97 ms the sums of products take 63, conversions to float64 17, centering 7 and Cholesky factors 4."
+HEAD_THERE = (
+    "Sums of products take two thirds of the time, conversions to float64 a sixth, centering and Cholesky factors a "
+    "tenth, as measured on faster cores."
+)
 RELU_GPU_WHY = (
     "At K = 50 splitting lists takes 51 % of the time, sums along them 15 and their tallies 16, the last sums 8, "
     "sorting and picking 7."
