@@ -264,7 +264,8 @@ def _by_several(outcomes: Outcomes, order: Tensor, leading: int, known: Bounds) 
     if ends is None:
         return None
     lower, upper, below, above = ends
-    return outcomes.average(Bounds(lower, upper, below, above))
+    nothing = torch.zeros_like(below)
+    return outcomes.average(Bounds(lower - below, upper + above, nothing, nothing))
 
 
 def _likely(outputs: Tensor, parts: Sequence[Factor]) -> Tensor:

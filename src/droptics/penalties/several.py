@@ -141,9 +141,10 @@ def _bounds(margins: Tensor, alone: list[Factor], inside: list[Sets], across: li
     clean = torch.logsumexp(torch.cat([torch.zeros_like(margins[..., :1]), margins], -1), -1)
     base, off = base.squeeze(-1) - clean, off.squeeze(-1)
     gains, above = others(margins, single)
-    shares = gains.clamp_min(LEAST)
-    shares = shares / shares.sum(-1, keepdim=True)
-    raised = torch.cat([torch.zeros_like(margins[..., :first]), -shares.log()], -1)
+    with torch.no_grad():
+        shares = gains.clamp_min(LEAST)
+        shares = shares / shares.sum(-1, keepdim=True)
+        raised = torch.cat([torch.zeros_like(margins[..., :first]), -shares.log()], -1)
     again = _logistic(margins + raised, alone)
     if again is None:
         return None
