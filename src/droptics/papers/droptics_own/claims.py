@@ -239,7 +239,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-nonnegative-infimum",
         "droptics, sharpens helmbold2017-lem16",
-        "Networks with non-negative weights have criterion at least 1/(2(K+2)) on P_(1,1): every K, width, depth.",
+        "At drop 1/2 networks with non-negative weights have criterion at least 1/(2(K+2)) on P_(1,1), of any size.",
         check=lambda: [
             *negative_checks.nonnegative_bound(lambda K: 1 / (2 * (K + 2))),
             *negative_checks.best_positive(1.0),

@@ -49,7 +49,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm5",
         f"{SOURCE}, Theorem 5",
-        "Scaling layer j by c_j and its bias by the product so far multiplies every masked output by the product.",
+        "Scaling layer j by c_j > 0 and its bias by the product so far multiplies every masked output by the product.",
         check=partial(checks.rescaled_layers, True),
         control=partial(checks.rescaled_layers, False),
         objects=("models.ReLUNet", "equalization.rescale"),

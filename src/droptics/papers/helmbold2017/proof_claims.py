@@ -77,7 +77,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem23",
         f"{SOURCE}, Lemma 23",
-        "At an aversion witness |v_j.x| = max{h_j(0), h_j(x)}, the other value being zero.",
+        "Every hidden node may be taken to have |v_j.x| = max{h_j(0), h_j(x)}, the other value being zero.",
         check=partial(decay_checks.node_range, 1.0),
         control=partial(decay_checks.node_range, 1.2),
         note="At optima that descent finds, on the difference of the two values, which Lemma 22 does not change; nodes "

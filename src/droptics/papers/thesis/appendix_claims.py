@@ -115,7 +115,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(uniform_deviation, 1.0),
         control=partial(uniform_deviation, 0.4),
         objects=("bounds.uniform",),
-        note="The empirical version needs log(2/delta) where log(1/delta) is printed.",
+        note="Also printed, and right: 2 R_S + 3 sqrt(log(1/delta)/2n), by one use of McDiarmid's inequality on the "
+        "difference of the two sides. bounds.uniform has the usual log(2/delta) there, which is larger.",
     ),
     Claim(
         "thesis-thm19",
@@ -128,7 +129,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm21",
         f"{SOURCE}, Theorem 21",
-        "P(f(z) - E f >= t) <= exp(-t^2/(2 rho^2)) for z Gaussian and f rho-Lipschitz.",
+        "P(f(z) - E f >= t) <= exp(-t^2/(2 rho^2)) for t >= 0, z ~ N(0, I_d) and f rho-Lipschitz.",
         check=partial(gaussian, 1.0),
         control=partial(gaussian, 0.498),
         objects=("bounds.gaussian_tail",),

@@ -223,7 +223,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.sub_regularizers, lambda lam, level: lam**level),
         control=partial(checks.sub_regularizers, lambda lam, level: lam),
         objects=("penalties.sub_penalties",),
-        note="A drawing. In its caption the middle walk goes from node i_p of layer j_p; the printed walk sums are "
-        "the squares alpha^2, beta^2.",
+        note="A drawing. Its caption starts the middle walk in layer j_p + 1; meant is j_p. The printed walk sums "
+        "are the squares alpha^2, beta^2.",
     ),
 )

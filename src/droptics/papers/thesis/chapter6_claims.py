@@ -160,7 +160,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor4-cost",
         f"{SOURCE}, after Corollary 4",
-        "All attacks together cost at most 12 nu^2 T^2/((R+nu)^2 eps).",
+        "sum_{t<=T} 24 nu^2 t/((R+nu)^2 eps) <= 12 nu^2 T^2/((R+nu)^2 eps).",
         "slip",
         check=partial(training_checks.total_cost, lambda T: T),
         control=partial(training_checks.total_cost, lambda T: T + 1),
