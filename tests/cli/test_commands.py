@@ -185,6 +185,17 @@ def test_a_stopped_command_leaves_without_a_trace(files, monkeypatch, place):
     assert "Traceback" not in done.stderr
 
 
+def test_ctrl_c_while_an_extension_loads_is_no_error(files, monkeypatch):
+    """pybind11 turns it into an ImportError."""
+
+    def load(*arguments, **options):
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    monkeypatch.setattr("droptics.cli.files.read_model", load)
+    done = droptics("penalty", files / "net.npz", "--data", files / "data.npz", "--drop", 0.3)
+    assert (done.returncode, done.stderr) == (130, "droptics: stopped\n")
+
+
 def test_deep_networks_with_sliding_blocks(files):
     options = ["--data", files / "data.npz", "--drop", 0.2, "--block", 2, "--sliding", "--json"]
     found = json.loads(droptics("penalty", files / "deep.safetensors", *options).stdout)

@@ -63,13 +63,14 @@ def guarded(command: Command) -> Command:
             flush()
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
-        except KeyboardInterrupt:
-            print("droptics: stopped", file=sys.stderr)
-            raise typer.Exit(130) from None
         except BrokenPipeError:  # whoever read the output has enough
             silence()
             raise typer.Exit(141) from None
-        except (Exception, SystemExit) as problem:
+        except (Exception, SystemExit, KeyboardInterrupt) as problem:
+            # an extension that Ctrl-C stops while it is being loaded raises an ImportError because of it
+            if isinstance(problem, KeyboardInterrupt) or isinstance(problem.__cause__, KeyboardInterrupt):
+                print("droptics: stopped", file=sys.stderr)
+                raise typer.Exit(130) from None
             # to leave is not for the user's module to say; rich leaves where whoever read the output has enough
             if debug or (isinstance(problem, SystemExit) and not place_of(problem)):
                 raise
@@ -143,10 +144,9 @@ def _is_users(filename: str) -> bool:
 
 def flush() -> None:
     """Write out what was printed, so that a full disk or a closed pipe shows here and not after the end."""
-    if sys.stdout is None:  # closed by whoever started this
-        return
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by whoever started this
+            sys.stdout.flush()
     except OSError:
         silence()
         raise
