@@ -77,10 +77,10 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-def3.2",
         f"{SOURCE}, Definition 3.2 and Section 3",
         "(U, V) is jointly equalized when all ||u_i|| ||v_i|| agree: exactly then R(U,V) >= (lam/r) "
-        "(sum_i ||u_i|| ||v_i||)^2 is an equality.",
+        "(sum_i ||u_i|| ||v_i||)^2 is an equality. An orthogonal Q with (UQ, VQ) jointly equalized is an equalizer.",
         check=partial(checks.lower_bounds, 1.0),
-        control=partial(checks.lower_bounds, 1.5),
-        objects=("norms.nuclear",),
+        control=partial(checks.lower_bounds, 1.01),
+        objects=("penalties.penalty", "equalization.joint_equalizer"),
     ),
     Claim(
         "mianjy2018-rem3.1",
@@ -226,11 +226,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-rem3.5",
         f"{SOURCE}, Remark 3.5",
-        "Dropout favors low rank: values below alpha are removed, and alpha <= (lam/r) ||M||_*.",
+        "Dropout favors low rank. At an optimum of full width the singular values of M are lowered by alpha and those "
+        "up to alpha are gone, alpha <= (lam/r) ||M||_*.",
         check=partial(checks.low_rank, 1.0),
         control=partial(checks.low_rank, 0.9),
         objects=("linalg.shrink",),
-        note="A statement about lam/r: at a fixed rate the shrinkage vanishes as the width grows.",
+        note="Printed is the first sentence. A statement about lam/r: at a fixed rate the shrinkage vanishes as the "
+        "width grows.",
     ),
     Claim(
         "mianjy2018-eq7",

@@ -9,12 +9,17 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from droptics.data import Moments
 from droptics.equalization import joint_equalizer
 from droptics.evidence.claims import Comparison, compare
+from droptics.landscapes import inspect
 from droptics.linalg import shrink
+from droptics.masks import Bernoulli, Product
+from droptics.models import Autoencoder, DeepLinear
 from droptics.norms import nuclear
 from droptics.papers.instances import descend, normal, tensor
 from droptics.papers.mianjy2018.checks import tied_objective
+from droptics.penalties import criterion
 
 
 def hessian_least(objective: Callable[[Tensor], Tensor], U: Tensor) -> tuple[float, float]:
@@ -105,6 +110,42 @@ def unequal_points(lam: float, width: int = 3) -> list[Comparison]:
         norms = U.square().sum(0)
         if float(norms.max() - norms.min()) > 1e-9:
             found.append(compare(curvature, "<", 0.0, "least curvature at unequal columns", precision=1e-6))
+    return found
+
+
+def strict_saddle_property(layers: int) -> list[Comparison]:
+    """Kinds that the library gives critical points against the least eigenvalue of the Hessian by differentiation.
+
+    Tied: all critical points of width 2 for one input and output, and all equalized ones of a larger map; those that
+    are no minima are strict saddles. Untied, the origin of `layers` layers is a saddle, as two steps up and down
+    show: strict for two layers, with least curvature -2 s_1(M), and not for three, whose Hessian there is zero.
+    """
+    found, lam = [], 0.6
+    M, masks = normal(4, 3, 3), Product([Bernoulli(lam / (1 + lam), 3)] * (layers - 1))
+    data, weights, ahead = Moments.of_map(M), [torch.linalg.qr(normal(seed, 3, 3)).Q for seed in range(layers - 1)], M
+    for W in weights:
+        ahead = ahead @ W.mT
+    origin = DeepLinear([0 * W for W in (*weights, ahead)])
+    seen = inspect(origin, data, masks)
+    for name, sign in (("down", 1.0), ("up", -1.0)):
+        moved = DeepLinear([0.1 * W for W in (*weights, sign * ahead)])
+        change = criterion(moved, data, masks).value - criterion(origin, data, masks).value
+        found.append(compare(sign * change, "<", 0.0, f"a step {name}, {layers} layers"))
+    found.append(compare(seen.gradient_norm, "==", 0.0, "gradient at the origin"))
+    found.append(compare(seen.curvature, "==", -2 * torch.linalg.svdvals(M)[0], f"curvature, {layers} layers"))
+    scalar = [(tensor([[2.0]]), U) for U in scalar_critical_points(2.0, lam, 2)]
+    spectrum = tensor([1.5, 1.0, 0.4])
+    for M, U in [*scalar, *((torch.diag(spectrum), U) for U in group_points(spectrum, lam, 2))]:
+        width, eigenvalues = U.shape[1], M.diagonal()
+        kept = shrink(eigenvalues, lam, width)
+        least = float((eigenvalues - kept).square().sum() + lam / width * kept.sum() ** 2)
+        gradient, curvature = hessian_least(tied_objective(M, lam), U)
+        found.append(compare(gradient, "==", 0.0, "gradient", precision=1e-7))
+        seen = inspect(Autoencoder(U), Moments.of_map(M), Bernoulli(lam / (1 + lam), width))
+        found.append(compare(seen.curvature, "==", curvature, "least curvature of the library", precision=1e-8))
+        strict = seen.kind in ("strict saddle", "local maximum")
+        found.append(compare(strict, "==", curvature < -1e-6, "called strict where curvature is negative"))
+        found.append(compare(strict, "==", seen.objective > least + 1e-6, "strict unless it is a minimum"))
     return found
 
 

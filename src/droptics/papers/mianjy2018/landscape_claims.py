@@ -22,9 +22,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-def4.2",
         f"{SOURCE}, Definition 4.2",
-        "Strict saddle: a critical point with a negative eigenvalue of the Hessian.",
-        check=partial(landscape_checks.unequal_points, 1.0),
-        control=partial(landscape_checks.unequal_points, -0.5),
+        "Strict saddle: a critical point with a negative eigenvalue of the Hessian. f satisfies the strict saddle "
+        "property if all saddle points of f are strict.",
+        check=partial(landscape_checks.strict_saddle_property, 2),
+        control=partial(landscape_checks.strict_saddle_property, 3),
+        objects=("landscapes.inspect", "models.Autoencoder", "models.DeepLinear"),
+        note="The tied problem of Section 4 has the property; networks of three layers do not: their Hessian at the "
+        "origin is zero.",
     ),
     Claim(
         "mianjy2018-lemD.1",
