@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -88,24 +89,28 @@ def centering(shift: float) -> list[Comparison]:
 def rescaled_layers(grow_bias: bool, swap: bool = False) -> list[Comparison]:
     """Layer j times c_j and its bias times the product so far: every masked output is multiplied by the product.
 
-    With `swap` the other way round, as the printed proof has it.
+    Where it is one, criterion, penalty and risk stay. With `swap` the other way round, as the printed proof has it.
     """
     found = []
-    scales = (2.0, 0.3, 1.7)
     model = random_net(3, (3, 2, 2, 1))
-    weights, biases, product = [], [], 1.0
-    for weight, bias, c in zip(model.weights, model.biases, scales, strict=True):
-        product *= c
-        weights.append(c * weight)
-        biases.append((product if grow_bias else c) * bias)
-    other = ReLUNet(weights, biases)
-    nodes = rescale(model, [tensor([2.0, 2.0]), tensor([0.6, 0.6])])
+    nodes = rescale(model, [tensor([2.0, 0.4]), tensor([0.6, 1.9])])
     X = normal(4, 5, 3)
-    for seed in range(4):
-        mask = 2 * (uniform(seed, model.units) < 0.5).double()
-        found.append(compare(nodes.outputs(X, mask), "==", model.outputs(X, mask), "nodes rescaled by the library"))
+    for scales in ((2.0, 0.3, 1.7), (2.0, 0.3, 1 / 0.6)):
+        weights, biases, product = [], [], 1.0
+        for weight, bias, c in zip(model.weights, model.biases, scales, strict=True):
+            product *= c
+            weights.append(c * weight)
+            biases.append((product if grow_bias else c) * bias)
+        other = ReLUNet(weights, biases)
         first, second = (model, other) if swap else (other, model)
-        found.append(compare(first.outputs(X, mask), "==", product * second.outputs(X, mask), "masked outputs"))
+        for seed in range(4):
+            mask = 2 * (uniform(seed, model.units) < 0.5).double()
+            found.append(compare(first.outputs(X, mask), "==", product * second.outputs(X, mask), "masked outputs"))
+            found.append(compare(nodes.outputs(X, mask), "==", model.outputs(X, mask), "nodes rescaled by the library"))
+    sample, coins = Sample(X, normal(5, 5, 1)), Bernoulli(0.4, model.units)
+    for name, changed in (("layers", other), ("nodes", nodes)):
+        for quantity in (partial(criterion, masks=coins), partial(penalty, masks=coins), risk):
+            found.append(compare(quantity(changed, sample), "==", quantity(model, sample), f"product one: {name}"))
     return found
 
 

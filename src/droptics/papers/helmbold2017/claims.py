@@ -49,10 +49,17 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm5",
         f"{SOURCE}, Theorem 5",
-        "Scaling layer j by c_j > 0 and its bias by the product so far multiplies every masked output by the product.",
+        "Scaling layer j by c_j > 0 and its bias by the product so far multiplies every masked output by the product. "
+        "If the product is one, criterion, dropout penalty and expected loss stay the same, for any P.",
         check=partial(checks.rescaled_layers, True),
         control=partial(checks.rescaled_layers, False),
-        objects=("models.ReLUNet", "equalization.rescale"),
+        objects=(
+            "models.ReLUNet",
+            "equalization.rescale",
+            "penalties.criterion",
+            "penalties.penalty",
+            "penalties.risk",
+        ),
         note="The proof has W and W' interchanged.",
     ),
     Claim(
@@ -154,8 +161,8 @@ CLAIMS: tuple[Claim, ...] = (
         "helmbold2017-lem16",
         f"{SOURCE}, Lemma 16",
         "Networks with non-negative weights have criterion at least 1/(36K) on P_(1,1), K > 18.",
-        check=partial(negative_checks.nonnegative_bound, lambda K: 1 / (36 * K)),
-        control=partial(negative_checks.nonnegative_bound, lambda K: 1 / (K + 2)),
+        check=partial(negative_checks.nonnegative_bound, 1.0, lambda K: 1 / (36 * K)),
+        control=partial(negative_checks.nonnegative_bound, 1.01, lambda K: 1 / (2 * (K + 2))),
         objects=("penalties.criterion",),
         note="True, and 9 to 18 times too small: the exact infimum is 1/(2(K+2)) for every K, see "
         "droptics-nonnegative-infimum. The proof has K under a root where it belongs outside.",

@@ -8,11 +8,12 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.models import ReLUNet
 from droptics.papers.helmbold2017 import networks
-from droptics.papers.helmbold2017.checks import exact
-from droptics.papers.instances import descend, normal, tensor
+from droptics.papers.helmbold2017.checks import exact, random_net
+from droptics.papers.instances import coin_masks, descend, normal, tensor
 from droptics.penalties import risk
 
 INPUT = (1.0, -2.0, 0.5)
@@ -206,21 +207,47 @@ def one_unit_criterion(v: Tensor, a: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return (on + off.sum()) / 2
 
 
-def aversion(power: int) -> list[Comparison]:
+def aversion(factor: float) -> list[Comparison]:
     """Definition 2 where the dropout optimum is known (K = 2, n = 1, drop 1/2): its risk beyond the least risk, 0.
 
-    Definition 3: on A o P the optimum has the inverse of A on its first weights and the same aversion.
+    The optimum has slope s and offset b with J = (E (s z + b - 1)^2 + b^2) / 2 for z of mean 1 and square 3 (inputs
+    3/2, unit 2): s = 1/5, b = 2/5, whose risk is ((1 - s - b)^2 + b^2) / 2 = 4/25.
     """
-    data, A = networks.two_points(torch.ones(2)), tensor([3.0, -0.5])
-    model = networks.positive_network(2, 1)
+    data, model = networks.two_points(torch.ones(2)), networks.positive_network(2, 1)
     least, _ = descend(one_unit_criterion, [(2,), (1,), (1,), (1,)], starts=12, seed=1)
-    moved = ReLUNet([model.weights[0] * A**power, *model.weights[1:]], model.biases)
     return [
         compare(exact(model, data), "==", 0.2, "criterion of the network"),
         compare(least, "==", 0.2, "least criterion that descent finds", precision=1e-6),
-        compare(risk(moved, networks.two_points(A)), "==", risk(model, data), "aversion on A o P"),
-        compare(risk(model, data), ">", 0.0, "aversion"),
+        compare(risk(model, data), "==", factor * 0.16, "aversion"),
+        compare(risk(ReLUNet([tensor([[0.5, 0.5]]), tensor([[1.0]])]), data), "==", 0.0, "least risk"),
     ]
+
+
+def moved_law(shear: float) -> list[Comparison]:
+    """Definition 3: (Ax, y) for examples (x, y), and networks with W_1 A^-1 on it, dropout summed over all masks.
+
+    Any invertible A keeps the risk; a diagonal one keeps the criterion too, one with `shear` off the diagonal not.
+    On A o P_(1,1) descent finds no criterion of one unit below .2, that of the moved optimum of P_(1,1).
+    """
+    found = []
+    for seed in (1, 2):
+        model, sample = random_net(seed, (3, 2, 1)), Sample(normal(seed + 5, 4, 3), normal(seed + 6, 4, 1))
+        A = torch.diag(tensor([1.5, -0.7, 1.2])) + shear * tensor([[0.0, 1, 0], [0, 0, -1], [1, 0, 0]])
+        inputs = torch.stack([A @ x for x in sample.inputs])
+        moved = ReLUNet([model.weights[0] @ torch.linalg.inv(A), *model.weights[1:]], model.biases)
+        plain = [
+            chance * (model.outputs(sample.inputs, kept / 0.7) - sample.targets).square().mean()
+            for kept, chance in coin_masks([0.3] * model.units)
+        ]
+        there = Sample(inputs, sample.targets)
+        found.append(compare(risk(moved, there), "==", risk(model, sample), "risk on A o P"))
+        found.append(compare(exact(moved, there, 0.3), "==", torch.stack(plain).sum(), "criterion on A o P"))
+    A, best = tensor([1.5, -0.7]), networks.positive_network(2, 1)
+    least, _ = descend(lambda v, a, w, b: one_unit_criterion(A * v, a, w, b), [(2,), (1,), (1,), (1,)], 12, seed=1)
+    found.append(compare(least, ">=", 0.2, "least criterion on A o P_(1,1)"))
+    optimum = ReLUNet([best.weights[0] / A, *best.weights[1:]], best.biases)
+    found.append(compare(exact(optimum, networks.two_points(A)), "==", 0.2, "criterion of the moved optimum"))
+    return found
 
 
 def witness(factor: float) -> list[Comparison]:

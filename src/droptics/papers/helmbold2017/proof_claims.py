@@ -15,20 +15,21 @@ CLAIMS: tuple[Claim, ...] = (
         "helmbold2017-def2",
         f"{SOURCE}, Definition 2",
         "Dropout aversion of P: the largest risk of a minimizer of J_D beyond the least risk.",
-        check=partial(decay_checks.aversion, -1),
-        control=partial(decay_checks.aversion, 1),
+        check=partial(decay_checks.aversion, 1.0),
+        control=partial(decay_checks.aversion, 1.05),
         objects=("penalties.criterion", "penalties.risk"),
-        note="Evaluated where the optimum is known: two inputs, one unit, drop 1/2. The definition needs minimizers to "
-        "exist.",
+        note="Evaluated where the optimum is known: two inputs, one unit, drop 1/2, aversion 4/25. The definition "
+        "needs minimizers to exist.",
     ),
     Claim(
         "helmbold2017-def3",
         f"{SOURCE}, Definition 3",
-        "A o P is the law of (Ax, y) for (x, y) drawn from P.",
-        check=partial(decay_checks.aversion, -1),
-        control=partial(decay_checks.aversion, 1),
-        objects=("penalties.criterion", "penalties.risk"),
-        note="Checked as Theorem 4 uses it: the optimum for A o P has the inverse of A on its first weights.",
+        "A o P, A square, is the law of (Ax, y) for (x, y) drawn from P.",
+        check=partial(decay_checks.moved_law, 0.0),
+        control=partial(decay_checks.moved_law, 0.2),
+        objects=("penalties.criterion", "penalties.risk", "models.ReLUNet"),
+        note="Checked as Theorem 4 uses it: for A diagonal and of full rank networks with W_1 A^-1 have the risk and "
+        "criterion on A o P that those with W_1 have on P; for others the criterion differs.",
     ),
     Claim(
         "helmbold2017-thm5-proof",

@@ -102,9 +102,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-misprints",
         f"{SOURCE}, misprints",
-        "Printed and meant: M in R^(d2 x d1) in the proof of Lemma A.1 and Algorithm 3, R^(d1 x d2); sum_{i<=d2} u_ij^2 "
-        "in (10), d1; ||Ax||^2 = ||A||_F^2 after (12), E ||Ax||^2; sum_{i=1}^d lam_i^2(M) beside the first r in the "
-        "proof of Theorem 2.4, i > r; the index i of the loop of Algorithm 2 is also that of the sum in it.",
+        "Printed and meant: M in R^(d2 x d1) in the proof of Lemma A.1 and Algorithm 3, R^(d1 x d2); sum_{i<=d2} "
+        "u_ij^2 before (10), d1; ||Ax||^2 = ||A||_F^2 after (12), E ||Ax||^2; sum_{i=1}^d lam_i^2(M) "
+        "beside the first r in the proof of Theorem 2.4, i > r; the index i of the loop of "
+        "Algorithm 2 is also that of the sum in it.",
         "not checked",
         note="Slips of notation that change no statement: the checks of these statements use what is meant.",
     ),
