@@ -69,14 +69,14 @@ def nonnegative_bound(share: float, bound: Callable[[int], float]) -> list[Compa
         found.append(compare(least, ">=", share * bound(sizes[0]), f"equal units, sizes {sizes}"))
         if len(sizes) == 2:
             found.append(compare(networks.positive_minimum(*sizes), "==", least, f"stated minimum, sizes {sizes}"))
-    for sizes in ((2, 2, 1), (3, 2, 1), (1, 2, 2, 1), (2, 2, 2, 1)):
-        least, model = least_nonnegative(sizes)
-        found.append(compare(least, ">=", share * bound(sizes[0]), f"descent, sizes {sizes}"))
-        data = networks.two_points(torch.ones(sizes[0]))
-        found.append(compare(exact(model, data), "==", least, f"library, sizes {sizes}"))
-        if len(sizes) == 3:
-            stated = networks.positive_minimum(*sizes[:2])
-            found.append(compare(least, ">=", stated, f"descent above the minimum, sizes {sizes}"))
+    for shape in ((2, 2, 1), (3, 2, 1), (1, 2, 2, 1), (2, 2, 2, 1)):
+        least, model = least_nonnegative(shape)
+        found.append(compare(least, ">=", share * bound(shape[0]), f"descent, sizes {shape}"))
+        data = networks.two_points(torch.ones(shape[0]))
+        found.append(compare(exact(model, data), "==", least, f"library, sizes {shape}"))
+        if len(shape) == 3:
+            stated = networks.positive_minimum(*shape[:2])
+            found.append(compare(least, ">=", stated, f"descent above the minimum, sizes {shape}"))
     return found
 
 
