@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import cache, reduce
 
 import torch
 from torch import Tensor, nn
@@ -16,14 +17,14 @@ from droptics.bounds import (
     completion,
     completion_constant,
 )
-from droptics.data import Measurements, Moments
+from droptics.data import Measurements, Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import equalizer
-from droptics.masks import Bernoulli
+from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear, Factorization
 from droptics.norms import nuclear, weighted_trace
-from droptics.papers.instances import coin_masks, normal, sample, simplex, tensor
-from droptics.penalties import effective_strength, penalty
+from droptics.papers.instances import coin_masks, descend, normal, sample, simplex, tensor
+from droptics.penalties import criterion, effective_strength, penalty
 
 
 def sensing(scale: Callable[[float], float]) -> list[Comparison]:
@@ -164,23 +165,38 @@ def unfactored_inputs(law_weighted: bool) -> list[Comparison]:
     return [compare(drop / (1 - drop) * (M.square() * weights).sum(), "==", total - plain, "penalty")]
 
 
+@cache
+def _trained(seed: int, widths: tuple[int, ...], drop: float) -> tuple[Sample, float, list[Tensor]]:
+    """Twelve examples, and the least squared error averaged over all masks that descent finds, with its layers."""
+    data = sample(seed, 12, 3, 1)
+    masks, chances = zip(*coin_masks([drop] * sum(widths)), strict=True)
+    multipliers = (torch.stack(masks) / (1 - drop)).split(widths, 1)
+
+    def objective(*weights: Tensor) -> Tensor:
+        hidden = weights[0] @ data.inputs.mT
+        for weight, kept in zip(weights[1:], multipliers, strict=True):
+            hidden = weight @ (kept[:, :, None] * hidden)
+        return tensor(chances) @ (hidden[:, 0] - data.targets[:, 0]).square().mean(1)
+
+    shapes = [(b, a) for a, b in itertools.pairwise((3, *widths, 1))]
+    return data, *descend(objective, shapes, starts=2, seed=seed)
+
+
 def normal_equations(divisor: Callable[[float, int], float]) -> list[Comparison]:
-    """One output, deep linear: the stated normal equations at the minimizer u_LS / (1 + nu)."""
-    data, widths, drop = sample(4, 12, 3, 1), (2,), 0.4
-    X, y = data.inputs.mT, data.targets[:, 0]
-    nu = float(effective_strength(widths, drop))
-    u = torch.linalg.solve(X @ X.mT, X @ y) / (1 + nu)
-    stated = divisor(nu, len(data)) * X @ X.mT @ u
-    second = Moments.of_sample(data)
-    layers = [
-        torch.outer(torch.ones(2, dtype=torch.float64), u) / 2**0.5,
-        torch.ones(1, 2, dtype=torch.float64) / 2**0.5,
-    ]
-    induced = penalty(DeepLinear(layers), second, Bernoulli(drop, 2)).value
-    return [
-        compare(stated, "==", X @ y, "normal equations"),
-        compare(induced, "==", nu * (u @ second.xx @ u), "regularizer of the equalized network"),
-    ]
+    """One output: the stated equations at the map u of the network that descent on the masked error ends at."""
+    found = []
+    for seed, widths, drop in ((4, (2,), 0.4), (5, (2, 2), 0.3)):
+        data, best, weights = _trained(seed, widths, drop)
+        X, y, nu = data.inputs.mT, data.targets[:, 0], float(effective_strength(widths, drop))
+        u = reduce(lambda below, weight: weight @ below, weights)[0]
+        stated = divisor(nu, len(data)) * X @ X.mT @ u
+        found.append(compare(stated, "==", X @ y, f"normal equations, widths {widths}", precision=1e-3))
+        explicit = (y - u @ X).square().mean() + nu * (u @ X).square().mean()
+        found.append(compare(explicit, "==", best, f"with nu ||u||_C^2, widths {widths}", precision=1e-5))
+        law = Product([Bernoulli(drop, width) for width in widths])
+        ours = criterion(DeepLinear(weights), Moments.of_sample(data), law)
+        found.append(compare(ours, "==", best, f"the library's criterion, widths {widths}"))
+    return found
 
 
 def kronecker(transpose: bool) -> list[Comparison]:

@@ -227,7 +227,8 @@ CLAIMS: tuple[Claim, ...] = (
         "With one output the solution satisfies (1 + nu) X X^T u = X y.",
         check=partial(checks.normal_equations, lambda nu, n: 1 + nu),
         control=partial(checks.normal_equations, lambda nu, n: 1 + nu / n),
-        objects=("penalties.effective_strength",),
+        objects=("penalties.effective_strength", "penalties.criterion"),
+        note="u is the map of the networks of two and three layers at which descent on the error over all masks ends.",
     ),
     Claim(
         "thesis-sec4.4c",
