@@ -106,6 +106,51 @@ def pivot_sums(weights: Weights, C: Tensor) -> list[float]:
     return totals
 
 
+def walk_pairs(weights: Weights, start: tuple[int, int | None], end: tuple[int, int | None], C: Tensor) -> float:
+    """Sum over pairs of paths from `start` to `end`, each a (layer, node or any), of the products of all their weights.
+
+    Paths of a pair from the inputs begin at nodes a and b with weight C_ab; at any other end they share their node.
+    """
+    sizes = [weights[0].shape[1], *(len(weight) for weight in weights)]
+    layers = range(start[0], end[0] + 1)
+    allowed = {i: set(range(sizes[i])) for i in layers}
+    for layer, node in (start, end):
+        if node is not None:
+            allowed[layer] &= {node}
+    paths = list(itertools.product(*allowed.values()))
+    values = [
+        math.prod(float(weights[i][b, a]) for i, (a, b) in zip(layers, itertools.pairwise(path), strict=False))
+        for path in paths
+    ]
+    total = 0.0
+    for (one, left), (other, right) in itertools.product(zip(paths, values, strict=True), repeat=2):
+        if one[-1] == other[-1]:
+            total += left * right * float(C[one[0], other[0]] if start[0] == 0 else one[0] == other[0])
+    return total
+
+
+def walks(step: int) -> list[Comparison]:
+    """R_l of the library against products of sums over pairs of paths into, between and out of pivots.
+
+    A path leaves a pivot in layer j from layer j + `step`: zero is meant, the caption prints one.
+    """
+    found = []
+    for seed, sizes in enumerate(((3, 2, 2, 2), (2, 2, 2, 2, 3), (2, 3, 3))):
+        weights, data, hidden = network(seed, sizes), moments(seed, sizes[-1], sizes[0]), len(sizes) - 2
+        totals = [0.0] * hidden
+        for count in range(1, hidden + 1):
+            for layers in subsets(range(1, hidden + 1), count):
+                for nodes in itertools.product(*(range(sizes[layer]) for layer in layers)):
+                    pivots = list(zip(layers, nodes, strict=True))
+                    term = walk_pairs(weights, (0, None), pivots[0], data.xx)
+                    for (layer, node), upper in itertools.pairwise(pivots):
+                        term *= walk_pairs(weights, (layer + step, node), upper, data.xx)
+                    totals[count - 1] += term * walk_pairs(weights, pivots[-1], (hidden + 1, None), data.xx)
+        ours = sub_penalties(DeepLinear(weights), data, law(weights, 0.5))
+        found += [compare(ours[i], "==", total, f"R_{i + 1}, sizes {sizes}") for i, total in enumerate(totals)]
+    return found
+
+
 def sub_regularizers(power: Callable[[float, int], float]) -> list[Comparison]:
     """Library terms against lam^l R_l by the printed sum, and their total against all masks."""
     found = []
@@ -192,20 +237,16 @@ def compactness(singular: bool) -> list[Comparison]:
     return found
 
 
-def turned_maps(isotropic: bool) -> list[Comparison]:
-    """R(P W_{k+1}, ..., W_1 Q) = R(W_{k+1}, ..., W_1) for rotations P and Q if C = I, and for layers a W_1, W_2 / a."""
+def scaled_layers() -> list[Comparison]:
+    """R_l({a_i W_i}) = R_l({W_i}) for every l and scalars a_i of either sign whose product is one."""
     found = []
     for seed, (sizes, drop) in enumerate(INSTANCES):
-        weights = network(seed, sizes)
-        data = Moments.of_map(normal(seed, sizes[-1], sizes[0])) if isotropic else moments(seed, sizes[-1], sizes[0])
-        P, Q = (torch.linalg.qr(normal(seed + place, size, size)).Q for place, size in ((1, sizes[-1]), (2, sizes[0])))
-        other = [weights[0] @ Q, *weights[1:-1], P @ weights[-1]]
-        scaled = [3 * weights[0], weights[1] / 3, *weights[2:]]
-        before, turned, after = (
-            penalty(DeepLinear(list(w)), data, law(weights, drop)) for w in (weights, other, scaled)
-        )
-        found.append(compare(turned, "==", before, f"turned, sizes {sizes}"))
-        found.append(compare(after, "==", before, f"rescaled, sizes {sizes}"))
+        weights, data = network(seed, sizes), moments(seed, sizes[-1], sizes[0])
+        scalars = normal(seed + 7, len(weights))
+        scalars[-1] = 1 / scalars[:-1].prod()
+        scaled = [a * weight for a, weight in zip(scalars, weights, strict=True)]
+        before, after = (sub_penalties(DeepLinear(layers), data, law(weights, drop)) for layers in (weights, scaled))
+        found.append(compare(after / before, "==", 1.0, f"every R_l, sizes {sizes}"))
     return found
 
 

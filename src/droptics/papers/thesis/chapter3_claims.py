@@ -80,11 +80,15 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem6",
         f"{SOURCE}, Lemma 6",
-        "All sub-regularizers are rescaling invariant; the infimum of the penalty over the networks of a map is always "
-        "attained; for C = I it depends only on the singular values of the map.",
-        check=lambda: [*checks.compactness(False), *checks.turned_maps(True)],
-        control=partial(checks.turned_maps, False),
-        objects=("linalg.psd_root", "penalties.penalty"),
+        "All sub-regularizers R_l are rescaling invariant; the infimum Theta(M) of the penalty over the networks of a "
+        "map is always attained; for C = I it depends only on the singular values of the map.",
+        check=lambda: [
+            *checks.scaled_layers(),
+            *checks.compactness(False),
+            *optimum_checks.spectral_function(True),
+        ],
+        control=partial(optimum_checks.spectral_function, False),
+        objects=("linalg.psd_root", "penalties.penalty", "penalties.sub_penalties"),
         note="C is nonsingular, as the chapter assumes; otherwise it need not be attained (C = diag(1,0), M = I_2, two "
         "units). The printed compactness argument is infeasible; after rescaling every hidden node to unit C-norm the "
         "last layer has squared norm R_k, so that the networks of bounded penalty are a compact set.",
@@ -109,11 +113,18 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem7",
         f"{SOURCE}, Lemma 7",
-        "R_l >= e_l(1/d) ||W C^1/2||_*^2, hence R >= nu ||W C^1/2||_*^2.",
-        check=partial(checks.layer_bounds, 1.0),
-        control=partial(checks.layer_bounds, 1.5),
-        objects=("penalties.sub_penalties", "penalties.effective_strength"),
-        note="(3.14) and (3.15) print it without C^1/2.",
+        "R >= nu ||W C^1/2||_*^2, with equality if and only if the network is equalized (Definition 5); by its proof "
+        "R_l >= e_l(1/d) ||W C^1/2||_*^2.",
+        check=lambda: [*checks.layer_bounds(1.0), *optimum_checks.bound_attained(1.0)],
+        control=partial(optimum_checks.bound_attained, 1.1),
+        objects=(
+            "penalties.sub_penalties",
+            "penalties.effective_strength",
+            "penalties.penalty",
+            "equalization.equalize",
+        ),
+        note="With dropout in every layer: without, both sides are zero. The excess is at least sum_l lam^l sum "
+        "(t - level)^2 over the summands t of Definition 5. (3.14) and (3.15) print the bound without C^1/2.",
     ),
     Claim(
         "thesis-def5",
@@ -218,12 +229,13 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "thesis-fig3-1",
-        f"{SOURCE}, Figure 3-1 and the walk sums",
-        "A term of R_l is a product over walks: into the first pivot, between pivots, out of the last one.",
-        check=partial(checks.sub_regularizers, lambda lam, level: lam**level),
-        control=partial(checks.sub_regularizers, lambda lam, level: lam),
+        f"{SOURCE}, Figure 3-1",
+        "In R_l the head alpha^2 sums the products of weights over pairs of paths from an input to the first pivot, "
+        "each beta_p^2 over pairs from one pivot to the next, the tail gamma^2 over pairs from the last to an output.",
+        check=partial(checks.walks, 0),
+        control=partial(checks.walks, 1),
         objects=("penalties.sub_penalties",),
-        note="A drawing. Its caption starts the middle walk in layer j_p + 1; meant is j_p. The printed walk sums "
-        "are the squares alpha^2, beta^2.",
+        note="Path by path, inputs of any second moment. The caption starts the middle paths in layer j_p + 1, as the "
+        "control does; meant is j_p. The text prints alpha and beta for these sums: see thesis-sec3.2-walks.",
     ),
 )

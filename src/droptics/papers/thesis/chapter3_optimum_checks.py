@@ -18,7 +18,15 @@ from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear
 from droptics.norms import nuclear
 from droptics.papers.instances import descend, moments, normal, tensor
-from droptics.papers.thesis.chapter3_checks import law, layer_bounds, network, product, rank_one_network
+from droptics.papers.thesis.chapter3_checks import (
+    INSTANCES,
+    law,
+    layer_bounds,
+    network,
+    pivot_terms,
+    product,
+    rank_one_network,
+)
 from droptics.penalties import effective_strength, penalty
 
 
@@ -40,6 +48,60 @@ def envelope_bound(share: float) -> list[Comparison]:
     return [*found, compare(mixed, "==", M, "mean of the atoms")]
 
 
+def bound_attained(share: float) -> list[Comparison]:
+    """Lemma 7: R - nu ||W C^1/2||_*^2 is zero for an equalized network and for no other.
+
+    It is at least `share` times sum_l lam^l sum (t - level)^2 over the summands t of Definition 5, which should all be
+    at their level; exactly that for diagonal layers. Networks at which descent on R/||W C^1/2||_*^2 ends are equalized.
+    """
+    found = []
+    diagonal = [torch.diag(tensor(values)) for values in ((2.0, 1.0, 0.5), (1.0, 3.0, 0.7))]
+    nets = [(network(seed, sizes), drop) for seed, (sizes, drop) in enumerate(INSTANCES)]
+    for seed, (weights, drop) in enumerate([*nets, (diagonal, 0.4)]):
+        outputs, inputs = len(weights[-1]), weights[0].shape[1]
+        data = moments(seed, outputs, inputs) if weights is not diagonal else Moments.of_map(diagonal[0])
+        gap, away, largest = _distances(weights, data, drop)
+        found.append(compare(gap, ">=", share * away, "excess against the distance from equalized"))
+        found.append(compare(gap, ">", 0.0, f"excess, largest distance {largest:.2g}"))
+    for seed, (sizes, drop) in enumerate((((3, 2, 2, 2), 0.5), ((3, 4, 3), 0.3), ((2, 2, 3, 2), 0.6))):
+        data = moments(seed, sizes[-1], sizes[0])
+        root = psd_root(data.xx)
+
+        def ratio(*weights: Tensor, data: Moments = data, root: Tensor = root, drop: float = drop) -> Tensor:
+            norm = torch.linalg.matrix_norm(product(weights) @ root, "nuc")
+            return penalty_of(weights, data, drop) / norm**2
+
+        least, weights = descend(ratio, [(b, a) for a, b in itertools.pairwise(sizes)], starts=2, seed=seed)
+        stated = share * effective_strength(sizes[1:-1], drop)
+        found.append(compare(least, "==", stated, f"least ratio, sizes {sizes}", precision=1e-7))
+        found.append(compare(_distances(weights, data, drop)[2], "<=", 1e-3, f"equalized there, sizes {sizes}"))
+    layers = rank_one_network(normal(1, 3), normal(2, 4), (3, 2))
+    scale = tensor([2.0, -0.5, 3.0])
+    shallow, data = DeepLinear(network(3, (4, 5, 3))), moments(3, 3, 4)
+    for weights in (
+        [scale[:, None] * layers[0], layers[1] / scale, layers[2]],
+        equalization.equalize(shallow, data, law(shallow.weights, 0.4)).weights,
+    ):
+        gap, _, largest = _distances(weights, data, 0.4)
+        found.append(compare(largest, "==", 0.0, "an equalized network"))
+        found.append(compare(gap, "==", 0.0, "its excess", scale=float(penalty_of(weights, data, 0.4))))
+    return found
+
+
+def penalty_of(weights: Sequence[Tensor], data: Moments, drop: float) -> Tensor:
+    """The penalty of the library, one rate for every hidden layer."""
+    return penalty(DeepLinear(list(weights)), data, law(weights, drop)).value
+
+
+def _distances(weights: Sequence[Tensor], data: Moments, drop: float) -> tuple[Tensor, Tensor, float]:
+    """R - nu ||W C^1/2||_*^2, sum_l lam^l sum (t - level)^2, and the largest |t/level - 1| (Definition 5)."""
+    norm = nuclear(product(weights) @ psd_root(data.xx))
+    gap = penalty_of(weights, data, drop) - effective_strength([len(w) for w in weights[:-1]], drop) * norm**2
+    terms = pivot_terms(weights, data.xx)
+    away = sum((drop / (1 - drop)) ** term.ndim * (term - norm / term.numel()).square().sum() for term in terms)
+    return gap, away, max(float((term * term.numel() / norm - 1).abs().max()) for term in terms)
+
+
 @cache
 def least_penalty(target: Tensor, widths: tuple[int, ...], drop: float, seed: int = 0) -> float:
     """Least penalty over networks of a map, by descent with a high charge on the map's error."""
@@ -52,6 +114,28 @@ def least_penalty(target: Tensor, widths: tuple[int, ...], drop: float, seed: in
         return penalty(DeepLinear(list(weights)), data, law(weights, drop)).value + 1e4 * miss
 
     return descend(objective, shapes, starts=3, seed=seed, size=0.7)[0]
+
+
+def spectral_function(isotropic: bool) -> list[Comparison]:
+    """Theta(M) = Theta(P M Q) for rotations P and Q if C = I, by descent over the networks of each map.
+
+    With square layers these are W_1, ..., W_k and W_{k+1} = M (W_k ... W_1)^-1.
+    """
+    found = []
+    for size, hidden in ((2, 2), (3, 1)):
+        M, P, Q = normal(1, size, size), *(torch.linalg.qr(normal(seed, size, size)).Q for seed in (4, 10))
+        data = Moments.of_map(M) if isotropic else moments(1, size, size)
+
+        def least(target: Tensor, seed: int, data: Moments = data, size: int = size, hidden: int = hidden) -> float:
+            def objective(*weights: Tensor) -> Tensor:
+                last = torch.linalg.solve(product(weights), target, left=False)
+                return penalty_of([*weights, last], data, 0.5)
+
+            return descend(objective, [(size, size)] * hidden, starts=2, seed=seed)[0]
+
+        values = least(M, 0), least(P @ M @ Q, 7)
+        found.append(compare(values[1], "==", values[0], f"Theta of a turned map, {hidden + 1} layers", precision=1e-6))
+    return found
 
 
 def equalizable(target: Tensor, relation: Relation) -> list[Comparison]:
