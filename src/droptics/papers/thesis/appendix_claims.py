@@ -82,16 +82,16 @@ def uniform_deviation(scale: float) -> list[Comparison]:
     R_n = N / (2 * n) * sum(float(binom.pmf(c, n, 1 / N)) * size for c, size in enumerate(in_cell))
     tail = 3 * math.sqrt(math.log(1 / delta) / (2 * n))
     deviation = 1 - occupied / N
-    limits = {"R_n": uniform(0.0, R_n, n, confidence=1 - delta).value, "R_S": occupied / n + tail}
+    expected = torch.full_like(occupied, uniform(0.0, R_n, n, confidence=1 - delta).value)
     found = []
-    for name, limit in limits.items():
+    for name, limit in (("R_n", expected), ("R_S", occupied / n + tail)):
         failed = chances[deviation > scale * limit].sum()
         found.append(compare(failed, "<=", delta, f"all subsets, with {name}", precision=0.0))
     ours = uniform(0.0, R_n, n, confidence=1 - delta, empirical=True).value
     for count in (20, 401):
-        limit = scale * uniform(0.0, 0.0, count, confidence=1 - delta).value
-        failed = binom.cdf(math.ceil(count * (0.5 - limit)) - 1, count, 0.5)
-        found.append(compare(float(failed), "<=", delta, f"one coin, n={count}", precision=0.0))
+        added = scale * uniform(0.0, 0.0, count, confidence=1 - delta).value
+        beyond = binom.cdf(math.ceil(count * (0.5 - added)) - 1, count, 0.5)
+        found.append(compare(float(beyond), "<=", delta, f"one coin, n={count}", precision=0.0))
     return [*found, compare(ours, ">=", 2 * R_n + tail, "the library's log(2/delta)")]
 
 

@@ -78,10 +78,8 @@ def bound_attained(share: float) -> list[Comparison]:
     layers = rank_one_network(normal(1, 3), normal(2, 4), (3, 2))
     scale = tensor([2.0, -0.5, 3.0])
     shallow, data = DeepLinear(network(3, (4, 5, 3))), moments(3, 3, 4)
-    for weights in (
-        [scale[:, None] * layers[0], layers[1] / scale, layers[2]],
-        equalization.equalize(shallow, data, law(shallow.weights, 0.4)).weights,
-    ):
+    scaled = [scale[:, None] * layers[0], layers[1] / scale, layers[2]]
+    for weights in (scaled, list(equalization.equalize(shallow, data, law(shallow.weights, 0.4)).weights)):
         gap, _, largest = _distances(weights, data, 0.4)
         found.append(compare(largest, "==", 0.0, "an equalized network"))
         found.append(compare(gap, "==", 0.0, "its excess", scale=float(penalty_of(weights, data, 0.4))))
@@ -98,8 +96,8 @@ def _distances(weights: Sequence[Tensor], data: Moments, drop: float) -> tuple[T
     norm = nuclear(product(weights) @ psd_root(data.xx))
     gap = penalty_of(weights, data, drop) - effective_strength([len(w) for w in weights[:-1]], drop) * norm**2
     terms = pivot_terms(weights, data.xx)
-    away = sum((drop / (1 - drop)) ** term.ndim * (term - norm / term.numel()).square().sum() for term in terms)
-    return gap, away, max(float((term * term.numel() / norm - 1).abs().max()) for term in terms)
+    parts = [(drop / (1 - drop)) ** term.ndim * (term - norm / term.numel()).square().sum() for term in terms]
+    return gap, torch.stack(parts).sum(), max(float((term * term.numel() / norm - 1).abs().max()) for term in terms)
 
 
 @cache

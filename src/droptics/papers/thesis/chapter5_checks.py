@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import torch
 from scipy.stats import binom, chi2
-from torch import Tensor
+from torch import Tensor, nn
 
 from droptics.bounds import active_units, gate_margin, initial_norm, lazy_setting, linear_margin
 from droptics.data import Sample
@@ -46,22 +46,50 @@ def loss(z: Tensor) -> Tensor:
 
 
 def homogeneity(factor: float) -> list[Comparison]:
-    """<grad g, W> = g, ||grad g||^2 <= ||B||_F^2/m, and f(qW) = q f(W), for the network of the library."""
+    """<grad g, W> = g and f(qW) = q f(W), for the network of the library under masks; the control doubles or halves."""
     found = []
     for seed in range(3):
-        net, x = lazy_start(3, 6, seed), unit_rows(seed, 1, 3)[0]
+        net, x = lazy_start(3, 12, seed), unit_rows(seed, 1, 3)[0]
         W, top = net.weights
-        b = (uniform(seed, 6) < 0.6).double()
-        masks = torch.cat([torch.ones(3, dtype=torch.float64), b])
-        leaf = W.clone().requires_grad_(True)
-        value = ReLUNet([leaf, top]).outputs(x[None], masks).sum()
-        (step,) = torch.autograd.grad(value, leaf)
+        b = (uniform(seed + 20, 12) < 0.6).double()
+        value, step = _masked(W, top, x, b)
         found.append(compare(value, "==", network(W, torch.sign(top[0]), x, b), "the network"))
         found.append(compare((step * W).sum(), "==", factor * value, "homogeneity"))
-        found.append(compare(step.square().sum(), "<=", b.sum() / 6, "norm of the gradient"))
         scaled = ReLUNet([0.3 * W, top]).outputs(x[None]).sum()
         found.append(compare(scaled, "==", 0.3 * factor * net.outputs(x[None]).sum(), "scaling keeps the sign"))
     return found
+
+
+def _masked(W: Tensor, top: Tensor, x: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """g(W; x, B) of the library and its gradient in W by automatic differentiation."""
+    leaf = W.clone().requires_grad_(True)
+    value = ReLUNet([leaf, top]).outputs(x[None], torch.cat([torch.ones_like(x), b])).sum()
+    return value.detach(), torch.autograd.grad(value, leaf)[0]
+
+
+def gradient_bounds(share: float) -> list[Comparison]:
+    """||grad g||_F^2 <= ||B||_F^2/m <= 1, ||grad L||_F <= Q = -l'(y g) and Q <= L = l(y g), each times `share`.
+
+    At random starts, and where they are reached: every row along x, every unit kept, scores large and right.
+    """
+    found = []
+    for seed in range(6):
+        net, x = lazy_start(3, 12, seed), unit_rows(seed, 1, 3)[0]
+        W, top = net.weights
+        b = (uniform(seed + 20, 12) < 0.6).double()
+        y = float(torch.sign(normal(seed + 4, 1)))
+        if seed % 2:
+            W, top, b = 5.0 * x.expand(12, 3), y * top.abs(), torch.ones_like(b)
+        value, step = _masked(W, top, x, b)
+        score = (y * value).requires_grad_(True)
+        L = Logistic()(score[None, None], torch.ones(1)).sum() / math.log(2)
+        (slope,) = torch.autograd.grad(L, score)
+        found.append(compare(step.square().sum(), "<=", share * b.sum() / 12, "squared norm of grad g"))
+        found.append(compare(b.sum() / 12, "<=", 1.0, "||B||^2/m"))
+        found.append(compare((slope * y * step).norm(), "<=", -share * slope, "norm of grad L against Q", scale=0.0))
+        found.append(compare(-slope, "<=", share * L, "Q against L", scale=0.0))
+    z = torch.linspace(-20, 20, 401, dtype=torch.float64)
+    return [*found, compare(torch.sigmoid(-z) / nn.functional.softplus(-z), "<=", share, "|l'|/l")]
 
 
 def smallest_unit_loss(base: float) -> list[Comparison]:

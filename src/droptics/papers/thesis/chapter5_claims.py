@@ -17,10 +17,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec5.2-homogeneity",
         f"{SOURCE}, Section 5.2.1",
-        "g^(t)_t(W_t) = <grad g_t(W_t), W_t> = g_t(W_t) and ||grad g_t(W)||_F^2 <= ||B_t||_F^2/m <= 1.",
-        check=partial(checks.homogeneity, 1.0),
-        control=partial(checks.homogeneity, 0.5),
-        objects=("models.ReLUNet",),
+        "g^(t)_t(W_t) = <grad g_t(W_t), W_t> = g_t(W_t), ||grad g_t(W)||_F^2 <= ||B_t||_F^2/m <= 1, ||grad L_t(W)||_F "
+        "<= Q_t(W), and |l'(z)| <= l(z), so that Q_t(W) <= L_t(W).",
+        check=lambda: [*checks.homogeneity(1.0), *checks.gradient_bounds(1.0)],
+        control=partial(checks.gradient_bounds, 0.99),
+        objects=("models.ReLUNet", "losses.Logistic"),
         note="||x|| = 1 is used throughout and never assumed; w_r are rows. Scaling by q never changes a sign.",
     ),
     Claim(
