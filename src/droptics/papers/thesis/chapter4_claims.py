@@ -262,11 +262,14 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "thesis-sec4.6",
-        f"{SOURCE}, flows and co-adaptation",
-        "d1 Rbar = (alpha/phi)^2: the regularizer splits into size alpha and equality phi in [1/sqrt d1, 1].",
+        f"{SOURCE}, Section 4.6, flows and co-adaptation",
+        "phi(w) = ||psi||_1/(sqrt(d1) ||psi||_2) of the flows psi_i = |u_i| a_i is near 1/sqrt(d1) when a few nodes "
+        "have a high flow and near 1 when all are equally active.",
         check=partial(relu_checks.flow_split, 2.0),
-        control=partial(relu_checks.flow_split, 1.0),
-        objects=("coadaptation.split",),
+        control=partial(relu_checks.flow_split, 1.9),
+        objects=("coadaptation.split", "penalties.penalty"),
+        note="It lies between these, which one node and equal flows attain. So d1 Rbar = (alpha/phi)^2, alpha = "
+        "||psi||_1: the regularizer without lam splits into size and equality; that is ours.",
     ),
     Claim(
         "thesis-thm11-constant",

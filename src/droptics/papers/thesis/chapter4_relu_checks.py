@@ -186,6 +186,38 @@ def linear_class_inside(factor: float) -> list[Comparison]:
     return found
 
 
+def inside_class(share: float) -> list[Comparison]:
+    """H_r lies in F_alpha, alpha = `share` sqrt(d1 r), and R_S(H_r) is at most the bound of Theorem 12 for it.
+
+    The examples themselves are the law. R_S is measured from below, over every pattern of signs and networks of H_r:
+    random ones, of random and of equal flows, and copies of one unit in every direction, which reach more.
+    """
+    found = []
+    signs = tensor(list(itertools.product((1.0, -1.0), repeat=8)))
+    angle = torch.linspace(0, 2 * math.pi, 721, dtype=torch.float64)
+    for seed, width, r in ((3, 2, 0.5), (5, 4, 1.3)):
+        data, alpha = Sample(normal(seed, 8, 2), normal(seed, 8, 1)), share * math.sqrt(width * r)
+        law = Product([Bernoulli(0.0, 2), Bernoulli(0.5, width)])  # lam = 1: the regularizer without it
+        units = normal(seed + 1, 300, width, 2)
+        copies = torch.stack([angle.cos(), angle.sin()], 1)[:, None].expand(-1, width, 2)
+        measured = []
+        for V, tops in ((units, normal(seed + 2, 300, width)), (units, None), (copies, None)):
+            hidden = torch.relu(torch.einsum("ni,gki->gnk", data.inputs, V))
+            size = hidden.square().mean(1).sqrt()
+            u = 1 / size if tops is None else tops
+            u = u * (r / (u * size).square().sum(1, keepdim=True)).sqrt()
+            measured.append((signs @ torch.einsum("gnk,gk->ng", hidden, u)).abs().max(1).values.mean() / 8)
+            net = ReLUNet([V[0], u[:1]])
+            found.append(compare(penalty(net, data, law), "==", r, "regularizer"))
+            found.append(compare(flows(net, data).sum(), "<=", alpha, f"sum of flows, width {width}"))
+        bound = rademacher(alpha=alpha, norm=data_norm(data), examples=8, retentivity=float(retentivity(data))).value
+        found.append(compare(torch.stack(measured), "<=", bound, f"R_S(H_r), width {width}"))
+        ours = measured_rademacher(data, alpha=math.sqrt(width * r))
+        found.append(compare(ours, "==", measured[-1], f"library, width {width}", precision=1e-2))
+        found.append(compare(torch.stack(measured), "<=", ours, f"no network is above, width {width}"))
+    return found
+
+
 def generalization(symmetrized: bool, constant: float) -> list[Comparison]:
     """Theorem 19 at M = 2 with Theorem 12 for R_S, twice all of it when symmetrized, is at most what is stated.
 
@@ -226,18 +258,24 @@ def cauchy_schwarz(with_rate: bool) -> list[Comparison]:
 
 
 def flow_split(power: float) -> list[Comparison]:
-    """d1 Rbar = (alpha / phi)^power and phi between 1/sqrt(d1) and 1."""
+    """The library's phi = ||psi||_1/(sqrt d1 ||psi||_2), its ends, and d1 Rbar = (alpha/phi)^power."""
     data = sample(1, 9, 3, 1)
     found = []
     for seed in range(3):
-        net = ReLUNet([normal(seed, 6, 3), normal(seed + 1, 1, 6)])
-        hidden = torch.relu(data.inputs @ net.weights[0].mT)
-        psi = net.weights[1][0].abs() * hidden.square().mean(0).sqrt()
-        parts = split(net, data)
-        found.append(compare(6 * psi.square().sum(), "==", (parts.alpha / parts.coadaptation) ** power, "d1 Rbar"))
-        found.append(compare(parts.alpha, "==", psi.sum(), "alpha"))
-        found.append(compare(parts.coadaptation, "<=", 1.0, "phi at most 1"))
-        found.append(compare(parts.coadaptation, ">=", 6**-0.5, "phi at least 1/sqrt(d1)"))
+        V, u = normal(seed, 6, 3), normal(seed + 1, 1, 6)
+        size = torch.relu(data.inputs @ V.mT).square().mean(0).sqrt()
+        alone = u * torch.eye(6, dtype=torch.float64)[seed]
+        for top, extreme in ((u, None), (alone, 6**-0.5), (2 * u.sign() / size, 1.0)):
+            parts, psi = split(ReLUNet([V, top]), data), top[0].abs() * size
+            phi = psi.sum() / (6**0.5 * psi.norm())
+            found.append(compare(parts.coadaptation, "==", phi, "phi"))
+            if extreme is not None:
+                found.append(compare(parts.coadaptation, "==", extreme, "phi at its ends"))
+            found.append(compare(parts.coadaptation, "<=", 1.0, "phi at most 1"))
+            found.append(compare(parts.coadaptation, ">=", 6**-0.5, "phi at least 1/sqrt(d1)"))
+            found.append(compare(parts.alpha, "==", psi.sum(), "alpha"))
+            regularizer = penalty(ReLUNet([V, top]), data, Product([Bernoulli(0.0, 3), Bernoulli(0.5, 6)])).value
+            found.append(compare(6 * regularizer, "==", (parts.alpha / parts.coadaptation) ** power, "d1 Rbar"))
     return found
 
 

@@ -144,20 +144,6 @@ def two_losses(labels: tuple[float, ...]) -> list[Comparison]:
     return [compare((1 - y * f).square(), "==", (y - f).square(), f"y={y}") for y in labels]
 
 
-def inside_class(share: float) -> list[Comparison]:
-    """H_r lies in F_alpha with alpha = sqrt(d1 r): networks of regularizer r have flows of sum at most alpha."""
-    found = []
-    data = sample(1, 9, 2, 1)
-    for width, r in ((2, 0.5), (5, 2.0)):
-        alpha = math.sqrt(width * r)
-        for seed in range(5):
-            u, V = normal(seed, width), normal(seed + 1, width, 2)
-            flow = u.abs() * torch.relu(data.inputs @ V.mT).square().mean(0).sqrt()
-            flow = flow * math.sqrt(r / float(flow.square().sum()))
-            found.append(compare(flow.sum(), "<=", share * alpha, f"sum of flows, width {width}"))
-    return found
-
-
 def mean_gradient(scaled: bool) -> list[Comparison]:
     """Mean over all masks of the dropout gradient = gradient of risk + penalty, both layers of a ReLU network."""
     data, drop = sample(2, 5, 3, 2), 0.4
