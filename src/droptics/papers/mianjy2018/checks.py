@@ -366,7 +366,7 @@ def low_rank(share: float) -> list[Comparison]:
     """
     found = []
     s = tensor([3.0, 2.0, 0.4, 0.1])
-    for seed, (lam, width) in enumerate(((0.05, 4), (0.5, 5), (4.0, 6))):
+    for seed, (lam, width) in enumerate(((0.1, 4), (0.5, 5), (4.0, 6))):
         M = torch.linalg.qr(normal(seed, 5, 4)).Q * s @ torch.linalg.qr(normal(seed + 9, 4, 4)).Q.mT
         _, (U, V) = descend(untied_objective(M, lam), [(5, width), (4, width)], starts=1, seed=seed)
         kept = torch.linalg.svdvals(U @ V.mT)[:4]

@@ -229,7 +229,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Dropout favors low rank. At an optimum of full width the singular values of M are lowered by alpha and those "
         "up to alpha are gone, alpha <= (lam/r) ||M||_*.",
         check=partial(checks.low_rank, 1.0),
-        control=partial(checks.low_rank, 0.9),
+        control=partial(checks.low_rank, 0.8),
         objects=("linalg.shrink",),
         note="Printed is the first sentence. A statement about lam/r: at a fixed rate the shrinkage vanishes as the "
         "width grows.",

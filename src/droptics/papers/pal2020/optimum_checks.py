@@ -15,7 +15,7 @@ from droptics.masks import Block
 from droptics.models import TwoLayerLinear
 from droptics.norms import k_support
 from droptics.optima import optimum
-from droptics.papers.instances import descend, normal, tensor, two_layer
+from droptics.papers.instances import descend, moments, normal, tensor, two_layer
 from droptics.penalties import penalty
 
 
@@ -25,20 +25,62 @@ def block_norms(model: TwoLayerLinear, block: int) -> Tensor:
     return torch.stack([(U @ V.mT).norm() for U, V in parts])
 
 
-def balanced(optimal: bool) -> list[Comparison]:
-    """An optimum is balanced: every block product has norm ||A*||_(r) / k."""
+def balanced(stretch: float) -> list[Comparison]:
+    """At an optimum every block product has norm ||A*||_(r) / k, A* = U V^T X; with `stretch` on a block it has not."""
     found = []
-    for spectrum, block, blocks, drop in (
-        ((3.0, 1.0), 2, 1, 0.5),
-        ((2.0, 1.5, 1.0), 2, 4, 0.4),
-        ((1.5, 1.0), 1, 3, 0.3),
-    ):
-        data, masks = Moments.of_map(torch.diag(tensor(spectrum))), Block(drop, block * blocks, block)
-        size = len(spectrum)
-        model = optimum(TwoLayerLinear, data, masks).model if optimal else two_layer(3, size, size, block * blocks)
+    for seed, block, blocks, drop in ((1, 2, 1, 0.5), (2, 2, 4, 0.4), (3, 1, 3, 0.3), (4, 3, 3, 0.6)):
+        data, masks = moments(seed, 3, 4), Block(drop, block * blocks, block)
+        model = optimum(TwoLayerLinear, data, masks).model
         assert isinstance(model, TwoLayerLinear)
-        common = k_support(torch.linalg.svdvals(model.matrix()), block) / blocks
-        found.append(compare(block_norms(model, block), "==", common, f"block norms, r={block}", precision=1e-7))
+        U, X = model.U.clone(), torch.linalg.cholesky(data.xx)
+        U[:, :block] *= stretch
+        seen = TwoLayerLinear(U, X.mT @ model.V)
+        common = k_support(torch.linalg.svdvals(seen.matrix()), block) / blocks
+        found.append(compare(block_norms(seen, block), "==", common, f"block norms, r={block}", precision=1e-7))
+    return found
+
+
+def blocks_repeated(power: float) -> list[Comparison]:
+    """Factors that are not balanced are no minimizers: with more blocks the same map costs less.
+
+    Block i, of norm a_i, is repeated n_i times and divided by n_i, n_i in proportion to a_i^power: (d/r) Omega is then
+    sum_i n_i sum_i a_i^2 / n_i, least at power 1, and at power 2 what it was: norms 3 and 1 cost 16 and 20.
+    """
+    found = []
+    for seed, block, norms in ((1, 2, (3, 1)), (2, 1, (4, 3, 1)), (3, 3, (2, 1, 1))):
+        plain = two_layer(seed, 5, 4, block * len(norms))
+        sizes = tensor(norms) / block_norms(plain, block)
+        model = TwoLayerLinear(plain.U * sizes.repeat_interleave(block), plain.V)
+        repeats = [round(norm**power) for norm in norms]
+        parts = list(zip(model.U.split(block, -1), model.V.split(block, -1), repeats, strict=True))
+        U = torch.cat([A / n for A, _, n in parts for _ in range(n)], 1)
+        V = torch.cat([B for _, B, n in parts for _ in range(n)], 1)
+        more = TwoLayerLinear(U, V)
+        label = f"r={block}, norms {norms}"
+        found.append(compare(more.matrix(), "==", model.matrix(), f"same map, {label}"))
+        found.append(compare(_value(model, block), "==", len(norms) * sum(a * a for a in norms), f"cost, {label}"))
+        found.append(compare(_value(more, block), "<", _value(model, block), f"cost with more blocks, {label}"))
+    return found
+
+
+def balanced_minimizers() -> list[Comparison]:
+    """Where descent on f ends at the least value over all widths, F*, the block products U_i V_i^T X are alike."""
+    found, beta = [], 0.2
+    for seed, block, blocks in ((1, 1, 3), (2, 2, 3)):
+        X, Y = torch.eye(4).double() + 0.3 * normal(seed, 4, 4), normal(seed + 5, 3, 4)
+        m = torch.linalg.svdvals(Y)
+        x = k_support_shrink(m, beta, block)
+        least = (m - x).square().sum() + beta * k_support(x, block) ** 2
+
+        def objective(U: Tensor, V: Tensor, X: Tensor = X, Y: Tensor = Y, block: int = block) -> Tensor:
+            parts = list(zip(U.split(block, -1), (X.mT @ V).split(block, -1), strict=True))
+            added = sum(((A @ B.mT).square().sum() for A, B in parts), torch.zeros(()))
+            return (Y - U @ V.mT @ X).square().sum() + beta * len(parts) * added
+
+        reached, (U, V) = descend(objective, [(3, block * blocks), (4, block * blocks)], starts=1, seed=seed)
+        norms = block_norms(TwoLayerLinear(U, X.mT @ V), block)
+        found.append(compare(reached, "==", least, f"f and F*, r={block}", precision=1e-6))
+        found.append(compare(norms, "==", k_support(x, block) / blocks, f"block norms, r={block}", precision=1e-3))
     return found
 
 
