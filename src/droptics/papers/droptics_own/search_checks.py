@@ -203,21 +203,35 @@ def two_searches(scale: float) -> list[Comparison]:
     shares = sure.masked_fill(functional.one_hot(torch.arange(3), 4).bool(), -torch.inf).softmax(1)
     wanted = shares - functional.one_hot(torch.arange(3), 4)
     found.append(compare(direction, "==", scale * wanted, "direction of a saturated loss"))
-    score, signs = normal(8, 6, 1), torch.tensor([1.0, -1, 1, 1, -1, -1]).double()
+    score, signs = normal(8, 6, 1).requires_grad_(), torch.tensor([1.0, -1, 1, 1, -1, -1]).double()
     for loss, formula in (
         (Logistic(), functional.softplus(-score[:, 0] * signs)),
         (Reflected(Logistic()), -functional.softplus(score[:, 0] * signs)),
         (Margin(), -score[:, 0] * signs),
     ):
-        told, _ = value_and_slope(loss, score, signs)
-        found.append(compare(told, "==", scale * formula, f"{type(loss).__name__} of one score"))
+        told, slope = value_and_slope(loss, score.detach(), signs)
+        (wanted,) = torch.autograd.grad(formula.sum(), score)
+        found.append(compare(told, "==", scale * formula.detach(), f"{type(loss).__name__} of one score"))
+        found.append(compare(slope, "==", scale * wanted, f"slope of {type(loss).__name__}"))
     aims = torch.tensor([1, 2, 3, 0, 2, 3, 1, 0, 3])
     told, slope = value_and_slope(Dlr("every"), outputs, targets, aims)
-    ordered = outputs.sort(1, descending=True).values
+    ordered = leaf.sort(1, descending=True).values
     rows = torch.arange(9)
-    gap = outputs[rows, aims] - outputs[rows, targets]
+    gap = leaf[rows, aims] - leaf[rows, targets]
     ratio = gap / (ordered[:, 0] - (ordered[:, 2] + ordered[:, 3]) / 2)
-    found.append(compare(told, "==", scale * ratio, "aimed ratio"))
+    found.append(compare(told, "==", scale * ratio.detach(), "aimed ratio"))
+    found.append(
+        compare(slope, "==", scale * torch.autograd.grad(ratio.sum(), leaf, retain_graph=True)[0], "and slope")
+    )
+    rest = leaf.masked_fill(functional.one_hot(targets, 4).bool(), -torch.inf).amax(1)
+    for loss, formula in (
+        (Margin(), rest - leaf[rows, targets]),
+        (Dlr(), (rest - leaf[rows, targets]) / (ordered[:, 0] - ordered[:, 2])),
+    ):
+        told, slope = value_and_slope(loss, outputs, targets)
+        (wanted,) = torch.autograd.grad(formula.sum(), leaf, retain_graph=True)
+        found.append(compare(told, "==", scale * formula.detach(), f"{type(loss).__name__} of four scores"))
+        found.append(compare(slope, "==", scale * wanted, f"slope of {type(loss).__name__} of four scores"))
     return found
 
 

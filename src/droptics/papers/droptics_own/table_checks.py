@@ -251,19 +251,33 @@ def planted(scale: float) -> list[Comparison]:
         if a[0] < b[0] and a[1] != b[1] and (a[0], b[1]) in table and (b[0], a[1]) in table
     ]
     found.append(compare(np.abs(minors).max(), "<=", scale * 1e-5, "minors of a matrix of rank one", precision=0.0))
-    wide = planted_ratings((400, 4000, 8000), rank=20, noise=0.0, seed=5, activity=(0.5, 0.0))
-    noisy = planted_ratings((400, 4000, 8000), rank=20, noise=0.8, seed=5, activity=(0.5, 0.0))
-    # of 400 x 20 and 4,000 x 20 normal factors: the variance has a standard error of 1.5 % or so
+    for rank in (2, 3):
+        few = planted_ratings((6, 400, 1200), rank=rank, noise=0.0, seed=6, activity=(0.0, 0.0))
+        full = np.full((6, 400), np.nan)
+        full[few.users, few.items] = few.values.astype(np.float64) - 3.5
+        block = full[:4][:, ~np.isnan(full[:4]).any(0)]  # the items that the first four users all rated
+        values = np.linalg.svd(block, compute_uv=False)
+        # single precision leaves 1e-7 or so of each rating
+        found.append(compare((values > 1e-5).sum(), "==", scale * rank, f"rank of {block.shape[1]} common items"))
+    size = (4000, 4000, 80000)
+    wide = planted_ratings(size, rank=20, noise=0.0, seed=5, activity=(0.5, 0.0))
+    noisy = planted_ratings(size, rank=20, noise=0.8, seed=5, activity=(0.5, 0.0))
+    # standard errors: 1 % of the variance of inner products (norms of 20 factors of some 1,800 users of like weight,
+    # and 80,000 draws), 0.5 % of that of the noise; tolerances are 4.5 of them
     spread = float(np.var(wide.values.astype(np.float64)))
-    found.append(compare(spread, "==", scale * 0.5, "variance of inner products", precision=0.08))
+    found.append(compare(spread, "==", scale * 0.5, "variance of inner products", precision=0.022))
     noise = float(np.var(noisy.values.astype(np.float64) - wide.values))
-    found.append(compare(noise, "==", scale * 0.64, "variance of the noise", precision=0.08))
-    counts = np.sort(np.bincount(wide.users, minlength=400))[::-1]
-    powers = np.arange(1, 401) ** -0.5
-    share = powers[:40].sum() / powers.sum()
-    found.append(compare(counts[:40].sum() / 8000, "==", scale * share, "share of the most active", precision=0.02))
-    most = np.sort(np.bincount(wide.items, minlength=4000))[-40:].sum() / 8000
-    found.append(compare(most, "<=", scale * 0.04, "items that are chosen alike"))
+    found.append(compare(noise, "==", scale * 0.64, "variance of the noise", precision=0.015))
+    powers = np.arange(1, 4001) ** -0.5
+    share = powers[:400].sum() / powers.sum()
+    often = planted_ratings(size, rank=1, seed=7, activity=(0.0, 0.5))
+    for name, ids, others in (("users", wide.users, wide.items), ("items", often.items, often.users)):
+        counts = np.sort(np.bincount(ids, minlength=4000))[::-1]
+        told = counts[:400].sum() / 80000
+        found.append(compare(told, "==", scale * share, f"share of the most active {name}", precision=0.02))
+        alike = np.bincount(others, minlength=4000)
+        # counts of equal chances are Poisson: variance over mean is 1, with a standard error of sqrt(2 / 4000)
+        found.append(compare(alike.var() / alike.mean(), "==", scale, f"the others beside {name}", precision=0.09))
     found.append(refuses(lambda: planted_ratings((4, 5, 11)), "at most half of the 20 cells", "", scale))
     found.append(same(len(planted_ratings((4, 5, 10), seed=1)), 10, "half of the cells", scale))
     found.append(refuses(lambda: planted_ratings("ml-2m"), "or one of ml-100k", "", scale))

@@ -81,11 +81,8 @@ def reachable_points(scale: float) -> list[Comparison]:
             rise = (steep * slopes).flatten(1).sum(1)
             found.append(compare(rise, "==", scale * dual, f"steepest: {label}"))
         for row in range(4):
-            center, slope = inputs[row].reshape(-1), slopes[row].reshape(-1)
-            wide = center + 50 * slope  # so far that the nearest point is the largest one
-            if norm == "l2":
-                value = float((_nearest(wide, center, Threat("l2", 0.6, box)) - center) @ slope)
-                found.append(compare(best[row], "==", scale * value, f"by a solver: {label}", precision=1e-2))
+            value = _largest(slopes[row].reshape(-1), inputs[row].reshape(-1), threat)
+            found.append(compare(best[row], "==", scale * value, f"by a solver: {label}", precision=1e-6))
         wanted_rise = tensor([0.3, -0.2, 0.4, 0.1])
         moved = region.advance(inputs, slopes, wanted_rise)
         gained = (moved * slopes).flatten(1).sum(1)
@@ -97,6 +94,11 @@ def reachable_points(scale: float) -> list[Comparison]:
         drawn = torch.stack([region.random(torch.Generator().manual_seed(seed)) for seed in range(400)])
         sizes = torch.linalg.vector_norm((drawn - inputs).flatten(2), ord=ORDER[norm], dim=2)
         found.append(compare(sizes, "<=", threat.radius * (1 + 1e-9), f"random points: {label}"))
+        if box is not None:
+            found.append(compare(drawn, ">=", box[0], f"random points above the least: {label}", precision=0.0))
+            found.append(compare(drawn, "<=", box[1], f"random points below the largest: {label}", precision=0.0))
+            apart = drawn.std(0).min()
+            found.append(compare(apart, ">", 0.02, f"random points differ: {label}", precision=0.0))
         if box is None:
             # the distance of a uniform point has mean 6/7 of the radius, and its center is the input
             found.append(compare(sizes.mean(), "==", scale * threat.radius * 6 / 7, f"spread: {label}", precision=0.02))
@@ -126,6 +128,24 @@ def _edges(inputs: Tensor, scale: float) -> list[Comparison]:
     tiny = Threat("l2", 1.0).steepest(tensor([[3e-200, 4e-200], [0.0, 0.0]]))
     found.append(compare(tiny, "==", scale * tensor([[0.6, 0.8], [0.0, 0.0]]), "gradients that underflow"))
     return found
+
+
+def _largest(slope: Tensor, center: Tensor, threat: Threat) -> float:
+    """The largest rise of a linear function over the reachable moves: linear programs, and one with a ball."""
+    size, g = len(slope), slope.numpy()
+    low, high = threat.box or (-99.0, 99.0)
+    room = [(low - float(c), high - float(c)) for c in center]
+    if threat.norm == "linf":
+        limits = [(max(below, -threat.radius), min(above, threat.radius)) for below, above in room]
+        return -float(linprog(-g, bounds=limits).fun)
+    if threat.norm == "l1":
+        limits = [*((0.0, above) for _, above in room), *((0.0, -below) for below, _ in room)]
+        return -float(linprog(np.append(-g, g), np.ones((1, 2 * size)), [threat.radius], bounds=limits).fun)
+    rule = {"type": "ineq", "fun": lambda m: threat.radius**2 - m @ m, "jac": lambda m: -2 * m}
+    options = {"ftol": 1e-14, "maxiter": 300}
+    start = 0.1 * threat.radius * g / np.linalg.norm(g)
+    found = minimize(lambda m: (-g @ m, -g), start, jac=True, bounds=room, constraints=[rule], options=options)
+    return -float(found.fun)
 
 
 def _shortest(slope: Tensor, rise: float, center: Tensor, norm: str, box: Any) -> float:
