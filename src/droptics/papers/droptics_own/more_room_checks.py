@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from unittest import mock
+from functools import cache
 
 import numpy as np
 import torch
@@ -27,12 +27,10 @@ from droptics.papers.droptics_own.audit_checks import every_coin, every_mask, me
 from droptics.papers.droptics_own.moment_checks import network, network_masks
 from droptics.papers.droptics_own.ranker_checks import _rated, interactions
 from droptics.papers.droptics_own.small_room_checks import linear_head
-from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import descend, moments, normal, sample, simplex, tensor
 from droptics.penalties import penalty, risk
 from droptics.predictions import predictive
-from droptics.rates import Fit, tune_rates
-from droptics.rates.answers import Answer
+from droptics.rates import Fit, Rates, tune_rates
 from droptics.rates.copies import Problem, train_copies
 from droptics.rates.examples import Examples
 from droptics.rates.randomness import key
@@ -40,36 +38,52 @@ from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, Dropout
 from droptics.training import Penalized, train
 
 
+@cache
+def _tuned() -> tuple[Rates, Problem]:
+    """A scan with a design, a path and a guard, and the problem that its copies are trained on."""
+    train_data, held = ((rows, (rows @ normal(9, 3) > 0).long()) for rows in (normal(1, 16, 3), normal(2, 60, 3)))
+    module, fit = stack((3, 4, 4, 2), (0.3, 0.2), nn.Tanh), Fit(10, 16, "sgd", 1.0, stop="last", looks=1, tail=1)
+    answer = tune_rates(
+        module, train_data, held, fit=fit, scan=(0.1, 0.9), repeats=2, split="factorial", guard=2, progress=False
+    )
+    examples, others = (
+        Examples.of(data, name, torch.device("cpu")) for data, name in ((train_data, "train"), (held, "validation"))
+    )
+    return answer, Problem(module, examples, examples, others, CrossEntropy(), fit, {})
+
+
 def trained_rates(scale: float) -> list[Comparison]:
-    """A scan by trained copies: losses of single copies, means over seeds, effects of a design, rates that are set."""
-    train_data, held = (normal(1, 16, 3), torch.arange(16) % 2), (normal(2, 14, 3), torch.arange(14) % 2)
-    module = stack((3, 4, 4, 2), (0.3, 0.2), nn.Tanh)
-    fit, found = Fit(2, 8, "sgd", 0.1, stop="last", looks=1, tail=1), list[Comparison]()
-    with mock.patch.object(Answer, "divide", autospec=True, side_effect=Answer.divide) as divide:
-        answer = tune_rates(
-            module, train_data, held, fit=fit, scan=(0.0, 0.4), repeats=2, split="factorial", guard=2, progress=False
-        )
-    found.append(same(divide.call_args.args[-1], [key(0, "guard", i) for i in range(2)], "seeds that are fresh", scale))
-    cpu = torch.device("cpu")
-    examples = Examples.of(train_data, "train", cpu)
-    problem = Problem(module, examples, examples, Examples.of(held, "validation", cpu), CrossEntropy(), fit, {})
-    seeds = [key(0, "scan", number) for number in range(2)]
-    scanned = [point for point in answer.points if point.stage == "scan"]
-    for rate, point in zip((0.0, 0.4), scanned, strict=True):
-        rows = [train_copies(problem, [{"2": rate, "5": rate}], seed, "population")[0] for seed in seeds]
-        losses = tensor([row["losses"] for row in rows])
-        found.append(compare(point.loss or 0.0, "==", scale * losses.mean(), f"loss at {rate}", precision=1e-9))
-        error = (losses.mean(0).var() / 14 + losses.mean(1).var() / 2).sqrt()
-        found.append(compare(point.error or 0.0, "==", scale * error, f"its error at {rate}"))
+    """A scan by trained copies: losses of single copies, means over seeds, effects of a design, rates that are set.
+
+    Half of the held examples, drawn, choose a rate per site, and the other half judges it on fresh seeds.
+    """
+    found: list[Comparison] = []
+    answer, problem = _tuned()
+    seeds, fresh = ([key(0, stage, number) for number in range(2)] for stage in ("scan", "guard"))
+    everyone = torch.arange(60)
+    choosing, judging = torch.randperm(60, generator=torch.Generator().manual_seed(0)).tensor_split(2)
+    stages = {"scan": (seeds, everyone, 2), "design": (seeds, choosing, 4), "path": (seeds, choosing, 4)}
+    for stage, (drawn, seen, count) in (stages | {"guard": (fresh, judging, 2)}).items():
+        points = [point for point in answer.points if point.stage == stage]
+        found.append(compare(len(points), "==", scale * count, f"copies of the {stage}"))
+        for point in points:
+            rows = [train_copies(problem, [dict(point.rates)], seed, "population")[0] for seed in drawn]
+            losses = tensor([row["losses"] for row in rows])[:, seen]
+            found.append(compare(point.loss or 0.0, "==", scale * losses.mean(), f"loss, {stage}", precision=1e-9))
+            if stage == "scan":
+                error = (losses.mean(0).var() / 60 + losses.mean(1).var() / 2).sqrt()
+                found.append(compare(point.error or 0.0, "==", scale * error, "its error"))
+    scanned = [point.rates["2"] for point in answer.points if point.stage == "scan"]
+    found.append(compare(scanned, "==", scale * tensor([0.1, 0.9]), "rates of the scan"))
     designed = [point for point in answer.points if point.stage == "design"]
-    if designed:
-        odds = math.log(answer.best / (1 - answer.best))
-        for name in ("2", "5"):
-            level = [math.log(point.rates[name] / (1 - point.rates[name])) - odds for point in designed]
-            effect = sum(sign * (point.loss or 0.0) for sign, point in zip(level, designed, strict=True))
-            site = next(site for site in answer.sites if site.name == name)
-            wanted = effect / len(designed) / 0.7**2
-            found.append(compare(site.effect or 0.0, "==", scale * wanted, f"effect of {name}", precision=1e-8))
+    odds = math.log(answer.best / (1 - answer.best))
+    for name in ("2", "5"):
+        level = [math.log(point.rates[name] / (1 - point.rates[name])) - odds for point in designed]
+        found.append(compare([abs(one) for one in level], "==", scale * 0.7, f"levels of {name}"))
+        effect = sum(sign * (point.loss or 0.0) for sign, point in zip(level, designed, strict=True))
+        site = next(site for site in answer.sites if site.name == name)
+        wanted = effect / len(designed) / 0.7**2
+        found.append(compare(site.effect or 0.0, "==", scale * wanted, f"effect of {name}", precision=1e-8))
     changed = stack((3, 4, 4, 2), (0.3, 0.2), nn.Tanh)
     answer.apply(changed)
     rates = [layer.p for layer in changed if isinstance(layer, nn.Dropout)]

@@ -267,7 +267,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "trained-rates",
-        "The points of a scan are means over seeds of copies trained one by one, and its rates are set.",
+        "The points of a scan, a design, a path and a guard are means over seeds of copies trained one by one, on the "
+        "examples that choose or judge; effects of sites are contrasts of the design, and rates are set.",
         (partial(more_room_checks.trained_rates, 1.0), partial(more_room_checks.trained_rates, 1.1)),
         ("rates.tune_rates",),
         "Beside copies trained alone.",
