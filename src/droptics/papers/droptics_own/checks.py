@@ -25,7 +25,7 @@ from droptics.optima import optimum
 from droptics.optima.last_layer import optimal_head
 from droptics.optima.two_layer import optimal_factors
 from droptics.papers.helmbold2017 import networks, unit_types
-from droptics.papers.instances import descend, moments, normal, sample, tensor, two_layer
+from droptics.papers.instances import coin_masks, descend, moments, normal, sample, tensor, two_layer
 from droptics.papers.mianjy2018.checks import tied_objective
 from droptics.papers.mianjy2018.landscape_checks import group_points, hessian_least
 from droptics.papers.thesis import chapter3_checks, chapter3_optimum_checks
@@ -77,16 +77,53 @@ def deep_induced(scale: float) -> list[Comparison]:
 
 
 def above_envelope(rank: int, relation: Relation) -> list[Comparison]:
-    """Least penalty against its convex envelope for two hidden layers."""
+    """Least penalty against its convex envelope, two and three hidden layers, correlated inputs, unequal values.
+
+    The envelope is (prod_l (1 + lam / d_l) - 1) ||W C^(1/2)||_*^2, attained exactly by equalized networks.
+    """
     found = []
-    for widths, drop in (((2, 2), 0.5), ((3, 4), 0.2)):
-        M = torch.diag(tensor([1.0] * rank + [0.0] * (2 - rank)))
-        layers = [torch.eye(n, m, dtype=torch.float64) for m, n in zip((2, *widths), (*widths, 2), strict=True)]
-        layers[-1] = M @ layers[-1]
-        model, data, masks = DeepLinear(layers), Moments.of_map(M), chapter3_checks.law(layers, drop)
-        ratio = induced(model, data, masks).value / envelope(model, data, masks).value
-        found.append(compare(ratio, relation, 1.0, f"ratio, widths {widths}", precision=1e-6))
+    for seed, (widths, drop) in enumerate((((2, 2), 0.5), ((3, 4), 0.2), ((2, 3, 2), 0.4))):
+        data, lam = moments(seed, 3, 4), drop / (1 - drop)
+        left, right = normal(seed + 3, 3, rank), normal(seed + 4, rank, 4)
+        W, label = left @ right, f"widths {widths}"
+        layers = [torch.eye(n, m, dtype=torch.float64) for n, m in zip((*widths, 3), (4, *widths), strict=True)]
+        layers[0], layers[-1] = torch.eye(widths[0], rank).double() @ right, left @ torch.eye(rank, widths[-1]).double()
+        model, masks = DeepLinear(layers), chapter3_checks.law(layers, drop)
+        found.append(compare(model.matrix(), "==", W, f"the map, {label}"))
+        stated = (math.prod(1 + lam / width for width in widths) - 1) * nuclear(W @ psd_root(data.xx)) ** 2
+        lower, least = envelope(model, data, masks).value, induced(model, data, masks).value
+        found.append(compare(lower, "==", stated, f"envelope, {label}"))
+        best = equalize(model, data, masks)
+        found.append(compare(best.matrix(), "==", W, f"map of the best network, {label}", precision=1e-8))
+        for name, above in (("least penalty", least), ("that of the best network", penalty(best, data, masks).value)):
+            ratio = above / lower
+            found.append(compare(ratio, relation, 1.0, f"{name} over the envelope, {label}", precision=1e-6))
+    if rank == 2:
+        found.append(compare(_least_penalty(), "==", induced(*_least_case()).value, "descent", precision=1e-6))
     return found
+
+
+def _least_case() -> tuple[DeepLinear, Moments, Product]:
+    layers = [normal(8, 2, 4), normal(9, 2, 2), normal(10, 3, 2)]
+    return DeepLinear(layers), moments(3, 3, 4), chapter3_checks.law(layers, 0.4)
+
+
+def _least_penalty() -> float:
+    """The least penalty of a map of rank two at widths (2, 2), whose networks differ by two invertible matrices."""
+    model, data, _ = _least_case()
+    first, middle, last = model.weights
+    root = psd_root(data.xx)
+    listed = [(kept / 0.6, chance) for kept, chance in coin_masks([0.4] * 4)]
+
+    def objective(G: Tensor, H: Tensor) -> Tensor:
+        turned = (G @ first @ root, H @ middle @ torch.linalg.inv(G), last @ torch.linalg.inv(H))
+        outcomes = [
+            chance * ((turned[2] * mask[2:]) @ (turned[1] * mask[:2]) @ turned[0]).square().sum()
+            for mask, chance in listed
+        ]
+        return torch.stack(outcomes).sum() - (model.matrix() @ root).square().sum()
+
+    return descend(objective, [(2, 2), (2, 2)], starts=2)[0]
 
 
 def deep_optimum(scale: float) -> list[Comparison]:

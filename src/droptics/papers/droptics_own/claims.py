@@ -159,7 +159,7 @@ CLAIMS: tuple[Claim, ...] = (
         "With two or more hidden layers a network is equalized only if its map has rank at most one.",
         check=lambda: [*checks.above_envelope(2, ">"), *checks.above_envelope(1, "==")],
         control=partial(checks.above_envelope, 2, "=="),
-        objects=("envelopes.induced", "envelopes.envelope"),
+        objects=("envelopes.induced", "envelopes.envelope", "equalization.equalize"),
         note=PROVED,
     ),
     Claim(

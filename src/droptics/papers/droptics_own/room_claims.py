@@ -47,7 +47,7 @@ CLAIMS: tuple[Claim, ...] = (
         "linear chain are exact.",
         (partial(audit_checks.audited_sites, 1.0), partial(audit_checks.audited_sites, 1.2)),
         ("audits.audit",),
-        f"{ENUMERATED} Drawn numbers within 4.6 standard errors.",
+        f"{ENUMERATED} Intervals of 99 %, at fixed seeds.",
     ),
     room_claim(
         "audited-paths",
