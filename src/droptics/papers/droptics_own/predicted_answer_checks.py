@@ -46,7 +46,7 @@ def _net() -> tuple[ReLUNet, Tensor, Product]:
     return net, normal(5, 5, 3), Product([Bernoulli(tensor([0.2, 0.4, 0.0]), 3), Bernoulli(0.3, 4)])
 
 
-def _every(net: ReLUNet, inputs: Tensor, law: Any) -> tuple[Tensor, Tensor]:
+def _every(net: ReLUNet | TwoLayerLinear | DeepLinear, inputs: Tensor, law: Any) -> tuple[Tensor, Tensor]:
     """Outputs under every mask, and their chances."""
     masks, chances = (torch.cat(part) for part in zip(*law.atom_batches(4096), strict=True))
     return net.outputs(inputs, masks[:, None]), chances
@@ -145,17 +145,24 @@ def _words(scale: float) -> list[Comparison]:
     summed = "exact sum over 4 early masks, last layer integrated"
     noise = "closed form (noise of every layer)"
     listed = "enumeration of 64 masks"
-    for name, answer, words, cost in (
-        ("linear", predictive(linear, inputs[:, :2], coins), "closed form", 1),
-        ("deep", predictive(deep, inputs, pair), noise, 1),
-        ("listed", predictive(net, inputs, law, Enumerate()), listed, 64),
-        ("summed", predictive(net, inputs, law), summed, 4),
+    for name, model, points, masks, method, words, cost in (
+        ("linear", linear, inputs[:, :2], coins, ClosedForm(), "closed form", 1),
+        ("deep", deep, inputs, pair, ClosedForm(), noise, 1),
+        ("listed", net, inputs, law, Enumerate(), listed, 64),
+        ("summed", net, inputs, law, ClosedForm(), summed, 4),
     ):
+        answer = predictive(model, points, masks, method)
         found.append(same(_told(answer), (words, words, cost, 1.0, None), f"words, {name}", scale))
         joint = answer.covariance
         found.append(same((joint.method, joint.cost), (words, cost), f"joint words, {name}", scale))
-        diagonal = joint.value.diagonal(dim1=-2, dim2=-1)
-        found.append(compare(answer.variance.value, "==", scale * diagonal, f"diagonal, {name}"))
+        outputs, chances = _every(model, points, masks)
+        mean = torch.tensordot(chances, outputs, 1)
+        moved = outputs - mean
+        spread = torch.einsum("m,mni,mnj->nij", chances, moved, moved)
+        found.append(compare(answer.mean.value, "==", scale * mean, f"mean over all masks, {name}"))
+        found.append(compare(joint.value, "==", scale * spread, f"covariance over all masks, {name}"))
+        diagonal = spread.diagonal(dim1=-2, dim2=-1)
+        found.append(compare(answer.variance.value, "==", scale * diagonal, f"variance over all masks, {name}"))
         shape = tuple(answer.mean.value.shape)
         found.append(same(repr(answer), f"Predictive(outputs of shape {shape}, {words})", f"in short, {name}", scale))
     problem = conditional(net, inputs, law)
@@ -222,6 +229,7 @@ def _drawn(scale: float) -> list[Comparison]:
         found.append(
             same((joint.method, joint.cost, joint.confidence), (text, samples, 0.0), f"its words, {name}", scale)
         )
+    found += _coverage(deep, inputs, Product([Bernoulli(0.3, 3), Bernoulli(0.2, 4), Bernoulli(0.1, 4)]))
     linear = TwoLayerLinear(normal(1, 2, 3), normal(2, 2, 3))
     told = predictive(linear, inputs[:, :2], Bernoulli(0.3, 3), MonteCarlo(50, seed=1))
     found.append(same(told.mean.method, "Monte Carlo, 50 masks, no control", "a linear family", scale))
@@ -231,6 +239,28 @@ def _drawn(scale: float) -> list[Comparison]:
         exact = answer.mean.method == "exact sum over 16 early masks, last site integrated"
         found.append(same(exact, words is not None, f"{samples} masks of 16", scale))
     return found
+
+
+def _coverage(model: ReLUNet, inputs: Tensor, masks: Product, seeds: int = 60) -> list[Comparison]:
+    """Intervals of 99 % hold the mean and variance over all masks about that often, and are no wider than that takes.
+
+    The share over `seeds` seeds has a standard error of sqrt(.01 .99 / seeds) or less; a normal interval of 99 % has a
+    half width of 2.58 deviations of its center, which are measured to 1 / sqrt(2 seeds), some 9 %.
+    """
+    outputs, chances = _every(model, inputs, masks)
+    mean = torch.tensordot(chances, outputs, 1)
+    truth = torch.stack([mean, torch.tensordot(chances, (outputs - mean).square(), 1)])
+    answers = [predictive(model, inputs, masks, MonteCarlo(60, seed=seed)) for seed in range(seeds)]
+    value, lower, upper = (
+        torch.stack([torch.stack([getattr(part, name) for part in (one.mean, one.variance)]) for one in answers])
+        for name in ("value", "lower", "upper")
+    )
+    held = ((lower <= truth) & (truth <= upper)).double().mean()
+    widths = ((upper - lower).mean(0) / 2 / (2.576 * value.std(0))).mean()
+    return [
+        compare(held, ">=", 0.99 - 4.5 * math.sqrt(0.01 * 0.99 / seeds), f"coverage of {seeds} seeds", precision=0.0),
+        compare(widths, "==", 1.0, "half widths over those of a normal law", precision=0.3),
+    ]
 
 
 class _Tossing(nn.Module):
