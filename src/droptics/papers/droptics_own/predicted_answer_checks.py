@@ -145,13 +145,13 @@ def _words(scale: float) -> list[Comparison]:
     summed = "exact sum over 4 early masks, last layer integrated"
     noise = "closed form (noise of every layer)"
     listed = "enumeration of 64 masks"
-    for name, model, points, masks, method, words, cost in (
+    for name, model, points, masks, exactly, words, cost in (
         ("linear", linear, inputs[:, :2], coins, ClosedForm(), "closed form", 1),
         ("deep", deep, inputs, pair, ClosedForm(), noise, 1),
         ("listed", net, inputs, law, Enumerate(), listed, 64),
         ("summed", net, inputs, law, ClosedForm(), summed, 4),
     ):
-        answer = predictive(model, points, masks, method)
+        answer = predictive(model, points, masks, exactly)
         found.append(same(_told(answer), (words, words, cost, 1.0, None), f"words, {name}", scale))
         joint = answer.covariance
         found.append(same((joint.method, joint.cost), (words, cost), f"joint words, {name}", scale))

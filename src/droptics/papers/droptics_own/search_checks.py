@@ -224,14 +224,14 @@ def two_searches(scale: float) -> list[Comparison]:
         compare(slope, "==", scale * torch.autograd.grad(ratio.sum(), leaf, retain_graph=True)[0], "and slope")
     )
     rest = leaf.masked_fill(functional.one_hot(targets, 4).bool(), -torch.inf).amax(1)
-    for loss, formula in (
+    for ranked, formula in (
         (Margin(), rest - leaf[rows, targets]),
         (Dlr(), (rest - leaf[rows, targets]) / (ordered[:, 0] - ordered[:, 2])),
     ):
-        told, slope = value_and_slope(loss, outputs, targets)
+        told, slope = value_and_slope(ranked, outputs, targets)
         (wanted,) = torch.autograd.grad(formula.sum(), leaf, retain_graph=True)
-        found.append(compare(told, "==", scale * formula.detach(), f"{type(loss).__name__} of four scores"))
-        found.append(compare(slope, "==", scale * wanted, f"slope of {type(loss).__name__} of four scores"))
+        found.append(compare(told, "==", scale * formula.detach(), f"{type(ranked).__name__} of four scores"))
+        found.append(compare(slope, "==", scale * wanted, f"slope of {type(ranked).__name__} of four scores"))
     return found
 
 
