@@ -49,9 +49,9 @@ _PARTS = {
     Apgd(CrossEntropy(), steps=50, start="random"): 2, Apgd(Dlr("every"), steps=20, start="random"): 2,
     Fab(steps=20, candidates=2): 2, _MARGINS: 2, _OTHERS: 16, _MORE_OTHERS: 8,
 }  # fmt: skip
-# On a GPU a gradient of few examples takes as long as one of many: one step of all comes first, which takes most of an
-# undefended network, then, from where it led them, one more for those that it left, where they are many, and the three
-# likeliest classes at once, where they are few.
+# One step of all takes most of an undefended network, then, from where it led them, one more of those that it left,
+# where they are many, and the three likeliest classes at once, where they are few: on a GPU these take as long as one.
+# A perceptron's gradients cost less than what a stage does besides.
 _FIRST, _AGAIN = Fgsm(Margin("greedy")), Fgsm(Margin("greedy"))
 _AT_ONCE = Pgd(Margin("every", candidates=3), steps=10)
 _MOST = 64  # examples that are few
@@ -109,9 +109,9 @@ def robust_accuracy(
         methods: The attacks, in this order; by default `standard_attacks`, its nine classes and boundaries for the half
             of the examples left whose margins came nearest to zero (on l2 balls its nine classes by margins, too), and
             after the last attack gradients from where other examples lie for the nearest sixteenth, of a perceptron,
-            which makes them cheap, for the nearest eighth from more of them. On a GPU, where a pass of few examples
-            takes as long as one of many, one step of all comes first for what is no perceptron, and from where it led
-            one more where it leaves many, the three likeliest classes side by side where it leaves few.
+            which makes them cheap, for the nearest eighth from more of them. One step of all comes first for what is no
+            perceptron, and from where it led one more where it leaves many, the three likeliest classes side by side
+            where it leaves few.
         batch: Examples per batch.
         checkpoint: A .safetensors file that holds what was found after every batch; a run that finds one of the same
             model, data, threat and methods goes on where it ended.
@@ -129,7 +129,7 @@ def robust_accuracy(
         with evaluating(attacked):
             tape = differentiable(attacked, faithful=True)
         plain = isinstance(tape, PlainMlp)
-        if not plain and _waits_for_launches(data.inputs):
+        if not plain:
             chosen[:0] = [_FIRST, _AGAIN, _AT_ONCE]
         chosen[-1:] = [*[_MARGINS] * (threat.norm == "l2"), *chosen[-1:], _MORE_OTHERS if plain else _OTHERS]
         parts = {number: _PARTS[method] for number, method in enumerate(chosen) if method in _PARTS}
@@ -298,11 +298,6 @@ def _those(state: _Progress, number: int, method: Method) -> tuple[Tensor, int]:
         near = state.margins[rows].argsort(stable=True)[: -(-left // state.parts[number])]
         rows = rows[near.sort().values]
     return rows, left
-
-
-def _waits_for_launches(inputs: Tensor) -> bool:
-    """Whether a pass of few examples takes as long as one of many."""
-    return inputs.is_cuda
 
 
 def _placed(method: Method, state: _Progress, data: Sample, part: Tensor) -> Method:

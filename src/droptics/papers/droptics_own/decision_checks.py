@@ -77,12 +77,11 @@ def _those(scale: float) -> list[Comparison]:
         placed: Any = ensemble._placed(several, state, data, part)
         drawn = torch.randint(90, (3, several.restarts), generator=torch.Generator().manual_seed(done))
         found.append(compare(placed.start, "==", scale * data.inputs[drawn], f"from other examples, batch {done}"))
-    found.append(same(ensemble._waits_for_launches(data.inputs), False, "on a CPU", scale))
     return found
 
 
 def _chosen(scale: float) -> list[Comparison]:
-    """The default ensemble by norm, network and device, stage by stage, and what part of the examples each has."""
+    """The default ensemble by norm and network, stage by stage, and what part of the examples each has."""
     found: list[Comparison] = []
     inputs, labels = uniform(1, 5, 3), torch.tensor([0, 1, 2, 0, 1])
     plain = nn.Sequential(linear_head(1, 3, 4), nn.ReLU(), linear_head(2, 4, 3))
@@ -90,25 +89,20 @@ def _chosen(scale: float) -> list[Comparison]:
     base = standard_attacks(3)
     begin, end = base[:-1], base[-1:]
     halves = {base[2]: 2, base[3]: 2, Fab(steps=20, candidates=2): 2, ensemble._MARGINS: 2}
-    cases: tuple[tuple[nn.Module, Any, bool, list[Any]], ...] = (
-        (plain, "linf", False, [*begin, *end, ensemble._MORE_OTHERS]),
-        (other, "l2", False, [*begin, ensemble._MARGINS, *end, ensemble._OTHERS]),
-        (other, "l1", True, [*[Fgsm(Margin("greedy"))] * 2, ensemble._AT_ONCE, *begin, *end, ensemble._OTHERS]),
+    ahead = [*[Fgsm(Margin("greedy"))] * 2, Pgd(Margin("every", candidates=3), steps=10)]
+    cases: tuple[tuple[nn.Module, Any, list[Any]], ...] = (
+        (plain, "linf", [*begin, *end, ensemble._MORE_OTHERS]),
+        (other, "l2", [*ahead, *begin, ensemble._MARGINS, *end, ensemble._OTHERS]),
+        (other, "l1", [*ahead, *begin, *end, ensemble._OTHERS]),
     )
-    for module, norm, waits, wanted in cases:
+    for module, norm, wanted in cases:
         seen: list[Any] = []
 
         def stage(*given: Any, seen: list[Any] = seen) -> None:
             seen.append((given[3], given[4][0].parts, given[5]))
 
-        waiting = mock.patch.object(ensemble, "_waits_for_launches", return_value=waits)
-        tape = mock.patch.object(ensemble, "differentiable", return_value=SimpleNamespace(capturable=False))
-        with mock.patch.object(ensemble, "_run_stage", stage), waiting:
-            if waits:
-                with tape:
-                    robust_accuracy(module, Sample(inputs, labels), Threat(norm, 0.1), batch=3)
-            else:
-                robust_accuracy(module, Sample(inputs, labels), Threat(norm, 0.1), batch=3)
+        with mock.patch.object(ensemble, "_run_stage", stage):
+            robust_accuracy(module, Sample(inputs, labels), Threat(norm, 0.1), batch=3)
         told = [one for one, _, _ in seen]
         found.append(same(told, list(enumerate(wanted)), f"stages on {norm} balls", scale))
         shares = halves | {ensemble._OTHERS: 16, ensemble._MORE_OTHERS: 8}
