@@ -76,6 +76,15 @@ def split(scaled: bool) -> list[Comparison]:
     return found
 
 
+def path_power(weights: Weights, power: float) -> float:
+    """psi_p^p: the sum over all paths of |product of the weights along it|^p."""
+    sizes = [weights[0].shape[1], *(len(weight) for weight in weights)]
+    return sum(
+        abs(math.prod(float(w[b, a]) for w, (a, b) in zip(weights, itertools.pairwise(path), strict=True))) ** power
+        for path in itertools.product(*map(range, sizes))
+    )
+
+
 def pivot_terms(weights: Weights, C: Tensor) -> list[Tensor]:
     """For every choice of pivot layers |alpha beta_1 ... beta_{l-1} gamma| at all choices of nodes."""
     hidden, found = len(weights) - 1, []

@@ -16,12 +16,13 @@ from torch import Tensor, nn
 from droptics.bounds import (
     completion,
     completion_constant,
+    squared,
 )
 from droptics.data import Measurements, Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import equalizer
 from droptics.masks import Bernoulli, Product
-from droptics.models import DeepLinear, Factorization
+from droptics.models import DeepLinear, Factorization, TwoLayerLinear
 from droptics.norms import nuclear, weighted_trace
 from droptics.papers.instances import coin_masks, descend, normal, sample, simplex, tensor
 from droptics.penalties import criterion, effective_strength, penalty
@@ -121,6 +122,21 @@ def completion_terms(printed: bool, constant: float) -> list[Comparison]:
     return found
 
 
+def completion_from_theorems(constant: float) -> list[Comparison]:
+    """Theorem 19 at M = 2 with R_n <= sqrt(alpha d2 log d2/n), as the proof has it, against the stated expression.
+
+    sqrt(a) + sqrt(b) <= sqrt(2a + 2b) is an equality where both terms agree, which the last alpha brings about.
+    """
+    found = []
+    even = math.log(40) / 8 / (50 * math.log(50))
+    for alpha, shape, n in ((1.0, (1682, 943), 90_000), (0.1, (6040, 3706), 900_000), (even, (50, 20), 400)):
+        size = shape[0] * math.log(shape[0])
+        whole = squared(0.0, math.sqrt(alpha * size / n), n, confidence=0.95, deviation=2.0).value
+        stated = constant * math.sqrt((2 * alpha * size + math.log(40) / 4) / n)
+        found.append(compare(whole, "<=", stated, f"from Theorem 19, shape {shape}"))
+    return found
+
+
 def completion_is_vacuous() -> list[Comparison]:
     """MovieLens sizes: the gap exceeds 0.28, the risk of predicting a constant, although the loss is at most 4."""
     found = []
@@ -153,16 +169,26 @@ def entry_complexity(constant: Callable[[int], float]) -> list[Comparison]:
 
 
 def unfactored_inputs(law_weighted: bool) -> list[Comparison]:
-    """Dropout on the inputs of an unfactored model: lam sum M_ab^2 E A_ab^2."""
-    drop, M = 0.4, normal(1, 2, 3)
-    data = Measurements(normal(2, 4, 2, 3), normal(3, 4))
-    plain = (data.values - torch.einsum("nij,ij->n", data.matrices, M)).square().mean()
-    total = tensor(0.0)
-    for kept, chance in coin_masks([drop] * 6):
-        masked = data.matrices * kept.reshape(2, 3) / (1 - drop)
-        total += chance * (data.values - torch.einsum("nij,ij->n", masked, M)).square().mean()
-    weights = data.matrices.square().mean(0) if law_weighted else torch.ones_like(M)
-    return [compare(drop / (1 - drop) * (M.square() * weights).sum(), "==", total - plain, "penalty")]
+    """Dropout on the inputs vec(A) of <M, A> adds lam sum M_ab^2 E A_ab^2, against all masks; ridge if E A_ab^2 = 1.
+
+    For the library it is a network whose hidden units are the inputs.
+    """
+    found = []
+    white = 6**0.5 * torch.eye(6, dtype=torch.float64).reshape(6, 2, 3)
+    for seed, drop, matrices in ((1, 0.4, normal(2, 4, 2, 3)), (2, 0.7, normal(5, 8, 2, 3)), (3, 0.2, white)):
+        M, data = normal(seed, 2, 3), Measurements(matrices, normal(seed + 3, len(matrices)))
+        plain = (data.values - torch.einsum("nij,ij->n", data.matrices, M)).square().mean()
+        total = tensor(0.0)
+        for kept, chance in coin_masks([drop] * 6):
+            masked = data.matrices * kept.reshape(2, 3) / (1 - drop)
+            total += chance * (data.values - torch.einsum("nij,ij->n", masked, M)).square().mean()
+        weights = data.matrices.square().mean(0) if law_weighted else torch.ones_like(M)
+        stated = drop / (1 - drop) * (M.square() * weights).sum()
+        found.append(compare(stated, "==", total - plain, f"penalty, p={drop}"))
+        model = TwoLayerLinear(M.reshape(1, 6), torch.eye(6, dtype=torch.float64))
+        ours = penalty(model, Sample(matrices.reshape(-1, 6), data.values[:, None]), Bernoulli(drop, 6))
+        found.append(compare(ours, "==", total - plain, f"library, p={drop}"))
+    return found
 
 
 @cache

@@ -77,7 +77,7 @@ def isotropic_regularizer(symmetric: bool) -> list[Comparison]:
 def unbounded_norm(delta: Callable[[float], float]) -> list[Comparison]:
     """The three-point law: unit norms, mean zero, E relu(w.x)^2 = 1 and ||w|| = delta^-1/2 > C."""
     found = []
-    for C in (2.0, 5.0):
+    for C in (0.5, 2.0, 5.0, 300.0):
         d = delta(C)
         if not 0 < d < 0.5:
             found.append(compare(d, "<", 0.5, f"delta is a probability below 1/2, C={C}"))

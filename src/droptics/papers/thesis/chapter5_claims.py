@@ -7,6 +7,7 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers import runs
+from droptics.papers.instances import tensor
 from droptics.papers.thesis import chapter5_bound_checks as bound_checks
 from droptics.papers.thesis import chapter5_checks as checks
 from droptics.papers.thesis.errata_training import ERRATA
@@ -49,8 +50,8 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Assumption 2",
         "There is a linear map psi with ||psi(z)|| <= 1 for all z and margin gamma > 0.",
         "slip",
-        check=partial(checks.bounded_linear_map, 1e-3),
-        control=partial(checks.bounded_linear_map, 0.0),
+        check=partial(checks.margin_map, lambda z: 1e-3 * z),
+        control=partial(checks.margin_map, tensor([1.0, 0.0]).expand_as),
         erratum=ERRATA["asm2"],
     ),
     Claim(
@@ -146,8 +147,10 @@ CLAIMS: tuple[Claim, ...] = (
         "(1/T) sum_t L_t(W_t) <= ||W_1-U||_F^2/(eta T) + (2/T) sum_t L_t^(t)(U) for every U in the max-norm ball, eta "
         "<= ln 2.",
         check=partial(checks.regret, 1.0),
-        control=partial(checks.regret, 0.45),
+        control=partial(checks.regret, 0.5),
         objects=("training.lazy.train_lazy",),
+        note="A new example in every step, U by descent on the right-hand side. Its proof gives away a factor of "
+        "nearly two, so the control takes half of the bound.",
     ),
     Claim(
         "thesis-lem13",

@@ -14,7 +14,7 @@ from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear, ReLUNet
-from droptics.norms import nuclear, path_norm
+from droptics.norms import nuclear
 from droptics.papers.instances import coin_masks, normal, sample, second_moment, tensor
 from droptics.papers.mianjy2018.landscape_checks import rotated_products
 from droptics.papers.mianjy2018.proof_checks import strongly_equal
@@ -29,15 +29,19 @@ def expression(name: str, scale: float) -> list[Comparison]:
     for seed, sizes in enumerate(((4, 3, 2, 5), (3, 6, 2))):
         weights, n = deep.network(seed, sizes), 50
         if name == "path norm":
-            architecture = 2 ** (len(weights) - 1) * math.sqrt(math.log(sizes[0]))
-            stated = architecture * float(path_norm(weights, 1.0))
+            for power in (1.0, 2.0, 4.0):
+                paths = deep.path_power(weights, power) ** (1 / power)
+                dual = (2 * max(sizes[1:-1]) ** (1 - 1 / power)) ** (2 * (len(weights) - 1))
+                stated = scale * math.sqrt(dual * paths**2 * math.log(sizes[0]) / n)
+                value = surveyed(weights, examples=n, power=power)[name].value
+                found.append(compare(value, "==", stated, f"p={power}, sizes {sizes}"))
         else:
             spectral = [float(torch.linalg.matrix_norm(w, 2)) for w in weights]
             groups = [float(w.norm(dim=1).sum()) for w in weights]
             ratios = [(g / s) ** (2 / 3) for g, s in zip(groups, spectral, strict=True)]
             stated = math.prod(spectral) * sum(ratios) ** 1.5
-        value = surveyed(weights, examples=n)[name].value
-        found.append(compare(value, "==", scale * stated / math.sqrt(n), f"sizes {sizes}"))
+            value = surveyed(weights, examples=n)[name].value
+            found.append(compare(value, "==", scale * stated / math.sqrt(n), f"sizes {sizes}"))
     return found
 
 
