@@ -255,12 +255,15 @@ def last_weights(scale: float) -> list[Comparison]:
     """DropConnect on the LAST weights: the sum over all masks, and draws of the layer itself."""
     found = []
     for seed, drop in ((1, 0.3), (2, 0.6)):
-        U, H, Y = normal(seed, 2, 3), normal(seed + 1, 3, 5), normal(seed + 2, 2, 5)
+        U, V, X, Y = normal(seed, 2, 3), normal(seed + 1, 4, 3), normal(seed + 3, 5, 4), normal(seed + 2, 2, 5)
+        H = V.mT @ X.mT
         plain, total = float((Y - U @ H).square().sum()), 0.0
         for kept, chance in coin_masks([drop] * 6):
             total += chance * float((Y - (kept.reshape(2, 3) / (1 - drop) * U) @ H).square().sum())
         formula = scale * drop / (1 - drop) * (U.square().sum(0) * H.square().sum(1)).sum()
         found.append(compare(formula, "==", total - plain, f"drop={drop}"))
+        dropout = len(X) * penalty(TwoLayerLinear(U, V), Sample(X, Y.mT), Bernoulli(drop, 3)).value
+        found.append(compare(formula, "==", dropout, f"penalty of dropout, drop={drop}"))
         layer = DropConnect(3, 2, drop, bias=False, per_example=True, dtype=torch.float64)
         with torch.no_grad():
             layer.weight.copy_(U)

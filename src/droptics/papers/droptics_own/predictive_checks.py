@@ -111,17 +111,38 @@ def mixture(with_centers: bool) -> list[Comparison]:
 
 
 def relu_leaf(scale: float) -> list[Comparison]:
-    """The exact walk with a leaf that keeps E h and E h h^T; the criterion is squared bias plus trace."""
+    """The stated formula from E h and E h h^T of all early masks, and the library's walk, against all masks.
+
+    The criterion is squared bias plus trace. Cbar is the covariance of the multipliers of the last layer.
+    """
     model, data, law = _relu()
     mean, covariance = relu_output_moments(model, data.inputs, law)
     center, listed = _listed(model, data.inputs, law)
-    trace = scale * torch.diagonal(covariance, dim1=1, dim2=2).sum(-1)
-    total = (mean - data.targets).square().sum(-1) + trace
+    m, S = torch.zeros(len(data.inputs), 2).double(), torch.zeros(len(data.inputs), 2, 2).double()
+    for kept, chance in coin_masks([0.2] * INPUTS + [0.5] * 3):
+        first, second = kept[:INPUTS] / 0.8, kept[INPUTS:] / 0.5
+        hidden = torch.relu((data.inputs * first) @ model.weights[0].mT + model.biases[0])
+        h = torch.relu((hidden * second) @ model.weights[1].mT + model.biases[1])
+        m, S = m + chance * h, S + chance * h[:, :, None] * h[:, None, :]
+    W, spread = model.weights[2], torch.diag(tensor([0.1 / 0.9, 0.7 / 0.3]))
+    stated = W @ (S - m[:, :, None] * m[:, None, :] + scale * spread * S) @ W.mT
+    total = (mean - data.targets).square().sum(-1) + scale * torch.diagonal(covariance, dim1=1, dim2=2).sum(-1)
     return [
+        compare(m @ W.mT + model.biases[2], "==", center, "W m + b", precision=1e-12),
+        compare(stated, "==", listed, "the stated covariance", precision=1e-12),
         compare(mean, "==", center, "mean", precision=1e-12),
         compare(scale * covariance, "==", listed, "covariance", precision=1e-12),
         compare(total, "==", relu_criterion(model, data, law), "criterion", precision=1e-12),
+        compare(total, "==", _by_masks(model, data, law), "criterion over all masks", precision=1e-12),
     ]
+
+
+def _by_masks(model: ReLUNet, data: Sample, law: MaskLaw) -> Tensor:
+    """E |f - y|^2 of every example, one mask after another."""
+    errors = [
+        chance * (model.outputs(data.inputs, mask) - data.targets).square().sum(-1) for mask, chance in law.atoms()
+    ]
+    return torch.stack(errors).sum(0)
 
 
 def density(scale: float) -> list[Comparison]:

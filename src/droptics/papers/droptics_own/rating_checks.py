@@ -215,6 +215,8 @@ def saved_rankers(scale: float) -> list[Comparison]:
             lists = [one.recommend(["u0", "nobody", "u5"], 3) for one in (again, model)]
             for mine, theirs in zip(*lists, strict=True):
                 found.append(compare(mine.scores, "==", theirs.scores, f"lists of ranker {number}"))
+                alike = np.array_equal(np.asarray(mine.items), np.asarray(theirs.items))
+                found.append(compare(float(alike), "==", 1.0, f"items of ranker {number}"))
             found.append(compare(again.drop_, "==", scale * model.drop_, f"rate of ranker {number}"))
             if isinstance(model, DropoutAutoencoder):
                 facts = [np.array([(p.drop, p.ridge, *p.left_out.gain) for p in one.points_]) for one in (again, model)]

@@ -191,15 +191,33 @@ def gadget_bias(share: float) -> list[Comparison]:
     return found
 
 
-def supermodular(positive: bool, relation: Relation = ">=") -> list[Comparison]:
-    """f(x+a+b) - f(x+a) - f(x+b) + f(x) >= 0 for steps a, b >= 0."""
+def supermodular(last: float) -> list[Comparison]:
+    """f(x+a+b) - f(x+a) - f(x+b) + f(x) >= 0 for steps a, b >= 0 and non-negative weights, one times `last`.
+
+    ReLU by the library; other convex, non-decreasing activations written out.
+    """
     found = []
     for seed in range(3):
-        model = random_net(seed, (3, 4, 3, 1), positive)
+        model = random_net(seed, (3, 4, 3, 1), True)
+        top = model.weights[-1] * tensor([1.0, 1.0, last])
+        model = ReLUNet([*model.weights[:-1], top], model.biases)
         x = normal(seed + 20, 500, 3)
         a, b = (2 * uniform(seed + 30 + i, 500, 3) for i in range(2))
-        slack = model.outputs(x + a + b) - model.outputs(x + a) - model.outputs(x + b) + model.outputs(x)
-        found.append(compare(slack, relation, 0.0, "second difference", precision=1e-9))
+
+        def written(value: Tensor, activation: Callable[[Tensor], Tensor], model: ReLUNet = model) -> Tensor:
+            for weight, bias in zip(model.weights[:-1], model.biases[:-1], strict=True):
+                value = activation(value @ weight.mT + bias)
+            return value @ model.weights[-1].mT + model.biases[-1]
+
+        functions: dict[str, Callable[[Tensor], Tensor]] = {
+            "ReLU": model.outputs,
+            "softplus": partial(written, activation=torch.nn.functional.softplus),
+            "leaky": partial(written, activation=lambda z: torch.maximum(z, 0.3 * z)),
+            "square": partial(written, activation=lambda z: torch.relu(z).square()),
+        }
+        for name, f in functions.items():
+            slack = f(x + a + b) - f(x + a) - f(x + b) + f(x)
+            found.append(compare(slack, ">=", 0.0, f"second difference, {name}", precision=1e-9))
     return found
 
 

@@ -111,9 +111,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-def11",
         f"{SOURCE}, Definition 11, Lemma 12",
-        "Networks with non-negative weights and convex non-decreasing activations are supermodular.",
-        check=partial(checks.supermodular, True),
-        control=partial(checks.supermodular, False),
+        "phi is supermodular if phi(x) + phi(x+a+b) >= phi(x+a) + phi(x+b) for all x and a, b >= 0. Networks with "
+        "non-negative weights and convex, continuous, non-decreasing activations, differentiable except on a finite "
+        "set, are.",
+        check=partial(checks.supermodular, 1.0),
+        control=partial(checks.supermodular, -0.5),
         objects=("models.ReLUNet",),
         note="The definition is stronger than lattice supermodularity: it includes convexity along each direction.",
     ),
@@ -121,7 +123,7 @@ CLAIMS: tuple[Claim, ...] = (
         "helmbold2017-lem12",
         f"{SOURCE}, Lemma 12",
         "Non-negative weights make the network supermodular; the gadget network is not.",
-        check=partial(checks.supermodular, True),
+        check=partial(checks.supermodular, 1.0),
         control=checks.gadget_is_not_supermodular,
         objects=("models.ReLUNet",),
     ),

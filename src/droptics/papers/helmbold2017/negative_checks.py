@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -20,10 +21,19 @@ from droptics.papers.instances import descend, tensor
 
 
 def binomial_tail(sizes: Sequence[int]) -> list[Comparison]:
-    """Pr(Bin(n, 1/2) < n/2 - sqrt(n)/4) >= 1/4 for all these n."""
+    """Pr(Bin(n, 1/2) < n/2 - sqrt(n)/4) >= 1/4 for all these n; those up to 200 by counting, where it may be equal.
+
+    k < n/2 - sqrt(n)/4 is 2k < n and 4 (n - 2k)^2 > n, in integers.
+    """
     n = np.array(sizes)
     chances = binom.cdf(np.ceil(n / 2 - np.sqrt(n) / 4) - 1, n, 0.5)
-    return [compare(chances, ">=", 0.25, f"n from {n.min()} to {n.max()}, {len(n)} of them")]
+    found = [compare(chances, ">=", 0.25, f"n from {n.min()} to {n.max()}, {len(n)} of them")]
+    for few in [size for size in sizes if size <= 200]:
+        count = sum(math.comb(few, k) for k in range((few + 1) // 2) if 4 * (few - 2 * k) ** 2 > few)
+        found.append(compare(float(4 * count >= 2**few), "==", 1.0, f"by counting, n={few}"))
+        told = binom.cdf(math.ceil(few / 2 - math.sqrt(few) / 4) - 1, few, 0.5)
+        found.append(compare(told, "==", float(Fraction(count, 2**few)), f"both ways, n={few}"))
+    return found
 
 
 @cache

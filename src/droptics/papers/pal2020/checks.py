@@ -17,6 +17,7 @@ from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, SlidingBlock, dr
 from droptics.models import Connections, LastLayer, TwoLayerLinear
 from droptics.papers.instances import coin_masks, descend, normal, sample, tensor, two_layer
 from droptics.penalties import penalty, risk
+from droptics.training import masked_step
 
 Formula = Callable[[TwoLayerLinear, Sample, float, int], Tensor]
 
@@ -88,6 +89,12 @@ def algorithm_1(factor: float) -> list[Comparison]:
             residual = model.U @ D @ model.V.mT @ x / theta - y
             step[0].add_(torch.outer(residual, x) @ model.V @ D, alpha=chance / theta)
             step[1].add_(torch.outer(x, residual) @ model.U @ D, alpha=chance / theta)
+            stepped = masked_step(model, data, D.diagonal() / theta, 0.1).tensors
+            moved = [(old - new) / 0.1 for old, new in zip(model.tensors, stepped, strict=True)]
+            own = [torch.outer(residual, x) @ model.V @ D / theta, torch.outer(x, residual) @ model.U @ D / theta]
+            for name, ours, printed in zip("UV", moved, own, strict=True):
+                # a difference of weights, divided by the step of 0.1
+                found.append(compare(factor * ours, "==", printed, f"step of {name} under one mask", precision=1e-8))
         U, V = model.U.clone().requires_grad_(True), model.V.clone().requires_grad_(True)
         net = TwoLayerLinear(U, V)
         gradient = torch.autograd.grad(risk(net, data) + penalty(net, data, Block(drop, 4, block)).value, (U, V))

@@ -50,8 +50,8 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Algorithm 1",
         "One DropBlock step moves, on average over masks, by half the gradient of the explicit objective.",
         check=partial(checks.algorithm_1, 0.5),
-        control=partial(checks.algorithm_1, 1.0),
-        objects=("masks.Block",),
+        control=partial(checks.algorithm_1, 0.55),
+        objects=("masks.Block", "training.masked_step", "penalties.penalty"),
         note="The factor 1/2 is a convention of the step size; the update of V uses the old U.",
     ),
     Claim(
