@@ -75,7 +75,7 @@ def at_the_limits(scale: float) -> list[Comparison]:
     """Refusals with their reasons, neighbors that pass, searches of perceptrons, resumed and batched trainings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        parts = (_refused, _passed, _perceptrons, _side_by_side, _grown)
+        parts = (_side_by_side, _grown, _perceptrons, _passed, _refused)  # numbers first: a control ends there
         return [one for part in parts for one in part(scale)]
 
 
@@ -103,7 +103,7 @@ def _attacked() -> list[Call]:
             lambda: attack(net, data, threat, Apgd(start=torch.zeros(6, 3, 4), restarts=2)),
         ),
         ("count must be at most the total 5, got 6", lambda: proportion(6, 5)),
-        ("data must", lambda: attack(net, odd, threat, Fgsm())),
+        ("data must be a droptics Sample, got str", lambda: attack(net, odd, threat, Fgsm())),
         ("data must not have weights", lambda: attack(net, weighed, threat, Fgsm())),
         ("methods must name at least one attack", lambda: robust_accuracy(net, data, threat, [])),
         ("must not start at given points", lambda: robust_accuracy(net, data, threat, [Pgd(start=images)])),
@@ -272,7 +272,7 @@ def _tuned() -> list[Call]:
         ("targets equal the predictions", lambda: fit_noise(noisy, noisy.mean.value)),
         ("must be of one output", lambda: calibration(wide, normal(1, 5, 2), 0.3)),
         ("targets have shape (4, 1) but", lambda: calibration(noisy, normal(1, 4, 1), 0.3)),
-        ("must be", lambda: tune_rates(body, odd, data)),
+        ("train: data must be a Sample, a pair", lambda: tune_rates(body, odd, data)),
     ]
 
 

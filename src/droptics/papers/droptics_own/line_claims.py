@@ -148,8 +148,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "routes-in-full",
-        "Orthonormal columns of tall matrices by every route, ranks by bits, sums in blocks, maps of factors, masks on "
-        "weights, bypassed parts, rectified normal numbers, blocks of outcomes, and systems of ratings.",
+        "Orthonormal columns of tall matrices, ranks by bits, sums in blocks, maps of factors, masks on weights, "
+        "bypassed parts, rectified normal numbers, blocks of outcomes and systems of ratings are, by every route, what "
+        "they are written out.",
         pair(route_line_checks.routes_in_full),
         ("models.Connections", "penalties.penalty", "penalties.MonteCarlo", "penalties.Enumerate", "models.ReLUNet"),
         "Dense algebra, integrals over a grid, sums in extended precision.",

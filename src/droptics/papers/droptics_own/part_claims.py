@@ -158,7 +158,7 @@ CLAIMS: tuple[Claim, ...] = (
             "rates.tune_rates",
             "audits.audit",
         ),
-        "Each beside its neighbor.",
+        "By the words of refusals; eight beside neighbors that pass.",
     ),
     room_claim(
         "settings-given",

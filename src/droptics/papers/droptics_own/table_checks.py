@@ -243,7 +243,7 @@ def planted(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     flat = planted_ratings((30, 20, 200), rank=1, noise=0.0, seed=4)
     cells = flat.users.astype(int) * 20 + flat.items
-    found.append(same(len(set(cells.tolist())), 200, "distinct pairs", scale))
+    found.append(compare(len(set(cells.tolist())), "==", scale * 200, "distinct pairs"))
     table = {(int(u), int(i)): float(v) - 3.5 for u, i, v in zip(flat.users, flat.items, flat.values, strict=True)}
     minors = [
         table[a] * table[b] - table[a[0], b[1]] * table[b[0], a[1]]
