@@ -25,7 +25,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forms, "MANY", 0)
 
 
-@pytest.mark.parametrize("width", [1, 3, 4, 5, 7, 8, 20])
+@pytest.mark.parametrize("width", [1, 3, 4, 5, 7, 8, 20, 24, 50])
 @pytest.mark.parametrize("size", [8, 9, 15, 16, 33])
 @pytest.mark.usefixtures("always")
 def test_every_size_has_the_form_of_every_column(size, width):

@@ -1,32 +1,34 @@
 """Gram matrices and quadratic forms of the columns of small matrices, with sums in vector registers; compiled.
 
-Both are symmetric, so that half of the products are enough. They are done in tiles of eight rows and four columns,
-written in vectors for LLVM: eight sums of 32 bytes, one register of AVX2 and two of NEON, stay in registers while
-twelve numbers are loaded for 32 products. numba makes less of the same loop: sums that are loaded and stored at every
-step.
+Both are symmetric, so that half of the products are enough. They are done in tiles of eight rows, written in vectors
+for LLVM, whose sums stay in registers: of four columns, eight sums of 32 bytes, one register of AVX2 and two of NEON,
+while twelve numbers are loaded for 32 products; of 24 columns where registers have 64 bytes (AVX-512), as there are 32
+of them. numba makes less of the same loop: sums that are loaded and stored at every step.
 """
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from droptics.arrays import Array
 from droptics.compiling import njit
 
-ROWS, LANES = 8, 4
+# Rows of a tile, columns of a vector, vectors of a tile.
+ROWS, LANES, MOST = (8, 8, 3) if binding.get_host_cpu_features().get("avx512f") else (8, 4, 1)
 _INDEX, _NUMBER = ir.IntType(64), ir.DoubleType()
 _VECTOR = ir.VectorType(_NUMBER, LANES)
 # Arm's products take one lane of a register for a factor; elsewhere a factor is spread as it comes from memory.
 _LANES_NAMED = platform.machine() in {"aarch64", "arm64"}
 
 
-def _spread(builder: Any, place: Any) -> list[Any]:
+def _spread(builder: Any, place: Any) -> Iterator[Any]:
     """Eight numbers from an address on, each in all lanes of a vector."""
     undefined = ir.Constant(_VECTOR, ir.Undefined)
 
@@ -37,9 +39,11 @@ def _spread(builder: Any, place: Any) -> list[Any]:
 
     if _LANES_NAMED:
         read = [_load(builder, builder.gep(place, [_INDEX(at)])) for at in range(0, ROWS, LANES)]
-        return [all_of(read[k // LANES], k % LANES) for k in range(ROWS)]
-    single = [builder.load(builder.gep(place, [_INDEX(k)])) for k in range(ROWS)]
-    return [all_of(builder.insert_element(undefined, value, ir.IntType(32)(0)), 0) for value in single]
+        yield from (all_of(read[k // LANES], k % LANES) for k in range(ROWS))
+        return
+    for k in range(ROWS):
+        single = builder.load(builder.gep(place, [_INDEX(k)]))
+        yield all_of(builder.insert_element(undefined, single, ir.IntType(32)(0)), 0)
 
 
 def _load(builder: Any, place: Any) -> Any:
@@ -51,18 +55,41 @@ def _pointers(context: Any, builder: Any, *arrays: tuple[Any, Any]) -> list[Any]
     return [builder.bitcast(array.data, _NUMBER.as_pointer()) for array in made]
 
 
-def _sums(builder: Any, count: Any, left: Any, right: Any, steps: tuple[Any, Any]) -> list[Any]:
-    """Sums over m < count of the eight numbers left[m] times the four right[m]: a vector for each of the eight."""
+def _sums(
+    builder: Any, count: Any, left: Any, rights: list[Any], steps: tuple[Any, Any], ahead: Any = None
+) -> list[list[Any]]:
+    """Sums over m < count of the eight numbers left[m] times vectors right[m]: for each of these, eight vectors.
+
+    A line of 64 bytes from the address ahead on is asked for at every m.
+    """
     add = _added(builder)
-    totals = [cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [0.0] * LANES)) for _ in range(ROWS)]
+    zero = ir.Constant(_VECTOR, [0.0] * LANES)
+    totals = [[cgutils.alloca_once_value(builder, zero) for _ in range(ROWS)] for _ in rights]
     with cgutils.for_range(builder, count) as loop:
-        near, far = (
-            builder.gep(at, [builder.mul(loop.index, by)]) for at, by in zip((left, right), steps, strict=True)
-        )
-        row = _load(builder, far)
-        for total, factor in zip(totals, _spread(builder, near), strict=True):
-            builder.store(builder.call(add, [factor, row, builder.load(total)]), total)
-    return [builder.load(total) for total in totals]
+        near = builder.gep(left, [builder.mul(loop.index, steps[0])])
+        far = builder.mul(loop.index, steps[1])
+        rows = [_load(builder, builder.gep(right, [far])) for right in rights]
+        if ahead is not None:
+            _ask(builder, builder.gep(ahead, [builder.mul(loop.index, _INDEX(8))]))
+        for k, factor in enumerate(_spread(builder, near)):  # one after the other: all together they are too many
+            for row, own in zip(rows, totals, strict=True):
+                builder.store(builder.call(add, [factor, row, builder.load(own[k])]), own[k])
+    return [[builder.load(total) for total in own] for own in totals]
+
+
+def _ask(builder: Any, place: Any) -> None:
+    """Have the line of an address brought into the cache; there may be nothing at it."""
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+    ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(ask, [builder.bitcast(place, byte), number(0), number(3), number(1)])  # to read, all levels, data
+
+
+def _starts(builder: Any, width: Any, first: Any, vectors: int) -> list[Any]:
+    """Where vectors number first, first + 1, ... of a row begin: the last one, where the row ends with it."""
+    last = builder.sub(width, _INDEX(LANES))
+    starts = [builder.mul(builder.add(first, _INDEX(v)), _INDEX(LANES)) for v in range(vectors)]
+    return [builder.select(builder.icmp_signed("<", start, last), start, last) for start in starts]
 
 
 def _added(builder: Any) -> Any:
@@ -71,49 +98,58 @@ def _added(builder: Any) -> Any:
     return cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.v{LANES}f64")
 
 
-def _add_tile(_: Any, panels: Any, fours: Any, q: Any, k: Any, sums: Any) -> tuple[Any, Any]:
-    """Add v[top : top + 8]^T panels[k]^T v[: top + 8] to the four sums, v the four columns of fours[q].
+def _form_tile(vectors: int) -> Any:
+    def form_tile(_: Any, panels: Any, matrix: Any, q: Any, k: Any, sums: Any) -> tuple[Any, Any]:
+        """Add v[top : top + 8]^T panels[k]^T v[: top + 8] to sums[q], ..., v the matrix's columns of vector q, ....
 
-    All arrays are C-contiguous and float64; top is 8 k, or 8 before the end of the matrix.
-    """
+        All arrays are C-contiguous and float64; top is 8 k, or 8 before the end of the matrix.
+        """
 
-    def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-        left, right, target = _pointers(context, builder, (panels, given[0]), (fours, given[1]), (sums, given[4]))
-        size = builder.extract_value(context.make_array(fours)(context, builder, given[1]).shape, 1)
-        left = builder.gep(left, [builder.mul(builder.mul(given[3], size), _INDEX(ROWS))])
-        right = builder.gep(right, [builder.mul(builder.mul(given[2], size), _INDEX(LANES))])
-        end = builder.mul(builder.add(given[3], _INDEX(1)), _INDEX(ROWS))
-        end = builder.select(builder.icmp_signed("<", end, size), end, size)
-        found, place = (
-            _load(builder, target),
-            builder.gep(right, [builder.mul(builder.sub(end, _INDEX(ROWS)), _INDEX(LANES))]),
-        )
-        for at, total in enumerate(_sums(builder, end, left, right, (_INDEX(ROWS), _INDEX(LANES)))):
-            own = _load(builder, builder.gep(place, [_INDEX(LANES * at)]))
-            found = builder.call(_added(builder), [total, own, found])
-        builder.store(found, builder.bitcast(target, _VECTOR.as_pointer()), align=8)
-        return context.get_dummy_value()
+        def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
+            left, right, target = _pointers(context, builder, (panels, given[0]), (matrix, given[1]), (sums, given[4]))
+            size, width = cgutils.unpack_tuple(builder, context.make_array(matrix)(context, builder, given[1]).shape)
+            left = builder.gep(left, [builder.mul(builder.mul(given[3], size), _INDEX(ROWS))])
+            rights = [builder.gep(right, [start]) for start in _starts(builder, width, given[2], vectors)]
+            end = builder.mul(builder.add(given[3], _INDEX(1)), _INDEX(ROWS))
+            end = builder.select(builder.icmp_signed("<", end, size), end, size)
+            top = builder.mul(builder.sub(end, _INDEX(ROWS)), width)
+            ahead = builder.gep(right, [builder.add(builder.mul(size, width), top)])
+            for v, totals in enumerate(_sums(builder, end, left, rights, (_INDEX(ROWS), width), ahead)):
+                place = builder.gep(target, [builder.mul(builder.add(given[2], _INDEX(v)), _INDEX(LANES))])
+                found = _load(builder, place)
+                for at, total in enumerate(totals):
+                    own = _load(builder, builder.gep(rights[v], [builder.add(top, builder.mul(width, _INDEX(at)))]))
+                    found = builder.call(_added(builder), [total, own, found])
+                builder.store(found, builder.bitcast(place, _VECTOR.as_pointer()), align=8)
+            return context.get_dummy_value()
 
-    return types.void(panels, fours, types.int64, types.int64, sums), generate
+        return types.void(panels, matrix, types.int64, types.int64, sums), generate
 
-
-def _gram_tile(_: Any, rows: Any, i: Any, j: Any, out: Any) -> tuple[Any, Any]:
-    """out[i : i + 8, j : j + 4] = rows[:, i : i + 8]^T rows[:, j : j + 4], C-contiguous and float64."""
-
-    def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-        source, target = _pointers(context, builder, (rows, given[0]), (out, given[3]))
-        count, width = cgutils.unpack_tuple(builder, context.make_array(rows)(context, builder, given[0]).shape)
-        left, right = (builder.gep(source, [at]) for at in given[1:3])
-        for k, total in enumerate(_sums(builder, count, left, right, (width, width))):
-            place = builder.add(builder.mul(builder.add(given[1], _INDEX(k)), width), given[2])
-            builder.store(total, builder.bitcast(builder.gep(target, [place]), _VECTOR.as_pointer()), align=8)
-        return context.get_dummy_value()
-
-    return types.void(rows, types.int64, types.int64, out), generate
+    return intrinsic(form_tile)
 
 
-gram_tile: Any = intrinsic(_gram_tile)
-add_tile: Any = intrinsic(_add_tile)
+def _gram_tile(vectors: int) -> Any:
+    def gram_tile(_: Any, rows: Any, i: Any, q: Any, out: Any) -> tuple[Any, Any]:
+        """out[i : i + 8, j] = rows[:, i : i + 8]^T rows[:, j] for j in vectors q, ...; C-contiguous and float64."""
+
+        def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
+            source, target = _pointers(context, builder, (rows, given[0]), (out, given[3]))
+            count, width = cgutils.unpack_tuple(builder, context.make_array(rows)(context, builder, given[0]).shape)
+            starts = _starts(builder, width, given[2], vectors)
+            left, *rights = (builder.gep(source, [at]) for at in (given[1], *starts))
+            for start, totals in zip(starts, _sums(builder, count, left, rights, (width, width)), strict=True):
+                for k, total in enumerate(totals):
+                    place = builder.add(builder.mul(builder.add(given[1], _INDEX(k)), width), start)
+                    builder.store(total, builder.bitcast(builder.gep(target, [place]), _VECTOR.as_pointer()), align=8)
+            return context.get_dummy_value()
+
+        return types.void(rows, types.int64, types.int64, out), generate
+
+    return intrinsic(gram_tile)
+
+
+gram_tile, gram_tiles = _gram_tile(1), _gram_tile(MOST)
+form_tile, form_tiles = _form_tile(1), _form_tile(MOST)
 
 
 @njit()
@@ -127,20 +163,23 @@ def forms(moment: Array, many: Array, out: Array) -> None:
         for j in range(i):  # both triangles: they may differ by rounding
             panels[k, j, r] = moment[i, j] + moment[j, i]
         panels[k, i, r] = moment[i, i]
-    fours, sums = np.zeros(((width + LANES - 1) // LANES, size, LANES)), np.empty(((width + LANES - 1) // LANES, LANES))
+    if width < LANES:
+        padded = np.zeros((many.shape[0], size, LANES))
+        padded[:, :, :width] = many
+        many = padded
+    vectors = (many.shape[2] + LANES - 1) // LANES
+    sums = np.empty((vectors, LANES))
     for m in range(many.shape[0]):
-        for i in range(size):  # brought side by side, a matrix is read from memory once and in order
-            for q in range(width // LANES):
-                for c in range(LANES):
-                    fours[q, i, c] = many[m, i, LANES * q + c]
-            for c in range(width // LANES * LANES, width):
-                fours[width // LANES, i, c % LANES] = many[m, i, c]
         sums[:] = 0.0
         for k in range(panels.shape[0]):
-            for q in range(fours.shape[0]):
-                add_tile(panels, fours, q, k, sums[q])
-        for c in range(width):
-            out[m, c] = sums[c // LANES, c % LANES]
+            for q in range(0, vectors - MOST + 1, MOST):
+                form_tiles(panels, many[m], q, k, sums)
+            for q in range(vectors // MOST * MOST, vectors):
+                form_tile(panels, many[m], q, k, sums)
+        for q in range(vectors):
+            start = min(LANES * q, many.shape[2] - LANES)
+            for c in range(start, min(start + LANES, width)):
+                out[m, c] = sums[q, c - start]
 
 
 @njit()
@@ -149,8 +188,11 @@ def lower_gram(rows: Array, out: Array) -> None:
     size = rows.shape[1]
     for first in range(0, size, ROWS):
         i = min(first, size - ROWS)  # the last tiles begin before the end
-        for second in range(0, i + ROWS, LANES):
-            gram_tile(rows, i, min(second, size - LANES), out)
+        vectors = (i + ROWS + LANES - 1) // LANES
+        for q in range(0, vectors - MOST + 1, MOST):
+            gram_tiles(rows, i, q, out)
+        for q in range(vectors // MOST * MOST, vectors):
+            gram_tile(rows, i, q, out)
 
 
 @njit(fastmath={"reassoc", "contract"})
