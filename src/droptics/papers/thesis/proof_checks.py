@@ -15,12 +15,12 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear, ReLUNet
 from droptics.norms import nuclear
-from droptics.papers.instances import coin_masks, normal, sample, second_moment, tensor
+from droptics.papers.instances import coin_masks, normal, sample, second_moment, subsets, tensor
 from droptics.papers.mianjy2018.landscape_checks import rotated_products
 from droptics.papers.mianjy2018.proof_checks import strongly_equal
 from droptics.papers.thesis import chapter3_checks as deep
 from droptics.papers.thesis.leaky import LeakyNet, adversarial_sgd, beta_robust_error
-from droptics.penalties import criterion, penalty
+from droptics.penalties import criterion, penalty, sub_penalties
 
 
 def expression(name: str, scale: float) -> list[Comparison]:
@@ -92,11 +92,16 @@ def plain_sum(weighted: bool) -> list[Comparison]:
 
 
 def without_root(scale: float) -> list[Comparison]:
-    """(3.14): R_1 >= e_1(1/d) ||W||_*^2 without C^1/2, inputs of second moment scale * I."""
-    weights = deep.network(1, (3, 4, 2))
-    C = scale * torch.eye(3, dtype=torch.float64)
-    least = nuclear(deep.product(weights)) ** 2 / 4
-    return [compare(deep.pivot_sums(weights, C)[0], ">=", least, f"R_1, C = {scale} I")]
+    """(3.14): R_l >= e_l(1/d) ||W||_*^2 without C^1/2, inputs of second moment scale * I, lam = 1."""
+    found = []
+    for sizes in ((3, 4, 2), (3, 2, 2, 2)):
+        weights, widths = deep.network(1, sizes), list(sizes[1:-1])
+        W, C = deep.product(weights), scale * torch.eye(3, dtype=torch.float64)
+        terms = sub_penalties(DeepLinear(weights), Moments(C, W @ C, W @ C @ W.mT), deep.law(weights, 0.5))
+        for level, term in enumerate(terms, start=1):
+            e = sum(1 / math.prod(chosen) for chosen in subsets(widths, level))
+            found.append(compare(term, ">=", e * nuclear(W) ** 2, f"R_{level}, C = {scale} I"))
+    return found
 
 
 def factors_within(limit: Callable[[float], float]) -> list[Comparison]:

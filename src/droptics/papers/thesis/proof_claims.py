@@ -71,9 +71,9 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, eq. (3.14)-(3.15)",
         "R_l >= e_l(1/d) ||W||_*^2 whatever the inputs.",
         "slip",
-        check=partial(checks.without_root, 0.01),
+        check=partial(checks.without_root, 0.1),
         control=partial(checks.without_root, 1.0),
-        objects=("norms.nuclear",),
+        objects=("norms.nuclear", "penalties.sub_penalties"),
         erratum=EARLIER["eq3.14"],
     ),
     Claim(
