@@ -223,14 +223,32 @@ def test_single_precision_keeps_the_bounds() -> None:
         assert float(found.lower) <= exact <= float(found.upper)
 
 
-def test_middle_is_differentiable_in_weights_and_rate() -> None:
-    data = labeled(4, 3)
+@pytest.mark.parametrize(
+    ("classes", "scale", "condition"), [(3, 1.0, 2), (3, 4.0, 0), (4, 2.0, 0), (5, 2.0, 0), (5, 2.0, 2)]
+)
+def test_slopes_in_weights_and_rate_are_those_of_the_value(classes: int, scale: float, condition: int) -> None:
+    """By differences of steps h = 1e-5: h^2 and 2^-52 / h of numbers near one are below the tolerances."""
+    data = labeled(4, classes, count=3)
 
-    def middle(U: Tensor, drop: Tensor) -> Tensor:
-        return penalty(TwoLayerLinear(U, normal(4, 5)), data, Bernoulli(drop, 5), Certified(2), ENTROPY).value
+    def value(U: Tensor, drop: Tensor) -> Tensor:
+        model = TwoLayerLinear(scale * U, normal(4, 5))
+        return penalty(model, data, Bernoulli(drop, 5), Certified(condition), ENTROPY).value
 
-    points = (normal(3, 5).requires_grad_(), torch.tensor(0.3, dtype=torch.float64, requires_grad=True))
-    assert torch.autograd.gradcheck(middle, points)
+    points = (normal(classes, 5).requires_grad_(), torch.tensor(0.3, dtype=torch.float64, requires_grad=True))
+    assert torch.autograd.gradcheck(value, points, eps=1e-5, atol=1e-7, rtol=1e-5, fast_mode=True)
+
+
+def test_errors_of_integrals_widen_the_interval_alone() -> None:
+    """Two leading classes and the third are one integral: without its error both ends and the value are its number."""
+    model, data, law = head(3, 6, 5.0), labeled(6, 3), LAWS["bernoulli"]
+    bounds = certified_bounds(Moves.of(model, data.inputs), law)
+    wide = (bounds.error_below > 0) & (bounds.error_above > 0)
+    assert bool(wide.any())
+    ends = bounds.lower + bounds.error_below, bounds.upper - bounds.error_above
+    label = torch.zeros(1, dtype=torch.long)
+    exact = torch.tensor([truth(model, Sample(row[None], label), law) for row in data.inputs])
+    for end, error in zip(ends, (bounds.error_below, bounds.error_above), strict=True):
+        assert bool(((end - exact).abs() <= error + 1e-12)[wide].all())
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 4.0])

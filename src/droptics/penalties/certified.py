@@ -58,30 +58,39 @@ CHERNOFF = (0.01, 0.03, 0.1, 0.2, 0.4, 0.8)
 
 
 class Bounds(NamedTuple):
-    """Bounds of every example without rounding, differentiable, and how far rounding can have moved them."""
+    """Bounds of every example, how far rounding can have moved them, and errors of integrals that are part of them.
+
+    Differentiable, except for the errors: they are constants, and the value leaves them out.
+    """
 
     lower: Tensor
     upper: Tensor
     slack_below: Tensor
     slack_above: Tensor
+    error_below: Tensor
+    error_above: Tensor
 
 
 def certified(moves: Moves, sample: Sample, masks: MaskLaw, condition: int, dtype: torch.dtype) -> Estimate:
-    """The interval of the mean over examples; its value is the middle, so that half the width bounds its error."""
+    """The interval of the mean over examples; its value is the middle of the bounds without errors of integrals.
+
+    These widen the interval, each end by its own; the value, never beyond an end, is the middle where there are none.
+    """
     weights = None if sample.weights is None else sample.weights.double()
     found = certified_bounds(moves, masks, condition, weights)
     lower, upper = average(found.lower, weights), average(found.upper, weights)
+    middle = 0.5 * (lower + upper)
     with torch.no_grad():
         # sums over examples are done in blocks; the last rounding is that to the caller's precision
         steps = (8 + 2 * len(sample) ** 0.5) * torch.finfo(torch.float64).eps + torch.finfo(dtype).eps
-        low, high = (average(part, weights) for part in (found.slack_below, found.slack_above))
+        low, high, below, above = (average(part, weights) for part in found[2:])
         least, most = (lower - low - steps * lower).clamp_min(0), upper + high + steps * upper
-        middle = 0.5 * (lower + upper)
         error = torch.maximum(low, high) + steps * middle
+        width = (upper - lower).clamp_min(0)
+        off = 0.5 * (below - above).clamp(-width, width)
     written = "" if condition == 0 else f", {2**condition} outcomes of {condition} units written out"
     method = f"certified bounds by exponential moments and margins{written}"
-    value = (0.5 * (lower + upper)).to(dtype)
-    return Estimate(value, least.to(dtype), most.to(dtype), method, 2, error=error.to(dtype))
+    return Estimate((middle + off).to(dtype), least.to(dtype), most.to(dtype), method, 2, error=error.to(dtype))
 
 
 def certified_bounds(moves: Moves, masks: MaskLaw, condition: int = 0, weights: Tensor | None = None) -> Bounds:
@@ -223,9 +232,8 @@ class Outcomes(NamedTuple):
     def average(self, bounds: Bounds) -> Bounds:
         """Averaged bounds are bounds again."""
         lower, upper = ((self.chance * (self.clean + part)).sum(-1) for part in (bounds.lower, bounds.upper))
-        slacks = (bounds.slack_below, bounds.slack_above)
-        below, above = ((self.chance * part).sum(-1) + 2 * self.rounding for part in slacks)
-        return Bounds(lower, upper, below.detach(), above.detach())
+        below, above, *errors = ((self.chance * part).sum(-1).detach() for part in bounds[2:])
+        return Bounds(lower, upper, below + 2 * self.rounding, above + 2 * self.rounding, *errors)
 
     def each(self, bounds: Callable[[Tensor, Sequence[Factor], Tensor], Bounds | None]) -> Bounds | None:
         """The average of bounds that are asked for some outcomes at a time."""
@@ -265,7 +273,7 @@ def _by_several(outcomes: Outcomes, order: Tensor, leading: int, known: Bounds) 
         return None
     lower, upper, below, above = ends
     nothing = torch.zeros_like(below)
-    return outcomes.average(Bounds(lower - below, upper + above, nothing, nothing))
+    return outcomes.average(Bounds(lower - below, upper + above, nothing, nothing, below, above))
 
 
 def _likely(outputs: Tensor, parts: Sequence[Factor]) -> Tensor:
@@ -310,8 +318,8 @@ def _by_moments(outputs: Tensor, parts: Sequence[Factor], rounding: Tensor, four
         # E X and E X^2 are relative to themselves; the bound grows with M1 and falls with M2
         least = (first - rounding * (1 + first)).clamp_min(0)
         most = second + 4 * rounding * (1 + 2 * first + second)
-        sure = torch.where(wild, nothing, _below(least, most, least > 0))
-    found = Bounds(lower, upper, (lower.detach() - sure).clamp_min(0) + rounding, rounding.expand(upper.shape))
+        below = rounding + (lower - torch.where(wild, nothing, _below(least, most, least > 0))).clamp_min(0)
+    found = Bounds(lower, upper, below, rounding.expand(upper.shape), nothing, nothing)
     return _narrower(found, _by_four_moments(logs, moved, (first, second), rounding)) if four else found
 
 
@@ -340,10 +348,8 @@ def _by_four_moments(logs: Tensor, moved: Sequence[Factor], two: tuple[Tensor, T
         errors = (e1, e2 + 2 * e1, e3 + 3 * e2 + 3 * e1, e4 + 4 * e3 + 6 * e2 + 4 * e1)
     upper, above = gauss_above((m1, m2, m3), errors[:3])
     lower, below = radau_below((m1, m2, m3, m4), errors)
-    upper, lower = (
-        torch.where(wild, torch.full_like(part, at), part) for part, at in ((upper, torch.inf), (lower, 0.0))
-    )
-    return Bounds(lower, upper, below, above)
+    upper, lower = upper.masked_fill(wild, torch.inf), lower.masked_fill(wild, 0.0)
+    return Bounds(lower, upper, below, above, *2 * [torch.zeros_like(below)])
 
 
 def _margins(outputs: Tensor, parts: Sequence[Factor], rounding: Tensor) -> Bounds | None:
@@ -352,10 +358,8 @@ def _margins(outputs: Tensor, parts: Sequence[Factor], rounding: Tensor) -> Boun
     classes = outputs.shape[-1]
     before = torch.ones(classes, classes, dtype=torch.bool, device=outputs.device).tril(-1)[1:]
     earlier = ordered.unsqueeze(-2).masked_fill(~before, -torch.inf)
-    eye = torch.eye(classes, dtype=outputs.dtype, device=outputs.device)[1:]
-    first = torch.zeros_like(eye)
-    first[:, 0] = 1
-    rows = torch.cat([(eye - earlier.softmax(-1)), (eye - first).expand(earlier.shape)], -2)
+    eye = torch.eye(classes, dtype=outputs.dtype, device=outputs.device)
+    rows = torch.cat([eye[1:] - earlier.softmax(-1), (eye[1:] - eye[0]).expand(earlier.shape)], -2)
     # columns back to the order of the classes
     directions = rows.gather(-1, order.argsort(-1).unsqueeze(-2).expand(rows.shape))
     chain = ordered[..., 1:] - torch.logsumexp(earlier, -1)
@@ -368,7 +372,7 @@ def _margins(outputs: Tensor, parts: Sequence[Factor], rounding: Tensor) -> Boun
     shares = ordered[..., 1:].softmax(-1)
     upper, lower = values[..., : classes - 1].sum(-1), (shares * values[..., classes - 1 :]).sum(-1)
     above, below = errors[..., : classes - 1].sum(-1), (shares * errors[..., classes - 1 :]).sum(-1).detach()
-    return Bounds(lower, upper, below + 2 * rounding, above + 2 * rounding)
+    return Bounds(lower, upper, below + 2 * rounding, above + 2 * rounding, *2 * [torch.zeros_like(below)])
 
 
 def _narrower(one: Bounds, other: Bounds | None) -> Bounds:
@@ -377,12 +381,8 @@ def _narrower(one: Bounds, other: Bounds | None) -> Bounds:
         return one
     higher = other.lower - other.slack_below > one.lower - one.slack_below
     nearer = other.upper + other.slack_above < one.upper + one.slack_above
-    return Bounds(
-        torch.where(higher, other.lower, one.lower),
-        torch.where(nearer, other.upper, one.upper),
-        torch.where(higher, other.slack_below, one.slack_below),
-        torch.where(nearer, other.slack_above, one.slack_above),
-    )
+    ends = zip(3 * (higher, nearer), other, one, strict=True)
+    return Bounds(*(torch.where(better, new, old) for better, new, old in ends))
 
 
 def _log_mean(logs: Tensor, cumulants: Tensor) -> Tensor:

@@ -63,7 +63,7 @@ class Certified:
     """Proved lower and upper bounds of the cross-entropy penalty, for outputs linear in the mask; nothing is sampled.
 
     `condition` units that matter most to an example are written out, at up to 2^condition times the cost, which narrows
-    the interval; at most 16. Slopes leave out how classes share a lower bound and the errors of integrals in both ends.
+    the interval; at most 16. The value leaves out errors of integrals, which widen the interval, and so do slopes.
     """
 
     condition: Whole = 0

@@ -141,15 +141,15 @@ def _bounds(margins: Tensor, alone: list[Factor], inside: list[Sets], across: li
     clean = torch.logsumexp(torch.cat([torch.zeros_like(margins[..., :1]), margins], -1), -1)
     base, off = base.squeeze(-1) - clean, off.squeeze(-1)
     gains, above = others(margins, single)
-    with torch.no_grad():
-        shares = gains.clamp_min(LEAST)
-        shares = shares / shares.sum(-1, keepdim=True)
-        raised = torch.cat([torch.zeros_like(margins[..., :first]), -shares.log()], -1)
+    shares = gains.clamp_min(LEAST)
+    shares = shares / shares.sum(-1, keepdim=True)
+    raised = torch.cat([torch.zeros_like(margins[..., :first]), -shares.log()], -1)
     again = _logistic(margins + raised, alone)
     if again is None:
         return None
     less, below = others(margins + raised, again)
-    return base + (shares * less).sum(-1), base + gains.sum(-1), off + (shares * below).sum(-1), off + above.sum(-1)
+    below = (shares.detach() * below).sum(-1)
+    return base + (shares * less).sum(-1), base + gains.sum(-1), off + below, off + above.sum(-1)
 
 
 def _logistic(margins: Tensor, alone: list[Factor]) -> tuple[Tensor, Tensor] | None:

@@ -118,7 +118,7 @@ def _written_out(scale: float) -> list[Comparison]:
     def listened(outcomes: Outcomes, order: Tensor) -> Bounds:
         seen.append(outcomes)
         zeros = torch.zeros_like(outputs[..., 0])
-        return Bounds(zeros, zeros, zeros, zeros)
+        return Bounds(*6 * [zeros])
 
     with mock.patch.object(certified, "_of_outcomes", listened):
         _conditioned(outputs, [coins], 2)
@@ -148,10 +148,11 @@ def _written_out(scale: float) -> list[Comparison]:
         rest[:, [first, second]] = 0
         found.append(compare(told.parts[0].values[i, 0], "==", scale * rest, f"the other coins, example {i}"))  # type: ignore[union-attr]
     odds, own, rounding = uniform(1, 3, 4), normal(2, 3, 4), uniform(3, 3)
-    ends = [normal(k, 3, 4) for k in (4, 5, 6, 7)]
+    ends = [normal(k, 3, 4) for k in (4, 5, 6, 7, 8, 9)]
     mean = Outcomes(outputs[:, None], [], rounding, odds, own).average(Bounds(*ends))
     wanted = [(odds * (own + end)).sum(-1) for end in ends[:2]]
-    wanted += [(odds * end).sum(-1) + 2 * rounding for end in ends[2:]]
+    wanted += [(odds * end).sum(-1) + 2 * rounding for end in ends[2:4]]
+    wanted += [(odds * end).sum(-1) for end in ends[4:]]
     for one, other in zip(mean, wanted, strict=True):
         found.append(compare(one, "==", scale * other, "an average of bounds"))
     return found
@@ -197,7 +198,7 @@ def _again(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     low, width = 0.5 + uniform(1, 40), uniform(2, 40) ** 4
     zeros = torch.zeros(40).double()
-    bounds = Bounds(low, low + width, zeros, zeros)
+    bounds = Bounds(low, low + width, *4 * [zeros])
     for weights in (None, uniform(3, 40) ** 3):
         share = torch.ones(40).double() if weights is None else weights
         order = sorted(range(40), key=lambda i: float(share[i] * width[i]))
@@ -212,7 +213,7 @@ def _again(scale: float) -> list[Comparison]:
     wanted = sorted(alone | {39 - i for i in alone})
     found.append(same(_widest(table, None).tolist(), wanted, "of any of several batches", scale))
     for gap, narrow in ((0.019, True), (0.021, False)):
-        ends = Bounds(tensor([1.0, 1 - gap]), tensor([1.0, 1.0]), zeros[:2], zeros[:2])
+        ends = Bounds(tensor([1.0, 1 - gap]), tensor([1.0, 1.0]), *4 * [zeros[:2]])
         found.append(same(_is_narrow(ends, zeros[:2]), narrow, f"narrow: {gap}", scale))
     found.append(same(_is_narrow(ends, tensor([0.0, 0.01])), True, "narrow up to rounding", scale))
     found.append(same(_is_narrow(ends, zeros[:2], 0.1), True, "narrow up to a tenth", scale))
@@ -221,35 +222,44 @@ def _again(scale: float) -> list[Comparison]:
 
 def _kept(scale: float) -> list[Comparison]:
     """Of two pairs of bounds the better ends, rounding counted."""
-    one, other = (Bounds(*(normal(seed + k, 30) for k in range(4))) for seed in (1, 11))
+    one, other = (Bounds(*(normal(seed + k, 30) for k in range(6))) for seed in (1, 11))
     told = _narrower(one, other)
     found = [same(_narrower(one, None) is one, True, "nothing else is known", scale)]
     for i in range(30):
-        pairs = [(pair.lower[i], pair.slack_below[i]) for pair in (one, other)]
-        best = max(pairs, key=lambda pair: float(pair[0] - pair[1]))
-        ends = [(pair.upper[i], pair.slack_above[i]) for pair in (one, other)]
-        least = min(ends, key=lambda pair: float(pair[0] + pair[1]))
-        mine = [told.lower[i], told.slack_below[i], told.upper[i], told.slack_above[i]]
+        # numbers of a lower end and of an upper one take turns
+        below, above = ([[float(part[i]) for part in pair[side::2]] for pair in (one, other)] for side in (0, 1))
+        best = max(below, key=lambda end: end[0] - end[1])
+        least = min(above, key=lambda end: end[0] + end[1])
+        mine = [part[i] for part in told[::2] + told[1::2]]
         found.append(compare([float(part) for part in mine], "==", scale * tensor([*best, *least]), "better ends"))
     return found
 
 
 def _stated(scale: float) -> list[Comparison]:
-    """The estimate of a mean: its middle, its ends with what rounding adds, its error and its words."""
+    """The estimate of a mean: its value, its ends with what rounding adds, its error and its words."""
     found: list[Comparison] = []
     model = LastLayer.of(linear_head(3, 5, 4))
     weights = uniform(2, 6)
     data = Sample(normal(1, 6, 5), torch.arange(6) % 4, weights)
-    ends = Bounds(1 + uniform(4, 6), 3 + uniform(5, 6), 0.1 * uniform(6, 6), 0.2 * uniform(7, 6))
-    for condition, words in ((0, ""), (2, ", 4 outcomes of 2 units written out")):
+    sides = 1 + uniform(4, 6), 3 + uniform(5, 6), 0.1 * uniform(6, 6), 0.2 * uniform(7, 6)
+    for condition, words, size in (
+        (0, "", 0.0),
+        (2, ", 4 outcomes of 2 units written out", 0.3),
+        (0, "", -0.4),
+        (0, "", 40.0),  # the value would lie beyond an end
+        (0, "", -40.0),
+    ):
+        errors = max(size, 0.0) * uniform(8, 6), max(-size, 0.0) * uniform(9, 6)
+        ends = Bounds(*sides, *errors)
         with mock.patch.object(certified, "certified_bounds", return_value=ends) as asked:
             told = penalty(model, data, Bernoulli(0.4, 5), Certified(condition), CrossEntropy())
-        lower, upper, low, high = (float((weights * end).sum() / weights.sum()) for end in ends)
+        lower, upper, low, high, below, above = (float((weights * end).sum() / weights.sum()) for end in ends)
         steps = (8 + 2 * math.sqrt(6)) * EPS + EPS
         middle = (lower + upper) / 2
         numbers = [float(told.value), float(told.lower), float(told.upper), float(told.error)]
-        wanted = [middle, lower - low - steps * lower, upper + high + steps * upper, max(low, high) + steps * middle]
-        found.append(compare(numbers, "==", scale * tensor(wanted), f"middle, ends, error, {condition}"))
+        value = min(max((lower + below + upper - above) / 2, lower), upper)
+        wanted = [value, lower - low - steps * lower, upper + high + steps * upper, max(low, high) + steps * middle]
+        found.append(compare(numbers, "==", scale * tensor(wanted), f"value, ends, error, {condition}, {size}"))
         method = f"certified bounds by exponential moments and margins{words}"
         found.append(same(told.method, method, f"words, {condition}", scale))
         found.append(same(asked.call_args.args[2], condition, f"units written out, {condition}", scale))

@@ -174,15 +174,18 @@ def _bounded(scale: float) -> list[Comparison]:
         with mock.patch.object(certified, "ROOM", room):
             name = f"{condition} written out, {room}"
             told = penalty(model, data, law, Certified(condition), CrossEntropy())
-            # integrals are cut where they are known well enough, not at the same place for all weights; with outcomes
-            # written out, which bounds are asked changes, too
-            if not condition:
-                found.append(
-                    compare(_slope(told.value, head, way), "==", scale * _rise(model, data, law, way), name, 1e-3)
-                )
+            rise = _rise(model, data, law, way, condition)
+            found.append(compare(_slope(told.value, head, way), "==", scale * rise, name, 1e-6))
             found.append(compare(told.lower, "<=", exact, f"from below, {name}", 1e-12))
             found.append(compare(told.upper, ">=", exact, f"from above, {name}", 1e-12))
             found.append(same("written out" in told.method, condition > 0, f"its words, {name}", scale))
+    many, way = linear_head(5, 6, 5).requires_grad_(True), normal(6, 5, 6)  # the others share a lower bound
+    wide, apart = LastLayer.of(torch.nn.Sequential(many)), Sample(2 * data.inputs[:2], torch.arange(2))
+    for condition in (0, 2):
+        told = penalty(wide, apart, law, Certified(condition), CrossEntropy())
+        rise = _rise(wide, apart, law, way, condition)
+        name = f"five classes, {condition} written out"
+        found.append(compare(_slope(told.value, many, way), "==", scale * rise, name, 1e-6))
     features, offset = data.inputs, head.bias.detach().expand(4, 3)
     moves = Moves(offset, features, head.weight.detach()[None])
     rates = law.drop
@@ -206,13 +209,13 @@ def _slope(value: Tensor, head: torch.nn.Linear, way: Tensor) -> Tensor:
     return (slopes * way).sum()
 
 
-def _rise(model: LastLayer, data: Sample, law: MaskLaw, way: Tensor) -> float:
+def _rise(model: LastLayer, data: Sample, law: MaskLaw, way: Tensor, condition: int) -> float:
     """The same by differences."""
     ends = []
     with torch.no_grad():
         for step in (1e-5, -2e-5):
             model.head.weight += step * way
-            ends.append(float(penalty(model, data, law, Certified(), CrossEntropy()).value))
+            ends.append(float(penalty(model, data, law, Certified(condition), CrossEntropy()).value))
         model.head.weight += 1e-5 * way
     return (ends[0] - ends[1]) / 2e-5
 
