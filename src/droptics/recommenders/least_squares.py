@@ -37,6 +37,21 @@ def _penalize(d: Any, weight: Any, r: Any, x: Any, diagonals: Any, gram: Any, co
 
 
 @njit(**tiles.PLAIN)
+def _direct(gram: Any, wide: Any, width: int, unit: float) -> float:
+    """Move x to the exact minimizer, given R^T R and the residual r of the normal equations; returns the decrease."""
+    x, r, d, move = wide[0], wide[1], wide[2], wide[4]
+    for k in range(width):
+        gram[k, k] += d[k]
+        move[k] = r[k]
+    tiles.solve_upper(gram, move[:width], unit, wide[5])
+    decrease = 0.0
+    for k in range(width):
+        decrease += move[k] * r[k]
+        x[k] += move[k]
+    return decrease
+
+
+@njit(**tiles.PLAIN)
 def _conjugate_gradients(regressors: Any, places: Any, wide: Any, steps: int, near: Any) -> float:
     """Move x by so many preconditioned steps, r the residual of the normal equations; returns the decrease.
 
@@ -94,17 +109,15 @@ def solve_rows(
     `diagonals` holds a, c and f of the module's formula as three rows. With steps >= 1, that many conjugate-gradient
     steps, preconditioned by the diagonal, from the current solution: the objective of no row increases. With steps = 0
     the exact minimizer, by Cholesky factorization. Rows without ratings become zero. Products are taken in the
-    precision of the regressors and summed in float64 every 512 ratings or less; everything per row is float64, but for
-    R^T R and, where `tiles.direct` says so, its factors. Cost per rating O(width) a step, O(width^2) exact, plus
-    O(width^3) per row exact. `starts` may begin anywhere.
+    precision of the regressors and summed in float64 every 512 ratings or less; everything per row is float64. Cost per
+    rating O(width) a step, O(width^2) exact, plus O(width^3) per row exact. `starts` may begin anywhere.
     """
     width, whole = solution.shape[1], regressors.shape[1]
     size, none = tiles.padded(width) if steps == 0 else 0, np.empty(0)
-    near, wide = tiles.aligned(regressors, 4, max(whole, size, tiles.NEAR)), tiles.aligned(none, 6, max(whole, size))
+    near, wide = tiles.aligned(regressors, 4, max(whole, tiles.NEAR)), tiles.aligned(none, 6, max(whole, size))
     room, filled = tiles.room_of(regressors, starts), np.zeros((3, whole))
     filled[:, :width] = diagonals
-    grams = tiles.aligned(regressors, size, size), tiles.aligned(none, size, size)
-    work = near, wide, grams, np.empty(len(room[0]), regressors.dtype)
+    work = near, wide, tiles.aligned(none, size, size), np.empty(len(room[0]), regressors.dtype)
     return _each(starts, columns, values, regressors, offsets, solution, filled, steps, room, work)
 
 
@@ -114,8 +127,8 @@ def _each(
     room: Any, work: Any,
 ) -> tuple[float, float]:  # fmt: skip
     """What `solve_rows` does, in the room and the arrays that it has made; zeros fill them to the regressors' width."""
-    near, wide, grams, left = work
-    width, whole, gram = solution.shape[1], regressors.shape[1], grams[0]
+    near, wide, gram, left = work
+    width, whole = solution.shape[1], regressors.shape[1]
     current, low, squares, t = near[0], near[1], near[2], near[3]
     x, r, d, weight = wide[0, :whole], wide[1, :whole], wide[2, :whole], wide[3, :whole]
     flush = tiles.BLOCK if steps == 0 else tiles.FLUSH
@@ -152,7 +165,7 @@ def _each(
                 d[k] += squares[k]
         value += _penalize(d, weight, r, x, diagonals, gram, end - begin)
         if steps == 0:
-            value -= tiles.direct(grams, wide, near, width)
+            value -= _direct(gram, wide, width, np.finfo(regressors.dtype).eps)
         else:
             value -= _conjugate_gradients(regressors, places, wide, steps, near)
         own = 0.0

@@ -35,7 +35,6 @@ NEAR = 32  # ratings whose rows are read twice in a row: a first table of 48 pag
 LONG = 160  # ratings whose rows are in the first cache still when the next step turns back at the last of them
 FLUSH = 512  # ratings whose products are summed in the precision of the table
 BLOCK = 128  # ratings brought side by side at a time: 36 KB at width 72, which stay in the first cache
-KEPT = 2.0**-8  # of an entry on the diagonal, what is left of it as a pivot where factors are float32
 
 
 @njit(nogil=True, fastmath=FAST)
@@ -169,9 +168,9 @@ def _together(begin: int, width: int, lanes: int) -> int:
 
 @njit(**PLAIN)
 def add_gram(table: Any, places: Any, room: Any, into: Any) -> None:
-    """Add the upper triangle of R^T R to `into` (`padded`), R the rows of `table` at `places`.
+    """Add the upper triangle of R^T R to `into` (float64, `padded`), R the rows of `table` at `places`.
 
-    Products are summed in the precision of the table, and in that of `into` after every 128 ratings.
+    Products are summed in the precision of the table, and in float64 after every 128 ratings.
     """
     near, width, lanes = room[2], len(into) - padded(0), BYTES // table.itemsize
     for begin in range(0, len(places), BLOCK):
@@ -187,15 +186,15 @@ def add_gram(table: Any, places: Any, room: Any, into: Any) -> None:
 
 @njit(**PLAIN)
 def solve_upper(a: Any, x: Any, unit: float, room: Any) -> None:
-    """Solve a x = b in place (b in x), a positive semi-definite, upper triangle given and overwritten.
+    """Solve a x = b in place (b in x), a positive semi-definite in float64, upper triangle given and overwritten.
 
-    `a` has `padded` rows, x at most as many, `room` is for as many numbers of its kind; `unit` is the rounding of its
-    entries where they were summed in float32, otherwise zero. A pivot lost to rounding belongs to a direction that the
-    data leave free: its unknown is set to zero, which still solves the (consistent) normal equations. Cost width^3 / 3
+    `a` has `padded` rows, x at most as many, `room` is for as many numbers; `unit` is the rounding of its entries
+    where they were summed in float32, otherwise zero. A pivot lost to rounding belongs to a direction that the data
+    leave free: its unknown is set to zero, which still solves the (consistent) normal equations. Cost width^3 / 3
     operations.
     """
-    width, lanes = -(-len(x) // EIGHT) * EIGHT, BYTES // a.itemsize
-    right, share = room[:width], max(len(x) * np.finfo(a.dtype).eps, unit)
+    width, lanes = -(-len(x) // EIGHT) * EIGHT, BYTES // 8
+    right, share = room[:width], max(len(x) * np.finfo(np.float64).eps, unit)
     right[len(x) :] = 0
     for i in range(len(x)):
         right[i] = x[i]
@@ -212,39 +211,3 @@ def solve_upper(a: Any, x: Any, unit: float, room: Any) -> None:
         backward(a, right, top)
     for i in range(len(x)):
         x[i] = right[i]
-
-
-@njit(**PLAIN)
-def _solve(gram: Any, d: Any, r: Any, move: Any, unit: float, room: Any) -> None:
-    """Write (gram + diag d)^-1 r to `move`."""
-    for k in range(len(move)):
-        gram[k, k] += d[k]
-        move[k] = r[k]
-    solve_upper(gram, move, unit, room)
-
-
-@njit(**PLAIN)
-def direct(grams: Any, wide: Any, near: Any, width: int) -> float:
-    """Move x to the exact minimizer, r the residual of the normal equations; returns the decrease.
-
-    grams[0] is R^T R in the precision of R. So are its factors if R is float32 and D has a share of every entry on the
-    diagonal: no pivot is less than its D. What is lost of the decrease is then the square of how far the move is off,
-    (eps / KEPT)^2 or 2^-30. Otherwise factors are float64, in grams[1].
-    """
-    x, r, d, weight, move = wide[0], wide[1], wide[2], wide[3], wide[4, :width]
-    gram, exact, unit = grams[0], grams[1], np.finfo(near.dtype).eps
-    kept = gram.itemsize == 4
-    for k in range(width):
-        kept = kept and (d[k] * weight[k] >= KEPT or weight[k] == 0)
-    if kept:
-        _solve(gram, d, r, move, unit, near[2])
-    else:
-        for i in range(len(gram)):
-            for k in range(i - i % EIGHT, len(gram)):
-                exact[i, k] = gram[i, k]
-        _solve(exact, d, r, move, unit, wide[5])
-    decrease = 0.0
-    for k in range(width):
-        decrease += move[k] * r[k]
-        x[k] += move[k]
-    return decrease

@@ -215,7 +215,7 @@ class Writer:
 
 
 def _addition(tiles: int) -> Callable[..., Any]:
-    """Add near[:count, i:]^T near[:count, j:] to so many tiles of `into`, no less precise, from (i, j) on."""
+    """Add near[:count, i:]^T near[:count, j:] to so many tiles of `into` (float64) from (i, j) on."""
 
     def add_outer(_: Any, near: Any, into: Any, count: Any, i: Any, j: Any) -> tuple[Any, Any]:
         def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
@@ -249,8 +249,8 @@ def _factor(_: Any, a: Any, x: Any, share: Any, top: Any) -> tuple[Any, Any]:
         places = [write.beyond(write.row(array, builder.add(top, INDEX(k))), top) for k in range(EIGHT)]
         least = [builder.fmul(share, write.load(write.beyond(place, INDEX(k)), write.number))
                  for k, place in enumerate(places)]  # fmt: skip
-        sums = [write.outer(array, top, top, [j])[0] for j in write.beside(top, -(-EIGHT // write.lanes))]
-        rows = [builder.fsub(write.load(place, kind), write.resized(reduce(write.joined, parts), EIGHT))
+        sums = [write.outer(array, top, top, [j])[0] for j in write.beside(top, EIGHT // write.lanes)]
+        rows = [builder.fsub(write.load(place, kind), reduce(write.joined, parts))
                 for place, *parts in zip(places, *sums, strict=True)]  # fmt: skip
         there = write.row(vector, top)
         right, root = write.load(there, kind), ir.FunctionType(write.number, [write.number])
@@ -270,7 +270,7 @@ def _factor(_: Any, a: Any, x: Any, share: Any, top: Any) -> tuple[Any, Any]:
             right = write.add_product(write.chosen(right, right, [i] * EIGHT), opposite, right)
         return context.get_dummy_value()
 
-    return types.void(a, x, a.dtype, types.int64), generate
+    return types.void(a, x, types.float64, types.int64), generate
 
 
 def _elimination(tiles: int) -> Callable[..., Any]:
