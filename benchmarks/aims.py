@@ -214,15 +214,15 @@ SWEEP_CG_THERE = (
     "At the best moments of a shared Skylake a rating takes 32 ns, 23 where rows are in the first cache: residuals,"
     " R^T t and squares 5, R p and R^T t 4.3 twice, |R p| 2.5, and 1 µs a row beside them 5. Their products alone, of"
     " 80 numbers where 70 count, take 8.4; each has a load of its own, and lanes have to be added. The other 9 are"
-    " memory, most of it probably in the first pass. Without gain: asking for the next row's ratings ahead (one setting),"
-    " loops once a row as one pass. Products, sums over lanes and R^T t held in an order in which nothing waits take 3.4"
-    " ns where R p and R^T t take 4.0, but 2 % off a sweep."
+    " memory, most of it probably in the first pass. Without gain: asking for the next row's ratings ahead (one"
+    " setting), loops once a row as one pass. Products, sums over lanes and R^T t held in an order in which nothing"
+    " waits take 3.4 ns where R p and R^T t take 4.0, but 2 % off a sweep."
 )
 SWEEP_EXACT_THERE = (
     "Where rows lie in the first cache of a Skylake a rating takes 72 ns and a row 6.5 µs. The tiles of normal matrices"
     " do 200 products of vectors where 155 count, 52 ns at the speed of a large product; in a row pivots wait for each"
-    " other. Blocks of 64 or 80 ratings instead of 128 bring nothing; factors in float32 6 to 9 %, and the seventh digit"
-    " of the answer."
+    " other. Blocks of 64 or 80 ratings instead of 128 bring nothing; factors in float32 6 to 9 %, and the seventh"
+    " digit of the answer."
 )
 HEAD_THERE = (
     "Sums of products take two thirds of the time, conversions to float64 a sixth, centering and Cholesky factors a "
